@@ -1,0 +1,69 @@
+# `make run` and `make test` set up all they need: Python 3.11+ with venv, and cargo.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+BUILT := $(VENV)/.built
+RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+EXAMPLE := .build/example.json.gz
+
+.PHONY: help run test test-rust test-python test-long test-torch bench-read clean tools
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
+
+tools: # name what is missing before anything fails halfway
+	@command -v $(PYTHON) >/dev/null || { echo "missing: python3 (3.11 or later)" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "missing: Python 3.11 or later ($(PYTHON) is older)" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "missing: the venv module (Debian: apt install python3-venv)" >&2; exit 1; }
+	@command -v cargo >/dev/null || { echo "missing: cargo (https://rustup.rs)" >&2; exit 1; }
+	@cargo fmt --version >/dev/null 2>&1 || { echo "missing: rustfmt (rustup component add rustfmt)" >&2; exit 1; }
+	@cargo clippy --version >/dev/null 2>&1 || { echo "missing: clippy (rustup component add clippy)" >&2; exit 1; }
+
+$(READY): requirements-dev.lock | tools
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --requirement requirements-dev.lock
+	@touch $@
+
+$(BUILT): $(READY) $(RUST_SOURCES) pyproject.toml
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet
+	@touch $@
+
+$(EXAMPLE): $(BUILT) benches/workloads.py
+	@mkdir -p $(dir $@)
+	$(BIN)/python benches/workloads.py training --seed 0 --steps 4 -o $@
+
+run: $(EXAMPLE) ## set up, build, and summarise an example trace
+	$(BIN)/longpole summary $(EXAMPLE)
+
+test: test-rust test-python ## set up, build, and check everything
+
+test-rust: tools
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	cargo test --release --locked --quiet
+	RUSTDOCFLAGS=-Dwarnings cargo doc --no-deps --locked --quiet
+
+test-python: $(BUILT)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest longpole._core
+	$(BIN)/lint-imports
+	$(BIN)/pytest -m "not slow"
+
+test-long: $(BUILT) ## the checks that take minutes
+	cargo test --release --locked -- --include-ignored
+	$(BIN)/pytest
+
+test-torch: $(BUILT) ## the checks that need torch, which must be installed in .venv
+	$(BIN)/pytest -m torch
+
+bench-read: $(BUILT) ## time the reader against its peers
+	$(BIN)/python -m pip install --quiet --group bench
+	$(BIN)/python benches/bench_read.py
+
+clean: ## remove what was built
+	rm -rf $(VENV) .build target

@@ -1,0 +1,188 @@
+"""Writes traces of any size, fast: one short simulation, repeated with everything shifted.
+
+The events of the simulated block become templates in which the numbers to shift are left open; a
+repetition is a single formatting of a template, so memory does not grow with the size. Blocks
+follow one another in time as if the device had been awaited between them. Events stand in the
+order of a real trace: those of the threads of all blocks, then those of the devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import add
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .kineto import facts_of
+from .layouts import LAYOUTS, LayoutName, order_of
+from .machine import Machine
+from .run import Run, opened, simulate
+from .text import plain_number
+
+if TYPE_CHECKING:
+    from .kineto import Record
+    from .text import Layout
+
+__all__ = ["write_large"]
+
+_MEGABYTE = 1_000_000
+_BLOCK_LIMIT = 4 * _MEGABYTE  # larger blocks would be more varied, but slower to simulate
+_BLOCK_SHARE = 0.08  # of the file, so that its size can be met
+_LAYER_SIZE = 45_000  # of a block that has a step with one layer
+_MOST_LAYERS = 24
+_BETWEEN_BLOCKS_NS = 50_000
+_MICROSECOND_NS = 1_000
+_HOST_CATEGORIES = ("cpu_op", "user_annotation", "python_function", "cpu_instant_event", "fwdbwd")
+_OPEN = "\x00"  # stands in no name
+
+
+def write_large(
+    path: str | Path,
+    megabytes: float,
+    layout: LayoutName = "kineto-now",
+    *,
+    seed: int = 0,
+    compress: str | None = None,
+    python_frames: bool = False,
+    sync_records: bool = False,
+) -> int:
+    """Write a training trace of about so many megabytes of JSON.
+
+    Parameters
+    ----------
+    path
+        The file; it is written anew.
+    megabytes
+        Size of the JSON before compression, in units of 10^6 bytes; met within 5 % from 1 up.
+    layout
+        How the bytes look.
+    seed
+        Of the block that is repeated.
+    compress
+        `gz`, or nothing; by default what the name of the file says.
+    python_frames
+        Whether the profiler saw Python functions.
+    sync_records
+        Whether there are `cuda_sync` events.
+
+    Returns
+    -------
+    int
+        The number of events.
+    """
+    form = LAYOUTS[layout]
+    size = round(megabytes * _MEGABYTE)
+    run = _block(size, form, seed, python_frames=python_frames)
+    order = order_of(run.events, form, sync_records=sync_records)
+    sections = _sections([run.events[position] for position in order], form)
+    n_blocks = max(1, round(size / sum(section.size for section in sections if section.repeats)))
+    facts = facts_of(run.program, shapes=run.shapes)
+    with opened(path, compress) as file:
+        file.write(form.head(facts))
+        file.writelines(_texts(sections, form.between, n_blocks))
+        file.write(form.tail(facts))
+    return sum(section.n_events * (n_blocks if section.repeats else 1) for section in sections)
+
+
+@dataclass(slots=True)
+class _Section:
+    """Events that stand together in the file: their text, with the numbers to shift left open."""
+
+    repeats: bool
+    n_events: int = 0
+    template: str = ""
+    roles: list[str] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """How many bytes the section has when it stands once."""
+        return len(self.template % tuple(self.numbers))
+
+    def note(self, role: str, value: int) -> str:
+        """Leave a number open."""
+        self.roles.append(_ROLE_OF_FLOWS.get(role, role))
+        self.numbers.append(value)
+        return _OPEN
+
+    def texts(self, spans: dict[str, int], n_blocks: int) -> Iterator[str]:
+        """Yield the section as often as is asked for, every time with larger numbers."""
+        steps = [spans[role] for role in self.roles]
+        numbers = self.numbers
+        for _ in range(n_blocks):
+            yield self.template % tuple(numbers)
+            numbers = list(map(add, numbers, steps))
+
+
+_ROLE_OF_FLOWS = {"ac2g": "correlation"}
+
+
+def _block(size: int, layout: Layout, seed: int, *, python_frames: bool) -> Run:
+    """Return the run to repeat: as many layers and steps as make a small share of the file."""
+    target = min(_BLOCK_LIMIT, size * _BLOCK_SHARE)
+    layers = min(_MOST_LAYERS, max(1, round(target / _LAYER_SIZE)))
+
+    def run(steps: int) -> Run:
+        return simulate(
+            "training",
+            seed=seed,
+            machine=Machine(quantum_ns=layout.quantum_ns),
+            python_frames=python_frames,
+            steps=steps,
+            layers=layers,
+        )
+
+    one = run(1)
+    one_size = sum(len(layout.event(entry, plain_number)) for entry in one.events)
+    return run(max(1, round(target / one_size)))
+
+
+def _sections(records: Sequence[Record], layout: Layout) -> list[_Section]:
+    return [
+        _section(list(group), layout, repeats=name != "fixed")
+        for name, group in groupby(records, key=_section_name)
+    ]
+
+
+def _section_name(entry: Record) -> str:
+    """Return which stretch of the file an event belongs to; `fixed` is there only once."""
+    category = entry.get("cat", "")
+    if entry["ph"] == "M" or category in ("", "Trace"):
+        return "fixed"
+    if category in _HOST_CATEGORIES:
+        return "host"
+    return "annotation" if category == "gpu_user_annotation" else "device"
+
+
+def _section(records: Sequence[Record], layout: Layout, *, repeats: bool) -> _Section:
+    section = _Section(repeats, len(records))
+    number = section.note if repeats else plain_number
+    texts = [layout.between + layout.event(entry, number) for entry in records]
+    section.template = "".join(texts).replace("%", "%%").replace(_OPEN, "%d")
+    return section
+
+
+def _texts(sections: Sequence[_Section], between: str, n_blocks: int) -> Iterator[str]:
+    """Yield the text of all events; nothing stands before the first."""
+    spans = _spans(sections)
+    texts = (
+        text
+        for section in sections
+        for text in section.texts(spans, n_blocks if section.repeats else 1)
+    )
+    yield next(texts).removeprefix(between)
+    yield from texts
+
+
+def _spans(sections: Sequence[_Section]) -> dict[str, int]:
+    """Return by how much the numbers of each role differ from one block to the next."""
+    by_role: dict[str, list[int]] = {}
+    for section in sections:
+        for role, value in zip(section.roles, section.numbers, strict=True):
+            by_role.setdefault(role, []).append(value)
+    spans = {role: max(values) - min(values) + 1 for role, values in by_role.items()}
+    # Times are those of starts: the last event of a block still has to end.
+    spans["time"] += _BETWEEN_BLOCKS_NS // _MICROSECOND_NS
+    return spans

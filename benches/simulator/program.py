@@ -1,0 +1,195 @@
+"""The words a program is written in: what threads do, and what they ask of devices.
+
+A program says only what *shall* happen and how long it nominally takes. When things happen, and
+who waits for whom, is for the engine to find out. Items are values: they can be shared, nested
+and repeated freely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+__all__ = [
+    "Backward",
+    "Busy",
+    "Call",
+    "Frame",
+    "FrameCategory",
+    "Item",
+    "Launch",
+    "Memory",
+    "Program",
+    "RecordEvent",
+    "Stream",
+    "Synchronize",
+    "WaitEvent",
+    "Work",
+    "WorkCategory",
+    "annotation",
+    "operator",
+    "python",
+]
+
+FrameCategory: TypeAlias = Literal["cpu_op", "python_function", "user_annotation"]
+WorkCategory: TypeAlias = Literal["kernel", "gpu_memcpy", "gpu_memset"]
+CallCategory: TypeAlias = Literal["cuda_runtime", "cuda_driver"]
+
+
+class Stream(NamedTuple):
+    """One in-order queue of one device."""
+
+    device: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """The thread works for itself, inside whatever is open."""
+
+    nominal_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Something that is open while its body happens: an operator, a function, an annotation.
+
+    `step` numbers the annotation of a training step; `loading` marks the frames under which a
+    data loader works; `sequence` joins a forward operator with the node of its gradient.
+    """
+
+    category: FrameCategory
+    name: str
+    body: tuple[Item, ...]
+    sequence: int | None = None
+    step: int | None = None
+    loading: bool = False
+    args: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A runtime call that neither launches nor waits."""
+
+    name: str
+    nominal_ns: int
+    category: CallCategory = "cuda_runtime"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A piece of work for a stream."""
+
+    category: WorkCategory
+    name: str
+    nominal_ns: int
+    args: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_collective(self) -> bool:
+        """Whether the work talks to other ranks."""
+        return self.name.startswith("ncclDevKernel")
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A call that hands work to a stream; a graph launch hands over many at once.
+
+    With `rings_early` the work may begin before the call returns, if its stream is idle.
+    With `blocking` the call returns only when the work has ended, as pageable copies do.
+    """
+
+    works: tuple[Work, ...]
+    stream: Stream
+    name: str = "cudaLaunchKernel"
+    nominal_ns: int = 5_000
+    category: CallCategory = "cuda_runtime"
+    rings_early: bool = False
+    blocking: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RecordEvent:
+    """`cudaEventRecord`: the event happens when the stream's work so far has ended."""
+
+    event: int
+    stream: Stream
+
+
+@dataclass(frozen=True, slots=True)
+class WaitEvent:
+    """`cudaStreamWaitEvent`: the stream's next work begins after the event."""
+
+    event: int
+    stream: Stream
+
+
+@dataclass(frozen=True, slots=True)
+class Synchronize:
+    """A call that returns when an event happened or a stream or device has nothing left to do.
+
+    The scope is what is given: an event, else a stream, else the whole device. A call by another
+    `name`, such as `cudaFree`, waits for the device too, but leaves no synchronisation record.
+    """
+
+    device: int = 0
+    stream: Stream | None = None
+    event: int | None = None
+    name: str | None = None
+    nominal_ns: int = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Backward:
+    """The autograd thread does the body while this thread waits for it."""
+
+    body: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """An allocation (or, below zero, a release) noted by the allocator."""
+
+    bytes: int
+    device: int
+
+
+Item: TypeAlias = (
+    Busy
+    | Frame
+    | Call
+    | Launch
+    | RecordEvent
+    | WaitEvent
+    | Synchronize
+    | Backward
+    | Memory
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What the main thread does, and what helper threads do beside it."""
+
+    name: str
+    main: tuple[Item, ...]
+    helpers: tuple[tuple[Item, ...], ...] = ()
+    n_devices: int = 1
+    rank: int = 0
+    world_size: int = 1
+
+
+def operator(name: str, *body: Item, sequence: int | None = None, **args: object) -> Frame:
+    """An operator; `args` become arguments of its event."""
+    return Frame("cpu_op", name, body, sequence=sequence, args=args)
+
+
+def python(name: str, *body: Item) -> Frame:
+    """A Python function; it leaves an event only when stacks are recorded."""
+    return Frame("python_function", name, body)
+
+
+def annotation(name: str, *body: Item, step: int | None = None, loading: bool = False) -> Frame:
+    """A label over a stretch of a thread."""
+    return Frame("user_annotation", name, body, step=step, loading=loading)

@@ -1,0 +1,321 @@
+"""Programs that look like what people profile: training, inference, a captured graph."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+from .catalogue import (
+    all_reduce,
+    copy_to_device,
+    elementwise,
+    elementwise_name,
+    flash_attention,
+    fused_optimizer,
+    gemm_name,
+    item_to_host,
+    launch,
+    layer_norm,
+    linear,
+    view,
+    zero,
+)
+from .program import (
+    Backward,
+    Busy,
+    Frame,
+    Item,
+    Launch,
+    Memory,
+    Program,
+    RecordEvent,
+    Stream,
+    Synchronize,
+    WaitEvent,
+    Work,
+    annotation,
+    operator,
+    python,
+)
+
+__all__ = ["PROGRAMS", "graphed", "inference", "training"]
+
+COMPUTE = Stream(0, 7)
+COMMUNICATION = Stream(0, 20)
+_FIRST_SEQUENCE = 1_000
+_REDUCE_KERNEL = (
+    "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::func_wrapper_t"
+    "<float, at::native::sum_functor<float, float, float>::operator()(at::TensorIterator&)::"
+    "{lambda(float, float)#1}>, unsigned int, float, 4, 4> >(at::native::ReduceOp<float, "
+    "at::native::func_wrapper_t<float, at::native::sum_functor<float, float, float>::operator()"
+    "(at::TensorIterator&)::{lambda(float, float)#1}>, unsigned int, float, 4, 4>)"
+)
+
+
+LayerKind: TypeAlias = Literal["linear", "attention", "norm"]
+_GRADIENTS: dict[LayerKind, str] = {
+    "linear": "AddmmBackward0",
+    "attention": "ScaledDotProductFlashAttentionBackward0",
+    "norm": "NativeLayerNormBackward0",
+}
+_MODULES: dict[LayerKind, tuple[str, str]] = {
+    "linear": ("Linear", "torch/nn/modules/linear.py(125): forward"),
+    "attention": ("MultiheadAttention", "torch/nn/modules/activation.py(1275): forward"),
+    "norm": ("LayerNorm", "torch/nn/modules/normalization.py(228): forward"),
+}
+
+
+class Layer(NamedTuple):
+    """A layer of a model: what it computes, with which kernels, for how long."""
+
+    kind: LayerKind
+    variant: int
+    kernel_ns: int
+
+
+def training(
+    seed: int, *, steps: int = 3, layers: int = 4, world_size: int = 8, kernel_scale: float = 1.0
+) -> Program:
+    """Return training steps: loader, copies, forward, backward with all-reduce, optimizer.
+
+    Parameters
+    ----------
+    seed
+        Chooses the layers.
+    steps
+        How many steps.
+    layers
+        Of the model; each has some 60 events in a step.
+    world_size
+        Ranks that train together; with 1 there is no communication.
+    kernel_scale
+        Factor on the duration of kernels: below 1 the host is the long pole, above 1 the device.
+    """
+    model = _draw_model(seed, layers, kernel_scale)
+    body = [_training_step(model, step, world_size) for step in range(steps)]
+    return Program("training", (_script("train.py(88): main", *body),), world_size=world_size)
+
+
+def inference(seed: int, *, requests: int = 4, layers: int = 4, kernel_scale: float = 1.0) -> Program:
+    """Return requests that are answered one after the other; no profiler steps.
+
+    Each is loaded, copied from pageable memory, computed, and read back, which waits.
+    """
+    model = _draw_model(seed, layers, kernel_scale)
+    body = [_request(model, request) for request in range(requests)]
+    return Program("inference", (_script("serve.py(41): main", *body),))
+
+
+def graphed(seed: int, *, steps: int = 4, kernels: int = 40, kernel_scale: float = 1.0) -> Program:
+    """Return steps that replay one captured graph: a call, and many kernels from it."""
+    model = _draw_model(seed, kernels, kernel_scale)
+    works = tuple(Work("kernel", _kernel_name(layer), layer.kernel_ns) for layer in model)
+    body = [_replay(works, step) for step in range(steps)]
+    return Program("graphed", (_script("replay.py(27): main", *body),))
+
+
+def _draw_model(seed: int, n_layers: int, kernel_scale: float) -> list[Layer]:
+    draw = random.Random(f"model {seed}")  # noqa: S311 - no secret
+    kinds: tuple[LayerKind, ...] = ("linear", "linear", "attention", "norm")
+    return [
+        Layer(draw.choice(kinds), draw.randrange(36), round(draw.randint(8_000, 60_000) * kernel_scale))
+        for _ in range(n_layers)
+    ]
+
+
+def _script(name: str, *body: Item) -> Frame:
+    """Return the Python functions around everything."""
+    return python("runpy.py(198): _run_module_as_main", python(name, Busy(2_000), *body))
+
+
+# Training
+
+
+def _training_step(model: Sequence[Layer], step: int, world_size: int) -> Frame:
+    sequence = _FIRST_SEQUENCE + step * len(model)
+    reduces = world_size > 1
+    return annotation(
+        f"ProfilerStep#{step}",
+        Busy(3_000),
+        _next_batch(60_000),
+        Busy(2_000),
+        copy_to_device(600_000, COMPUTE, pinned=True),
+        copy_to_device(4_096, COMPUTE, pinned=step % 2 == 0),
+        _zero_gradients(model),
+        *_forward(model, sequence),
+        elementwise("aten::nll_loss_forward", 5, 3_000, COMPUTE),
+        python("torch/_tensor.py(570): backward", Backward(_backward(model, sequence, world_size))),
+        *(_await_all_reduces(model) if reduces else ()),
+        _optimizer_step(model),
+        item_to_host(COMPUTE),
+        Busy(4_000),
+        step=step,
+    )
+
+
+def _next_batch(host_ns: int) -> Frame:
+    """Return the loader at work on this thread, as with `num_workers=0`."""
+    collate = python(
+        "torch/utils/data/_utils/collate.py(398): default_collate",
+        operator("aten::stack", Busy(host_ns // 4), operator("aten::cat", Busy(host_ns // 3))),
+    )
+    fetch = annotation(
+        "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+        Busy(host_ns // 4),
+        collate,
+        Busy(host_ns // 6),
+        loading=True,
+    )
+    name = "torch/utils/data/dataloader.py(733): __next__"
+    return Frame("python_function", name, (Busy(1_500), fetch, Busy(1_000)), loading=True)
+
+
+def _zero_gradients(model: Sequence[Layer]) -> Frame:
+    fills = [zero(1_024 * (16 + layer.variant), COMPUTE) for layer in model[::2]]
+    return annotation("Optimizer.zero_grad#AdamW.zero_grad", Busy(2_500), *fills, Busy(900))
+
+
+def _forward(model: Sequence[Layer], sequence: int) -> Iterator[Item]:
+    for number, layer in enumerate(model):
+        module, function = _MODULES[layer.kind]
+        yield python(
+            f"nn.Module: {module}_{number}",
+            Busy(1_500),
+            python(function, Busy(900), *_forward_layer(layer, sequence + number), Busy(400)),
+            Busy(700),
+        )
+
+
+def _forward_layer(layer: Layer, sequence: int) -> tuple[Item, ...]:
+    memory = Memory(4_096 * (1 + layer.variant), COMPUTE.device)
+    match layer.kind:
+        case "linear":
+            rows = 64 * (1 + layer.variant % 8)
+            multiply = linear(layer.variant, layer.kernel_ns, COMPUTE, sequence, (rows, 1_024))
+            activate = elementwise("aten::gelu", 3, layer.kernel_ns // 6, COMPUTE)
+            return memory, multiply, Busy(1_800), activate
+        case "attention":
+            views = [view("aten::transpose"), view("aten::view", "aten::alias")]
+            return memory, *views, flash_attention(layer.kernel_ns, COMPUTE, sequence)
+        case "norm":
+            norm = layer_norm(layer.kernel_ns // 3, COMPUTE, sequence)
+            return memory, norm, elementwise("aten::add_", layer.variant, 4_000, COMPUTE)
+
+
+def _backward(model: Sequence[Layer], sequence: int, world_size: int) -> tuple[Item, ...]:
+    body: list[Item] = []
+    for number, layer in reversed(list(enumerate(model))):
+        body += [_gradient(layer, sequence + number), Busy(1_200), _accumulate(layer)]
+        if world_size > 1 and number % 2 == 0:
+            body.append(_reduce_bucket(layer, number, world_size))
+        body.append(Busy(1_500))
+    return tuple(body)
+
+
+def _gradient(layer: Layer, sequence: int) -> Frame:
+    """Return what the engine does for one node: evaluate it, which computes two gradients."""
+    name = _GRADIENTS[layer.kind]
+    by_input = operator(
+        "aten::mm", Busy(4_000), launch(gemm_name(layer.variant + 6), layer.kernel_ns, COMPUTE), Busy(900)
+    )
+    by_weight = operator(
+        "aten::mm", Busy(3_500), launch(gemm_name(layer.variant + 12), layer.kernel_ns, COMPUTE), Busy(900)
+    )
+    total = operator(
+        "aten::sum", Busy(3_000), launch(_REDUCE_KERNEL, layer.kernel_ns // 5, COMPUTE), Busy(700)
+    )
+    node = operator(
+        name, Busy(2_000), view("aten::t", "aten::transpose"), by_input, by_weight, total, Busy(800),
+        sequence=sequence,
+    )  # fmt: skip
+    evaluate = f"autograd::engine::evaluate_function: {name}"
+    return operator(evaluate, Busy(1_800), node, Busy(900), sequence=sequence)
+
+
+def _accumulate(layer: Layer) -> Frame:
+    name = "torch::autograd::AccumulateGrad"
+    add = elementwise("aten::add_", layer.variant, max(1_500, layer.kernel_ns // 8), COMPUTE)
+    return operator(f"autograd::engine::evaluate_function: {name}", Busy(900), operator(name, Busy(800), add))
+
+
+def _reduce_bucket(layer: Layer, bucket: int, world_size: int) -> Frame:
+    """Return an all-reduce on a stream of its own, after the gradients and beside the rest."""
+    n_elements = 100_000 * (1 + layer.variant)
+    reduce = all_reduce(n_elements, 20_000 + 2 * layer.kernel_ns, COMMUNICATION, world_size)
+    label = annotation("nccl:all_reduce", Busy(1_500), reduce, Busy(900))
+    return operator(
+        "record_param_comms",
+        Busy(3_000),
+        RecordEvent(_ready_event(bucket), COMPUTE),
+        WaitEvent(_ready_event(bucket), COMMUNICATION),
+        label,
+        RecordEvent(_reduced_event(bucket), COMMUNICATION),
+        Busy(1_000),
+        **{"Collective name": "allreduce", "dtype": "Float", "In msg nelems": n_elements,
+           "Out msg nelems": n_elements, "Group size": world_size, "Process Group Name": "0",
+           "Process Group Description": "default_pg"},
+    )  # fmt: skip
+
+
+def _await_all_reduces(model: Sequence[Layer]) -> Iterator[Item]:
+    for bucket in range(0, len(model), 2):
+        yield WaitEvent(_reduced_event(bucket), COMPUTE)
+
+
+def _ready_event(bucket: int) -> int:
+    return 2 * bucket + 1
+
+
+def _reduced_event(bucket: int) -> int:
+    return 2 * bucket + 2
+
+
+def _optimizer_step(model: Sequence[Layer]) -> Frame:
+    total_ns = sum(layer.kernel_ns for layer in model)
+    updates = [fused_optimizer(part, 3_000 + total_ns // 8, COMPUTE) for part in range(4)]
+    body = python("torch/optim/adamw.py(241): step", Busy(4_000), *updates, Busy(1_000))
+    return annotation("Optimizer.step#AdamW.step", Busy(6_000), body, Busy(1_500))
+
+
+# Inference and graphs
+
+
+def _request(model: Sequence[Layer], request: int) -> Frame:
+    return python(
+        "serve.py(63): answer",
+        Busy(5_000),
+        _next_batch(40_000 + 10_000 * (request % 3)),
+        copy_to_device(150_000, COMPUTE, pinned=False),
+        *_forward(model, _FIRST_SEQUENCE + request * len(model)),
+        item_to_host(COMPUTE),
+        operator("aten::topk", Busy(9_000)),
+        Busy(12_000),
+    )
+
+
+def _replay(works: tuple[Work, ...], step: int) -> Frame:
+    graph = Launch(works, COMPUTE, name="cudaGraphLaunch", nominal_ns=18_000)
+    replay = python("torch/cuda/graphs.py(88): replay", Busy(2_000), graph, Busy(900))
+    return annotation(
+        f"ProfilerStep#{step}",
+        Busy(2_000),
+        _next_batch(50_000),
+        copy_to_device(200_000, COMPUTE, pinned=True),
+        replay,
+        *((Synchronize(),) if step % 2 else (item_to_host(COMPUTE),)),
+        Busy(3_000),
+        step=step,
+    )
+
+
+def _kernel_name(layer: Layer) -> str:
+    name = gemm_name if layer.kind == "linear" else elementwise_name
+    return name(layer.variant)
+
+
+PROGRAMS: dict[str, Callable[..., Program]] = {
+    "training": training,
+    "inference": inference,
+    "graphed": graphed,
+}

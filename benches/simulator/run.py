@@ -1,0 +1,216 @@
+"""A program that ran: its records, its truth, and how to run it again with a change."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import random
+from collections.abc import Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from .changes import Change, Changes
+from .engine import Activity, Timeline
+from .engine import simulate as simulate_timeline
+from .kineto import BASE_NS, Recording, facts_of, record
+from .layouts import LAYOUTS, LayoutName, order_of
+from .machine import Machine
+from .programs import PROGRAMS
+from .text import plain_number
+from .truth import Truth, truth_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .kineto import Record
+    from .program import Program
+    from .text import Layout
+
+__all__ = ["Run", "opened", "simulate"]
+
+PathText = str | Path
+
+
+def simulate(
+    program: Program | str,
+    *,
+    seed: int = 0,
+    machine: Machine | None = None,
+    changes: Sequence[Change] = (),
+    python_frames: bool = False,
+    shapes: bool = False,
+    **options: Any,
+) -> Run:
+    """Run a program.
+
+    Parameters
+    ----------
+    program
+        A program, or the name of one: `training`, `inference`, `graphed` or `random`.
+    seed
+        Of the noise, and of the program where it is named.
+    machine
+        What it runs on; its own seed is replaced.
+    changes
+        What is different from the program as it is written.
+    python_frames
+        Whether the profiler saw Python functions.
+    shapes
+        Whether it noted the shapes of tensors.
+    **options
+        For a program that is named, what it takes: `steps`, `layers` and so on.
+
+    Examples
+    --------
+    >>> run = simulate("training", seed=1, steps=2)
+    >>> [window.name for window in run.truth.windows]
+    ['trace', 'step 0', 'step 1', 'step 1 period']
+    """
+    if isinstance(program, str):
+        program = PROGRAMS[program](seed, **options)
+    machine = replace(machine or Machine(), seed=seed)
+    run = Run(program, machine, python_frames=python_frames, shapes=shapes)
+    return run.again(changes) if changes else run
+
+
+class Run:
+    """One run of a program on a machine."""
+
+    def __init__(
+        self,
+        program: Program,
+        machine: Machine,
+        changes: Sequence[Change] = (),
+        *,
+        python_frames: bool = False,
+        shapes: bool = False,
+    ) -> None:
+        self.program = program
+        self.machine = machine
+        self.changes = tuple(changes)
+        self.python_frames = python_frames
+        self.shapes = shapes
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """What happened."""
+        changes = Changes(self.changes)
+        return simulate_timeline(
+            self.program, self.machine, changes, record_python=self.python_frames
+        )
+
+    @cached_property
+    def recording(self) -> Recording:
+        """What the profiler made of it."""
+        return record(self.program, self.machine, self.timeline, shapes=self.shapes)
+
+    @property
+    def events(self) -> list[Record]:
+        """The records, in the order in which Kineto writes them now, with synchronisation."""
+        return self.recording.records
+
+    @cached_property
+    def truth(self) -> Truth:
+        """What is true of it."""
+        return truth_of(self.timeline)
+
+    def again(self, changes: Sequence[Change]) -> Run:
+        """Return the run of the same program, with the same noise, but for some changes."""
+        return Run(
+            self.program,
+            self.machine,
+            changes,
+            python_frames=self.python_frames,
+            shapes=self.shapes,
+        )
+
+    def what_if(self, changes: Sequence[Change]) -> dict[str, int]:
+        """Return how long each window takes, in nanoseconds, when something is changed."""
+        windows = self.again(changes).truth.windows
+        return {window.name: window.duration_ns for window in windows}
+
+    def write(
+        self,
+        path: PathText,
+        layout: LayoutName = "kineto-now",
+        *,
+        sync_records: bool = True,
+        compress: str | None = None,
+        shuffle_seed: int | None = None,
+    ) -> list[int]:
+        """Write the trace.
+
+        Parameters
+        ----------
+        path
+            The file; it is written anew.
+        layout
+            How the bytes look.
+        sync_records
+            Whether there are `cuda_sync` events.
+        compress
+            `gz`, or nothing; by default what the name of the file says.
+        shuffle_seed
+            Brings the events into a random order.
+
+        Returns
+        -------
+        list of int
+            The order: what stands at each position of the file, as a position in `events`.
+        """
+        form = LAYOUTS[layout]
+        self._refuse_finer_times(form)
+        order = order_of(self.events, form, sync_records=sync_records)
+        if shuffle_seed is not None:
+            random.Random(shuffle_seed).shuffle(order)  # noqa: S311 - no secret
+        with opened(path, compress) as file:
+            file.write("".join(self._texts(form, order)))
+        return order
+
+    def truth_json(self, order: Sequence[int] | None = None) -> dict[str, Any]:
+        """Return the truth as plain data, its events as positions in a file of this order."""
+        order = range(len(self.events)) if order is None else order
+        position_in_file = {position: row for row, position in enumerate(order)}
+
+        def position(activity: Activity) -> int:
+            return position_in_file[self.recording.position(activity)]
+
+        return self.truth.to_json(position, BASE_NS)
+
+    def _texts(self, layout: Layout, order: Sequence[int]) -> Iterator[str]:
+        facts = facts_of(self.program, shapes=self.shapes)
+        texts = (layout.event(self.events[position], plain_number) for position in order)
+        yield layout.head(facts)
+        yield layout.between.join(texts)
+        yield layout.tail(facts)
+
+    def _refuse_finer_times(self, layout: Layout) -> None:
+        if self.machine.quantum_ns % layout.quantum_ns:
+            message = (
+                f"this layout holds multiples of {layout.quantum_ns} ns only, "
+                f"but the machine has a quantum of {self.machine.quantum_ns} ns"
+            )
+            raise ValueError(message)
+
+
+@contextmanager
+def opened(path: PathText, compress: str | None) -> Iterator[IO[str]]:
+    """Open a file to write a trace to, compressed as its name says or as is asked for.
+
+    The same content gives the same bytes: no name and no time go into a gzip header.
+    """
+    target = Path(path)
+    compress = target.suffix.removeprefix(".") if compress is None else compress
+    if compress != "gz":
+        with target.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
+        return
+    with (
+        target.open("wb") as raw,
+        gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed,
+        io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as file,
+    ):
+        yield file

@@ -1,0 +1,19 @@
+"""What longpole raises. Catch `LongpoleError` for all of it."""
+
+from longpole._core import InternalError, LongpoleError, TraceError
+
+__all__ = [
+    "DeviceError",
+    "InternalError",
+    "LongpoleError",
+    "MissingDependencyError",
+    "TraceError",
+]
+
+
+class DeviceError(LongpoleError):
+    """A device was asked for that is not there, or does not answer."""
+
+
+class MissingDependencyError(LongpoleError, ImportError):
+    """A function needs a package that is not installed; the message says which extra brings it."""

@@ -1,0 +1,147 @@
+//! What can go wrong while reading a trace, and where in the file it did.
+
+use std::fmt;
+
+/// The result of a step that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A trace that could not be read at all, or (in strict mode) no further.
+///
+/// What can be skipped is skipped and counted in
+/// [`Diagnostics`](crate::diagnostics::Diagnostics) instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    kind: ErrorKind,
+    offset: u64,
+}
+
+/// The ways in which reading stops.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// There is nothing in the file but white space.
+    Empty,
+    /// The first bytes are those of a known kind of file that is not a trace.
+    OtherKind {
+        /// What the file is, with its article: `a Git LFS pointer`.
+        what: &'static str,
+        /// What to do instead.
+        hint: &'static str,
+    },
+    /// None of the formats that we know starts with these bytes.
+    UnknownFormat {
+        /// The first bytes, escaped.
+        starts_with: String,
+    },
+    /// A whole JSON document without a list of events.
+    NoEvents,
+    /// The file ends before its list of events begins.
+    EndsBeforeEvents,
+    /// `traceEvents` is something else than an array.
+    EventsNotAnArray,
+    /// The compressed stream gave no byte of a trace.
+    Compression(&'static str),
+    /// Strict mode: the first finding.
+    Strict(crate::diagnostics::Code),
+    /// The operating system could not read the source.
+    Io(IoError),
+    /// The caller asked to stop, through [`Progress`](crate::progress::Progress).
+    Cancelled,
+}
+
+/// What the operating system said, kept so that the caller can raise its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IoError {
+    /// The number of the error, where the system gave one.
+    pub number: Option<i32>,
+    /// Its text.
+    pub message: String,
+}
+
+impl Error {
+    /// An error of `kind` at byte `offset` of the uncompressed stream.
+    pub fn new(kind: ErrorKind, offset: u64) -> Self {
+        Self { kind, offset }
+    }
+
+    /// Why reading stopped.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.kind
+    }
+
+    /// The byte of the (uncompressed) file at which it stopped.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// A short name for programs, stable between versions.
+    pub fn code(&self) -> &'static str {
+        match &self.kind {
+            ErrorKind::Empty => "empty",
+            ErrorKind::OtherKind { .. } => "other_kind_of_file",
+            ErrorKind::UnknownFormat { .. } => "unknown_format",
+            ErrorKind::NoEvents => "no_trace_events",
+            ErrorKind::EndsBeforeEvents => "truncated",
+            ErrorKind::EventsNotAnArray => "trace_events_not_an_array",
+            ErrorKind::Compression(_) => "compression",
+            ErrorKind::Strict(code) => code.name(),
+            ErrorKind::Io(_) => "io",
+            ErrorKind::Cancelled => "cancelled",
+        }
+    }
+
+    /// What the user may do next.
+    pub fn hint(&self) -> Option<&'static str> {
+        match &self.kind {
+            ErrorKind::Empty => Some("the profiler wrote nothing; record the trace again"),
+            ErrorKind::OtherKind { hint, .. } => Some(hint),
+            ErrorKind::UnknownFormat { .. } | ErrorKind::NoEvents => {
+                Some("give the Kineto trace that the PyTorch profiler exported (export_chrome_trace)")
+            }
+            ErrorKind::EndsBeforeEvents => {
+                Some("the file was cut while it was written or copied; record or copy it again")
+            }
+            ErrorKind::Compression(_) => Some("copy the file again, or check it with `gzip -t`"),
+            ErrorKind::Strict(_) => Some("read without strict=True to recover what is whole"),
+            ErrorKind::EventsNotAnArray | ErrorKind::Io(_) | ErrorKind::Cancelled => None,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            ErrorKind::Empty => write!(f, "the file is empty or blank")?,
+            ErrorKind::OtherKind { what, .. } => write!(f, "this is {what}, not a trace")?,
+            ErrorKind::UnknownFormat { starts_with } => {
+                write!(f, "not JSON and no trace format that longpole reads: it starts with `{starts_with}`")?;
+            }
+            ErrorKind::NoEvents => write!(f, "the document holds no `traceEvents`")?,
+            ErrorKind::EndsBeforeEvents => {
+                write!(f, "the file is truncated: it ends before any `traceEvents`")?;
+            }
+            ErrorKind::EventsNotAnArray => write!(f, "`traceEvents` is not an array")?,
+            ErrorKind::Compression(what) => write!(f, "the compressed stream is damaged: {what}")?,
+            ErrorKind::Strict(code) => write!(f, "{}", code.sentence())?,
+            ErrorKind::Io(error) => write!(f, "{}", error.message)?,
+            ErrorKind::Cancelled => write!(f, "stopped by the caller")?,
+        }
+        write!(f, ", at byte {}", self.offset)
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_sentence_that_ends_in_its_place() {
+        let error = Error::new(ErrorKind::EndsBeforeEvents, 812_334);
+        assert_eq!(
+            error.to_string(),
+            "the file is truncated: it ends before any `traceEvents`, at byte 812334"
+        );
+    }
+}

@@ -1,0 +1,98 @@
+//! Handles: small integers that each name a row of one table and of no other.
+//!
+//! Handing one to another table gives nonsense or a panic, never undefined
+//! behaviour.
+
+/// Declares a handle: a row number that knows whose row it is.
+macro_rules! handle {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(transparent)]
+        pub struct $name(u32);
+
+        impl $name {
+            /// The handle of row `row`.
+            ///
+            /// # Panics
+            ///
+            /// When `row` does not fit 32 bits less one value, which the reader
+            /// rules out: no table grows longer.
+            pub fn from_row(row: usize) -> Self {
+                Self(row_in_column(row))
+            }
+
+            /// The row number, for indexing a column.
+            pub fn row(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+
+handle! {
+    /// A row of the [`EventTable`](crate::tables::EventTable) it came from.
+    EventId
+}
+handle! {
+    /// A row of the [`LaneTable`](crate::tables::LaneTable) it came from.
+    LaneId
+}
+handle! {
+    /// A text of the [`Strings`](crate::strings::Strings) it came from.
+    StringId
+}
+
+/// Stands for "none" in columns of handles, which are plain `u32` for the sake
+/// of those who take the columns over.
+pub const NO_ROW: u32 = u32::MAX;
+
+/// A row number as it stands in a column.
+///
+/// # Panics
+///
+/// As the handles do: no table grows beyond 2^32 - 2 rows.
+pub fn row_in_column(row: usize) -> u32 {
+    match u32::try_from(row) {
+        Ok(row) if row < NO_ROW => row,
+        _ => panic!("a table has fewer than 2^32 - 1 rows"),
+    }
+}
+
+/// An optional handle as it stands in a column.
+pub trait InColumn: Sized {
+    /// The value in the column, [`NO_ROW`] for none.
+    fn in_column(self) -> u32;
+}
+
+impl InColumn for Option<EventId> {
+    fn in_column(self) -> u32 {
+        self.map_or(NO_ROW, |id| id.0)
+    }
+}
+
+impl InColumn for Option<LaneId> {
+    fn in_column(self) -> u32 {
+        self.map_or(NO_ROW, |id| id.0)
+    }
+}
+
+impl InColumn for Option<StringId> {
+    fn in_column(self) -> u32 {
+        self.map_or(NO_ROW, |id| id.0)
+    }
+}
+
+impl EventId {
+    /// The handle that stands in a column, if any.
+    pub fn from_column(value: u32) -> Option<Self> {
+        (value != NO_ROW).then_some(Self(value))
+    }
+}
+
+impl StringId {
+    /// The handle that stands in a column, if any.
+    pub fn from_column(value: u32) -> Option<Self> {
+        (value != NO_ROW).then_some(Self(value))
+    }
+}

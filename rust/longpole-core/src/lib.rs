@@ -1,0 +1,41 @@
+//! Finds what a GPU program waits for: bytes of a trace in, tables out.
+//!
+//! ```
+//! use longpole_core::{link, read};
+//!
+//! let trace = br#"{"traceEvents": [
+//!     {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1,
+//!      "ts": 10, "dur": 5, "args": {"correlation": 7}},
+//!     {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7,
+//!      "ts": 20, "dur": 40, "args": {"correlation": 7, "device": 0, "stream": 7}}
+//! ]}"#;
+//! let tables = read::read_bytes(trace, &read::Options::default())?;
+//! let launches = link::launches(&tables, &longpole_core::progress::silent)?;
+//!
+//! let [call, kernel] = [0, 1].map(longpole_core::ids::EventId::from_row);
+//! assert_eq!(launches.launcher(kernel), Some(call));
+//! assert_eq!(tables.events.duration_ns(kernel), Some(40_000));
+//! # Ok::<(), longpole_core::Error>(())
+//! ```
+//!
+//! The rooms lie along one river, each using only those before it:
+//! [`tables`], [`read`], [`link`], [`stack`], [`measure`].
+
+#![forbid(unsafe_code)]
+#![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
+#![deny(clippy::unwrap_used, clippy::iter_over_hash_type)]
+
+pub mod diagnostics;
+pub mod error;
+pub mod ids;
+pub mod intervals;
+pub mod link;
+pub mod measure;
+pub mod progress;
+pub mod read;
+pub mod stack;
+pub mod strings;
+pub mod tables;
+pub mod time;
+
+pub use error::{Error, Result};

@@ -1,0 +1,1 @@
+//! Joins events that belong together, by the numbers the profiler gave them.

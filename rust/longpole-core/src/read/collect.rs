@@ -1,0 +1,461 @@
+//! Drafts of events -> rows of tables.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::arguments::{DEVICE, STREAM};
+use super::event::{Argument, Draft, EventScanner, Time};
+use super::scan::{Quoted, Token};
+use crate::diagnostics::Code;
+use crate::ids::{EventId, LaneId, StringId};
+use crate::strings::Strings;
+use crate::tables::{
+    ArgTables, ArgValue, CounterTable, EventKind, EventRow, EventTable, FlowRow, FlowTable,
+    LaneTable, MetadataTable, Place,
+};
+use crate::time::BadTime;
+
+/// The tables as they grow.
+#[derive(Default)]
+pub(super) struct Collector {
+    pub(super) strings: Strings,
+    pub(super) events: EventTable,
+    pub(super) lanes: LaneTable,
+    pub(super) args: ArgTables,
+    pub(super) flows: FlowTable,
+    pub(super) counters: CounterTable,
+    pub(super) asyncs: FlowTable,
+    pub(super) metadata: MetadataTable,
+    phases: Phases,
+    n_events: u64,
+    kinds: KindOfCategory,
+    tracks: Recent<(Number, Number), (StringId, StringId)>,
+    places: Recent<Place, LaneId>,
+    brackets: Vec<Bracket>,
+}
+
+/// A count for each letter.
+struct Phases([u64; 256]);
+
+impl Default for Phases {
+    fn default() -> Self {
+        Self([0; 256])
+    }
+}
+
+/// A begin or end event that waits for its partner.
+struct Bracket {
+    lane: LaneId,
+    time_ns: i64,
+    position: u32,
+    offset: u64,
+    /// The row of the begin; none for an end.
+    begin: Option<EventId>,
+}
+
+/// Where an event stands in the file.
+#[derive(Clone, Copy)]
+pub(super) struct Whereabouts {
+    /// Its byte in the uncompressed file.
+    pub(super) offset: u64,
+    /// Its place among the elements of the event list.
+    pub(super) position: u32,
+}
+
+/// What is said of an event that is kept, or why it is not.
+type Findings = Vec<(Code, u64)>;
+
+impl Collector {
+    /// Adds one event; gives what is to be said of it.
+    pub(super) fn add(
+        &mut self,
+        scanner: &EventScanner,
+        text: &[u8],
+        at: Whereabouts,
+        findings: &mut Findings,
+    ) {
+        let draft = &scanner.draft;
+        // Some writers end the list with an empty object to save themselves a comma.
+        if draft.is_empty {
+            return;
+        }
+        let say = |findings: &mut Findings, code| findings.push((code, at.offset));
+        if draft.phase != b'M' {
+            if let Some(code) = draft.time_fault() {
+                return say(findings, code);
+            }
+        }
+        self.phases.0[usize::from(draft.phase)] += 1;
+        self.n_events += 1;
+        if draft.name.is_none() && !matches!(draft.phase, b'E' | b's' | b't' | b'f') {
+            say(findings, Code::MissingName);
+        }
+        match draft.phase {
+            b'X' | b'B' | b'E' | b'i' | b'I' | b'R' => self.event(scanner, text, at, findings),
+            b's' | b't' | b'f' => {
+                let row = self.flow_row(draft, text, at);
+                self.flows.push(&row);
+            }
+            b'b' | b'n' | b'e' | b'S' | b'T' | b'p' | b'F' => {
+                let row = self.flow_row(draft, text, at);
+                self.asyncs.push(&row);
+            }
+            b'C' => self.counter(scanner, text, at),
+            b'M' => self.metadata(scanner, text),
+            _ => {
+                let code = if draft.has_phase { Code::UnknownPhase } else { Code::MissingPhase };
+                say(findings, code);
+                self.event(scanner, text, at, findings);
+            }
+        }
+    }
+
+    fn event(
+        &mut self,
+        scanner: &EventScanner,
+        text: &[u8],
+        at: Whereabouts,
+        findings: &mut Findings,
+    ) {
+        let draft = &scanner.draft;
+        let category = draft.category.map(|quoted| self.quoted(quoted, text));
+        let kind = self.kind(draft, category);
+        let lane = self.lane(draft, text, kind);
+        let start_ns = draft.start_ns();
+        if draft.phase == b'E' {
+            self.brackets.push(Bracket { lane, time_ns: start_ns, position: at.position, offset: at.offset, begin: None });
+            if !draft.arguments.is_empty() {
+                findings.push((Code::EndArguments, at.offset));
+            }
+            return;
+        }
+        let (duration_ns, doubt) = draft.duration_ns();
+        findings.extend(doubt.map(|code| (code, at.offset)));
+        if start_ns < 0 {
+            findings.push((Code::NegativeTimestamp, at.offset));
+        }
+        if start_ns == 0 && kind.is_device_work() {
+            findings.push((Code::ZeroTimestamp, at.offset));
+        }
+        let name = draft.name.map(|quoted| self.quoted(quoted, text));
+        let correlation = self.id(draft.correlation, text, at, findings);
+        let external_id = self.id(draft.external_id, text, at, findings);
+        let row = EventRow {
+            kind,
+            category,
+            name,
+            lane,
+            start_ns,
+            duration_ns,
+            correlation,
+            external_id,
+            position: at.position,
+        };
+        let event = self.events.push(&row);
+        if draft.phase == b'B' {
+            self.brackets.push(Bracket { lane, time_ns: start_ns, position: at.position, offset: at.offset, begin: Some(event) });
+        }
+        self.arguments(scanner, text, event, category, kind);
+    }
+
+    fn kind(&mut self, draft: &Draft, category: Option<StringId>) -> EventKind {
+        match draft.phase {
+            b'X' | b'B' | b'E' => category
+                .map_or(EventKind::Other, |category| self.kinds.of(category, &self.strings)),
+            b'i' | b'I' | b'R' => EventKind::Instant,
+            _ => EventKind::Other,
+        }
+    }
+
+    /// Keeps the arguments that were asked for.
+    fn arguments(
+        &mut self,
+        scanner: &EventScanner,
+        text: &[u8],
+        event: EventId,
+        category: Option<StringId>,
+        kind: EventKind,
+    ) {
+        let draft = &scanner.draft;
+        let all = scanner.wanted.counters && kind == EventKind::CounterRange;
+        for argument in &draft.arguments {
+            if all || scanner.wanted.keeps(argument.row) {
+                self.argument(scanner, text, event, category, *argument);
+            }
+        }
+        // On a stream the lane says so; elsewhere it is an argument like others.
+        if !kind.is_on_device() {
+            for (key, token) in [(STREAM, draft.stream), (DEVICE, draft.device)] {
+                if let (Some(row), Some(token)) = (key.row(), token) {
+                    self.argument(scanner, text, event, category, Argument { row, token });
+                }
+            }
+        }
+    }
+
+    fn argument(
+        &mut self,
+        scanner: &EventScanner,
+        text: &[u8],
+        event: EventId,
+        category: Option<StringId>,
+        argument: Argument,
+    ) {
+        let value = match argument.token {
+            Token::Integer(value) => ArgValue::Integer(value),
+            Token::Number(span) => number(span.of(text)).map_or_else(
+                || ArgValue::Text(self.strings.intern_plain(span.of(text))),
+                ArgValue::Float,
+            ),
+            Token::Text(quoted) => ArgValue::Text(self.quoted(quoted, text)),
+            Token::Nested(span) => ArgValue::Text(self.strings.intern_spelled(span.of(text))),
+            Token::Boolean(value) => ArgValue::Text(self.strings.intern(if value { "true" } else { "false" })),
+            Token::Null => return,
+        };
+        let key = scanner.argument_keys.name(argument.row);
+        self.args.of_mut(category).push(event, argument.row, key, value, &mut self.strings);
+    }
+
+    fn flow_row(&mut self, draft: &Draft, text: &[u8], at: Whereabouts) -> FlowRow {
+        let (process, thread) = self.track(draft, text);
+        FlowRow {
+            phase: draft.phase,
+            id: draft.id.and_then(|token| integer(token, text)),
+            category: draft.category.map(|quoted| self.quoted(quoted, text)),
+            name: draft.name.map(|quoted| self.quoted(quoted, text)),
+            process,
+            thread,
+            time_ns: draft.start_ns(),
+            position: at.position,
+        }
+    }
+
+    fn counter(&mut self, scanner: &EventScanner, text: &[u8], at: Whereabouts) {
+        let draft = &scanner.draft;
+        let (process, _) = self.track(draft, text);
+        let name = draft.name.map(|quoted| self.quoted(quoted, text));
+        for argument in &draft.arguments {
+            let value = match argument.token {
+                Token::Integer(_) | Token::Number(_) => number(token_text(argument.token, text).as_bytes()),
+                Token::Text(quoted) => number(quoted.span.of(text)),
+                _ => None,
+            };
+            let series = self.strings.intern(scanner.argument_keys.name(argument.row));
+            self.counters.push(name, series, process, draft.start_ns(), value.unwrap_or(f64::NAN), at.position);
+        }
+    }
+
+    fn metadata(&mut self, scanner: &EventScanner, text: &[u8]) {
+        let draft = &scanner.draft;
+        let (process, thread) = self.track(draft, text);
+        let name = draft.name.map(|quoted| self.quoted(quoted, text));
+        let value = draft.arguments.first().map(|argument| match argument.token {
+            Token::Text(quoted) => self.quoted(quoted, text),
+            token => self.strings.intern(&token_text(token, text)),
+        });
+        self.metadata.push(name, process, thread, value);
+    }
+
+    fn quoted(&mut self, quoted: Quoted, text: &[u8]) -> StringId {
+        let raw = quoted.span.of(text);
+        if quoted.plain { self.strings.intern_plain(raw) } else { self.strings.intern_spelled(raw) }
+    }
+
+    /// An id, which some writers put in quotes.
+    #[allow(clippy::unused_self)]
+    fn id(
+        &self,
+        token: Option<Token>,
+        text: &[u8],
+        at: Whereabouts,
+        findings: &mut Findings,
+    ) -> Option<i64> {
+        let token = token?;
+        let id = integer(token, text);
+        if id.is_none() && matches!(token, Token::Number(_)) {
+            findings.push((Code::BigInteger, at.offset));
+        }
+        id
+    }
+
+    fn lane(&mut self, draft: &Draft, text: &[u8], kind: EventKind) -> LaneId {
+        let (process, thread) = self.track(draft, text);
+        let on_device = |own: Option<Token>, track: Option<Token>| {
+            let token = own.or(track).filter(|_| kind.is_on_device());
+            token.and_then(|token| integer(token, text))
+        };
+        let place = Place {
+            process,
+            thread,
+            device: on_device(draft.device, draft.process),
+            stream: on_device(draft.stream, draft.thread),
+        };
+        let lanes = &mut self.lanes;
+        self.places.get(place, || lanes.intern(place))
+    }
+
+    /// The process and the thread, which may be numbers or names.
+    fn track(&mut self, draft: &Draft, text: &[u8]) -> (StringId, StringId) {
+        let mut number = |token: Option<Token>| match token {
+            Some(Token::Integer(value)) => Number::Integer(value),
+            Some(Token::Text(quoted)) => Number::Text(self.quoted(quoted, text)),
+            Some(token) => Number::Text(self.strings.intern(&token_text(token, text))),
+            None => Number::Text(self.strings.intern("")),
+        };
+        let track = (number(draft.process), number(draft.thread));
+        let strings = &mut self.strings;
+        self.tracks.get(track, || (track.0.text(strings), track.1.text(strings)))
+    }
+
+    /// Pairs begin with end events on each lane, in order of time.
+    pub(super) fn pair_brackets(&mut self, findings: &mut Findings) {
+        let mut brackets = std::mem::take(&mut self.brackets);
+        brackets.sort_by_key(|bracket| (bracket.lane, bracket.time_ns, bracket.position));
+        let mut open: Vec<&Bracket> = Vec::new();
+        for bracket in &brackets {
+            if open.last().is_some_and(|begin| begin.lane != bracket.lane) {
+                findings.extend(open.drain(..).map(|begin| (Code::UnmatchedBegin, begin.offset)));
+            }
+            if bracket.begin.is_some() {
+                open.push(bracket);
+            } else if let Some(begin) = open.pop().and_then(|begin| begin.begin) {
+                self.events.close(begin, bracket.time_ns);
+            } else {
+                findings.push((Code::UnmatchedEnd, bracket.offset));
+            }
+        }
+        findings.extend(open.drain(..).map(|begin| (Code::UnmatchedBegin, begin.offset)));
+    }
+
+    /// How many events of each phase there were, by letter.
+    pub(super) fn phases(&self) -> Vec<(u8, u64)> {
+        (0..=u8::MAX).zip(self.phases.0).filter(|&(_, count)| count > 0).collect()
+    }
+
+    /// How many events of any phase there were.
+    pub(super) fn n_events(&self) -> u64 {
+        self.n_events
+    }
+
+    pub(super) fn freeze_strings(&mut self) -> Arc<Strings> {
+        std::mem::take(&mut self.strings).freeze()
+    }
+}
+
+impl Draft {
+    fn start_ns(&self) -> i64 {
+        match self.time {
+            Time::Known(time_ns) => time_ns,
+            Time::Missing | Time::Bad(_) => 0,
+        }
+    }
+
+    /// The duration, and the doubt about it.
+    fn duration_ns(&self) -> (Option<i64>, Option<Code>) {
+        match self.duration {
+            Time::Known(duration) if duration < 0 => (Some(duration), Some(Code::NegativeDuration)),
+            Time::Known(duration) if self.start_ns().checked_add(duration).is_none() => {
+                (None, Some(Code::HugeDuration))
+            }
+            Time::Known(duration) if self.phase == b'X' => (Some(duration), None),
+            Time::Bad(BadTime::OutOfRange) => (None, Some(Code::HugeDuration)),
+            Time::Bad(BadTime::NotANumber) => (None, Some(Code::BadDuration)),
+            Time::Missing if self.phase == b'X' => (None, Some(Code::MissingDuration)),
+            Time::Known(_) | Time::Missing => (None, None),
+        }
+    }
+}
+
+/// A process or thread before its number is made a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Number {
+    Integer(i64),
+    Text(StringId),
+}
+
+impl Number {
+    fn text(self, strings: &mut Strings) -> StringId {
+        match self {
+            Self::Integer(value) => strings.intern(&value.to_string()),
+            Self::Text(id) => id,
+        }
+    }
+}
+
+/// The kind of each category seen so far.
+#[derive(Default)]
+struct KindOfCategory {
+    kinds: Vec<Option<EventKind>>,
+}
+
+impl KindOfCategory {
+    fn of(&mut self, category: StringId, strings: &Strings) -> EventKind {
+        if category.row() >= self.kinds.len() {
+            self.kinds.resize(category.row() + 1, None);
+        }
+        *self.kinds[category.row()]
+            .get_or_insert_with(|| EventKind::of_category(strings.get(category)))
+    }
+}
+
+/// Values by key, with the last few at hand: events come in runs.
+struct Recent<K, V> {
+    last: Vec<(K, V)>,
+    all: HashMap<K, V>,
+    oldest: usize,
+}
+
+impl<K, V> Default for Recent<K, V> {
+    fn default() -> Self {
+        Self { last: Vec::new(), all: HashMap::new(), oldest: 0 }
+    }
+}
+
+impl<K: Copy + Eq + std::hash::Hash, V: Copy> Recent<K, V> {
+    const AT_HAND: usize = 4;
+
+    #[inline]
+    fn get(&mut self, key: K, make: impl FnOnce() -> V) -> V {
+        if let Some(&(_, value)) = self.last.iter().find(|(known, _)| *known == key) {
+            return value;
+        }
+        let value = *self.all.entry(key).or_insert_with(make);
+        if self.last.len() < Self::AT_HAND {
+            self.last.push((key, value));
+        } else {
+            self.last[self.oldest] = (key, value);
+            self.oldest = (self.oldest + 1) % Self::AT_HAND;
+        }
+        value
+    }
+}
+
+fn number(text: &[u8]) -> Option<f64> {
+    std::str::from_utf8(text).ok()?.parse().ok().filter(|value: &f64| value.is_finite())
+}
+
+/// An integer, or a text that is one, in decimal or with `0x`.
+fn integer(token: Token, text: &[u8]) -> Option<i64> {
+    let quoted = match token {
+        Token::Integer(value) => return Some(value),
+        Token::Text(quoted) => std::str::from_utf8(quoted.span.of(text)).ok()?,
+        _ => return None,
+    };
+    match quoted.strip_prefix("0x") {
+        Some(digits) => i64::from_str_radix(digits, 16).ok(),
+        None => quoted.parse().ok(),
+    }
+}
+
+/// What stands in the file for a value that is no text.
+fn token_text(token: Token, text: &[u8]) -> String {
+    match token {
+        Token::Integer(value) => value.to_string(),
+        Token::Number(span) | Token::Nested(span) => {
+            String::from_utf8_lossy(span.of(text)).into_owned()
+        }
+        Token::Text(quoted) => String::from_utf8_lossy(quoted.span.of(text)).into_owned(),
+        Token::Boolean(value) => value.to_string(),
+        Token::Null => String::new(),
+    }
+}

@@ -1,0 +1,202 @@
+//! gzip, member by member (RFC 1952), as far as it is sound.
+//!
+//! The inflating is zlib-rs'. The members are handled here, because a reader of
+//! damaged files must deliver all that stands before the damage, whatever the
+//! sizes of the buffers, and must go on after a wrong checksum.
+
+use std::io::Read;
+
+use flate2::{Crc, Decompress, FlushDecompress, Status};
+
+use super::source::{io_error, read_some};
+use crate::diagnostics::{Code, Diagnostics};
+use crate::error::Result;
+
+const INPUT_BYTES: usize = 64 << 10;
+
+/// Inflates what a reader gives.
+pub(super) struct Gunzip<'a> {
+    source: Box<dyn Read + 'a>,
+    input: Vec<u8>,
+    at: usize,
+    end: usize,
+    stage: Stage,
+    inflate: Decompress,
+    crc: Crc,
+    n_members: u64,
+    fault: Option<&'static str>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Header,
+    Body,
+    Trailer,
+    Done,
+}
+
+impl<'a> Gunzip<'a> {
+    pub(super) fn new(source: Box<dyn Read + 'a>) -> Self {
+        Self {
+            source,
+            input: vec![0; INPUT_BYTES],
+            at: 0,
+            end: 0,
+            stage: Stage::Header,
+            inflate: Decompress::new(false),
+            crc: Crc::new(),
+            n_members: 0,
+            fault: None,
+        }
+    }
+
+    /// What ended the stream too early, if anything did.
+    pub(super) fn fault(&self) -> Option<&'static str> {
+        self.fault
+    }
+
+    /// Inflates into `output`; 0 at the end. `offset` is the place of `output`
+    /// in the uncompressed file.
+    pub(super) fn read(
+        &mut self,
+        output: &mut [u8],
+        offset: u64,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<usize> {
+        loop {
+            match self.stage {
+                Stage::Header => self.header(offset, diagnostics)?,
+                Stage::Body => {
+                    let count = self.body(output, offset, diagnostics)?;
+                    if count > 0 {
+                        return Ok(count);
+                    }
+                }
+                Stage::Trailer => self.trailer(offset, diagnostics)?,
+                Stage::Done => return Ok(0),
+            }
+        }
+    }
+
+    fn body(&mut self, output: &mut [u8], offset: u64, diagnostics: &mut Diagnostics) -> Result<usize> {
+        if !self.has_input()? {
+            self.stop(Code::GzipTruncated, "it ends inside its data", offset, diagnostics);
+            return Ok(0);
+        }
+        let (read, written) = (self.inflate.total_in(), self.inflate.total_out());
+        let status = self.inflate.decompress(&self.input[self.at..self.end], output, FlushDecompress::None);
+        self.at += length(self.inflate.total_in() - read);
+        let count = length(self.inflate.total_out() - written);
+        self.crc.update(&output[..count]);
+        match status {
+            Ok(Status::StreamEnd) => self.stage = Stage::Trailer,
+            Ok(Status::Ok | Status::BufError) => {}
+            Err(_) => {
+                let offset = offset + count as u64;
+                self.stop(Code::GzipCorrupt, "its data is corrupt", offset, diagnostics);
+            }
+        }
+        Ok(count)
+    }
+
+    /// Ten fixed bytes, then what their flags announce.
+    fn header(&mut self, offset: u64, diagnostics: &mut Diagnostics) -> Result<()> {
+        if self.n_members > 0 && !self.has_input()? {
+            self.stage = Stage::Done;
+            return Ok(());
+        }
+        let fixed = self.bytes::<10>()?;
+        if self.n_members > 0 && !matches!(fixed, Some([0x1f, 0x8b, ..])) {
+            diagnostics.add(Code::GzipTrailing, offset);
+            self.stage = Stage::Done;
+            return Ok(());
+        }
+        let Some([_, _, method, flags, ..]) = fixed else {
+            self.stop(Code::GzipTruncated, "it ends inside its header", offset, diagnostics);
+            return Ok(());
+        };
+        if method != 8 || flags & 0xe0 != 0 {
+            self.stop(Code::GzipCorrupt, "its header is corrupt", offset, diagnostics);
+            return Ok(());
+        }
+        if self.optional_fields(flags)?.is_none() {
+            self.stop(Code::GzipTruncated, "it ends inside its header", offset, diagnostics);
+            return Ok(());
+        }
+        self.inflate.reset(false);
+        self.crc.reset();
+        self.n_members += 1;
+        self.stage = Stage::Body;
+        Ok(())
+    }
+
+    /// Extra field, name, comment and header checksum; none where they are cut.
+    fn optional_fields(&mut self, flags: u8) -> Result<Option<()>> {
+        if flags & 4 != 0 {
+            let Some(size) = self.bytes::<2>()? else { return Ok(None) };
+            for _ in 0..u16::from_le_bytes(size) {
+                if self.bytes::<1>()?.is_none() {
+                    return Ok(None);
+                }
+            }
+        }
+        for flag in [8, 16] {
+            while flags & flag != 0 {
+                match self.bytes::<1>()? {
+                    Some([0]) => break,
+                    Some(_) => {}
+                    None => return Ok(None),
+                }
+            }
+        }
+        if flags & 2 != 0 && self.bytes::<2>()?.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(()))
+    }
+
+    fn trailer(&mut self, offset: u64, diagnostics: &mut Diagnostics) -> Result<()> {
+        self.stage = Stage::Header;
+        let Some([c0, c1, c2, c3, n0, n1, n2, n3]) = self.bytes::<8>()? else {
+            self.stop(Code::GzipTruncated, "it ends inside its checksum", offset, diagnostics);
+            return Ok(());
+        };
+        let checksum = u32::from_le_bytes([c0, c1, c2, c3]);
+        let size = u32::from_le_bytes([n0, n1, n2, n3]);
+        if checksum != self.crc.sum() || u64::from(size) != self.inflate.total_out() % (1 << 32) {
+            diagnostics.add(Code::GzipChecksum, offset);
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self, code: Code, what: &'static str, offset: u64, diagnostics: &mut Diagnostics) {
+        diagnostics.add(code, offset);
+        self.fault = Some(what);
+        self.stage = Stage::Done;
+    }
+
+    fn bytes<const N: usize>(&mut self) -> Result<Option<[u8; N]>> {
+        let mut bytes = [0; N];
+        for byte in &mut bytes {
+            if !self.has_input()? {
+                return Ok(None);
+            }
+            *byte = self.input[self.at];
+            self.at += 1;
+        }
+        Ok(Some(bytes))
+    }
+
+    fn has_input(&mut self) -> Result<bool> {
+        if self.at == self.end {
+            self.at = 0;
+            self.end = read_some(&mut self.source, &mut self.input).map_err(|error| io_error(&error, 0))?;
+        }
+        Ok(self.end > 0)
+    }
+}
+
+/// A count of bytes of one of our buffers.
+fn length(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,67 @@
+//! Bytes -> tables.
+//!
+//! A trace is read in one pass through a window of about a megabyte; what is
+//! kept are columns, so that memory is bounded by the events and not by the file.
+//! The first bytes tell the format, not the name of the file.
+
+mod arguments;
+mod collect;
+mod document;
+mod event;
+mod gzip;
+mod header;
+mod keys;
+mod scan;
+mod sniff;
+mod source;
+
+use std::io::Read;
+use std::path::Path;
+
+pub use arguments::Arguments;
+
+use crate::error::Result;
+use crate::progress::{silent, Progress};
+use crate::tables::Tables;
+
+/// What to keep, and when to stop.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Which arguments of events are kept.
+    pub arguments: Arguments,
+    /// Makes the first finding the error, and means JSON as in RFC 8259.
+    pub strict: bool,
+    /// Stop after this many bytes of the uncompressed file.
+    pub max_bytes: Option<u64>,
+    /// Stop after this many events.
+    pub max_events: Option<u64>,
+}
+
+/// Reads the trace in a file.
+///
+/// # Errors
+///
+/// When the file cannot be opened or read, holds no trace, or (strict) is not
+/// sound, and when `progress` asks to stop.
+pub fn read_path(path: &Path, options: &Options, progress: Progress<'_>) -> Result<Tables> {
+    read(source::open(path)?, options, progress)
+}
+
+/// Reads the trace that a reader gives.
+///
+/// # Errors
+///
+/// As [`read_path`].
+pub fn read(source: impl Read, options: &Options, progress: Progress<'_>) -> Result<Tables> {
+    let window = source::Window::new(Box::new(source), options.max_bytes)?;
+    document::read(window, options, progress)
+}
+
+/// Reads a trace from memory.
+///
+/// # Errors
+///
+/// As [`read_path`].
+pub fn read_bytes(bytes: &[u8], options: &Options) -> Result<Tables> {
+    read(bytes, options, &silent)
+}

@@ -1,0 +1,211 @@
+//! Each text stored once.
+//!
+//! A trace of a million events has a few hundred names. They are found again
+//! by the bytes between the quotes, *before* any unescaping, so that escapes,
+//! surrogates and bad UTF-8 are looked into once for each distinct spelling;
+//! two spellings of the same text still get the same handle.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use crate::ids::{InColumn, StringId};
+
+mod spelling;
+
+pub(crate) use spelling::spelling_faults;
+pub use spelling::{SpellingFaults, MAX_TEXT_BYTES};
+
+/// A set of texts, each with a handle; handles count up in order of first use.
+#[derive(Debug)]
+pub struct Strings {
+    /// All texts, one behind the other.
+    text: String,
+    /// Where each text ends in `text`.
+    ends: Vec<usize>,
+    /// Open addressing: handle plus one, zero for free. The length is a power of two.
+    slots: Vec<u32>,
+    /// The upper half of each text's hash, to compare before the bytes.
+    hashes: Vec<u64>,
+    /// Spellings that are not their own text.
+    spelled: HashMap<Box<[u8]>, StringId>,
+    /// Against traces that are made to collide.
+    seed: u64,
+}
+
+impl Default for Strings {
+    fn default() -> Self {
+        Self {
+            text: String::new(),
+            ends: Vec::new(),
+            slots: vec![0; 1024],
+            hashes: Vec::new(),
+            spelled: HashMap::new(),
+            seed: RandomState::new().hash_one(0_u8) | 1,
+        }
+    }
+}
+
+impl Strings {
+    /// The handle of `text`.
+    pub fn intern(&mut self, text: &str) -> StringId {
+        let hash = hash(text.as_bytes(), self.seed);
+        if let Some(id) = self.find(text.as_bytes(), hash) {
+            return id;
+        }
+        self.insert(text, hash)
+    }
+
+    /// The handle of the text that stands between two quotes in JSON as `raw`,
+    /// without escapes: plain printable ASCII.
+    pub(crate) fn intern_plain(&mut self, raw: &[u8]) -> StringId {
+        let hash = hash(raw, self.seed);
+        if let Some(id) = self.find(raw, hash) {
+            return id;
+        }
+        self.insert(&String::from_utf8_lossy(raw), hash)
+    }
+
+    /// The handle of the text that stands between two quotes in JSON as `raw`,
+    /// whatever is in there.
+    pub(crate) fn intern_spelled(&mut self, raw: &[u8]) -> StringId {
+        if let Some(&id) = self.spelled.get(raw) {
+            return id;
+        }
+        let (text, faults) = spelling::unescape(raw);
+        let id = self.intern(&text);
+        // A spelling that was cut is not kept as a key: it may be as long as the file.
+        if !faults.cut {
+            self.spelled.insert(raw.into(), id);
+        }
+        id
+    }
+
+    /// The text of a handle.
+    pub fn get(&self, id: StringId) -> &str {
+        let row = id.row();
+        let start = if row == 0 { 0 } else { self.ends[row - 1] };
+        &self.text[start..self.ends[row]]
+    }
+
+    /// The handle of a text that is known already.
+    pub fn lookup(&self, text: &str) -> Option<StringId> {
+        self.find(text.as_bytes(), hash(text.as_bytes(), self.seed))
+    }
+
+    /// How many distinct texts there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Every text, in order of the handles.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        (0..self.len()).map(|row| self.get(StringId::from_row(row)))
+    }
+
+    /// For each handle, whether `test` holds of its text: asked once for a text.
+    pub fn matching(&self, test: impl Fn(&str) -> bool) -> Vec<bool> {
+        self.iter().map(test).collect()
+    }
+
+    /// Shared from here on; nothing is added any more.
+    pub fn freeze(self) -> Arc<Self> {
+        Arc::new(self)
+    }
+
+    fn find(&self, text: &[u8], hash: u64) -> Option<StringId> {
+        let mask = self.slots.len() - 1;
+        let mut slot = low_bits(hash) & mask;
+        loop {
+            let row = (self.slots[slot] as usize).checked_sub(1)?;
+            let id = StringId::from_row(row);
+            if self.hashes[row] == hash && self.get(id).as_bytes() == text {
+                return Some(id);
+            }
+            slot = (slot + 1) & mask;
+        }
+    }
+
+    fn insert(&mut self, text: &str, hash: u64) -> StringId {
+        if (self.ends.len() + 1) * 2 > self.slots.len() {
+            self.grow();
+        }
+        let id = StringId::from_row(self.ends.len());
+        self.text.push_str(text);
+        self.ends.push(self.text.len());
+        self.hashes.push(hash);
+        self.place(id, hash);
+        id
+    }
+
+    fn grow(&mut self) {
+        self.slots = vec![0; self.slots.len() * 2];
+        for row in 0..self.ends.len() {
+            self.place(StringId::from_row(row), self.hashes[row]);
+        }
+    }
+
+    fn place(&mut self, id: StringId, hash: u64) {
+        let mask = self.slots.len() - 1;
+        let mut slot = low_bits(hash) & mask;
+        while self.slots[slot] != 0 {
+            slot = (slot + 1) & mask;
+        }
+        self.slots[slot] = Some(id).in_column() + 1;
+    }
+}
+
+/// The low half of a hash as an index; where `usize` is 32 bits that is all of it.
+fn low_bits(hash: u64) -> usize {
+    (hash & 0xffff_ffff) as usize
+}
+
+/// Multiply and fold, eight bytes at a time, seeded for each table
+/// (the construction of wyhash and foldhash; not for use against a reader who
+/// sees the handles come out).
+fn hash(text: &[u8], seed: u64) -> u64 {
+    let mut state = seed ^ (text.len() as u64);
+    let mut chunks = text.chunks_exact(8);
+    for chunk in &mut chunks {
+        let word = u64::from_le_bytes(chunk.try_into().unwrap_or_default());
+        state = fold(state ^ word);
+    }
+    let mut tail = [0; 8];
+    tail[..chunks.remainder().len()].copy_from_slice(chunks.remainder());
+    fold(fold(state ^ u64::from_le_bytes(tail)))
+}
+
+#[allow(clippy::cast_possible_truncation)] // taking the two halves is the point
+fn fold(value: u64) -> u64 {
+    let product = u128::from(value) * u128::from(0x9e37_79b9_7f4a_7c15_u64);
+    (product as u64) ^ ((product >> 64) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_has_one_handle_however_it_is_spelled() {
+        let mut strings = Strings::default();
+        let plain = strings.intern_plain(b"a/b");
+        assert_eq!(strings.intern_spelled(br"a\/b"), plain);
+        assert_eq!(strings.intern_spelled(br"\u0061\u002fb"), plain);
+        assert_eq!((strings.len(), strings.get(plain)), (1, "a/b"));
+    }
+
+    #[test]
+    fn handles_count_up_in_order_of_first_use() {
+        let mut strings = Strings::default();
+        let rows: Vec<_> =
+            (0..5000).map(|number| strings.intern(&format!("kernel_{}", number % 3000)).row()).collect();
+        assert_eq!(rows, (0..3000).chain(0..2000).collect::<Vec<_>>());
+        assert_eq!(strings.lookup("kernel_17").map(StringId::row), Some(17));
+        assert_eq!(strings.lookup("kernel_3000"), None);
+    }
+}

@@ -1,0 +1,48 @@
+use crate::ids::{InColumn, StringId};
+
+/// Samples of counters (`C`): a row for each series of each sample, in the
+/// order of the file.
+#[derive(Debug, Clone, Default)]
+pub struct CounterTable {
+    /// The counter.
+    pub name: Vec<u32>,
+    /// The series within the counter.
+    pub series: Vec<u32>,
+    /// The process it belongs to.
+    pub process: Vec<u32>,
+    /// When it was read.
+    pub time_ns: Vec<i64>,
+    /// Its value, NaN where the file gave no number.
+    pub value: Vec<f64>,
+    /// Its place among the elements of the event list.
+    pub position: Vec<u32>,
+}
+
+impl CounterTable {
+    pub(crate) fn push(
+        &mut self,
+        name: Option<StringId>,
+        series: StringId,
+        process: StringId,
+        time_ns: i64,
+        value: f64,
+        position: u32,
+    ) {
+        self.name.push(name.in_column());
+        self.series.push(Some(series).in_column());
+        self.process.push(Some(process).in_column());
+        self.time_ns.push(time_ns);
+        self.value.push(value);
+        self.position.push(position);
+    }
+
+    /// How many samples there are.
+    pub fn len(&self) -> usize {
+        self.name.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.name.is_empty()
+    }
+}

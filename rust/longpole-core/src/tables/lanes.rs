@@ -1,0 +1,74 @@
+use std::collections::HashMap;
+
+use super::NO_INTEGER;
+use crate::ids::{InColumn, LaneId, StringId};
+
+/// Where something happens: a thread of a process, or a stream of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The `pid` of the file, as text: it may be a name.
+    pub process: StringId,
+    /// The `tid` of the file, as text.
+    pub thread: StringId,
+    /// The device, for work on one.
+    pub device: Option<i64>,
+    /// The stream of that device.
+    pub stream: Option<i64>,
+}
+
+/// The places of one trace, in order of first use.
+#[derive(Debug, Clone, Default)]
+pub struct LaneTable {
+    places: Vec<Place>,
+    rows: HashMap<Place, LaneId>,
+}
+
+impl LaneTable {
+    /// The handle of a place.
+    pub fn intern(&mut self, place: Place) -> LaneId {
+        *self.rows.entry(place).or_insert_with(|| {
+            self.places.push(place);
+            LaneId::from_row(self.places.len() - 1)
+        })
+    }
+
+    /// The place that a handle stands for.
+    pub fn place(&self, lane: LaneId) -> Place {
+        self.places[lane.row()]
+    }
+
+    /// Every place, in order of the handles.
+    pub fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// The processes as a column.
+    pub fn processes(&self) -> Vec<u32> {
+        self.places.iter().map(|place| Some(place.process).in_column()).collect()
+    }
+
+    /// The threads as a column.
+    pub fn threads(&self) -> Vec<u32> {
+        self.places.iter().map(|place| Some(place.thread).in_column()).collect()
+    }
+
+    /// The devices as a column, [`NO_INTEGER`] for none.
+    pub fn devices(&self) -> Vec<i64> {
+        self.places.iter().map(|place| place.device.unwrap_or(NO_INTEGER)).collect()
+    }
+
+    /// The streams as a column, [`NO_INTEGER`] for none.
+    pub fn streams(&self) -> Vec<i64> {
+        self.places.iter().map(|place| place.stream.unwrap_or(NO_INTEGER)).collect()
+    }
+}

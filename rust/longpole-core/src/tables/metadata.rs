@@ -1,0 +1,54 @@
+use std::collections::HashMap;
+
+use crate::ids::{InColumn, StringId};
+
+/// What the trace says about its processes and threads (`M`): each distinct
+/// statement once, in order of first use. Some writers repeat them for every
+/// event.
+#[derive(Debug, Clone, Default)]
+pub struct MetadataTable {
+    /// What is said: `process_name`, `thread_name`, `process_labels`, ...
+    pub name: Vec<u32>,
+    /// Of which process.
+    pub process: Vec<u32>,
+    /// Of which thread.
+    pub thread: Vec<u32>,
+    /// The statement.
+    pub value: Vec<u32>,
+    /// How often the file says so.
+    pub count: Vec<u64>,
+    rows: HashMap<[u32; 4], usize>,
+}
+
+impl MetadataTable {
+    pub(crate) fn push(
+        &mut self,
+        name: Option<StringId>,
+        process: StringId,
+        thread: StringId,
+        value: Option<StringId>,
+    ) {
+        let (process, thread) = (Some(process).in_column(), Some(thread).in_column());
+        let key = [name.in_column(), process, thread, value.in_column()];
+        let row = *self.rows.entry(key).or_insert(self.name.len());
+        if row < self.name.len() {
+            self.count[row] += 1;
+            return;
+        }
+        self.name.push(key[0]);
+        self.process.push(process);
+        self.thread.push(thread);
+        self.value.push(key[3]);
+        self.count.push(1);
+    }
+
+    /// How many distinct statements there are.
+    pub fn len(&self) -> usize {
+        self.name.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.name.is_empty()
+    }
+}

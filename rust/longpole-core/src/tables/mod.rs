@@ -1,0 +1,67 @@
+//! Columns. One file a table, one `Vec` a column, rows named by handles.
+//!
+//! The reader writes them once; what a later stage learns goes into a table of
+//! its own, aligned by row or carrying the row's handle.
+
+mod args;
+mod counters;
+mod events;
+mod flows;
+mod header;
+mod lanes;
+mod metadata;
+
+use std::sync::Arc;
+
+pub use args::{ArgColumn, ArgTable, ArgTables, ArgValue, Values};
+pub use counters::CounterTable;
+pub use events::{EventKind, EventRow, EventTable};
+pub(crate) use flows::FlowRow;
+pub use flows::FlowTable;
+pub use header::Header;
+pub use lanes::{LaneTable, Place};
+pub use metadata::MetadataTable;
+
+use crate::diagnostics::Diagnostics;
+use crate::strings::Strings;
+
+/// Stands for "none" in columns of integers.
+pub const NO_INTEGER: i64 = i64::MIN;
+
+/// All that one file holds.
+#[derive(Debug, Clone, Default)]
+pub struct Tables {
+    /// Every name, category and text.
+    pub strings: Arc<Strings>,
+    /// What happened: complete events, paired begin/end events and instants.
+    pub events: Arc<EventTable>,
+    /// Where it happened.
+    pub lanes: Arc<LaneTable>,
+    /// The arguments that were asked for, one table a category.
+    pub args: Arc<ArgTables>,
+    /// Arrows between events.
+    pub flows: Arc<FlowTable>,
+    /// Samples of counters.
+    pub counters: Arc<CounterTable>,
+    /// Asynchronous events (`b`, `n`, `e` and the older `S`, `T`, `p`, `F`): they
+    /// have the same columns as arrows, and belong together by category and id.
+    pub asyncs: Arc<FlowTable>,
+    /// Names and labels of processes and threads.
+    pub metadata: Arc<MetadataTable>,
+    /// What the document says about itself.
+    pub header: Arc<Header>,
+    /// What was found wrong.
+    pub diagnostics: Diagnostics,
+    /// How many events of each phase (`ph`) were read, by the byte of the phase;
+    /// what has no phase or a longer one is counted under 0.
+    pub phases: Vec<(u8, u64)>,
+    /// Bytes of the uncompressed document.
+    pub bytes: u64,
+}
+
+impl Tables {
+    /// How many whole events of any phase the document held.
+    pub fn n_events(&self) -> u64 {
+        self.phases.iter().map(|&(_, count)| count).sum()
+    }
+}

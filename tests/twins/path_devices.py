@@ -1,0 +1,327 @@
+"""Devices: who launched what, the order on a stream, and why a kernel starts when it starts."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from . import path_limits as limits
+from .path_edges import Edge, Evidence, Kind, Points, Role
+from .path_events import Event, EventClass, Lane, Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+COMMUNICATION = re.compile(r"(?i)nccl|rccl|msccl|nvshmem|cross_device_reduce|all_?reduce|mscclpp")
+"""Collectives of the vendors, and the all-reduce kernels inference servers bring along. A name that
+merely begins with ``hip`` is none."""
+
+STREAM_WAIT = "Stream Wait Event"
+API = r"^(?:cuda|cu|hip)"
+WAIT_CALL = re.compile(API + "StreamWaitEvent")
+GRAPH_LAUNCH = re.compile(API + "GraphLaunch")
+
+
+class Launches:
+    """The call behind every piece of device work, by correlation number within the trace."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._calls: dict[int, list[Event]] = defaultdict(list)
+        for event in trace.events:
+            if event.event_class is EventClass.RUNTIME and event.correlation > 0:
+                self._calls[event.correlation].append(event)
+        self.work_of: dict[Event, list[Event]] = defaultdict(list)
+        self._call_of: dict[Event, Event] = {}
+        for work in trace.events:
+            if work.event_class is EventClass.DEVICE:
+                call = self.call(work.correlation, work.start_ns)
+                if call:
+                    self._call_of[work] = call
+                    self.work_of[call].append(work)
+
+    def call(self, correlation: int | None, at_ns: int) -> Event | None:
+        """Find the call with a number: of several the latest one before, else the earliest."""
+        calls = self._calls.get(correlation or 0, [])
+        before = [call for call in calls if call.start_ns <= at_ns]
+        return before[-1] if before else next(iter(calls), None)
+
+    def call_of(self, work: Event) -> Event | None:
+        return self._call_of.get(work)
+
+    def submitted_ns(self, work: Event) -> int:
+        """Give when the host began to launch the work; its own start where nothing is known."""
+        call = self.call_of(work)
+        return call.start_ns if call else work.start_ns
+
+
+class Stream:
+    """The work of one stream, in content order and in the order of submission."""
+
+    def __init__(self, works: Sequence[Event], launches: Launches) -> None:
+        self.works = works
+        self.submitted = sorted(works, key=lambda w: (launches.submitted_ns(w), w.rank))
+        self._submitted_ns = [launches.submitted_ns(work) for work in self.submitted]
+        self._last_finished: list[Event] = []
+        for work in self.submitted:
+            contenders = [*self._last_finished[-1:], work]
+            self._last_finished.append(max(contenders, key=_finish_order))
+
+    def submitted_before(self, at_ns: int) -> Sequence[Event]:
+        return self.submitted[: bisect_left(self._submitted_ns, at_ns)]
+
+    def last_submitted_before(self, at_ns: int) -> Event | None:
+        count = bisect_left(self._submitted_ns, at_ns)
+        return self.submitted[count - 1] if count else None
+
+    def last_finished_before(self, at_ns: int) -> Event | None:
+        """Of the work submitted before a time, find the one that finishes last (perhaps later)."""
+        count = bisect_left(self._submitted_ns, at_ns)
+        return self._last_finished[count - 1] if count else None
+
+    def next_submitted_after(self, at_ns: int) -> Event | None:
+        index = bisect_right(self._submitted_ns, at_ns)
+        return self.submitted[index] if index < len(self.submitted) else None
+
+
+def _finish_order(work: Event) -> tuple[int, int]:
+    return (work.end_ns, work.rank)
+
+
+class Devices:
+    """All streams; a stream number means nothing without its device."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.launches = Launches(trace)
+        works: dict[Lane, list[Event]] = defaultdict(list)
+        for event in trace.events:
+            if event.event_class is EventClass.DEVICE:
+                works[event.lane].append(event)
+        self.streams = {lane: Stream(its, self.launches) for lane, its in works.items()}
+        self.has_wait_calls = any(WAIT_CALL.search(event.name) for event in trace.events)
+        self._ends = {lane: sorted(its, key=_finish_order) for lane, its in works.items()}
+
+    def stream(self, device: object, number: object) -> Stream:
+        lane = Lane(is_stream=True, owner=device, number=number)
+        return self.streams.get(lane) or Stream([], self.launches)
+
+    def lanes_of(self, device: object) -> list[Lane]:
+        return [lane for lane in self.streams if lane.owner == device]
+
+    def ended_between(self, lane: Lane, after_ns: int, until_ns: int) -> Sequence[Event]:
+        """List the work of a stream that ended in (after, until], in the order of the ends."""
+        ends = self._ends[lane]
+        first = bisect_right(ends, after_ns, key=lambda work: work.end_ns)
+        return ends[first : bisect_right(ends, until_ns, key=lambda work: work.end_ns)]
+
+
+def kind_of_work(work: Event) -> Kind:
+    if work.category in {"gpu_memcpy", "gpu_memset"}:
+        return Kind.COPY
+    return Kind.COMMUNICATION if COMMUNICATION.search(work.name) else Kind.KERNEL
+
+
+def inside_edge(holder: Event, target: int, role: Role, points: Points) -> Edge:
+    """Make the edge that leaves a running kernel and takes its time up to ``target``."""
+    kind = kind_of_work(holder)
+    return Edge(points.start(holder), target, kind, role, holder, Evidence.INFERRED)
+
+
+def device_edges(
+    trace: Trace, points: Points, devices: Devices, recorded_waits: dict[Event, list[Edge]]
+) -> Iterator[Edge]:
+    """Give the edges into the start and the end of every piece of device work."""
+    wait_calls = _pending_wait_calls(trace, devices)
+    for stream in devices.streams.values():
+        for work, last_finished, running in _neighbours(stream):
+            yield from _end_edges(work, running, points)
+            edges = [
+                *_order_edges(work, last_finished, running, points),
+                *_launch_edges(work, devices, points),
+                *recorded_waits.get(work, []),
+            ]
+            start = _Start(work, edges, running, wait_calls.get(work, []))
+            yield from _explained(start, points, devices)
+
+
+def _neighbours(stream: Stream) -> Iterator[tuple[Event, Event | None, list[Event]]]:
+    """Give each work with the one that finished last before it, and those that still run then."""
+    running: list[Event] = []
+    last_finished: Event | None = None
+    for work in stream.works:
+        finished = [other for other in running if other.end_ns <= work.start_ns]
+        running = [other for other in running if other.end_ns > work.start_ns]
+        if last_finished:
+            finished.append(last_finished)
+        last_finished = max(finished, key=_finish_order, default=None)
+        yield work, last_finished, running
+        running = [*running, work]
+
+
+def _end_edges(work: Event, running: Iterable[Event], points: Points) -> Iterator[Edge]:
+    start, end, kind = points.start(work), points.end(work), kind_of_work(work)
+    yield Edge(start, end, kind, Role.DEVICE_WORK, work, Evidence.ORDER)
+    for other in running:
+        if other.end_ns < work.end_ns:
+            yield Edge(points.end(other), end, kind, Role.OVERLAP_TAIL, work, Evidence.ORDER)
+
+
+def _order_edges(
+    work: Event, last_finished: Event | None, running: Sequence[Event], points: Points
+) -> Iterator[Edge]:
+    start = points.start(work)
+    if last_finished:
+        source = points.end(last_finished)
+        yield Edge(source, start, Kind.KERNEL_DELAY, Role.STREAM_ORDER, work, Evidence.ORDER)
+    if running:
+        source = points.start(running[-1])
+        yield Edge(source, start, Kind.STREAM_OVERLAP, Role.STREAM_OVERLAP, work, Evidence.ORDER)
+
+
+def _launch_edges(work: Event, devices: Devices, points: Points) -> Iterator[Edge]:
+    """Let the call come first. One that begins after its work shows skewed clocks: it is given
+    as it is, to be found among the violations, and the work hangs on what the thread did before.
+    """
+    call, start, known = devices.launches.call_of(work), points.start(work), Evidence.CORRELATION
+    if call is None:
+        return
+    call_start, call_end = points.start(call), points.end(call)
+    if call.end_ns <= work.start_ns:
+        yield Edge(call_end, start, Kind.LAUNCH, Role.LAUNCH, work, known)
+    elif call.start_ns <= work.start_ns:
+        yield Edge(call_start, start, Kind.RUNTIME, Role.LAUNCH_INSIDE, call, known)
+    else:
+        yield Edge(call_start, start, Kind.LAUNCH, Role.LAUNCH, work, known)
+        before = points.last_of_thread(call.lane, work.start_ns)
+        if before is not None:
+            yield Edge(before, start, Kind.CLOCK_SKEW, Role.CLOCK, work, known)
+
+
+def _pending_wait_calls(trace: Trace, devices: Devices) -> dict[Event, list[Event]]:
+    """For all work, list the wait calls of its thread since that thread's last launch there.
+
+    Calls with a record are left out: for them, nothing needs to be guessed.
+    """
+    recorded = {
+        devices.launches.call(record.correlation, record.start_ns)
+        for record in trace.records
+        if record.kind == STREAM_WAIT
+    }
+    pending: dict[Event, list[Event]] = {}
+    waits: dict[Lane, list[Event]] = defaultdict(list)
+    used: dict[tuple[Lane, Lane], int] = defaultdict(int)
+    for call in trace.events:
+        if call.event_class is not EventClass.RUNTIME:
+            continue
+        if WAIT_CALL.search(call.name) and call not in recorded:
+            waits[call.lane].append(call)
+        works = devices.launches.work_of.get(call, [])
+        for work in works:
+            pending[work] = waits[call.lane][used[call.lane, work.lane] :]
+        for work in works:
+            used[call.lane, work.lane] = len(waits[call.lane])
+    return pending
+
+
+@dataclass(frozen=True)
+class _Start:
+    """The start of a piece of device work, with all that is known to come before it."""
+
+    work: Event
+    edges: list[Edge]
+    running: Sequence[Event]
+    wait_calls: Sequence[Event]
+
+
+def _explained(start: _Start, points: Points, devices: Devices) -> list[Edge]:
+    """Add the reason of a start that comes later than its edges say, or name the gap openly."""
+    work_ns = start.work.start_ns
+    forward = [edge for edge in start.edges if points.time_ns(edge.source) <= work_ns]
+    if not forward:
+        return start.edges
+    binding = min(forward, key=points.binding_order)
+    ready_ns = points.finished_ns(binding)
+    reason = _reason(start, ready_ns, points, devices)
+    if reason:
+        return [*start.edges, reason]
+    if (
+        not start.running
+        and work_ns - ready_ns > limits.UNEXPLAINED_NS
+        and binding.role in {Role.STREAM_ORDER, Role.LAUNCH}
+    ):
+        others = [edge for edge in start.edges if edge is not binding]
+        return [*others, _gap_edge(binding, devices.launches.call_of(start.work))]
+    return start.edges
+
+
+def _reason(start: _Start, ready_ns: int, points: Points, devices: Devices) -> Edge | None:
+    late_ns = start.work.start_ns - ready_ns
+    if start.running:
+        if late_ns <= limits.OVERLAP_SOURCE_NS:
+            return None
+        target = points.start(start.work)
+        return inside_edge(start.running[-1], target, Role.OVERLAP_INSIDE, points)
+    if late_ns <= (
+        limits.LATE_START_AFTER_WAIT_CALL_NS if start.wait_calls else limits.LATE_START_NS
+    ):
+        return None
+    return _release(start, ready_ns, points, devices) or _occupation(start.work, points, devices)
+
+
+def _release(start: _Start, ready_ns: int, points: Points, devices: Devices) -> Edge | None:
+    """Find the work of another stream whose end, just before, lets this one start."""
+    work, launches = start.work, devices.launches
+    if not (start.wait_calls or _may_wait_without_call(work, devices)):
+        return None
+    reach_ns = (
+        limits.WAIT_RELEASE_AFTER_WAIT_CALL_NS if start.wait_calls else limits.WAIT_RELEASE_NS
+    )
+    after_ns = max(ready_ns, work.start_ns - reach_ns - 1)
+    producers = [
+        other
+        for lane in devices.lanes_of(work.lane.owner)
+        if lane != work.lane
+        for other in devices.ended_between(lane, after_ns, work.start_ns)
+        if launches.submitted_ns(other) < launches.submitted_ns(work)
+    ]
+    producer = latest_to_end(producers)
+    if producer is None:
+        return None
+    source, target = points.end(producer), points.start(work)
+    return Edge(source, target, Kind.EVENT_WAIT, Role.EVENT_WAIT, work, Evidence.INFERRED)
+
+
+def _may_wait_without_call(work: Event, devices: Devices) -> bool:
+    """Say whether no wait call is to be expected: none is in the trace, or none could be seen."""
+    call = devices.launches.call_of(work)
+    return not devices.has_wait_calls or call is None or bool(GRAPH_LAUNCH.search(call.name))
+
+
+def _occupation(work: Event, points: Points, devices: Devices) -> Edge | None:
+    """Find the kernel of another stream that holds the device while this kernel should start."""
+    if kind_of_work(work) is Kind.COPY:
+        return None
+    holders = [
+        other
+        for lane in devices.lanes_of(work.lane.owner)
+        if lane != work.lane
+        for other in devices.streams[lane].works
+        if other.start_ns < work.start_ns < other.end_ns and kind_of_work(other) is not Kind.COPY
+    ]
+    holder = max(holders, key=lambda other: (other.start_ns, -other.rank), default=None)
+    if holder is None:
+        return None
+    return inside_edge(holder, points.start(work), Role.DEVICE_OCCUPIED, points)
+
+
+def latest_to_end(works: Iterable[Event]) -> Event | None:
+    """Choose the work that ends last; of several the first in content order."""
+    return max(works, key=lambda work: (work.end_ns, -work.rank), default=None)
+
+
+def _gap_edge(binding: Edge, call: Event | None) -> Edge:
+    in_graph = call is not None and GRAPH_LAUNCH.search(call.name)
+    kind = Kind.GRAPH_GAP if in_graph else Kind.UNEXPLAINED
+    return replace(binding, kind=kind, role=Role.NO_REASON, evidence=Evidence.NONE)

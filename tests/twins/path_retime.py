@@ -1,0 +1,217 @@
+"""Re-timing: every edge gets a lag, every point the latest of its sources plus lag.
+
+An edge that bound keeps the lag it showed. One that did not bind is older than its target: its lag
+is what would remain of it had nothing else been in the way. Nothing gets more than it showed, so
+unchanged lags give back every time exactly.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from . import path_limits as limits
+from .path_edges import Edge, Kind, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .path_graph import Graph
+    from .path_windows import Window
+
+WORK = frozenset(
+    {
+        Kind.OPERATOR,
+        Kind.RUNTIME,
+        Kind.HOST_GAP,
+        Kind.DATA_LOADING,
+        Kind.KERNEL,
+        Kind.COPY,
+        Kind.COMMUNICATION,
+    }
+)
+"""What a change without a kind is about: a kernel made faster is not launched faster."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """Multiplies the time of what is of a kind and has a matching name; both may be left open."""
+
+    by: Fraction | float
+    kind: str | None = None
+    matching: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drop:
+    """Lets it take no time; what depends on it still depends on it."""
+
+    kind: str | None = None
+    matching: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Detach:
+    """Lets calls (``sync_return``, ``queue_full``) or work (``event_wait``) no longer wait."""
+
+    kind: str = Kind.SYNC_RETURN
+    matching: str | None = None
+
+
+Change = Scale | Drop | Detach
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The time of every point and the number of the edge that binds it."""
+
+    times_ns: list[int]
+    binding: list[int | None]
+
+
+def lags_ns(graph: Graph) -> list[int]:
+    """Give the lag of every edge: what it adds to its source at the least."""
+    typical = _typical_latencies_ns(graph)
+    return [_lag_ns(graph, number, typical) for number in range(len(graph.edges))]
+
+
+def _lag_ns(graph: Graph, number: int, typical: dict[Role, int]) -> int:
+    edge = graph.edges[number]
+    binding = _binding_edge(graph, edge.target)
+    if edge is binding:
+        return _gap_ns(graph, edge)
+    if edge.role in {Role.THREAD_ORDER, Role.DEVICE_WORK, Role.OVERLAP_TAIL}:
+        if binding.role is Role.HANDOVER:
+            return 0
+        return graph.points.time_ns(edge.target) - graph.points.finished_ns(binding)
+    return min(_gap_ns(graph, edge), typical.get(edge.role, 0))
+
+
+def _binding_edge(graph: Graph, point: int) -> Edge:
+    number = graph.binding[point]
+    if number is None:
+        message = f"nothing leads to point {point}"
+        raise LookupError(message)
+    return graph.edges[number]
+
+
+def _gap_ns(graph: Graph, edge: Edge) -> int:
+    return graph.points.time_ns(edge.target) - graph.points.time_ns(edge.source)
+
+
+def _typical_latencies_ns(graph: Graph) -> dict[Role, int]:
+    """Give for each role the low percentile of what its edges took where they bound."""
+    gaps_ns: dict[Role, list[int]] = defaultdict(list)
+    for number in graph.binding:
+        if number is not None:
+            edge = graph.edges[number]
+            gaps_ns[edge.role].append(_gap_ns(graph, edge))
+    return {
+        role: sorted(gaps)[(len(gaps) - 1) * limits.TYPICAL_PERCENT // 100]
+        for role, gaps in gaps_ns.items()
+    }
+
+
+def retime(graph: Graph, lags: Sequence[int], changes: Sequence[Change]) -> Timeline:
+    """Compute all times anew, in the order of the points; those without edges keep theirs."""
+    lags, detached = _changed(graph, lags, changes)
+    times_ns = [point.time_ns for point in graph.points.points]
+    binding: list[int | None] = [None] * len(times_ns)
+    for point in graph.order:
+        numbers = [number for number in graph.incoming[point] if not detached[number]]
+        if not numbers:
+            continue
+        reached = {
+            number: times_ns[graph.edges[number].source] + lags[number] for number in numbers
+        }
+        times_ns[point] = max(reached.values())
+        reaching = [number for number in numbers if reached[number] == times_ns[point]]
+        binding[point] = min(reaching, key=lambda number: _binding_order(graph, number, times_ns))
+    return Timeline(times_ns, binding)
+
+
+def _binding_order(graph: Graph, number: int, times_ns: Sequence[int]) -> tuple[int, object]:
+    """Order edges as in the observed graph, by the new times."""
+    edge = graph.edges[number]
+    finished_ns = times_ns[edge.target if edge.role.is_inside else edge.source]
+    return (-finished_ns, graph.points.binding_order(edge)[1:])
+
+
+def _changed(
+    graph: Graph, lags: Sequence[int], changes: Sequence[Change]
+) -> tuple[list[int], list[bool]]:
+    factors = [Fraction(1)] * len(graph.edges)
+    detached = [False] * len(graph.edges)
+    for change in changes:
+        selected = _selection(graph, change)
+        for number, edge in enumerate(graph.edges):
+            if selected(edge):
+                if isinstance(change, Detach):
+                    detached[number] = True
+                else:
+                    factors[number] *= _factor(change)
+    scaled = [
+        lag if factor == 1 else round(lag * factor)
+        for lag, factor in zip(lags, factors, strict=True)
+    ]
+    return scaled, detached
+
+
+def _factor(change: Scale | Drop) -> Fraction:
+    return Fraction(str(change.by)) if isinstance(change, Scale) else Fraction(0)
+
+
+def _selection(graph: Graph, change: Change) -> Callable[[Edge], bool]:
+    """Select edges by kind and name: of the event whose time it is, or of the one that waits."""
+    pattern = re.compile(change.matching or "")
+
+    def takes_time(edge: Edge) -> bool:
+        if edge.kind not in ({change.kind} if change.kind else WORK):
+            return False
+        if change.matching is None:
+            return True
+        return edge.event is not None and bool(pattern.search(edge.event.name))
+
+    def waits(edge: Edge) -> bool:
+        waiter = graph.points.points[edge.target].event
+        return edge.role.waits == change.kind and bool(pattern.search(waiter.name))
+
+    return waits if isinstance(change, Detach) else takes_time
+
+
+def start_of_window_ns(window: Window, times_ns: Sequence[int]) -> int:
+    """Find where a window begins in new times; a fixed time without openers stays."""
+    if not window.openers:
+        return window.start_ns
+    return max(times_ns[point] for point in window.openers) + window.opener_offset_ns
+
+
+def makespan_ns(graph: Graph, window: Window, times_ns: Sequence[int]) -> int:
+    """Measure the window in new times, to the last of all that may end it."""
+    beyond_ns = window.end_ns - graph.points.time_ns(window.end_point)
+    end_ns = max(times_ns[point] for point in window.candidates) + beyond_ns
+    return max(0, end_ns - start_of_window_ns(window, times_ns))
+
+
+def slack_ns(graph: Graph, end_point: int) -> list[int | None]:
+    """Give for every point by how much it could be later without moving the end point."""
+    latest_ns: list[int | None] = [None] * len(graph.points.points)
+    latest_ns[end_point] = graph.points.time_ns(end_point)
+    lags = lags_ns(graph)
+    for point in reversed(graph.order):
+        point_latest_ns = latest_ns[point]
+        if point_latest_ns is None:
+            continue
+        for number in graph.incoming[point]:
+            source = graph.edges[number].source
+            source_latest_ns = point_latest_ns - lags[number]
+            known_ns = latest_ns[source]
+            if known_ns is None or source_latest_ns < known_ns:
+                latest_ns[source] = source_latest_ns
+    return [
+        None if latest is None else latest - graph.points.time_ns(point)
+        for point, latest in enumerate(latest_ns)
+    ]

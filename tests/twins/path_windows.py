@@ -1,0 +1,141 @@
+"""Windows: which end the path is walked back from, and where it is clipped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from .path_events import STEP_PREFIX, Event, EventClass
+from .path_threads import main_threads
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from .path_graph import Graph
+
+End = Literal["period", "last", "cpu", "gpu"]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A stretch of time, the point whose reasons are asked for, and what may end it instead.
+
+    The window begins when the last of ``openers`` is reached, ``opener_offset_ns`` later; without
+    openers it begins at a fixed time.
+    """
+
+    start_ns: int
+    end_ns: int
+    end_point: int
+    candidates: tuple[int, ...]
+    openers: tuple[int, ...]
+    opener_offset_ns: int = 0
+
+
+def whole_window(graph: Graph) -> Window:
+    """Cover all work of main threads and devices; other threads never end a trace."""
+    works = _leading_work(graph)
+    if not works:
+        message = "the trace has no work on a main thread or a device"
+        raise ValueError(message)
+    opener = graph.points.start(works[0])
+    candidates = tuple(graph.points.end(work) for work in works)
+    return _window(graph, candidates, (opener,))
+
+
+def step_window(graph: Graph, step: int | str, end: End = "period") -> Window:
+    """Cover a profiler step, by its number."""
+    number = str(step).removeprefix(STEP_PREFIX)
+    span = _step(graph, number)
+    if span is None:
+        message = f"the trace has no step {number}"
+        raise ValueError(message)
+    before = _step(graph, str(int(number) - 1)) if end == "period" else None
+    if before is None:
+        return _span_window(graph, span, end)
+    return _window(graph, _ends(graph, span, "last"), _ends(graph, before, "last"))
+
+
+def annotation_window(graph: Graph, name: str, instance: int = 0, end: End = "last") -> Window:
+    """Cover one of the annotations of a name, counted in the order of their starts."""
+    spans = _annotations(graph, name)
+    if not 0 <= instance < len(spans):
+        message = f"the trace has {len(spans)} annotations {name!r}, none numbered {instance}"
+        raise ValueError(message)
+    return _span_window(graph, spans[instance], end)
+
+
+def between_window(graph: Graph, start_ns: int, end_ns: int) -> Window:
+    """Cover the time between two instants, up to the last work that overlaps it."""
+    works = [
+        work for work in _leading_work(graph) if work.start_ns < end_ns and work.end_ns > start_ns
+    ]
+    if not works:
+        message = f"no work between {start_ns} and {end_ns} ns"
+        raise ValueError(message)
+    candidates = tuple(graph.points.end(work) for work in works)
+    before = [point for point in graph.order if graph.points.time_ns(point) <= start_ns]
+    openers = tuple(before[-1:])
+    offset_ns = start_ns - graph.points.time_ns(openers[0]) if openers else 0
+    end_point = last_point(graph, candidates)
+    return Window(start_ns, end_ns, end_point, candidates, openers, offset_ns)
+
+
+def last_point(
+    graph: Graph, candidates: Iterable[int], times_ns: Sequence[int] | None = None
+) -> int:
+    """Choose the point reached last; of several that of the first event in content order."""
+
+    def finish(point: int) -> tuple[int, int]:
+        time_ns = graph.points.time_ns(point) if times_ns is None else times_ns[point]
+        return (time_ns, -graph.points.points[point].event.rank)
+
+    return max(candidates, key=finish)
+
+
+def _leading_work(graph: Graph) -> list[Event]:
+    leading = main_threads(graph.trace)
+    return [
+        event
+        for event in graph.trace.events
+        if event.event_class is EventClass.DEVICE
+        or (event.lane in leading and event.event_class is not EventClass.ANNOTATION)
+    ]
+
+
+def _step(graph: Graph, number: str) -> Event | None:
+    return next(iter(_annotations(graph, STEP_PREFIX + number)), None)
+
+
+def _annotations(graph: Graph, name: str) -> list[Event]:
+    return [
+        event
+        for event in graph.trace.events
+        if event.event_class is EventClass.ANNOTATION and event.name == name
+    ]
+
+
+def _span_window(graph: Graph, span: Event, end: End) -> Window:
+    return _window(graph, _ends(graph, span, end), (graph.points.start(span),))
+
+
+def _ends(graph: Graph, span: Event, end: End) -> tuple[int, ...]:
+    """List what may complete a span: its own end, and the device work launched in it."""
+    works = [
+        graph.points.end(work)
+        for call, works in graph.devices.launches.work_of.items()
+        if call.lane.owner == span.lane.owner and span.start_ns <= call.start_ns < span.end_ns
+        for work in works
+    ]
+    own = [graph.points.end(span)]
+    if end == "gpu" and not works:
+        message = f"no device work was launched in {span.name!r}"
+        raise ValueError(message)
+    return tuple({"cpu": own, "gpu": works}.get(end, own + works))
+
+
+def _window(graph: Graph, candidates: tuple[int, ...], openers: tuple[int, ...]) -> Window:
+    end_point = last_point(graph, candidates)
+    start_ns = graph.points.time_ns(last_point(graph, openers))
+    end_ns = max(start_ns, graph.points.time_ns(end_point))
+    return Window(start_ns, end_ns, end_point, candidates, openers)
