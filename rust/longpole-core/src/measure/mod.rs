@@ -6,7 +6,6 @@ mod gaps;
 mod launches;
 mod own_time;
 mod windows;
-mod work;
 
 pub use busy::{busy, Busy};
 pub use doubts::doubts;
@@ -14,4 +13,3 @@ pub use gaps::{gaps, Gap};
 pub use launches::{launches, Launch};
 pub use own_time::own_time_ns;
 pub use windows::{steps, whole_window, StepWindow};
-pub use work::WorkClass;

@@ -10,6 +10,8 @@ mod flows;
 mod header;
 mod lanes;
 mod metadata;
+mod order;
+mod work;
 
 use std::sync::Arc;
 
@@ -21,6 +23,9 @@ pub use flows::FlowTable;
 pub use header::Header;
 pub use lanes::{LaneTable, Place};
 pub use metadata::MetadataTable;
+pub(crate) use order::argument;
+pub use order::by_content;
+pub use work::WorkClass;
 
 use crate::diagnostics::Diagnostics;
 use crate::strings::Strings;
