@@ -1,5 +1,6 @@
 use std::collections::HashMap;
 
+use super::calls::{number, Calls};
 use crate::error::Result;
 use crate::ids::{EventId, InColumn, StringId, NO_ROW};
 use crate::progress::{report, Progress};
@@ -59,7 +60,7 @@ impl Launches {
 /// Only when `progress` asks to stop.
 pub fn launches(tables: &Tables, progress: Progress<'_>) -> Result<Launches> {
     let (events, lanes) = (&*tables.events, &*tables.lanes);
-    let calls = Calls::of(events);
+    let calls = Calls::of(tables);
     let homes = Homes::learn(events, lanes, &calls);
     let mut found = Launches { launcher: vec![NO_ROW; events.len()], ..Launches::default() };
     let mut orphans = Vec::new();
@@ -83,30 +84,6 @@ pub fn launches(tables: &Tables, progress: Progress<'_>) -> Result<Launches> {
     }
     found.operator = operators_by_external_id(events, &orphans);
     Ok(found)
-}
-
-/// Every call with its number, in order of number, then time.
-struct Calls {
-    rows: Vec<(i64, i64, EventId)>,
-}
-
-impl Calls {
-    fn of(events: &EventTable) -> Self {
-        let mut rows: Vec<_> = events
-            .ids()
-            .filter(|&event| events.kind(event).is_call())
-            .filter_map(|call| Some((number(events, call)?, events.start_ns(call), call)))
-            .collect();
-        rows.sort();
-        Self { rows }
-    }
-
-    fn with_number_of(&self, work: EventId, events: &EventTable) -> &[(i64, i64, EventId)] {
-        let Some(number) = number(events, work) else { return &[] };
-        let start = self.rows.partition_point(|row| row.0 < number);
-        let length = self.rows[start..].iter().take_while(|row| row.0 == number).count();
-        &self.rows[start..start + length]
-    }
 }
 
 /// The process that launches on each device, as far as unambiguous links agree
@@ -163,11 +140,6 @@ fn choose(
         }
     }
     best.map(|(_, call)| call)
-}
-
-/// The number that joins, which 0 never does.
-fn number(events: &EventTable, event: EventId) -> Option<i64> {
-    events.correlation(event).filter(|&number| number != 0)
 }
 
 fn operators_by_external_id(events: &EventTable, orphans: &[EventId]) -> Vec<(EventId, EventId)> {
