@@ -9,21 +9,29 @@ Examples
 ('kernel', 'gemm', 1500, 40000)
 """
 
+from longpole.critical_path import CriticalPath, Detach, Drop, Scale, WhatIf
 from longpole.errors import (
     DeviceError,
     InternalError,
     LongpoleError,
     MissingDependencyError,
     TraceError,
+    WindowError,
 )
 from longpole.trace import Trace, read_trace
 
 __all__ = [
+    "CriticalPath",
+    "Detach",
     "DeviceError",
+    "Drop",
     "InternalError",
     "LongpoleError",
     "MissingDependencyError",
+    "Scale",
     "Trace",
     "TraceError",
+    "WhatIf",
+    "WindowError",
     "read_trace",
 ]

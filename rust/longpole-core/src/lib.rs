@@ -19,7 +19,7 @@
 //! ```
 //!
 //! The rooms lie along one river, each using only those before it:
-//! [`tables`], [`read`], [`link`], [`stack`], [`measure`].
+//! [`tables`], [`read`], [`link`], [`stack`], [`graph`], [`path`], [`measure`].
 
 #![forbid(unsafe_code)]
 #![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
@@ -27,10 +27,12 @@
 
 pub mod diagnostics;
 pub mod error;
+pub mod graph;
 pub mod ids;
 pub mod intervals;
 pub mod link;
 pub mod measure;
+pub mod path;
 pub mod progress;
 pub mod read;
 pub mod stack;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float64Type, Int64Type, UInt32Type};
-use arrow_array::{Array, ArrayRef, DictionaryArray, LargeStringArray, PrimitiveArray, RecordBatch, RecordBatchIterator};
+use arrow_array::{Array, ArrayRef, BooleanArray, DictionaryArray, LargeStringArray, PrimitiveArray, RecordBatch, RecordBatchIterator};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, Field, Schema};
 use bytes::Bytes;
@@ -98,6 +98,11 @@ impl Columns {
     pub(crate) fn floats(self, name: &str, values: Vec<f64>) -> Self {
         let nulls = nulls(&values, |value| value.is_nan());
         self.with(name, Arc::new(PrimitiveArray::<Float64Type>::new(values.into(), nulls)))
+    }
+
+    /// Answers, all known.
+    pub(crate) fn booleans(self, name: &str, values: Vec<bool>) -> Self {
+        self.with(name, Arc::new(BooleanArray::from(values)))
     }
 
     /// Texts by their handles, as a dictionary of those that occur; [`NO_ROW`] is null.

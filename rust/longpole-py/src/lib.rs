@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod arrow;
+mod critical_path;
 mod enter;
 mod errors;
 mod source;
@@ -16,7 +17,9 @@ mod _core {
     #[pymodule_export]
     use crate::arrow::Table;
     #[pymodule_export]
-    use crate::errors::{InternalError, LongpoleError, TraceError};
+    use crate::critical_path::CriticalPath;
+    #[pymodule_export]
+    use crate::errors::{InternalError, LongpoleError, TraceError, WindowError};
     #[pymodule_export]
     use crate::trace::{read_trace, Trace};
 

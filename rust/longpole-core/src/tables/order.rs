@@ -17,7 +17,7 @@ pub fn by_content(one: EventId, two: EventId, tables: &Tables) -> Ordering {
         .cmp(&times(two))
         .then_with(|| events.kind(one).layer().cmp(&events.kind(two).layer()))
         .then_with(|| identity(one, tables).cmp(&identity(two, tables)))
-        .then_with(|| name(one, tables).cmp(&name(two, tables)))
+        .then_with(|| name(one, tables).cmp(name(two, tables)))
         .then_with(|| track(one, tables).cmp(&track(two, tables)))
         .then_with(|| events.position(one).cmp(&events.position(two)))
 }
