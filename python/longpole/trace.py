@@ -371,9 +371,7 @@ class Trace:
             raise ValueError(message)
         window = window_choice(step, annotation, instance, between, end)
         longest = method == "longest"
-        return CriticalPath(
-            self._core.critical_path(window, longest=longest, data_load=data_load)
-        )
+        return CriticalPath(self._core.critical_path(window, longest=longest, data_load=data_load))
 
     def sync_dependencies(self, step: int | str | None = None) -> pl.DataFrame:
         """Who waited for work on a device, or might have had to, in a step or the whole trace.
