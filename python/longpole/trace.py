@@ -318,7 +318,7 @@ class Trace:
         """
         return _frame(self._core.gaps(start_ns, end_ns))
 
-    def critical_path(
+    def critical_path(  # noqa: PLR0917 - the names are a promise
         self,
         step: int | str | None = None,
         annotation: str | None = None,

@@ -166,6 +166,18 @@ fn device_edges(
 }
 
 impl Graph {
+    /// A graph of events that come from no trace, given as `(start, end)`, with the
+    /// edges that `edges` lays among their starts and ends.
+    pub fn of_events(
+        spans: &[(i64, i64)],
+        edges: impl FnOnce(&Timeline, &Nodes) -> Vec<Edge>,
+    ) -> Self {
+        let timeline = Timeline::of_spans(spans);
+        let nodes = Nodes::of(&timeline);
+        let edges = edges(&timeline, &nodes);
+        Self::of(timeline, nodes, edges, Counts::default())
+    }
+
     /// Puts nodes and edges in order.
     fn of(timeline: Timeline, nodes: Nodes, mut edges: Vec<Edge>, counts: Counts) -> Self {
         let violations: Vec<_> = edges.extract_if(.., |edge| edge.gap_ns(&nodes) < 0).collect();

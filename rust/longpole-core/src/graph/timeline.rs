@@ -1,5 +1,7 @@
+use std::cmp::Reverse;
+
 use super::limits::LARGEST_TIME_NS;
-use crate::ids::{EventId, InColumn, Rank, StringId, NO_ROW};
+use crate::ids::{row_in_column, EventId, InColumn, Rank, StringId, NO_ROW};
 use crate::link::Launches;
 use crate::tables::{by_content, EventKind, Tables};
 
@@ -37,6 +39,24 @@ impl Timeline {
         timeline
     }
 
+    /// Events that come from no trace, as `(start, end)`: operators of one thread.
+    pub(super) fn of_spans(spans: &[(i64, i64)]) -> Self {
+        let mut order: Vec<_> = (0..spans.len()).collect();
+        order.sort_by_key(|&row| (spans[row].0, Reverse(spans[row].1)));
+        let mut timeline = Self { rank_of_event: vec![NO_ROW; spans.len()], ..Self::default() };
+        for (rank, &row) in order.iter().enumerate() {
+            timeline.rank_of_event[row] = row_in_column(rank);
+            timeline.event.push(row_in_column(row));
+            timeline.kind.push(EventKind::Operator);
+            timeline.lane.push(0);
+            timeline.name.push(NO_ROW);
+            timeline.start_ns.push(spans[row].0);
+            timeline.end_ns.push(spans[row].1);
+            timeline.launcher.push(NO_ROW);
+        }
+        timeline
+    }
+
     /// Profilers write each kind in order of time, so that a sort that merges runs
     /// has little to do.
     fn sorted_events(&mut self, tables: &Tables) -> Vec<(i64, EventId)> {
@@ -62,7 +82,7 @@ impl Timeline {
     fn fill(&mut self, order: &[(i64, EventId)], tables: &Tables) {
         let events = &tables.events;
         for (rank, &(start, event)) in order.iter().enumerate() {
-            self.rank_of_event[event.row()] = crate::ids::row_in_column(rank);
+            self.rank_of_event[event.row()] = row_in_column(rank);
             self.event.push(Some(event).in_column());
             self.kind.push(events.kind(event));
             self.lane.push(Some(events.lane(event)).in_column());

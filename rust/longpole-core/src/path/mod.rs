@@ -1,6 +1,8 @@
 //! The graph and a window -> the chain that decided when it was over, and what would
 //! decide if something were different.
 
+#[cfg(test)]
+mod brute_force;
 mod changes;
 mod ideal;
 mod lags;
