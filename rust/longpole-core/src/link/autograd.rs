@@ -1,8 +1,9 @@
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use super::main_threads::engine_names;
 use crate::ids::{LaneId, StringId};
-use crate::tables::{EventKind, FlowTable, Tables, NO_INTEGER};
+use crate::tables::{track, EventKind, FlowTable, Tables, NO_INTEGER};
 
 /// A thread that runs the backward pass, and the thread that waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,7 +34,7 @@ pub fn autograd_pairs(tables: &Tables, is_main: &[bool]) -> Vec<AutogradPair> {
         .filter(|(engine, _)| !is_main[engine.row()])
         .filter_map(|(backward, votes)| {
             let main = *main_of.get(&tables.lanes.place(backward).process)?;
-            Some(AutogradPair { forward: most_votes(&votes).unwrap_or(main), backward })
+            Some(AutogradPair { forward: most_votes(&votes, tables).unwrap_or(main), backward })
         })
         .collect()
 }
@@ -59,10 +60,10 @@ fn callers(tables: &Tables) -> BTreeMap<LaneId, BTreeMap<LaneId, u64>> {
     callers
 }
 
-/// The thread with most votes; of several the first.
-fn most_votes(votes: &BTreeMap<LaneId, u64>) -> Option<LaneId> {
-    let most = *votes.values().max()?;
-    votes.iter().find(|&(_, &count)| count == most).map(|(&lane, _)| lane)
+/// The thread with most votes; of several the one with the smallest numbers.
+fn most_votes(votes: &BTreeMap<LaneId, u64>, tables: &Tables) -> Option<LaneId> {
+    let strength = |&(&lane, &count): &(&LaneId, &u64)| (count, Reverse(track(lane, tables)));
+    votes.iter().max_by_key(strength).map(|(&lane, _)| lane)
 }
 
 fn engines(tables: &Tables) -> impl Iterator<Item = LaneId> + '_ {

@@ -23,7 +23,7 @@ pub use flows::FlowTable;
 pub use header::Header;
 pub use lanes::{LaneTable, Place};
 pub use metadata::MetadataTable;
-pub(crate) use order::argument;
+pub(crate) use order::{argument, track};
 pub use order::by_content;
 pub use work::WorkClass;
 

@@ -1,7 +1,7 @@
 use std::cmp::{Ordering, Reverse};
 
 use super::{EventKind, Tables, Values};
-use crate::ids::{EventId, StringId};
+use crate::ids::{EventId, LaneId, StringId};
 
 /// The order of two events by what they are: start, then longer first, then the
 /// kind that encloses the other, then the number the profiler gave, name, process
@@ -18,7 +18,7 @@ pub fn by_content(one: EventId, two: EventId, tables: &Tables) -> Ordering {
         .then_with(|| events.kind(one).layer().cmp(&events.kind(two).layer()))
         .then_with(|| identity(one, tables).cmp(&identity(two, tables)))
         .then_with(|| name(one, tables).cmp(name(two, tables)))
-        .then_with(|| track(one, tables).cmp(&track(two, tables)))
+        .then_with(|| track(events.lane(one), tables).cmp(&track(events.lane(two), tables)))
         .then_with(|| events.position(one).cmp(&events.position(two)))
 }
 
@@ -66,8 +66,8 @@ fn name(event: EventId, tables: &Tables) -> &str {
 }
 
 /// Process and thread: numbers by value, before names.
-fn track(event: EventId, tables: &Tables) -> [(bool, i64, &str); 2] {
-    let place = tables.lanes.place(tables.events.lane(event));
+pub(crate) fn track(lane: LaneId, tables: &Tables) -> [(bool, i64, &str); 2] {
+    let place = tables.lanes.place(lane);
     [place.process, place.thread].map(|id| {
         let text = tables.strings.get(id);
         text.parse().map_or((true, 0, text), |number| (false, number, ""))
