@@ -30,7 +30,10 @@ ENDS = ("period", "last", "cpu")
 CHANGES = [
     [(longpole.Scale, twin.Scale, {"kind": "kernel", "by": 0.5})],
     [(longpole.Scale, twin.Scale, {"matching": "A|K1", "by": 1.7})],
-    [(longpole.Drop, twin.Drop, {"kind": "launch"}), (longpole.Drop, twin.Drop, {"matching": "^K"})],
+    [
+        (longpole.Drop, twin.Drop, {"kind": "launch"}),
+        (longpole.Drop, twin.Drop, {"matching": "^K"}),
+    ],
     [(longpole.Detach, twin.Detach, {"kind": "sync_return"})],
     [(longpole.Detach, twin.Detach, {"kind": "event_wait", "matching": "K2"})],
 ]
@@ -138,7 +141,10 @@ LABELS = st.sampled_from(["ProfilerStep#1", "ProfilerStep#2", "enumerate(DataLoa
 def placed(make, names, **places):
     """Draw an event of a name and a span with some places."""
     return st.builds(
-        lambda name, times, rest: make(name, *times, **rest), names, SPANS, st.fixed_dictionaries(places)
+        lambda name, times, rest: make(name, *times, **rest),
+        names,
+        SPANS,
+        st.fixed_dictionaries(places),
     )
 
 

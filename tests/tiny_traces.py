@@ -75,11 +75,13 @@ def segments(trace, path):
     columns = ["start_ns", "duration_ns", "kind", "event", "evidence"]
     return [
         (start_ns, start_ns + duration_ns, kind, place[event], evidence)
-        for start_ns, duration_ns, kind, event, evidence in path.segments.select(columns).iter_rows()
+        for start_ns, duration_ns, kind, event, evidence in path.segments.select(
+            columns
+        ).iter_rows()
     ]
 
 
-def named(trace, path):
+def named(path):
     """List the path as (start us, end us, kind, name)."""
     columns = ["start_ns", "duration_ns", "kind", "name"]
     return [
@@ -89,5 +91,4 @@ def named(trace, path):
 
 
 def path_of(events, **window):
-    trace = read(events)
-    return named(trace, trace.critical_path(**window))
+    return named(read(events).critical_path(**window))
