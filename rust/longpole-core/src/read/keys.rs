@@ -40,13 +40,21 @@ impl Key {
 const MAX_KEYS: usize = 4096;
 
 /// Longer gaps are scanned every time.
-const MAX_GAP_BYTES: usize = 60;
+const MAX_GAP_BYTES: usize = 8 * GAP_WORDS;
+const GAP_WORDS: usize = 5;
 
-/// What stood between a value and the next value.
+/// How many gaps are remembered behind each key: about as many kinds of events
+/// as take turns.
+const WAYS: usize = 4;
+
+/// What stood between a value and the next value, in words of eight bytes: it is
+/// compared with the file in one go, under a mask for what lies behind its end.
 #[derive(Clone, Copy)]
 struct Gap {
-    bytes: [u8; MAX_GAP_BYTES],
+    words: [u64; GAP_WORDS],
+    masks: [u64; GAP_WORDS],
     length: u8,
+    last_word: u8,
     next: Key,
 }
 
@@ -54,14 +62,14 @@ struct Gap {
 pub(super) struct Keys {
     names: Vec<String>,
     by_spelling: HashMap<Box<[u8]>, Key>,
-    gaps: Vec<[Gap; 2]>,
+    gaps: Vec<[Gap; WAYS]>,
 }
 
 impl Keys {
     /// With the first keys given.
     pub(super) fn new(names: impl IntoIterator<Item = String>) -> Self {
         let mut keys = Self { names: Vec::new(), by_spelling: HashMap::new(), gaps: Vec::new() };
-        keys.gaps.resize(Key::FIRST, [Gap::NONE; 2]);
+        keys.gaps.resize(Key::FIRST, [Gap::NONE; WAYS]);
         for name in names {
             keys.intern(name.as_bytes());
         }
@@ -77,11 +85,13 @@ impl Keys {
     /// next key, or behind the end of the object.
     #[inline]
     pub(super) fn next(&mut self, scanner: &mut Scanner<'_>, previous: Key) -> Scan<Key> {
-        let [first, second] = &self.gaps[usize::from(previous.0)];
-        for gap in [first, second] {
-            if gap.length > 0 && scanner.text[scanner.at..].starts_with(gap.bytes()) {
-                scanner.at += usize::from(gap.length);
-                return Ok(gap.next);
+        // Near the end of the window there is nothing to compare with.
+        if let Some(text) = scanner.text.get(scanner.at..).and_then(|text| text.first_chunk()) {
+            for gap in &self.gaps[usize::from(previous.0)] {
+                if gap.stands_at(text) {
+                    scanner.at += usize::from(gap.length);
+                    return Ok(gap.next);
+                }
             }
         }
         self.scan_gap(scanner, previous)
@@ -110,12 +120,12 @@ impl Keys {
                 Ok(Key::END)
             }
             b'"' => {
-                let name = scanner.quoted()?.span;
+                let name = scanner.quoted()?;
                 scanner.expect(b':')?;
                 scanner.peek_significant()?;
                 Ok(self.intern(name.of(scanner.text)))
             }
-            _ => scanner.fault(Code::MalformedEvent),
+            _ => scanner.stop(Code::MalformedEvent),
         }
     }
 
@@ -130,32 +140,49 @@ impl Keys {
         let key = Key::at(row);
         self.names.push(String::from_utf8_lossy(spelling).into_owned());
         self.by_spelling.insert(spelling.into(), key);
-        self.gaps.push([Gap::NONE; 2]);
+        self.gaps.push([Gap::NONE; WAYS]);
         key
     }
 
     /// The newest gap first: members come in runs of the same order.
     fn remember(&mut self, previous: Key, next: Key, text: &[u8]) {
         let Some(gap) = Gap::new(text, next) else { return };
-        let [first, second] = &mut self.gaps[usize::from(previous.0)];
-        *second = *first;
-        *first = gap;
+        let gaps = &mut self.gaps[usize::from(previous.0)];
+        gaps.rotate_right(1);
+        gaps[0] = gap;
     }
 }
 
 impl Gap {
-    const NONE: Self = Self { bytes: [0; MAX_GAP_BYTES], length: 0, next: Key::START };
+    /// Stands nowhere.
+    const NONE: Self =
+        Self { words: [1; GAP_WORDS], masks: [0; GAP_WORDS], length: 0, last_word: 0, next: Key::START };
 
     fn new(text: &[u8], next: Key) -> Option<Self> {
-        let mut bytes = [0; MAX_GAP_BYTES];
+        let (mut bytes, mut mask) = ([0; MAX_GAP_BYTES], [0; MAX_GAP_BYTES]);
         bytes.get_mut(..text.len())?.copy_from_slice(text);
-        Some(Self { bytes, length: u8::try_from(text.len()).ok()?, next })
+        mask[..text.len()].fill(0xff);
+        let length = u8::try_from(text.len()).ok()?;
+        let last_word = length.saturating_sub(1) / 8;
+        Some(Self { words: words(&bytes), masks: words(&mask), length, last_word, next })
     }
 
     #[inline]
-    fn bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.length)]
+    fn stands_at(&self, text: &[u8; MAX_GAP_BYTES]) -> bool {
+        let here = words(text);
+        let differs = |word: usize| (here[word] & self.masks[word]) ^ self.words[word];
+        // The last word in use is where gaps differ most: they begin alike.
+        differs(usize::from(self.last_word)) == 0
+            && (0..GAP_WORDS).fold(0, |found, word| found | differs(word)) == 0
     }
+}
+
+#[inline]
+fn words(bytes: &[u8; MAX_GAP_BYTES]) -> [u64; GAP_WORDS] {
+    std::array::from_fn(|word| {
+        let bytes = bytes[word * 8..].first_chunk().copied().unwrap_or_default();
+        u64::from_le_bytes(bytes)
+    })
 }
 
 #[cfg(test)]
