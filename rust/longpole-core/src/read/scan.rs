@@ -24,23 +24,34 @@ pub(super) enum Stop {
 
 pub(super) type Scan<T> = std::result::Result<T, Stop>;
 
-/// A part of the window, which is shorter than 4 GiB.
+/// A part of the window, which is shorter than 4 GiB: the start in the lower
+/// half, the end in the upper. One number, because two would be stored apart and
+/// read together, which stalls the processor at every value of the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Span {
-    start: u32,
-    end: u32,
-}
+pub(super) struct Span(u64);
 
 impl Span {
     #[inline]
     pub(super) fn new(start: usize, end: usize) -> Self {
-        let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-        Self { start: place(start), end: place(end) }
+        debug_assert!(end <= u32::MAX as usize);
+        Self(start as u64 | (end as u64) << 32)
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // the two halves fit where they came from
+    pub(super) fn start(self) -> usize {
+        (self.0 & u64::from(u32::MAX)) as usize
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)]
+    pub(super) fn end(self) -> usize {
+        (self.0 >> 32) as usize
     }
 
     #[inline]
     pub(super) fn of(self, text: &[u8]) -> &[u8] {
-        &text[self.start as usize..self.end as usize]
+        &text[self.start()..self.end()]
     }
 }
 
@@ -173,7 +184,7 @@ impl<'a> Scanner<'a> {
             (faults.lone_surrogates, Code::LoneSurrogate),
             (faults.cut, Code::TextCut),
         ];
-        self.findings.extend(found.iter().filter(|(set, _)| *set).map(|&(_, code)| (code, span.start as usize)));
+        self.findings.extend(found.iter().filter(|(set, _)| *set).map(|&(_, code)| (code, span.start())));
     }
 
     /// A number; stands at its first byte.
@@ -201,7 +212,7 @@ impl<'a> Scanner<'a> {
         if !is_number(text) {
             return self.word();
         }
-        self.at = span.end as usize;
+        self.at = span.end();
         match std::str::from_utf8(text).ok().and_then(|text| text.parse::<i64>().ok()) {
             Some(value) => Ok(Token::Integer(value)),
             None => Ok(Token::Number(span)),
@@ -223,11 +234,11 @@ impl<'a> Scanner<'a> {
             }
             _ => {
                 let code = if is_non_finite(text) { Code::NonFinite } else { Code::InvalidNumber };
-                self.findings.push((code, span.start as usize));
+                self.findings.push((code, span.start()));
                 Token::Null
             }
         };
-        self.at = span.end as usize;
+        self.at = span.end();
         Ok(token)
     }
 
