@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from longpole import _core
 
@@ -16,6 +16,25 @@ if TYPE_CHECKING:
     import polars as pl
 
 __all__ = ["Trace", "read_trace"]
+
+_EVENT_COLUMNS: Final = (
+    "event",
+    "kind",
+    "category",
+    "name",
+    "process",
+    "thread",
+    "device",
+    "stream",
+    "start_ns",
+    "duration_ns",
+    "correlation",
+    "external_id",
+    "parent",
+    "depth",
+    "lane",
+    "position",
+)
 
 
 def read_trace(
@@ -98,7 +117,14 @@ class Trace:
         `correlation`, `external_id`, `parent` (the smallest event of the same thread
         around it), `depth`, `lane` (row in `lanes`), `position` (in `traceEvents`).
         """
-        return _frame(self._core.events())
+        import polars as pl
+
+        # One column at a time: polars copies texts as it takes them over, and the originals
+        # should be gone before the next ones are made. Nesting first, which needs room.
+        made = ["parent", "depth"]
+        made += [name for name in _EVENT_COLUMNS if name not in made]
+        columns = {name: pl.DataFrame(self._core.events([name])) for name in made}
+        return pl.concat([columns[name] for name in _EVENT_COLUMNS], how="horizontal")
 
     @cached_property
     def launches(self) -> pl.DataFrame:

@@ -4,14 +4,15 @@
 use std::sync::Arc;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::types::{Float64Type, Int64Type, UInt32Type};
+use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt16Type, UInt32Type};
 use arrow_array::{Array, ArrayRef, DictionaryArray, LargeStringArray, PrimitiveArray, RecordBatch, RecordBatchIterator};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, Field, Schema};
 use bytes::Bytes;
 use longpole_core::ids::{StringId, NO_ROW};
 use longpole_core::strings::Strings;
-use longpole_core::tables::NO_INTEGER;
+use longpole_core::stack::NO_DEPTH;
+use longpole_core::tables::{Values, NO_INTEGER, NO_SHORT};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -82,6 +83,30 @@ impl Columns {
         self.with(name, Arc::new(PrimitiveArray::<UInt32Type>::new(values, nulls)))
     }
 
+    /// A column of depths of the core, shared and not copied; [`NO_DEPTH`] is null.
+    pub(crate) fn shared_depths<T: Send + Sync + 'static>(
+        self,
+        name: &str,
+        owner: &Arc<T>,
+        column: fn(&T) -> &[u16],
+    ) -> Self {
+        let nulls = nulls(column(owner), |&value| value == NO_DEPTH);
+        let values = shared(owner, column);
+        self.with(name, Arc::new(PrimitiveArray::<UInt16Type>::new(values, nulls)))
+    }
+
+    /// Small integers; what does not fit is null, as [`NO_INTEGER`] is.
+    pub(crate) fn small_integers(self, name: &str, values: impl Iterator<Item = i64>) -> Self {
+        let values: Vec<_> = values.map(|value| i32::try_from(value).unwrap_or(NO_SHORT)).collect();
+        self.shorts(name, values)
+    }
+
+    /// Small integers; [`NO_SHORT`] is null.
+    fn shorts(self, name: &str, values: Vec<i32>) -> Self {
+        let nulls = nulls(&values, |&value| value == NO_SHORT);
+        self.with(name, Arc::new(PrimitiveArray::<Int32Type>::new(values.into(), nulls)))
+    }
+
     /// Integers; [`NO_INTEGER`] is null.
     pub(crate) fn integers(self, name: &str, values: Vec<i64>) -> Self {
         let nulls = nulls(&values, |&value| value == NO_INTEGER);
@@ -98,6 +123,21 @@ impl Columns {
     pub(crate) fn floats(self, name: &str, values: Vec<f64>) -> Self {
         let nulls = nulls(&values, |value| value.is_nan());
         self.with(name, Arc::new(PrimitiveArray::<Float64Type>::new(values.into(), nulls)))
+    }
+
+    /// The values of an argument, each in the widest type of its kind.
+    pub(crate) fn values(self, name: &str, values: &Values, strings: &Strings) -> Self {
+        match values {
+            Values::Shorts(values) => {
+                let wide = values.iter().map(|&value| {
+                    if value == NO_SHORT { NO_INTEGER } else { value.into() }
+                });
+                self.integers(name, wide.collect())
+            }
+            Values::Integers(values) => self.integers(name, values.clone()),
+            Values::Floats(values) => self.floats(name, values.clone()),
+            Values::Texts(values) => self.texts(name, values.iter().copied(), strings),
+        }
     }
 
     /// Texts by their handles, as a dictionary of those that occur; [`NO_ROW`] is null.

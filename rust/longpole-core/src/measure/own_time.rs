@@ -1,17 +1,24 @@
+use crate::error::Result;
 use crate::ids::EventId;
-use crate::stack::Nesting;
-use crate::tables::{EventTable, NO_INTEGER};
+use crate::progress::Progress;
+use crate::stack::outside_in;
+use crate::tables::{Tables, NO_INTEGER};
 
 /// The time of each event in which nothing that began after it ran on its
 /// thread, one row for each event; [`NO_INTEGER`] for what stands on no thread.
 ///
 /// Every instant of a thread belongs to the open event that started last, also
 /// where events cross; so own times sum to the time in which anything ran.
-pub fn own_time_ns(events: &EventTable, nesting: &Nesting) -> Vec<i64> {
+///
+/// # Errors
+///
+/// Only when `progress` asks to stop.
+pub fn own_time_ns(tables: &Tables, progress: Progress<'_>) -> Result<Vec<i64>> {
+    let events = &tables.events;
     let mut own = vec![NO_INTEGER; events.len()];
     let mut thread = Thread { own: &mut own, open: Vec::new(), now: i64::MIN };
     let mut lane = None;
-    for event in nesting.in_order() {
+    for event in outside_in(tables, progress)? {
         let Some((start, end)) = events.span(event) else { continue };
         if lane.replace(events.lane(event)) != Some(events.lane(event)) {
             thread.go_to(i64::MAX);
@@ -22,7 +29,7 @@ pub fn own_time_ns(events: &EventTable, nesting: &Nesting) -> Vec<i64> {
         thread.open.push((event, end));
     }
     thread.go_to(i64::MAX);
-    own
+    Ok(own)
 }
 
 /// A thread at a point in time.
@@ -56,7 +63,6 @@ mod tests {
     use super::*;
     use crate::progress::silent;
     use crate::read::{read_bytes, Options};
-    use crate::stack::nesting;
 
     /// Own times in us of operators `(thread, start, end)` in us.
     fn own(rows: &[(i64, i64, i64)]) -> Vec<i64> {
@@ -71,8 +77,7 @@ mod tests {
             .collect();
         let tables =
             read_bytes(format!("[{}]", events.join(",")).as_bytes(), &Options::default()).unwrap();
-        let nesting = nesting(&tables, &silent).unwrap();
-        own_time_ns(&tables.events, &nesting).iter().map(|ns| ns / 1000).collect()
+        own_time_ns(&tables, &silent).unwrap().iter().map(|ns| ns / 1000).collect()
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::diagnostics::Code;
 use crate::ids::{EventId, LaneId, StringId};
 use crate::strings::Strings;
 use crate::tables::{
-    ArgTables, ArgValue, CounterTable, EventKind, EventRow, EventTable, FlowRow, FlowTable,
+    ArgTables, ArgValue, CounterTable, EventKind, EventRow, EventTable, FlowSource, FlowTable,
     LaneTable, MetadataTable, Place,
 };
 
@@ -31,6 +31,7 @@ pub(super) struct Collector {
     last_category: Option<(StringId, Vec<u8>)>,
     tracks: Recent<(Number, Number), (StringId, StringId)>,
     places: Recent<Place, LaneId>,
+    sources: Recent<(bool, FlowSource), u32>,
     brackets: Vec<Bracket>,
 }
 
@@ -92,13 +93,14 @@ impl Collector {
         }
         match draft.phase {
             b'X' | b'B' | b'E' | b'i' | b'I' | b'R' => self.event(scanner, text, at, findings),
-            b's' | b't' | b'f' => {
-                let row = self.flow_row(draft, text, at);
-                self.flows.push(&row);
-            }
-            b'b' | b'n' | b'e' | b'S' | b'T' | b'p' | b'F' => {
-                let row = self.flow_row(draft, text, at);
-                self.asyncs.push(&row);
+            b's' | b't' | b'f' | b'b' | b'n' | b'e' | b'S' | b'T' | b'p' | b'F' => {
+                let source = self.flow_source(draft, text);
+                let id = draft.id.and_then(|token| self.flow_id(token, text));
+                let is_arrow = matches!(draft.phase, b's' | b't' | b'f');
+                let table = if is_arrow { &mut self.flows } else { &mut self.asyncs };
+                let row = self.sources.get((is_arrow, source), || table.source_row(source));
+                let strings = &mut self.strings;
+                table.push(draft.phase, id, row, draft.start_ns(), at.position, strings);
             }
             b'C' => self.counter(scanner, text, at),
             b'M' => self.metadata(scanner, text),
@@ -217,17 +219,26 @@ impl Collector {
         self.args.of_mut(category).push(event, argument.row, key, value, &mut self.strings);
     }
 
-    fn flow_row(&mut self, draft: &Draft, text: &[u8], at: Whereabouts) -> FlowRow {
+    /// Where an end of an arrow, or a part of an asynchronous event, stands.
+    fn flow_source(&mut self, draft: &Draft, text: &[u8]) -> FlowSource {
         let (process, thread) = self.track(draft, text);
-        FlowRow {
-            phase: draft.phase,
-            id: draft.id.and_then(|token| integer(token, text)),
+        FlowSource {
             category: draft.category.map(|span| self.category(span, text)),
             name: draft.name.map(|span| self.quoted(span, text)),
             process,
             thread,
-            time_ns: draft.start_ns(),
-            position: at.position,
+        }
+    }
+
+    /// Ids of arrows are numbers, or any text.
+    fn flow_id(&mut self, token: Token, text: &[u8]) -> Option<ArgValue> {
+        if let Some(id) = integer(token, text) {
+            return Some(ArgValue::Integer(id));
+        }
+        match token {
+            Token::Text(span) => Some(ArgValue::Text(self.quoted(span, text))),
+            Token::Null => None,
+            token => Some(ArgValue::Text(self.strings.intern(&token_text(token, text)))),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::arguments::{Wanted, CORRELATION, DEVICE, EXTERNAL_ID, EXTERNAL_ID_LOWER, STREAM};
 use super::digits::leading;
-use super::keys::{Key, Keys};
+use super::keys::{Context, Key, Keys};
 use super::scan::{is_number, Scan, Scanner, Span, Token};
 use crate::diagnostics::Code;
 use crate::time::{nanoseconds, BadTime};
@@ -67,6 +67,8 @@ pub(super) struct Draft {
     pub(super) stream: Option<Token>,
     pub(super) device: Option<Token>,
     pub(super) arguments: Vec<Argument>,
+    /// What the keys to come depend on.
+    context: Context,
 }
 
 impl Draft {
@@ -101,11 +103,11 @@ impl EventScanner {
     pub(super) fn scan(&mut self, scanner: &mut Scanner<'_>) -> Scan<()> {
         self.draft.clear();
         scanner.expect(b'{')?;
-        let mut key = self.event_keys.next(scanner, Key::START)?;
+        let mut key = self.event_keys.next(scanner, Key::START, Context::default())?;
         while key != Key::END {
             self.draft.is_empty = false;
             self.member(scanner, key)?;
-            key = self.event_keys.next(scanner, key)?;
+            key = self.event_keys.next(scanner, key, self.draft.context)?;
         }
         Ok(())
     }
@@ -114,7 +116,11 @@ impl EventScanner {
     fn member(&mut self, scanner: &mut Scanner<'_>, key: Key) -> Scan<()> {
         match key {
             PHASE => self.phase(scanner)?,
-            CATEGORY => self.draft.category = text(scanner.value()?),
+            CATEGORY => {
+                self.draft.category = text(scanner.value()?);
+                let category = self.draft.category.unwrap_or_default();
+                self.draft.context = Context::of(category.of(scanner.text));
+            }
             NAME => self.draft.name = text(scanner.value()?),
             PROCESS => self.draft.process = Some(number_or_other(scanner)?),
             THREAD => self.draft.thread = Some(number_or_other(scanner)?),
@@ -132,6 +138,7 @@ impl EventScanner {
         self.draft.has_phase = true;
         if let [b'"', letter @ (b'A'..=b'Z' | b'a'..=b'z'), b'"', ..] = scanner.text[scanner.at..] {
             self.draft.phase = letter;
+            self.draft.context = Context::of(&[letter]);
             scanner.at += 3;
             return Ok(());
         }
@@ -150,11 +157,12 @@ impl EventScanner {
             return Ok(());
         }
         scanner.at += 1;
-        let mut key = self.argument_keys.next(scanner, Key::START)?;
+        let context = self.draft.context;
+        let mut key = self.argument_keys.next(scanner, Key::START, context)?;
         while key != Key::END {
             let token = number_or_other(scanner)?;
             self.argument(key, token);
-            key = self.argument_keys.next(scanner, key)?;
+            key = self.argument_keys.next(scanner, key, context)?;
         }
         Ok(())
     }
