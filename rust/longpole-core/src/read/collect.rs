@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::arguments::{DEVICE, STREAM};
 use super::event::{Argument, Draft, EventScanner, Time};
-use super::scan::{is_plain, Span, Token};
+use super::scan::{Span, Token};
 use crate::diagnostics::Code;
 use crate::ids::{EventId, LaneId, StringId};
 use crate::strings::Strings;
@@ -284,7 +284,7 @@ impl Collector {
 
     fn quoted(&mut self, span: Span, text: &[u8]) -> StringId {
         let raw = span.of(text);
-        if is_plain(raw) { self.strings.intern_plain(raw) } else { self.strings.intern_spelled(raw) }
+        if span.is_plain() { self.strings.intern_plain(raw) } else { self.strings.intern_spelled(raw) }
     }
 
     /// An id, which some writers put in quotes.

@@ -554,8 +554,12 @@ impl Document<'_> {
     /// the writer indents them.
     fn next_separated(&mut self) -> Result<Option<u8>> {
         let text = self.window.text();
+        if let Some([b'{', ..]) = text.strip_prefix(self.indent.as_slice()) {
+            self.window.consume(self.indent.len());
+            return Ok(Some(b'{'));
+        }
         let blank = text.iter().take_while(|&&byte| is_whitespace(byte)).count();
-        if text.get(blank) == Some(&b'{') && self.indent != text[..blank] && blank <= MAX_INDENT {
+        if text.get(blank) == Some(&b'{') && blank <= MAX_INDENT {
             self.indent = text[..blank].to_vec();
         }
         self.next_significant()

@@ -78,10 +78,15 @@ impl Draft {
         (self.correlation, self.external_id, self.stream, self.device) = (None, None, None, None);
     }
 
+    /// In place, field by field: a new draft would be copied over this one at
+    /// every event.
     fn clear(&mut self) {
-        let mut arguments = std::mem::take(&mut self.arguments);
-        arguments.clear();
-        *self = Self { arguments, is_empty: true, ..Self::default() };
+        self.clear_arguments();
+        (self.phase, self.has_phase, self.is_empty) = (0, false, true);
+        (self.category, self.name, self.id) = (None, None, None);
+        (self.process, self.thread) = (None, None);
+        (self.time, self.duration) = (Time::Missing, Time::Missing);
+        self.context = Context::default();
     }
 }
 

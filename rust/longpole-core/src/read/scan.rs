@@ -24,17 +24,32 @@ pub(super) enum Stop {
 
 pub(super) type Scan<T> = std::result::Result<T, Stop>;
 
-/// A part of the window, which is shorter than 4 GiB: the start in the lower
-/// half, the end in the upper. One number, because two would be stored apart and
-/// read together, which stalls the processor at every value of the file.
+/// A part of the window, which is shorter than 2 GiB: the start in the lower
+/// half, the end in the upper, and in the highest bit whether a text is more than
+/// plain ASCII. One number, because several would be stored apart and read
+/// together, which stalls the processor at every value of the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Span(u64);
 
 impl Span {
+    const SPELLED: u64 = 1 << 63;
+
     #[inline]
     pub(super) fn new(start: usize, end: usize) -> Self {
-        debug_assert!(end <= u32::MAX as usize);
+        debug_assert!(end < (1 << 31));
         Self(start as u64 | (end as u64) << 32)
+    }
+
+    /// A text whose bytes are not the text itself.
+    fn spelled(start: usize, end: usize) -> Self {
+        Self(Self::new(start, end).0 | Self::SPELLED)
+    }
+
+    /// Whether the bytes between the quotes are the text itself: printable ASCII
+    /// without escapes, and not too long.
+    #[inline]
+    pub(super) fn is_plain(self) -> bool {
+        self.0 & Self::SPELLED == 0
     }
 
     #[inline]
@@ -46,7 +61,7 @@ impl Span {
     #[inline]
     #[allow(clippy::cast_possible_truncation)]
     pub(super) fn end(self) -> usize {
-        (self.0 >> 32) as usize
+        (self.0 >> 32 & !(1 << 31)) as usize
     }
 
     #[inline]
@@ -169,7 +184,7 @@ impl<'a> Scanner<'a> {
             }
             at += special(self.text.get(at..).unwrap_or_default()).ok_or(Stop::NeedMore)?;
         }
-        let span = Span::new(start, at);
+        let span = Span::spelled(start, at);
         self.note_spelling(span);
         self.at = at + 1;
         Ok(span)
@@ -393,13 +408,6 @@ fn is_non_finite(word: &[u8]) -> bool {
     ["nan", "inf", "infinity", "nan(ind)", "nan(snan)", "1.#inf", "1.#ind", "1.#qnan"]
         .iter()
         .any(|name| word.eq_ignore_ascii_case(name.as_bytes()))
-}
-
-/// Whether the bytes between two quotes are the text itself: printable ASCII
-/// without escapes.
-#[inline]
-pub(super) fn is_plain(raw: &[u8]) -> bool {
-    special(raw).is_none() && raw.len() <= MAX_TEXT_BYTES
 }
 
 /// The first byte of `text` that is a quote, a backslash, a control character
