@@ -41,7 +41,7 @@ const MAX_KEYS: usize = 4096;
 
 /// Longer gaps are scanned every time.
 const MAX_GAP_BYTES: usize = 8 * GAP_WORDS;
-const GAP_WORDS: usize = 5;
+const GAP_WORDS: usize = 8;
 
 /// How many gaps are remembered behind each key in each context.
 const WAYS: usize = 2;
