@@ -12,11 +12,13 @@ Raw = dict[str, Any]
 
 # A nanosecond finer than a double can tell apart, and one that JavaScript would write.
 BASES_NS = [1_000, 1_712_195_495_506_752_812]
-THREADS = [(1, 1), (1, 2), (2, 1), ("python", "main")]
+# One thread more often than the others, so that its events meet.
+THREADS = [*[(1, 1)] * 4, (1, 2), (2, 1), ("python", "main")]
 NAMES = ["aten::mm", "aten::add", "gemm", "ncclDevKernel_AllReduce", "Grüße \U0001f600", 'a"\\/\n']
 EVERY_ARGUMENT = {"bytes": 64, "grid": [1, 2, 3], "Input Dims": [[2, 3], []], "Rank": "0"}
 
-correlations = st.none() | st.integers(0, 4)
+numbers = st.sampled_from([1, 1, 2, 3, 0, None])
+sizes = st.integers(0, 8) | st.integers(10, 40)
 offsets_ns = st.integers(0, 48).map(lambda quarter: quarter * 250) | st.integers(0, 12_000)
 spans_ns = st.tuples(offsets_ns, offsets_ns | st.integers(0, 3))
 
@@ -30,8 +32,10 @@ def microseconds(ns: int) -> Number:
 def traces(draw: st.DrawFn, *, brackets: bool = True) -> list[Raw]:
     """Draw the events of one trace, each kind of them in any number and order."""
     base_ns = draw(st.sampled_from(BASES_NS))
-    kinds = [operators(), calls(), works(), steps(), points(), other_phases()]
-    groups = draw(st.lists(st.one_of(*kinds, *([pairs()] if brackets else [])), max_size=30))
+    kinds = [operators(), calls(), calls(), works(), works(), steps(), points(), other_phases()]
+    size = draw(sizes)
+    kind = st.one_of(*kinds, *([pairs()] if brackets else []))
+    groups = draw(st.lists(kind, min_size=size, max_size=size))
     return [_at(base_ns, event) for group in groups for event in group]
 
 
@@ -39,14 +43,14 @@ def traces(draw: st.DrawFn, *, brackets: bool = True) -> list[Raw]:
 def operators(draw: st.DrawFn) -> list[Raw]:
     """Draw something that takes part in the nesting of a thread, or stands beside it."""
     category = draw(st.sampled_from(["cpu_op", "python_function", "user_annotation", "my own"]))
-    args = _known({"External id": draw(correlations), "Input Dims": [[2], []]})
+    args = _known({"External id": draw(numbers), "Input Dims": [[2], []]})
     return [_span(category, draw(_names()), draw(_threads()), draw(spans_ns), args)]
 
 
 @st.composite
 def calls(draw: st.DrawFn) -> list[Raw]:
     category = draw(st.sampled_from(["cuda_runtime", "cuda_driver"]))
-    args = _known({"correlation": draw(correlations), "External id": draw(correlations)})
+    args = _known({"correlation": draw(numbers), "External id": draw(numbers)})
     return [_span(category, "cudaLaunchKernel", draw(_threads()), draw(spans_ns), args)]
 
 
@@ -55,7 +59,7 @@ def works(draw: st.DrawFn) -> list[Raw]:
     """Draw what stands on a stream, with or without a number that links it."""
     categories = ["kernel", "gpu_memcpy", "gpu_memset", "cuda_sync", "gpu_user_annotation"]
     device, stream = draw(st.sampled_from([(0, 7), (0, 9), (1, 7), (1, 0)]))
-    ids = {"correlation": draw(correlations), "External id": draw(correlations)}
+    ids = {"correlation": draw(numbers), "External id": draw(numbers)}
     args = _known({"device": device, "stream": stream, **ids, **EVERY_ARGUMENT})
     category = draw(st.sampled_from(categories))
     return [_span(category, draw(_names()), (device, stream), draw(spans_ns), args)]

@@ -14,9 +14,7 @@ from styles import document
 from twins import trace_twin as twin
 
 DATA = Path(__file__).parents[1] / "../shared/data"
-KINETO_FILES = sorted(
-    [*DATA.glob("traces/**/*.json.gz"), *DATA.glob("et_pairs/*.kineto.json.gz")]
-)
+KINETO_FILES = sorted([*DATA.glob("traces/**/*.json.gz"), *DATA.glob("et_pairs/*.kineto.json.gz")])
 EVENT_COLUMNS = [
     *("kind", "category", "name", "process", "thread", "device", "stream"),
     *("start_ns", "duration_ns", "correlation", "external_id", "position"),

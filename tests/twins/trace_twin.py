@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 GZIP_MAGIC = b"\x1f\x8b"
 NESTING_TOLERANCE_NS = 1_000
-COMMUNICATION = re.compile("nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|sendrecv", re.I)
+COMMUNICATION = re.compile(
+    "nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|sendrecv", re.IGNORECASE
+)
 STEP = re.compile(r"ProfilerStep\s*#\s*(\d+)")
 
 KIND_OF_CATEGORY = {
@@ -229,7 +231,9 @@ def _samples(position: int, raw: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _pair(trace: Trace, ends: list[Event]) -> None:
     """Close begin events: an end closes the last one on its lane that is open."""
-    begins = [event for event in trace.events if event.duration_ns is None and event.kind in OUTSIDE_IN]
+    begins = [
+        event for event in trace.events if event.duration_ns is None and event.kind in OUTSIDE_IN
+    ]
     open_on: dict[tuple[str, str], list[Event]] = defaultdict(list)
     for event in sorted([*begins, *ends], key=lambda event: (event.start_ns, event.position)):
         if event.row >= 0:
@@ -244,11 +248,11 @@ def _pair(trace: Trace, ends: list[Event]) -> None:
 
 
 def outside_in(event: Event) -> tuple[Any, ...]:
-    """Order the events of a thread: the longer of two that start together is outside."""
+    """Order events by start, the longer and outer kind first; then by any difference."""
     ids = [event.external_id, event.correlation, event.name]
     known = [(value is not None, value) for value in ids]
     kind = OUTSIDE_IN.index(event.kind)
-    return (event.start_ns, -(event.duration_ns or 0), kind, *known, event.row)
+    return (event.start_ns, -(event.duration_ns or 0), kind, *known, event.lane, event.row)
 
 
 def parents(trace: Trace) -> dict[int, int | None]:
@@ -345,16 +349,16 @@ def calls(trace: Trace) -> dict[int, Event | None]:
 
     def choose(work: Event) -> Event | None:
         home = homes[work.process, work.device]
-        return max(
-            numbered[work.correlation],
-            default=None,
-            key=lambda call: (
-                home == {call.process},
-                work.external_id is not None and call.external_id == work.external_id,
-                call.start_ns <= work.start_ns,
-                -abs(work.start_ns - call.start_ns),
-            ),
-        )
+
+        def preference(call: Event) -> tuple[bool, bool]:
+            same_id = work.external_id is not None and call.external_id == work.external_id
+            return (home == {call.process}, same_id)
+
+        best = max(map(preference, numbered[work.correlation]), default=None)
+        candidates = [call for call in numbered[work.correlation] if preference(call) == best]
+        candidates.sort(key=outside_in)
+        earlier = [call for call in candidates if call.start_ns <= work.start_ns]
+        return next(iter(earlier[::-1] or candidates), None)
 
     return {work.row: choose(work) for work in works}
 
@@ -470,7 +474,9 @@ def gaps(trace: Trace, start_ns: int, end_ns: int) -> list[dict[str, Any]]:
     call_of = calls(trace)
     works = [event for event in trace.events if event.is_work and event.end_ns is not None]
     rows = []
-    for device in sorted({event.device for event in works}, key=lambda device: _nulls_first([device])):
+    for device in sorted(
+        {event.device for event in works}, key=lambda device: _nulls_first([device])
+    ):
         here = [event for event in works if event.device == device]
         for gap_start_ns, gap_end_ns in _idle(here, start_ns, end_ns):
             behind = [event for event in here if event.start_ns == gap_end_ns < end_ns]
