@@ -114,8 +114,8 @@ class Trace:
         Columns: `event` (row number), `kind`, `category` (as in the file), `name`,
         `process`, `thread` (texts: some are names), `device`, `stream` (of work on a
         device), `start_ns`, `duration_ns` (null for instants and what never ended),
-        `correlation`, `external_id`, `parent` (the smallest event of the same thread
-        around it), `depth`, `lane` (row in `lanes`), `position` (in `traceEvents`).
+        `correlation`, `external_id`, `parent` (the last to begin of the events of the
+        same thread around it), `depth`, `lane` (row in `lanes`), `position` (in `traceEvents`).
         """
         import polars as pl
 

@@ -62,7 +62,8 @@ pub fn outside_in(tables: &Tables, progress: Progress<'_>) -> Result<Vec<EventId
     Ok(rows.into_iter().map(|row| EventId::from_row(row as usize)).collect())
 }
 
-/// Finds for each event on a thread the smallest one that encloses it.
+/// Finds for each event on a thread the last to begin of those that enclose it:
+/// the smallest, unless those cross one another.
 ///
 /// Events are taken in order of start, longer ones first; between equals the
 /// outer kind is annotation, operator, Python function, call. An event that
@@ -159,9 +160,9 @@ impl Nesting {
     /// Takes off the stack what does not enclose an event from `start` to `end`;
     /// whether the event crosses any of that.
     ///
-    /// What ends inside the event can enclose nothing that comes later either:
-    /// that begins later than the event, which then is the smaller enclosure. So
-    /// each event is taken off once, and the whole is linear.
+    /// What ends inside the event is no parent of anything that comes later
+    /// either: that lies inside the event too, which began later. So each event is
+    /// taken off once, and the whole is linear.
     fn close(&mut self, open: &mut Vec<Open>, start: i64, end: i64) -> bool {
         let mut crosses = false;
         while let Some(last) = open.last() {
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_enclosing_event_is_the_parent() {
+    fn the_innermost_enclosing_event_is_the_parent() {
         let (rows, found) = parents(&[(20, 30), (0, 100_000), (10, 40), (40, 50)]);
         assert_eq!(rows, [Some(2), None, Some(1), Some(1)]);
         assert_eq!(found.depths(), [2, 0, 1, 1]);
