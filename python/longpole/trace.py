@@ -357,7 +357,7 @@ class Trace:
         return _frame(self._core.times_within(rows))
 
     def gaps(self, start_ns: int, end_ns: int) -> pl.DataFrame:
-        """The spans within a window in which nothing ran on a device.
+        """List the spans within a window in which nothing ran on a device.
 
         Columns: `device`, `start_ns`, `duration_ns`, `next` (the work that ended it),
         `call` (what launched that), `host_ns` (the part before that call returned, in

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-__all__ = ["count", "duration", "escape", "share", "short_name"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["count", "duration", "escape", "share", "short_name", "short_names"]
 
 _UNITS: Final = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
+
+_ROUNDS_UP: Final = 0.9995
+_SMALLEST_SHARE: Final = 0.001
 
 # What moves the cursor, colours the screen or turns the direction of the text.
 _UNPRINTABLE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
 _CPP_NOISE: Final = re.compile(r"^void |\(anonymous namespace\)::|at::native::|<unnamed>::")
+_PARAMETERS: Final = re.compile(r"\([^()]*\)$")
 _PLACE_OF_FRAME: Final = re.compile(r"^(?P<path>.*[/\\])(?P<file>[^/\\]+\(\d+\): .*)$", re.DOTALL)
 
 
@@ -25,18 +32,17 @@ def duration(nanoseconds: int) -> str:
     >>> duration(1_214_000_000), duration(46_830), duration(980), duration(0)
     ('1.21 s', '46.8 µs', '980 ns', '0 s')
     """
-    size = abs(nanoseconds)
-    if size == 0:
+    if nanoseconds == 0:
         return "0 s"
     # What would round up to 1000 of a unit is written as 1 of the next.
-    unit_ns, unit = next(
-        ((unit_ns, unit) for unit_ns, unit in _UNITS if size >= 0.9995 * unit_ns), _UNITS[-1]
-    )
-    value = nanoseconds / unit_ns
-    if unit == "ns":
-        return f"{nanoseconds} ns"
-    decimals = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
-    return f"{value:,.{decimals}f} {unit}"
+    size = abs(nanoseconds) / _ROUNDS_UP
+    unit_ns, unit = next((unit for unit in _UNITS if size >= unit[0]), _UNITS[-1])
+    return f"{_three_digits(nanoseconds / unit_ns, is_whole=unit_ns == 1)} {unit}"
+
+
+def _three_digits(value: float, *, is_whole: bool) -> str:
+    digits_before = len(str(int(abs(value) / _ROUNDS_UP)))
+    return f"{value:,.{0 if is_whole else max(3 - digits_before, 0)}f}"
 
 
 def share(part: float) -> str:
@@ -47,14 +53,13 @@ def share(part: float) -> str:
     >>> share(0.4683), share(0.00001), share(0), share(1), share(0.9999)
     ('46.8 %', '<0.1 %', '0 %', '100 %', '>99.9 %')
     """
-    percent = 100 * part
-    if percent in (0, 100):
-        return f"{percent:.0f} %"
-    if 0 < percent < 0.1:
+    if part in (0, 1):
+        return f"{100 * part:.0f} %"
+    if 0 < part < _SMALLEST_SHARE:
         return "<0.1 %"
-    if 99.9 < percent < 100:
+    if 1 - _SMALLEST_SHARE < part < 1:
         return ">99.9 %"
-    return f"{percent:,.1f} %"
+    return f"{100 * part:,.1f} %"
 
 
 def count(number: int, noun: str = "", plural: str | None = None) -> str:
@@ -98,6 +103,31 @@ def short_name(name: str | None, width: int = 60) -> str:
         return _short_frame(frame["path"], frame["file"], width)
     short = escape(_CPP_NOISE.sub("", name)) or "(empty name)"
     return short if len(short) <= width else short[: width - 1] + "…"
+
+
+def short_names(names: Sequence[str | None], width: int) -> list[str]:
+    """Shorten names to a width so that those that differ still do, where that can be.
+
+    Examples
+    --------
+    >>> short_names(["gemm_128x64_tn_align8", "gemm_128x64_nt_align4"], 14)
+    ['gemm_1…_align8', 'gemm_1…_align4']
+    """
+    short = [short_name(name, width) for name in names]
+    meant: dict[str, set[str | None]] = {}
+    for text, name in zip(short, names, strict=True):
+        meant.setdefault(text, set()).add(name)
+    return [
+        text if len(meant[text]) == 1 or name is None else _without_middle(name, width)
+        for text, name in zip(short, names, strict=True)
+    ]
+
+
+def _without_middle(name: str, width: int) -> str:
+    """Keep both ends of a name, without the parameters of C++."""
+    text = short_name(_PARAMETERS.sub("", name), len(name))
+    end = width // 2
+    return text if len(text) <= width else f"{text[: width - end - 1]}…{text[-end:]}"
 
 
 def _short_frame(path: str, file: str, width: int) -> str:

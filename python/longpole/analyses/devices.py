@@ -58,6 +58,8 @@ class DeviceTime:
     whole: BusyTime
     streams: tuple[BusyTime, ...]
     idle: IdleTime
+    launch_bound_share: float | None
+    """`idle.host_ns` of the window: what faster launching could win at most."""
 
 
 def device_times(trace: Trace, window: Window) -> tuple[DeviceTime, ...]:
@@ -68,8 +70,8 @@ def device_times(trace: Trace, window: Window) -> tuple[DeviceTime, ...]:
     gaps = trace.gaps(window.start_ns, window.end_ns)
     names = dict(trace.devices.select("device", "name").iter_rows())
     return tuple(
-        DeviceTime(device, names.get(device), whole, tuple(streams), _idle(gaps, device))
-        for device, (whole, *streams) in rows.items()
+        _device(device, names.get(device), busy, _idle(gaps, device), window)
+        for device, busy in rows.items()
     )
 
 
@@ -77,6 +79,16 @@ def main_device(devices: tuple[DeviceTime, ...]) -> DeviceTime | None:
     """Choose the device that an answer is about: the busiest, the first of equals."""
     busy = [device for device in devices if device.whole.n_events]
     return max(busy, key=lambda device: device.whole.busy_ns, default=None)
+
+
+def _device(
+    device: int | None, name: str | None, busy: list[BusyTime], idle: IdleTime, window: Window
+) -> DeviceTime:
+    whole, *streams = busy
+    launch_bound_share = None
+    if idle.host_ns is not None and window.span_ns:
+        launch_bound_share = idle.host_ns / window.span_ns
+    return DeviceTime(device, name, whole, tuple(streams), idle, launch_bound_share)
 
 
 def _idle(gaps: pl.DataFrame, device: int | None) -> IdleTime:

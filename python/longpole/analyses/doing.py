@@ -55,9 +55,9 @@ def doing(trace: Trace, spans: pl.DataFrame) -> Doing:
     times = trace.times_within(spans).join(trace.events.select(columns), on="event")
     times = times.with_columns(pl.col("name").cast(pl.String))
     owners = times.filter(pl.col("own_ns") > 0, ~_is_step())
-    recorded_ns = owners["own_ns"].sum()
+    recorded_ns = int(owners["own_ns"].sum())
     return Doing(
-        total_ns=(spans["end_ns"] - spans["start_ns"]).sum(),
+        total_ns=int((spans["end_ns"] - spans["start_ns"]).sum()),
         recorded_ns=recorded_ns,
         spot=_hot_spot(times, round(_DOMINANT * recorded_ns)),
         owners=by_name(owners, "own_ns"),
@@ -79,7 +79,28 @@ def _hot_spot(times: pl.DataFrame, at_least_ns: int) -> HotSpot | None:
         callers = (*callers, spot.name)
         chosen = level.filter(pl.col("name").eq_missing(pl.lit(spot.name)))
         level = _below_steps(times, _children(times, chosen))
-    return spot
+    return None if spot is None else _everywhere(times, spot)
+
+
+def _everywhere(times: pl.DataFrame, spot: HotSpot) -> HotSpot:
+    """Count the spot wherever it stands, but not what it calls of its own name."""
+    import polars as pl
+
+    named = times.filter(pl.col("name").eq_missing(pl.lit(spot.name)))
+    above = named.select("event", above="parent").drop_nulls()
+    nested = []
+    while not above.is_empty():
+        inside = above.join(named.select(above="event"), on="above", how="semi")
+        nested.append(inside["event"])
+        above = (
+            above.join(inside, on="event", how="anti")
+            .join(times.select(above="event", parent="parent"), on="above")
+            .select("event", above="parent")
+            .drop_nulls()
+        )
+    inner = pl.concat(nested) if nested else pl.Series([], dtype=pl.UInt32)
+    outermost = named.filter(~pl.col("event").is_in(inner.implode()))
+    return HotSpot(spot.callers, **by_name(outermost, "total_ns").row(0, named=True))
 
 
 def _below_steps(times: pl.DataFrame, level: pl.DataFrame) -> pl.DataFrame:

@@ -55,7 +55,12 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Give everything as plain values, in a fixed order."""
-        return asdict(self)
+        plain = asdict(self)
+        plain["window"]["span_ns"] = self.window.span_ns
+        plain["unlinked"]["share"] = self.unlinked.share
+        for ranking in ("kernels", "operators"):
+            plain[ranking] = plain[ranking]["rows"]
+        return plain
 
 
 def summary(trace: Trace, *, step: int | None = None, top: int = 10) -> Summary | None:

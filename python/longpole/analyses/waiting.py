@@ -159,7 +159,7 @@ def _host(question: _Question) -> tuple[str, list[Evidence]]:
     gaps = _gaps(question).with_columns(waits_ns="host_ns")
     did = doing(question.trace, _host_spans(question, gaps))
     thread = "launching thread"
-    rows = _done(did, f"the {thread} is in")
+    rows = _done(did, thread)
     sentence = f"{question.subject} waits for the host {question.portion}; {_spot(did, thread)}."
     if _is_unseen(did) and not _has_python(question.trace):
         sentence += " Python between operators is recorded with `with_stack=True`."
@@ -179,7 +179,7 @@ def _cpu(trace: Trace, window: Window, *, has_devices: bool) -> Answer:
         f"Nothing {where}: the {window.noun} is all host. Its {thread} is at work "
         f"{share(portion)} of it ({length}); {_spot(did, thread)}."
     )
-    rows = _done(did, f"the {thread} is in")
+    rows = _done(did, thread)
     return Answer("cpu", None, did.recorded_ns, portion, sentence, tuple(rows))
 
 
@@ -223,9 +223,7 @@ def _host_spans(question: _Question, gaps: pl.DataFrame) -> pl.DataFrame:
 
     calls = question.trace.events.select(call="event", lane="lane")
     before_calls = gaps.filter(pl.col("waits_ns") > 0).join(calls, on="call")
-    spans = before_calls.select(
-        "lane", "start_ns", end_ns=pl.col("start_ns") + pl.col("waits_ns")
-    )
+    spans = before_calls.select("lane", "start_ns", end_ns=pl.col("start_ns") + pl.col("waits_ns"))
     last = gaps.filter(pl.col("next").is_null())
     if last.is_empty():
         return spans
@@ -239,17 +237,22 @@ def _ended_by(question: _Question, gaps: pl.DataFrame) -> list[Evidence]:
     """Group gaps by the work that ended them."""
     names = question.trace.events.select(event="event", name="name")
     ends = gaps.select("waits_ns", event="next").join(names, on="event")
-    return _evidence(by_name(ends, "waits_ns"), "gaps that end with")
+    return _evidence(by_name(ends, "waits_ns"), "gaps before")
 
 
-def _done(did: Doing, what: str) -> list[Evidence]:
+def _done(did: Doing, thread: str) -> list[Evidence]:
     """List the spot and what owns most of the time."""
-    rows = []
-    if did.spot is not None:
-        spot = did.spot
-        figures = (spot.n_events, spot.total_ns, spot.longest_ns, spot.longest_event)
-        rows.append(Evidence(what, spot.name, *figures))
-    return rows + _evidence(did.owners, "by itself, then,")[: _N_ROWS - len(rows)]
+    import polars as pl
+
+    if did.spot is None:
+        return _evidence(did.owners, f"{thread} in")
+    spot = did.spot
+    figures = (spot.n_events, spot.total_ns, spot.longest_ns, spot.longest_event)
+    others = did.owners.filter(pl.col("name").ne_missing(pl.lit(spot.name)))
+    return [
+        Evidence(f"{thread} in", spot.name, *figures),
+        *_evidence(others, "own time of")[: _N_ROWS - 1],
+    ]
 
 
 def _evidence(ranked: pl.DataFrame, what: str) -> list[Evidence]:
@@ -264,7 +267,9 @@ def _spot(did: Doing, thread: str) -> str:
     if did.spot is None:
         owner = did.owners.row(0, named=True)
         part = share(_part(owner["total_ns"], did.total_ns))
-        return f"the {thread} does many things then, most of all {short_name(owner['name'])} ({part})"
+        return (
+            f"the {thread} does many things then, most of all {short_name(owner['name'])} ({part})"
+        )
     part = share(_part(did.spot.total_ns, did.total_ns))
     return f"{part} of that the {thread} is in {short_name(did.spot.name)}{_caller(did.spot)}"
 

@@ -82,7 +82,9 @@ def _longest(steps: pl.DataFrame, reason: str) -> Window:
     import polars as pl
 
     length = pl.col("window_end_ns") - pl.col("window_start_ns")
-    row = steps.sort(length, "step", descending=[True, False], maintain_order=True).row(0, named=True)
+    row = steps.sort(length, "step", descending=[True, False], maintain_order=True).row(
+        0, named=True
+    )
     return Window("step", row["step"], row["window_start_ns"], row["window_end_ns"], reason)
 
 
@@ -98,7 +100,7 @@ def _count(steps: pl.DataFrame, which: str = "") -> str:
 
 
 def _complete(trace: Trace) -> pl.DataFrame:
-    """Steps of which the trace holds what they launched; all, where no step has any."""
+    """Take the steps of which the trace holds what they launched; all, where none has any."""
     import polars as pl
 
     steps = trace.steps.join(trace.events.select("event", "process"), on="event")
@@ -108,7 +110,9 @@ def _complete(trace: Trace) -> pl.DataFrame:
             pl.col("kind").cast(pl.String).is_in(["runtime", "driver"]),
             pl.col("name").cast(pl.String).str.contains(LAUNCHING_NAMES),
         )
-        .select("process", "start_ns", has_work=pl.col("event").is_in(trace.launches["call"].implode()))
+        .select(
+            "process", "start_ns", has_work=pl.col("event").is_in(trace.launches["call"].implode())
+        )
         .sort("start_ns")
     )
     begun = steps.lazy().select(
