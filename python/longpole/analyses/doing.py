@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longpole.analyses.ranking import by_name
+from longpole.analyses.ranking import by_name, is_step
 
 if TYPE_CHECKING:
     import polars as pl
@@ -54,7 +54,7 @@ def doing(trace: Trace, spans: pl.DataFrame) -> Doing:
     columns = ["event", "name", "parent"]
     times = trace.times_within(spans).join(trace.events.select(columns), on="event")
     times = times.with_columns(pl.col("name").cast(pl.String))
-    owners = times.filter(pl.col("own_ns") > 0, ~_is_step())
+    owners = times.filter(pl.col("own_ns") > 0, ~is_step())
     recorded_ns = int(owners["own_ns"].sum())
     return Doing(
         total_ns=int((spans["end_ns"] - spans["start_ns"]).sum()),
@@ -107,15 +107,9 @@ def _below_steps(times: pl.DataFrame, level: pl.DataFrame) -> pl.DataFrame:
     """Put what stands in the steps of a level in their place."""
     import polars as pl
 
-    steps = level.filter(_is_step())
-    return pl.concat([level.filter(~_is_step()), _children(times, steps)])
+    steps = level.filter(is_step())
+    return pl.concat([level.filter(~is_step()), _children(times, steps)])
 
 
 def _children(times: pl.DataFrame, parents: pl.DataFrame) -> pl.DataFrame:
     return times.join(parents.select(parent="event"), on="parent", how="semi")
-
-
-def _is_step() -> pl.Expr:
-    import polars as pl
-
-    return pl.col("name").fill_null("").str.starts_with("ProfilerStep")

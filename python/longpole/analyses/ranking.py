@@ -17,6 +17,7 @@ __all__ = [
     "Ranking",
     "busiest_lane",
     "by_name",
+    "is_step",
     "top_kernels",
     "top_operators",
     "within",
@@ -85,11 +86,11 @@ def top_operators(trace: Trace, window: Window, top: int) -> Ranking[OperatorTim
 
 
 def busiest_lane(trace: Trace, window: Window) -> pl.DataFrame:
-    """Find the thread on which events are open longest in a window, as one span of a lane."""
+    """Find the thread that is longest in anything but a step, as one span of its lane."""
     import polars as pl
 
     spans = _everywhere(trace, window)
-    lanes = trace.events.select("event", "lane")
+    lanes = trace.events.filter(~is_step()).select("event", "lane")
     busiest = (
         trace.times_within(spans)
         .join(lanes, on="event")
@@ -99,6 +100,13 @@ def busiest_lane(trace: Trace, window: Window) -> pl.DataFrame:
         .head(1)
     )
     return spans.join(busiest, on="lane", how="semi")
+
+
+def is_step() -> pl.Expr:
+    """Tell annotations of steps, which say when and not what, by `name`."""
+    import polars as pl
+
+    return pl.col("name").cast(pl.String).fill_null("").str.starts_with("ProfilerStep")
 
 
 def _everywhere(trace: Trace, window: Window) -> pl.DataFrame:

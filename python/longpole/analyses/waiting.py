@@ -160,7 +160,8 @@ def _host(question: _Question) -> tuple[str, list[Evidence]]:
     did = doing(question.trace, _host_spans(question, gaps))
     thread = "launching thread"
     rows = _done(did, thread)
-    sentence = f"{question.subject} waits for the host {question.portion}; {_spot(did, thread)}."
+    spot = _spot(did, thread, did.total_ns)
+    sentence = f"{question.subject} waits for the host {question.portion}; {spot}."
     if _is_unseen(did) and not _has_python(question.trace):
         sentence += " Python between operators is recorded with `with_stack=True`."
     return sentence, rows + _ended_by(question, gaps.filter(pl.col("waits_ns") > 0))[:1]
@@ -177,7 +178,7 @@ def _cpu(trace: Trace, window: Window, *, has_devices: bool) -> Answer:
     portion = _part(did.recorded_ns, window.span_ns)
     sentence = (
         f"Nothing {where}: the {window.noun} is all host. Its {thread} is at work "
-        f"{share(portion)} of it ({length}); {_spot(did, thread)}."
+        f"{share(portion)} of it ({length}); {_spot(did, thread, did.recorded_ns)}."
     )
     rows = _done(did, thread)
     return Answer("cpu", None, did.recorded_ns, portion, sentence, tuple(rows))
@@ -218,7 +219,7 @@ def _gap_after_call() -> pl.Expr:
 
 
 def _host_spans(question: _Question, gaps: pl.DataFrame) -> pl.DataFrame:
-    """Where to look: the thread of each call until it returned, at the end the busiest thread."""
+    """List where to look: the thread of each call until it returned, then the one of most calls."""
     import polars as pl
 
     calls = question.trace.events.select(call="event", lane="lane")
@@ -228,9 +229,27 @@ def _host_spans(question: _Question, gaps: pl.DataFrame) -> pl.DataFrame:
     if last.is_empty():
         return spans
     end_ns = pl.col("start_ns") + pl.col("duration_ns")
-    lane = busiest_lane(question.trace, question.window).select("lane")
-    tail = last.select("start_ns", end_ns=end_ns).join(lane, how="cross")
+    tail = last.select("start_ns", end_ns=end_ns).join(_launching_lane(question), how="cross")
     return pl.concat([spans, tail.select(spans.columns)])
+
+
+def _launching_lane(question: _Question) -> pl.DataFrame:
+    """Find the thread of most calls that launched work on the device."""
+    import polars as pl
+
+    is_here = pl.col("device").eq_missing(question.device.device)
+    work = within(question.trace.events.filter(is_here), question.window).select("event")
+    lanes = question.trace.events.select("lane", call="event")
+    calls = question.trace.launches.join(work, on="event").join(lanes, on="call")
+    if calls.is_empty():
+        return busiest_lane(question.trace, question.window).select("lane")
+    return (
+        calls.group_by("lane")
+        .len()
+        .sort("len", "lane", descending=[True, False])
+        .select("lane")
+        .head(1)
+    )
 
 
 def _ended_by(question: _Question, gaps: pl.DataFrame) -> list[Evidence]:
@@ -260,17 +279,16 @@ def _evidence(ranked: pl.DataFrame, what: str) -> list[Evidence]:
     return [Evidence(what, *row) for row in ranked.select(columns).head(_N_ROWS).iter_rows()]
 
 
-def _spot(did: Doing, thread: str) -> str:
+def _spot(did: Doing, thread: str, of_ns: int) -> str:
+    """Say what a thread did most, as a share of `of_ns`."""
     if _is_unseen(did):
         part = share(_part(did.total_ns - did.recorded_ns, did.total_ns))
         return f"for {part} of that nothing is recorded on the {thread}"
     if did.spot is None:
-        owner = did.owners.row(0, named=True)
-        part = share(_part(owner["total_ns"], did.total_ns))
-        return (
-            f"the {thread} does many things then, most of all {short_name(owner['name'])} ({part})"
-        )
-    part = share(_part(did.spot.total_ns, did.total_ns))
+        most = did.owners.row(0, named=True)
+        named = f"{short_name(most['name'])} ({share(_part(most['total_ns'], of_ns))})"
+        return f"the {thread} does many things then, most of all {named}"
+    part = share(_part(did.spot.total_ns, of_ns))
     return f"{part} of that the {thread} is in {short_name(did.spot.name)}{_caller(did.spot)}"
 
 

@@ -23,7 +23,17 @@ if TYPE_CHECKING:
     from longpole.cli.problems import Problem
     from longpole.cli.terminal import Terminal
 
-__all__ = ["FORMATS", "ClosedPipeError", "Document", "Record", "Warned", "cell", "emit"]
+__all__ = [
+    "FORMATS",
+    "ClosedPipeError",
+    "Document",
+    "Record",
+    "Warned",
+    "cell",
+    "emit",
+    "markdown_cell",
+    "markdown_table",
+]
 
 FORMATS: Final = ("text", "json", "jsonl", "csv", "md")
 
@@ -119,6 +129,21 @@ def cell(text: str | None) -> str | None:
     ("'=cmd()", 'aten::mm')
     """
     return f"'{text}" if text and text[0] in "=+-@\t\r\n\0" else text
+
+
+def markdown_table(
+    titles: Sequence[str], rows: Iterable[Sequence[str]], sides: Sequence[str] = ()
+) -> list[str]:
+    """Write a table in Markdown; `sides` says `left` or `right` for each column."""
+    marks = ["--:" if side == "right" else ":--" for side in sides or ["left"] * len(titles)]
+    lines = [titles, marks, *([markdown_cell(text) for text in row] for row in rows)]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def markdown_cell(text: str) -> str:
+    """Keep a text within its cell, and what is Markdown or HTML in it from acting."""
+    escaped = escape(text).replace("&", "&amp;").replace("<", "&lt;")
+    return "".join(f"\\{letter}" if letter in "|`*_[]\\" else letter for letter in escaped)
 
 
 def _text(document: Document, terminal: Terminal, written: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from longpole.cli.output import markdown_cell, markdown_table
 from longpole.cli.terminal import Column
 from longpole.wording import count, duration, escape, share, short_name
 
@@ -40,7 +41,7 @@ def text(path: str, trace: Trace, summary: Summary, terminal: Terminal) -> str:
 
 def markdown(path: str, summary: Summary) -> str:
     """Write a summary as Markdown, to paste into a pull request."""
-    lines = [f"### {_cell(path)}", "", _cell(summary.answer.sentence)]
+    lines = [f"### {markdown_cell(path)}", "", markdown_cell(summary.answer.sentence)]
     for columns, rows in _tables(summary):
         lines += ["", *_markdown_table(columns, rows)] if rows else []
     return "\n".join(lines) + "\n"
@@ -77,8 +78,10 @@ def _title(path: str, trace: Trace, summary: Summary) -> str:
 
 
 def _tables(summary: Summary) -> list[Table]:
+    # The evidence for kernels is the list of kernels, which stands below.
+    is_seen_below = summary.answer.waits_for == "kernels"
     return [
-        _evidence(summary),
+        *([] if is_seen_below else [_evidence(summary)]),
         _devices(summary),
         _idle(summary),
         *_lists(summary),
@@ -192,7 +195,7 @@ def _cells(summary: Summary, time_ns: int, n_events: int, longest_ns: int, event
 
 def _notes(trace: Trace, summary: Summary) -> list[str]:
     notes = [
-        f"{_device(device).capitalize()}: its launch-bound share is unknown, as {device.idle.reason}."
+        f"The launch-bound share of {_device(device)} is unknown: {device.idle.reason}."
         for device in summary.devices
         if device.idle.reason
     ]
@@ -278,19 +281,12 @@ def _record(
 
 
 def _markdown_table(columns: Sequence[Column], rows: Rows) -> list[str]:
-    sides = [":--" if column.align == "left" else "--:" for column in columns]
-    named = [
+    short = [
         [
             short_name(text, _WIDTH_IN_MARKDOWN) if column.has_names else text
             for column, text in zip(columns, row, strict=True)
         ]
         for row in rows
     ]
-    lines = [[column.title for column in columns], sides, *named]
-    return [f"| {' | '.join(map(_cell, line))} |" for line in lines]
-
-
-def _cell(text: str) -> str:
-    """Keep a text within its cell, and Markdown and HTML out of it."""
-    escaped = escape(text).replace("&", "&amp;").replace("<", "&lt;")
-    return "".join(f"\\{letter}" if letter in "|`*_[]\\" else letter for letter in escaped)
+    titles, sides = zip(*((column.title, column.align) for column in columns), strict=True)
+    return markdown_table(titles, short, sides)
