@@ -225,7 +225,7 @@ def _overlaps(trace: Trace) -> Iterator[Finding]:
             "crossing_events",
             "warning",
             events.height,
-            f"events of {category} that begin inside another one of their thread and end outside it",
+            f"events of {category} that begin inside another of their thread and end outside",
             "they count as beside each other; who called whom is a guess there",
             None,
             _first(events),

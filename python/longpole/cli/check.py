@@ -10,7 +10,7 @@ import click
 from longpole.cli import exit_codes
 from longpole.cli.options import Options, shared_options, traces_argument
 from longpole.cli.output import Document, Warned
-from longpole.cli.traces import answer_each, describe
+from longpole.cli.traces import answer_each, describe, title
 from longpole.wording import count, escape
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ _NOUNS: Final = {
 @traces_argument
 @click.option("--strict", is_flag=True, help="Exit with 1 on warnings too.")
 @shared_options
-def check(traces: Sequence[str], strict: bool, options: Options) -> int:  # noqa: FBT001
-    r"""Say what is wrong with a trace, and what that costs an analysis.
+def check(*, traces: Sequence[str], strict: bool, options: Options) -> int:
+    """Say what is wrong with a trace, and what that costs an analysis.
 
     Exits with 1 where something of the file was altered to be readable or is lost
     (severity `altered` or `data_loss`), with 0 where there are only doubts or notes.
@@ -88,8 +88,7 @@ def _warned(finding: Finding) -> Warned:
 
 
 def _text(path: str, findings: Sequence[Finding], terminal: Terminal) -> str:
-    name = "stdin" if path == "-" else path
-    lines = [terminal.styled(f"{escape(name)}: {_verdict(findings)}", "bold")]
+    lines = [terminal.styled(f"{title(path)}: {_verdict(findings)}", "bold")]
     for finding in findings:
         lines += ["", *_finding_text(finding, terminal)]
     return "\n".join(lines) + "\n"

@@ -74,8 +74,8 @@ class Program(click.Group):
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(None, "-V", "--version", package_name="longpole")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
-def longpole(debug: bool) -> None:  # noqa: FBT001
-    r"""Find what a GPU program waits for.
+def longpole(*, debug: bool) -> None:
+    """Find what a GPU program waits for.
 
     \b
     Examples:

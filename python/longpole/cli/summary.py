@@ -9,7 +9,7 @@ import click
 from longpole.cli import exit_codes
 from longpole.cli.options import Options, shared_options, traces_argument
 from longpole.cli.output import Document
-from longpole.cli.traces import answer_each, describe, warnings_of
+from longpole.cli.traces import answer_each, describe, title, warnings_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,8 +35,8 @@ _SCHEMA = "longpole.summary/1"
     help="How many kernels and operators to list.",
 )
 @shared_options
-def summary(traces: Sequence[str], step: int | None, top: int, options: Options) -> int:
-    r"""Say where the time of a step went, and what it waited for most.
+def summary(*, traces: Sequence[str], step: int | None, top: int, options: Options) -> int:
+    """Say where the time of a step went, and what it waited for most.
 
     TRACE is what the PyTorch profiler exports, plain or gzip, or `-` for stdin. Shares
     name their denominator: the step, or the whole trace where it marks no steps.
@@ -72,7 +72,7 @@ def _document(path: str, trace: Trace, step: int | None, top: int) -> Document:
             **known,
             status="abstained",
             exit_code=exit_codes.INCONCLUSIVE,
-            text=lambda _: f"{path}: the trace holds no event with a duration\n",
+            text=lambda _: f"{title(path)}: the trace holds no event with a duration\n",
         )
     return Document(
         **known,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.cli.output import markdown_cell, markdown_table
 from longpole.cli.terminal import Column
+from longpole.cli.traces import title
 from longpole.wording import count, duration, escape, share, short_name
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _N_BLOCKING: Final = 5
 
 def text(path: str, trace: Trace, summary: Summary, terminal: Terminal) -> str:
     """Write a summary for a terminal."""
-    lines = [terminal.styled(escape(_title(path, trace, summary)), "bold"), ""]
+    lines = [terminal.styled(_title(path, trace, summary), "bold"), ""]
     lines += terminal.paragraph(escape(summary.answer.sentence), "  ")
     for columns, rows in _tables(summary):
         lines += ["", *terminal.table(columns, rows)] if rows else []
@@ -73,8 +74,7 @@ def _title(path: str, trace: Trace, summary: Summary) -> str:
     facts.append(f"{duration(window.span_ns)} ({window.reason})")
     if trace.rank is not None:
         facts.append(f"rank {trace.rank}")
-    name = "stdin" if path == "-" else path
-    return f"{name}: {', '.join(facts)}"
+    return f"{title(path)}: {', '.join(facts)}"
 
 
 def _tables(summary: Summary) -> list[Table]:

@@ -12,6 +12,7 @@ from longpole.cli.problems import Problem
 from longpole.cli.progress import reading
 from longpole.cli.terminal import Terminal
 from longpole.errors import TraceError
+from longpole.wording import escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from longpole.cli.options import Options
     from longpole.trace import Trace
 
-__all__ = ["answer_each", "describe", "warnings_of"]
+__all__ = ["answer_each", "describe", "title", "warnings_of"]
 
 
 def answer_each(
@@ -55,6 +56,11 @@ def read(path: str, options: Options) -> Trace:
     with reading(path, enabled=options.progress) as progress:
         source = sys.stdin.buffer if path == "-" else path
         return read_trace(source, progress=progress)
+
+
+def title(path: str) -> str:
+    """Name an input for people."""
+    return "stdin" if path == "-" else escape(path)
 
 
 def describe(path: str, trace: Trace) -> dict[str, Any]:

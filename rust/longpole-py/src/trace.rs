@@ -40,11 +40,16 @@ pub(crate) fn read_trace(
     let arguments = args.map_or(Ok(Arguments::Default), ArgumentChoice::into_arguments)?;
     let options = Options { arguments, strict, max_bytes, max_events };
     let name = source.name();
-    let tables = enter(py, name.as_deref(), progress.as_ref(), |progress| match source {
+    let raised = source.raised();
+    let outcome = enter(py, name.as_deref(), progress.as_ref(), |progress| match source {
         Source::Path(path) => read::read_path(&path, &options, progress),
         Source::Bytes(bytes) => read::read(&bytes[..], &options, progress),
         Source::Reader(reader) => read::read(reader, &options, progress),
-    })?;
+    });
+    if let Some(raised) = raised.lock().ok().and_then(|mut raised| raised.take()) {
+        return Err(raised);
+    }
+    let tables = outcome?;
     Ok(Trace { tables, launches: OnceLock::new(), nesting: OnceLock::new() })
 }
 
