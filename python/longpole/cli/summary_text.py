@@ -107,7 +107,7 @@ def _evidence(summary: Summary) -> Table:
 
 def _devices(summary: Summary) -> Table:
     classes = ("busy", "compute", "communication", "copy", "idle")
-    first = Column(f"share of {summary.window.noun}", "left")
+    first = Column(f"share of {summary.window.noun}", "left", has_names=True)
     rows = []
     for device in summary.devices:
         name = f" ({short_name(device.name, 30)})" if device.name else ""
@@ -123,11 +123,11 @@ def _devices(summary: Summary) -> Table:
 
 def _idle(summary: Summary) -> Table:
     columns = [
-        Column(f"why idle, share of {summary.window.noun}", "left"),
+        Column(f"why idle, of {summary.window.noun}", "left"),
         Column("launch-bound"),
-        Column("launched, not begun"),
-        Column("after the last work"),
-        Column("not linked"),
+        Column("not begun"),
+        Column("after the last"),
+        Column("unlinked"),
     ]
     rows = [
         [

@@ -18,7 +18,7 @@ __all__ = ["Column", "Terminal"]
 _ASCII: Final = str.maketrans({"µ": "u", "…": "~", "·": "-", "█": "#", "░": "."})
 _STYLES: Final = {"bold": "1", "dim": "2", "good": "32", "warn": "33", "bad": "31"}
 _GUTTER: Final = "  "
-_NARROWEST_NAME: Final = 20
+_NARROWEST_NAME: Final = 12
 _WIDEST: Final = 120
 _WIDTH_OF_PIPES: Final = 100
 
