@@ -92,7 +92,7 @@ def _whole(trace: Trace) -> Window | None:
     window = trace.window
     if window is None:
         return None
-    return Window("trace", None, *window, "the whole trace, which marks no steps")
+    return Window("trace", None, *window, "it marks no steps")
 
 
 def _count(steps: pl.DataFrame, which: str = "") -> str:

@@ -55,7 +55,7 @@ def read(path: str, options: Options) -> Trace:
         raise click.UsageError(message)
     with reading(path, enabled=options.progress) as progress:
         source = sys.stdin.buffer if path == "-" else path
-        return read_trace(source, progress=progress)
+        return read_trace(source, args="ids", progress=progress)
 
 
 def title(path: str) -> str:
