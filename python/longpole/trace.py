@@ -130,7 +130,8 @@ class Trace:
     def launches(self) -> pl.DataFrame:
         """Each piece of work on a device (`event`) and what launched it.
 
-        Columns: `event`, `call` (runtime or driver call), `operator` (the innermost
+        Columns: `event`, `class` (`compute`, `communication`, or `copy` for fills also),
+        `call` (runtime or driver call), `operator` (the innermost
         around the call), `linked_by` (`correlation`, or the weaker `external_id`, which
         gives the operator only), `delay_ns` (from the return of the call to the start
         of the work; negative where the work began inside the call).
@@ -141,6 +142,11 @@ class Trace:
     def own_times(self) -> pl.DataFrame:
         """The time of each `event` on a thread in which nothing inside it ran: `own_ns`."""
         return _frame(self._core.own_times())
+
+    @cached_property
+    def crossings(self) -> pl.DataFrame:
+        """Each `event` that begins inside another one of its thread and ends outside it."""
+        return _frame(self._core.crossings())
 
     @cached_property
     def steps(self) -> pl.DataFrame:
@@ -333,8 +339,25 @@ class Trace:
         """
         return _frame(self._core.busy(start_ns, end_ns))
 
+    def times_within(self, spans: pl.DataFrame) -> pl.DataFrame:
+        """Measure what threads did in some spans of time, from the outside in.
+
+        Parameters
+        ----------
+        spans
+            `lane`, `start_ns` and `end_ns`; where spans of a lane overlap they count once.
+
+        Returns
+        -------
+        DataFrame
+            The events that ran then: `event`, `own_ns` (nothing inside it ran) and
+            `total_ns` (with all that is nested in it).
+        """
+        rows = spans.select("lane", "start_ns", "end_ns").rows()
+        return _frame(self._core.times_within(rows))
+
     def gaps(self, start_ns: int, end_ns: int) -> pl.DataFrame:
-        """The spans within a window in which nothing ran on a device.
+        """List the spans within a window in which nothing ran on a device.
 
         Columns: `device`, `start_ns`, `duration_ns`, `next` (the work that ended it),
         `call` (what launched that), `host_ns` (the part before that call returned, in

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use longpole_core::ids::{row_in_column, InColumn, NO_ROW};
+use longpole_core::ids::{row_in_column, InColumn, LaneId, NO_ROW};
 use longpole_core::link::{self, Launches};
-use longpole_core::measure;
+use longpole_core::measure::{self, WorkClass};
 use longpole_core::read::{self, Arguments, Options};
 use longpole_core::stack::{self, Nesting};
 use longpole_core::tables::{EventKind, EventTable, FlowTable, Tables};
@@ -40,11 +40,16 @@ pub(crate) fn read_trace(
     let arguments = args.map_or(Ok(Arguments::Default), ArgumentChoice::into_arguments)?;
     let options = Options { arguments, strict, max_bytes, max_events };
     let name = source.name();
-    let tables = enter(py, name.as_deref(), progress.as_ref(), |progress| match source {
+    let raised = source.raised();
+    let outcome = enter(py, name.as_deref(), progress.as_ref(), |progress| match source {
         Source::Path(path) => read::read_path(&path, &options, progress),
         Source::Bytes(bytes) => read::read(&bytes[..], &options, progress),
         Source::Reader(reader) => read::read(reader, &options, progress),
-    })?;
+    });
+    if let Some(raised) = raised.lock().ok().and_then(|mut raised| raised.take()) {
+        return Err(raised);
+    }
+    let tables = outcome?;
     Ok(Trace { tables, launches: OnceLock::new(), nesting: OnceLock::new() })
 }
 
@@ -89,6 +94,7 @@ impl Trace {
         let by = |row: &measure::Launch| row.linked_by.map_or(NO_ROW, |by| by as u32);
         Columns::default()
             .rows("event", rows.iter().map(|row| Some(row.work).in_column()).collect())
+            .choices("class", rows.iter().map(|row| row.class as u32), WorkClass::NAMES)
             .rows("call", rows.iter().map(|row| row.call.in_column()).collect())
             .rows("operator", rows.iter().map(|row| row.operator.in_column()).collect())
             .choices("linked_by", rows.iter().map(by), &["correlation", "external_id"])
@@ -103,6 +109,27 @@ impl Trace {
         Columns::default()
             .rows("event", (0..row_in_column(tables.events.len())).collect())
             .integers("own_ns", own)
+            .into_table()
+    }
+
+    /// What threads did in spans `(lane, start_ns, end_ns)` of time.
+    fn times_within(&self, py: Python<'_>, spans: Vec<(u32, i64, i64)>) -> PyResult<Table> {
+        let (nesting, tables) = (self.nesting(py)?, &self.tables);
+        let spans = spans.into_iter().map(|(lane, start, end)| (LaneId::from_row(lane as usize), start, end));
+        let rows =
+            enter(py, None, None, |progress| measure::times_within(tables, &nesting, spans, progress))?;
+        Columns::default()
+            .rows("event", rows.iter().map(|row| Some(row.event).in_column()).collect())
+            .integers("own_ns", rows.iter().map(|row| row.own_ns).collect())
+            .integers("total_ns", rows.iter().map(|row| row.total_ns).collect())
+            .into_table()
+    }
+
+    /// The events that begin inside another one of their thread and end outside it.
+    fn crossings(&self, py: Python<'_>) -> PyResult<Table> {
+        let nesting = self.nesting(py)?;
+        Columns::default()
+            .rows("event", nesting.crossings.iter().map(|&event| Some(event).in_column()).collect())
             .into_table()
     }
 
