@@ -97,7 +97,7 @@ def _of_events(trace: Trace) -> Iterator[Finding]:
             "no_timed_events",
             "warning",
             1,
-            "no event has a time and a duration",
+            "no timed event: nothing has a time and a duration",
             "there is nothing to analyse",
             "record at least one step between the start and the stop of the profiler",
         )
@@ -225,7 +225,8 @@ def _overlaps(trace: Trace) -> Iterator[Finding]:
             "crossing_events",
             "warning",
             events.height,
-            f"events of {category} that begin inside another of their thread and end outside",
+            f"events of {category} that overlap another of their thread by a part: they begin "
+            "inside and end outside",
             "they count as beside each other; who called whom is a guess there",
             None,
             _first(events),
