@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("--stage", default="load")
     parser.add_argument("files", nargs="+")
     options = parser.parse_args()
-    print(json.dumps(answer(options.stage, options.files)))
+    sys.stdout.write(json.dumps(answer(options.stage, options.files)))
 
 
 def answer(stage: str, files: list[str]) -> dict[str, Any]:
@@ -65,7 +65,8 @@ def diagnostics(trace: longpole.Trace, stage: str) -> list[str]:
 
 
 def line(row: dict[str, Any]) -> str:
-    return f"{row['code']}: {row['sentence']}, {row['count']} times, first at byte {row['first_offset']}"
+    place = f"{row['count']} times, first at byte {row['first_offset']}"
+    return f"{row['code']}: {row['sentence']}, {place}"
 
 
 def complete(trace: longpole.Trace) -> pl.DataFrame:

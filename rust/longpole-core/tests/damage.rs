@@ -3,6 +3,8 @@
 //!
 //! Seeded, and meant for release builds: the counts are large.
 
+#![allow(clippy::unwrap_used)] // in helpers of tests as in tests
+
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
 use std::time::Instant;
@@ -82,9 +84,10 @@ fn a_cut_at_any_byte_keeps_every_whole_event() {
             continue;
         };
         assert_eq!(tables.n_events(), whole(&ends, cut), "cut at {cut}");
-        let named = tables.diagnostics.iter().find(|row| {
-            matches!(row.code, Code::Truncated | Code::MissingEnd)
-        });
+        let named = tables
+            .diagnostics
+            .iter()
+            .find(|row| matches!(row.code, Code::Truncated | Code::MissingEnd));
         let offset = named.map(|row| row.first_offset);
         assert!(tables.diagnostics.is_recovered() || cut + 1 == body_end, "cut at {cut}");
         assert!(offset.is_none_or(|offset| offset == cut as u64), "cut at {cut}, named {offset:?}");
@@ -101,7 +104,11 @@ fn a_cut_at_any_byte_of_gzip_keeps_every_whole_event() {
         match try_read(&packed[..cut]) {
             Some(tables) => {
                 assert_eq!(tables.bytes, delivered, "cut at {cut}");
-                assert_eq!(tables.n_events(), whole(&ends, tables.bytes as usize), "cut at {cut}");
+                assert_eq!(
+                    tables.n_events(),
+                    whole(&ends, usize::try_from(tables.bytes).unwrap()),
+                    "cut at {cut}"
+                );
                 assert!(tables.n_events() >= before);
                 assert_eq!(tables.diagnostics.count(Code::GzipTruncated), 1);
                 before = tables.n_events();
@@ -212,9 +219,32 @@ impl Read for Pieces<'_> {
 /// One to four changes to one of the sources.
 fn damaged(sources: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     const TOKENS: &[&[u8]] = &[
-        b"{", b"}", b"[", b"]", b",", b":", b"\"", b"\\", b"\\u", b"\\ud800", b"null", b"NaN", b"-inf",
-        b"\0\0\0\0", b"\xff\xff", b"\xef\xbb\xbf", b"\"ph\":\"X\"", b"{\"ph\":", b"1e999", b"-9223372036854775808",
-        b"99999999999999999999", b"0.-05", b"\n", b"\"args\":", b"\"traceEvents\":[", b"\x1f\x8b\x08",
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b",",
+        b":",
+        b"\"",
+        b"\\",
+        b"\\u",
+        b"\\ud800",
+        b"null",
+        b"NaN",
+        b"-inf",
+        b"\0\0\0\0",
+        b"\xff\xff",
+        b"\xef\xbb\xbf",
+        b"\"ph\":\"X\"",
+        b"{\"ph\":",
+        b"1e999",
+        b"-9223372036854775808",
+        b"99999999999999999999",
+        b"0.-05",
+        b"\n",
+        b"\"args\":",
+        b"\"traceEvents\":[",
+        b"\x1f\x8b\x08",
     ];
     let mut bytes = sources[random.below(sources.len())].clone();
     for _ in 0..=random.below(4) {
@@ -237,7 +267,9 @@ fn damaged(sources: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
                 bytes.extend_from_slice(&other[from..]);
             }
             6 => bytes[at..at + length].fill(0),
-            _ => drop(bytes.splice(at..at + length, TOKENS[random.below(TOKENS.len())].iter().copied())),
+            _ => drop(
+                bytes.splice(at..at + length, TOKENS[random.below(TOKENS.len())].iter().copied()),
+            ),
         }
     }
     bytes
@@ -261,5 +293,6 @@ impl Random {
 fn resident_bytes() -> u64 {
     let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return 0 };
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()).unwrap_or(0) << 10
+    line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()).unwrap_or(0)
+        << 10
 }
