@@ -2,6 +2,8 @@
 //! foundation and the rooms upstream of it; this test reads the sources and holds
 //! them to that.
 
+#![allow(clippy::unwrap_used)] // in helpers of tests as in tests
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
