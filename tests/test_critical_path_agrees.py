@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -279,8 +280,9 @@ def test_on_real_traces_neither_order_nor_numbers_matter(file):
 
 
 def read_exactly(events):
-    """Read events whose times are decimals, without rounding any."""
-    return longpole.read_trace(json.dumps({"traceEvents": events}, default=float).encode())
+    """Read events whose times are decimals, digit by digit: a double would round them."""
+    text = json.dumps({"traceEvents": events}, default=lambda number: f"<{number}>")
+    return longpole.read_trace(re.sub(r'"<([-+.eE\d]+)>"', r"\1", text).encode())
 
 
 def with_other_numbers(event):

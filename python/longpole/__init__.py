@@ -9,6 +9,8 @@ Examples
 ('kernel', 'gemm', 1500, 40000)
 """
 
+from longpole.analyses.check import Finding, check
+from longpole.analyses.summary import Summary, summary
 from longpole.critical_path import CriticalPath, Detach, Drop, Scale, WhatIf
 from longpole.errors import (
     DeviceError,
@@ -25,13 +27,17 @@ __all__ = [
     "Detach",
     "DeviceError",
     "Drop",
+    "Finding",
     "InternalError",
     "LongpoleError",
     "MissingDependencyError",
     "Scale",
+    "Summary",
     "Trace",
     "TraceError",
     "WhatIf",
     "WindowError",
+    "check",
     "read_trace",
+    "summary",
 ]

@@ -27,7 +27,7 @@ pub(crate) struct CriticalPath {
 
 /// A window, as `("whole",)`, `("step", number, end)`, `("annotation", name, instance,
 /// end)` or `("between", start_ns, end_ns)`.
-pub(crate) struct WindowChoice(pub(crate) Choice);
+pub(crate) struct WindowChoice(Choice);
 
 impl<'py> FromPyObject<'_, 'py> for WindowChoice {
     type Error = PyErr;
@@ -41,7 +41,9 @@ impl<'py> FromPyObject<'_, 'py> for WindowChoice {
                 object.get_item(2)?.extract()?,
                 end(&object.get_item(3)?)?,
             ),
-            "between" => Choice::Between(object.get_item(1)?.extract()?, object.get_item(2)?.extract()?),
+            "between" => {
+                Choice::Between(object.get_item(1)?.extract()?, object.get_item(2)?.extract()?)
+            }
             _ => Choice::Whole,
         };
         Ok(Self(choice))
@@ -69,11 +71,11 @@ impl CriticalPath {
         tables: &Tables,
         launches: &Launches,
         graph: Arc<Graph>,
-        choice: &Choice,
+        WindowChoice(choice): WindowChoice,
         longest: bool,
     ) -> PyResult<Self> {
         let (window, schedule, path) = enter(py, None, None, |_| {
-            let window = path::window(tables, launches, choice)?;
+            let window = path::window(tables, launches, &choice)?;
             let schedule =
                 if longest { path::longest(&graph, &window) } else { Schedule::observed(&graph) };
             let path = path::walk(&graph, &window, &schedule);
@@ -101,8 +103,16 @@ impl CriticalPath {
         Columns::default()
             .rows("source", edges.iter().map(|edge| node(edge.source)).collect())
             .rows("target", edges.iter().map(|edge| node(edge.target)).collect())
-            .choices("kind", edges.iter().map(|edge| edge.kind as u32), &names(Kind::ALL, Kind::name))
-            .choices("role", edges.iter().map(|edge| edge.role as u32), &names(Role::ALL, Role::name))
+            .choices(
+                "kind",
+                edges.iter().map(|edge| edge.kind as u32),
+                &names(Kind::ALL, Kind::name),
+            )
+            .choices(
+                "role",
+                edges.iter().map(|edge| edge.role as u32),
+                &names(Role::ALL, Role::name),
+            )
             .rows("event", edges.iter().map(|edge| self.event_of(edge)).collect())
             .choices(
                 "evidence",
@@ -146,7 +156,8 @@ impl CriticalPath {
     fn segments(&self) -> PyResult<Table> {
         let rows = &self.path.segments;
         let events = &self.tables.events;
-        let lane = |event: Option<_>| event.map_or(NO_ROW, |event| Some(events.lane(event)).in_column());
+        let lane =
+            |event: Option<_>| event.map_or(NO_ROW, |event| Some(events.lane(event)).in_column());
         Columns::default()
             .choices("kind", rows.iter().map(|row| row.kind as u32), &names(Kind::ALL, Kind::name))
             .rows("event", rows.iter().map(|row| row.event.in_column()).collect())
@@ -183,7 +194,11 @@ impl CriticalPath {
             .rows("node", (0..row_in_column(nodes.len())).collect())
             .integers("time_ns", self.schedule.times_ns.clone())
             .rows("event", nodes.ids().map(event).collect())
-            .choices("side", nodes.ids().map(|node| u32::from(nodes.is_end(node))), &["start", "end"])
+            .choices(
+                "side",
+                nodes.ids().map(|node| u32::from(nodes.is_end(node))),
+                &["start", "end"],
+            )
             .rows("reached_by", self.schedule.reached_by.clone())
             .into_table()
     }

@@ -54,7 +54,9 @@ impl<'a> Calls<'a> {
             if call.row() % (1 << 12) == 0 {
                 report(progress, call.row() as u64)?;
             }
-            if timeline.duration_ns(call) < limits::SHORTEST_WAIT_NS && recorded.producers.is_empty() {
+            if timeline.duration_ns(call) < limits::SHORTEST_WAIT_NS
+                && recorded.producers.is_empty()
+            {
                 continue;
             }
             match recorded.producers.get(&call) {
@@ -156,7 +158,11 @@ impl<'a> Calls<'a> {
     }
 
     /// What finishes last on each stream, of the work submitted before the call.
-    fn last_finished<'s>(&'s self, call: Rank, streams: &'s [usize]) -> impl Iterator<Item = (i64, Rank)> + 's {
+    fn last_finished<'s>(
+        &'s self,
+        call: Rank,
+        streams: &'s [usize],
+    ) -> impl Iterator<Item = (i64, Rank)> + 's {
         let timeline = self.timeline();
         let called_ns = timeline.start_ns(call);
         streams.iter().filter_map(move |&stream| {
@@ -166,7 +172,9 @@ impl<'a> Calls<'a> {
     }
 
     fn last_ending_in(&self, call: Rank, streams: &[usize]) -> Option<Rank> {
-        latest_to_end(self.last_finished(call, streams).filter(|&(_, work)| self.ends_in(work, call)))
+        latest_to_end(
+            self.last_finished(call, streams).filter(|&(_, work)| self.ends_in(work, call)),
+        )
     }
 
     fn ends_in(&self, work: Rank, call: Rank) -> bool {

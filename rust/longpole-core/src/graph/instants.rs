@@ -71,7 +71,15 @@ impl<'a> Instant<'a> {
             leaving[edges[place].source.row() - first].push(place);
             n_entering[edges[place].target.row() - first] += 1;
         }
-        Self { first, edges, nodes, leaving, n_entering, is_left: vec![true; count], cut: Vec::new() }
+        Self {
+            first,
+            edges,
+            nodes,
+            leaving,
+            n_entering,
+            is_left: vec![true; count],
+            cut: Vec::new(),
+        }
     }
 
     fn order(&mut self) -> Vec<NodeId> {
@@ -140,7 +148,9 @@ impl<'a> Instant<'a> {
             while let Some(node) = todo.pop() {
                 if circle_of[node] == usize::MAX {
                     circle_of[node] = root;
-                    todo.extend(entering[node].iter().filter(|&&before| circle_of[before] == usize::MAX));
+                    todo.extend(
+                        entering[node].iter().filter(|&&before| circle_of[before] == usize::MAX),
+                    );
                 }
             }
         }
@@ -160,7 +170,9 @@ impl<'a> Instant<'a> {
                 } else if !seen[node] {
                     seen[node] = true;
                     todo.push((node, true));
-                    todo.extend(self.leaving[node].iter().map(|&place| (self.target(place), false)));
+                    todo.extend(
+                        self.leaving[node].iter().map(|&place| (self.target(place), false)),
+                    );
                 }
             }
         }

@@ -158,9 +158,8 @@ fn device_edges(
     calls::Calls::new(&streams, nodes, tables, &purposes).edges(&syncs, edges, progress)?;
     counts.unknown_sync = syncs.unknown;
     counts.sync_without_call = syncs.without_call;
-    let is_unlinked = |work: &Rank| {
-        timeline.kind(*work).is_device_work() && timeline.launcher(*work).is_none()
-    };
+    let is_unlinked =
+        |work: &Rank| timeline.kind(*work).is_device_work() && timeline.launcher(*work).is_none();
     counts.unlinked_work = timeline.ranks().filter(is_unlinked).count() as u64;
     Ok(())
 }
@@ -208,7 +207,8 @@ impl Graph {
     }
 
     fn count_skew(&mut self) {
-        let early_ns = |edge: &&Edge| (edge.role == Role::Launch).then(|| -edge.gap_ns(&self.nodes));
+        let early_ns =
+            |edge: &&Edge| (edge.role == Role::Launch).then(|| -edge.gap_ns(&self.nodes));
         let skews: Vec<_> = self.violations.iter().filter_map(|edge| early_ns(&edge)).collect();
         let large = skews.iter().filter(|&&ns| ns > limits::CLOCK_TOLERANCE_NS);
         self.counts.large_clock_skew = large.count() as u64;

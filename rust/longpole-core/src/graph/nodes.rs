@@ -26,7 +26,8 @@ impl Nodes {
         };
         let mut open = BinaryHeap::new();
         let ranks: Vec<_> = timeline.ranks().collect();
-        for instant in ranks.chunk_by(|&one, &two| timeline.start_ns(one) == timeline.start_ns(two)) {
+        for instant in ranks.chunk_by(|&one, &two| timeline.start_ns(one) == timeline.start_ns(two))
+        {
             let now = timeline.start_ns(instant[0]);
             nodes.close_until(now, &mut open, timeline);
             // Longer events come first in content order, those without duration last.
@@ -45,7 +46,9 @@ impl Nodes {
     }
 
     fn close_until(&mut self, now: i64, open: &mut BinaryHeap<OpenEnd>, timeline: &Timeline) {
-        while let Some(&Reverse((end, Reverse(event)))) = open.peek().filter(|first| first.0 .0 <= now) {
+        while let Some(&Reverse((end, Reverse(event)))) =
+            open.peek().filter(|first| first.0 .0 <= now)
+        {
             open.pop();
             debug_assert_eq!(end, timeline.end_ns(event));
             self.push(end, event, true);
@@ -63,7 +66,8 @@ impl Nodes {
 
     /// Puts the nodes into another order; `order` names the old node of each new one.
     pub(super) fn reordered(&self, order: &[NodeId]) -> Self {
-        let mut nodes = Self { start: self.start.clone(), end: self.end.clone(), ..Self::default() };
+        let mut nodes =
+            Self { start: self.start.clone(), end: self.end.clone(), ..Self::default() };
         for &node in order {
             nodes.push(self.time_ns(node), self.event(node), self.is_end(node));
         }

@@ -40,7 +40,15 @@ impl<'a> Starts<'a> {
         let lets_wait = |event| purpose_of(event, timeline, purposes) == Purpose::LetStreamWait;
         let has_wait_calls = timeline.ranks().any(lets_wait);
         let nodes_of_thread = std::cell::OnceCell::new();
-        Self { streams, nodes, purposes, recorded_waits, asked_to_wait, has_wait_calls, nodes_of_thread }
+        Self {
+            streams,
+            nodes,
+            purposes,
+            recorded_waits,
+            asked_to_wait,
+            has_wait_calls,
+            nodes_of_thread,
+        }
     }
 
     /// Gives the edges into the start and the end of every piece of device work.
@@ -88,11 +96,21 @@ impl<'a> Starts<'a> {
         let start = self.nodes.start(work);
         if let Some((_, other)) = neighbours.last_finished {
             let words = (Kind::KernelDelay, Role::StreamOrder);
-            edges.push(Edge::new((self.nodes.end(other), start), words, Some(work), Evidence::Order));
+            edges.push(Edge::new(
+                (self.nodes.end(other), start),
+                words,
+                Some(work),
+                Evidence::Order,
+            ));
         }
         if let Some(other) = neighbours.running {
             let words = (Kind::StreamOverlap, Role::StreamOverlap);
-            edges.push(Edge::new((self.nodes.start(other), start), words, Some(work), Evidence::Order));
+            edges.push(Edge::new(
+                (self.nodes.start(other), start),
+                words,
+                Some(work),
+                Evidence::Order,
+            ));
         }
     }
 
@@ -142,7 +160,8 @@ impl<'a> Starts<'a> {
         let start_ns = self.timeline().start_ns(work);
         let order = |edge: &Edge| edge.binding_order(self.nodes, self.nodes.times_ns());
         let forward = |place: &usize| self.nodes.time_ns(edges[*place].source) <= start_ns;
-        let binding = (first..edges.len()).filter(forward).min_by_key(|&place| order(&edges[place]));
+        let binding =
+            (first..edges.len()).filter(forward).min_by_key(|&place| order(&edges[place]));
         let Some(binding) = binding else { return };
         let ready_ns = edges[binding].finished_ns(self.nodes.times_ns());
         let late_ns = start_ns - ready_ns;
@@ -152,7 +171,8 @@ impl<'a> Starts<'a> {
             && late_ns > limits::UNEXPLAINED_NS
             && matches!(edges[binding].role, Role::StreamOrder | Role::Launch)
         {
-            edges[binding].kind = if self.is_in_graph(work) { Kind::GraphGap } else { Kind::Unexplained };
+            edges[binding].kind =
+                if self.is_in_graph(work) { Kind::GraphGap } else { Kind::Unexplained };
             edges[binding].role = Role::NoReason;
             edges[binding].evidence = Evidence::None;
         }
@@ -215,8 +235,9 @@ impl<'a> Starts<'a> {
             return None;
         }
         let start_ns = self.timeline().start_ns(work);
-        let holders =
-            self.other_streams(work).filter_map(|stream| self.streams.all[stream].kernel_running_at(start_ns));
+        let holders = self
+            .other_streams(work)
+            .filter_map(|stream| self.streams.all[stream].kernel_running_at(start_ns));
         let holder = latest_to_end(holders)?;
         Some(self.inside_edge(holder, self.nodes.start(work), Role::DeviceOccupied))
     }

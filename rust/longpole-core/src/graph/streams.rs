@@ -68,7 +68,8 @@ impl<'a> Streams<'a> {
         let mut devices: HashMap<(Option<i64>, Option<StringId>), usize> = HashMap::new();
         let mut streams: HashMap<(usize, Option<i64>, Option<StringId>), usize> = HashMap::new();
         self.stream_of_lane = vec![NO_ROW; tables.lanes.len()];
-        for work in self.timeline.ranks().filter(|&rank| self.timeline.kind(rank).is_device_work()) {
+        for work in self.timeline.ranks().filter(|&rank| self.timeline.kind(rank).is_device_work())
+        {
             let lane = self.timeline.lane(work);
             if self.stream_of_lane[lane] != NO_ROW {
                 continue;
@@ -200,13 +201,20 @@ impl Stream {
     }
 
     /// The work that ends in `(after, until]`, the last one first.
-    pub(super) fn ending_in(&self, after_ns: i64, until_ns: i64) -> impl Iterator<Item = (i64, Rank)> + '_ {
+    pub(super) fn ending_in(
+        &self,
+        after_ns: i64,
+        until_ns: i64,
+    ) -> impl Iterator<Item = (i64, Rank)> + '_ {
         let behind = self.ends.partition_point(|&(end, _)| end <= until_ns);
         self.ends[..behind].iter().rev().copied().take_while(move |&(end, _)| end > after_ns)
     }
 
     /// The work that is the last submitted when one of some points in time comes.
-    pub(super) fn last_at<'s>(&'s self, sorted_times_ns: &'s [i64]) -> impl Iterator<Item = Rank> + 's {
+    pub(super) fn last_at<'s>(
+        &'s self,
+        sorted_times_ns: &'s [i64],
+    ) -> impl Iterator<Item = Rank> + 's {
         let next_ns = |place: usize| self.submitted.get(place + 1).map_or(i64::MAX, |next| next.0);
         let is_last = move |(place, &(submitted, work)): (usize, &(i64, Rank))| {
             let next_time = sorted_times_ns.partition_point(|&time| time <= submitted);
@@ -250,7 +258,8 @@ struct Launched {
 
 impl Launched {
     fn of(timeline: &Timeline) -> Self {
-        let launched = || timeline.ranks().filter_map(|work| Some((timeline.launcher(work)?, work)));
+        let launched =
+            || timeline.ranks().filter_map(|work| Some((timeline.launcher(work)?, work)));
         let mut first = vec![0_u32; timeline.len() + 1];
         for (call, _) in launched() {
             first[call.row() + 1] += 1;

@@ -33,7 +33,8 @@ pub(super) fn chains(
         }
         let thread = &mut threads[timeline.lane(event)];
         edges.extend(thread.last.map(|last| thread.edge(last, node)));
-        let loads = may_load(kind) && timeline.name(event).is_some_and(|name| is_loader[name.row()]);
+        let loads =
+            may_load(kind) && timeline.name(event).is_some_and(|name| is_loader[name.row()]);
         if nodes.is_end(node) {
             crossings += u64::from(thread.close(event, kind, loads));
         } else {

@@ -26,13 +26,15 @@ pub struct Timeline {
 impl Timeline {
     /// Puts the events of a trace in order.
     pub(super) fn of(tables: &Tables, launches: &Launches) -> Self {
-        let mut timeline = Self { rank_of_event: vec![NO_ROW; tables.events.len()], ..Self::default() };
+        let mut timeline =
+            Self { rank_of_event: vec![NO_ROW; tables.events.len()], ..Self::default() };
         let order = timeline.sorted_events(tables);
         timeline.fill(&order, tables);
         timeline.launcher = order
             .iter()
             .map(|&(_, event)| {
-                let call = launches.launcher(event).filter(|_| tables.events.kind(event).is_device_work());
+                let call =
+                    launches.launcher(event).filter(|_| tables.events.kind(event).is_device_work());
                 call.and_then(|call| timeline.rank(call)).in_column()
             })
             .collect();
@@ -73,9 +75,7 @@ impl Timeline {
                 _ => self.untimed += 1,
             }
         }
-        order.sort_by(|one, two| {
-            one.0.cmp(&two.0).then_with(|| by_content(one.1, two.1, tables))
-        });
+        order.sort_by(|one, two| one.0.cmp(&two.0).then_with(|| by_content(one.1, two.1, tables)));
         order
     }
 

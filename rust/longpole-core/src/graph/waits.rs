@@ -45,7 +45,8 @@ impl Records<'_> {
     fn stream_wait(&self, record: &SyncRecord) -> Option<(Rank, Edge)> {
         let WaitsFor::EventOfStream(number) = record.waits_for else { return None };
         let asked_ns = self.tables.events.start_ns(record.call.unwrap_or(record.event));
-        let waiter = self.streams.numbered(record.device, record.stream)?.next_submitted_after(asked_ns)?;
+        let waiter =
+            self.streams.numbered(record.device, record.stream)?.next_submitted_after(asked_ns)?;
         let other = self.streams.numbered(record.device, Some(number))?;
         let producer = other.last_submitted_before(self.recorded_ns(record, asked_ns))?;
         if waiter == producer {

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::main_threads::engine_names;
 use crate::ids::{LaneId, StringId};
-use crate::tables::{track, EventKind, FlowTable, Tables, NO_INTEGER};
+use crate::tables::{track, ArgValue, EventKind, FlowTable, Tables};
 
 /// A thread that runs the backward pass, and the thread that waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,27 +80,32 @@ fn engines(tables: &Tables) -> impl Iterator<Item = LaneId> + '_ {
 }
 
 /// What an arrow is known by: its process and its number.
-type Key = (u32, i64);
+type Key = (StringId, i64);
 
 /// The ends of all arrows from forward to backward operators.
 struct Ends {
     starts: Vec<(Key, i64, usize)>,
     finishes: Vec<(Key, i64, usize)>,
-    thread: HashMap<(u32, u32), LaneId>,
+    thread: HashMap<(StringId, StringId), LaneId>,
 }
 
 impl Ends {
     fn of(tables: &Tables) -> Self {
         let flows = &tables.flows;
         let category = tables.strings.lookup("fwdbwd");
-        let is_autograd = |row: &usize| {
-            category.is_some() && StringId::from_column(flows.category[*row]) == category
-        };
         let of_phase = |phase: u8| {
+            let is_end = |row: &usize| {
+                flows.phase[*row] == phase
+                    && category.is_some()
+                    && flows.source(*row).category == category
+            };
+            let key = |row: usize| match flows.id.get(row) {
+                Some(ArgValue::Integer(number)) => Some((flows.source(row).process, number)),
+                _ => None,
+            };
             let mut rows: Vec<_> = (0..flows.len())
-                .filter(is_autograd)
-                .filter(|&row| flows.phase[row] == phase && flows.id[row] != NO_INTEGER)
-                .map(|row| ((flows.process[row], flows.id[row]), flows.time_ns[row], row))
+                .filter(is_end)
+                .filter_map(|row| Some((key(row)?, flows.time_ns[row], row)))
                 .collect();
             rows.sort_unstable();
             rows
@@ -108,8 +113,7 @@ impl Ends {
         let thread = lanes(tables)
             .map(|lane| (lane, tables.lanes.place(lane)))
             .filter(|(_, place)| place.device.is_none() && place.stream.is_none())
-            .map(|(lane, place)| (place.process, place.thread, lane))
-            .map(|(process, thread, lane)| ((column(process), column(thread)), lane))
+            .map(|(lane, place)| ((place.process, place.thread), lane))
             .collect();
         Self { starts: of_phase(b's'), finishes: of_phase(b'f'), thread }
     }
@@ -123,10 +127,7 @@ impl Ends {
     }
 
     fn thread_of(&self, row: usize, flows: &FlowTable) -> Option<LaneId> {
-        self.thread.get(&(flows.process[row], flows.thread[row])).copied()
+        let source = flows.source(row);
+        self.thread.get(&(source.process, source.thread)).copied()
     }
-}
-
-fn column(id: StringId) -> u32 {
-    crate::ids::InColumn::in_column(Some(id))
 }

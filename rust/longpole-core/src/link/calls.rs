@@ -23,7 +23,11 @@ impl Calls {
         Self { rows }
     }
 
-    pub(super) fn with_number_of(&self, work: EventId, events: &EventTable) -> &[(i64, i64, EventId)] {
+    pub(super) fn with_number_of(
+        &self,
+        work: EventId,
+        events: &EventTable,
+    ) -> &[(i64, i64, EventId)] {
         number(events, work).map_or(&[], |number| self.with_number(number))
     }
 

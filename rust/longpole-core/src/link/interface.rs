@@ -67,13 +67,17 @@ fn purpose(name: &str) -> Purpose {
 }
 
 fn purpose_behind_prefix(rest: &str) -> Option<Purpose> {
-    let named = PURPOSES.iter().find(|(begin, _)| rest.starts_with(begin)).map(|&(_, purpose)| purpose);
+    let named =
+        PURPOSES.iter().find(|(begin, _)| rest.starts_with(begin)).map(|&(_, purpose)| purpose);
     named.or_else(|| may_wait(rest).then_some(Purpose::MayWait))
 }
 
 fn may_wait(rest: &str) -> bool {
     let rest = rest.strip_prefix("Mem").unwrap_or(rest);
-    MAY_WAIT.iter().filter_map(|begin| rest.strip_prefix(begin)).any(|behind| !behind.contains("Async"))
+    MAY_WAIT
+        .iter()
+        .filter_map(|begin| rest.strip_prefix(begin))
+        .any(|behind| !behind.contains("Async"))
 }
 
 #[cfg(test)]

@@ -53,7 +53,9 @@ impl Launches {
 /// A number counts within one process; 0 is no number. Where it was given to
 /// several calls, those of the process that launches on the same device are
 /// preferred, then those with the same External id; of these the last that began
-/// before the work did wins, else the first. Such work is counted as ambiguous.
+/// before the work did wins, else the first. Of calls that began together the
+/// shorter counts as the later, and after that content decides, so that the order
+/// of the file does not matter. Such work is counted as ambiguous.
 ///
 /// # Errors
 ///
@@ -134,7 +136,8 @@ fn choose(
     let mut best = None;
     for &(_, _, call) in candidates {
         let rank = rank(call);
-        let is_better = best.is_none_or(|(best_rank, _)| rank > best_rank || (rank == best_rank && rank.2));
+        let is_better =
+            best.is_none_or(|(best_rank, _)| rank > best_rank || (rank == best_rank && rank.2));
         if is_better {
             best = Some((rank, call));
         }
@@ -215,6 +218,14 @@ mod tests {
             ("kernel", 0, 20, 7, 0),
         ]);
         assert_eq!((rows[3], found.ambiguous), (Some(1), 1));
+    }
+
+    #[test]
+    fn of_calls_that_began_together_content_decides_and_not_the_order_of_the_file() {
+        let (kernel, one, two) =
+            (("kernel", 0, 20, 7, 0), ("cuda_runtime", 91, 1, 7, 0), ("cuda_runtime", 92, 1, 7, 0));
+        assert_eq!(linked(&[kernel, one, two]).0[0], Some(2));
+        assert_eq!(linked(&[kernel, two, one]).0[0], Some(1));
     }
 
     #[test]

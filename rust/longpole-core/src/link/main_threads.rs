@@ -82,7 +82,8 @@ impl Claim {
 /// Whether the event is one of a thread that takes part in the critical path.
 fn runs_on_thread(event: EventId, tables: &Tables) -> bool {
     let kind = tables.events.kind(event);
-    let labels_or_works = matches!(kind, EventKind::Annotation | EventKind::Operator | EventKind::Python);
+    let labels_or_works =
+        matches!(kind, EventKind::Annotation | EventKind::Operator | EventKind::Python);
     (labels_or_works || kind.is_call()) && tables.events.end_ns(event).is_some()
 }
 

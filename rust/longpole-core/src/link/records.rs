@@ -1,7 +1,7 @@
 use super::calls::Calls;
 use super::Launches;
 use crate::ids::{EventId, StringId};
-use crate::tables::{argument, EventKind, Tables, Values};
+use crate::tables::{argument, ArgValue, EventKind, Tables};
 
 /// What a record of synchronisation says: which call waited, and for what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,9 @@ fn record(event: EventId, tables: &Tables, launches: &Launches, calls: &Calls) -
         event,
         waits_for: waits_for(event, tables),
         call,
-        recorded_by: number.filter(|&number| number > 0).and_then(|number| calls.at(number, asked_ns)),
+        recorded_by: number
+            .filter(|&number| number > 0)
+            .and_then(|number| calls.at(number, asked_ns)),
         device: place.device,
         stream: place.stream,
     }
@@ -88,8 +90,8 @@ fn kind_argument(event: EventId, tables: &Tables) -> Option<StringId> {
     let table = tables.args.of(tables.events.category(event))?;
     let column = table.columns.iter().find(|column| column.key == "cuda_sync_kind")?;
     let row = table.event.binary_search_by_key(&event.row(), |&row| row as usize).ok()?;
-    match &column.values {
-        Values::Texts(kinds) => StringId::from_column(kinds[row]),
+    match column.values.get(row) {
+        Some(ArgValue::Text(kind)) => Some(kind),
         _ => None,
     }
 }

@@ -57,7 +57,8 @@ fn graph(seed: u64) -> Graph {
 
 /// A window from time 2 to the last end.
 fn whole(graph: &Graph) -> Window {
-    let candidates: Vec<_> = graph.timeline.ranks().map(|rank| graph.timeline.event(rank)).collect();
+    let candidates: Vec<_> =
+        graph.timeline.ranks().map(|rank| graph.timeline.event(rank)).collect();
     let end_ns = graph.timeline.ranks().map(|rank| graph.timeline.end_ns(rank)).max().unwrap();
     Window { start_ns: 2.min(end_ns), end_ns, candidates, opening: Opening::Time }
 }
@@ -76,14 +77,20 @@ fn chains_to(graph: &Graph, node: NodeId) -> Vec<Vec<usize>> {
 
 /// Those of them that nothing precedes.
 fn whole_chains_to(graph: &Graph, node: NodeId) -> Vec<Vec<usize>> {
-    let first = |chain: &[usize]| chain.last().map_or(node, |&last| graph.edges.as_slice()[last].source);
+    let first =
+        |chain: &[usize]| chain.last().map_or(node, |&last| graph.edges.as_slice()[last].source);
     let is_whole = |chain: &Vec<usize>| graph.edges.range(first(chain)).is_empty();
     chains_to(graph, node).into_iter().filter(is_whole).collect()
 }
 
 /// When a node comes, by every chain that leads to it: what comes first keeps its
 /// time, a node of `late` comes later by the delay.
-fn time_by_chains(graph: &Graph, node: NodeId, lags_ns: &[i64], late: Option<(NodeId, i64)>) -> i64 {
+fn time_by_chains(
+    graph: &Graph,
+    node: NodeId,
+    lags_ns: &[i64],
+    late: Option<(NodeId, i64)>,
+) -> i64 {
     let delay = |node| late.filter(|&(of, _)| of == node).map_or(0, |(_, delay)| delay);
     let time = |chain: Vec<usize>| {
         let edges = chain.iter().map(|&number| (&graph.edges.as_slice()[number], lags_ns[number]));
@@ -136,7 +143,8 @@ fn best(graph: &Graph, node: NodeId) -> Option<usize> {
         let edge = &graph.edges.as_slice()[number];
         let at = if edge.role.is_inside() { edge.target } else { edge.source };
         let source = graph.nodes.event(edge.source);
-        let tie = (edge.role.tie_class(), source, graph.nodes.is_end(edge.source), edge.role.name());
+        let tie =
+            (edge.role.tie_class(), source, graph.nodes.is_end(edge.source), edge.role.name());
         (Reverse(graph.nodes.time_ns(at)), tie)
     })
 }
@@ -150,7 +158,11 @@ fn unchanged_lags_give_every_time_back() {
         assert_eq!(same.schedule, Schedule::observed(graph), "{seed}");
         assert_eq!(same.path, walk(graph, &window, &same.schedule), "{seed}");
         for node in graph.nodes.ids() {
-            assert_eq!(time_by_chains(graph, node, &lags_ns, None), graph.nodes.time_ns(node), "{seed}");
+            assert_eq!(
+                time_by_chains(graph, node, &lags_ns, None),
+                graph.nodes.time_ns(node),
+                "{seed}"
+            );
         }
     });
 }
@@ -204,9 +216,15 @@ fn no_chain_holds_more_work_than_the_longest() {
         let clip = |node: NodeId| graph.nodes.time_ns(node).clamp(window.start_ns, window.end_ns);
         let work_ns = |number: usize| {
             let edge = &graph.edges.as_slice()[number];
-            if edge.kind.is_work() { clip(edge.target) - clip(edge.source) } else { 0 }
+            if edge.kind.is_work() {
+                clip(edge.target) - clip(edge.source)
+            } else {
+                0
+            }
         };
-        let most = chains_to(graph, end).into_iter().map(|chain| chain.into_iter().map(work_ns).sum::<i64>());
+        let most = chains_to(graph, end)
+            .into_iter()
+            .map(|chain| chain.into_iter().map(work_ns).sum::<i64>());
         let path = walk(graph, &window, &longest(graph, &window));
         let found: i64 = path.edges.iter().map(|&number| work_ns(number as usize)).sum();
         assert_eq!(Some(found), most.max(), "{seed}");

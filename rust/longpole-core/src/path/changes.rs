@@ -116,18 +116,22 @@ impl Change {
     /// Whether an edge is chosen: by kind and name of the event whose time it is, or
     /// of the one that waits.
     fn chosen<'g>(&self, graph: &'g Graph, tables: &Tables) -> Result<impl Fn(&Edge) -> bool + 'g> {
-        let is_named = self.matching.as_ref().map(|pattern| matching(pattern, tables)).transpose()?;
+        let is_named =
+            self.matching.as_ref().map(|pattern| matching(pattern, tables)).transpose()?;
         let (kind, detaches) = (self.kind, self.effect == Effect::Detach);
         let has_name = move |event: Option<Rank>| {
             let Some(is_named) = &is_named else { return true };
-            event.and_then(|event| graph.timeline.name(event)).is_some_and(|name| is_named[name.row()])
+            event
+                .and_then(|event| graph.timeline.name(event))
+                .is_some_and(|name| is_named[name.row()])
         };
         Ok(move |edge: &Edge| {
             if detaches {
                 let waits = edge.role.waits() == Some(kind.unwrap_or(Kind::SyncReturn));
                 return waits && has_name(Some(graph.nodes.event(edge.target)));
             }
-            kind.map_or_else(|| edge.kind.is_work(), |kind| edge.kind == kind) && has_name(edge.event())
+            kind.map_or_else(|| edge.kind.is_work(), |kind| edge.kind == kind)
+                && has_name(edge.event())
         })
     }
 }

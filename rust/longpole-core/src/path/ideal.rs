@@ -74,7 +74,11 @@ fn questions(graph: &Graph, tables: &Tables, path: &Path) -> Vec<Question> {
         let names = longest_names(tables, path, kind);
         questions.extend(names.into_iter().map(|name| {
             let matching = Some(exactly(tables.strings.get(name)));
-            ("this took half the time", Some(name), Change { effect: half, kind: Some(kind), matching })
+            (
+                "this took half the time",
+                Some(name),
+                Change { effect: half, kind: Some(kind), matching },
+            )
         }));
     }
     questions.extend(waiting_names(graph, tables).into_iter().map(|name| {

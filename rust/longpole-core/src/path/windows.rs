@@ -79,7 +79,9 @@ pub fn window(tables: &Tables, launches: &Launches, choice: &Choice) -> Result<W
             missing("the trace has no work on a main thread or a device".to_owned())
         }),
         Choice::Step(number, end) => step(tables, launches, *number, *end),
-        Choice::Annotation(name, instance, end) => annotation(tables, launches, name, *instance, *end),
+        Choice::Annotation(name, instance, end) => {
+            annotation(tables, launches, name, *instance, *end)
+        }
         Choice::Between(start_ns, end_ns) => between(tables, *start_ns, *end_ns),
     }
 }
@@ -110,7 +112,11 @@ pub fn steps(tables: &Tables, launches: &Launches) -> Vec<StepWindow> {
                 Opening::Ends(submissions.ends(before.event, End::Last, tables))
             });
             let window = Window::new(tables, ends, opening);
-            StepWindow { number: step.number, event: step.event, window: (window.start_ns, window.end_ns) }
+            StepWindow {
+                number: step.number,
+                event: step.event,
+                window: (window.start_ns, window.end_ns),
+            }
         })
         .collect()
 }
@@ -148,8 +154,9 @@ fn first_numbered<'s>(steps: &'s [Step], number: i64, tables: &Tables) -> Option
 
 fn before<'s>(step: &Step, steps: &'s [Step], tables: &Tables) -> Option<&'s Step> {
     let process = |step: &Step| process_of(step.event, tables);
-    let is_before =
-        |other: &&Step| Some(other.number) == step.number.checked_sub(1) && process(other) == process(step);
+    let is_before = |other: &&Step| {
+        Some(other.number) == step.number.checked_sub(1) && process(other) == process(step)
+    };
     let candidates = steps.iter().filter(is_before);
     candidates.min_by(|one, two| by_content(one.event, two.event, tables))
 }
@@ -283,7 +290,14 @@ mod tests {
             ("kernel", "K1", 0, 10, 20, 1),
             ("kernel", "K2", 0, 31, 29, 2),
         ];
-        let event = |(category, name, pid, ts, dur, correlation): (&str, &str, i64, i64, i64, i64)| {
+        let event = |(category, name, pid, ts, dur, correlation): (
+            &str,
+            &str,
+            i64,
+            i64,
+            i64,
+            i64,
+        )| {
             format!(
                 r#"{{"ph":"X","cat":"{category}","name":"{name}","pid":{pid},"tid":7,"ts":{ts}e-3,"dur":{dur}e-3,
                 "args":{{"correlation":{correlation}}}}}"#
@@ -319,6 +333,19 @@ mod tests {
         let (tables, launches) = two_steps();
         let windows: Vec<_> = steps(&tables, &launches).iter().map(|step| step.window).collect();
         assert_eq!(windows, [(0, 30), (30, 60)]);
+    }
+
+    #[test]
+    fn what_is_launched_inside_two_steps_completes_both() {
+        let text = br#"[
+            {"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":1,"tid":1,"ts":0,"dur":20},
+            {"ph":"X","cat":"user_annotation","name":"ProfilerStep#7","pid":1,"tid":1,"ts":4,"dur":6},
+            {"ph":"X","cat":"cuda_runtime","name":"c","pid":1,"tid":1,"ts":5,"dur":1,"args":{"correlation":1}},
+            {"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":80,"dur":10,"args":{"correlation":1}}]"#;
+        let tables = read_bytes(text, &Options::default()).unwrap();
+        let launches = link::launches(&tables, &silent).unwrap();
+        let windows: Vec<_> = steps(&tables, &launches).iter().map(|step| step.window).collect();
+        assert_eq!(windows, [(0, 90_000), (4_000, 90_000)]);
     }
 
     #[test]

@@ -28,7 +28,11 @@ const RESYNC_EFFORT: u64 = 32;
 const RESYNC_ALLOWANCE: u64 = 16 << 20;
 
 /// Reads a document into tables.
-pub(super) fn read(window: Window<'_>, options: &Options, progress: Progress<'_>) -> Result<Tables> {
+pub(super) fn read(
+    window: Window<'_>,
+    options: &Options,
+    progress: Progress<'_>,
+) -> Result<Tables> {
     let mut document = Document {
         window,
         options,
@@ -121,7 +125,9 @@ impl Document<'_> {
             }
         }
         let compressed = self.window.compression().is_some();
-        if let text @ ([b'{' | b'[' | 0, b'{' | b'[' | 0, ..] | [0xfe | 0xff, ..]) = self.window.text() {
+        if let text @ ([b'{' | b'[' | 0, b'{' | b'[' | 0, ..] | [0xfe | 0xff, ..]) =
+            self.window.text()
+        {
             if text[..2].contains(&0) || text[0] >= 0xfe {
                 return Err(sniff::other_kind(text, compressed));
             }
@@ -181,7 +187,7 @@ impl Document<'_> {
     /// One member of the outermost object; none where damage was skipped.
     fn member(&mut self) -> Result<Option<End>> {
         let key = self.attempt(|scanner| {
-            let key = scanner.quoted()?.span;
+            let key = scanner.quoted()?;
             scanner.expect(b':')?;
             Ok(key)
         })?;
@@ -192,7 +198,9 @@ impl Document<'_> {
                 name
             }
             Outcome::Cut => return self.cut().map(Some),
-            Outcome::Fault(..) | Outcome::TooLarge => return self.skip_field(Code::MalformedHeader),
+            Outcome::Fault(..) | Outcome::TooLarge => {
+                return self.skip_field(Code::MalformedHeader)
+            }
         };
         if name == "traceEvents" {
             return self.trace_events().map(Some);
@@ -214,7 +222,7 @@ impl Document<'_> {
             scanner.peek_significant()?;
             let start = scanner.at;
             scanner.value()?;
-            Ok(Span { start, end: scanner.at })
+            Ok(Span::new(start, scanner.at))
         })?;
         match value {
             Outcome::Whole(span, end) => {
@@ -278,11 +286,7 @@ impl Document<'_> {
                     self.note_here(Code::MissingEnd)?;
                     return Ok(End::Closed);
                 }
-                b'{' => {
-                    if after_value {
-                        self.note_here(Code::MissingComma)?;
-                    }
-                }
+                b'{' if after_value => self.note_here(Code::MissingComma)?,
                 b'[' if outermost && self.position == 0 => {
                     return Err(sniff::array_of_arrays(self.window.offset()));
                 }
@@ -336,7 +340,7 @@ impl Document<'_> {
             match self.scanner.scan(&mut scanner) {
                 Ok(()) if scanner.at > MAX_ELEMENT_BYTES => return Ok(Outcome::TooLarge),
                 Ok(()) => return Ok(Outcome::Whole((), scanner.at)),
-                Err(Stop::Fault(code, at)) => return Ok(Outcome::Fault(code, at)),
+                Err(Stop::Fault) => return Ok(Outcome::Fault(scanner.fault.0, scanner.fault.1)),
                 Err(Stop::NeedMore) if self.window.text().len() > MAX_ELEMENT_BYTES => {
                     return Ok(Outcome::TooLarge)
                 }
@@ -352,7 +356,7 @@ impl Document<'_> {
     /// does not know are not elements but text that was written in between.
     fn attempt_other(&mut self) -> Result<Outcome<()>> {
         self.attempt(|scanner| match scanner.value()? {
-            Token::Null if !scanner.findings.is_empty() => scanner.fault(Code::MalformedEvent),
+            Token::Null if !scanner.findings.is_empty() => scanner.stop(Code::MalformedEvent),
             _ => Ok(()),
         })
     }
@@ -365,7 +369,7 @@ impl Document<'_> {
             match read(&mut scanner) {
                 Ok(_) if scanner.at > MAX_ELEMENT_BYTES => return Ok(Outcome::TooLarge),
                 Ok(value) => return Ok(Outcome::Whole(value, scanner.at)),
-                Err(Stop::Fault(code, at)) => return Ok(Outcome::Fault(code, at)),
+                Err(Stop::Fault) => return Ok(Outcome::Fault(scanner.fault.0, scanner.fault.1)),
                 Err(Stop::NeedMore) if self.window.text().len() > MAX_ELEMENT_BYTES => {
                     return Ok(Outcome::TooLarge)
                 }
@@ -454,12 +458,16 @@ impl Document<'_> {
         let first_key = self.attempt(|scanner| {
             scanner.expect(b'{')?;
             if scanner.peek_significant()? != b'"' {
-                return scanner.fault(Code::MalformedEvent);
+                return scanner.stop(Code::MalformedEvent);
             }
-            let key = scanner.quoted()?.span;
+            let key = scanner.quoted()?;
             scanner.expect(b':')?;
             let is_known = EVENT_KEYS.iter().any(|known| known.as_bytes() == key.of(scanner.text));
-            if is_known { Ok(()) } else { scanner.fault(Code::MalformedEvent) }
+            if is_known {
+                Ok(())
+            } else {
+                scanner.stop(Code::MalformedEvent)
+            }
         })?;
         if !matches!(first_key, Outcome::Whole(..)) {
             return Ok(first_key);
@@ -489,7 +497,11 @@ impl Document<'_> {
     fn is_end_of_object(&mut self) -> Result<bool> {
         self.looks_like(|text| {
             let rest = significant(&text[1..]);
-            if rest.is_empty() { None } else { Some(false) }
+            if rest.is_empty() {
+                None
+            } else {
+                Some(false)
+            }
         })
     }
 
@@ -534,7 +546,11 @@ impl Document<'_> {
     }
 
     fn skip_field(&mut self, code: Code) -> Result<Option<End>> {
-        if self.skip_to_field(code)? { Ok(None) } else { self.cut().map(Some) }
+        if self.skip_to_field(code)? {
+            Ok(None)
+        } else {
+            self.cut().map(Some)
+        }
     }
 
     /// The next byte that is no white space, left at the front of the window.
@@ -554,8 +570,12 @@ impl Document<'_> {
     /// the writer indents them.
     fn next_separated(&mut self) -> Result<Option<u8>> {
         let text = self.window.text();
+        if let Some([b'{', ..]) = text.strip_prefix(self.indent.as_slice()) {
+            self.window.consume(self.indent.len());
+            return Ok(Some(b'{'));
+        }
         let blank = text.iter().take_while(|&&byte| is_whitespace(byte)).count();
-        if text.get(blank) == Some(&b'{') && self.indent != text[..blank] && blank <= MAX_INDENT {
+        if text.get(blank) == Some(&b'{') && blank <= MAX_INDENT {
             self.indent = text[..blank].to_vec();
         }
         self.next_significant()
@@ -563,7 +583,15 @@ impl Document<'_> {
 
     fn more(&mut self) -> Result<bool> {
         report(self.progress, self.window.offset())?;
-        self.window.more(&mut self.diagnostics)
+        let came = self.window.more(&mut self.diagnostics)?;
+        if self.options.strict {
+            // The window notes what is wrong with the compression by itself.
+            let refused = self.diagnostics.iter().find(|row| row.code.is_refused_by_strict());
+            if let Some(row) = refused {
+                return Err(Error::new(ErrorKind::Strict(row.code), row.first_offset));
+            }
+        }
+        Ok(came)
     }
 
     fn drain(&mut self) -> Result<()> {
@@ -687,7 +715,8 @@ impl Before {
         match self.last {
             [_, b':' | b'['] => false,
             [before, b','] => {
-                matches!(before, b'}' | b',' | 0) && (!indent.contains(&b'\n') || self.blank == indent)
+                matches!(before, b'}' | b',' | 0)
+                    && (!indent.contains(&b'\n') || self.blank == indent)
             }
             _ => true,
         }

@@ -1,7 +1,7 @@
 use std::cmp::{Ordering, Reverse};
 
-use super::{EventKind, Tables, Values};
-use crate::ids::{EventId, LaneId, StringId};
+use super::{ArgValue, EventKind, Tables};
+use crate::ids::{EventId, LaneId};
 
 /// The order of two events by what they are: start, then longer first, then the
 /// kind that encloses the other, then the number the profiler gave, name, process
@@ -53,11 +53,10 @@ pub(crate) fn argument(event: EventId, key: &str, tables: &Tables) -> Option<i64
     let table = tables.args.of(tables.events.category(event))?;
     let column = table.columns.iter().find(|column| column.key == key)?;
     let row = table.event.binary_search_by_key(&event.row(), |&row| row as usize).ok()?;
-    match &column.values {
-        Values::Texts(values) => {
-            tables.strings.get(StringId::from_column(values[row])?).trim().parse().ok()
-        }
-        _ => column.integer(row),
+    match column.values.get(row) {
+        Some(ArgValue::Integer(number)) => Some(number),
+        Some(ArgValue::Text(text)) => tables.strings.get(text).trim().parse().ok(),
+        _ => None,
     }
 }
 
