@@ -410,14 +410,18 @@ impl Document<'_> {
     /// The next byte that is no white space, left at the front of the window.
     fn next_significant(&mut self) -> Result<Option<u8>> {
         loop {
-            let text = self.window.text();
-            let blank = text.iter().take_while(|&&byte| is_whitespace(byte)).count();
-            let next = text.get(blank).copied();
+            let blank = self.blank_length();
+            let next = self.window.text().get(blank).copied();
             self.window.consume(blank);
             if next.is_some() || !self.more()? {
                 return Ok(next);
             }
         }
+    }
+
+    /// How much white space is at the front of the window.
+    fn blank_length(&self) -> usize {
+        self.window.text().iter().take_while(|&&byte| is_whitespace(byte)).count()
     }
 
     /// As [`next_significant`](Self::next_significant), between events: keeps how
@@ -428,7 +432,13 @@ impl Document<'_> {
             self.window.consume(self.indent.len());
             return Ok(Some(b'{'));
         }
-        let blank = text.iter().take_while(|&&byte| is_whitespace(byte)).count();
+        // An indent that the window cuts through is looked at whole, or what is kept
+        // would depend on where windows end.
+        while self.blank_length() == self.window.text().len()
+            && self.window.text().len() <= MAX_INDENT
+            && self.more()?
+        {}
+        let (text, blank) = (self.window.text(), self.blank_length());
         if text.get(blank) == Some(&b'{') && blank <= MAX_INDENT {
             self.indent = text[..blank].to_vec();
         }
