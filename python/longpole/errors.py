@@ -7,6 +7,7 @@ __all__ = [
     "InternalError",
     "LongpoleError",
     "MissingDependencyError",
+    "RecordsError",
     "TraceError",
 ]
 
@@ -17,3 +18,7 @@ class DeviceError(LongpoleError):
 
 class MissingDependencyError(LongpoleError, ImportError):
     """A function needs a package that is not installed; the message says which extra brings it."""
+
+
+class RecordsError(LongpoleError):
+    """Records of measurements cannot be read, or hold none."""
