@@ -71,7 +71,7 @@ class CpuClock:
     name: str = "cpu"
     device: str = field(default_factory=lambda: platform.processor() or platform.machine())
     cache: Cache | None = None
-    shortest_sample_ns: int = 100_000
+    shortest_sample_ns: int = 1_000_000
 
     def now_ns(self) -> int:
         """Tell the time."""

@@ -68,7 +68,8 @@ _SMALLEST_SHARE: Final = 0.2
 _SMALLEST_SEPARATION: Final = 3.0
 _QUARTILES_TO_SIGMA: Final = 1.349
 
-_MANY_OUTLIERS: Final = 0.1
+# One sample in ten is usual on a shared machine.
+_MANY_OUTLIERS: Final = 0.2
 
 
 class Interval(NamedTuple):

@@ -75,7 +75,7 @@ class Effort:
     precision: float = 0.005
     confidence: float = 0.95
     budget_s: float = 5.0
-    min_samples: int = 20
+    min_samples: int = 50
     max_samples: int = 1000
 
 
