@@ -172,10 +172,14 @@ def _judge(evidence: Evidence, gate: float, confidence: float) -> tuple[Verdict,
         return Verdict.SAME, "any change is smaller than the gate"
     certain = evidence.p_value < 1 - confidence
     if certain and low > 0:
-        return Verdict.SLOWER, "certainly slower, and not shown to stay within the gate"
+        return Verdict.SLOWER, f"slower for certain, {_extent(low, gate)}"
     if certain and high < 0:
-        return Verdict.FASTER, "certainly faster, and not shown to stay within the gate"
+        return Verdict.FASTER, f"faster for certain, {_extent(-high, gate)}"
     return Verdict.INCONCLUSIVE, "too noisy to rule a change in or out: more samples would tell"
+
+
+def _extent(least: float, gate: float) -> str:
+    return "and by more than the gate" if least > gate else "perhaps by more than the gate"
 
 
 def _warnings(base: Measurements, new: Measurements) -> Iterator[str]:
@@ -189,7 +193,7 @@ def _warnings(base: Measurements, new: Measurements) -> Iterator[str]:
             yield f"{name} differs: {_listed(before)} in base, {_listed(after)} in new"
     for side, measurements in (("base", base), ("new", new)):
         if measurements.n_skipped_lines:
-            yield f"{side}: {measurements.n_skipped_lines} lines are no records"
+            yield f"{side}: lines that are no records: {measurements.n_skipped_lines}"
 
 
 def _listed(words: Iterable[str]) -> str:

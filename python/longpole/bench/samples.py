@@ -123,8 +123,9 @@ def _add_record(measurements: Measurements, record: Record) -> None:
 
 def _durations(record: Record) -> list[tuple[str, list[Any]]]:
     """Give the durations of a record, by the name of the result where there are several."""
-    if samples_ns := record.get("samples_ns"):
-        return [("", samples_ns if isinstance(samples_ns, list) else [samples_ns])]
+    samples_ns = record.get("samples_ns")
+    if isinstance(samples_ns, list | tuple) and samples_ns:
+        return [("", list(samples_ns))]
     results = record.get("results")
     if not (isinstance(results, list) and results):
         return [("", [_whole_run_ns(record)])]
