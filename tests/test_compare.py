@@ -10,6 +10,7 @@ from longpole.bench import Verdict, compare, save_baseline
 from longpole.bench.samples import gather
 from longpole.cli.bench_baseline import baseline as baseline_command
 from longpole.cli.bench_compare import compare as compare_command
+from longpole.cli.problems import Problem
 from longpole.errors import RecordsError
 
 STEADY = [100, 101, 99, 100, 102, 98, 101, 100]
@@ -188,9 +189,14 @@ def written(tmp_path, monkeypatch):
     return write
 
 
-def run(command, *arguments, capsys=None):
-    code = command.main(list(arguments), standalone_mode=False)
-    return (code, capsys.readouterr().out) if capsys else code
+def run(command, *arguments):
+    """Run a verb, and answer what it raises, as the program does."""
+    try:
+        return command.main(list(arguments), standalone_mode=False)
+    except Exception as error:  # noqa: BLE001
+        problem = Problem.of(error)
+        problem.show()
+        return problem.exit_code
 
 
 def test_the_exit_code_says_the_verdict(written):
@@ -212,10 +218,8 @@ def test_a_half_written_last_line_costs_only_itself(written, tmp_path, capsys):
     with (tmp_path / "base.jsonl").open("a") as file:
         file.write('{"key": "k", "samples_')
 
-    code, text = run(compare_command, base, written("new.jsonl", STEADY[::-1]), capsys=capsys)
-
-    assert code == 0
-    assert "warning: base: lines that are no records: 1" in text
+    assert run(compare_command, base, written("new.jsonl", STEADY[::-1])) == 0
+    assert "base: lines that are no records: 1" in capsys.readouterr().out
 
 
 def test_a_file_without_records_is_unreadable(written, tmp_path, capsys):
@@ -223,18 +227,32 @@ def test_a_file_without_records_is_unreadable(written, tmp_path, capsys):
     (tmp_path / "text").write_text("hello\n")
 
     assert run(compare_command, base, "text") == 3
-    assert capsys.readouterr().err == "error: text holds no record of a measurement\n"
+    assert capsys.readouterr().err == "error: text holds no record of a measurement [no_records]\n"
 
 
-def test_json_holds_all_that_text_does(written, capsys):
+def test_text_is_a_table_with_what_is_open_below(written, capsys):
+    assert run(compare_command, written("base.jsonl", STEADY), written("few.jsonl", [100])) == 4
+
+    assert capsys.readouterr().out.splitlines() == [
+        "base.jsonl to few.jsonl: 1 inconclusive (gate 3.0 %, confidence 95.0 %)",
+        "",
+        "  verdict       key  change  interval    base     new",
+        "  inconclusive  k         -         -  100 ns  100 ns",
+        "",
+        "  k: too few samples: 8 in base, 1 in new, 6 are needed on each side",
+    ]
+
+
+def test_json_holds_all_that_is_known(written, capsys):
     base, new = written("base.jsonl", STEADY), written("new.jsonl", SLOWER)
 
-    _, text = run(compare_command, base, new, "--format", "json", capsys=capsys)
-    envelope = json.loads(text)
+    assert run(compare_command, base, new, "--json") == 1
+    envelope = json.loads(capsys.readouterr().out)
 
-    assert (envelope["schema"], envelope["status"]) == ("longpole.bench.comparison/1", "slower")
-    assert envelope["inputs"] == {"base": "base.jsonl", "new": "new.jsonl"}
-    (row,) = envelope["data"]
+    assert (envelope["schema"], envelope["status"]) == ("longpole.bench.compare/1", "ok")
+    assert envelope["inputs"] == [{"base": "base.jsonl", "new": "new.jsonl"}]
+    assert envelope["data"]["verdict"] == "slower"
+    (row,) = envelope["data"]["differences"]
     assert (row["verdict"], row["base"]["median_ns"]) == ("slower", 100)
     assert row["interval"]["low"] > 0.03
 
@@ -243,10 +261,11 @@ def test_a_key_can_break_neither_terminal_nor_table(tmp_path, capsys):
     path = tmp_path / "odd.jsonl"
     path.write_text(json.dumps(record(key="a|b\x1b[31m<i>")) + "\n")
 
-    _, text = run(compare_command, str(path), str(path), capsys=capsys)
-    assert "\x1b" not in text
-    _, table = run(compare_command, str(path), str(path), "--format", "md", capsys=capsys)
-    assert r"a\|b\\x1b[31m&lt;i>" in table
+    for form in ("text", "md", "csv"):
+        run(compare_command, str(path), str(path), "--format", form)
+        written = capsys.readouterr().out
+        assert "\x1b" not in written
+        assert form != "md" or r"a\|b\\x1b\[31m&lt;i>" in written
 
 
 def test_a_baseline_is_found_by_its_name_and_kept_until_told(written, tmp_path):

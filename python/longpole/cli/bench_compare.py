@@ -2,41 +2,51 @@
 
 from __future__ import annotations
 
-import json
+import sys
 from dataclasses import asdict
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from longpole.bench.compare import Verdict
 from longpole.cli import exit_codes
-from longpole.cli.durations import duration_text
-from longpole.cli.shares import change_text, share, share_text
+from longpole.cli.options import Options, shared_options
+from longpole.cli.output import Document, Warned, emit, markdown_cell, markdown_table
+from longpole.cli.shares import parse_share
+from longpole.cli.terminal import Column, Terminal
+from longpole.wording import duration, escape, share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator
 
     from longpole.bench.compare import Comparison, Difference
+    from longpole.cli.output import Record
 
 __all__ = ["compare"]
 
-SCHEMA: Final = "longpole.bench.comparison/1"
-
+_SCHEMA: Final = "longpole.bench.compare/1"
 _CODES: Final = {
     Verdict.SLOWER: exit_codes.FINDINGS,
     Verdict.INCONCLUSIVE: exit_codes.INCONCLUSIVE,
     Verdict.FASTER: exit_codes.OK,
     Verdict.SAME: exit_codes.OK,
 }
+_COLUMNS: Final = (
+    Column("verdict", "left"),
+    Column("key", "left", has_names=True),
+    Column("change"),
+    Column("interval"),
+    Column("base"),
+    Column("new"),
+)
 
 
-@click.command
+@click.command()
 @click.argument("base")
 @click.argument("new")
 @click.option(
     "--gate",
-    type=share,
+    type=parse_share,
     metavar="SHARE",
     default="3%",
     show_default=True,
@@ -44,123 +54,133 @@ _CODES: Final = {
 )
 @click.option(
     "--confidence",
-    type=share,
+    type=parse_share,
     metavar="SHARE",
     default="95%",
     show_default=True,
     help="How sure a verdict has to be.",
 )
-@click.option(
-    "--format",
-    "layout",
-    type=click.Choice(["text", "json", "md"]),
-    default="text",
-    show_default=True,
-    help="How to write the result.",
-)
-def compare(base: str, new: str, *, gate: float, confidence: float, layout: str) -> int:
+@shared_options
+def compare(*, base: str, new: str, gate: float, confidence: float, options: Options) -> int:
     """Say what became faster or slower from BASE to NEW.
 
-    Each is a file of results, or the name of a baseline. The exit code is 1 where anything
-    became slower, 4 where nothing did but something could not be told, and 0 otherwise.
+    Each is a file of results, or the name of a baseline. Exits with 1 where anything became
+    slower, with 4 where nothing did but something could not be told, and with 0 otherwise.
 
-    Example: longpole bench compare main new.jsonl --gate 2%
+    \b
+    Examples:
+      longpole bench compare base.jsonl new.jsonl
+      longpole bench compare main new.jsonl --gate 2% --format md
     """
-    from longpole.bench.compare import compare as compare_measurements
-    from longpole.errors import LongpoleError
+    from longpole.bench import compare as compare_measurements
 
-    if not 0 < confidence < 1:
-        message = "a confidence lies between 0 and 100 %"
+    if not confidence:
+        message = "a confidence of 0 says nothing"
         raise click.UsageError(message)
-    try:
-        comparison = compare_measurements(base, new, gate, confidence=confidence)
-    except (LongpoleError, OSError) as error:
-        click.echo(f"error: {error}", err=True)
-        return exit_codes.UNREADABLE
-    click.echo(_LAYOUTS[layout](comparison, (base, new)))
-    return _CODES[comparison.verdict]
+    comparison = compare_measurements(base, new, gate, confidence=confidence)
+    document = _document(f"{base} to {new}", {"base": base, "new": new}, comparison)
+    return emit([document], options.form, Terminal.of(sys.stdout, options.color))
 
 
-def _as_text(comparison: Comparison, _: tuple[str, str]) -> str:
-    rows = [_cells(difference) for difference in comparison.differences]
-    lines = [*_aligned(rows), _verdict_line(comparison)]
-    lines += (f"warning: {warning}" for warning in _all_warnings(comparison))
-    return "\n".join(_printable(line) for line in lines)
+def _document(title: str, inputs: dict[str, str], comparison: Comparison) -> Document:
+    verdict = comparison.verdict
+    return Document(
+        schema=_SCHEMA,
+        input=inputs,
+        status="abstained" if verdict is Verdict.INCONCLUSIVE else "ok",
+        scope={"gate": comparison.gate, "confidence": comparison.confidence},
+        warnings=[
+            Warned("doubt", 1, said, "verdicts may rest on it") for said in _doubts(comparison)
+        ],
+        data={
+            "verdict": verdict,
+            "differences": [_plain(each) for each in comparison.differences],
+        },
+        exit_code=_CODES[verdict],
+        text=lambda terminal: _text(title, comparison, terminal),
+        markdown=lambda: _markdown(title, comparison),
+        records=lambda: [_record(each) for each in comparison.differences],
+    )
 
 
-def _as_markdown(comparison: Comparison, _: tuple[str, str]) -> str:
-    header = ("verdict", "key", "change", "interval", "base", "new", "why")
-    rows = [header, ("---",) * len(header), *map(_cells, comparison.differences)]
-    lines = [f"| {' | '.join(_escaped(cell) for cell in row)} |" for row in rows]
-    lines += ["", _verdict_line(comparison)]
-    lines += (f"- {_escaped(warning)}" for warning in _all_warnings(comparison))
-    return "\n".join(lines)
+def _text(title: str, comparison: Comparison, terminal: Terminal) -> str:
+    lines = [terminal.styled(f"{escape(title)}: {_counts(comparison)}", "bold"), ""]
+    lines += terminal.table(_COLUMNS, [_cells(each) for each in comparison.differences])
+    notes = [*_open_questions(comparison), *_doubts(comparison)]
+    lines += ["", *(line for note in notes for line in terminal.paragraph(escape(note), "  "))]
+    return "\n".join(lines).rstrip() + "\n"
 
 
-def _as_json(comparison: Comparison, inputs: tuple[str, str]) -> str:
-    envelope = {
-        "schema": SCHEMA,
-        "tool": {"name": "longpole", "version": version("longpole")},
-        "inputs": dict(zip(("base", "new"), inputs, strict=True)),
-        "scope": {"gate": comparison.gate, "confidence": comparison.confidence},
-        "status": comparison.verdict,
-        "warnings": comparison.warnings,
-        "data": [_row(difference) for difference in comparison.differences],
-        "truncated": False,
-    }
-    return json.dumps(envelope, indent=2)
+def _markdown(title: str, comparison: Comparison) -> str:
+    lines = [f"### {markdown_cell(title)}: {_counts(comparison)}", ""]
+    lines += markdown_table(
+        [column.title for column in _COLUMNS],
+        [_cells(each) for each in comparison.differences],
+        [column.align for column in _COLUMNS],
+    )
+    notes = [*_open_questions(comparison), *_doubts(comparison)]
+    lines += ["", *(f"- {markdown_cell(note)}" for note in notes)]
+    return "\n".join(lines).rstrip() + "\n"
 
 
-_LAYOUTS: Final = {"text": _as_text, "json": _as_json, "md": _as_markdown}
+def _counts(comparison: Comparison) -> str:
+    found = [difference.verdict for difference in comparison.differences]
+    counts = ", ".join(f"{found.count(each)} {each}" for each in Verdict if each in found)
+    terms = f"gate {share(comparison.gate)}, confidence {share(comparison.confidence)}"
+    return f"{counts or 'nothing to compare'} ({terms})"
 
 
-def _row(difference: Difference) -> dict[str, Any]:
-    """Give one key with all that is known of it, intervals by their ends."""
-    row = asdict(difference)
-    for summary in (row["base"], row["new"]):
-        if summary is not None:
-            summary["interval_ns"] = summary["interval_ns"]._asdict()
-    if difference.interval is not None:
-        row["interval"] = difference.interval._asdict()
-    return row
-
-
-def _cells(difference: Difference) -> tuple[str, ...]:
+def _cells(difference: Difference) -> list[str]:
     medians = [
-        duration_text(summary.median_ns) if summary else "-"
-        for summary in (difference.base, difference.new)
+        duration(round(side.median_ns)) if side else "-"
+        for side in (difference.base, difference.new)
     ]
     change, interval = "-", "-"
     if difference.change is not None and difference.interval is not None:
-        change = change_text(difference.change)
-        interval = " to ".join(map(change_text, difference.interval))
-    return (difference.verdict, difference.key, change, interval, *medians, difference.reason)
+        change = _signed(difference.change)
+        interval = " to ".join(map(_signed, difference.interval))
+    return [difference.verdict, difference.key, change, interval, *medians]
 
 
-def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield "  ".join(cells).rstrip()
+def _signed(change: float) -> str:
+    return f"{100 * change:+.1f} %"
 
 
-def _verdict_line(comparison: Comparison) -> str:
-    found = [difference.verdict for difference in comparison.differences]
-    counts = ", ".join(f"{found.count(each)} {each}" for each in Verdict if each in found)
-    gate, confidence = share_text(comparison.gate), share_text(comparison.confidence)
-    return f"{counts or 'nothing to compare'} (gate {gate}, confidence {confidence})"
+def _open_questions(comparison: Comparison) -> Iterator[str]:
+    for difference in comparison.differences:
+        if difference.verdict is Verdict.INCONCLUSIVE:
+            yield f"{difference.key}: {difference.reason}"
 
 
-def _all_warnings(comparison: Comparison) -> Iterator[str]:
+def _doubts(comparison: Comparison) -> Iterator[str]:
     yield from comparison.warnings
     for difference in comparison.differences:
         yield from (f"{difference.key}: {warning}" for warning in difference.warnings)
 
 
-def _escaped(text: str) -> str:
-    return _printable(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+def _plain(difference: Difference) -> dict[str, Any]:
+    """Give all that is known of a key, intervals by their ends."""
+    fields = asdict(difference)
+    for side in filter(None, (fields["base"], fields["new"])):
+        side["interval_ns"] = side["interval_ns"]._asdict()
+    if difference.interval is not None:
+        fields["interval"] = difference.interval._asdict()
+    return fields
 
 
-def _printable(text: Iterable[str]) -> str:
-    """Keep keys, which come from a file, from steering the terminal."""
-    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
+def _record(difference: Difference) -> Record:
+    low, high = difference.interval or (None, None)
+    base, new = difference.base, difference.new
+    return {
+        "key": difference.key,
+        "verdict": difference.verdict,
+        "reason": difference.reason,
+        "change_share": difference.change,
+        "change_low_share": low,
+        "change_high_share": high,
+        "p_value": difference.p_value,
+        "base_median_ns": None if base is None else base.median_ns,
+        "new_median_ns": None if new is None else new.median_ns,
+        "base_samples": 0 if base is None else base.n_samples,
+        "new_samples": 0 if new is None else new.n_samples,
+    }

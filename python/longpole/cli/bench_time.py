@@ -18,25 +18,31 @@ import click
 from longpole.bench.clocks import CpuClock, TorchClock
 from longpole.bench.timing import Effort, measure_in_turns
 from longpole.cli import exit_codes
-from longpole.cli.durations import duration_text
-from longpole.cli.shares import share, share_text
+from longpole.cli.options import Options, shared_options
+from longpole.cli.output import Document, emit, markdown_cell
+from longpole.cli.shares import parse_share
+from longpole.cli.terminal import Terminal
+from longpole.wording import count, duration, escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import TextIO
 
     from longpole.bench.clocks import Cache, Clock
+    from longpole.bench.stats import Summary
     from longpole.bench.timing import Timing
+    from longpole.cli.output import Record
 
     Function: TypeAlias = Callable[..., object]
     Point: TypeAlias = dict[str, int | float | str]
 
 __all__ = ["time"]
 
+_SCHEMA: Final = "longpole.bench.time/1"
 _DEFAULTS: Final = Effort()
 
 
-@click.command
+@click.command()
 @click.argument("functions", metavar="MODULE:FUNC...", nargs=-1, required=True)
 @click.option("--axis", "axes", multiple=True, metavar="NAME=VALUE,...", help="Arguments to try.")
 @click.option("--factory", is_flag=True, help="FUNC makes the function to time.")
@@ -53,9 +59,9 @@ _DEFAULTS: Final = Effort()
 )
 @click.option(
     "--precision",
-    type=share,
+    type=parse_share,
     metavar="SHARE",
-    default=share_text(_DEFAULTS.precision).replace(" ", ""),
+    default=str(_DEFAULTS.precision),
     show_default=True,
     help="How narrow the interval of the median has to get.",
 )
@@ -66,54 +72,42 @@ _DEFAULTS: Final = Effort()
     show_default=True,
     help="Seconds for each point of the axes.",
 )
-@click.option(
-    "--format",
-    "layout",
-    type=click.Choice(["text", "jsonl"]),
-    default="text",
-    show_default=True,
-    help="How to write the result.",
-)
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write every sample here.")
 @click.option("-f", "--force", is_flag=True, help="Write over an output that is there.")
+@shared_options
 def time(
-    functions: tuple[str, ...],
     *,
+    functions: tuple[str, ...],
     axes: tuple[str, ...],
     factory: bool,
     clock_name: str,
     cache: Cache | None,
     precision: float,
     budget_s: float,
-    layout: str,
     output: str | None,
     force: bool,
+    options: Options,
 ) -> int:
     """Time Python functions; several take turns, so that they can be compared.
 
     Each function is called with the arguments of every point of the axes. With --factory it
     is called once a point, and what it gives back is timed: that leaves out its preparations.
-    The exit code is 1 where a function raised.
+    Exits with 1 where a function raised.
 
-    Example: longpole bench time kernels:gemm --axis n=1024,2048 -o gemm.jsonl
+    \b
+    Examples:
+      longpole bench time kernels:gemm --axis n=1024,2048 -o gemm.jsonl
+      longpole bench time kernels:old kernels:new --axis n=1024
     """
-    from longpole.errors import DeviceError, MissingDependencyError
-
     found = {name: _found(name) for name in functions}
     points = _points(axes)
+    clock = _clock(clock_name, cache)
     effort = Effort(precision=precision, budget_s=budget_s)
-    try:
-        clock = _clock(clock_name, cache)
-    except (DeviceError, MissingDependencyError) as error:
-        click.echo(f"error: {error}", err=True)
-        return exit_codes.MISSING
-    outcomes = set()
+    terminal = Terminal.of(sys.stdout, options.color)
     with _opened(output, force=force) as records:
-        for timing in _timings(found, points, clock, effort, factory=factory):
-            outcomes.add(timing.outcome)
-            _write(timing, records)
-            click.echo(_as_text(timing) if layout == "text" else _as_json(timing))
-    return exit_codes.OK if outcomes == {"ok"} else exit_codes.FINDINGS
+        timings = _timings(found, points, clock, effort, factory=factory)
+        documents = (_document(timing) for timing in _written(timings, records))
+        return emit(documents, options.form, terminal)
 
 
 def _found(name: str) -> Function:
@@ -215,25 +209,52 @@ def _fail(error: Exception) -> None:
     raise error
 
 
-def _write(timing: Timing, records: TextIO | None) -> None:
-    """Write a record, and see it to the disk before the next is begun."""
-    if records is not None:
-        records.write(_as_json(timing) + "\n")
-        records.flush()
-        os.fsync(records.fileno())
+def _written(timings: Iterator[Timing], records: TextIO | None) -> Iterator[Timing]:
+    """Write each record and see it to the disk before the next is begun."""
+    for timing in timings:
+        if records is not None:
+            records.write(json.dumps(timing.to_dict()) + "\n")
+            records.flush()
+            os.fsync(records.fileno())
+        yield timing
 
 
-def _as_json(timing: Timing) -> str:
-    return json.dumps(timing.to_dict())
-
-
-def _as_text(timing: Timing) -> str:
+def _document(timing: Timing) -> Document:
     summary = timing.summarise()
+    return Document(
+        schema=_SCHEMA,
+        input={"key": timing.key},
+        status="abstained" if summary is None else "ok",
+        data=timing.to_dict(),
+        exit_code=exit_codes.FINDINGS if summary is None else exit_codes.OK,
+        text=lambda _: _text(timing, summary),
+        markdown=lambda: markdown_cell(_text(timing, summary)) + "\n",
+        records=lambda: [_record(timing, summary)],
+    )
+
+
+def _text(timing: Timing, summary: Summary | None) -> str:
+    key = escape(timing.key)
     if summary is None:
-        return f"{timing.key}: {timing.outcome}: {timing.message}"
-    precision = f"+- {share_text(summary.precision)}"
-    line = f"{timing.key}: {duration_text(summary.median_ns)} {precision}"
-    notes = [f"{summary.n_samples} samples of {timing.n_calls} calls", *summary.warnings]
+        return f"{key}: {escape(timing.message)} ({timing.outcome})\n"
+    low, high = (duration(round(end)) for end in summary.interval_ns)
+    lines = [f"{key}: {duration(round(summary.median_ns))}, from {low} to {high}"]
+    calls = "" if timing.n_calls == 1 else f" of {count(timing.n_calls, 'call')} each"
+    lines.append(f"{count(summary.n_samples, 'sample')}{calls}, stopped by {timing.stopped_by}")
     if not timing.is_settled:
-        notes.append("had not settled when the samples were taken")
-    return f"{line} ({'; '.join(notes)})"
+        lines.append("the time had not settled when the samples were taken")
+    return "\n  ".join([*lines, *summary.warnings]) + "\n"
+
+
+def _record(timing: Timing, summary: Summary | None) -> Record:
+    low, high = summary.interval_ns if summary else (None, None)
+    return {
+        "key": timing.key,
+        "outcome": timing.outcome,
+        "message": timing.message,
+        "median_ns": None if summary is None else summary.median_ns,
+        "low_ns": low,
+        "high_ns": high,
+        "samples": len(timing.samples_ns),
+        "stopped_by": timing.stopped_by,
+    }

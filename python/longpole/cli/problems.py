@@ -11,7 +11,13 @@ from typing import Any, Final, Self
 import click
 
 from longpole.cli import exit_codes
-from longpole.errors import DeviceError, InternalError, MissingDependencyError, TraceError
+from longpole.errors import (
+    DeviceError,
+    InternalError,
+    MissingDependencyError,
+    RecordsError,
+    TraceError,
+)
 from longpole.wording import escape
 
 __all__ = ["Problem"]
@@ -44,6 +50,8 @@ class Problem:
                 return cls(error.code, message, exit_codes.UNREADABLE, *where)
             case MissingDependencyError() | DeviceError():
                 return cls("missing", str(error), exit_codes.MISSING)
+            case RecordsError():
+                return cls("no_records", str(error), exit_codes.UNREADABLE)
             case click.ClickException():
                 hint = None
                 if isinstance(error, click.UsageError) and error.ctx is not None:
