@@ -91,6 +91,7 @@ def _doubts(base: Runs, new: Runs, evidence: Evidence) -> Iterator[str]:
     """Say what the verdict should be doubted for."""
     if base.samples_ns and base.samples_ns == new.samples_ns:
         yield "both sides hold the same samples"
+        return
     sides = (("base", base, evidence.base), ("new", new, evidence.new))
     for side, runs, summary in sides:
         if summary is not None:
