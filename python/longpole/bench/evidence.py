@@ -89,15 +89,15 @@ def _interval(base: Runs, new: Runs, confidence: float, seed: int) -> stats.Inte
 
 def _doubts(base: Runs, new: Runs, evidence: Evidence) -> Iterator[str]:
     """Say what the verdict should be doubted for."""
+    sides = (("base", base, evidence.base), ("new", new, evidence.new))
+    for side, runs, summary in sides:
+        if summary is not None and (failures := _failures(runs)):
+            yield f"{side}: left out{failures}"
     if base.samples_ns and base.samples_ns == new.samples_ns:
         yield "both sides hold the same samples"
         return
-    sides = (("base", base, evidence.base), ("new", new, evidence.new))
-    for side, runs, summary in sides:
+    for side, _, summary in sides:
         if summary is not None:
-            failures = _failures(runs)
-            if failures:
-                yield f"{side}: left out{failures}"
             yield from (f"{side}: {warning}" for warning in summary.warnings)
 
 
