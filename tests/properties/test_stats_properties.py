@@ -3,13 +3,16 @@
 import json
 from contextlib import suppress
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longpole.bench import stats
 from longpole.bench.compare import Verdict, compare
 from longpole.bench.samples import gather, read_measurements
 from longpole.errors import RecordsError
+
+# Ten thousand draws take longer where the machine is busy.
+unhurried = settings(deadline=None)
 
 durations = st.integers(1, 10**12)
 some = st.lists(durations, min_size=1, max_size=40)
@@ -27,6 +30,7 @@ record_fields = st.sampled_from(
 )
 
 
+@unhurried
 @given(some)
 def test_the_interval_lies_among_the_samples_around_the_median(samples):
     summary = stats.summarise(samples)
@@ -35,6 +39,7 @@ def test_the_interval_lies_among_the_samples_around_the_median(samples):
     assert min(samples) <= low <= summary.median_ns <= high <= max(samples)
 
 
+@unhurried
 @given(some, some)
 def test_exchanging_the_sides_mirrors_the_rank_test(base, new):
     forth, back = stats.mann_whitney(base, new), stats.mann_whitney(new, base)
@@ -44,6 +49,7 @@ def test_exchanging_the_sides_mirrors_the_rank_test(base, new):
     assert 0 <= forth.p_value <= 1
 
 
+@unhurried
 @given(enough, enough, st.sampled_from([2, 1024, 1 / 8]))
 def test_the_unit_of_time_makes_no_difference(base, new, factor):
     scaled = compare({"k": [factor * each for each in base]}, {"k": [factor * x for x in new]})
@@ -53,6 +59,7 @@ def test_the_unit_of_time_makes_no_difference(base, new, factor):
     assert scaled.differences[0].interval == plain.differences[0].interval
 
 
+@unhurried
 @given(enough, enough)
 def test_no_side_is_slower_than_the_other_both_ways(base, new):
     forth = compare({"k": base}, {"k": new}).verdict
@@ -61,11 +68,13 @@ def test_no_side_is_slower_than_the_other_both_ways(base, new):
     assert (forth, back) not in {(v, v) for v in (Verdict.SLOWER, Verdict.FASTER)}
 
 
+@unhurried
 @given(enough)
 def test_samples_are_the_same_as_themselves(samples):
     assert compare({"k": samples}, {"k": samples}).verdict is Verdict.SAME
 
 
+@unhurried
 @given(st.lists(st.floats(0, 1), max_size=12))
 def test_holm_keeps_the_order_and_never_lowers(p_values):
     raised = stats.holm(p_values)
@@ -75,6 +84,7 @@ def test_holm_keeps_the_order_and_never_lowers(p_values):
     assert [after for _, after in by_value] == sorted(raised)
 
 
+@unhurried
 @given(st.lists(st.dictionaries(record_fields, json_values, max_size=6), max_size=5))
 def test_only_positive_finite_durations_become_samples(records):
     measurements = gather(records)
@@ -83,6 +93,7 @@ def test_only_positive_finite_durations_become_samples(records):
         assert all(0 < each < float("inf") for each in runs.samples_ns)
 
 
+@unhurried
 @given(st.lists(st.binary(max_size=30) | json_values.map(lambda v: json.dumps(v).encode())))
 def test_any_file_is_read_or_refused(tmp_path_factory, lines):
     path = tmp_path_factory.mktemp("records") / "any.jsonl"
