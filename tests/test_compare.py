@@ -11,7 +11,7 @@ from longpole.bench.samples import gather
 from longpole.cli.bench_baseline import baseline as baseline_command
 from longpole.cli.bench_compare import compare as compare_command
 from longpole.cli.problems import Problem
-from longpole.errors import RecordsError
+from longpole.errors import ResultsError
 
 STEADY = [100, 101, 99, 100, 102, 98, 101, 100]
 SLOWER = [1.05 * each for each in STEADY]
@@ -227,7 +227,7 @@ def test_a_file_without_records_is_unreadable(written, tmp_path, capsys):
     (tmp_path / "text").write_text("hello\n")
 
     assert run(compare_command, base, "text") == 3
-    assert capsys.readouterr().err == "error: text holds no record of a measurement [no_records]\n"
+    assert capsys.readouterr().err == "error: text holds no record of a measurement [results]\n"
 
 
 def test_text_is_a_table_with_what_is_open_below(written, capsys):
@@ -292,5 +292,5 @@ def test_a_run_without_success_is_no_baseline(tmp_path, monkeypatch):
     path = tmp_path / "failed.jsonl"
     path.write_text(json.dumps(record(outcome="timeout")) + "\n")
 
-    with pytest.raises(RecordsError, match="no run in"):
+    with pytest.raises(ResultsError, match="no run in"):
         save_baseline("main", path)

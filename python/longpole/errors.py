@@ -7,7 +7,7 @@ __all__ = [
     "InternalError",
     "LongpoleError",
     "MissingDependencyError",
-    "RecordsError",
+    "ResultsError",
     "TraceError",
 ]
 
@@ -16,9 +16,9 @@ class DeviceError(LongpoleError):
     """A device was asked for that is not there, or does not answer."""
 
 
+class ResultsError(LongpoleError):
+    """Results could not be written or read. Nothing that was written before is lost."""
+
+
 class MissingDependencyError(LongpoleError, ImportError):
     """A function needs a package that is not installed; the message says which extra brings it."""
-
-
-class RecordsError(LongpoleError):
-    """Records of measurements cannot be read, or hold none."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from longpole.bench import stats
 from longpole.bench.compare import Verdict, compare
 from longpole.bench.samples import gather, read_measurements
-from longpole.errors import RecordsError
+from longpole.errors import ResultsError
 
 # Ten thousand draws take longer where the machine is busy.
 unhurried = settings(deadline=None)
@@ -99,5 +99,5 @@ def test_any_file_is_read_or_refused(tmp_path_factory, lines):
     path = tmp_path_factory.mktemp("records") / "any.jsonl"
     path.write_bytes(b"\n".join(lines))
 
-    with suppress(RecordsError):
+    with suppress(ResultsError):
         assert read_measurements(path).runs

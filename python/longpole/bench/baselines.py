@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from longpole.bench.samples import read_measurements
-from longpole.errors import RecordsError
+from longpole.errors import ResultsError
 
 __all__ = ["baseline_folder", "baseline_path", "find_measurements", "save_baseline"]
 
@@ -71,7 +71,7 @@ def save_baseline(name: str, source: str | os.PathLike[str], *, overwrite: bool 
 
     Raises
     ------
-    RecordsError
+    ResultsError
         The file holds no measurement.
     FileExistsError
         There is a baseline of that name.
@@ -79,7 +79,7 @@ def save_baseline(name: str, source: str | os.PathLike[str], *, overwrite: bool 
     target = baseline_path(name)
     if not any(runs.samples_ns for runs in read_measurements(source).runs.values()):
         message = f"no run in {os.fspath(source)} succeeded"
-        raise RecordsError(message)
+        raise ResultsError(message)
     target.parent.mkdir(parents=True, exist_ok=True)
     _write_whole(target, Path(source).read_bytes(), overwrite=overwrite)
     return target

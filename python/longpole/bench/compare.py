@@ -114,7 +114,7 @@ def compare(
     ------
     FileNotFoundError
         There is neither a file nor a baseline of a name.
-    RecordsError
+    ResultsError
         A file holds no record of a measurement.
 
     Examples

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from longpole.errors import RecordsError
+from longpole.errors import ResultsError
 
 __all__ = ["Measurements", "Record", "Runs", "Source", "gather", "read_measurements"]
 
@@ -81,7 +81,7 @@ def read_measurements(path: str | os.PathLike[str]) -> Measurements:
 
     Raises
     ------
-    RecordsError
+    ResultsError
         The file holds no record that names a key.
     """
     measurements = Measurements()
@@ -94,7 +94,7 @@ def read_measurements(path: str | os.PathLike[str]) -> Measurements:
                 measurements.n_skipped_lines += 1
     if not measurements.runs:
         message = f"{os.fspath(path)} holds no record of a measurement"
-        raise RecordsError(message)
+        raise ResultsError(message)
     return measurements
 
 
