@@ -311,7 +311,7 @@ def _marks(trace: Trace) -> Iterator[Finding]:
             1,
             "the trace marks no steps",
             "analyses are about the whole trace",
-            "call `profiler.step()` after each iteration",
+            "give the profiler a schedule and call `profiler.step()` after each iteration",
         )
     operators = trace.events.filter(pl.col("kind") == "operator")
     if operators.height and operators["external_id"].null_count() == operators.height:
