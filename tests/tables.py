@@ -57,7 +57,9 @@ def rows_by_content(trace: longpole.Trace) -> dict[str, list[str]]:
     events = plain(trace.events).drop(PLACES_IN_THE_FILE).rows()
 
     def content(row: dict[str, Any]) -> str:
-        named = {key: events[row[key]] for key in EVENT_COLUMNS & row.keys() if row[key] is not None}
+        named = {
+            key: events[row[key]] for key in EVENT_COLUMNS & row.keys() if row[key] is not None
+        }
         kept = {key: _respelled(row[key]) for key in sorted(row.keys() - {"lane", "position"})}
         return repr({**kept, **named})
 
