@@ -162,6 +162,14 @@ def _step(number, dur):
     return {"ph": "X", **place, "ts": 3, "dur": dur}
 
 
+@pytest.mark.xfail(reason="the lane of an end has no device, that of its begin has one")
+def test_an_end_needs_no_more_than_a_time_and_a_track():
+    track = {"pid": 0, "tid": 7}
+    begin = {"ph": "B", "cat": "kernel", "name": "k", **track, "ts": 1, "args": {"stream": 7}}
+    trace = longpole.read_trace(document([begin, {"ph": "E", **track, "ts": 5}]))
+    assert trace.events["duration_ns"].to_list() == [4_000]
+
+
 @pytest.mark.parametrize("style", STYLES.values(), ids=STYLES)
 def test_the_facts_of_the_header_are_found_wherever_they_stand(style):
     if style.is_bare_list:
@@ -209,6 +217,20 @@ def test_half_of_a_surrogate_pair_is_replaced_and_counted(spelling):
 @given(st.integers(-(2**63) + 1, 2**63 - 1))
 def test_integers_of_64_bits_are_exact(number):
     assert argument(str(number)) == number
+
+
+@pytest.mark.xfail(reason="they are kept as the nearest double")
+@pytest.mark.parametrize("number", [2**63, 2**64 - 1, 2**64, -(2**63) - 1])
+def test_integers_beyond_64_bits_keep_their_digits(number):
+    assert str(argument(str(number))) == str(number)
+
+
+@pytest.mark.xfail(reason="keys are compared as they are spelled")
+def test_a_key_is_what_it_spells():
+    event = rb'[{"\u0070h":"X","n\u0061me":"n","t\u0073":1,"d\u0075r":2,"args":{"k\u00e9y":3}}]'
+    trace = longpole.read_trace(event, args=["kéy"])
+    assert trace.events.select("name", "start_ns", "duration_ns").rows() == [("n", 1_000, 2_000)]
+    assert trace.args(None)["kéy"].to_list() == [3]
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
