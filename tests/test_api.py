@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import longpole
 import pytest
+
+import longpole
 from longpole import _core, errors, testing
 
 PACKAGE = Path(longpole.__file__).parent
@@ -55,8 +56,9 @@ def test_a_module_says_what_it_is_and_what_it_offers(path):
     assert ast.get_docstring(tree), "no docstring"
     is_room_or_list = path.name in ("__init__.py", "__main__.py", "exit_codes.py")
     listed = [
-        node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)
-        and "__all__" in ast.unparse(node)
+        node
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and "__all__" in ast.unparse(node)
     ]
     assert listed or is_room_or_list, "no __all__"
 
@@ -67,14 +69,14 @@ def test_what_is_offered_is_there_and_sorted(module):
     assert sorted(module.__all__) == list(module.__all__)
 
 
-def test_only_the_trace_and_the_errors_know_the_core():
+def test_only_traces_paths_and_errors_know_the_core():
     knowing = {
         path.relative_to(PACKAGE).as_posix()
         for path in MODULES
         if "longpole import _core" in (text := path.read_text(encoding="utf-8"))
         or "longpole._core" in text
     }
-    assert knowing == {"errors.py", "trace.py"}
+    assert knowing == {"critical_path.py", "errors.py", "trace.py"}
 
 
 def test_errors_are_caught_as_one():

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from longpole import _core
+    from longpole._core import CriticalPath as CorePath
+    from longpole._core import Table
 
 __all__ = ["CriticalPath", "Detach", "Drop", "Scale", "WhatIf"]
 
@@ -97,7 +98,7 @@ class CriticalPath:
     Frames are made on first use and kept. The column `event` is a row of `Trace.events`.
     """
 
-    def __init__(self, core: _core.CriticalPath) -> None:
+    def __init__(self, core: CorePath) -> None:
         self._core = core
 
     @property
@@ -368,7 +369,7 @@ def _time(ns: int) -> str:
     return f"{ns} ns"
 
 
-def _frame(table: _core.Table) -> pl.DataFrame:
+def _frame(table: Table) -> pl.DataFrame:
     """Take a table of the core over, without a copy."""
     import polars as pl
 

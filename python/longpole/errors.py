@@ -7,6 +7,7 @@ __all__ = [
     "InternalError",
     "LongpoleError",
     "MissingDependencyError",
+    "ResultsError",
     "TraceError",
     "WindowError",
 ]
@@ -14,6 +15,10 @@ __all__ = [
 
 class DeviceError(LongpoleError):
     """A device was asked for that is not there, or does not answer."""
+
+
+class ResultsError(LongpoleError):
+    """Results could not be written or read. Nothing that was written before is lost."""
 
 
 class MissingDependencyError(LongpoleError, ImportError):
