@@ -104,8 +104,8 @@ def test_waits_of_one_step_only():
 def test_an_explanation_is_in_words_with_the_greatest_share_first():
     text = read(WAITING).critical_path().explain()
     assert text.splitlines()[:2] == [
-        "45.000 us passed, of which:",
-        "   68.9%     31.000 us  kernels computed (kernel)",
+        "45.0 µs passed, of which:",
+        "   68.9 %   31.0 µs  kernels computed (kernel)",
     ]
     assert "kernel: long" in text
     assert "inferred: the trace holds no record of it." in text
@@ -416,7 +416,7 @@ def test_clocks_that_disagree_are_counted_and_nothing_is_shifted():
     path = read([operator("A", 0, 6), launch(10, 12, 1), kernel("K", 8, 30, 1)]).critical_path()
     assert (path.counts["clock_skew"], path.violations["back_ns"].to_list()) == (1, [2 * US])
     assert path.by_kind.sort("kind")["kind"].to_list() == ["clock_skew", "kernel", "operator"]
-    assert "1 pieces of work began before their own call." in path.explain()
+    assert "1 piece of work began before the call that launched it." in path.explain()
 
 
 @pytest.mark.parametrize("extreme", [9.2e15, -9.2e15, 4.6e15])

@@ -14,6 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from longpole.wording import count, duration, share, short_name
+
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Sequence
@@ -28,9 +30,11 @@ __all__ = ["CriticalPath", "Detach", "Drop", "Scale", "WhatIf"]
 # How exactly a factor is taken: a float like 0.1 means one tenth.
 MOST_DENOMINATOR: Final = 10**9
 
-# What the kinds mean, in the words of `explain`, and whose time they are.
-DEVICE_KINDS: Final = ("kernel", "copy", "communication")
-HOST_KINDS: Final = ("operator", "runtime", "host_gap", "data_loading")
+# What `explain` leaves out; the frames hold all.
+SMALLEST_SHARE_TOLD: Final = 0.01
+MOST_NAMES_TOLD: Final = 5
+
+# What the kinds mean, in the words of `explain`.
 MEANINGS: Final = {
     "operator": "operators ran on the host",
     "runtime": "calls into the runtime ran on the host",
@@ -221,17 +225,17 @@ class CriticalPath:
 
     def explain(self) -> str:
         """Say in words what the window waited for."""
-        lines = [f"{_time(self.length_ns)} passed, of which:"]
+        lines = [f"{duration(self.length_ns)} passed, of which:"]
         lines += [
-            f"  {share:6.1%}  {_time(duration_ns):>12}  {MEANINGS[kind]} ({kind})"
-            for kind, duration_ns, share, _ in self.by_kind.iter_rows()
-            if share >= 0.01 or kind in {"unexplained", "graph_gap"}  # noqa: PLR2004
+            f"  {share(part):>7}  {duration(time_ns):>8}  {MEANINGS[kind]} ({kind})"
+            for kind, time_ns, part, _ in self.by_kind.iter_rows()
+            if part >= SMALLEST_SHARE_TOLD or kind in {"unexplained", "graph_gap"}
         ]
-        named = self.by_name.drop_nulls("name").head(5)
+        named = self.by_name.drop_nulls("name").head(MOST_NAMES_TOLD)
         lines += ["", "Most of it:"] if named.height else []
         lines += [
-            f"  {share:6.1%}  {_time(duration_ns):>12}  {kind}: {name}"
-            for kind, name, duration_ns, share, _ in named.iter_rows()
+            f"  {share(part):>7}  {duration(time_ns):>8}  {kind}: {short_name(name, 60)}"
+            for kind, name, time_ns, part, _ in named.iter_rows()
         ]
         return "\n".join([*lines, *self._doubts()])
 
@@ -256,8 +260,8 @@ class CriticalPath:
 
     def __repr__(self) -> str:
         kinds = self.by_kind.head(3).iter_rows()
-        shares = ", ".join(f"{kind} {share:.0%}" for kind, _, share, _ in kinds)
-        return f"<longpole.CriticalPath: {_time(self.length_ns)}, {shares or 'empty'}>"
+        shares = ", ".join(f"{kind} {share(part)}" for kind, _, part, _ in kinds)
+        return f"<longpole.CriticalPath: {duration(self.length_ns)}, {shares or 'empty'}>"
 
     def _grouped(self, *keys: str) -> pl.DataFrame:
         import polars as pl
@@ -275,11 +279,11 @@ class CriticalPath:
     def _doubts(self) -> list[str]:
         doubts = []
         if self.inferred_ns:
-            share = self.inferred_ns / self.length_ns
-            doubts.append(f"{share:.1%} of it is inferred: the trace holds no record of it.")
+            part = share(self.inferred_ns / self.length_ns)
+            doubts.append(f"{part} of it is inferred: the trace holds no record of it.")
         if self.counts["clock_skew"]:
-            n_early = self.counts["clock_skew"]
-            doubts.append(f"{n_early} pieces of work began before their own call.")
+            early = count(self.counts["clock_skew"], "piece")
+            doubts.append(f"{early} of work began before the call that launched it.")
         if self.status == "inconclusive":
             doubts.append("So much is unexplained that this is no basis for a decision.")
         return ["", *doubts] if doubts else []
@@ -304,7 +308,7 @@ class WhatIf:
 
     def __repr__(self) -> str:
         observed_ns = self._observed.length_ns
-        return f"<longpole.WhatIf: {_time(observed_ns)} -> {_time(self.makespan_ns)}>"
+        return f"<longpole.WhatIf: {duration(observed_ns)} -> {duration(self.makespan_ns)}>"
 
 
 def window_choice(
@@ -359,14 +363,6 @@ def _factor(by: float | Fraction) -> Fraction:
         message = f"a factor lies between 0 and {MOST_DENOMINATOR:,}, not {by}"
         raise ValueError(message)
     return exact.limit_denominator(MOST_DENOMINATOR)
-
-
-def _time(ns: int) -> str:
-    """Spell a time for people; frames and files keep nanoseconds."""
-    for unit_ns, unit in ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")):
-        if ns >= unit_ns:
-            return f"{ns / unit_ns:,.3f} {unit}"
-    return f"{ns} ns"
 
 
 def _frame(table: Table) -> pl.DataFrame:
