@@ -8,17 +8,19 @@ the segments tile the window to the nanosecond.
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
+from zipfile import ZIP_STORED, ZipFile
 
 from longpole.wording import count, duration, share, short_name
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import polars as pl
 
@@ -239,6 +241,39 @@ class CriticalPath:
         ]
         return "\n".join([*lines, *self._doubts()])
 
+    def to_perfetto(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        beside: str | os.PathLike[str] | None = None,
+        force: bool = False,
+    ) -> None:
+        """Write the path as a trace for ui.perfetto.dev, with an arrow from each piece to the next.
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        beside
+            The trace the path comes from. Then the file is a zip archive of both, which
+            Perfetto opens as one; the trace itself is only read.
+        force
+            Replace the file if it is there already.
+
+        Raises
+        ------
+        FileExistsError
+            The file is there already and `force` is not given.
+        """
+        overlay = self._core.perfetto()
+        with _new_file(Path(path), force=force) as half_written:
+            if beside is None:
+                half_written.write_bytes(overlay)
+                return
+            with ZipFile(half_written, "w", ZIP_STORED) as archive:
+                archive.write(beside, Path(beside).name)
+                archive.writestr("critical_path.pftrace", overlay)
+
     def write_parquet(self, directory: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write every frame into a directory, as `segments.parquet` and so on.
 
@@ -250,13 +285,8 @@ class CriticalPath:
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("segments", "slack", "nodes", "edges", "violations", "sync_dependencies"):
-            path = folder / f"{name}.parquet"
-            if path.exists() and not force:
-                message = f"{path} is there already; force=True replaces it"
-                raise FileExistsError(message)
-            half_written = path.with_suffix(".part")
-            getattr(self, name).write_parquet(half_written)
-            half_written.replace(path)
+            with _new_file(folder / f"{name}.parquet", force=force) as half_written:
+                getattr(self, name).write_parquet(half_written)
 
     def __repr__(self) -> str:
         kinds = self.by_kind.head(3).iter_rows()
@@ -363,6 +393,20 @@ def _factor(by: float | Fraction) -> Fraction:
         message = f"a factor lies between 0 and {MOST_DENOMINATOR:,}, not {by}"
         raise ValueError(message)
     return exact.limit_denominator(MOST_DENOMINATOR)
+
+
+@contextmanager
+def _new_file(path: Path, *, force: bool) -> Iterator[Path]:
+    """Let a file be written under another name, so that it is there as a whole or not at all."""
+    if path.exists() and not force:
+        message = f"{path} is there already; force=True replaces it"
+        raise FileExistsError(message)
+    half_written = path.with_name(f"{path.name}.part")
+    try:
+        yield half_written
+        half_written.replace(path)
+    finally:
+        half_written.unlink(missing_ok=True)
 
 
 def _frame(table: Table) -> pl.DataFrame:

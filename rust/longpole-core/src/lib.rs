@@ -19,7 +19,7 @@
 //! ```
 //!
 //! The rooms lie along one river, each using only those before it:
-//! [`tables`], [`read`], [`link`], [`stack`], [`graph`], [`path`], [`measure`].
+//! [`tables`], [`read`], [`link`], [`stack`], [`graph`], [`path`], [`measure`], [`mod@write`].
 
 #![forbid(unsafe_code)]
 #![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
@@ -39,5 +39,6 @@ pub mod stack;
 pub mod strings;
 pub mod tables;
 pub mod time;
+pub mod write;
 
 pub use error::{Error, Result};

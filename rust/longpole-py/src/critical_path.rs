@@ -8,8 +8,10 @@ use longpole_core::ids::{row_in_column, InColumn, NO_ROW};
 use longpole_core::link::Launches;
 use longpole_core::path::{self, Change, Choice, Effect, End, Path, Ratio, Schedule, Window};
 use longpole_core::tables::Tables;
+use longpole_core::write;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::arrow::{Columns, Table};
 use crate::enter::enter;
@@ -87,6 +89,11 @@ impl CriticalPath {
 
     fn lags_ns(&self) -> &[i64] {
         self.lags_ns.get_or_init(|| path::lags_ns(&self.graph))
+    }
+
+    fn slack_ns(&self) -> Vec<i64> {
+        let n_events = self.tables.events.len();
+        path::slack_ns(&self.graph, &self.window, &self.schedule, self.lags_ns(), n_events)
     }
 
     fn name(&self, event: Option<longpole_core::ids::EventId>) -> u32 {
@@ -173,15 +180,19 @@ impl CriticalPath {
             .into_table()
     }
 
+    /// The path as a trace for Perfetto.
+    fn perfetto<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = enter(py, None, None, |_| {
+            Ok(write::perfetto(&self.tables, &self.path, &self.slack_ns()))
+        })?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
     /// For each event, by how much it may end later before the window's end moves.
     fn slack(&self, py: Python<'_>) -> PyResult<Table> {
-        let n_events = self.tables.events.len();
-        let slack_ns = enter(py, None, None, |_| {
-            let lags_ns = self.lags_ns();
-            Ok(path::slack_ns(&self.graph, &self.window, &self.schedule, lags_ns, n_events))
-        })?;
+        let slack_ns = enter(py, None, None, |_| Ok(self.slack_ns()))?;
         Columns::default()
-            .rows("event", (0..row_in_column(n_events)).collect())
+            .rows("event", (0..row_in_column(slack_ns.len())).collect())
             .integers("slack_ns", slack_ns)
             .into_table()
     }
