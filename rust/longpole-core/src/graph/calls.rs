@@ -80,7 +80,7 @@ impl<'a> Calls<'a> {
         }
         let stream = &self.streams.all[self.streams.stream_of(first)];
         let (start_ns, end_ns) = (timeline.start_ns(call), timeline.end_ns(call));
-        if stream.n_outstanding(start_ns) < limits::FULL_QUEUE_OPERATIONS {
+        if stream.n_outstanding(start_ns, timeline) < limits::FULL_QUEUE_OPERATIONS {
             return None;
         }
         let was_before = |&(_, work): &(i64, Rank)| timeline.submitted_ns(work) < start_ns;

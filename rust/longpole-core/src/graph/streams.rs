@@ -2,8 +2,8 @@ use std::collections::HashMap;
 
 use super::timeline::Timeline;
 use super::words::Kind;
-use crate::ids::{Rank, StringId, NO_ROW};
-use crate::tables::{Tables, WorkClass};
+use crate::ids::{row_in_column, Rank, StringId, NO_ROW};
+use crate::tables::{Place, Tables, WorkClass};
 
 /// All streams, and who launched what on them. A stream number means nothing without
 /// its device.
@@ -29,8 +29,8 @@ pub(super) struct Stream {
     last_finished: Vec<Rank>,
     /// With the ends, in that order.
     ends: Vec<(i64, Rank)>,
-    /// Submission and end of work that by its stamps ended before it was submitted.
-    ended_early: Vec<(i64, i64)>,
+    /// Whether work ended before it was submitted, as it does when clocks disagree.
+    has_early_ends: bool,
     /// The kernels in content order, with their ends.
     kernels: Vec<(i64, i64, Rank)>,
     /// For each kernel, the last one before it that ends later.
@@ -68,31 +68,38 @@ impl<'a> Streams<'a> {
         let mut devices: HashMap<(Option<i64>, Option<StringId>), usize> = HashMap::new();
         let mut streams: HashMap<(usize, Option<i64>, Option<StringId>), usize> = HashMap::new();
         self.stream_of_lane = vec![NO_ROW; tables.lanes.len()];
-        for work in self.timeline.ranks().filter(|&rank| self.timeline.kind(rank).is_device_work())
-        {
-            let lane = self.timeline.lane(work);
-            if self.stream_of_lane[lane] != NO_ROW {
-                continue;
-            }
+        for lane in self.lanes_of_work() {
             let place = tables.lanes.places()[lane];
             let unnamed = |named: Option<i64>, text| named.is_none().then_some(text);
+            let n_devices = devices.len();
             let device = *devices
                 .entry((place.device, unnamed(place.device, place.process)))
-                .or_insert(self.of_device.len());
-            if device == self.of_device.len() {
-                self.of_device.push(Vec::new());
-            }
+                .or_insert(n_devices);
             let stream = *streams
                 .entry((device, place.stream, unnamed(place.stream, place.thread)))
                 .or_insert(self.all.len());
             if stream == self.all.len() {
-                self.all.push(Stream::default());
-                self.device_of_stream.push(device);
-                self.of_device[device].push(stream);
-                self.stream_of_number.insert((place.device, place.stream), stream);
+                self.add_stream(place, device);
             }
-            self.stream_of_lane[lane] = crate::ids::row_in_column(stream);
+            self.stream_of_lane[lane] = row_in_column(stream);
         }
+    }
+
+    /// The lanes of device work, in content order of their first work.
+    fn lanes_of_work(&self) -> Vec<usize> {
+        let mut is_known = vec![false; self.stream_of_lane.len()];
+        let works = self.timeline.ranks().filter(|&rank| self.timeline.kind(rank).is_device_work());
+        let lanes = works.map(|work| self.timeline.lane(work));
+        lanes.filter(|&lane| !std::mem::replace(&mut is_known[lane], true)).collect()
+    }
+
+    fn add_stream(&mut self, place: Place, device: usize) {
+        let stream = self.all.len();
+        self.all.push(Stream::default());
+        self.device_of_stream.push(device);
+        self.of_device.resize_with(self.of_device.len().max(device + 1), Vec::new);
+        self.of_device[device].push(stream);
+        self.stream_of_number.insert((place.device, place.stream), stream);
     }
 
     pub(super) fn stream_of(&self, work: Rank) -> usize {
@@ -159,9 +166,7 @@ impl Stream {
             let end_ns = timeline.end_ns(work);
             last = last.max(Some((end_ns, work)));
             self.last_finished.extend(last.map(|(_, work)| work));
-            if end_ns <= submitted_ns {
-                self.ended_early.push((submitted_ns, end_ns));
-            }
+            self.has_early_ends |= end_ns <= submitted_ns;
         }
         self.kernels = works
             .iter()
@@ -194,10 +199,18 @@ impl Stream {
     }
 
     /// How much of the work submitted before a time ends after it.
-    pub(super) fn n_outstanding(&self, at_ns: i64) -> usize {
-        let ended = self.ends.partition_point(|&(end, _)| end <= at_ns);
-        let is_early = |&&(submitted, end): &&(i64, i64)| submitted >= at_ns && end <= at_ns;
-        self.n_submitted_before(at_ns) + self.ended_early.iter().filter(is_early).count() - ended
+    pub(super) fn n_outstanding(&self, at_ns: i64, timeline: &Timeline) -> usize {
+        let n_submitted = self.n_submitted_before(at_ns);
+        if !self.has_early_ends {
+            // What has ended was submitted before.
+            return n_submitted - self.ends.partition_point(|&(end, _)| end <= at_ns);
+        }
+        let is_outstanding = |work: Rank| timeline.end_ns(work) > at_ns;
+        (0..n_submitted)
+            .rev()
+            .take_while(|&place| is_outstanding(self.last_finished[place]))
+            .filter(|&place| is_outstanding(self.submitted[place].1))
+            .count()
     }
 
     /// The work that ends in `(after, until]`, the last one first.
@@ -245,7 +258,7 @@ fn longer_before(kernels: &[(i64, i64, Rank)]) -> Vec<u32> {
         while let Some(other) = before.filter(|&other| kernels[other].1 <= end) {
             before = Some(longer[other]).filter(|&row| row != NO_ROW).map(|row: u32| row as usize);
         }
-        longer.push(before.map_or(NO_ROW, crate::ids::row_in_column));
+        longer.push(before.map_or(NO_ROW, row_in_column));
     }
     longer
 }
