@@ -27,6 +27,7 @@
 
 pub mod diagnostics;
 pub mod error;
+pub mod extract;
 pub mod ids;
 pub mod intervals;
 pub mod link;

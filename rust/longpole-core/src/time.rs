@@ -65,7 +65,8 @@ impl<'a> Decimal<'a> {
 
     /// The value times ten to `power`, to the nearest integer, half to even.
     fn times_ten_to(&self, power: i64) -> Option<i128> {
-        let point = i64::try_from(self.whole.len()).ok()?.checked_add(self.exponent)?.checked_add(power)?;
+        let point =
+            i64::try_from(self.whole.len()).ok()?.checked_add(self.exponent)?.checked_add(power)?;
         let digits = self.whole.iter().chain(self.fraction).map(|digit| digit - b'0');
         let mut value: i128 = 0;
         let mut taken: i64 = 0;
@@ -128,9 +129,8 @@ fn parse_exponent(text: &[u8]) -> Option<i64> {
         return None;
     }
     let cap = 1_000_000_000_i64;
-    let value = digits
-        .iter()
-        .fold(0_i64, |value, digit| (value * 10 + i64::from(digit - b'0')).min(cap));
+    let value =
+        digits.iter().fold(0_i64, |value, digit| (value * 10 + i64::from(digit - b'0')).min(cap));
     Some(if negative { -value } else { value })
 }
 
@@ -158,7 +158,10 @@ mod tests {
 
     #[test]
     fn exponents_are_exact() {
-        assert_eq!(["1.5e3", "15E-1", "0e999999999999", "1e-400"].map(ns), [1_500_000, 1_500, 0, 0]);
+        assert_eq!(
+            ["1.5e3", "15E-1", "0e999999999999", "1e-400"].map(ns),
+            [1_500_000, 1_500, 0, 0]
+        );
     }
 
     #[test]

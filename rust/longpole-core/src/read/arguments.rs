@@ -113,10 +113,8 @@ impl Arguments {
         let is_kept = |name: &&str| {
             IDS.contains(name) || default.contains(name) || named.iter().any(|other| other == name)
         };
-        let wanted = Wanted {
-            kept: names.iter().map(is_kept).collect(),
-            counters: *self == Self::Default,
-        };
+        let wanted =
+            Wanted { kept: names.iter().map(is_kept).collect(), counters: *self == Self::Default };
         (Keys::new(names.into_iter().map(str::to_owned)), wanted)
     }
 }

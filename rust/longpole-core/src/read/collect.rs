@@ -123,7 +123,13 @@ impl Collector {
         let lane = self.lane(draft, text, kind);
         let start_ns = draft.start_ns();
         if draft.phase == b'E' {
-            self.brackets.push(Bracket { lane, time_ns: start_ns, position: at.position, offset: at.offset, begin: None });
+            self.brackets.push(Bracket {
+                lane,
+                time_ns: start_ns,
+                position: at.position,
+                offset: at.offset,
+                begin: None,
+            });
             if !draft.arguments.is_empty() {
                 findings.push((Code::EndArguments, at.offset));
             }
@@ -153,15 +159,22 @@ impl Collector {
         };
         let event = self.events.push(&row);
         if draft.phase == b'B' {
-            self.brackets.push(Bracket { lane, time_ns: start_ns, position: at.position, offset: at.offset, begin: Some(event) });
+            self.brackets.push(Bracket {
+                lane,
+                time_ns: start_ns,
+                position: at.position,
+                offset: at.offset,
+                begin: Some(event),
+            });
         }
         self.arguments(scanner, text, event, category, kind);
     }
 
     fn kind(&mut self, draft: &Draft, category: Option<StringId>) -> EventKind {
         match draft.phase {
-            b'X' | b'B' | b'E' => category
-                .map_or(EventKind::Other, |category| self.kinds.of(category, &self.strings)),
+            b'X' | b'B' | b'E' => {
+                category.map_or(EventKind::Other, |category| self.kinds.of(category, &self.strings))
+            }
             b'i' | b'I' | b'R' => EventKind::Instant,
             _ => EventKind::Other,
         }
@@ -209,7 +222,9 @@ impl Collector {
             ),
             Token::Text(quoted) => ArgValue::Text(self.quoted(quoted, text)),
             Token::Nested(span) => ArgValue::Text(self.strings.intern_spelled(span.of(text))),
-            Token::Boolean(value) => ArgValue::Text(self.strings.intern(if value { "true" } else { "false" })),
+            Token::Boolean(value) => {
+                ArgValue::Text(self.strings.intern(if value { "true" } else { "false" }))
+            }
             Token::Null => return,
         };
         let key = scanner.argument_keys.name(argument.row);
@@ -236,12 +251,21 @@ impl Collector {
         let name = draft.name.map(|quoted| self.quoted(quoted, text));
         for argument in &draft.arguments {
             let value = match argument.token {
-                Token::Integer(_) | Token::Number(_) => number(token_text(argument.token, text).as_bytes()),
+                Token::Integer(_) | Token::Number(_) => {
+                    number(token_text(argument.token, text).as_bytes())
+                }
                 Token::Text(quoted) => number(quoted.span.of(text)),
                 _ => None,
             };
             let series = self.strings.intern(scanner.argument_keys.name(argument.row));
-            self.counters.push(name, series, process, draft.start_ns(), value.unwrap_or(f64::NAN), at.position);
+            self.counters.push(
+                name,
+                series,
+                process,
+                draft.start_ns(),
+                value.unwrap_or(f64::NAN),
+                at.position,
+            );
         }
     }
 
@@ -258,7 +282,11 @@ impl Collector {
 
     fn quoted(&mut self, quoted: Quoted, text: &[u8]) -> StringId {
         let raw = quoted.span.of(text);
-        if quoted.plain { self.strings.intern_plain(raw) } else { self.strings.intern_spelled(raw) }
+        if quoted.plain {
+            self.strings.intern_plain(raw)
+        } else {
+            self.strings.intern_spelled(raw)
+        }
     }
 
     /// An id, which some writers put in quotes.

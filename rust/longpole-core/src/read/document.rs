@@ -28,7 +28,11 @@ const RESYNC_EFFORT: u64 = 32;
 const RESYNC_ALLOWANCE: u64 = 16 << 20;
 
 /// Reads a document into tables.
-pub(super) fn read(window: Window<'_>, options: &Options, progress: Progress<'_>) -> Result<Tables> {
+pub(super) fn read(
+    window: Window<'_>,
+    options: &Options,
+    progress: Progress<'_>,
+) -> Result<Tables> {
     let mut document = Document {
         window,
         options,
@@ -121,7 +125,9 @@ impl Document<'_> {
             }
         }
         let compressed = self.window.compression().is_some();
-        if let text @ ([b'{' | b'[' | 0, b'{' | b'[' | 0, ..] | [0xfe | 0xff, ..]) = self.window.text() {
+        if let text @ ([b'{' | b'[' | 0, b'{' | b'[' | 0, ..] | [0xfe | 0xff, ..]) =
+            self.window.text()
+        {
             if text[..2].contains(&0) || text[0] >= 0xfe {
                 return Err(sniff::other_kind(text, compressed));
             }
@@ -192,7 +198,9 @@ impl Document<'_> {
                 name
             }
             Outcome::Cut => return self.cut().map(Some),
-            Outcome::Fault(..) | Outcome::TooLarge => return self.skip_field(Code::MalformedHeader),
+            Outcome::Fault(..) | Outcome::TooLarge => {
+                return self.skip_field(Code::MalformedHeader)
+            }
         };
         if name == "traceEvents" {
             return self.trace_events().map(Some);
@@ -459,7 +467,11 @@ impl Document<'_> {
             let key = scanner.quoted()?.span;
             scanner.expect(b':')?;
             let is_known = EVENT_KEYS.iter().any(|known| known.as_bytes() == key.of(scanner.text));
-            if is_known { Ok(()) } else { scanner.fault(Code::MalformedEvent) }
+            if is_known {
+                Ok(())
+            } else {
+                scanner.fault(Code::MalformedEvent)
+            }
         })?;
         if !matches!(first_key, Outcome::Whole(..)) {
             return Ok(first_key);
@@ -489,7 +501,11 @@ impl Document<'_> {
     fn is_end_of_object(&mut self) -> Result<bool> {
         self.looks_like(|text| {
             let rest = significant(&text[1..]);
-            if rest.is_empty() { None } else { Some(false) }
+            if rest.is_empty() {
+                None
+            } else {
+                Some(false)
+            }
         })
     }
 
@@ -534,7 +550,11 @@ impl Document<'_> {
     }
 
     fn skip_field(&mut self, code: Code) -> Result<Option<End>> {
-        if self.skip_to_field(code)? { Ok(None) } else { self.cut().map(Some) }
+        if self.skip_to_field(code)? {
+            Ok(None)
+        } else {
+            self.cut().map(Some)
+        }
     }
 
     /// The next byte that is no white space, left at the front of the window.
@@ -686,7 +706,8 @@ impl Before {
         match self.last {
             [_, b':' | b'['] => false,
             [before, b','] => {
-                matches!(before, b'}' | b',' | 0) && (!indent.contains(&b'\n') || self.blank == indent)
+                matches!(before, b'}' | b',' | 0)
+                    && (!indent.contains(&b'\n') || self.blank == indent)
             }
             _ => true,
         }

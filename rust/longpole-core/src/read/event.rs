@@ -7,8 +7,10 @@ use crate::diagnostics::Code;
 use crate::time::{nanoseconds, BadTime};
 
 /// The keys of the event format that are looked at, in the order of the constants below.
-pub(super) const EVENT_KEYS: &[&str] =
-    &["ph", "cat", "name", "pid", "tid", "ts", "dur", "args", "id", "bp", "s", "tts", "tdur", "cname", "scope"];
+pub(super) const EVENT_KEYS: &[&str] = &[
+    "ph", "cat", "name", "pid", "tid", "ts", "dur", "args", "id", "bp", "s", "tts", "tdur",
+    "cname", "scope",
+];
 
 const PHASE: Key = Key::at(0);
 const CATEGORY: Key = Key::at(1);
@@ -181,7 +183,9 @@ fn time(scanner: &mut Scanner<'_>) -> Scan<Time> {
     let digits = match token {
         Token::Integer(value) => return Ok(whole_microseconds(value)),
         Token::Number(span) => span.of(scanner.text),
-        Token::Text(quoted) if is_number(quoted.span.of(scanner.text)) => quoted.span.of(scanner.text),
+        Token::Text(quoted) if is_number(quoted.span.of(scanner.text)) => {
+            quoted.span.of(scanner.text)
+        }
         _ => {
             // The finding is that the time is bad, not that some number is.
             scanner.findings.truncate(n_findings);

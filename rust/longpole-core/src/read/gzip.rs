@@ -78,13 +78,19 @@ impl<'a> Gunzip<'a> {
         }
     }
 
-    fn body(&mut self, output: &mut [u8], offset: u64, diagnostics: &mut Diagnostics) -> Result<usize> {
+    fn body(
+        &mut self,
+        output: &mut [u8],
+        offset: u64,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<usize> {
         if !self.has_input()? {
             self.stop(Code::GzipTruncated, "it ends inside its data", offset, diagnostics);
             return Ok(0);
         }
         let (read, written) = (self.inflate.total_in(), self.inflate.total_out());
-        let status = self.inflate.decompress(&self.input[self.at..self.end], output, FlushDecompress::None);
+        let status =
+            self.inflate.decompress(&self.input[self.at..self.end], output, FlushDecompress::None);
         self.at += length(self.inflate.total_in() - read);
         let count = length(self.inflate.total_out() - written);
         self.crc.update(&output[..count]);
@@ -190,7 +196,8 @@ impl<'a> Gunzip<'a> {
     fn has_input(&mut self) -> Result<bool> {
         if self.at == self.end {
             self.at = 0;
-            self.end = read_some(&mut self.source, &mut self.input).map_err(|error| io_error(&error, 0))?;
+            self.end = read_some(&mut self.source, &mut self.input)
+                .map_err(|error| io_error(&error, 0))?;
         }
         Ok(self.end > 0)
     }

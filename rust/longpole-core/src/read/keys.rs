@@ -123,7 +123,8 @@ impl Keys {
         if let Some(&key) = self.by_spelling.get(spelling) {
             return key;
         }
-        let Some(row) = u16::try_from(self.names.len()).ok().filter(|_| self.names.len() < MAX_KEYS)
+        let Some(row) =
+            u16::try_from(self.names.len()).ok().filter(|_| self.names.len() < MAX_KEYS)
         else {
             return Key::BEYOND;
         };

@@ -167,7 +167,8 @@ impl<'a> Scanner<'a> {
             (faults.lone_surrogates, Code::LoneSurrogate),
             (faults.cut, Code::TextCut),
         ];
-        self.findings.extend(found.iter().filter(|(set, _)| *set).map(|&(_, code)| (code, span.start)));
+        self.findings
+            .extend(found.iter().filter(|(set, _)| *set).map(|&(_, code)| (code, span.start)));
     }
 
     /// A number; stands at its first byte.
@@ -180,7 +181,8 @@ impl<'a> Scanner<'a> {
         let mut value: i64 = 0;
         // Eighteen digits always fit.
         while at - digits < 18 {
-            let Some(digit) = self.text.get(at).ok_or(Stop::NeedMore)?.checked_sub(b'0').filter(|&d| d < 10)
+            let Some(digit) =
+                self.text.get(at).ok_or(Stop::NeedMore)?.checked_sub(b'0').filter(|&d| d < 10)
             else {
                 break;
             };
@@ -348,7 +350,8 @@ pub(super) fn is_whitespace(byte: u8) -> bool {
 /// Whether a byte goes on with a number or word that began before it.
 #[inline]
 fn is_in_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'+' | b'/' | b'_' | b'#' | b'(' | b')')
+    byte.is_ascii_alphanumeric()
+        || matches!(byte, b'.' | b'-' | b'+' | b'/' | b'_' | b'#' | b'(' | b')')
 }
 
 /// The grammar of numbers in RFC 8259, section 6.
@@ -457,10 +460,18 @@ mod tests {
     #[test]
     fn numbers_that_are_none_read_as_null_and_are_noted() {
         for word in ["nan", "-nan", "NaN", "inf", "-Infinity", "-1.#IND"] {
-            assert_eq!(scan(&format!("{word},")), (Ok(Token::Null), vec![Code::NonFinite]), "{word}");
+            assert_eq!(
+                scan(&format!("{word},")),
+                (Ok(Token::Null), vec![Code::NonFinite]),
+                "{word}"
+            );
         }
         for word in ["N/A", "+9.", "007", ".5", "1.", "0.-05", "tru", "-", "1e"] {
-            assert_eq!(scan(&format!("{word},")), (Ok(Token::Null), vec![Code::InvalidNumber]), "{word}");
+            assert_eq!(
+                scan(&format!("{word},")),
+                (Ok(Token::Null), vec![Code::InvalidNumber]),
+                "{word}"
+            );
         }
     }
 

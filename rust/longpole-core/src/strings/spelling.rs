@@ -121,7 +121,10 @@ fn push_unicode_escape<'a>(
 /// The number in `\uXXXX` at the front of `bytes`.
 fn code_unit(bytes: &[u8]) -> Option<u32> {
     let [b'\\', b'u', digits @ ..] = bytes else { return None };
-    digits.get(..4)?.iter().try_fold(0, |value, &digit| Some(value * 16 + char::from(digit).to_digit(16)?))
+    digits
+        .get(..4)?
+        .iter()
+        .try_fold(0, |value, &digit| Some(value * 16 + char::from(digit).to_digit(16)?))
 }
 
 #[cfg(test)]

@@ -155,18 +155,27 @@ impl ArgColumn {
     fn widen(&mut self, value: ArgValue, strings: &mut Strings) {
         let wider = match (&self.values, value) {
             (Values::Integers(values), ArgValue::Float(_)) => Values::Floats(
-                values.iter().map(|&value| if value == NO_INTEGER { f64::NAN } else { float(value) }).collect(),
+                values
+                    .iter()
+                    .map(|&value| if value == NO_INTEGER { f64::NAN } else { float(value) })
+                    .collect(),
             ),
             (Values::Integers(values), ArgValue::Text(_)) => Values::Texts(
                 values
                     .iter()
-                    .map(|&value| (value != NO_INTEGER).then(|| strings.intern(&value.to_string())).in_column())
+                    .map(|&value| {
+                        (value != NO_INTEGER)
+                            .then(|| strings.intern(&value.to_string()))
+                            .in_column()
+                    })
                     .collect(),
             ),
             (Values::Floats(values), ArgValue::Text(_)) => Values::Texts(
                 values
                     .iter()
-                    .map(|value| (!value.is_nan()).then(|| strings.intern(&value.to_string())).in_column())
+                    .map(|value| {
+                        (!value.is_nan()).then(|| strings.intern(&value.to_string())).in_column()
+                    })
                     .collect(),
             ),
             _ => return,
@@ -177,7 +186,9 @@ impl ArgColumn {
     /// The value in a row as an integer, where it is one.
     pub fn integer(&self, row: usize) -> Option<i64> {
         match &self.values {
-            Values::Integers(values) => values.get(row).copied().filter(|&value| value != NO_INTEGER),
+            Values::Integers(values) => {
+                values.get(row).copied().filter(|&value| value != NO_INTEGER)
+            }
             _ => None,
         }
     }
@@ -207,11 +218,15 @@ mod tests {
         let mut strings = Strings::default();
         let mut table = ArgTable::default();
         let text = strings.intern("7, 1, 1");
-        for (row, value) in [ArgValue::Integer(4), ArgValue::Float(0.5), ArgValue::Text(text)].into_iter().enumerate() {
+        for (row, value) in [ArgValue::Integer(4), ArgValue::Float(0.5), ArgValue::Text(text)]
+            .into_iter()
+            .enumerate()
+        {
             table.push(EventId::from_row(row * 2), 0, "grid", value, &mut strings);
         }
         let Values::Texts(values) = &table.columns[0].values else { panic!("no texts") };
-        let texts: Vec<_> = values.iter().map(|&id| strings.get(StringId::from_column(id).unwrap())).collect();
+        let texts: Vec<_> =
+            values.iter().map(|&id| strings.get(StringId::from_column(id).unwrap())).collect();
         assert_eq!((texts, table.event), (vec!["4", "0.5", "7, 1, 1"], vec![0, 2, 4]));
     }
 
