@@ -1,8 +1,8 @@
 """Makes the inputs of examples, benches and tests: traces of programs that never ran.
 
-    python benches/workloads.py training --seed 0 --steps 4 -o out.json.gz
-    python benches/workloads.py training --megabytes 1000 -o large.json
-    python benches/workloads.py random --seed 17 -o odd.json --truth odd.truth.json
+python benches/workloads.py training --seed 0 --steps 4 -o out.json.gz
+python benches/workloads.py training --megabytes 1000 -o large.json
+python benches/workloads.py random --seed 17 -o odd.json --truth odd.truth.json
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simulator import (
+    FEATURES,
+    PROGRAMS,
     Drop,
     Machine,
     NoWait,
@@ -23,14 +24,19 @@ from simulator import (
     Scale,
     graphed,
     inference,
+    random_program,
     simulate,
     training,
     write_large,
 )
 from simulator.layouts import LAYOUTS
-from simulator.programs import PROGRAMS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = [
+    "FEATURES",
+    "PROGRAMS",
     "Drop",
     "Machine",
     "NoWait",
@@ -40,6 +46,7 @@ __all__ = [
     "graphed",
     "inference",
     "main",
+    "random_program",
     "simulate",
     "training",
     "write_large",
@@ -76,7 +83,7 @@ def _write_run(options: argparse.Namespace) -> None:
     if options.truth is not None:
         text = json.dumps(run.truth_json(order), separators=(",", ":"))
         options.truth.write_text(text + "\n", encoding="utf-8")
-    print(f"{options.output}: {len(order)} events", file=sys.stderr)
+    sys.stderr.write(f"{options.output}: {len(order)} events\n")
 
 
 def _write_large(options: argparse.Namespace) -> None:
@@ -88,7 +95,7 @@ def _write_large(options: argparse.Namespace) -> None:
         python_frames=options.python_frames,
         sync_records=options.sync_records,
     )
-    print(f"{options.output}: {n_events} events", file=sys.stderr)
+    sys.stderr.write(f"{options.output}: {n_events} events\n")
 
 
 def _parser() -> argparse.ArgumentParser:

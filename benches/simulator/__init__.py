@@ -1,12 +1,12 @@
 """A machine that never was: simulates what GPU programs do, and knows why they took so long.
 
-    program -> engine -> truth          what really waited for what
-                     \\-> kineto -> layouts -> a trace, as torch would have written it
+    program -> engine -> timeline -> truth             what really waited for what
+                                  -> kineto -> layouts   a trace, as torch would write it
 
-A program (`program`, `catalogue`, `programs`) is run by the engine (`engine`) on a machine
-(`machine`), perhaps with changes (`changes`). While it runs, the engine notes the causes of every
-moment; `truth` walks back along them. `kineto` turns the same run into records and `layouts` into
-bytes; `large` repeats a small trace until it is a large one.
+A program (`program`, `catalogue`, `programs`, `random_programs`) is run by the engine (`engine`,
+`devices`) under some conditions (`machine`, `changes`). While it runs, the causes of every moment
+are written down (`timeline`); `truth` walks back along them. `kineto` turns the same timeline into
+records and `layouts` those into bytes; `large` repeats a small trace until it is a large one.
 """
 
 from .changes import Change, Drop, NoWait, Scale
@@ -14,9 +14,12 @@ from .large import write_large
 from .machine import Machine
 from .program import Program
 from .programs import graphed, inference, training
-from .run import Run, simulate
+from .random_programs import FEATURES, random_program
+from .run import PROGRAMS, Run, simulate
 
 __all__ = [
+    "FEATURES",
+    "PROGRAMS",
     "Change",
     "Drop",
     "Machine",
@@ -26,6 +29,7 @@ __all__ = [
     "Scale",
     "graphed",
     "inference",
+    "random_program",
     "simulate",
     "training",
     "write_large",

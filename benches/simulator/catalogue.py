@@ -6,9 +6,25 @@ put together from a few parts, so that a program has a hundred to a few hundred 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from .program import Busy, Call, Frame, Item, Launch, Stream, Synchronize, Work, operator
+from .program import (
+    Busy,
+    Call,
+    Frame,
+    Item,
+    Launch,
+    RecordEvent,
+    Stream,
+    Synchronize,
+    WaitEvent,
+    Work,
+    annotation,
+    operator,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = [
     "all_reduce",
@@ -28,15 +44,14 @@ __all__ = [
 
 _TILES = ("64x64x64", "128x64x64", "128x128x64", "256x128x64", "128x256x64", "192x128x64")
 _ELEMENTWISE_FUNCTORS = (
-    "CUDAFunctor_add<{type}>",
-    "AUnaryFunctor<{type}, {type}, {type}, at::native::binary_internal::MulFunctor<float> >",
-    "BinaryFunctor<{type}, {type}, {type}, at::native::binary_internal::MulFunctor<float> >",
-    "GeluCUDAKernelImpl(at::TensorIteratorBase&, at::native::GeluType)::{{lambda()#2}}::operator()()"
-    " const::{{lambda()#4}}::operator()() const::{{lambda({type})#1}}",
-    "silu_kernel(at::TensorIteratorBase&)::{{lambda()#1}}::operator()() const::{{lambda({type})#1}}",
-    "BUnaryFunctor<{type}, {type}, {type}, at::native::binary_internal::DivFunctor<float> >",
-    "CUDAFunctorOnSelf_add<{type}>",
-    "FillFunctor<{type}>",
+    "CUDAFunctor_add<TYPE>",
+    "AUnaryFunctor<TYPE, TYPE, TYPE, at::native::binary_internal::MulFunctor<float> >",
+    "BinaryFunctor<TYPE, TYPE, TYPE, at::native::binary_internal::MulFunctor<float> >",
+    "GeluCUDAKernelImpl(at::TensorIteratorBase&, at::native::GeluType)::{lambda(TYPE)#1}",
+    "silu_kernel(at::TensorIteratorBase&)::{lambda()#1}::operator()() const::{lambda(TYPE)#1}",
+    "BUnaryFunctor<TYPE, TYPE, TYPE, at::native::binary_internal::DivFunctor<float> >",
+    "CUDAFunctorOnSelf_add<TYPE>",
+    "FillFunctor<TYPE>",
 )
 _TYPES = ("c10::BFloat16", "float")
 
@@ -59,7 +74,7 @@ def elementwise_name(variant: int) -> str:
     """Return the name of an elementwise kernel."""
     functor = _ELEMENTWISE_FUNCTORS[variant % len(_ELEMENTWISE_FUNCTORS)]
     scalar = _TYPES[variant // len(_ELEMENTWISE_FUNCTORS) % len(_TYPES)]
-    functor = "at::native::" + functor.format(type=scalar)
+    functor = "at::native::" + functor.replace("TYPE", scalar)
     arrays = f"std::array<char*, {2 + variant % 2}ul>"
     return (
         f"void at::native::vectorized_elementwise_kernel<4, {functor}, {arrays} >"
@@ -67,16 +82,14 @@ def elementwise_name(variant: int) -> str:
     )
 
 
-def launch(
-    name: str, nominal_ns: int, stream: Stream, *, call: str = "cudaLaunchKernel"
-) -> Launch:
+def launch(name: str, nominal_ns: int, stream: Stream, *, call: str = "cudaLaunchKernel") -> Launch:
     """Return the launch of one kernel."""
-    category = "cuda_driver" if call.startswith("cu") and not call.startswith("cuda") else None
+    by_driver = not call.startswith("cuda")
     return Launch(
         (Work("kernel", name, nominal_ns),),
         stream,
         name=call,
-        category="cuda_driver" if category else "cuda_runtime",
+        category="cuda_driver" if by_driver else "cuda_runtime",
         rings_early=True,
     )
 
@@ -97,10 +110,10 @@ def linear(
         launch(gemm_name(variant), kernel_ns, stream, call="cudaLaunchKernelExC"),
         Busy(2_000),
         sequence=sequence,
-        **_tensors([shape[-1:], shape, shape], 2),
+        args=_tensors([shape[-1:], shape, shape], 2),
     )
     return operator(
-        "aten::linear", Busy(1_500), transpose, multiply, Busy(800), **_tensors([shape, shape])
+        "aten::linear", Busy(1_500), transpose, multiply, Busy(800), args=_tensors([shape, shape])
     )
 
 
@@ -114,7 +127,7 @@ def elementwise(
         launch(elementwise_name(variant), kernel_ns, stream),
         Busy(1_500),
         sequence=sequence,
-        **_tensors([(64, 512), (64, 512)]),
+        args=_tensors([(64, 512), (64, 512)]),
     )
 
 
@@ -133,7 +146,7 @@ def layer_norm(kernel_ns: int, stream: Stream, sequence: int) -> Frame:
         launch(kernel, kernel_ns, stream),
         Busy(1_500),
         sequence=sequence,
-        **_tensors([(64, 512, 768), (768,), (768,)]),
+        args=_tensors([(64, 512, 768), (768,), (768,)]),
     )
     return operator("aten::layer_norm", Busy(1_000), native, Busy(600))
 
@@ -190,9 +203,7 @@ def copy_to_device(n_bytes: int, stream: Stream, *, pinned: bool) -> Frame:
         1_200 + n_bytes // (25 if pinned else 9),
         {"bytes": n_bytes},
     )
-    copy = Launch(
-        (work,), stream, name="cudaMemcpyAsync", nominal_ns=6_000, blocking=not pinned
-    )
+    copy = Launch((work,), stream, name="cudaMemcpyAsync", nominal_ns=6_000, blocking=not pinned)
     after: tuple[Item, ...] = () if pinned else (Synchronize(stream=stream),)
     inner = operator("aten::copy_", Busy(3_000), copy, *after, Busy(900))
     outer = operator(
@@ -211,9 +222,21 @@ def item_to_host(stream: Stream) -> Frame:
     return operator("aten::item", Busy(900), inner, Busy(400))
 
 
-def all_reduce(n_elements: int, kernel_ns: int, stream: Stream, world_size: int) -> Launch:
-    """Return the launch of a collective, with what its kernel says of it."""
-    args = {
+def all_reduce(
+    n_elements: int,
+    kernel_ns: int,
+    *,
+    after: Stream,
+    stream: Stream,
+    events: tuple[int, int],
+    world_size: int,
+) -> Frame:
+    """Return a collective on a stream of its own, which begins after the work of another.
+
+    The first event happens when it may begin, the second when it is done.
+    """
+    ready, done = events
+    group = {
         "Collective name": "allreduce",
         "In msg nelems": n_elements,
         "Out msg nelems": n_elements,
@@ -224,11 +247,21 @@ def all_reduce(n_elements: int, kernel_ns: int, stream: Stream, world_size: int)
         "Process Group Ranks": str(list(range(world_size))),
     }
     name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
-    work = Work("kernel", name, kernel_ns, args)
-    return Launch((work,), stream, name="cudaLaunchKernelExC", nominal_ns=9_000)
+    work = Work("kernel", name, kernel_ns, group)
+    reduce = Launch((work,), stream, name="cudaLaunchKernelExC", nominal_ns=9_000)
+    return operator(
+        "record_param_comms",
+        Busy(3_000),
+        RecordEvent(ready, after),
+        WaitEvent(ready, stream),
+        annotation("nccl:all_reduce", Busy(1_500), reduce, Busy(900)),
+        RecordEvent(done, stream),
+        Busy(1_000),
+        args=group,
+    )
 
 
-def _tensors(dims: Sequence[Sequence[int]], n_scalars: int = 0) -> dict[str, object]:
+def _tensors(dims: Sequence[Sequence[int]], n_scalars: int = 0) -> dict[str, Any]:
     """Return the arguments that tell the shapes of tensors and scalars."""
     scalars: list[list[int]] = [[] for _ in range(n_scalars)]
     return {

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from typing import TYPE_CHECKING
 
-from .hardware import device_properties
-from .kineto import Facts, Record
+from .facts import Facts, device_properties
 from .text import Layout, Number, Stamps, floating, name_text, relative, value_text
+
+if TYPE_CHECKING:
+    from .kineto import Record
 
 __all__ = ["PYTHON_DUMP", "PYTHON_EXPORT"]
 

@@ -1,22 +1,17 @@
-"""Runs a program on a machine and notes, as things happen, what each of them waited for.
+"""Lets the threads of a program run on a machine.
 
 Time is an integer of nanoseconds. The thread that is furthest behind does its next item, so items
-happen in the order of their times. Streams are in order, so the start and the end of a piece of
-work are settled when it is submitted: all it may wait for has been submitted before.
-
-What happens is kept in two tables. An *activity* is an interval that the profiler will show. A
-*moment* is a point in time together with its causes: the moments it came after, each with the kind
-and the activity of the stretch between. Nothing here looks at a trace.
+happen in the order of their times. What happens goes into a timeline, with its causes, at the
+moment it happens; nothing here looks at a trace.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from .changes import Changes
+from .conditions import Conditions
+from .devices import Devices, Recorded, place_of_part
 from .kinds import Kind
 from .machine import Machine, Place, Role
 from .program import (
@@ -32,114 +27,30 @@ from .program import (
     Stream,
     Synchronize,
     WaitEvent,
-    Work,
+)
+from .timeline import (
+    AUTOGRAD_THREAD,
+    FIRST_HELPER,
+    MAIN_THREAD,
+    Activity,
+    Cause,
+    Moment,
+    Note,
+    Sync,
+    Timeline,
+    Wait,
 )
 
-__all__ = ["AUTOGRAD_THREAD", "MAIN_THREAD", "Activity", "Cause", "Moment", "Note", "Sync", "Timeline", "Wait", "simulate"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
 
-FIRST_NS = 4_307_007_933_626_000  # traces begin long after the base of their clock
+    from .changes import Changes
 
-_WORK_KINDS = {"kernel": Kind.KERNEL, "gpu_memcpy": Kind.COPY, "gpu_memset": Kind.COPY}
+__all__ = ["simulate"]
+
+_FIRST_NS = 2_718_281_828_459_000  # traces begin long after the base of their clock
 _DOORBELL_SHARE = 0.6  # how far into its call a launch rings, where it rings early
-MAIN_THREAD, AUTOGRAD_THREAD, FIRST_HELPER = 0, 1, 2
-
-
-@dataclass(slots=True)
-class Moment:
-    """A point in time and what it came after; without causes where a thread begins."""
-
-    time_ns: int
-    causes: list[Cause]
-
-    def binding(self) -> Cause | None:
-        """Return the cause that was over last; of equals the first, which is nearest at hand."""
-        return max(self.causes, key=lambda cause: cause.source.time_ns, default=None)
-
-
-class Cause(NamedTuple):
-    """What a moment came after, and what the time between the two is called.
-
-    Causes stand in the order own lane, waits, launch.
-    """
-
-    source: Moment
-    kind: Kind
-    activity: Activity | None
-
-
-@dataclass(slots=True)
-class Sync:
-    """What a synchronising call asked for, as the profiler may record it."""
-
-    kind: str
-    stream: Stream | None
-    device: int
-    waits_on: tuple[Stream, int] | None = None
-    event: int | None = None
-
-
-@dataclass(slots=True, eq=False)
-class Activity:
-    """An interval on a thread or a stream."""
-
-    category: str
-    name: str
-    lane: int | Stream
-    start: Moment
-    end: Moment
-    args: Mapping[str, Any]
-    place: Place
-    parent: Activity | None = None
-    correlation: int = 0
-    external_id: int = 0
-    sequence: int | None = None
-    step: int | None = None
-    sync: Sync | None = None
-    works: list[Activity] = field(default_factory=list)
-
-    @property
-    def launched_by(self) -> Activity:
-        """The call that a work came from."""
-        if self.parent is None or not self.is_work:
-            message = f"{self.name} was not launched"
-            raise ValueError(message)
-        return self.parent
-
-    @property
-    def is_work(self) -> bool:
-        """Whether it ran on a device."""
-        return isinstance(self.lane, Stream)
-
-
-class Note(NamedTuple):
-    """An allocation, as the allocator noted it."""
-
-    time_ns: int
-    thread: int
-    bytes: int
-    device: int
-
-
-class Wait(NamedTuple):
-    """One thing that had to wait, or might have had to, for the end of another.
-
-    `waited_ns` is what was left of the other when the waiter was there: 0 if it came too late to
-    wait. A thread waits in its activity, if any is open.
-    """
-
-    kind: Kind
-    waiter: Activity | None
-    awaited: Activity | None
-    waited_ns: int
-
-
-@dataclass(slots=True)
-class Timeline:
-    """All that happened when a program ran."""
-
-    activities: list[Activity] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
-    waits: list[Wait] = field(default_factory=list)
+_EVENT_CALL_NS = 1_500
 
 
 def simulate(
@@ -156,7 +67,7 @@ def simulate(
     record_python
         Whether Python functions are seen. They take no time of their own beyond their body.
     """
-    return _Engine(program, machine, changes, record_python=record_python).run()
+    return _Engine(program, Conditions(machine, changes), record_python=record_python).run()
 
 
 @dataclass(slots=True)
@@ -189,38 +100,15 @@ class _Thread:
         return Place(self.number, self.n_items)
 
 
-@dataclass(slots=True)
-class _Queue:
-    """A stream at work: its last piece of work and the launches that it still holds."""
-
-    last: Activity | None = None
-    outstanding: deque[Activity] = field(default_factory=deque)
-    awaited: list[Activity] = field(default_factory=list)
-
-
-class _Recorded(NamedTuple):
-    """A device event: the last work before it, and the call that recorded it."""
-
-    stream: Stream
-    correlation: int
-    last: Activity | None
-
-
-_Settled: TypeAlias = tuple[int, list[Cause]]
-
-
 class _Engine:
     """The state of one run."""
 
-    def __init__(
-        self, program: Program, machine: Machine, changes: Changes, *, record_python: bool
-    ) -> None:
-        self._machine = machine
-        self._changes = changes
+    def __init__(self, program: Program, conditions: Conditions, *, record_python: bool) -> None:
+        self._conditions = conditions
         self._record_python = record_python
         self._timeline = Timeline()
-        self._queues: dict[Stream, _Queue] = {}
-        self._events: dict[int, _Recorded] = {}
+        self._devices = Devices(conditions, self._timeline)
+        self._events: dict[int, Recorded] = {}
         self._correlation = 0
         self._external_id = 0
         main = _new_thread(MAIN_THREAD, program.main)
@@ -260,9 +148,10 @@ class _Engine:
 
     def _hand_over(self, giver: _Thread, taker: _Thread, label: Activity | None) -> None:
         """Wake a thread from the last point that the other passed."""
-        nominal_ns = self._machine.handover_ns
-        latency_ns = self._latency_ns(Kind.HANDOVER, "", giver.next_place(), nominal_ns)
-        taker.clock_ns = max(giver.clock_ns, taker.clock_ns) + latency_ns
+        place, nominal_ns = giver.next_place(), self._conditions.machine.handover_ns
+        taker.clock_ns = max(giver.clock_ns, taker.clock_ns) + self._conditions.takes_ns(
+            nominal_ns, Kind.HANDOVER, "", place, Role.LATENCY
+        )
         if giver.last is not None:
             taker.owed.append(Cause(giver.last, Kind.HANDOVER, label))
         self._ready.append(taker)
@@ -297,8 +186,10 @@ class _Engine:
 
     def _work(self, thread: _Thread, busy: Busy, place: Place) -> None:
         inside = thread.stack[-1]
-        duration_ns = self._machine.draw_ns(busy.nominal_ns, place, Role.DURATION)
-        thread.clock_ns += self._changes.scaled_ns(duration_ns, inside.kind, _name(inside.label))
+        name = "" if inside.label is None else inside.label.name
+        thread.clock_ns += self._conditions.takes_ns(
+            busy.nominal_ns, inside.kind, name, place, Role.DURATION
+        )
 
     def _open(self, thread: _Thread, frame: Frame, place: Place) -> None:
         outer = thread.stack[-1]
@@ -367,18 +258,16 @@ class _Engine:
 
     def _record_event(self, thread: _Thread, item: RecordEvent, place: Place) -> None:
         call = self._begin_call(thread, "cuda_runtime", "cudaEventRecord", place)
-        last = self._queue(item.stream).last
-        self._events[item.event] = _Recorded(item.stream, call.correlation, last)
-        self._end_call(thread, call, self._own_end_ns(call, 1_500))
+        self._events[item.event] = self._devices.recorded(item.stream, call)
+        self._end_call(thread, call, self._own_end_ns(call, _EVENT_CALL_NS))
 
     def _wait_event(self, thread: _Thread, item: WaitEvent, place: Place) -> None:
         call = self._begin_call(thread, "cuda_runtime", "cudaStreamWaitEvent", place)
         recorded = self._events.get(item.event)
         if recorded is not None:
             call.sync = _event_sync("Stream Wait Event", recorded, item.event, item.stream)
-            if recorded.last is not None:
-                self._queue(item.stream).awaited.append(recorded.last)
-        self._end_call(thread, call, self._own_end_ns(call, 1_500))
+            self._devices.let_wait(item.stream, recorded)
+        self._end_call(thread, call, self._own_end_ns(call, _EVENT_CALL_NS))
 
     def _synchronize(self, thread: _Thread, item: Synchronize, place: Place) -> None:
         name, awaited, sync = self._scope(item)
@@ -395,59 +284,48 @@ class _Engine:
             return item.name or "cudaEventSynchronize", recorded.last, sync
         if item.stream is not None:
             sync = Sync("Stream Sync", item.stream, item.stream.device)
-            return item.name or "cudaStreamSynchronize", self._queue(item.stream).last, sync
-        last = self._last_of_device(item.device)
+            return item.name or "cudaStreamSynchronize", self._devices.last_on(item.stream), sync
+        last = self._devices.last_to_end(item.device)
         if item.name is not None:
             return item.name, last, None
         return "cudaDeviceSynchronize", last, Sync("Context Sync", None, item.device)
 
-    def _last_of_device(self, device: int) -> Activity | None:
-        works = (queue.last for stream, queue in self._queues.items() if stream.device == device)
-        known = [work for work in works if work is not None]
-        return max(known, key=lambda work: work.end.time_ns, default=None)
-
     def _launch(self, thread: _Thread, item: Launch, place: Place) -> None:
         call = self._begin_call(thread, item.category, item.name, place)
-        blocker = self._blocker(call, self._queue(item.stream))
+        blocker = self._devices.blocker(item.stream, call)
         own_end_ns = self._own_end_ns(call, item.nominal_ns)
         end_ns, causes = self._held(call, own_end_ns, blocker, Kind.QUEUE_FULL)
         if blocker is not None:
-            end_ns = max(end_ns, call.start.time_ns + self._machine.queue_poll_ns)
+            end_ns = max(end_ns, call.start.time_ns + self._conditions.machine.queue_poll_ns)
         doorbell_ns = self._doorbell_ns(call, end_ns)
         if item.blocking:
-            self._submit(item, call, doorbell_ns, inside=True)
+            self._devices.submit(item, call, doorbell_ns, inside=True)
             end_ns, waits = self._held(call, end_ns, call.works[-1], Kind.SYNC_RETURN)
             self._end_call(thread, call, end_ns, [*waits, *causes])
         elif doorbell_ns < end_ns and self._rings_early(item, call, doorbell_ns):
-            self._submit(item, call, doorbell_ns, inside=True)
+            self._devices.submit(item, call, doorbell_ns, inside=True)
             self._end_call(thread, call, end_ns, causes)
         else:
             self._end_call(thread, call, end_ns, causes)
-            self._submit(item, call, self._arrival_ns(call, item.works[0]), inside=False)
+            self._devices.submit(item, call, self._arrival_ns(item, call), inside=False)
 
     def _doorbell_ns(self, call: Activity, end_ns: int) -> int:
         start_ns = call.start.time_ns
-        return start_ns + self._machine.aligned_ns(_DOORBELL_SHARE * (end_ns - start_ns))
+        within_ns = _DOORBELL_SHARE * (end_ns - start_ns)
+        return start_ns + self._conditions.machine.aligned_ns(within_ns)
 
     def _rings_early(self, item: Launch, call: Activity, doorbell_ns: int) -> bool:
         """Whether the work begins inside its call: only a single work, on an idle stream."""
         if not item.rings_early or len(item.works) > 1:
             return False
-        ready_ns = self._ready_ns(self._queue(item.stream), item.works[0], _part(call, 0))
-        return ready_ns <= doorbell_ns
+        place = place_of_part(call, 0)
+        return self._devices.ready_ns(item.stream, item.works[0], place) <= doorbell_ns
 
-    def _arrival_ns(self, call: Activity, work: Work) -> int:
-        latency_ns = self._machine.launch_latency_ns
-        return call.end.time_ns + self._latency_ns(Kind.LAUNCH, work.name, call.place, latency_ns)
-
-    def _blocker(self, call: Activity, queue: _Queue) -> Activity | None:
-        """Return the work that must end before the queue takes another launch."""
-        while queue.outstanding and queue.outstanding[0].end.time_ns <= call.start.time_ns:
-            queue.outstanding.popleft()
-        n_too_many = len(queue.outstanding) - self._machine.queue_limit + 1
-        if n_too_many <= 0 or not self._changes.waits(Kind.QUEUE_FULL, call.name):
-            return None
-        return queue.outstanding[n_too_many - 1]
+    def _arrival_ns(self, item: Launch, call: Activity) -> int:
+        nominal_ns, name = self._conditions.machine.launch_latency_ns, item.works[0].name
+        return call.end.time_ns + self._conditions.takes_ns(
+            nominal_ns, Kind.LAUNCH, name, call.place, Role.LATENCY
+        )
 
     def _begin_call(self, thread: _Thread, category: str, name: str, place: Place) -> Activity:
         call = self._begin(thread, category, name, {}, place)
@@ -468,106 +346,32 @@ class _Engine:
         return Cause(call.start, Kind.RUNTIME, call)
 
     def _own_end_ns(self, call: Activity, nominal_ns: int) -> int:
-        duration_ns = self._machine.draw_ns(nominal_ns, call.place, Role.DURATION)
-        own_ns = self._changes.scaled_ns(duration_ns, Kind.RUNTIME, call.name)
-        return call.start.time_ns + own_ns
+        return call.start.time_ns + self._conditions.takes_ns(
+            nominal_ns, Kind.RUNTIME, call.name, call.place, Role.DURATION
+        )
 
     def _held(
         self, call: Activity, own_end_ns: int, awaited: Activity | None, kind: Kind
-    ) -> _Settled:
+    ) -> tuple[int, list[Cause]]:
         """Return when a call ends that also waits for the end of some work."""
-        if awaited is None or not self._changes.waits(kind, call.name):
+        if awaited is None or not self._conditions.waits(kind, call.name):
             return own_end_ns, []
-        self._note_wait(kind, call, awaited, call.start.time_ns)
+        self._timeline.note_wait(kind, call, awaited, call.start.time_ns)
         if awaited.end.time_ns <= call.start.time_ns:
             return own_end_ns, []
-        nominal_ns = self._machine.return_latency_ns
-        back_ns = self._latency_ns(kind, call.name, call.place, nominal_ns, Role.RETURN)
+        nominal_ns = self._conditions.machine.return_latency_ns
+        back_ns = self._conditions.takes_ns(nominal_ns, kind, call.name, call.place, Role.RETURN)
         end_ns = max(own_end_ns, awaited.end.time_ns + back_ns)
         return end_ns, [Cause(awaited.end, kind, call)]
-
-    # Devices
-
-    def _queue(self, stream: Stream) -> _Queue:
-        return self._queues.setdefault(stream, _Queue())
-
-    def _submit(self, item: Launch, call: Activity, arrival_ns: int, *, inside: bool) -> None:
-        """Settle when the works of a call begin and end."""
-        queue = self._queue(item.stream)
-        for part, work in enumerate(item.works):
-            place = _part(call, part)
-            ready_ns = self._ready_ns(queue, work, place)
-            activity = self._settle(item, call, work, place, max(arrival_ns, ready_ns))
-            activity.start.causes.extend(self._start_causes(queue, activity))
-            activity.start.causes.append(_launch_cause(activity, call, inside=inside))
-            queue.last = activity
-            queue.awaited.clear()
-        queue.outstanding.append(call.works[-1])
-
-    def _settle(
-        self, item: Launch, call: Activity, work: Work, place: Place, start_ns: int
-    ) -> Activity:
-        """Note a piece of work, of which only the causes of its start are open."""
-        kind = _work_kind(work)
-        duration_ns = self._machine.draw_ns(work.nominal_ns, place, Role.WORK)
-        duration_ns = self._changes.scaled_ns(duration_ns, kind, work.name)
-        start = Moment(start_ns, [])
-        end = Moment(start_ns + duration_ns, [])
-        activity = Activity(
-            work.category, work.name, item.stream, start, end, work.args, place, parent=call
-        )
-        end.causes.append(Cause(start, kind, activity))
-        activity.correlation, activity.external_id = call.correlation, call.external_id
-        self._timeline.activities.append(activity)
-        call.works.append(activity)
-        return activity
-
-    def _ready_ns(self, queue: _Queue, work: Work, place: Place) -> int:
-        """Return when the stream could begin a work that had been there long before."""
-        times = [0]
-        if queue.last is not None:
-            gap_ns = self._machine.kernel_gap_ns
-            times.append(
-                queue.last.end.time_ns
-                + self._latency_ns(Kind.KERNEL_DELAY, work.name, place, gap_ns, Role.GAP)
-            )
-        if queue.awaited and self._changes.waits(Kind.EVENT_WAIT, work.name):
-            latency_ns = self._machine.event_latency_ns
-            after_ns = self._latency_ns(Kind.EVENT_WAIT, work.name, place, latency_ns, Role.RETURN)
-            times += [awaited.end.time_ns + after_ns for awaited in queue.awaited]
-        return max(times)
-
-    def _start_causes(self, queue: _Queue, activity: Activity) -> list[Cause]:
-        """Return what a work waited for on its own and on other streams."""
-        causes = []
-        since_ns = activity.launched_by.end.time_ns
-        if queue.last is not None:
-            causes.append(Cause(queue.last.end, Kind.KERNEL_DELAY, activity))
-            since_ns = max(since_ns, queue.last.end.time_ns)
-        if self._changes.waits(Kind.EVENT_WAIT, activity.name):
-            for awaited in queue.awaited:
-                causes.append(Cause(awaited.end, Kind.EVENT_WAIT, activity))
-                self._note_wait(Kind.EVENT_WAIT, activity, awaited, since_ns)
-        return causes
-
-    def _note_wait(self, kind: Kind, waiter: Activity, awaited: Activity, since_ns: int) -> None:
-        waited_ns = max(0, awaited.end.time_ns - since_ns)
-        self._timeline.waits.append(Wait(kind, waiter, awaited, waited_ns))
-
-    def _latency_ns(
-        self, kind: Kind, name: str, place: Place, nominal_ns: int, role: Role = Role.LATENCY
-    ) -> int:
-        drawn_ns = self._machine.draw_ns(nominal_ns, place, role)
-        return self._changes.scaled_ns(drawn_ns, kind, name)
 
 
 def _new_thread(number: int, body: Sequence[Item]) -> _Thread:
     outermost = _Open(iter(body), Kind.HOST_GAP, None)
-    return _Thread(number, FIRST_NS, None, [outermost])
+    return _Thread(number, _FIRST_NS, None, [outermost])
 
 
 def _opened(outer: _Open, frame: Frame, activity: Activity, body: Iterator[Item]) -> _Open:
-    """Return a frame just opened. Annotations are labels: within an operator they change nothing."""
+    """Return a frame just opened. Within an operator an annotation changes nothing."""
     is_annotation = frame.category == "user_annotation"
     in_operator = outer.in_operator or frame.category == "cpu_op"
     in_loader = outer.in_loader or frame.loading
@@ -577,26 +381,6 @@ def _opened(outer: _Open, frame: Frame, activity: Activity, body: Iterator[Item]
     return _Open(body, kind, label, activity, in_operator, in_loader)
 
 
-def _name(label: Activity | None) -> str:
-    return "" if label is None else label.name
-
-
-def _part(call: Activity, part: int) -> Place:
-    """Return the place of one of the works of a call."""
-    return call.place._replace(part=part + 1)
-
-
-def _launch_cause(activity: Activity, call: Activity, *, inside: bool) -> Cause:
-    """Return how a work came from its call: while it was open, or after it."""
-    if inside:
-        return Cause(call.start, Kind.RUNTIME, call)
-    return Cause(call.end, Kind.LAUNCH, activity)
-
-
-def _work_kind(work: Work) -> Kind:
-    return Kind.COMMUNICATION if work.is_collective else _WORK_KINDS[work.category]
-
-
-def _event_sync(kind: str, recorded: _Recorded, event: int, stream: Stream | None) -> Sync:
+def _event_sync(kind: str, recorded: Recorded, event: int, stream: Stream | None) -> Sync:
     waits_on = (recorded.stream, recorded.correlation)
     return Sync(kind, stream, recorded.stream.device, waits_on, event)

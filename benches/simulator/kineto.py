@@ -6,22 +6,22 @@ Records are the same for every layout; layouts differ in their order and in thei
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from .engine import AUTOGRAD_THREAD, MAIN_THREAD, Activity, Timeline
-from .hardware import N_PROCESSORS
+from .facts import N_PROCESSORS
 from .machine import Machine, Role
 from .program import Program, Stream
+from .timeline import AUTOGRAD_THREAD, MAIN_THREAD, Activity, Sync, Timeline
 
 if TYPE_CHECKING:
-    from .engine import Note
+    from collections.abc import Iterable, Iterator
 
-__all__ = ["BASE_NS", "Facts", "Record", "Recording", "facts_of", "record"]
+    from .timeline import Note
 
-BASE_NS = 1_790_857_026_000_000_000  # a multiple of 7,889,238 s, as Kineto has it
-HOST_PROCESS = 24_794
+__all__ = ["Record", "Recording", "record"]
+
+HOST_PROCESS = 31_415
 _FIRST_CORRELATION = 117
 _NO_STREAM = -1
 _ANNOTATED = ("cpu_op", "user_annotation")
@@ -63,19 +63,6 @@ class Record(TypedDict, total=False):
     args: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What a trace says about itself beside its events."""
-
-    trace_name: str
-    n_devices: int
-    distributed_info: dict[str, Any]
-    shapes: bool
-    base_ns: int = BASE_NS
-    trace_id: str = "931A9FC8725B47F7AFDAB81944C53642"
-    host_name: str = "simulated"
-
-
 @dataclass(slots=True)
 class Recording:
     """The records of a run, and where each activity stands among them."""
@@ -86,28 +73,6 @@ class Recording:
     def position(self, activity: Activity) -> int:
         """Return the position of an activity in `records`."""
         return self.positions[id(activity)]
-
-
-def facts_of(program: Program, *, shapes: bool) -> Facts:
-    """Return what the trace of a program says about itself."""
-    ranks = list(range(program.world_size))
-    group = {
-        "pg_name": "0",
-        "pg_desc": "default_pg",
-        "backend_config": "cuda:nccl",
-        "pg_size": program.world_size,
-        "ranks": ranks,
-    }
-    info = {
-        "backend": "nccl",
-        "rank": program.rank,
-        "world_size": program.world_size,
-        "pg_count": 1,
-        "pg_config": [group],
-        "nccl_version": "2.27.5",
-    }
-    name = f"{program.name}/device_{program.rank}.json"
-    return Facts(name, program.n_devices, info, shapes)
 
 
 def record(
@@ -208,9 +173,7 @@ class _Recorder:
     def _host_args(self, activity: Activity) -> dict[str, Any]:
         tensors = {"Concrete Inputs", "Input type", "Input Strides", "Input Dims"}
         return {
-            key: value
-            for key, value in activity.args.items()
-            if self._shapes or key not in tensors
+            key: value for key, value in activity.args.items() if self._shapes or key not in tensors
         }
 
     def _gradient_flow(self, activity: Activity, entry: Record) -> Iterator[Record]:
@@ -266,15 +229,13 @@ class _Recorder:
             entry = self._write_activity(work, _work_args(work, number, len(call.works)))
             self._write(_flow("f", "ac2g", number, entry))
         if call.sync is not None:
-            self._write(self._sync_record(call, number))
+            self._write(self._sync_record(call, call.sync, number))
         args = _external(call) | {"cbid": _CALL_NUMBERS.get(call.name, 1), "correlation": number}
         entry = self._write_activity(call, args)
         self._write(_flow("s" if call.works else "f", "ac2g", number, entry))
 
-    def _sync_record(self, call: Activity, number: int) -> Record:
+    def _sync_record(self, call: Activity, sync: Sync, number: int) -> Record:
         """Return what the device side notes of a call that synchronises."""
-        sync = call.sync
-        assert sync is not None  # noqa: S101 - the caller looked
         stream = _NO_STREAM if sync.stream is None else sync.stream.number
         args = _external(call) | {"cuda_sync_kind": sync.kind}
         if sync.waits_on is not None:
@@ -298,7 +259,7 @@ class _Recorder:
 
     def _device_annotations(self, annotation: Activity) -> Iterator[Record]:
         """Yield the label over the work of each stream that was launched under an annotation."""
-        for stream, works in sorted(_works_under(annotation, self._timeline.activities).items()):
+        for stream, works in sorted(_works_under(annotation, self._timeline).items()):
             stamps = [self._stamps_ns(work) for work in works]
             start_ns = min(start for start, _ in stamps)
             pid, tid = _lane(stream)
@@ -350,21 +311,22 @@ def _flow(phase: str, name: str, number: int, entry: Record) -> Record:
 
 def _forward_operators(activities: list[Activity]) -> dict[int, int]:
     """Return the number of the arrow for each sequence number that both sides have."""
-    forward = {act.sequence for act in activities if act.sequence is not None and act.lane == MAIN_THREAD}
-    gradient = {act.sequence for act in activities if act.sequence is not None and act.lane == AUTOGRAD_THREAD}
-    both = sorted(sequence for sequence in forward & gradient if sequence is not None)
-    return {sequence: number for number, sequence in enumerate(both, 1)}
+    forward = {
+        act.sequence for act in activities if act.sequence is not None and act.lane == MAIN_THREAD
+    }
+    gradient = {
+        act.sequence
+        for act in activities
+        if act.sequence is not None and act.lane == AUTOGRAD_THREAD
+    }
+    return {sequence: number for number, sequence in enumerate(sorted(forward & gradient), 1)}
 
 
-def _works_under(
-    annotation: Activity, activities: list[Activity]
-) -> dict[Stream, list[Activity]]:
-    start_ns, end_ns = annotation.start.time_ns, annotation.end.time_ns
+def _works_under(annotation: Activity, timeline: Timeline) -> dict[Stream, list[Activity]]:
     under: dict[Stream, list[Activity]] = {}
-    for call in activities:
-        if call.works and start_ns <= call.start.time_ns and call.end.time_ns <= end_ns:
-            for work in call.works:
-                under.setdefault(Stream(*_lane(work.lane)), []).append(work)
+    for call in timeline.launches_between(annotation.start.time_ns, annotation.end.time_ns):
+        for work in call.works:
+            under.setdefault(Stream(*_lane(work.lane)), []).append(work)
     return under
 
 
@@ -372,13 +334,14 @@ def _works_under(
 
 
 def _work_args(work: Activity, number: int, n_works: int) -> dict[str, Any]:
-    stream = work.lane
-    assert isinstance(stream, Stream)  # noqa: S101 - work runs on streams
-    where = {"device": stream.device, "context": 1, "stream": stream.number, "correlation": number}
+    device, stream = _lane(work.lane)
+    where = {"device": device, "context": 1, "stream": stream, "correlation": number}
     if work.category != "kernel":
         return _external(work) | where | _transfer_args(work)
     graph = {"graph id": 1, "graph node id": work.place.part} if n_works > 1 else {}
-    return _external(work) | {"queued": 0} | where | _kernel_args(work.name) | work.args | graph
+    return (
+        _external(work) | {"queued": 0} | where | _kernel_args(work.name) | dict(work.args) | graph
+    )
 
 
 def _transfer_args(work: Activity) -> dict[str, Any]:
@@ -410,7 +373,9 @@ def _metadata(program: Program, by_start: list[Activity]) -> Iterator[Record]:
     lanes = sorted({_lane(activity.lane) for activity in by_start})
     time_ns = by_start[0].start.time_ns if by_start else 0
     processes = [(HOST_PROCESS, "CPU", HOST_PROCESS)]
-    processes += [(device, f"GPU {device}", 5_000_000 + device) for device in range(program.n_devices)]
+    processes += [
+        (device, f"GPU {device}", 5_000_000 + device) for device in range(program.n_devices)
+    ]
     for pid, label, index in processes:
         yield _meta("process_name", time_ns, pid, 0, {"name": "python"})
         yield _meta("process_labels", time_ns, pid, 0, {"labels": label})

@@ -8,20 +8,21 @@ order of a real trace: those of the threads of all blocks, then those of the dev
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import add
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .kineto import facts_of
+from .facts import facts_of
 from .layouts import LAYOUTS, LayoutName, order_of
 from .machine import Machine
 from .run import Run, opened, simulate
 from .text import plain_number
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
     from .kineto import Record
     from .text import Layout
 
@@ -29,13 +30,14 @@ __all__ = ["write_large"]
 
 _MEGABYTE = 1_000_000
 _BLOCK_LIMIT = 4 * _MEGABYTE  # larger blocks would be more varied, but slower to simulate
-_BLOCK_SHARE = 0.08  # of the file, so that its size can be met
+_BLOCK_SHARE = 0.06  # of the file, so that its size can be met
 _LAYER_SIZE = 45_000  # of a block that has a step with one layer
 _MOST_LAYERS = 24
 _BETWEEN_BLOCKS_NS = 50_000
 _MICROSECOND_NS = 1_000
 _HOST_CATEGORIES = ("cpu_op", "user_annotation", "python_function", "cpu_instant_event", "fwdbwd")
 _OPEN = "\x00"  # stands in no name
+_ROLE_OF_FLOWS = {"ac2g": "correlation"}
 
 
 def write_large(
@@ -77,29 +79,33 @@ def write_large(
     run = _block(size, form, seed, python_frames=python_frames)
     order = order_of(run.events, form, sync_records=sync_records)
     sections = _sections([run.events[position] for position in order], form)
-    n_blocks = max(1, round(size / sum(section.size for section in sections if section.repeats)))
     facts = facts_of(run.program, shapes=run.shapes)
+    n_blocks = _n_blocks(size - len(form.head(facts) + form.tail(facts)), sections)
     with opened(path, compress) as file:
         file.write(form.head(facts))
-        file.writelines(_texts(sections, form.between, n_blocks))
+        file.writelines(_texts(sections, form, n_blocks))
         file.write(form.tail(facts))
-    return sum(section.n_events * (n_blocks if section.repeats else 1) for section in sections)
+    return sum(len(section.records) * section.times(n_blocks) for section in sections)
 
 
 @dataclass(slots=True)
 class _Section:
     """Events that stand together in the file: their text, with the numbers to shift left open."""
 
+    records: list[Record]
     repeats: bool
-    n_events: int = 0
     template: str = ""
     roles: list[str] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
 
     @property
-    def size(self) -> int:
-        """How many bytes the section has when it stands once."""
-        return len(self.template % tuple(self.numbers))
+    def text(self) -> str:
+        """The section as it stands the first time."""
+        return self.template % tuple(self.numbers)
+
+    def times(self, n_blocks: int) -> int:
+        """Return how often the section stands in a file of so many blocks."""
+        return n_blocks if self.repeats else 1
 
     def note(self, role: str, value: int) -> str:
         """Leave a number open."""
@@ -108,21 +114,18 @@ class _Section:
         return _OPEN
 
     def texts(self, spans: dict[str, int], n_blocks: int) -> Iterator[str]:
-        """Yield the section as often as is asked for, every time with larger numbers."""
+        """Yield the section as often as it stands, every time with larger numbers."""
         steps = [spans[role] for role in self.roles]
         numbers = self.numbers
-        for _ in range(n_blocks):
+        for _ in range(self.times(n_blocks)):
             yield self.template % tuple(numbers)
             numbers = list(map(add, numbers, steps))
-
-
-_ROLE_OF_FLOWS = {"ac2g": "correlation"}
 
 
 def _block(size: int, layout: Layout, seed: int, *, python_frames: bool) -> Run:
     """Return the run to repeat: as many layers and steps as make a small share of the file."""
     target = min(_BLOCK_LIMIT, size * _BLOCK_SHARE)
-    layers = min(_MOST_LAYERS, max(1, round(target / _LAYER_SIZE)))
+    layers = min(_MOST_LAYERS, max(1, int(target / _LAYER_SIZE)))
 
     def run(steps: int) -> Run:
         return simulate(
@@ -156,24 +159,43 @@ def _section_name(entry: Record) -> str:
     return "annotation" if category == "gpu_user_annotation" else "device"
 
 
-def _section(records: Sequence[Record], layout: Layout, *, repeats: bool) -> _Section:
-    section = _Section(repeats, len(records))
+def _section(records: list[Record], layout: Layout, *, repeats: bool) -> _Section:
+    section = _Section(records, repeats)
     number = section.note if repeats else plain_number
     texts = [layout.between + layout.event(entry, number) for entry in records]
     section.template = "".join(texts).replace("%", "%%").replace(_OPEN, "%d")
     return section
 
 
-def _texts(sections: Sequence[_Section], between: str, n_blocks: int) -> Iterator[str]:
+def _n_blocks(size: int, sections: Sequence[_Section]) -> int:
+    """Return how many blocks come nearest to a size."""
+    once = sum(len(section.text) for section in sections if not section.repeats)
+    block = sum(len(section.text) for section in sections if section.repeats)
+    return max(1, round((size - once) / block))
+
+
+def _texts(sections: Sequence[_Section], layout: Layout, n_blocks: int) -> Iterator[str]:
     """Yield the text of all events; nothing stands before the first."""
     spans = _spans(sections)
-    texts = (
-        text
+    later_ns = (n_blocks - 1) * spans["time"] * _MICROSECOND_NS
+    stretched = [
+        section if section.repeats else _stretched(section, layout, later_ns)
         for section in sections
-        for text in section.texts(spans, n_blocks if section.repeats else 1)
-    )
-    yield next(texts).removeprefix(between)
+    ]
+    texts = (text for section in stretched for text in section.texts(spans, n_blocks))
+    yield next(texts).removeprefix(layout.between)
     yield from texts
+
+
+def _stretched(section: _Section, layout: Layout, later_ns: int) -> _Section:
+    """Return the events that are there once, the span and the end of the recording moved."""
+    records = [entry.copy() for entry in section.records]
+    for entry in records:
+        if entry.get("cat") == "Trace":
+            entry["duration_ns"] += later_ns
+        elif entry["name"] == "Record Window End":
+            entry["start_ns"] += later_ns
+    return _section(records, layout, repeats=False)
 
 
 def _spans(sections: Sequence[_Section]) -> dict[str, int]:

@@ -14,14 +14,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from .compact import PYTHON_DUMP, PYTHON_EXPORT
-from .kineto import Record
 from .newer import KINETO_NOW
 from .older import KINETO_2023, KINETO_2024
-from .text import Layout
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .kineto import Record
+    from .text import Layout
 
 __all__ = ["LAYOUTS", "LayoutName", "order_of"]
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
-from .hardware import device_properties
-from .kineto import Facts, Record
+from .facts import Facts, device_properties
 from .text import Layout, Number, name_text, relative, value_text
+
+if TYPE_CHECKING:
+    from .kineto import Record
 
 __all__ = ["KINETO_NOW"]
 
@@ -67,13 +70,12 @@ def _interval_lines(entry: Record, number: Number) -> list[str]:
 
 def _instant_lines(entry: Record, number: Number) -> list[str]:
     category = f'"cat": "{entry["cat"]}",' if "cat" in entry else ""
-    lines = [
+    return [
         f'"ph": "i",\n    {category}\n    "s": "{entry["s"]}"',
         f'"name": "{entry["name"]}"',
         *_lane(entry),
         _point(entry, number) + "\n    ",
     ]
-    return lines
 
 
 def _flow_lines(entry: Record, number: Number) -> list[str]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .hardware import device_properties
-from .kineto import Facts, Record
+from .facts import Facts, device_properties
 from .text import Layout, Number, Stamps, absolute, name_text, value_text, whole
+
+if TYPE_CHECKING:
+    from .kineto import Record
 
 __all__ = ["KINETO_2023", "KINETO_2024"]
 

@@ -7,9 +7,11 @@ and repeated freely.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = [
     "Backward",
@@ -156,15 +158,7 @@ class Memory:
 
 
 Item: TypeAlias = (
-    Busy
-    | Frame
-    | Call
-    | Launch
-    | RecordEvent
-    | WaitEvent
-    | Synchronize
-    | Backward
-    | Memory
+    Busy | Frame | Call | Launch | RecordEvent | WaitEvent | Synchronize | Backward | Memory
 )
 
 
@@ -180,16 +174,21 @@ class Program:
     world_size: int = 1
 
 
-def operator(name: str, *body: Item, sequence: int | None = None, **args: object) -> Frame:
-    """An operator; `args` become arguments of its event."""
-    return Frame("cpu_op", name, body, sequence=sequence, args=args)
+def operator(
+    name: str,
+    *body: Item,
+    sequence: int | None = None,
+    args: Mapping[str, Any] | None = None,
+) -> Frame:
+    """Return an operator; `args` become arguments of its event."""
+    return Frame("cpu_op", name, body, sequence=sequence, args=args or {})
 
 
 def python(name: str, *body: Item) -> Frame:
-    """A Python function; it leaves an event only when stacks are recorded."""
+    """Return a Python function; it leaves an event only when stacks are recorded."""
     return Frame("python_function", name, body)
 
 
 def annotation(name: str, *body: Item, step: int | None = None, loading: bool = False) -> Frame:
-    """A label over a stretch of a thread."""
+    """Return a label over a stretch of a thread."""
     return Frame("user_annotation", name, body, step=step, loading=loading)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from .catalogue import (
     all_reduce,
@@ -29,7 +28,6 @@ from .program import (
     Launch,
     Memory,
     Program,
-    RecordEvent,
     Stream,
     Synchronize,
     WaitEvent,
@@ -39,7 +37,10 @@ from .program import (
     python,
 )
 
-__all__ = ["PROGRAMS", "graphed", "inference", "training"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["graphed", "inference", "training"]
 
 COMPUTE = Stream(0, 7)
 COMMUNICATION = Stream(0, 20)
@@ -97,13 +98,14 @@ def training(
     return Program("training", (_script("train.py(88): main", *body),), world_size=world_size)
 
 
-def inference(seed: int, *, requests: int = 4, layers: int = 4, kernel_scale: float = 1.0) -> Program:
-    """Return requests that are answered one after the other; no profiler steps.
+def inference(seed: int, *, steps: int = 4, layers: int = 4, kernel_scale: float = 1.0) -> Program:
+    """Return requests that are answered one after the other, without profiler steps.
 
-    Each is loaded, copied from pageable memory, computed, and read back, which waits.
+    There are `steps` of them. Each is loaded, copied from pageable memory, computed, and read
+    back, which waits.
     """
     model = _draw_model(seed, layers, kernel_scale)
-    body = [_request(model, request) for request in range(requests)]
+    body = [_request(model, request) for request in range(steps)]
     return Program("inference", (_script("serve.py(41): main", *body),))
 
 
@@ -119,7 +121,11 @@ def _draw_model(seed: int, n_layers: int, kernel_scale: float) -> list[Layer]:
     draw = random.Random(f"model {seed}")  # noqa: S311 - no secret
     kinds: tuple[LayerKind, ...] = ("linear", "linear", "attention", "norm")
     return [
-        Layer(draw.choice(kinds), draw.randrange(36), round(draw.randint(8_000, 60_000) * kernel_scale))
+        Layer(
+            draw.choice(kinds),
+            draw.randrange(36),
+            round(draw.randint(8_000, 60_000) * kernel_scale),
+        )
         for _ in range(n_layers)
     ]
 
@@ -158,6 +164,7 @@ def _next_batch(host_ns: int) -> Frame:
     """Return the loader at work on this thread, as with `num_workers=0`."""
     collate = python(
         "torch/utils/data/_utils/collate.py(398): default_collate",
+        Busy(1_000),
         operator("aten::stack", Busy(host_ns // 4), operator("aten::cat", Busy(host_ns // 3))),
     )
     fetch = annotation(
@@ -216,19 +223,18 @@ def _backward(model: Sequence[Layer], sequence: int, world_size: int) -> tuple[I
 def _gradient(layer: Layer, sequence: int) -> Frame:
     """Return what the engine does for one node: evaluate it, which computes two gradients."""
     name = _GRADIENTS[layer.kind]
-    by_input = operator(
-        "aten::mm", Busy(4_000), launch(gemm_name(layer.variant + 6), layer.kernel_ns, COMPUTE), Busy(900)
-    )
-    by_weight = operator(
-        "aten::mm", Busy(3_500), launch(gemm_name(layer.variant + 12), layer.kernel_ns, COMPUTE), Busy(900)
-    )
-    total = operator(
-        "aten::sum", Busy(3_000), launch(_REDUCE_KERNEL, layer.kernel_ns // 5, COMPUTE), Busy(700)
-    )
+    by_input = gemm_name(layer.variant + 6), layer.kernel_ns
+    by_weight = gemm_name(layer.variant + 12), layer.kernel_ns
     node = operator(
-        name, Busy(2_000), view("aten::t", "aten::transpose"), by_input, by_weight, total, Busy(800),
+        name,
+        Busy(2_000),
+        view("aten::t", "aten::transpose"),
+        operator("aten::mm", Busy(4_000), launch(*by_input, COMPUTE), Busy(900)),
+        operator("aten::mm", Busy(3_500), launch(*by_weight, COMPUTE), Busy(900)),
+        operator("aten::sum", launch(_REDUCE_KERNEL, layer.kernel_ns // 5, COMPUTE), Busy(700)),
+        Busy(800),
         sequence=sequence,
-    )  # fmt: skip
+    )
     evaluate = f"autograd::engine::evaluate_function: {name}"
     return operator(evaluate, Busy(1_800), node, Busy(900), sequence=sequence)
 
@@ -236,35 +242,26 @@ def _gradient(layer: Layer, sequence: int) -> Frame:
 def _accumulate(layer: Layer) -> Frame:
     name = "torch::autograd::AccumulateGrad"
     add = elementwise("aten::add_", layer.variant, max(1_500, layer.kernel_ns // 8), COMPUTE)
-    return operator(f"autograd::engine::evaluate_function: {name}", Busy(900), operator(name, Busy(800), add))
+    return operator(
+        f"autograd::engine::evaluate_function: {name}", Busy(900), operator(name, Busy(800), add)
+    )
 
 
 def _reduce_bucket(layer: Layer, bucket: int, world_size: int) -> Frame:
-    """Return an all-reduce on a stream of its own, after the gradients and beside the rest."""
-    n_elements = 100_000 * (1 + layer.variant)
-    reduce = all_reduce(n_elements, 20_000 + 2 * layer.kernel_ns, COMMUNICATION, world_size)
-    label = annotation("nccl:all_reduce", Busy(1_500), reduce, Busy(900))
-    return operator(
-        "record_param_comms",
-        Busy(3_000),
-        RecordEvent(_ready_event(bucket), COMPUTE),
-        WaitEvent(_ready_event(bucket), COMMUNICATION),
-        label,
-        RecordEvent(_reduced_event(bucket), COMMUNICATION),
-        Busy(1_000),
-        **{"Collective name": "allreduce", "dtype": "Float", "In msg nelems": n_elements,
-           "Out msg nelems": n_elements, "Group size": world_size, "Process Group Name": "0",
-           "Process Group Description": "default_pg"},
-    )  # fmt: skip
+    """Return an all-reduce of gradients, beside the rest of the backward pass."""
+    return all_reduce(
+        100_000 * (1 + layer.variant),
+        20_000 + 2 * layer.kernel_ns,
+        after=COMPUTE,
+        stream=COMMUNICATION,
+        events=(2 * bucket + 1, _reduced_event(bucket)),
+        world_size=world_size,
+    )
 
 
 def _await_all_reduces(model: Sequence[Layer]) -> Iterator[Item]:
     for bucket in range(0, len(model), 2):
         yield WaitEvent(_reduced_event(bucket), COMPUTE)
-
-
-def _ready_event(bucket: int) -> int:
-    return 2 * bucket + 1
 
 
 def _reduced_event(bucket: int) -> int:
@@ -312,10 +309,3 @@ def _replay(works: tuple[Work, ...], step: int) -> Frame:
 def _kernel_name(layer: Layer) -> str:
     name = gemm_name if layer.kind == "linear" else elementwise_name
     return name(layer.variant)
-
-
-PROGRAMS: dict[str, Callable[..., Program]] = {
-    "training": training,
-    "inference": inference,
-    "graphed": graphed,
-}

@@ -5,33 +5,39 @@ from __future__ import annotations
 import gzip
 import io
 import random
-from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from .changes import Change, Changes
-from .engine import Activity, Timeline
 from .engine import simulate as simulate_timeline
-from .kineto import BASE_NS, Recording, facts_of, record
+from .facts import BASE_NS, facts_of
+from .kineto import Recording, record
 from .layouts import LAYOUTS, LayoutName, order_of
 from .machine import Machine
-from .programs import PROGRAMS
+from .programs import graphed, inference, training
+from .random_programs import random_program
 from .text import plain_number
 from .truth import Truth, truth_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from .kineto import Record
     from .program import Program
     from .text import Layout
+    from .timeline import Activity, Timeline
 
-__all__ = ["Run", "opened", "simulate"]
+__all__ = ["PROGRAMS", "Run", "opened", "simulate"]
 
-PathText = str | Path
+PROGRAMS: dict[str, Callable[..., Program]] = {
+    "training": training,
+    "inference": inference,
+    "graphed": graphed,
+    "random": random_program,
+}
 
 
 def simulate(
@@ -134,7 +140,7 @@ class Run:
 
     def write(
         self,
-        path: PathText,
+        path: str | Path,
         layout: LayoutName = "kineto-now",
         *,
         sync_records: bool = True,
@@ -197,7 +203,7 @@ class Run:
 
 
 @contextmanager
-def opened(path: PathText, compress: str | None) -> Iterator[IO[str]]:
+def opened(path: str | Path, compress: str | None) -> Iterator[IO[str]]:
     """Open a file to write a trace to, compressed as its name says or as is asked for.
 
     The same content gives the same bytes: no name and no time go into a gzip header.

@@ -9,9 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from .kineto import BASE_NS, Facts, Record
+from .facts import BASE_NS, Facts
+
+if TYPE_CHECKING:
+    from .kineto import Record
 
 __all__ = [
     "Layout",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from .engine import MAIN_THREAD, Activity, Cause, Moment, Timeline, Wait
+from .timeline import MAIN_THREAD, Activity, Cause, Moment, Timeline, Wait
 
 __all__ = ["Segment", "Truth", "Window", "truth_of"]
 
@@ -35,8 +35,9 @@ class Window:
     """A stretch of time and the chain that bound it.
 
     A step has two windows, each until its annotation and all work launched in it have ended: its
-    `last` window begins with the annotation, its `period` where the step before it ended. The
-    first step has no period. The window `trace` holds all work of the main thread and of devices.
+    window begins with the annotation, its period where the step before it ended. There is no
+    period for the first step, nor for one that is over before the step before it. The window
+    `trace` holds all work of the main thread and of devices.
     """
 
     name: str
@@ -88,11 +89,13 @@ def truth_of(timeline: Timeline) -> Truth:
 
 def _whole(timeline: Timeline) -> Iterator[Window]:
     """Yield the window of all work of the main thread and of devices. Annotations are no work."""
-    work = [
+    activities = timeline.activities
+    host = [
         activity
-        for activity in timeline.activities
-        if activity.is_work or (activity.lane == MAIN_THREAD and activity.category != "user_annotation")
+        for activity in activities
+        if activity.lane == MAIN_THREAD and activity.category != "user_annotation"
     ]
+    work = [*host, *(activity for activity in activities if activity.is_work)]
     if work:
         start_ns = min(activity.start.time_ns for activity in work)
         yield _window("trace", None, start_ns, _latest([activity.end for activity in work]))
@@ -104,19 +107,18 @@ def _steps(timeline: Timeline) -> Iterator[Window]:
         end = _latest([step.end, *(work.end for work in _launched_in(step, timeline))])
         name = f"step {step.step}"
         yield _window(name, step.step, step.start.time_ns, end)
-        if before_ns is not None:
+        if before_ns is not None and before_ns < end.time_ns:
             yield _window(f"{name} period", step.step, before_ns, end)
         before_ns = end.time_ns
 
 
 def _launched_in(step: Activity, timeline: Timeline) -> Iterator[Activity]:
-    start_ns, end_ns = step.start.time_ns, step.end.time_ns
-    for activity in timeline.activities:
-        if activity.works and start_ns <= activity.start.time_ns <= end_ns:
-            yield from activity.works
+    for call in timeline.launches_between(step.start.time_ns, step.end.time_ns):
+        yield from call.works
 
 
 def _latest(moments: list[Moment]) -> Moment:
+    """Return the last moment, of equals the first: threads stand before devices."""
     return max(moments, key=lambda moment: moment.time_ns)
 
 

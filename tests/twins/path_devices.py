@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from . import path_limits as limits
 from .path_edges import Edge, Evidence, Kind, Points, Role
-from .path_events import Event, EventClass, Lane, Trace
+from .path_events import STREAM_WAIT, Event, EventClass, Lane, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,6 @@ COMMUNICATION = re.compile(r"(?i)nccl|rccl|msccl|nvshmem|cross_device_reduce|all
 """Collectives of the vendors, and the all-reduce kernels inference servers bring along. A name that
 merely begins with ``hip`` is none."""
 
-STREAM_WAIT = "Stream Wait Event"
 API = r"^(?:cuda|cu|hip)"
 WAIT_CALL = re.compile(API + "StreamWaitEvent")
 GRAPH_LAUNCH = re.compile(API + "GraphLaunch")
@@ -207,7 +206,7 @@ def _pending_wait_calls(trace: Trace, devices: Devices) -> dict[Event, list[Even
     recorded = {
         devices.launches.call(record.correlation, record.start_ns)
         for record in trace.records
-        if record.kind == STREAM_WAIT
+        if record.kind == STREAM_WAIT and record.is_known
     }
     pending: dict[Event, list[Event]] = {}
     waits: dict[Lane, list[Event]] = defaultdict(list)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 RawEvent = Mapping[str, Any]
 GZIP_MAGIC = b"\x1f\x8b"
 STEP_PREFIX = "ProfilerStep#"
+EVENT_SYNC, STREAM_SYNC, CONTEXT_SYNC = "Event Sync", "Stream Sync", "Context Sync"
+STREAM_WAIT = "Stream Wait Event"
 
 
 class EventClass(IntEnum):
@@ -73,6 +75,13 @@ class SyncRecord:
     stream: Any
     waited_stream: Any | None
     record_correlation: int | None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it says enough to decide; waits for events must name the stream waited for."""
+        if self.kind in {EVENT_SYNC, STREAM_WAIT}:
+            return self.waited_stream is not None
+        return self.kind in {STREAM_SYNC, CONTEXT_SYNC}
 
 
 @dataclass(frozen=True)
@@ -213,6 +222,7 @@ def _sortable(value: Any) -> tuple[bool, int, str]:
 
 def _sync_record(row: int, raw: RawEvent) -> SyncRecord:
     args = raw.get("args") or {}
+    waited = args.get("wait_on_stream")
     record = _number(args.get("wait_on_cuda_event_record_corr_id"))
     return SyncRecord(
         row=row,
@@ -221,7 +231,7 @@ def _sync_record(row: int, raw: RawEvent) -> SyncRecord:
         correlation=_number(args.get("correlation")) or 0,
         device=args.get("device", raw.get("pid")),
         stream=args.get("stream", raw.get("tid")),
-        waited_stream=args.get("wait_on_stream"),
+        waited_stream=None if _number(waited) in {None, -1} else waited,
         record_correlation=record if record is not None and record > 0 else None,
     )
 

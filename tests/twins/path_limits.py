@@ -1,35 +1,36 @@
 """Every number the critical path's definition leaves to judgement, each with its reason.
 
 None of them decides which edge binds: latencies need no threshold. They only say when a profiler
-that was silent may be helped out by a guess, and each guess is marked ``inferred``.
+that was silent may be helped out by a guess, and each guess is marked ``inferred``. All are
+judgement, made with what real profiles of A100, H100 and MI250 show; "seen" means seen there.
 """
 
 US = 1_000
 """One microsecond in the unit of all times here, the nanosecond."""
 
 SHORTEST_WAIT_NS = 4 * US
-"""A synchronising call that finds nothing to wait for takes 1 to 3 us, its own way into the driver
-and back. Shorter than this, a call is not asked what it waited for."""
+"""Synchronising calls that found nothing to wait for were seen to take 1.0 us in the median and 3.1
+us at the third quartile. Shorter than this, a call is not asked what it waited for."""
 
 CLOCK_TOLERANCE_NS = 10 * US
-"""How far host and device clocks of one profile may disagree. They are aligned once per
-profile and drift; a few us are seen on healthy traces. Device work that ends this much after the
-call that waited for it still is what it waited for; starts this much before their own call are
-counted as ordinary skew, larger ones apart."""
+"""How far host and device clocks of one profile may disagree; a round number, not measured. Work
+that ends this much after the call that waited for it still is what it waited for. Starts before
+their own call are counted, those by more than this apart."""
 
 LATE_START_NS = 20 * US
-"""A kernel starts 1 to 10 us after all it needs is there. Later than this needs a reason."""
+"""Where one stream is used alone, the latency seen is at most 13 us after a predecessor (2.6 us in
+99 % of the cases) and 8 us after a launch. Later than this needs a reason."""
 
 LATE_START_AFTER_WAIT_CALL_NS = 5 * US
-"""The same where the program itself asked the stream to wait: the suspicion is stronger."""
+"""The same where the program itself asked the stream to wait: the suspicion is stronger, and twice
+the usual latency is enough."""
 
 WAIT_RELEASE_NS = 10 * US
-"""From the end of the work waited for to the start it releases, on another stream. Two kernels
-of one stream follow each other within 1 to 2 us; across streams a semaphore is added."""
+"""From the end of the work waited for to the start it releases on another stream. Seen are 1 to
+9 us; the longer the reach, the more ends are near by chance."""
 
 WAIT_RELEASE_AFTER_WAIT_CALL_NS = 25 * US
-"""The same where the program asked the stream to wait. Releases of 10 to 20 us were seen behind
-such calls; without one, so long a distance is as likely chance."""
+"""The same where the program asked the stream to wait: a near end is then hardly chance."""
 
 OVERLAP_SOURCE_NS = 5 * US
 """A kernel that starts while its predecessor on the stream still runs (programmatic dependent
@@ -38,27 +39,27 @@ before."""
 
 UNEXPLAINED_NS = 100 * US
 """A device that idles longer than this with its next work submitted and no reason in the trace is
-said to be unexplained instead of being blamed on the launch. Launch latency stays below even
-on a slow host, so that gaps of 20 to 100 us keep their plain name."""
+said to be unexplained instead of being blamed on the launch. A round number: with four busy streams
+99 % of the launches whose latency bound took less than 46 us."""
 
 LONG_LAUNCH_NS = 20 * US
-"""A launch takes 3 to 10 us. One that takes longer may have found the queue full."""
+"""Nine launches of ten were seen to take less than 21 us, with those that wait among the rest."""
 
 FULL_QUEUE_OPERATIONS = 950
-"""The launch queue of a stream holds 1,024 entries; launches that wait find 1,021 or 1,022 kernels
-and copies outstanding, the rest being entries no profiler shows. Some room is left for more of
-those, far above what a queue holds that is merely busy."""
+"""The queue of a stream holds 1,024 entries. Of 1,139 long launches seen with more than 1,000
+kernels and copies outstanding, 1,132 had 1,022 of them, the rest being entries no profiler shows.
+Some room is left for more of those, above the 900 of launches that were slow by themselves."""
 
 IMPLICIT_RETURN_NS = 50 * US
 """A free or an allocation that waits for the device returns this soon after the device is done,"""
 
 IMPLICIT_RETURN_SHARE = (1, 5)
-"""or within this share of its own duration (numerator, denominator): what is freed must still be
-unmapped, and that grows with it. Anything slower was slow by itself."""
+"""or within this share of its own duration (numerator, denominator), which grows with what must be
+unmapped. Anything slower was slow by itself: some allocations take seconds."""
 
 TYPICAL_PERCENT = 10
 """The latency an edge that did not bind would have shown is the 10th percentile of those of
 its role that did: low, because whatever else delays an edge makes it longer, never shorter."""
 
 INCONCLUSIVE_SHARE = (1, 5)
-"""From this share of unexplained time on, the path is no basis for a decision."""
+"""With more than this share of unexplained time, the path is no basis for a decision."""

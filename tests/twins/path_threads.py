@@ -115,7 +115,7 @@ def handovers(trace: Trace, points: Points, chains: dict[Lane, Chain]) -> Iterat
     is waiting only if it holds the whole work, from idle to idle.
     """
     for forward, engine in sorted(_autograd_threads(trace), key=str):
-        bursts = list(_bursts(chains[engine]))
+        bursts = list(_bursts(chains.get(engine, [])))
         for gap in chains.get(forward, []):
             if gap.kind in {Kind.HOST_GAP, Kind.OPERATOR}:
                 yield from _handover(gap, bursts, points)

@@ -8,19 +8,28 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from . import path_limits as limits
-from .path_devices import API, STREAM_WAIT, Devices, inside_edge, latest_to_end
+from .path_devices import API, Devices, inside_edge, latest_to_end
 from .path_edges import Edge, Evidence, Kind, Points, Role
-from .path_events import Event, EventClass, Lane, SyncRecord, Trace
+from .path_events import (
+    CONTEXT_SYNC,
+    EVENT_SYNC,
+    STREAM_WAIT,
+    Event,
+    EventClass,
+    Lane,
+    SyncRecord,
+    Trace,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-DEVICE_SYNC = re.compile(API + "(?:Device|Ctx)Synchronize")
-STREAM_SYNC = re.compile(API + "StreamSynchronize")
-EVENT_SYNC = re.compile(API + "EventSynchronize")
+DEVICE_SYNC_CALL = re.compile(API + "(?:Device|Ctx)Synchronize")
+STREAM_SYNC_CALL = re.compile(API + "StreamSynchronize")
+EVENT_SYNC_CALL = re.compile(API + "EventSynchronize")
 RECORD_CALL = re.compile(API + "EventRecord")
-QUERY = re.compile(API + "(?:Event|Stream)Query")
-IMPLICIT_SYNC = re.compile(
+QUERY_CALL = re.compile(API + "(?:Event|Stream)Query")
+IMPLICIT_SYNC_CALL = re.compile(
     API
     + r"(?:Mem)?(?:Free|Malloc|Alloc|Host(?:Alloc|Malloc|Free|Register|Unregister)"
     + r"|ModuleLoad|ModuleUnload|LibraryLoad)(?!.*Async)"
@@ -34,7 +43,7 @@ def recorded_stream_waits(
     """Give the edges of recorded waits between streams, by the work that waits."""
     waits: dict[Event, list[Edge]] = defaultdict(list)
     for record in trace.records:
-        if record.kind != STREAM_WAIT or record.waited_stream is None:
+        if record.kind != STREAM_WAIT or not record.is_known:
             continue
         asked_ns = _asked_ns(record, devices)
         waiter = devices.stream(record.device, record.stream).next_submitted_after(asked_ns)
@@ -99,7 +108,7 @@ def _recorded_syncs(trace: Trace, devices: Devices) -> dict[Event, Producers]:
     found: dict[Event, Producers] = defaultdict(list)
     for record in trace.records:
         call = devices.launches.call(record.correlation, record.start_ns)
-        if record.kind not in {"Event Sync", "Stream Sync", "Context Sync", STREAM_WAIT}:
+        if not record.is_known:
             trace.counts["unknown_sync"] += 1
         elif call is None:
             trace.counts["sync_without_call"] += 1
@@ -110,13 +119,13 @@ def _recorded_syncs(trace: Trace, devices: Devices) -> dict[Event, Producers]:
 
 
 def _recorded_producers(record: SyncRecord, call: Event, devices: Devices) -> Iterator[Event]:
-    if QUERY.search(call.name):
+    if QUERY_CALL.search(call.name):
         return
     before_ns, lanes = call.start_ns, [_stream_lane(record.device, record.stream)]
-    if record.kind == "Event Sync":
+    if record.kind == EVENT_SYNC:
         before_ns = _recorded_ns(record, call.start_ns, devices)
         lanes = [_stream_lane(record.device, record.waited_stream)]
-    elif record.kind == "Context Sync":
+    elif record.kind == CONTEXT_SYNC:
         lanes = devices.lanes_of(record.device)
     for lane in lanes:
         producer = devices.stream(lane.owner, lane.number).last_finished_before(before_ns)
@@ -212,13 +221,13 @@ def _copy_edges(copies: Sequence[Event], call: Event, points: Points) -> Iterato
 def _candidates(call: Event, inference: _Inference) -> list[Event]:
     """List the work that the call may have waited for, by what calls of its name wait for."""
     devices = inference.devices
-    if DEVICE_SYNC.search(call.name):
+    if DEVICE_SYNC_CALL.search(call.name):
         return _ending_in(call, inference.last_finished(inference.lanes_of_device(call), call))
-    if STREAM_SYNC.search(call.name):
+    if STREAM_SYNC_CALL.search(call.name):
         return _ending_in(call, inference.last_finished(list(devices.streams), call))
-    if EVENT_SYNC.search(call.name):
+    if EVENT_SYNC_CALL.search(call.name):
         return _ending_in(call, _marked_by_events(call, inference))
-    if IMPLICIT_SYNC.search(call.name):
+    if IMPLICIT_SYNC_CALL.search(call.name):
         return _implicit_candidates(call, inference)
     return []
 

@@ -59,29 +59,38 @@ pub fn row_in_column(row: usize) -> u32 {
     }
 }
 
-/// An optional handle as it stands in a column.
-pub trait InColumn: Sized {
-    /// The value in the column, [`NO_ROW`] for none.
-    fn in_column(self) -> u32;
+/// A value that may be missing, as it stands in a column.
+pub trait InColumn {
+    /// What the column is made of.
+    type Value;
+
+    /// The value in the column: [`NO_ROW`] or
+    /// [`NO_INTEGER`](crate::tables::NO_INTEGER) for none.
+    fn in_column(self) -> Self::Value;
 }
 
-impl InColumn for Option<EventId> {
-    fn in_column(self) -> u32 {
-        self.map_or(NO_ROW, |id| id.0)
+impl InColumn for Option<i64> {
+    type Value = i64;
+
+    fn in_column(self) -> i64 {
+        self.unwrap_or(crate::tables::NO_INTEGER)
     }
 }
 
-impl InColumn for Option<LaneId> {
-    fn in_column(self) -> u32 {
-        self.map_or(NO_ROW, |id| id.0)
-    }
+/// Declares how an optional handle stands in a column.
+macro_rules! handle_in_column {
+    ($($name:ident)*) => {
+        $(impl InColumn for Option<$name> {
+            type Value = u32;
+
+            fn in_column(self) -> u32 {
+                self.map_or(NO_ROW, |id| id.0)
+            }
+        })*
+    };
 }
 
-impl InColumn for Option<StringId> {
-    fn in_column(self) -> u32 {
-        self.map_or(NO_ROW, |id| id.0)
-    }
-}
+handle_in_column!(EventId LaneId StringId);
 
 impl EventId {
     /// The handle that stands in a column, if any.

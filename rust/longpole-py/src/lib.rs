@@ -1,1 +1,28 @@
-//! The Python face of the core.
+//! The Python face of the core: arguments, GIL, errors, Arrow. No logic.
+
+#![forbid(unsafe_code)]
+
+mod arrow;
+mod enter;
+mod errors;
+mod source;
+mod trace;
+
+/// What `longpole` is made of below Python.
+#[pyo3::pymodule(gil_used = false)]
+mod _core {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::arrow::Table;
+    #[pymodule_export]
+    use crate::errors::{InternalError, LongpoleError, TraceError};
+    #[pymodule_export]
+    use crate::trace::{read_trace, Trace};
+
+    #[pymodule_init]
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::enter::keep_panics_quiet();
+        Ok(())
+    }
+}

@@ -1,1 +1,17 @@
-//! To come.
+//! Linked events -> figures.
+
+mod busy;
+mod doubts;
+mod gaps;
+mod launches;
+mod own_time;
+mod windows;
+mod work;
+
+pub use busy::{busy, Busy};
+pub use doubts::doubts;
+pub use gaps::{gaps, Gap};
+pub use launches::{launches, Launch};
+pub use own_time::own_time_ns;
+pub use windows::{steps, whole_window, StepWindow};
+pub use work::WorkClass;

@@ -641,6 +641,7 @@ impl Document<'_> {
         for (code, offset) in said {
             self.note(code, offset)?;
         }
+        self.collector.args.pad();
         let phases = self.collector.phases();
         let strings = self.collector.freeze_strings();
         let collector = self.collector;

@@ -1,1 +1,5 @@
-//! To come.
+//! Events -> who encloses whom, on each thread.
+
+mod nesting;
+
+pub use nesting::{nesting, Nesting, TOLERANCE_NS};

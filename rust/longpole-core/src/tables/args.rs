@@ -32,7 +32,7 @@ pub enum Values {
 pub struct ArgColumn {
     /// The key in the file.
     pub key: String,
-    /// One value a row of the table; shorter than the table where the last rows have none.
+    /// One value a row of the table.
     pub values: Values,
 }
 
@@ -65,6 +65,19 @@ impl ArgTables {
     /// Every category with its arguments.
     pub fn iter(&self) -> impl Iterator<Item = (Option<StringId>, &ArgTable)> {
         self.tables.iter().map(|(category, table)| (*category, table))
+    }
+
+    /// Makes every column as long as its table.
+    pub(crate) fn pad(&mut self) {
+        for (_, table) in &mut self.tables {
+            for column in &mut table.columns {
+                match &mut column.values {
+                    Values::Integers(values) => values.resize(table.event.len(), NO_INTEGER),
+                    Values::Floats(values) => values.resize(table.event.len(), f64::NAN),
+                    Values::Texts(values) => values.resize(table.event.len(), NO_ROW),
+                }
+            }
+        }
     }
 
     pub(crate) fn of_mut(&mut self, category: Option<StringId>) -> &mut ArgTable {

@@ -1,0 +1,152 @@
+"""Streams of work: what they hold, when their work begins, and what it waits for.
+
+Streams are in order, so the start and the end of a piece of work are settled when it is
+submitted: all that it may wait for has been submitted before.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from .kinds import Kind
+from .machine import Place, Role
+from .timeline import Activity, Cause, Moment, Timeline
+
+if TYPE_CHECKING:
+    from .conditions import Conditions
+    from .program import Launch, Stream, Work
+
+__all__ = ["Devices", "Recorded", "place_of_part"]
+
+_WORK_KINDS = {"kernel": Kind.KERNEL, "gpu_memcpy": Kind.COPY, "gpu_memset": Kind.COPY}
+
+
+class Recorded(NamedTuple):
+    """A device event: the call that recorded it, and the last work on the stream before that."""
+
+    stream: Stream
+    correlation: int
+    last: Activity | None
+
+
+@dataclass(slots=True)
+class _Queue:
+    """A stream: its last work, the launches it still holds, the work its next one waits for."""
+
+    last: Activity | None = None
+    outstanding: deque[Activity] = field(default_factory=deque)
+    awaited: list[Activity] = field(default_factory=list)
+
+
+class Devices:
+    """All streams of all devices in a run."""
+
+    def __init__(self, conditions: Conditions, timeline: Timeline) -> None:
+        self._conditions = conditions
+        self._timeline = timeline
+        self._queues: dict[Stream, _Queue] = {}
+
+    def last_on(self, stream: Stream) -> Activity | None:
+        """Return the last work that a stream was given."""
+        return self._queue(stream).last
+
+    def last_to_end(self, device: int) -> Activity | None:
+        """Return the work of a device that ends last."""
+        works = (queue.last for stream, queue in self._queues.items() if stream.device == device)
+        known = [work for work in works if work is not None]
+        return max(known, key=lambda work: work.end.time_ns, default=None)
+
+    def recorded(self, stream: Stream, call: Activity) -> Recorded:
+        """Return the event that a call records on a stream."""
+        return Recorded(stream, call.correlation, self.last_on(stream))
+
+    def let_wait(self, stream: Stream, event: Recorded) -> None:
+        """Let the next work of a stream wait for an event."""
+        if event.last is not None:
+            self._queue(stream).awaited.append(event.last)
+
+    def blocker(self, stream: Stream, call: Activity) -> Activity | None:
+        """Return the work that must end before a stream takes another launch."""
+        outstanding = self._queue(stream).outstanding
+        while outstanding and outstanding[0].end.time_ns <= call.start.time_ns:
+            outstanding.popleft()
+        n_too_many = len(outstanding) - self._conditions.machine.queue_limit + 1
+        if n_too_many <= 0 or not self._conditions.waits(Kind.QUEUE_FULL, call.name):
+            return None
+        return outstanding[n_too_many - 1]
+
+    def ready_ns(self, stream: Stream, work: Work, place: Place) -> int:
+        """Return when a stream could begin a work that had been there long before."""
+        queue = self._queue(stream)
+        times = [0]
+        machine, takes_ns = self._conditions.machine, self._conditions.takes_ns
+        if queue.last is not None:
+            nominal_ns = machine.kernel_gap_ns
+            gap_ns = takes_ns(nominal_ns, Kind.KERNEL_DELAY, work.name, place, Role.GAP)
+            times.append(queue.last.end.time_ns + gap_ns)
+        if queue.awaited and self._conditions.waits(Kind.EVENT_WAIT, work.name):
+            nominal_ns = machine.event_latency_ns
+            after_ns = takes_ns(nominal_ns, Kind.EVENT_WAIT, work.name, place, Role.RETURN)
+            times += [awaited.end.time_ns + after_ns for awaited in queue.awaited]
+        return max(times)
+
+    def submit(self, launch: Launch, call: Activity, arrival_ns: int, *, inside: bool) -> None:
+        """Settle when the works of a call begin and end.
+
+        With `inside` they arrive while the call is open, otherwise after its end.
+        """
+        queue = self._queue(launch.stream)
+        for part, work in enumerate(launch.works):
+            place = place_of_part(call, part)
+            start_ns = max(arrival_ns, self.ready_ns(launch.stream, work, place))
+            activity = self._settle(launch.stream, call, work, place, start_ns)
+            self._note_causes(queue, activity, call, inside=inside)
+            queue.last = activity
+            queue.awaited.clear()
+        queue.outstanding.append(call.works[-1])
+
+    def _queue(self, stream: Stream) -> _Queue:
+        return self._queues.setdefault(stream, _Queue())
+
+    def _settle(
+        self, stream: Stream, call: Activity, work: Work, place: Place, start_ns: int
+    ) -> Activity:
+        """Note a piece of work, of which only the causes of its start are open."""
+        kind = Kind.COMMUNICATION if work.is_collective else _WORK_KINDS[work.category]
+        nominal_ns = work.nominal_ns
+        duration_ns = self._conditions.takes_ns(nominal_ns, kind, work.name, place, Role.WORK)
+        start = Moment(start_ns, [])
+        end = Moment(start_ns + duration_ns, [])
+        activity = Activity(
+            work.category, work.name, stream, start, end, work.args, place, parent=call
+        )
+        end.causes.append(Cause(start, kind, activity))
+        activity.correlation, activity.external_id = call.correlation, call.external_id
+        self._timeline.activities.append(activity)
+        call.works.append(activity)
+        return activity
+
+    def _note_causes(
+        self, queue: _Queue, activity: Activity, call: Activity, *, inside: bool
+    ) -> None:
+        """Note what a work waited for: its own stream, other streams, its call."""
+        causes = activity.start.causes
+        since_ns = call.end.time_ns
+        if queue.last is not None:
+            causes.append(Cause(queue.last.end, Kind.KERNEL_DELAY, activity))
+            since_ns = max(since_ns, queue.last.end.time_ns)
+        if self._conditions.waits(Kind.EVENT_WAIT, activity.name):
+            for awaited in queue.awaited:
+                causes.append(Cause(awaited.end, Kind.EVENT_WAIT, activity))
+                self._timeline.note_wait(Kind.EVENT_WAIT, activity, awaited, since_ns)
+        if inside:
+            causes.append(Cause(call.start, Kind.RUNTIME, call))
+        else:
+            causes.append(Cause(call.end, Kind.LAUNCH, activity))
+
+
+def place_of_part(call: Activity, part: int) -> Place:
+    """Return the place of one of the works of a call."""
+    return call.place._replace(part=part + 1)

@@ -1,0 +1,375 @@
+"""One trace: read once, asked many times."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from longpole import _core
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Sequence
+    from typing import BinaryIO
+
+    import polars as pl
+
+__all__ = ["Trace", "read_trace"]
+
+
+def read_trace(
+    source: str | os.PathLike[str] | bytes | BinaryIO,
+    *,
+    args: Literal["ids", "default"] | Sequence[str] = "default",
+    strict: bool = False,
+    max_bytes: int | None = None,
+    max_events: int | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> Trace:
+    """Read a trace in the Chrome trace-event format, as the PyTorch profiler writes it.
+
+    Plain JSON or gzip, an object with `traceEvents` or a bare array; the first bytes
+    tell, not the name. The file is read once, in windows: memory is bounded by the
+    events that are kept. A damaged file gives all events that are whole in it, and
+    `Trace.diagnostics` says what was lost or altered.
+
+    Parameters
+    ----------
+    source
+        A path, the bytes themselves, or a binary file object.
+    args
+        Which arguments of events to keep: `"ids"` for those that say what belongs
+        together, `"default"` for these and what one asks about kernels, operators and
+        collectives, or a list of names for the ids and those.
+    strict
+        Raise on the first finding instead of recovering; the file must be JSON as in
+        RFC 8259.
+    max_bytes, max_events
+        Stop there; `Trace.diagnostics` then holds `limit_reached`.
+    progress
+        Called now and then with the number of bytes read (uncompressed). What it
+        raises ends the reading.
+
+    Raises
+    ------
+    TraceError
+        The source holds no trace, or (strict) is not sound. It has `code`, `offset`
+        (the byte of the uncompressed file), `hint` and `path`.
+    OSError
+        The file cannot be opened or read.
+
+    Examples
+    --------
+    >>> trace = read_trace("rank0.json.gz")  # doctest: +SKIP
+    >>> trace.status  # doctest: +SKIP
+    'ok'
+    """
+    if not isinstance(args, str):
+        args = list(args)
+    core = _core.read_trace(
+        source,
+        args=args,
+        strict=strict,
+        max_bytes=max_bytes,
+        max_events=max_events,
+        progress=progress,
+    )
+    return Trace(core)
+
+
+class Trace:
+    """The events of one trace and what follows from them.
+
+    Frames are made on first use and kept. Every frame names events by their row in
+    `events`, the column `event`.
+    """
+
+    def __init__(self, core: _core.Trace) -> None:
+        self._core = core
+
+    @cached_property
+    def events(self) -> pl.DataFrame:
+        """Everything with a place in time, in the order of the file.
+
+        Columns: `event` (row number), `kind`, `category` (as in the file), `name`,
+        `process`, `thread` (texts: some are names), `device`, `stream` (of work on a
+        device), `start_ns`, `duration_ns` (null for instants and what never ended),
+        `correlation`, `external_id`, `parent` (the smallest event of the same thread
+        around it), `depth`, `lane` (row in `lanes`), `position` (in `traceEvents`).
+        """
+        return _frame(self._core.events())
+
+    @cached_property
+    def launches(self) -> pl.DataFrame:
+        """Each piece of work on a device (`event`) and what launched it.
+
+        Columns: `event`, `call` (runtime or driver call), `operator` (the innermost
+        around the call), `linked_by` (`correlation`, or the weaker `external_id`, which
+        gives the operator only), `delay_ns` (from the return of the call to the start
+        of the work; negative where the work began inside the call).
+        """
+        return _frame(self._core.launches())
+
+    @cached_property
+    def own_times(self) -> pl.DataFrame:
+        """The time of each `event` on a thread in which nothing inside it ran: `own_ns`."""
+        return _frame(self._core.own_times())
+
+    @cached_property
+    def steps(self) -> pl.DataFrame:
+        """The `ProfilerStep#N` annotations, in order of time.
+
+        Columns: `step` (the N), `name`, `start_ns`, `duration_ns`, `event`, and the
+        window in which its work was done, `window_start_ns` to `window_end_ns`: from the
+        completion of the step before (or its own start, where that is not in the trace)
+        to the end of the last work launched in it.
+        """
+        return _frame(self._core.steps())
+
+    @cached_property
+    def annotations(self) -> pl.DataFrame:
+        """The named ranges of the program on its threads: `event`, `name`, `start_ns`, ..."""
+        import polars as pl
+
+        columns = ["event", "name", "process", "thread", "start_ns", "duration_ns"]
+        return self.events.filter(pl.col("kind") == "annotation").select(columns)
+
+    @cached_property
+    def flows(self) -> pl.DataFrame:
+        """The ends of the arrows that the profiler drew.
+
+        Columns: `phase` (`s` start, `t` step, `f` finish), `flow` (the id), `category`,
+        `name`, `process`, `thread`, `time_ns`, `position`. Ends with the same category
+        and id belong together.
+        """
+        return _frame(self._core.flows())
+
+    @cached_property
+    def counters(self) -> pl.DataFrame:
+        """Samples of counters: `name`, `series`, `process`, `time_ns`, `value`, `position`."""
+        return _frame(self._core.counters())
+
+    @cached_property
+    def asynchronous(self) -> pl.DataFrame:
+        """The parts of asynchronous events (`b`, `n`, `e`), with the columns of `flows`."""
+        return _frame(self._core.asynchronous())
+
+    @cached_property
+    def lanes(self) -> pl.DataFrame:
+        """Where things happen: `lane`, `process`, `thread`, `device`, `stream`, `label`.
+
+        `label` is the name that the trace gives to the thread or the process.
+        """
+        import polars as pl
+
+        statements = self.metadata_events.cast({"process": pl.String, "thread": pl.String})
+        named = statements.filter(pl.col("value").is_not_null()).cast({"value": pl.String})
+        threads = named.filter(pl.col("name") == "thread_name")
+        processes = named.filter(pl.col("name") == "process_name")
+        lanes = _frame(self._core.lanes()).cast({"process": pl.String, "thread": pl.String})
+        key = ["process", "thread"]
+        by_thread = threads.select(*key, thread_label="value").unique(key, keep="last")
+        by_process = processes.select("process", process_label="value").unique(
+            "process", keep="last"
+        )
+        return (
+            lanes.join(by_thread, on=key, how="left")
+            .join(by_process, on="process", how="left")
+            .sort("lane")
+            .with_columns(label=pl.coalesce("thread_label", "process_label"))
+            .drop("thread_label", "process_label")
+        )
+
+    @cached_property
+    def devices(self) -> pl.DataFrame:
+        """The devices that work ran on, or that the trace describes.
+
+        Columns: `device`, `name`, `n_events`, `n_streams`; what else the profiler wrote
+        about a device stands in `metadata["deviceProperties"]`.
+        """
+        import polars as pl
+
+        work = self.events.filter(pl.col("kind").cast(pl.String).is_in(["kernel", "copy", "fill"]))
+        used = work.group_by("device").agg(
+            n_events=pl.len().cast(pl.Int64), n_streams=pl.col("stream").n_unique().cast(pl.Int64)
+        )
+        described = pl.DataFrame(
+            [(entry.get("id"), entry.get("name")) for entry in self._device_properties()],
+            schema={"device": pl.Int64, "name": pl.String},
+            orient="row",
+        )
+        joined = described.join(used, on="device", how="full", coalesce=True, nulls_equal=True)
+        counts = pl.col("n_events", "n_streams").fill_null(0)
+        return joined.with_columns(counts).sort("device")
+
+    @cached_property
+    def metadata(self) -> dict[str, Any]:
+        """What the file says about itself: every field beside the events.
+
+        A field that is no sound JSON is given as its text.
+        """
+        return {name: _value(text) for name, text in self._core.header}
+
+    @cached_property
+    def metadata_events(self) -> pl.DataFrame:
+        """What the trace says of its processes and threads, each statement once.
+
+        Columns: `name` (`process_name`, `thread_name`, ...), `process`, `thread`, `value`,
+        `count` (how often the file says so).
+        """
+        return _frame(self._core.metadata_events())
+
+    @cached_property
+    def diagnostics(self) -> pl.DataFrame:
+        """What reading found, a row a kind.
+
+        Columns: `code`, `severity` (`info`, `warning`, `altered`, `data_loss`), `count`,
+        `first_offset` (byte of the uncompressed file), `skipped_bytes`, `sentence`, `effect`.
+        """
+        return _frame(self._core.diagnostics())
+
+    @property
+    def status(self) -> Literal["ok", "recovered"]:
+        """`recovered` where something of the file was lost or altered."""
+        return "recovered" if self._core.is_recovered else "ok"
+
+    @property
+    def rank(self) -> int | None:
+        """The rank of the process among those of its job, where the file says so."""
+        return self._core.rank
+
+    @property
+    def world_size(self) -> int | None:
+        """How many processes the job has, where the file says so."""
+        return self._core.world_size
+
+    @property
+    def base_time_ns(self) -> int | None:
+        """What times are relative to, in ns since 1970; None where they are absolute."""
+        return self._core.base_time_ns
+
+    @property
+    def n_events(self) -> int:
+        """How many events of any phase the file holds."""
+        return self._core.n_events
+
+    @property
+    def n_bytes(self) -> int:
+        """How many bytes the uncompressed file has."""
+        return self._core.n_bytes
+
+    @property
+    def phases(self) -> dict[str, int]:
+        """How many events there are of each phase (`ph`); without a known one under `""`."""
+        return self._core.phases
+
+    @property
+    def format(self) -> str:
+        """`kineto-json` or, without the fields of Kineto, `chrome-json`."""
+        return self._core.format
+
+    @property
+    def compression(self) -> str | None:
+        """`gzip` or None."""
+        return self._core.compression
+
+    @property
+    def categories(self) -> list[str | None]:
+        """The categories whose events have arguments that were kept."""
+        return self._core.categories()
+
+    @property
+    def window(self) -> tuple[int, int] | None:
+        """From the first start to the last end, in ns; None without a timed event."""
+        return self._core.whole_window()
+
+    @cached_property
+    def doubts(self) -> dict[str, int]:
+        """Counts of what linking and nesting could not settle, or settled with a doubt."""
+        return self._core.doubts()
+
+    def args(self, category: str | None) -> pl.DataFrame | None:
+        """Arguments of the events of one category that have any: `event` and a column each.
+
+        None where no event of the category has one that was kept.
+        """
+        table = self._core.args(category)
+        return None if table is None else _frame(table)
+
+    def busy(self, start_ns: int, end_ns: int) -> pl.DataFrame:
+        """How long each device, and each of its streams, was busy within a window.
+
+        Columns: `device`, `stream` (null for the device as a whole), `n_events`, `busy_ns`,
+        then `compute_ns`, `communication_ns`, `copy_ns` and `idle_ns`, which sum to the
+        window (an instant counts for the first of them), and `communication_total_ns`,
+        `copy_total_ns` whatever else ran.
+        """
+        return _frame(self._core.busy(start_ns, end_ns))
+
+    def gaps(self, start_ns: int, end_ns: int) -> pl.DataFrame:
+        """The spans within a window in which nothing ran on a device.
+
+        Columns: `device`, `start_ns`, `duration_ns`, `next` (the work that ended it),
+        `call` (what launched that), `host_ns` (the part before that call returned, in
+        which the device waited for the host; null where the call is not known).
+        """
+        return _frame(self._core.gaps(start_ns, end_ns))
+
+    def __repr__(self) -> str:
+        return f"<longpole.Trace: {', '.join(self._facts())}>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        import polars as pl
+
+        counts = self.events.group_by("kind").len("events").sort("events", "kind", descending=True)
+        with pl.Config(tbl_hide_column_data_types=True, tbl_hide_dataframe_shape=True):
+            rows = "".join(
+                f"<tr><td>{escape(str(kind))}</td><td>{count}</td></tr>"
+                for kind, count in counts.iter_rows()
+            )
+        top = (
+            self.events.filter(pl.col("kind") == "kernel")
+            .group_by("name")
+            .agg(pl.col("duration_ns").sum())
+            .sort("duration_ns", "name", descending=[True, False])
+            .head(5)
+        )
+        kernels = "".join(
+            f"<tr><td>{escape(str(name))}</td><td>{duration_ns}</td></tr>"
+            for name, duration_ns in top.iter_rows()
+        )
+        return (
+            f"<div><p>longpole trace: {escape(', '.join(self._facts()))}</p>"
+            f"<table><tr><th>kind</th><th>events</th></tr>{rows}</table>"
+            f"<table><tr><th>kernel</th><th>duration_ns</th></tr>{kernels}</table></div>"
+        )
+
+    def _facts(self) -> list[str]:
+        facts = [f"{self.n_events:,} events", self.format, self.status]
+        if self.rank is not None:
+            facts.append(f"rank {self.rank}")
+        return facts
+
+    def _device_properties(self) -> list[dict[str, Any]]:
+        properties = self.metadata.get("deviceProperties")
+        if not isinstance(properties, list):
+            return []
+        entries = [entry for entry in properties if isinstance(entry, dict)]
+        return [entry for entry in entries if isinstance(entry.get("id"), int)]
+
+
+def _frame(table: _core.Table) -> pl.DataFrame:
+    """Take a table of the core over, without a copy."""
+    import polars as pl
+
+    return pl.DataFrame(table)
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,269 @@
+use std::collections::HashMap;
+
+use crate::error::Result;
+use crate::ids::{EventId, InColumn, StringId, NO_ROW};
+use crate::progress::{report, Progress};
+use crate::tables::{EventKind, EventTable, LaneTable, Tables};
+
+/// Which call launched each event on a device. See [`launches`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Launches {
+    launcher: Vec<u32>,
+    operator: Vec<(EventId, EventId)>,
+    /// Device events that more than one call could have launched by its number.
+    pub ambiguous: u64,
+    /// Device work without a call in the trace.
+    pub unlinked: u64,
+    /// Device work that has no number that could be joined (none, or 0).
+    pub without_correlation: u64,
+}
+
+/// What a link rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkedBy {
+    /// The correlation number of one call.
+    Correlation,
+    /// The External id, which names the operator and not the call.
+    ExternalId,
+}
+
+impl Launches {
+    /// The call that launched `event`, if the trace holds it.
+    pub fn launcher(&self, event: EventId) -> Option<EventId> {
+        EventId::from_column(self.launcher[event.row()])
+    }
+
+    /// The column of calls, one row for each event, [`NO_ROW`] for none.
+    pub fn launchers(&self) -> &[u32] {
+        &self.launcher
+    }
+
+    /// Device work that has no call, with the operator that its External id
+    /// names, in order of the events: a guess, for profilers that give no
+    /// correlation.
+    pub fn operators_by_external_id(&self) -> &[(EventId, EventId)] {
+        &self.operator
+    }
+}
+
+/// Joins work on devices, and records of synchronisation, to the calls with
+/// their correlation number. One call may launch many kernels, as graphs do.
+///
+/// A number counts within one process; 0 is no number. Where it was given to
+/// several calls, those of the process that launches on the same device are
+/// preferred, then those with the same External id; of these the last that began
+/// before the work did wins, else the first. Such work is counted as ambiguous.
+///
+/// # Errors
+///
+/// Only when `progress` asks to stop.
+pub fn launches(tables: &Tables, progress: Progress<'_>) -> Result<Launches> {
+    let (events, lanes) = (&*tables.events, &*tables.lanes);
+    let calls = Calls::of(events);
+    let homes = Homes::learn(events, lanes, &calls);
+    let mut found = Launches { launcher: vec![NO_ROW; events.len()], ..Launches::default() };
+    let mut orphans = Vec::new();
+    for work in events.ids() {
+        if work.row() % (1 << 16) == 0 {
+            report(progress, work.row() as u64)?;
+        }
+        let kind = events.kind(work);
+        if !kind.is_device_work() && kind != EventKind::Synchronization {
+            continue;
+        }
+        let candidates = calls.with_number_of(work, events);
+        found.ambiguous += u64::from(candidates.len() > 1);
+        let call = choose(candidates, work, events, lanes, &homes);
+        found.launcher[work.row()] = call.in_column();
+        if call.is_none() && kind.is_device_work() {
+            found.unlinked += 1;
+            found.without_correlation += u64::from(number(events, work).is_none());
+            orphans.push(work);
+        }
+    }
+    found.operator = operators_by_external_id(events, &orphans);
+    Ok(found)
+}
+
+/// Every call with its number, in order of number, then time.
+struct Calls {
+    rows: Vec<(i64, i64, EventId)>,
+}
+
+impl Calls {
+    fn of(events: &EventTable) -> Self {
+        let mut rows: Vec<_> = events
+            .ids()
+            .filter(|&event| events.kind(event).is_call())
+            .filter_map(|call| Some((number(events, call)?, events.start_ns(call), call)))
+            .collect();
+        rows.sort();
+        Self { rows }
+    }
+
+    fn with_number_of(&self, work: EventId, events: &EventTable) -> &[(i64, i64, EventId)] {
+        let Some(number) = number(events, work) else { return &[] };
+        let start = self.rows.partition_point(|row| row.0 < number);
+        let length = self.rows[start..].iter().take_while(|row| row.0 == number).count();
+        &self.rows[start..start + length]
+    }
+}
+
+/// The process that launches on each device, as far as unambiguous links agree
+/// on one. Files that hold several ranks have the same numbers in each.
+struct Homes {
+    process: HashMap<(StringId, Option<i64>), Option<StringId>>,
+}
+
+impl Homes {
+    fn learn(events: &EventTable, lanes: &LaneTable, calls: &Calls) -> Self {
+        let mut process = HashMap::new();
+        for work in events.ids().filter(|&event| events.kind(event).is_device_work()) {
+            if let [(_, _, call)] = calls.with_number_of(work, events) {
+                let place = lanes.place(events.lane(work));
+                let home = lanes.place(events.lane(*call)).process;
+                let known = process.entry((place.process, place.device)).or_insert(Some(home));
+                *known = known.filter(|&known| known == home);
+            }
+        }
+        Self { process }
+    }
+
+    fn of(&self, work: EventId, events: &EventTable, lanes: &LaneTable) -> Option<StringId> {
+        let place = lanes.place(events.lane(work));
+        *self.process.get(&(place.process, place.device))?
+    }
+}
+
+fn choose(
+    candidates: &[(i64, i64, EventId)],
+    work: EventId,
+    events: &EventTable,
+    lanes: &LaneTable,
+    homes: &Homes,
+) -> Option<EventId> {
+    if let [] | [_] = candidates {
+        return candidates.first().map(|&(_, _, call)| call);
+    }
+    let home = homes.of(work, events, lanes);
+    let external_id = events.external_id(work);
+    let rank = |call: EventId| {
+        let at_home = home == Some(lanes.place(events.lane(call)).process);
+        let same_id = external_id.is_some() && events.external_id(call) == external_id;
+        let before = events.start_ns(call) <= events.start_ns(work);
+        (at_home, same_id, before)
+    };
+    // Candidates stand in order of time: the last of those before, the first of those behind.
+    let mut best = None;
+    for &(_, _, call) in candidates {
+        let rank = rank(call);
+        let is_better = best.is_none_or(|(best_rank, _)| rank > best_rank || (rank == best_rank && rank.2));
+        if is_better {
+            best = Some((rank, call));
+        }
+    }
+    best.map(|(_, call)| call)
+}
+
+/// The number that joins, which 0 never does.
+fn number(events: &EventTable, event: EventId) -> Option<i64> {
+    events.correlation(event).filter(|&number| number != 0)
+}
+
+fn operators_by_external_id(events: &EventTable, orphans: &[EventId]) -> Vec<(EventId, EventId)> {
+    if orphans.is_empty() {
+        return Vec::new();
+    }
+    let mut operators: HashMap<i64, Option<EventId>> = HashMap::new();
+    for operator in events.ids().filter(|&event| events.kind(event) == EventKind::Operator) {
+        if let Some(id) = events.external_id(operator).filter(|&id| id != 0) {
+            // An id that stands on two operators names neither.
+            operators.entry(id).and_modify(|known| *known = None).or_insert(Some(operator));
+        }
+    }
+    let operator = |work: EventId| *operators.get(&events.external_id(work)?)?;
+    orphans.iter().filter_map(|&work| Some((work, operator(work)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::silent;
+    use crate::read::{read_bytes, Options};
+
+    /// Events as `(category, pid, ts, correlation, External id)`.
+    fn linked(rows: &[(&str, i64, i64, i64, i64)]) -> (Vec<Option<usize>>, Launches) {
+        let events: Vec<_> = rows
+            .iter()
+            .map(|(category, pid, ts, correlation, id)| {
+                format!(
+                    r#"{{"ph":"X","cat":"{category}","name":"n","pid":{pid},"tid":1,"ts":{ts},"dur":1,
+                    "args":{{"correlation":{correlation},"External id":{id}}}}}"#
+                )
+            })
+            .collect();
+        let tables =
+            read_bytes(format!("[{}]", events.join(",")).as_bytes(), &Options::default()).unwrap();
+        let found = launches(&tables, &silent).unwrap();
+        let rows = tables.events.ids().map(|id| found.launcher(id).map(EventId::row)).collect();
+        (rows, found)
+    }
+
+    #[test]
+    fn a_kernel_finds_its_call_even_when_written_before_it() {
+        let (rows, _) = linked(&[("kernel", 0, 5, 7, 1), ("cuda_runtime", 9, 1, 7, 1)]);
+        assert_eq!(rows, [Some(1), None]);
+    }
+
+    #[test]
+    fn an_operator_with_the_same_number_is_no_launch() {
+        let (rows, found) = linked(&[("cpu_op", 9, 1, 7, 1), ("kernel", 0, 5, 7, 1)]);
+        assert_eq!((rows, found.unlinked), (vec![None, None], 1));
+    }
+
+    #[test]
+    fn the_number_zero_joins_nothing() {
+        let (rows, found) = linked(&[("cuda_runtime", 9, 1, 0, 1), ("kernel", 0, 5, 0, 1)]);
+        assert_eq!((rows, found.without_correlation), (vec![None, None], 1));
+    }
+
+    #[test]
+    fn one_graph_launch_has_many_kernels() {
+        let (rows, _) =
+            linked(&[("cuda_runtime", 9, 1, 7, 1), ("kernel", 0, 5, 7, 1), ("kernel", 0, 8, 7, 1)]);
+        assert_eq!(rows, [None, Some(0), Some(0)]);
+    }
+
+    #[test]
+    fn a_reused_number_takes_the_last_call_before_the_kernel_and_is_counted() {
+        let (rows, found) = linked(&[
+            ("cuda_runtime", 9, 1, 7, 0),
+            ("cuda_runtime", 9, 10, 7, 0),
+            ("cuda_runtime", 9, 30, 7, 0),
+            ("kernel", 0, 20, 7, 0),
+        ]);
+        assert_eq!((rows[3], found.ambiguous), (Some(1), 1));
+    }
+
+    #[test]
+    fn ranks_in_one_file_keep_to_their_own_calls() {
+        let (rows, _) = linked(&[
+            ("cuda_runtime", 91, 1, 1, 0),
+            ("kernel", 1, 5, 1, 0),
+            ("cuda_runtime", 92, 1, 2, 0),
+            ("kernel", 2, 5, 2, 0),
+            ("cuda_runtime", 91, 10, 7, 0),
+            ("cuda_runtime", 92, 12, 7, 0),
+            ("kernel", 1, 20, 7, 0),
+            ("kernel", 2, 20, 7, 0),
+        ]);
+        assert_eq!(rows[6..], [Some(4), Some(5)]);
+    }
+
+    #[test]
+    fn without_correlations_the_external_id_names_the_operator() {
+        let (rows, found) = linked(&[("cpu_op", 9, 1, 0, 3), ("kernel", 0, 5, 0, 3)]);
+        let [operator, kernel] = [0, 1].map(EventId::from_row);
+        assert_eq!((rows[1], found.operators_by_external_id()), (None, &[(kernel, operator)][..]));
+    }
+}

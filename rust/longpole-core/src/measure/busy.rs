@@ -1,0 +1,130 @@
+use std::collections::BTreeMap;
+
+use super::work::WorkClass;
+use crate::intervals::Spans;
+use crate::tables::Tables;
+
+/// How long a stream, or a device as a whole, was busy within a window.
+///
+/// Compute, communication, copy and idle sum to the window: an instant at which
+/// several classes ran counts for the first of them in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Busy {
+    /// The device; none where the trace names none.
+    pub device: Option<i64>,
+    /// The stream; none for the device as a whole.
+    pub stream: Option<i64>,
+    /// Pieces of work that ran within the window, in part or whole.
+    pub n_events: i64,
+    /// Time in which anything ran.
+    pub busy_ns: i64,
+    /// Time in which a kernel computed.
+    pub compute_ns: i64,
+    /// Time in which a kernel communicated and none computed.
+    pub communication_ns: i64,
+    /// Time in which memory was moved or filled and no kernel ran.
+    pub copy_ns: i64,
+    /// Time in which nothing ran.
+    pub idle_ns: i64,
+    /// Time in which a kernel communicated, computing or not.
+    pub communication_total_ns: i64,
+    /// Time in which memory was moved or filled, whatever else ran.
+    pub copy_total_ns: i64,
+}
+
+/// The spans of one stream or device, by class.
+#[derive(Default)]
+struct Spread {
+    compute: Vec<(i64, i64)>,
+    communication: Vec<(i64, i64)>,
+    copy: Vec<(i64, i64)>,
+}
+
+/// How long each device and each of its streams was busy from `window.0` to
+/// `window.1`: a row for the device, then one for each stream, by number.
+pub fn busy(tables: &Tables, window: (i64, i64)) -> Vec<Busy> {
+    let events = &tables.events;
+    let class_of = WorkClass::of_events(events, &tables.strings);
+    let mut spreads: BTreeMap<(Option<i64>, Option<Option<i64>>), Spread> = BTreeMap::new();
+    for event in events.ids() {
+        let (Some(class), Some((start, end))) = (class_of(event), events.span(event)) else { continue };
+        let place = tables.lanes.place(events.lane(event));
+        // A device is listed even where it did nothing within the window.
+        let mut add = |key| {
+            let spread: &mut Spread = spreads.entry(key).or_default();
+            let span = (start.max(window.0), end.min(window.1));
+            if span.0 < span.1 {
+                spread.of(class).push(span);
+            }
+        };
+        add((place.device, None));
+        add((place.device, Some(place.stream)));
+    }
+    let length = window.1 - window.0;
+    spreads
+        .into_iter()
+        .map(|((device, stream), spread)| spread.measure(device, stream.flatten(), length))
+        .collect()
+}
+
+impl Spread {
+    fn of(&mut self, class: WorkClass) -> &mut Vec<(i64, i64)> {
+        match class {
+            WorkClass::Compute => &mut self.compute,
+            WorkClass::Communication => &mut self.communication,
+            WorkClass::Copy => &mut self.copy,
+        }
+    }
+
+    fn measure(self, device: Option<i64>, stream: Option<i64>, length: i64) -> Busy {
+        let n_events = self.compute.len() + self.communication.len() + self.copy.len();
+        let compute = Spans::union_of(self.compute);
+        let communication = Spans::union_of(self.communication);
+        let copy = Spans::union_of(self.copy);
+        let kernels = compute.union(&communication);
+        let busy_ns = kernels.union(&copy).length_ns();
+        Busy {
+            device,
+            stream,
+            n_events: i64::try_from(n_events).unwrap_or(i64::MAX),
+            busy_ns,
+            compute_ns: compute.length_ns(),
+            communication_ns: communication.minus(&compute).length_ns(),
+            copy_ns: copy.minus(&kernels).length_ns(),
+            idle_ns: length - busy_ns,
+            communication_total_ns: communication.length_ns(),
+            copy_total_ns: copy.length_ns(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::{read_bytes, Options};
+
+    #[test]
+    fn the_classes_and_idle_sum_to_the_window() {
+        let rows = [("gemm", 7, 0, 40), ("ncclDevKernel_AllReduce", 9, 30, 40), ("gemm", 7, 80, 40)];
+        let events: Vec<_> = rows
+            .iter()
+            .map(|(name, stream, start, duration)| {
+                format!(
+                    r#"{{"ph":"X","cat":"kernel","name":"{name}","pid":0,"tid":{stream},"ts":{start}e-3,
+                    "dur":{duration}e-3,"args":{{"device":0,"stream":{stream}}}}}"#
+                )
+            })
+            .collect();
+        let tables =
+            read_bytes(format!("[{}]", events.join(",")).as_bytes(), &Options::default()).unwrap();
+        let found = busy(&tables, (10, 100));
+        let figures: Vec<_> = found
+            .iter()
+            .map(|row| (row.stream, row.compute_ns, row.communication_ns, row.idle_ns, row.communication_total_ns))
+            .collect();
+        assert_eq!(figures, [(None, 50, 30, 10, 40), (Some(7), 50, 0, 40, 0), (Some(9), 0, 40, 50, 40)]);
+        for row in found {
+            assert_eq!(row.compute_ns + row.communication_ns + row.copy_ns + row.idle_ns, 90);
+        }
+    }
+}

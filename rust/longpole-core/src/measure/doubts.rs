@@ -1,0 +1,34 @@
+use crate::link::Launches;
+use crate::stack::Nesting;
+use crate::tables::{EventKind, Tables};
+
+/// Counts of what linking and nesting could not settle, or settled with a doubt,
+/// each with its name, in a fixed order.
+pub fn doubts(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Vec<(&'static str, u64)> {
+    let events = &tables.events;
+    let count = |test: &dyn Fn(crate::ids::EventId) -> bool| {
+        events.ids().filter(|&event| test(event)).count() as u64
+    };
+    let is_work = |event| events.kind(event).is_device_work();
+    let starts_before_its_call = |work| {
+        launches.launcher(work).is_some_and(|call| events.start_ns(work) < events.start_ns(call))
+    };
+    let skew = events
+        .ids()
+        .filter(|&event| is_work(event))
+        .filter_map(|work| Some(events.start_ns(launches.launcher(work)?) - events.start_ns(work)))
+        .max()
+        .unwrap_or(0);
+    vec![
+        ("device_work", count(&is_work)),
+        ("unlinked_device_work", launches.unlinked),
+        ("device_work_without_correlation", launches.without_correlation),
+        ("device_work_linked_by_external_id", launches.operators_by_external_id().len() as u64),
+        ("ambiguous_correlations", launches.ambiguous),
+        ("work_before_its_call", count(&|work| is_work(work) && starts_before_its_call(work))),
+        ("largest_lead_over_its_call_ns", u64::try_from(skew).unwrap_or(0)),
+        ("nested_by_rounding", nesting.rounded),
+        ("crossing_events", nesting.crossings.len() as u64),
+        ("synchronization_records", count(&|event| events.kind(event) == EventKind::Synchronization)),
+    ]
+}

@@ -1,0 +1,52 @@
+use std::collections::HashMap;
+
+use crate::ids::EventId;
+use crate::link::{Launches, LinkedBy};
+use crate::stack::Nesting;
+use crate::tables::{EventKind, Tables};
+
+/// A piece of work on a device and what launched it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Launch {
+    /// The work.
+    pub work: EventId,
+    /// The call that launched it, if the trace holds it.
+    pub call: Option<EventId>,
+    /// The innermost operator around the call.
+    pub operator: Option<EventId>,
+    /// What the link rests on.
+    pub linked_by: Option<LinkedBy>,
+    /// From the return of the call to the start of the work; negative where the
+    /// work began inside the call. None without a call.
+    pub delay_ns: Option<i64>,
+}
+
+/// A row for each piece of work on a device, in the order of the file.
+pub fn launches(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Vec<Launch> {
+    let events = &tables.events;
+    let by_id: HashMap<_, _> = launches.operators_by_external_id().iter().copied().collect();
+    let operator_around = |call: EventId| {
+        std::iter::successors(nesting.parent(call), |&event| nesting.parent(event))
+            .find(|&event| events.kind(event) == EventKind::Operator)
+    };
+    events
+        .ids()
+        .filter(|&event| events.kind(event).is_device_work())
+        .map(|work| match launches.launcher(work) {
+            Some(call) => Launch {
+                work,
+                call: Some(call),
+                operator: operator_around(call),
+                linked_by: Some(LinkedBy::Correlation),
+                delay_ns: events.end_ns(call).map(|returned| events.start_ns(work) - returned),
+            },
+            None => Launch {
+                work,
+                call: None,
+                operator: by_id.get(&work).copied(),
+                linked_by: by_id.get(&work).map(|_| LinkedBy::ExternalId),
+                delay_ns: None,
+            },
+        })
+        .collect()
+}

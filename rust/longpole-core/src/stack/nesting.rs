@@ -1,0 +1,230 @@
+use std::cmp::{Ordering, Reverse};
+
+use crate::error::Result;
+use crate::ids::{row_in_column, EventId, InColumn, NO_ROW};
+use crate::progress::{report, Progress};
+use crate::tables::{EventKind, Tables};
+
+/// Which event encloses which. See [`nesting`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Nesting {
+    parent: Vec<u32>,
+    depth: Vec<u32>,
+    order: Vec<u32>,
+    /// Events that stand out of their parent by rounding, at most [`TOLERANCE_NS`].
+    pub rounded: u64,
+    /// Events that begin inside another one of their thread and end outside it.
+    pub crossings: Vec<EventId>,
+}
+
+/// Profilers round; where an event ends by this much behind one that encloses
+/// it, it is still enclosed. Of the overlaps seen in real traces four in five are
+/// below (the rest are real and counted as crossings).
+pub const TOLERANCE_NS: i64 = 1_000;
+
+impl Nesting {
+    /// The innermost event of the same thread that encloses `event`.
+    pub fn parent(&self, event: EventId) -> Option<EventId> {
+        EventId::from_column(self.parent[event.row()])
+    }
+
+    /// How many events enclose it; none for what does not stand on a thread.
+    pub fn depth(&self, event: EventId) -> Option<u32> {
+        Some(self.depth[event.row()]).filter(|&depth| depth != NO_ROW)
+    }
+
+    /// The column of parents, one row for each event, [`NO_ROW`] for none.
+    pub fn parents(&self) -> &[u32] {
+        &self.parent
+    }
+
+    /// The column of depths, [`NO_ROW`] for events on no thread.
+    pub fn depths(&self) -> &[u32] {
+        &self.depth
+    }
+
+    /// The events on threads, lane by lane, each from the outside in and in order
+    /// of time: a parent stands before its children.
+    pub fn in_order(&self) -> impl DoubleEndedIterator<Item = EventId> + '_ {
+        self.order.iter().map(|&row| EventId::from_row(row as usize))
+    }
+}
+
+/// Finds for each event on a thread the smallest one that encloses it.
+///
+/// Events are taken in order of start, longer ones first; between equals the
+/// outer kind is annotation, operator, Python function, call. An event that
+/// begins when another ends is not inside it, unless it has no duration.
+///
+/// # Errors
+///
+/// Only when `progress` asks to stop.
+pub fn nesting(tables: &Tables, progress: Progress<'_>) -> Result<Nesting> {
+    let mut found = Nesting {
+        parent: vec![NO_ROW; tables.events.len()],
+        depth: vec![NO_ROW; tables.events.len()],
+        order: rows_by_lane(tables),
+        ..Nesting::default()
+    };
+    let mut order = std::mem::take(&mut found.order);
+    let lanes = tables.events.lanes();
+    for lane in order.chunk_by_mut(|&one, &two| lanes[one as usize] == lanes[two as usize]) {
+        report(progress, 0)?;
+        sort_outside_in(lane, tables);
+        found.nest(lane, tables);
+    }
+    found.order = order;
+    Ok(found)
+}
+
+/// The rows of all events that nest, lane by lane, each lane in order of the file.
+fn rows_by_lane(tables: &Tables) -> Vec<u32> {
+    let events = &tables.events;
+    let nests = |event: &EventId| events.kind(*event).is_on_thread() && events.end_ns(*event).is_some();
+    let mut next = vec![0_usize; tables.lanes.len() + 1];
+    for event in events.ids().filter(nests) {
+        next[events.lane(event).row() + 1] += 1;
+    }
+    for lane in 1..next.len() {
+        next[lane] += next[lane - 1];
+    }
+    let mut rows = vec![0; next[tables.lanes.len()]];
+    for event in events.ids().filter(nests) {
+        let slot = &mut next[events.lane(event).row()];
+        rows[*slot] = row_in_column(event.row());
+        *slot += 1;
+    }
+    rows
+}
+
+/// Mostly there already: profilers write each kind in order of time, so that a
+/// sort that merges runs has little to do.
+fn sort_outside_in(rows: &mut [u32], tables: &Tables) {
+    let (starts, durations) = (tables.events.starts_ns(), tables.events.durations_ns());
+    let key = |row: u32| (starts[row as usize], Reverse(durations[row as usize]));
+    rows.sort_by(|&one, &two| key(one).cmp(&key(two)).then_with(|| by_content(one, two, tables)));
+}
+
+/// Between events of the same time: by what they are, so that the order of the
+/// file does not matter. Rows decide only between events that are the same.
+fn by_content(one: u32, two: u32, tables: &Tables) -> Ordering {
+    let content = |row: u32| {
+        let (events, event) = (&tables.events, EventId::from_row(row as usize));
+        let kind = events.kind(event);
+        let rank = match kind {
+            EventKind::Annotation => 0,
+            EventKind::Operator => 1,
+            EventKind::Python => 2,
+            _ => 3,
+        };
+        let name = events.name(event).map(|name| tables.strings.get(name));
+        (rank, kind, events.external_id(event), events.correlation(event), name, row)
+    };
+    content(one).cmp(&content(two))
+}
+
+impl Nesting {
+    fn nest(&mut self, rows: &[u32], tables: &Tables) {
+        let (starts, durations) = (tables.events.starts_ns(), tables.events.durations_ns());
+        let mut open: Vec<Open> = Vec::new();
+        for &row in rows {
+            let start = starts[row as usize];
+            let end = start + durations[row as usize];
+            let event = EventId::from_row(row as usize);
+            if self.close(&mut open, start, end) {
+                self.crossings.push(event);
+            }
+            let parent = open.last();
+            self.parent[row as usize] = parent.map(|parent| parent.event).in_column();
+            self.depth[row as usize] = parent.map_or(0, |parent| parent.depth + 1);
+            open.push(Open { event, end, depth: self.depth[row as usize] });
+        }
+    }
+
+    /// Takes off the stack what does not enclose an event from `start` to `end`;
+    /// whether the event crosses any of that.
+    ///
+    /// What ends inside the event can enclose nothing that comes later either:
+    /// that begins later than the event, which then is the smaller enclosure. So
+    /// each event is taken off once, and the whole is linear.
+    fn close(&mut self, open: &mut Vec<Open>, start: i64, end: i64) -> bool {
+        let mut crosses = false;
+        while let Some(last) = open.last() {
+            let overlap = last.end - start;
+            let beyond = end - last.end;
+            let is_point_at_end = overlap == 0 && beyond == 0;
+            if beyond <= 0 && (overlap > 0 || is_point_at_end) {
+                break;
+            }
+            if beyond <= TOLERANCE_NS && overlap >= beyond {
+                self.rounded += 1;
+                break;
+            }
+            crosses |= overlap > TOLERANCE_NS;
+            open.pop();
+        }
+        crosses
+    }
+}
+
+/// An event that has begun and, as far as one knows, not ended.
+struct Open {
+    event: EventId,
+    end: i64,
+    depth: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::silent;
+    use crate::read::{read_bytes, Options};
+
+    /// Operators as `(start_ns, end_ns)` on one thread: the parent of each.
+    fn parents(spans: &[(i64, i64)]) -> (Vec<Option<usize>>, Nesting) {
+        let events: Vec<_> = spans
+            .iter()
+            .map(|(start, end)| {
+                format!(
+                    r#"{{"ph":"X","cat":"cpu_op","name":"n","pid":1,"tid":1,"ts":{}e-3,"dur":{}e-3}}"#,
+                    start,
+                    end - start
+                )
+            })
+            .collect();
+        let tables =
+            read_bytes(format!("[{}]", events.join(",")).as_bytes(), &Options::default()).unwrap();
+        let found = nesting(&tables, &silent).unwrap();
+        (tables.events.ids().map(|id| found.parent(id).map(EventId::row)).collect(), found)
+    }
+
+    #[test]
+    fn the_smallest_enclosing_event_is_the_parent() {
+        let (rows, found) = parents(&[(20, 30), (0, 100_000), (10, 40), (40, 50)]);
+        assert_eq!(rows, [Some(2), None, Some(1), Some(1)]);
+        assert_eq!(found.depths(), [2, 0, 1, 1]);
+    }
+
+    #[test]
+    fn an_event_that_begins_where_another_ends_is_beside_it() {
+        assert_eq!(parents(&[(0, 10), (10, 20), (20, 20)]).0, [None, None, Some(1)]);
+    }
+
+    #[test]
+    fn a_nanosecond_of_rounding_does_not_tear_a_child_away() {
+        let (rows, found) = parents(&[(0, 10_000), (2_000, 10_001)]);
+        assert_eq!((rows, found.rounded, found.crossings.len()), (vec![None, Some(0)], 1, 0));
+    }
+
+    #[test]
+    fn nor_does_it_make_a_child_of_a_sibling() {
+        let (rows, found) = parents(&[(0, 10_000), (9_999, 10_900)]);
+        assert_eq!((rows, found.crossings.len()), (vec![None, None], 0));
+    }
+
+    #[test]
+    fn crossing_events_are_siblings_and_counted() {
+        let (rows, found) = parents(&[(0, 10_000), (5_000, 15_000), (6_000, 9_000)]);
+        assert_eq!((rows, found.crossings.len()), (vec![None, None, Some(1)], 1));
+    }
+}

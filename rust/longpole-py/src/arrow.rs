@@ -1,0 +1,165 @@
+//! Core tables as Arrow C streams, without copies where the core's columns are
+//! Arrow's already.
+
+use std::sync::Arc;
+
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::types::{Float64Type, Int64Type, UInt32Type};
+use arrow_array::{Array, ArrayRef, DictionaryArray, LargeStringArray, PrimitiveArray, RecordBatch, RecordBatchIterator};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow_schema::{ArrowError, Field, Schema};
+use bytes::Bytes;
+use longpole_core::ids::{StringId, NO_ROW};
+use longpole_core::strings::Strings;
+use longpole_core::tables::NO_INTEGER;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+/// Columns owned by the core, handed over through the Arrow stream protocol.
+#[pyclass(frozen, module = "longpole._core")]
+pub(crate) struct Table(RecordBatch);
+
+#[pymethods]
+impl Table {
+    /// The columns as an Arrow C stream, in a capsule. `requested_schema` is ignored,
+    /// as the protocol allows.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        let batches = RecordBatchIterator::new([Ok(self.0.clone())], self.0.schema());
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), c"arrow_array_stream")
+    }
+
+    /// The number of rows.
+    fn __len__(&self) -> usize {
+        self.0.num_rows()
+    }
+}
+
+/// A table as it is put together.
+#[derive(Default)]
+pub(crate) struct Columns(Vec<(Field, ArrayRef)>);
+
+impl Columns {
+    pub(crate) fn into_table(self) -> PyResult<Table> {
+        let (fields, arrays): (Vec<_>, Vec<_>) = self.0.into_iter().unzip();
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map(Table).map_err(|error: ArrowError| {
+            PyRuntimeError::new_err(error.to_string())
+        })
+    }
+
+    fn with(mut self, name: &str, array: ArrayRef) -> Self {
+        self.0.push((Field::new(name, array.data_type().clone(), true), array));
+        self
+    }
+
+    /// A column of the core, shared and not copied; [`NO_INTEGER`] is null.
+    pub(crate) fn shared_integers<T: Send + Sync + 'static>(
+        self,
+        name: &str,
+        owner: &Arc<T>,
+        column: fn(&T) -> &[i64],
+    ) -> Self {
+        let nulls = nulls(column(owner), |&value| value == NO_INTEGER);
+        let values = shared(owner, column);
+        self.with(name, Arc::new(PrimitiveArray::<Int64Type>::new(values, nulls)))
+    }
+
+    /// A column of row numbers of the core, shared and not copied; [`NO_ROW`] is null.
+    pub(crate) fn shared_rows<T: Send + Sync + 'static>(
+        self,
+        name: &str,
+        owner: &Arc<T>,
+        column: fn(&T) -> &[u32],
+    ) -> Self {
+        let nulls = nulls(column(owner), |&value| value == NO_ROW);
+        let values = shared(owner, column);
+        self.with(name, Arc::new(PrimitiveArray::<UInt32Type>::new(values, nulls)))
+    }
+
+    /// Integers; [`NO_INTEGER`] is null.
+    pub(crate) fn integers(self, name: &str, values: Vec<i64>) -> Self {
+        let nulls = nulls(&values, |&value| value == NO_INTEGER);
+        self.with(name, Arc::new(PrimitiveArray::<Int64Type>::new(values.into(), nulls)))
+    }
+
+    /// Row numbers; [`NO_ROW`] is null.
+    pub(crate) fn rows(self, name: &str, values: Vec<u32>) -> Self {
+        let nulls = nulls(&values, |&value| value == NO_ROW);
+        self.with(name, Arc::new(PrimitiveArray::<UInt32Type>::new(values.into(), nulls)))
+    }
+
+    /// Floats; NaN is null.
+    pub(crate) fn floats(self, name: &str, values: Vec<f64>) -> Self {
+        let nulls = nulls(&values, |value| value.is_nan());
+        self.with(name, Arc::new(PrimitiveArray::<Float64Type>::new(values.into(), nulls)))
+    }
+
+    /// Texts by their handles, as a dictionary of those that occur; [`NO_ROW`] is null.
+    pub(crate) fn texts(self, name: &str, codes: impl Iterator<Item = u32>, strings: &Strings) -> Self {
+        let mut dictionary = Vec::new();
+        let mut row_of_string = vec![NO_ROW; strings.len()];
+        let keys: Vec<u32> = codes
+            .map(|code| {
+                let Some(id) = StringId::from_column(code) else { return NO_ROW };
+                if row_of_string[id.row()] == NO_ROW {
+                    row_of_string[id.row()] = longpole_core::ids::row_in_column(dictionary.len());
+                    dictionary.push(strings.get(id));
+                }
+                row_of_string[id.row()]
+            })
+            .collect();
+        self.dictionary(name, keys, LargeStringArray::from_iter_values(dictionary))
+    }
+
+    /// Texts out of a short list, by their place in it.
+    pub(crate) fn choices(self, name: &str, places: impl Iterator<Item = u32>, choices: &[&str]) -> Self {
+        self.dictionary(name, places.collect(), LargeStringArray::from_iter_values(choices))
+    }
+
+    /// Texts that are mostly different.
+    pub(crate) fn strings<'a>(self, name: &str, values: impl Iterator<Item = Option<&'a str>>) -> Self {
+        self.with(name, Arc::new(values.collect::<LargeStringArray>()))
+    }
+
+    fn dictionary(self, name: &str, keys: Vec<u32>, values: LargeStringArray) -> Self {
+        let nulls = nulls(&keys, |&key| key == NO_ROW);
+        let keys = PrimitiveArray::<UInt32Type>::new(keys.into(), nulls);
+        self.with(name, Arc::new(DictionaryArray::new(keys, Arc::new(values))))
+    }
+}
+
+/// Which values are there; none where all are.
+fn nulls<T>(values: &[T], is_null: impl Fn(&T) -> bool) -> Option<NullBuffer> {
+    values
+        .iter()
+        .any(&is_null)
+        .then(|| NullBuffer::new(BooleanBuffer::collect_bool(values.len(), |row| !is_null(&values[row]))))
+}
+
+/// A column together with what keeps it alive.
+struct Shared<T, V: 'static> {
+    owner: Arc<T>,
+    column: fn(&T) -> &[V],
+}
+
+impl<T, V: bytemuck::Pod> AsRef<[u8]> for Shared<T, V> {
+    fn as_ref(&self) -> &[u8] {
+        bytemuck::cast_slice((self.column)(&self.owner))
+    }
+}
+
+fn shared<T, V>(owner: &Arc<T>, column: fn(&T) -> &[V]) -> ScalarBuffer<V>
+where
+    T: Send + Sync + 'static,
+    V: bytemuck::Pod + arrow_buffer::ArrowNativeType + Send,
+{
+    let bytes = Bytes::from_owner(Shared { owner: Arc::clone(owner), column });
+    ScalarBuffer::from(Buffer::from(bytes))
+}
+

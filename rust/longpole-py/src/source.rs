@@ -1,0 +1,60 @@
+//! What Python calls a source: a path, bytes, or an object with `read`.
+
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+
+/// Where the bytes of a trace come from.
+pub(crate) enum Source {
+    Path(PathBuf),
+    Bytes(PyBackedBytes),
+    Reader(PyReader),
+}
+
+impl Source {
+    /// What it is called in errors.
+    pub(crate) fn name(&self) -> Option<String> {
+        match self {
+            Self::Path(path) => Some(path.display().to_string()),
+            Self::Bytes(_) | Self::Reader(_) => None,
+        }
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Source {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(bytes) = object.extract() {
+            return Ok(Self::Bytes(bytes));
+        }
+        if object.hasattr("read")? {
+            return Ok(Self::Reader(PyReader(object.getattr("read")?.unbind())));
+        }
+        match object.extract() {
+            Ok(path) => Ok(Self::Path(path)),
+            Err(_) => Err(PyTypeError::new_err(format!(
+                "a trace is read from a path, bytes or a binary file object, not from {}",
+                object.get_type().name()?
+            ))),
+        }
+    }
+}
+
+/// The `read` method of a binary file object.
+pub(crate) struct PyReader(Py<PyAny>);
+
+impl Read for PyReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Python::attach(|py| {
+            let bytes: PyBackedBytes = self.0.call1(py, (buffer.len(),))?.extract(py)?;
+            let length = bytes.len().min(buffer.len());
+            buffer[..length].copy_from_slice(&bytes[..length]);
+            Ok(length)
+        })
+        .map_err(|error: PyErr| io::Error::other(error))
+    }
+}

@@ -1,0 +1,382 @@
+//! The stages of one trace, each computed on first use and kept.
+
+use std::sync::{Arc, OnceLock};
+
+use longpole_core::ids::{row_in_column, InColumn, NO_ROW};
+use longpole_core::link::{self, Launches};
+use longpole_core::measure;
+use longpole_core::read::{self, Arguments, Options};
+use longpole_core::stack::{self, Nesting};
+use longpole_core::tables::{EventKind, EventTable, FlowTable, Tables, Values};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::arrow::{Columns, Table};
+use crate::enter::enter;
+use crate::source::Source;
+
+/// One trace that was read.
+#[pyclass(frozen, module = "longpole._core")]
+pub(crate) struct Trace {
+    tables: Tables,
+    launches: OnceLock<Arc<Launches>>,
+    nesting: OnceLock<Arc<Nesting>>,
+}
+
+/// Reads a trace; see `longpole.read_trace`.
+#[pyfunction]
+#[pyo3(signature = (source, *, args=None, strict=false, max_bytes=None, max_events=None, progress=None))]
+pub(crate) fn read_trace(
+    py: Python<'_>,
+    source: Source,
+    args: Option<ArgumentChoice>,
+    strict: bool,
+    max_bytes: Option<u64>,
+    max_events: Option<u64>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Trace> {
+    let arguments = args.map_or(Ok(Arguments::Default), ArgumentChoice::into_arguments)?;
+    let options = Options { arguments, strict, max_bytes, max_events };
+    let name = source.name();
+    let tables = enter(py, name.as_deref(), progress.as_ref(), |progress| match source {
+        Source::Path(path) => read::read_path(&path, &options, progress),
+        Source::Bytes(bytes) => read::read(&bytes[..], &options, progress),
+        Source::Reader(reader) => read::read(reader, &options, progress),
+    })?;
+    Ok(Trace { tables, launches: OnceLock::new(), nesting: OnceLock::new() })
+}
+
+/// Which arguments are kept: `"ids"`, `"default"`, or a list of names.
+#[derive(FromPyObject)]
+pub(crate) enum ArgumentChoice {
+    Named(String),
+    Listed(Vec<String>),
+}
+
+impl ArgumentChoice {
+    fn into_arguments(self) -> PyResult<Arguments> {
+        match self {
+            Self::Listed(names) => Ok(Arguments::Named(names)),
+            Self::Named(name) => match name.as_str() {
+                "ids" => Ok(Arguments::Ids),
+                "default" => Ok(Arguments::Default),
+                _ => Err(PyValueError::new_err(format!(
+                    "args is \"ids\", \"default\" or a list of names, not {name:?}"
+                ))),
+            },
+        }
+    }
+}
+
+#[pymethods]
+impl Trace {
+    /// One row for each event.
+    fn events(&self, py: Python<'_>) -> PyResult<Table> {
+        let nesting = self.nesting(py)?;
+        let (events, lanes, strings) = (&self.tables.events, &self.tables.lanes, &self.tables.strings);
+        let of_lane = |column: Vec<u32>| events.lanes().iter().map(move |&lane| column[lane as usize]);
+        let integers_of_lane = |column: &[i64]| {
+            events.lanes().iter().map(|&lane| column[lane as usize]).collect()
+        };
+        let kinds: Vec<_> = EventKind::ALL.iter().map(|kind| kind.name()).collect();
+        Columns::default()
+            .rows("event", (0..row_in_column(events.len())).collect())
+            .choices("kind", events.kinds().iter().map(|&kind| u32::from(kind)), &kinds)
+            .texts("category", events.categories().iter().copied(), strings)
+            .texts("name", events.names().iter().copied(), strings)
+            .texts("process", of_lane(lanes.processes()), strings)
+            .texts("thread", of_lane(lanes.threads()), strings)
+            .integers("device", integers_of_lane(&lanes.devices()))
+            .integers("stream", integers_of_lane(&lanes.streams()))
+            .shared_integers("start_ns", events, EventTable::starts_ns)
+            .shared_integers("duration_ns", events, EventTable::durations_ns)
+            .shared_integers("correlation", events, EventTable::correlations)
+            .shared_integers("external_id", events, EventTable::external_ids)
+            .shared_rows("parent", &nesting, Nesting::parents)
+            .shared_rows("depth", &nesting, Nesting::depths)
+            .shared_rows("lane", events, EventTable::lanes)
+            .shared_rows("position", events, EventTable::positions)
+            .into_table()
+    }
+
+    /// One row for each piece of work on a device, and what launched it.
+    fn launches(&self, py: Python<'_>) -> PyResult<Table> {
+        let (launches, nesting) = (self.linked(py)?, self.nesting(py)?);
+        let rows = measure::launches(&self.tables, &launches, &nesting);
+        let by = |row: &measure::Launch| row.linked_by.map_or(NO_ROW, |by| by as u32);
+        Columns::default()
+            .rows("event", rows.iter().map(|row| Some(row.work).in_column()).collect())
+            .rows("call", rows.iter().map(|row| row.call.in_column()).collect())
+            .rows("operator", rows.iter().map(|row| row.operator.in_column()).collect())
+            .choices("linked_by", rows.iter().map(by), &["correlation", "external_id"])
+            .integers("delay_ns", rows.iter().map(|row| row.delay_ns.in_column()).collect())
+            .into_table()
+    }
+
+    /// The time of each event in which nothing that began after it ran on its thread.
+    fn own_times(&self, py: Python<'_>) -> PyResult<Table> {
+        let nesting = self.nesting(py)?;
+        let events = &self.tables.events;
+        let own = enter(py, None, None, |_| Ok(measure::own_time_ns(events, &nesting)))?;
+        Columns::default()
+            .rows("event", (0..row_in_column(events.len())).collect())
+            .integers("own_ns", own)
+            .into_table()
+    }
+
+    /// One row for each step, with the span in which its work was done.
+    fn steps(&self, py: Python<'_>) -> PyResult<Table> {
+        let launches = self.linked(py)?;
+        let rows = measure::steps(&self.tables, &launches);
+        let events = &self.tables.events;
+        let names = rows.iter().map(|row| events.name(row.event).in_column());
+        Columns::default()
+            .integers("step", rows.iter().map(|row| row.number).collect())
+            .texts("name", names, &self.tables.strings)
+            .integers("start_ns", rows.iter().map(|row| events.start_ns(row.event)).collect())
+            .integers("duration_ns", rows.iter().map(|row| events.duration_ns(row.event).in_column()).collect())
+            .rows("event", rows.iter().map(|row| Some(row.event).in_column()).collect())
+            .integers("window_start_ns", rows.iter().map(|row| row.window.0).collect())
+            .integers("window_end_ns", rows.iter().map(|row| row.window.1).collect())
+            .into_table()
+    }
+
+    /// The window of all that happened; none without a timed event.
+    fn whole_window(&self) -> Option<(i64, i64)> {
+        measure::whole_window(&self.tables)
+    }
+
+    /// How long each stream and each device was busy within a window, by class of work.
+    fn busy(&self, py: Python<'_>, start_ns: i64, end_ns: i64) -> PyResult<Table> {
+        let tables = &self.tables;
+        let rows = enter(py, None, None, |_| Ok(measure::busy(tables, (start_ns, end_ns))))?;
+        let column = |value: fn(&measure::Busy) -> i64| rows.iter().map(value).collect();
+        Columns::default()
+            .integers("device", rows.iter().map(|row| row.device.in_column()).collect())
+            .integers("stream", rows.iter().map(|row| row.stream.in_column()).collect())
+            .integers("n_events", column(|row| row.n_events))
+            .integers("busy_ns", column(|row| row.busy_ns))
+            .integers("compute_ns", column(|row| row.compute_ns))
+            .integers("communication_ns", column(|row| row.communication_ns))
+            .integers("copy_ns", column(|row| row.copy_ns))
+            .integers("idle_ns", column(|row| row.idle_ns))
+            .integers("communication_total_ns", column(|row| row.communication_total_ns))
+            .integers("copy_total_ns", column(|row| row.copy_total_ns))
+            .into_table()
+    }
+
+    /// The spans in which nothing ran on a device, and what ended each.
+    fn gaps(&self, py: Python<'_>, start_ns: i64, end_ns: i64) -> PyResult<Table> {
+        let (launches, tables) = (self.linked(py)?, &self.tables);
+        let rows = enter(py, None, None, |_| Ok(measure::gaps(tables, &launches, (start_ns, end_ns))))?;
+        Columns::default()
+            .integers("device", rows.iter().map(|row| row.device.in_column()).collect())
+            .integers("start_ns", rows.iter().map(|row| row.start_ns).collect())
+            .integers("duration_ns", rows.iter().map(|row| row.end_ns - row.start_ns).collect())
+            .rows("next", rows.iter().map(|row| row.next.in_column()).collect())
+            .rows("call", rows.iter().map(|row| row.call.in_column()).collect())
+            .integers("host_ns", rows.iter().map(|row| row.host_ns.in_column()).collect())
+            .into_table()
+    }
+
+    /// The places where something happens.
+    fn lanes(&self) -> PyResult<Table> {
+        let (lanes, strings) = (&self.tables.lanes, &self.tables.strings);
+        Columns::default()
+            .rows("lane", (0..row_in_column(lanes.len())).collect())
+            .texts("process", lanes.processes().into_iter(), strings)
+            .texts("thread", lanes.threads().into_iter(), strings)
+            .integers("device", lanes.devices())
+            .integers("stream", lanes.streams())
+            .into_table()
+    }
+
+    /// The ends of arrows.
+    fn flows(&self) -> PyResult<Table> {
+        self.flow_table("flow", &self.tables.flows)
+    }
+
+    /// The parts of asynchronous events.
+    fn asynchronous(&self) -> PyResult<Table> {
+        self.flow_table("id", &self.tables.asyncs)
+    }
+
+    /// Samples of counters.
+    fn counters(&self) -> PyResult<Table> {
+        let (counters, strings) = (&self.tables.counters, &self.tables.strings);
+        Columns::default()
+            .texts("name", counters.name.iter().copied(), strings)
+            .texts("series", counters.series.iter().copied(), strings)
+            .texts("process", counters.process.iter().copied(), strings)
+            .integers("time_ns", counters.time_ns.clone())
+            .floats("value", counters.value.clone())
+            .rows("position", counters.position.clone())
+            .into_table()
+    }
+
+    /// What the trace says of its processes and threads.
+    fn metadata_events(&self) -> PyResult<Table> {
+        let (metadata, strings) = (&self.tables.metadata, &self.tables.strings);
+        let counts = metadata.count.iter().map(|&count| i64::try_from(count).unwrap_or(i64::MAX));
+        Columns::default()
+            .texts("name", metadata.name.iter().copied(), strings)
+            .texts("process", metadata.process.iter().copied(), strings)
+            .texts("thread", metadata.thread.iter().copied(), strings)
+            .texts("value", metadata.value.iter().copied(), strings)
+            .integers("count", counts.collect())
+            .into_table()
+    }
+
+    /// The categories that have arguments, in order of first use.
+    fn categories(&self) -> Vec<Option<String>> {
+        let strings = &self.tables.strings;
+        self.tables.args.iter().map(|(category, _)| Some(strings.get(category?).to_owned())).collect()
+    }
+
+    /// The arguments of the events of one category.
+    fn args(&self, category: Option<&str>) -> PyResult<Option<Table>> {
+        let strings = &self.tables.strings;
+        let known = match category {
+            Some(category) => match strings.lookup(category) {
+                Some(id) => Some(id),
+                None => return Ok(None),
+            },
+            None => None,
+        };
+        let Some(table) = self.tables.args.of(known) else { return Ok(None) };
+        let mut columns = Columns::default().rows("event", table.event.clone());
+        for column in &table.columns {
+            columns = match &column.values {
+                Values::Integers(values) => columns.integers(&column.key, values.clone()),
+                Values::Floats(values) => columns.floats(&column.key, values.clone()),
+                Values::Texts(values) => columns.texts(&column.key, values.iter().copied(), strings),
+            };
+        }
+        columns.into_table().map(Some)
+    }
+
+    /// What was found wrong, a row a kind.
+    fn diagnostics(&self) -> PyResult<Table> {
+        let rows: Vec<_> = self.tables.diagnostics.iter().copied().collect();
+        let count = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        Columns::default()
+            .strings("code", rows.iter().map(|row| Some(row.code.name())))
+            .strings("severity", rows.iter().map(|row| Some(row.code.severity().name())))
+            .integers("count", rows.iter().map(|row| count(row.count)).collect())
+            .integers("first_offset", rows.iter().map(|row| count(row.first_offset)).collect())
+            .integers("skipped_bytes", rows.iter().map(|row| count(row.skipped_bytes)).collect())
+            .strings("sentence", rows.iter().map(|row| Some(row.code.sentence())))
+            .strings("effect", rows.iter().map(|row| Some(row.code.effect())))
+            .into_table()
+    }
+
+    /// Whether something of the file was lost or altered.
+    #[getter]
+    fn is_recovered(&self) -> bool {
+        self.tables.diagnostics.is_recovered()
+    }
+
+    /// How many events of any phase the file holds.
+    #[getter]
+    fn n_events(&self) -> u64 {
+        self.tables.n_events()
+    }
+
+    /// How many bytes the uncompressed file has.
+    #[getter]
+    fn n_bytes(&self) -> u64 {
+        self.tables.bytes
+    }
+
+    /// How many events there are of each phase.
+    #[getter]
+    fn phases<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let phases = PyDict::new(py);
+        for &(letter, count) in &self.tables.phases {
+            let name = if letter == 0 { String::new() } else { char::from(letter).to_string() };
+            phases.set_item(name, count)?;
+        }
+        Ok(phases)
+    }
+
+    /// What the document says about itself: each field with its JSON text.
+    #[getter]
+    fn header(&self) -> Vec<(String, String)> {
+        self.tables.header.fields.clone()
+    }
+
+    /// The rank of the process among those of its job.
+    #[getter]
+    fn rank(&self) -> Option<i64> {
+        self.tables.header.rank
+    }
+
+    /// How many processes the job has.
+    #[getter]
+    fn world_size(&self) -> Option<i64> {
+        self.tables.header.world_size
+    }
+
+    /// What times are relative to, in ns since 1970.
+    #[getter]
+    fn base_time_ns(&self) -> Option<i64> {
+        self.tables.header.base_time_ns
+    }
+
+    /// The format of the file.
+    #[getter]
+    fn format(&self) -> &'static str {
+        self.tables.header.format
+    }
+
+    /// How the file was compressed.
+    #[getter]
+    fn compression(&self) -> Option<&'static str> {
+        self.tables.header.compression
+    }
+
+    /// Counts of what linking and nesting could not settle.
+    fn doubts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (launches, nesting) = (self.linked(py)?, self.nesting(py)?);
+        let doubts = measure::doubts(&self.tables, &launches, &nesting);
+        let found = PyDict::new(py);
+        for (name, count) in doubts {
+            found.set_item(name, count)?;
+        }
+        Ok(found)
+    }
+}
+
+impl Trace {
+    fn linked(&self, py: Python<'_>) -> PyResult<Arc<Launches>> {
+        if let Some(known) = self.launches.get() {
+            return Ok(Arc::clone(known));
+        }
+        let found = enter(py, None, None, |progress| link::launches(&self.tables, progress))?;
+        Ok(Arc::clone(self.launches.get_or_init(|| Arc::new(found))))
+    }
+
+    fn nesting(&self, py: Python<'_>) -> PyResult<Arc<Nesting>> {
+        if let Some(known) = self.nesting.get() {
+            return Ok(Arc::clone(known));
+        }
+        let found = enter(py, None, None, |progress| stack::nesting(&self.tables, progress))?;
+        Ok(Arc::clone(self.nesting.get_or_init(|| Arc::new(found))))
+    }
+
+    fn flow_table(&self, id: &str, flows: &FlowTable) -> PyResult<Table> {
+        let strings = &self.tables.strings;
+        let phases: Vec<_> = flows.phase.iter().map(|&phase| char::from(phase).to_string()).collect();
+        Columns::default()
+            .strings("phase", phases.iter().map(|phase| Some(phase.as_str())))
+            .integers(id, flows.id.clone())
+            .texts("category", flows.category.iter().copied(), strings)
+            .texts("name", flows.name.iter().copied(), strings)
+            .texts("process", flows.process.iter().copied(), strings)
+            .texts("thread", flows.thread.iter().copied(), strings)
+            .integers("time_ns", flows.time_ns.clone())
+            .rows("position", flows.position.clone())
+            .into_table()
+    }
+}
