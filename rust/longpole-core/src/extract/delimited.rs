@@ -17,11 +17,20 @@ const MAX_COLUMNS: usize = 4096;
 #[derive(Debug)]
 pub(super) struct Header {
     names: Vec<Vec<u8>>,
+    key_column: usize,
+    is_key: fn(&[u8]) -> bool,
+}
+
+/// A column by whose values rows are told from other lines with commas.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    pub(super) is_value: fn(&[u8]) -> bool,
 }
 
 impl Header {
-    /// The header on `line`, unless it has more columns than any tool prints.
-    pub(super) fn parse(line: &[u8]) -> Option<Self> {
+    /// The header on `line`, unless it has more columns than any tool prints or no key.
+    pub(super) fn parse(line: &[u8], key: Key) -> Option<Self> {
         let mut uses: HashMap<Vec<u8>, usize> = HashMap::new();
         let names: Vec<_> = fields(line)
             .take(MAX_COLUMNS + 1)
@@ -36,7 +45,8 @@ impl Header {
                 }
             })
             .collect();
-        (names.len() <= MAX_COLUMNS).then_some(Self { names })
+        let key_column = names.iter().position(|name| name == key.name.as_bytes())?;
+        (names.len() <= MAX_COLUMNS).then_some(Self { names, key_column, is_key: key.is_value })
     }
 
     /// The place of a column.
@@ -58,6 +68,9 @@ impl Header {
             return Row::Foreign;
         }
         let mut values: Vec<_> = fields(text).take(MAX_COLUMNS + 1).map(trimmed).collect();
+        if !values.get(self.key_column).is_some_and(|value| (self.is_key)(value)) {
+            return Row::Foreign;
+        }
         // A comma behind the last value is no value.
         if values.len() == self.names.len() + 1
             && values.last().is_some_and(|value| value.is_empty())
@@ -71,11 +84,11 @@ impl Header {
         }
     }
 
-    /// A line of fewer fields is a foreign one. Three of four are enough to suspect a
-    /// row that lost something, and two where the text ends.
+    /// A line of fewer fields is a foreign one. Half of them are enough to suspect a row
+    /// that lost something, and two where the text ends.
     fn least_width(&self, ending: Ending) -> usize {
         match ending {
-            Ending::Newline => self.names.len() - self.names.len() / 4,
+            Ending::Newline => self.names.len().div_ceil(2),
             Ending::Missing | Ending::Cut => 2,
         }
     }
@@ -155,6 +168,8 @@ mod tests {
     use super::super::lines::Place;
     use super::*;
 
+    const KEY: Key = Key { name: "m", is_value: |text| text.iter().all(u8::is_ascii_digit) };
+
     fn split(line: &str) -> Vec<String> {
         fields(line.as_bytes()).map(|field| String::from_utf8_lossy(&field).into_owned()).collect()
     }
@@ -171,17 +186,20 @@ mod tests {
 
     #[test]
     fn a_repeated_name_is_numbered() {
-        let header = Header::parse(b"m,us,CPU-us,us").unwrap();
+        let header = Header::parse(b"m,us,CPU-us,us", KEY).unwrap();
         assert_eq!((header.place("us"), header.place("us#2")), (Some(1), Some(3)));
     }
 
     #[test]
     fn a_row_has_the_columns_of_its_header() {
-        let header = Header::parse(b"m,n,k,us").unwrap();
+        let header = Header::parse(b"m,n,k,us", KEY).unwrap();
         let place = Place { offset: 0, ending: Ending::Newline };
         let row = |text: &'static str| header.row(Line { text: text.as_bytes(), place });
         assert!(matches!(row("  1,2,3, 4.5"), Row::Values(values) if *values[3] == *b"4.5"));
         assert!(matches!(row("1,2,3,4.5,"), Row::Values(values) if values.len() == 4));
-        assert_eq!([row("1,2,3"), row("done, m")], [Row::Ragged, Row::Foreign]);
+        assert_eq!(
+            [row("1,2,3"), row("1"), row("a,2,3,4")],
+            [Row::Ragged, Row::Foreign, Row::Foreign]
+        );
     }
 }

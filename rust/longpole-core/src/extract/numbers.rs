@@ -6,6 +6,7 @@
 
 /// The unit of a printed time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Unit {
     /// s
     Seconds,
@@ -18,6 +19,10 @@ pub enum Unit {
 }
 
 impl Unit {
+    /// Every unit, in the order of the enum.
+    pub const ALL: &'static [Self] =
+        &[Self::Seconds, Self::Milliseconds, Self::Microseconds, Self::Nanoseconds];
+
     /// The unit that a name stands for, in the spellings of the tools we read.
     pub fn parse(name: &[u8]) -> Option<Self> {
         match name {

@@ -159,8 +159,8 @@ mod tests {
     fn a_row_is_read_exactly() {
         let row = "OP:cutlass_h16816gemm_64x64_tn,TIME:0.0123,WS:1048576\n";
         assert_eq!(only(row), ("cutlass_h16816gemm_64x64_tn".into(), 12_300.0, "ok", 1_048_576));
-        assert_eq!(only("OP:a,TIME:9.5e-05,WS:0\n").1, 95.0);
-        assert_eq!(only("OP:a,TIME:1.23457e+06,WS:0\r\n").1, 1.23457e12);
+        assert_eq!(only("OP:a,TIME:9.5e-05,WS:0\n"), ("a".into(), 95.0, "ok", 0));
+        assert_eq!(only("OP:a,TIME:1.23457e+06,WS:0\r\n"), ("a".into(), 1.234_57e12, "ok", 0));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use memchr::memmem;
 
 use super::cutlass_text::is_failure;
 use super::{Format, Interest, Reader};
-use crate::extract::delimited::{Header, Row};
+use crate::extract::delimited::{Header, Key, Row};
 use crate::extract::lines::Line;
 use crate::extract::numbers::{self, Unit};
 use crate::extract::records::{Found, Measurement, Reason};
@@ -22,6 +22,10 @@ pub(super) const FORMAT: Format = Format {
     anchors: &["Problem,Provider,"],
     reader: || Box::new(Table::default()),
 };
+
+/// Rows name the library that did the work.
+const PROVIDER: Key =
+    Key { name: "Provider", is_value: |text| text.first().is_some_and(u8::is_ascii_alphabetic) };
 
 /// The table below the last header.
 #[derive(Default)]
@@ -56,7 +60,7 @@ impl Reader for Table {
 
 impl Columns {
     fn parse(line: &[u8]) -> Option<Self> {
-        let header = Header::parse(line.trim_ascii())?;
+        let header = Header::parse(line.trim_ascii(), PROVIDER)?;
         Some(Self {
             operation: header.place("Operation")?,
             time: header.place("Runtime")?,
@@ -139,7 +143,7 @@ mod tests {
     fn tags_may_stand_in_front_and_a_new_header_counts_from_there() {
         let tagged = format!("cuda:{HEADER}").replace("cuda:", "Cuda,");
         let found = table(&format!(
-            "1,CUTLASS,gemm,a,passed,success,8,9,10,1,2,0.5,3,4\n{tagged}12.8,1,CUTLASS,gemm,b,passed,success,8,9,10,1,2,0.25,3,4\n1,C,gemm,b\n1,C,gemm,b,passed,success,8,9,10,1,2,0.5\n"
+            "1,CUTLASS,gemm,a,passed,success,8,9,10,1,2,0.5,3,4\n{tagged}12.8,1,CUTLASS,gemm,b,passed,success,8,9,10,1,2,0.25,3,4\n12.8,1,C,gemm\n12.8,1,C,gemm,b,passed,success,8,9,10,1,2,0.5\n"
         ));
         assert_eq!(records(&found), [("a".into(), 5e5, "ok"), ("b".into(), 2.5e5, "ok")]);
         assert_eq!(field(&found, 1, "Cuda").as_deref(), Some("12.8"));

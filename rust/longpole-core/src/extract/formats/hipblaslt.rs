@@ -7,7 +7,7 @@
 use memchr::memmem;
 
 use super::{Format, Interest, Reader};
-use crate::extract::delimited::{Header, Row};
+use crate::extract::delimited::{Header, Key, Row};
 use crate::extract::lines::{Ending, Line, Place};
 use crate::extract::numbers::Unit;
 use crate::extract::records::{Found, Measurement, Reason};
@@ -112,6 +112,12 @@ impl Waiting {
     }
 }
 
+/// Rows begin with how the first matrix is taken.
+pub(super) const TRANSPOSITION: Key = Key {
+    name: "transA",
+    is_value: |text| matches!(text, b"N" | b"T" | b"C" | b"n" | b"t" | b"c"),
+};
+
 /// The header on a line, without what stands before it.
 pub(super) fn header_text(line: &[u8]) -> Option<&[u8]> {
     let line = line.trim_ascii();
@@ -125,7 +131,7 @@ pub(super) fn header_text(line: &[u8]) -> Option<&[u8]> {
 }
 
 fn columns(text: &[u8]) -> Option<Columns> {
-    let header = Header::parse(text)?;
+    let header = Header::parse(text, TRANSPOSITION)?;
     header.place("hipblaslt-Gflops")?;
     let time = header.place("us")?;
     Some(Columns { header, time })
@@ -191,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_row_of_another_width_is_rejected_and_a_log_line_is_not() {
-        let text = log(34, "[0]:", "3") + &["7"; 30].join(",") + "\nhipBLASLt info: a, b\n";
+        let text = log(34, "[0]:", "3") + "T," + &["7"; 30].join(",") + "\nhipBLASLt info: a, b\n";
         let found = extract(FORMAT, &text, End::Whole);
         assert_eq!(found.records.len(), 1);
         assert_eq!(rejections(&found)[0].0, "wrong_columns");

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use memchr::memchr_iter;
 
 use super::{Format, Interest, Reader};
-use crate::extract::delimited::{fields, Header};
+use crate::extract::delimited::{fields, Header, Key};
 use crate::extract::lines::{Line, Place};
 use crate::extract::numbers::Unit;
 use crate::extract::records::{Found, Measurement, Reason};
@@ -22,6 +22,9 @@ pub(super) const FORMAT: Format = Format {
     anchors: &["\"ID\",\""],
     reader: || Box::new(Table::default()),
 };
+
+/// Launches are numbered.
+const ID: Key = Key { name: "ID", is_value: |text| text.iter().all(u8::is_ascii_digit) };
 
 /// The metrics that are the time of a launch, the first one first.
 const TIMES: [&str; 3] = ["Duration", "gpu__time_duration.sum", "gpu__time_duration.avg"];
@@ -98,7 +101,7 @@ impl Table {
         let values: Vec<_> = fields(line.text).collect();
         let Some(columns) = &mut self.columns else { return };
         let id = &values[0];
-        if columns.take_units(&values) || !id.iter().all(u8::is_ascii_digit) {
+        if columns.take_units(&values) || !(ID.is_value)(id) {
             return;
         }
         if self.launch.as_ref().is_none_or(|launch| launch.id != **id) {
@@ -123,7 +126,7 @@ impl Table {
 
 impl Columns {
     fn parse(line: &[u8]) -> Option<Self> {
-        let header = Header::parse(line)?;
+        let header = Header::parse(line, ID)?;
         let kernel = header.place("Kernel Name")?;
         let long = [
             header.place("Metric Name"),
@@ -299,7 +302,8 @@ mod tests {
         ]);
         let times: Vec<_> = records(&found).iter().map(|record| record.1).collect();
         assert_eq!(times, [27_595.0, 27_595_520.0, 1_406.0]);
-        assert_eq!(records(&long(&[metric(0, "f", "Duration", "us", "1,406")]))[0].1, 1_406_000.0);
+        let alone = long(&[metric(0, "f", "Duration", "us", "1,406")]);
+        assert_eq!(records(&alone), [("f".into(), 1_406_000.0, "ok")]);
     }
 
     #[test]
