@@ -12,10 +12,12 @@ import argparse
 import random
 import re
 import time
-from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from longpole import bench
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # One pattern for each format that is looked for, as one would write them for `re`.
 PATTERNS: Final = [
@@ -27,7 +29,18 @@ PATTERNS: Final = [
     rb'^"(\d+)",.*"(?:Duration|gpu__time_duration\.sum)","(\w+)","([\d.,]+)"',
     rb"^--Solution name:\s+(\S+)",
 ]
-WORDS: Final = "loading kernel tile stage warp cluster epilogue checking shape done with of cache".split()
+WORDS: Final = (
+    "loading",
+    "kernel",
+    "tile",
+    "stage",
+    "warp",
+    "epilogue",
+    "shape",
+    "done",
+    "of",
+    "cache",
+)
 
 
 def main() -> None:
@@ -79,8 +92,8 @@ def _log(n_bytes: int, share: float) -> bytes:
 
 def _row(random_: random.Random) -> str:
     tile = f"{random_.choice((64, 128, 256))}x{random_.choice((64, 128))}"
-    milliseconds = random_.uniform(0.001, 5)
-    return f"OP:cutlass_tensorop_h16816gemm_{tile}_tn_align_8,TIME:{milliseconds:.6g},WS:{random_.randrange(4096)}"
+    milliseconds, workspace = random_.uniform(0.001, 5), random_.randrange(4096)
+    return f"OP:cutlass_h16816gemm_{tile}_tn_align_8,TIME:{milliseconds:.6g},WS:{workspace}"
 
 
 def _noise(random_: random.Random) -> str:

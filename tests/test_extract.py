@@ -9,6 +9,7 @@ import math
 import click
 import pytest
 from click.testing import CliRunner
+
 from longpole import bench
 from longpole.bench import ProfileResult, extract_profile_result
 from longpole.cli.bench_extract import extract as extract_command
@@ -22,7 +23,9 @@ def one(operation, duration, workspace):
 
 
 def rows(found):
-    return [(row.operation, row.time_ns, row.workspace_bytes, row.status) for row in found.measurements]
+    return [
+        (row.operation, row.time_ns, row.workspace_bytes, row.status) for row in found.measurements
+    ]
 
 
 # What was printed; what AITemplate makes of it; the records; the reasons of rejection.
@@ -212,7 +215,9 @@ def test_aitemplate_takes_text_only(stdout):
 
 
 def test_the_best_is_the_fastest_that_may_be_compared():
-    found = bench.extract(b"OP:z,TIME:0,WS:0\nOP:b,TIME:1,WS:1\nOP:a,TIME:1,WS:2\nOP:c,TIME:0.5,W\n")
+    found = bench.extract(
+        b"OP:z,TIME:0,WS:0\nOP:b,TIME:1,WS:1\nOP:a,TIME:1,WS:2\nOP:c,TIME:0.5,W\n"
+    )
     assert found.best().operation == "a"
     assert found.best(["b", "zzz"]).workspace_bytes == 1
     assert found.best([]) is None
@@ -246,8 +251,8 @@ Problem,Provider,OperationKind,Operation,Disposition,Status,m,Bytes,Flops,Runtim
     --Solution index: 302128
 transA,transB,M,N,K,rocblas-Gflops,us
 N,T,7680,8192,8192, 10037.5, 102694
-#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
-  8589934592    2147483648     float     sum      -1    63896  134.44  235.26    N/A    63959  134.30  235.03    N/A
+#     size       count   type redop root   time  algbw  busbw #wrong   time  algbw  busbw #wrong
+8589934592  2147483648  float   sum   -1  63896 134.44 235.26    N/A  63959 134.30 235.03    N/A
 # Avg bus bandwidth    : 235.145
 "ID","Process ID","Kernel Name","Metric Name","Metric Unit","Metric Value"
 "0","371693","sgemm<128, 64>","Duration","nsecond","406,240",
@@ -296,7 +301,9 @@ def test_a_source_is_a_path_bytes_or_a_file(tmp_path):
 
 
 def test_a_pattern_finds_what_no_format_does():
-    pattern = r"regex=^Perf: (?P<time_ms>\S+) ms, (?P<tflops>\S+) TFlops, .* GB/s, (?P<operation>.+)$"
+    pattern = (
+        r"regex=^Perf: (?P<time_ms>\S+) ms, (?P<tflops>\S+) TFlops, .* GB/s, (?P<operation>.+)$"
+    )
     found = bench.extract(
         b"Perf: 1.25 ms, 109.3 TFlops, 248 GB/s, DeviceGemm<256, 128>\nOP:a,TIME:1,WS:0\n",
         format=[pattern, "aitemplate"],

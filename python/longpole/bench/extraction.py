@@ -6,15 +6,15 @@ be read are counted with their place and the reason.
 
 from __future__ import annotations
 
+import os
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from longpole import _core
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Sequence
-    from typing import BinaryIO
 
     import polars as pl
 
@@ -24,13 +24,21 @@ CHUNK_BYTES: Final = 1 << 18
 PATTERN_PREFIX: Final = "regex="
 
 
+class BinaryFile(Protocol):
+    """Anything that gives bytes; none, or an empty piece, at the end."""
+
+    def read(self, size: int, /) -> bytes | None:
+        """Give at most so many bytes."""
+        ...
+
+
 def extract(
-    source: str | os.PathLike[str] | bytes | BinaryIO,
+    source: str | os.PathLike[str] | bytes | BinaryFile,
     *,
     format: str | Sequence[str] = "auto",  # noqa: A002 - the word of the command line
     died: bool = False,
 ) -> Extraction:
-    """Find what was measured in the output of profilers.
+    r"""Find what was measured in the output of profilers.
 
     Several formats may stand in one stream, with foreign lines between the rows. The
     stream is read once, in chunks: memory is bounded by what is found.
@@ -58,7 +66,7 @@ def extract(
 
     Examples
     --------
-    >>> found = extract(b"OP:gemm_64,TIME:9.5e-05,WS:0\\nOP:gemm_128,TIME:0,WS:0\\n")
+    >>> found = extract(b"OP:gemm_64,TIME:9.5e-05,WS:0\nOP:gemm_128,TIME:0,WS:0\n")
     >>> found.records.select("operation", "time_ns", "status").rows()
     [('gemm_64', 95.0, 'ok'), ('gemm_128', 0.0, 'zero')]
     >>> found.best().operation
@@ -67,11 +75,11 @@ def extract(
     extractor = Extractor(format)
     if isinstance(source, bytes):
         extractor.feed(source)
-    elif hasattr(source, "read"):
-        _feed_file(extractor, source)
-    else:
-        with open(source, "rb", buffering=0) as file:  # noqa: PTH123 - takes any path
+    elif isinstance(source, (str, os.PathLike)):
+        with Path(source).open("rb", buffering=0) as file:
             _feed_file(extractor, file)
+    else:
+        _feed_file(extractor, source)
     return extractor.finish(died=died)
 
 
@@ -231,7 +239,7 @@ class Extraction:
         return records.join(wide, on="record", how="left", maintain_order="left").drop("record")
 
 
-def _feed_file(extractor: Extractor, file: BinaryIO) -> None:
+def _feed_file(extractor: Extractor, file: BinaryFile) -> None:
     while chunk := file.read(CHUNK_BYTES):
         extractor.feed(chunk)
 

@@ -33,7 +33,7 @@ class ProfileResult(NamedTuple):
 def extract_profile_result(
     stdout: str, return_ops: Iterable[str] | None = None
 ) -> tuple[ProfileResult | list[ProfileResult], bool]:
-    """Find the fastest row, or all rows of some operations, as AITemplate does.
+    r"""Find the fastest row, or all rows of some operations, as AITemplate does.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def extract_profile_result(
 
     Examples
     --------
-    >>> extract_profile_result("OP:slow,TIME:2.5,WS:0\\nOP:fast,TIME:0.5,WS:64\\n")
+    >>> extract_profile_result("OP:slow,TIME:2.5,WS:0\nOP:fast,TIME:0.5,WS:64\n")
     (ProfileResult(op_config='fast', duration=0.5, workspace=64), False)
     """
     try:
@@ -63,9 +63,7 @@ def extract_profile_result(
         return ProfileResult("", 0, 0), True
 
 
-def _extract(
-    stdout: str, return_ops: Iterable[str] | None
-) -> ProfileResult | list[ProfileResult]:
+def _extract(stdout: str, return_ops: Iterable[str] | None) -> ProfileResult | list[ProfileResult]:
     rows = ROW.findall(stdout)
     if not rows:
         return _result("", TIME.findall(stdout)[0], WORKSPACE.findall(stdout)[0])

@@ -171,7 +171,7 @@ impl Reader for Pattern {
                 self.read(line, &captures, found);
             }
         }
-        Interest::EveryLine
+        Interest::Anchors
     }
 }
 

@@ -27,7 +27,7 @@ pub enum End {
 /// Looks for records in one stream. Where the stream is cut into chunks makes no difference.
 pub struct Extractor {
     names: Vec<String>,
-    readers: Vec<Box<dyn Reader>>,
+    readers: Vec<Slot>,
     anchors: Anchors,
     every_line: bool,
     unfinished: Unfinished,
@@ -42,12 +42,13 @@ impl Extractor {
         let names = names.chain((1..=patterns.len()).map(pattern_name)).collect();
         let anchors = if patterns.is_empty() { Anchors::of(formats) } else { Anchors::Everywhere };
         let readers = formats.iter().map(|format| (format.reader)());
-        let readers = readers.chain(patterns.into_iter().map(Pattern::into_reader)).collect();
+        let readers = readers.chain(patterns.into_iter().map(Pattern::into_reader));
+        let readers = readers.map(|reader| Slot { reader, interest: Interest::Anchors }).collect();
         Self {
             names,
             readers,
-            every_line: matches!(anchors, Anchors::Everywhere),
             anchors,
+            every_line: false,
             unfinished: Unfinished::default(),
             offset: 0,
             found: Found::default(),
@@ -77,9 +78,9 @@ impl Extractor {
         if !self.unfinished.text.is_empty() {
             self.show_unfinished(ending);
         }
-        for (reader, format) in self.readers.iter_mut().zip(0..) {
+        for (slot, format) in self.readers.iter_mut().zip(0..) {
             self.found.format = format;
-            reader.end(&mut self.found);
+            slot.reader.end(&mut self.found);
         }
         self.found.into_extraction(self.names, self.offset, is_unterminated)
     }
@@ -105,50 +106,51 @@ impl Extractor {
     fn show_unfinished(&mut self, ending: Ending) {
         let Unfinished { text, offset, too_long } = std::mem::take(&mut self.unfinished);
         let place = Place { offset, ending };
+        let text = text.strip_suffix(b"\r").unwrap_or(&text);
         match too_long {
             Some(LongLine { may_hold_row: true }) => self.reject_long(place),
             Some(LongLine { may_hold_row: false }) => {}
-            None => self.show_if_of_interest(Line {
-                text: text.strip_suffix(b"\r").unwrap_or(&text),
-                place,
-            }),
-        }
-    }
-
-    /// The end of the text may have taken the anchor with it.
-    fn show_if_of_interest(&mut self, line: Line<'_>) {
-        let is_cut = line.place.ending != Ending::Newline;
-        if is_cut || self.every_line || self.anchors.find(line.text).is_some() {
-            self.show(line);
+            // The end of the stream may have taken the anchor with it.
+            None => {
+                let is_cut = ending != Ending::Newline;
+                self.show(Line { text, place }, is_cut || self.anchors.find(text, 0).is_some());
+            }
         }
     }
 
     /// Shows the readers what they are interested in of `text`, which is whole lines.
     fn scan(&mut self, text: &[u8], offset: u64) {
         let mut at = 0;
-        while let Some(Span { start, end, next }) = self.next_line(text, at) {
+        let mut anchor = self.anchors.find(text, at);
+        while let Some(hit) = if self.every_line { (at < text.len()).then_some(at) } else { anchor }
+        {
+            let Span { start, end, next } = lines::around(text, at, hit);
+            let is_anchored = anchor.is_some_and(|anchor| anchor < next);
             let place = Place { offset: offset + start as u64, ending: Ending::Newline };
-            self.show(Line { text: &text[start..end], place });
+            self.show(Line { text: &text[start..end], place }, is_anchored);
             at = next;
+            if is_anchored {
+                anchor = self.anchors.find(text, at);
+            }
         }
     }
 
-    fn next_line(&self, text: &[u8], at: usize) -> Option<Span> {
-        let hit = if self.every_line { 0 } else { self.anchors.find(&text[at..])? };
-        (at < text.len()).then(|| lines::around(text, at, at + hit))
-    }
-
-    fn show(&mut self, line: Line<'_>) {
+    /// Shows a line to the readers: to all if it holds an anchor, else to those that
+    /// asked for every line.
+    fn show(&mut self, line: Line<'_>, is_anchored: bool) {
         if line.text.len() > MAX_LINE_BYTES {
-            if self.anchors.find(line.text).is_some() {
+            if is_anchored {
                 self.reject_long(line.place);
             }
             return;
         }
-        self.every_line = matches!(self.anchors, Anchors::Everywhere);
-        for (reader, format) in self.readers.iter_mut().zip(0..) {
-            self.found.format = format;
-            self.every_line |= reader.line(line, &mut self.found) == Interest::EveryLine;
+        self.every_line = false;
+        for (slot, format) in self.readers.iter_mut().zip(0..) {
+            if is_anchored || slot.interest == Interest::EveryLine {
+                self.found.format = format;
+                slot.interest = slot.reader.line(line, &mut self.found);
+            }
+            self.every_line |= slot.interest == Interest::EveryLine;
         }
     }
 
@@ -166,12 +168,20 @@ fn pattern_name(number: usize) -> String {
     }
 }
 
+/// A reader, and what it asked for last.
+struct Slot {
+    reader: Box<dyn Reader>,
+    interest: Interest,
+}
+
 /// What every line holds that a reader must be shown.
 enum Anchors {
     /// Short texts, which the regex engine finds several bytes at a time.
     Texts(Regex),
     /// Patterns of users may match anything.
     Everywhere,
+    /// There is no reader.
+    Nowhere,
 }
 
 impl Anchors {
@@ -181,13 +191,18 @@ impl Anchors {
             .flat_map(|format| format.anchors)
             .map(|text| regex::escape(text))
             .collect();
+        if texts.is_empty() {
+            return Self::Nowhere;
+        }
         Regex::new(&texts.join("|")).map_or(Self::Everywhere, Self::Texts)
     }
 
-    fn find(&self, text: &[u8]) -> Option<usize> {
+    /// The first one at or behind `at`.
+    fn find(&self, text: &[u8], at: usize) -> Option<usize> {
         match self {
-            Self::Texts(regex) => regex.find(text).map(|found| found.start()),
-            Self::Everywhere => Some(0),
+            Self::Texts(regex) => regex.find_at(text, at).map(|found| found.start()),
+            Self::Everywhere => (at < text.len()).then_some(at),
+            Self::Nowhere => None,
         }
     }
 }
@@ -213,7 +228,7 @@ impl Unfinished {
             return;
         }
         let before = matches!(self.too_long, Some(LongLine { may_hold_row: true }));
-        let may_hold_row = before || anchors.find(&self.text).is_some();
+        let may_hold_row = before || anchors.find(&self.text, 0).is_some();
         self.too_long = Some(LongLine { may_hold_row });
         self.text.drain(..self.text.len().saturating_sub(SEAM_BYTES));
     }
@@ -268,6 +283,13 @@ mod tests {
                 assert_eq!((found.records.len(), found.rejections.total()), (1, n_rejected));
             }
         }
+    }
+
+    #[test]
+    fn without_a_format_there_is_nothing_to_find() {
+        let mut extractor = Extractor::new(&[], Vec::new());
+        extractor.feed(LOG.as_bytes());
+        assert!(extractor.finish(End::Died).records.is_empty());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! The older profilers (norms, top-k and others) print two lines without a name,
 //! `TIME:` and then `WS:`. The time is the sum of all timed iterations, as printed.
 
-use memchr::memmem;
+use memchr::{memchr_iter, memmem};
 
 use super::{Format, Interest, Reader};
 use crate::extract::lines::{Ending, Line, Place};
@@ -31,9 +31,12 @@ struct Waiting {
 impl Reader for Lines {
     fn line(&mut self, line: Line<'_>, found: &mut Found) -> Interest {
         let text = line.text.trim_ascii();
-        if is_row(text) || is_cut_row(text, line.place) {
+        if let Some(row) = find_row(text, line.place) {
             self.end(found);
-            read_row(Line { text, ..line }, found);
+            match row.and_then(|row| row.measurement(Line { text, ..line })) {
+                Ok(measurement) => drop(found.measured(&measurement)),
+                Err(reason) => found.reject(line.place, text, reason),
+            }
         } else if let Some(time) = text.strip_prefix(b"TIME:") {
             self.end(found);
             self.time(time.trim_ascii(), line, found);
@@ -73,31 +76,36 @@ impl Lines {
     }
 }
 
-/// Whether the line holds what looks like a named row, sound or not.
-fn is_row(text: &[u8]) -> bool {
-    let Some(name) = memmem::find(text, b"OP:") else { return false };
-    split_at(&text[name..], b"TIME:").is_some()
+/// The parts of a named row.
+struct Row<'a> {
+    operation: &'a [u8],
+    time: &'a [u8],
+    workspace: &'a [u8],
 }
 
-/// A row cut before its time.
-fn is_cut_row(text: &[u8], place: Place) -> bool {
-    place.ending != Ending::Newline && text.starts_with(b"OP:")
-}
-
-fn read_row(line: Line<'_>, found: &mut Found) {
-    match parse_row(line) {
-        Ok(measurement) => drop(found.measured(&measurement)),
-        Err(reason) => found.reject(line.place, line.text, reason),
+/// The row on a line that looks like one, or why it is none.
+fn find_row(text: &[u8], place: Place) -> Option<Result<Row<'_>, Reason>> {
+    let start = if text.starts_with(b"OP:") { 0 } else { memmem::find(text, b"OP:")? };
+    match split_at(&text[start + 3..], b"TIME:") {
+        Some(_) if start > 0 => Some(Err(Reason::ExtraText)),
+        Some((operation, values)) => Some(split_values(operation, values)),
+        // A row may have been cut before its time.
+        None if start == 0 && place.ending != Ending::Newline => Some(Err(Reason::MissingTime)),
+        None => None,
     }
 }
 
-fn parse_row(line: Line<'_>) -> Result<Measurement<'_>, Reason> {
-    let row = line.text.strip_prefix(b"OP:").ok_or(Reason::ExtraText)?;
-    let (operation, values) = split_at(row, b"TIME:").ok_or(Reason::MissingTime)?;
+fn split_values<'a>(operation: &'a [u8], values: &'a [u8]) -> Result<Row<'a>, Reason> {
     let (time, workspace) = split_at(values, b"WS:").ok_or(Reason::MissingWorkspace)?;
-    let workspace_bytes = parse_workspace(workspace)?;
-    let measurement = Measurement::new(line, time, Unit::Milliseconds);
-    Ok(Measurement { operation: Some(operation), workspace_bytes, ..measurement })
+    Ok(Row { operation, time, workspace })
+}
+
+impl<'a> Row<'a> {
+    fn measurement(&self, line: Line<'a>) -> Result<Measurement<'a>, Reason> {
+        let workspace_bytes = parse_workspace(self.workspace)?;
+        let measurement = Measurement::new(line, self.time, Unit::Milliseconds);
+        Ok(Measurement { operation: Some(self.operation), workspace_bytes, ..measurement })
+    }
 }
 
 fn read_pair(line: Line<'_>, time: &[u8], workspace: &[u8], found: &mut Found) {
@@ -125,9 +133,9 @@ fn is_in_number(byte: u8) -> bool {
 /// The text before the comma in front of `name`, and that behind `name`; blanks
 /// around both are none of theirs. The name of an operation may hold commas.
 fn split_at<'a>(text: &'a [u8], name: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
-    memmem::find_iter(text, name).find_map(|at| {
-        let before = text[..at].trim_ascii_end().strip_suffix(b",")?;
-        Some((before.trim_ascii(), text[at + name.len()..].trim_ascii()))
+    memchr_iter(b',', text).find_map(|comma| {
+        let behind = text[comma + 1..].trim_ascii_start().strip_prefix(name)?;
+        Some((text[..comma].trim_ascii(), behind.trim_ascii()))
     })
 }
 

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use memchr::memmem;
+use memchr::memmem::Finder;
 
 use super::cutlass_text::is_failure;
 use super::{Format, Interest, Reader};
@@ -19,17 +19,22 @@ use crate::extract::records::{Found, Measurement, Reason};
 pub(super) const FORMAT: Format = Format {
     name: "cutlass-csv",
     summary: "CUTLASS profiler, CSV",
-    anchors: &["Problem,Provider,"],
-    reader: || Box::new(Table::default()),
+    anchors: &[START],
+    reader: || Box::new(Table { start: Finder::new(START), columns: None }),
 };
 
-/// Rows name the library that did the work.
-const PROVIDER: Key =
-    Key { name: "Provider", is_value: |text| text.first().is_some_and(u8::is_ascii_alphabetic) };
+/// Rows name the library that did the work: `CUTLASS`, `cuBLAS`, `reference_host`.
+const PROVIDER: Key = Key {
+    name: "Provider",
+    is_value: |text| text.len() >= 4 && text.first().is_some_and(u8::is_ascii_alphabetic),
+};
+
+/// What every header holds; tags may stand before it.
+const START: &str = "Problem,Provider,";
 
 /// The table below the last header.
-#[derive(Default)]
 struct Table {
+    start: Finder<'static>,
     columns: Option<Columns>,
 }
 
@@ -45,7 +50,7 @@ struct Columns {
 
 impl Reader for Table {
     fn line(&mut self, line: Line<'_>, found: &mut Found) -> Interest {
-        if memmem::find(line.text, b"Problem,Provider,").is_some() {
+        if self.start.find(line.text).is_some() {
             self.columns = Columns::parse(line.text);
         } else if let Some(columns) = &self.columns {
             columns.read(line, found);
@@ -143,7 +148,7 @@ mod tests {
     fn tags_may_stand_in_front_and_a_new_header_counts_from_there() {
         let tagged = format!("cuda:{HEADER}").replace("cuda:", "Cuda,");
         let found = table(&format!(
-            "1,CUTLASS,gemm,a,passed,success,8,9,10,1,2,0.5,3,4\n{tagged}12.8,1,CUTLASS,gemm,b,passed,success,8,9,10,1,2,0.25,3,4\n12.8,1,C,gemm\n12.8,1,C,gemm,b,passed,success,8,9,10,1,2,0.5\n"
+            "1,CUTLASS,gemm,a,passed,success,8,9,10,1,2,0.5,3,4\n{tagged}12.8,1,CUTLASS,gemm,b,passed,success,8,9,10,1,2,0.25,3,4\n12.8,1,C,gemm\n12.8,1,CUTLASS,gemm,b,passed,success,8,9,10,1,2,0.5\n"
         ));
         assert_eq!(records(&found), [("a".into(), 5e5, "ok"), ("b".into(), 2.5e5, "ok")]);
         assert_eq!(field(&found, 1, "Cuda").as_deref(), Some("12.8"));

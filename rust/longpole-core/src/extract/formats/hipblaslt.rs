@@ -4,8 +4,6 @@
 //! Versions differ in their columns (23, 34 and 48 are seen in the wild) and in
 //! what stands before the header: `[0]:`, `[0]` or nothing.
 
-use memchr::memmem;
-
 use super::{Format, Interest, Reader};
 use crate::extract::delimited::{Header, Key, Row};
 use crate::extract::lines::{Ending, Line, Place};
@@ -118,16 +116,12 @@ pub(super) const TRANSPOSITION: Key = Key {
     is_value: |text| matches!(text, b"N" | b"T" | b"C" | b"n" | b"t" | b"c"),
 };
 
-/// The header on a line, without what stands before it.
+/// The header on a line, without the number that may stand before it.
 pub(super) fn header_text(line: &[u8]) -> Option<&[u8]> {
-    let line = line.trim_ascii();
-    // The common foreign line is told by its first byte.
-    if !matches!(line.first(), Some(b'[' | b't')) {
-        return None;
-    }
-    let (number, header) = line.split_at(memmem::find(line, b"transA,")?);
-    let is_number = |byte: &u8| byte.is_ascii_digit() || b"[]:".contains(byte);
-    number.iter().all(is_number).then_some(header)
+    let is_number = |byte: &u8| byte.is_ascii_digit() || b" []:".contains(byte);
+    let start = line.iter().position(|byte| !is_number(byte))?;
+    let header = &line[start..];
+    header.starts_with(b"transA,").then(|| header.trim_ascii_end())
 }
 
 fn columns(text: &[u8]) -> Option<Columns> {

@@ -45,11 +45,10 @@ pub struct Format {
 
 /// Reads the lines of one format.
 ///
-/// A reader that asked for anchored lines only may still be shown others, because
-/// another reader asked for them: it must do nothing on a line without an anchor
-/// of its own. So what is found cannot depend on which other formats are looked
-/// for. The one exception is a line without line end, of which the anchor may be
-/// missing.
+/// An anchored line is shown to all readers, whosever anchor it holds: a reader that
+/// asked for anchored lines only must do nothing on a line without one of its own.
+/// So what is found cannot depend on which other formats are looked for. The one
+/// exception is a last line without line end, of which the anchor may be missing.
 pub(super) trait Reader: Send {
     /// Looks at a line.
     fn line(&mut self, line: Line<'_>, found: &mut Found) -> Interest;
