@@ -99,7 +99,7 @@ class Extractor:
     Examples
     --------
     >>> extractor = Extractor("aitemplate")
-    >>> extractor.feed(b"OP:gemm,TIME:1.2")
+    >>> extractor.feed(b"OP:gemm,TIME:1.25,WS:10")
     >>> extractor.finish(died=True).measurements[0].status
     'cut'
     """

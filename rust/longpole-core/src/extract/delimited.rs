@@ -18,14 +18,16 @@ const MAX_COLUMNS: usize = 4096;
 pub(super) struct Header {
     names: Vec<Vec<u8>>,
     key_column: usize,
-    is_key: fn(&[u8]) -> bool,
+    is_row: fn(&[Cow<'_, [u8]>]) -> bool,
 }
 
-/// A column by whose values rows are told from other lines with commas.
+/// What tells a row from other lines with commas.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Key {
+    /// A column that every header has.
     pub(super) name: &'static str,
-    pub(super) is_value: fn(&[u8]) -> bool,
+    /// Whether the values in this column and those behind it may be a row's.
+    pub(super) is_row: fn(&[Cow<'_, [u8]>]) -> bool,
 }
 
 impl Header {
@@ -46,7 +48,7 @@ impl Header {
             })
             .collect();
         let key_column = names.iter().position(|name| name == key.name.as_bytes())?;
-        (names.len() <= MAX_COLUMNS).then_some(Self { names, key_column, is_key: key.is_value })
+        (names.len() <= MAX_COLUMNS).then_some(Self { names, key_column, is_row: key.is_row })
     }
 
     /// The place of a column.
@@ -68,7 +70,7 @@ impl Header {
             return Row::Foreign;
         }
         let mut values: Vec<_> = fields(text).take(MAX_COLUMNS + 1).map(trimmed).collect();
-        if !values.get(self.key_column).is_some_and(|value| (self.is_key)(value)) {
+        if !values.get(self.key_column..).is_some_and(self.is_row) {
             return Row::Foreign;
         }
         // A comma behind the last value is no value.
@@ -168,7 +170,7 @@ mod tests {
     use super::super::lines::Place;
     use super::*;
 
-    const KEY: Key = Key { name: "m", is_value: |text| text.iter().all(u8::is_ascii_digit) };
+    const KEY: Key = Key { name: "m", is_row: |values| values[0].iter().all(u8::is_ascii_digit) };
 
     fn split(line: &str) -> Vec<String> {
         fields(line.as_bytes()).map(|field| String::from_utf8_lossy(&field).into_owned()).collect()

@@ -23,10 +23,16 @@ pub(super) const FORMAT: Format = Format {
     reader: || Box::new(Table { start: Finder::new(START), columns: None }),
 };
 
-/// Rows name the library that did the work: `CUTLASS`, `cuBLAS`, `reference_host`.
-const PROVIDER: Key = Key {
-    name: "Provider",
-    is_value: |text| text.len() >= 4 && text.first().is_some_and(u8::is_ascii_alphabetic),
+/// Problems are numbered, and the next column is the name of the library that did the work.
+const PROBLEM: Key = Key {
+    name: "Problem",
+    is_row: |values| match values {
+        [problem, provider, ..] => {
+            problem.iter().all(u8::is_ascii_digit)
+                && provider.first().is_some_and(u8::is_ascii_alphabetic)
+        }
+        _ => false,
+    },
 };
 
 /// What every header holds; tags may stand before it.
@@ -65,7 +71,7 @@ impl Reader for Table {
 
 impl Columns {
     fn parse(line: &[u8]) -> Option<Self> {
-        let header = Header::parse(line.trim_ascii(), PROVIDER)?;
+        let header = Header::parse(line.trim_ascii(), PROBLEM)?;
         Some(Self {
             operation: header.place("Operation")?,
             time: header.place("Runtime")?,

@@ -113,7 +113,11 @@ impl Waiting {
 /// Rows begin with how the first matrix is taken.
 pub(super) const TRANSPOSITION: Key = Key {
     name: "transA",
-    is_value: |text| matches!(text, b"N" | b"T" | b"C" | b"n" | b"t" | b"c"),
+    is_row: |values| {
+        values
+            .first()
+            .is_some_and(|text| matches!(&**text, b"N" | b"T" | b"C" | b"n" | b"t" | b"c"))
+    },
 };
 
 /// The header on a line, without the number that may stand before it.

@@ -24,7 +24,12 @@ pub(super) const FORMAT: Format = Format {
 };
 
 /// Launches are numbered.
-const ID: Key = Key { name: "ID", is_value: |text| text.iter().all(u8::is_ascii_digit) };
+const ID: Key = Key {
+    name: "ID",
+    is_row: |values| {
+        values.first().is_some_and(|id| !id.is_empty() && id.iter().all(u8::is_ascii_digit))
+    },
+};
 
 /// The metrics that are the time of a launch, the first one first.
 const TIMES: [&str; 3] = ["Duration", "gpu__time_duration.sum", "gpu__time_duration.avg"];
@@ -101,7 +106,7 @@ impl Table {
         let values: Vec<_> = fields(line.text).collect();
         let Some(columns) = &mut self.columns else { return };
         let id = &values[0];
-        if columns.take_units(&values) || !(ID.is_value)(id) {
+        if columns.take_units(&values) || !(ID.is_row)(&values) {
             return;
         }
         if self.launch.as_ref().is_none_or(|launch| launch.id != **id) {
