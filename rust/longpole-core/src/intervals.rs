@@ -40,6 +40,13 @@ impl Spans {
         self.spans.iter().map(|(start, end)| end - start).sum()
     }
 
+    /// How much of it lies inside `[start, end)`.
+    pub fn length_within_ns(&self, start: i64, end: i64) -> i64 {
+        let first = self.spans.partition_point(|span| span.1 <= start);
+        let inside = self.spans[first..].iter().take_while(|span| span.0 < end);
+        inside.map(|&(from, to)| to.min(end) - from.max(start)).sum()
+    }
+
     /// What lies inside `[start, end)`.
     #[must_use]
     pub fn clipped(&self, start: i64, end: i64) -> Self {

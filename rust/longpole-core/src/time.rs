@@ -19,6 +19,10 @@ pub enum BadTime {
 /// Takes what JSON calls a number, exponents included. Digits finer than a
 /// nanosecond round half to even, as Python's `decimal` does.
 ///
+/// # Errors
+///
+/// When the text is no number, or too large a one.
+///
 /// ```
 /// use longpole_core::time::nanoseconds;
 /// assert_eq!(nanoseconds(b"1712195495506752.812"), Ok(1_712_195_495_506_752_812));
@@ -122,8 +126,7 @@ fn split_digits(text: &[u8]) -> (&[u8], &[u8]) {
 fn parse_exponent(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text {
         [b'-', rest @ ..] => (true, rest),
-        [b'+', rest @ ..] => (false, rest),
-        rest => (false, rest),
+        [b'+', rest @ ..] | rest => (false, rest),
     };
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;

@@ -1,3 +1,4 @@
+use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
 
 use crate::error::Result;
@@ -52,14 +53,16 @@ impl Launches {
 /// A number counts within one process; 0 is no number. Where it was given to
 /// several calls, those of the process that launches on the same device are
 /// preferred, then those with the same External id; of these the last that began
-/// before the work did wins, else the first. Such work is counted as ambiguous.
+/// before the work did wins, else the first. Of calls that began together the
+/// shorter counts as the later, and after that content decides, so that the order
+/// of the file does not matter. Such work is counted as ambiguous.
 ///
 /// # Errors
 ///
 /// Only when `progress` asks to stop.
 pub fn launches(tables: &Tables, progress: Progress<'_>) -> Result<Launches> {
     let (events, lanes) = (&*tables.events, &*tables.lanes);
-    let calls = Calls::of(events);
+    let calls = Calls::of(tables);
     let homes = Homes::learn(events, lanes, &calls);
     let mut found = Launches { launcher: vec![NO_ROW; events.len()], ..Launches::default() };
     let mut orphans = Vec::new();
@@ -85,19 +88,22 @@ pub fn launches(tables: &Tables, progress: Progress<'_>) -> Result<Launches> {
     Ok(found)
 }
 
-/// Every call with its number, in order of number, then time.
+/// Every call with its number, in order of number, time and content.
 struct Calls {
     rows: Vec<(i64, i64, EventId)>,
 }
 
 impl Calls {
-    fn of(events: &EventTable) -> Self {
+    fn of(tables: &Tables) -> Self {
+        let events = &tables.events;
         let mut rows: Vec<_> = events
             .ids()
             .filter(|&event| events.kind(event).is_call())
             .filter_map(|call| Some((number(events, call)?, events.start_ns(call), call)))
             .collect();
-        rows.sort();
+        rows.sort_by(|one, two| {
+            (one.0, one.1).cmp(&(two.0, two.1)).then_with(|| by_content(one.2, two.2, tables))
+        });
         Self { rows }
     }
 
@@ -107,6 +113,19 @@ impl Calls {
         let length = self.rows[start..].iter().take_while(|row| row.0 == number).count();
         &self.rows[start..start + length]
     }
+}
+
+/// Between calls that begin together. Rows decide only where nothing else does.
+fn by_content(one: EventId, two: EventId, tables: &Tables) -> Ordering {
+    let content = |call: EventId| {
+        let (events, strings) = (&tables.events, &tables.strings);
+        let place = tables.lanes.place(events.lane(call));
+        let name = events.name(call).map(|name| strings.get(name));
+        let length = Reverse(events.duration_ns(call));
+        let track = [place.process, place.thread].map(|text| strings.get(text));
+        (length, events.kind(call), events.external_id(call), name, track, call)
+    };
+    content(one).cmp(&content(two))
 }
 
 /// The process that launches on each device, as far as unambiguous links agree
@@ -157,7 +176,8 @@ fn choose(
     let mut best = None;
     for &(_, _, call) in candidates {
         let rank = rank(call);
-        let is_better = best.is_none_or(|(best_rank, _)| rank > best_rank || (rank == best_rank && rank.2));
+        let is_better =
+            best.is_none_or(|(best_rank, _)| rank > best_rank || (rank == best_rank && rank.2));
         if is_better {
             best = Some((rank, call));
         }
@@ -243,6 +263,14 @@ mod tests {
             ("kernel", 0, 20, 7, 0),
         ]);
         assert_eq!((rows[3], found.ambiguous), (Some(1), 1));
+    }
+
+    #[test]
+    fn of_calls_that_began_together_content_decides_and_not_the_order_of_the_file() {
+        let (kernel, one, two) =
+            (("kernel", 0, 20, 7, 0), ("cuda_runtime", 91, 1, 7, 0), ("cuda_runtime", 92, 1, 7, 0));
+        assert_eq!(linked(&[kernel, one, two]).0[0], Some(2));
+        assert_eq!(linked(&[kernel, two, one]).0[0], Some(1));
     }
 
     #[test]

@@ -187,7 +187,7 @@ impl Document<'_> {
     /// One member of the outermost object; none where damage was skipped.
     fn member(&mut self) -> Result<Option<End>> {
         let key = self.attempt(|scanner| {
-            let key = scanner.quoted()?.span;
+            let key = scanner.quoted()?;
             scanner.expect(b':')?;
             Ok(key)
         })?;
@@ -222,7 +222,7 @@ impl Document<'_> {
             scanner.peek_significant()?;
             let start = scanner.at;
             scanner.value()?;
-            Ok(Span { start, end: scanner.at })
+            Ok(Span::new(start, scanner.at))
         })?;
         match value {
             Outcome::Whole(span, end) => {
@@ -286,11 +286,7 @@ impl Document<'_> {
                     self.note_here(Code::MissingEnd)?;
                     return Ok(End::Closed);
                 }
-                b'{' => {
-                    if after_value {
-                        self.note_here(Code::MissingComma)?;
-                    }
-                }
+                b'{' if after_value => self.note_here(Code::MissingComma)?,
                 b'[' if outermost && self.position == 0 => {
                     return Err(sniff::array_of_arrays(self.window.offset()));
                 }
@@ -344,7 +340,7 @@ impl Document<'_> {
             match self.scanner.scan(&mut scanner) {
                 Ok(()) if scanner.at > MAX_ELEMENT_BYTES => return Ok(Outcome::TooLarge),
                 Ok(()) => return Ok(Outcome::Whole((), scanner.at)),
-                Err(Stop::Fault(code, at)) => return Ok(Outcome::Fault(code, at)),
+                Err(Stop::Fault) => return Ok(Outcome::Fault(scanner.fault.0, scanner.fault.1)),
                 Err(Stop::NeedMore) if self.window.text().len() > MAX_ELEMENT_BYTES => {
                     return Ok(Outcome::TooLarge)
                 }
@@ -360,7 +356,7 @@ impl Document<'_> {
     /// does not know are not elements but text that was written in between.
     fn attempt_other(&mut self) -> Result<Outcome<()>> {
         self.attempt(|scanner| match scanner.value()? {
-            Token::Null if !scanner.findings.is_empty() => scanner.fault(Code::MalformedEvent),
+            Token::Null if !scanner.findings.is_empty() => scanner.stop(Code::MalformedEvent),
             _ => Ok(()),
         })
     }
@@ -373,7 +369,7 @@ impl Document<'_> {
             match read(&mut scanner) {
                 Ok(_) if scanner.at > MAX_ELEMENT_BYTES => return Ok(Outcome::TooLarge),
                 Ok(value) => return Ok(Outcome::Whole(value, scanner.at)),
-                Err(Stop::Fault(code, at)) => return Ok(Outcome::Fault(code, at)),
+                Err(Stop::Fault) => return Ok(Outcome::Fault(scanner.fault.0, scanner.fault.1)),
                 Err(Stop::NeedMore) if self.window.text().len() > MAX_ELEMENT_BYTES => {
                     return Ok(Outcome::TooLarge)
                 }
@@ -462,15 +458,15 @@ impl Document<'_> {
         let first_key = self.attempt(|scanner| {
             scanner.expect(b'{')?;
             if scanner.peek_significant()? != b'"' {
-                return scanner.fault(Code::MalformedEvent);
+                return scanner.stop(Code::MalformedEvent);
             }
-            let key = scanner.quoted()?.span;
+            let key = scanner.quoted()?;
             scanner.expect(b':')?;
             let is_known = EVENT_KEYS.iter().any(|known| known.as_bytes() == key.of(scanner.text));
             if is_known {
                 Ok(())
             } else {
-                scanner.fault(Code::MalformedEvent)
+                scanner.stop(Code::MalformedEvent)
             }
         })?;
         if !matches!(first_key, Outcome::Whole(..)) {
@@ -574,8 +570,12 @@ impl Document<'_> {
     /// the writer indents them.
     fn next_separated(&mut self) -> Result<Option<u8>> {
         let text = self.window.text();
+        if let Some([b'{', ..]) = text.strip_prefix(self.indent.as_slice()) {
+            self.window.consume(self.indent.len());
+            return Ok(Some(b'{'));
+        }
         let blank = text.iter().take_while(|&&byte| is_whitespace(byte)).count();
-        if text.get(blank) == Some(&b'{') && self.indent != text[..blank] && blank <= MAX_INDENT {
+        if text.get(blank) == Some(&b'{') && blank <= MAX_INDENT {
             self.indent = text[..blank].to_vec();
         }
         self.next_significant()
@@ -583,7 +583,15 @@ impl Document<'_> {
 
     fn more(&mut self) -> Result<bool> {
         report(self.progress, self.window.offset())?;
-        self.window.more(&mut self.diagnostics)
+        let came = self.window.more(&mut self.diagnostics)?;
+        if self.options.strict {
+            // The window notes what is wrong with the compression by itself.
+            let refused = self.diagnostics.iter().find(|row| row.code.is_refused_by_strict());
+            if let Some(row) = refused {
+                return Err(Error::new(ErrorKind::Strict(row.code), row.first_offset));
+            }
+        }
+        Ok(came)
     }
 
     fn drain(&mut self) -> Result<()> {

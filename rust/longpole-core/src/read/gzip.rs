@@ -147,18 +147,25 @@ impl<'a> Gunzip<'a> {
             }
         }
         for flag in [8, 16] {
-            while flags & flag != 0 {
-                match self.bytes::<1>()? {
-                    Some([0]) => break,
-                    Some(_) => {}
-                    None => return Ok(None),
-                }
+            if flags & flag != 0 && self.text()?.is_none() {
+                return Ok(None);
             }
         }
         if flags & 2 != 0 && self.bytes::<2>()?.is_none() {
             return Ok(None);
         }
         Ok(Some(()))
+    }
+
+    /// A text that ends with a zero; none where it is cut.
+    fn text(&mut self) -> Result<Option<()>> {
+        loop {
+            match self.bytes::<1>()? {
+                Some([0]) => return Ok(Some(())),
+                Some(_) => {}
+                None => return Ok(None),
+            }
+        }
     }
 
     fn trailer(&mut self, offset: u64, diagnostics: &mut Diagnostics) -> Result<()> {

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod collect;
+mod digits;
 mod document;
 mod event;
 mod gzip;
