@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from longpole import bench
 from longpole.bench import ProfileResult, extract_profile_result
+from longpole.cli import exit_codes
 from longpole.cli.bench_extract import extract as extract_command
 
 FAILED = (ProfileResult("", 0, 0), True)
@@ -343,8 +344,8 @@ def test_the_command_prints_a_table_and_warns_of_what_it_could_not_read(tmp_path
     log = tmp_path / "run.log"
     log.write_text("OP:a\x1b[31m,TIME:0.25,WS:0\nOP:b,TIME:1.2.3,WS:0\n")
     result = run(str(log))
-    assert result.return_value == 0
-    assert [line.split() for line in result.stdout.splitlines()] == [
+    assert result.return_value == exit_codes.OK
+    assert [line.split() for line in result.stdout.splitlines()[1:]] == [
         ["operation", "time_ns", "workspace_bytes", "data_bytes", "status", "format"],
         ["a\\x1b[31m", "250000", "0", "-", "ok", "aitemplate"],
     ]
@@ -353,21 +354,24 @@ def test_the_command_prints_a_table_and_warns_of_what_it_could_not_read(tmp_path
 
 def test_the_command_speaks_json_csv_and_markdown(tmp_path):
     log = tmp_path / "run.log"
-    log.write_text("OP:=cmd(),TIME:0.25,WS:0\nOP:b|c,TIME:nan,WS:0\n")
-    envelope = json.loads(run(str(log), "--to", "json").stdout)
-    assert (envelope["schema"], envelope["status"]) == ("longpole.bench.extract/1", "ok")
+    log.write_text("OP:=cmd(),TIME:0.25,WS:0\nOP:b|c,TIME:nan,WS:0\nOP:c,TIME:1,5,WS:0\n")
+    envelope = json.loads(run(str(log), "--json").stdout)
+    assert (envelope["schema"], envelope["status"]) == ("longpole.bench.extract/1", "partial")
     assert [row["time_ns"] for row in envelope["data"]["records"]] == [250_000, None]
-    lines = [json.loads(line) for line in run(str(log), "--to", "jsonl").stdout.splitlines()]
-    assert lines == envelope["data"]["records"]
-    assert f"{log},'=cmd(),250000,0,,ok,aitemplate\n" in run(str(log), "--to", "csv").stdout
-    assert "| b\\|c | - | 0 | - | nan | aitemplate |" in run(str(log), "--to", "md").stdout
+    assert envelope["warnings"][0]["code"] == "not_a_number"
+    assert json.loads(run(str(log), "--format", "jsonl").stdout) == envelope
+    by_csv = run(str(log), "--format", "csv", "--format", "aitemplate").stdout
+    assert f"{log},aitemplate,'=cmd(),250000,0.25,ms,0,,ok\n" in by_csv
+    by_markdown = run(str(log), "--format", "md").stdout
+    assert "| b\\|c | - | 0 | - | nan | aitemplate |" in by_markdown
 
 
 def test_the_exit_code_says_whether_there_is_a_result(tmp_path):
-    assert run("-", stdin="OP:a,TIME:1,WS:0\n").return_value == 0
-    assert run("-", stdin="OP:a,TIME:0,WS:0\n").return_value == 1
-    assert run("-", "--died", stdin="OP:a,TIME:1,WS:1").return_value == 1
-    assert run(str(tmp_path / "missing")).return_value == 3
+    assert run("-", stdin="OP:a,TIME:1,WS:0\n").return_value == exit_codes.OK
+    assert run("-", stdin="OP:a,TIME:0,WS:0\n").return_value == exit_codes.INCONCLUSIVE
+    assert run("-", stdin="nothing\n").return_value == exit_codes.INCONCLUSIVE
+    assert run("-", "--died", stdin="OP:a,TIME:1,WS:1").return_value == exit_codes.INCONCLUSIVE
+    assert run(str(tmp_path / "missing")).return_value == exit_codes.UNREADABLE
     with_nonsense = run("-", "--format", "nonsense", stdin="").exception
     assert isinstance(with_nonsense, click.UsageError)
     assert "no format is called" in with_nonsense.format_message()
