@@ -34,7 +34,7 @@ impl Reader for Lines {
         if let Some(row) = find_row(text, line.place) {
             self.end(found);
             match row.and_then(|row| row.measurement(Line { text, ..line })) {
-                Ok(measurement) => drop(found.measured(&measurement)),
+                Ok(measurement) => _ = found.measured(&measurement),
                 Err(reason) => found.reject(line.place, text, reason),
             }
         } else if let Some(time) = text.strip_prefix(b"TIME:") {
@@ -48,11 +48,8 @@ impl Reader for Lines {
 
     fn end(&mut self, found: &mut Found) {
         if let Some(Waiting { time, place }) = self.waiting.take() {
-            found.measured(&Measurement::new(
-                Line { text: &time, place },
-                &time,
-                Unit::Milliseconds,
-            ));
+            let line = Line { text: &time, place };
+            found.measured(&Measurement::new(line, &time, Unit::Milliseconds));
         }
     }
 }

@@ -6,7 +6,7 @@
 use memchr::memmem;
 
 use super::{Format, Interest, Reader};
-use crate::extract::lines::{Line, Place};
+use crate::extract::lines::{Ending, Line, Place};
 use crate::extract::numbers::{self, Unit};
 use crate::extract::records::{Found, Measurement, Reason};
 
@@ -17,7 +17,7 @@ pub(super) const FORMAT: Format = Format {
     reader: || Box::new(Report::default()),
 };
 
-/// A block with more lines is none.
+/// What stands further down belongs to no block.
 const MAX_LINES: usize = 256;
 
 /// The block that is open, if one is.
@@ -31,6 +31,7 @@ struct Block {
     /// Keys and values in order; `Arguments` may go on over several lines.
     lines: Vec<(Vec<u8>, Vec<u8>)>,
     is_continued: bool,
+    n_lines: usize,
 }
 
 impl Reader for Report {
@@ -44,7 +45,11 @@ impl Reader for Report {
         }
         let Some(block) = &mut self.block else { return Interest::Anchors };
         block.read(line);
-        Interest::EveryLine
+        if !block.is_complete() {
+            return Interest::EveryLine;
+        }
+        self.end(found);
+        Interest::Anchors
     }
 
     fn end(&mut self, found: &mut Found) {
@@ -56,12 +61,13 @@ impl Reader for Report {
 
 impl Block {
     fn new(place: Place) -> Self {
-        Self { place, lines: Vec::new(), is_continued: false }
+        Self { place, lines: Vec::new(), is_continued: false, n_lines: 0 }
     }
 
     /// Keys are right-aligned: a line without a blank in front is a foreign one.
     fn read(&mut self, line: Line<'_>) {
-        if !line.text.starts_with(b" ") || self.lines.len() == MAX_LINES {
+        self.n_lines += 1;
+        if !line.text.starts_with(b" ") {
             return;
         }
         let text = line.text.trim_ascii();
@@ -70,24 +76,31 @@ impl Block {
         if std::mem::replace(&mut self.is_continued, goes_on) {
             self.append(text);
         } else if let Some((key, value)) = key_and_value(text) {
-            self.lines.push((key.to_vec(), value.to_vec()));
-            self.note_ending(key, line.place);
+            self.push(key, value, line.place.ending);
         } else {
             self.is_continued = false;
         }
+    }
+
+    /// A death within the time makes it suspect; any other value that was cut is none.
+    fn push(&mut self, key: &[u8], value: &[u8], ending: Ending) {
+        if key == b"Runtime" {
+            self.place.ending = ending;
+        } else if ending == Ending::Cut {
+            return;
+        }
+        self.lines.push((key.to_vec(), value.to_vec()));
+    }
+
+    /// The rate of computing is what the profiler prints last.
+    fn is_complete(&self) -> bool {
+        self.n_lines == MAX_LINES || self.value("Math").is_some()
     }
 
     fn append(&mut self, more: &[u8]) {
         if let Some((_, value)) = self.lines.last_mut() {
             value.push(b' ');
             value.extend_from_slice(more);
-        }
-    }
-
-    /// A death on any other line leaves the time as it was.
-    fn note_ending(&mut self, key: &[u8], place: Place) {
-        if key == b"Runtime" {
-            self.place.ending = place.ending;
         }
     }
 
@@ -244,6 +257,7 @@ reference_device: Passed
         let cut = &BLOCK[..BLOCK.find("6.73655").unwrap() + 4];
         assert_eq!(records(&extract(FORMAT, &format!("{cut} ms"), End::Died))[0].2, "cut");
         let later = &BLOCK[..BLOCK.find("24.934").unwrap() + 3];
-        assert_eq!(records(&extract(FORMAT, later, End::Died))[0].2, "ok");
+        let found = extract(FORMAT, later, End::Died);
+        assert_eq!((records(&found)[0].2, field(&found, 0, "GiB/s")), ("ok", None));
     }
 }
