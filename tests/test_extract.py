@@ -349,7 +349,7 @@ def test_the_command_prints_a_table_and_warns_of_what_it_could_not_read(tmp_path
         ["operation", "time_ns", "workspace_bytes", "data_bytes", "status", "format"],
         ["a\\x1b[31m", "250000", "0", "-", "ok", "aitemplate"],
     ]
-    assert "1 rows could not be read (not_a_number), the first at byte 25" in result.stderr
+    assert "1 row could not be read (not_a_number), the first at byte 25" in result.stderr
 
 
 def test_the_command_speaks_json_csv_and_markdown(tmp_path):

@@ -13,6 +13,7 @@ from longpole.cli.output import FORMATS, Document, Record, Warned, emit, markdow
 from longpole.cli.problems import Problem
 from longpole.cli.terminal import Column, Terminal
 from longpole.cli.traces import title
+from longpole.wording import count as count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,7 +46,7 @@ _COLUMNS: Final = (
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
 @click.option("--died", is_flag=True, help="The process was killed: do not trust a cut last line.")
 def extract(*, logs: Sequence[str], formats: Sequence[str], as_json: bool, died: bool) -> int:
-    r"""Print what was measured, out of the output of profilers.
+    """Print what was measured, out of the output of profilers.
 
     NAME is one of aitemplate, cutlass, cutlass-csv, hipblaslt, rocblas, ncu, nccl. A
     PATTERN has groups named time_ns, time_us, time_ms or time_s, operation, workspace,
@@ -55,7 +56,7 @@ def extract(*, logs: Sequence[str], formats: Sequence[str], as_json: bool, died:
     \b
     Examples:
       longpole bench extract profiler.log
-      longpole bench extract run.log --format 'regex=(?P<op>\w+): (?P<time_us>\S+) us'
+      longpole bench extract run.log --format 'regex=(?P<op>[a-z]+): (?P<time_us>[0-9.]+) us'
     """
     forms = ["json" if as_json else "text", *(name for name in formats if name in FORMATS)]
     wanted = [name for name in formats if name not in FORMATS] or ["auto"]
@@ -108,8 +109,8 @@ def _warnings(found: Extraction) -> list[Warned]:
             f", the first at byte {offset}: {title(excerpt)}"
             for offset, excerpt in first.select("offset", "excerpt").iter_rows()
         )
-        message = f"{count} rows could not be read ({reason}){places}"
-        warnings.append(Warned(reason, count, message, "they are not among the records"))
+        message = f"{count_of(count, 'row')} could not be read ({reason}){places}"
+        warnings.append(Warned(reason, count, message, "not among the records"))
     return warnings
 
 
