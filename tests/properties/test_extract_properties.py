@@ -191,6 +191,7 @@ def _seconds_of_rounds(text, format_name, rounds):
 
 # Python's `re` takes minutes for thirty letters of the first text, four times as long
 # for each two letters more.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("format_name", "unit"),
     [

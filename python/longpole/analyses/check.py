@@ -70,7 +70,8 @@ def check(trace: Trace) -> tuple[Finding, ...]:
     Examples
     --------
     >>> from longpole.testing import TraceBuilder
-    >>> trace = TraceBuilder().kernel("gemm", (0, 10), correlation=3).read()
+    >>> builder = TraceBuilder().launch("gemm", call=(0, 1), work=(2, 8))
+    >>> trace = builder.kernel("orphan", (10, 20), correlation=9).read()
     >>> [finding.code for finding in check(trace) if finding.severity == "warning"]
     ['unlinked_device_work']
     """
@@ -310,7 +311,7 @@ def _marks(trace: Trace) -> Iterator[Finding]:
             1,
             "the trace marks no steps",
             "analyses are about the whole trace",
-            "call `profiler.step()` after each iteration",
+            "give the profiler a schedule and call `profiler.step()` after each iteration",
         )
     operators = trace.events.filter(pl.col("kind") == "operator")
     if operators.height and operators["external_id"].null_count() == operators.height:

@@ -11,12 +11,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from longpole import _core
+from longpole._core import Extractor as CoreExtractor
+from longpole._core import extract_formats
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     import polars as pl
+
+    from longpole._core import Extraction as CoreExtraction
+    from longpole._core import Table
 
 __all__ = ["Extraction", "Extractor", "MeasuredRow", "extract", "formats"]
 
@@ -85,7 +89,7 @@ def extract(
 
 def formats() -> dict[str, str]:
     """Give the name of every format, and what prints it."""
-    return dict(_core.extract_formats())
+    return dict(extract_formats())
 
 
 class Extractor:
@@ -108,7 +112,7 @@ class Extractor:
         wanted = [format] if isinstance(format, str) else list(format)
         patterns = [name for name in wanted if name.startswith(PATTERN_PREFIX)]
         named = [name for name in wanted if name not in patterns]
-        self._core = _core.Extractor(
+        self._core = CoreExtractor(
             list(formats()) if "auto" in named else named,
             [pattern.removeprefix(PATTERN_PREFIX) for pattern in patterns],
         )
@@ -146,7 +150,7 @@ class Extraction:
     Frames are made on first use and kept.
     """
 
-    def __init__(self, core: _core.Extraction) -> None:
+    def __init__(self, core: CoreExtraction) -> None:
         self._core = core
 
     @cached_property
@@ -244,7 +248,7 @@ def _feed_file(extractor: Extractor, file: BinaryFile) -> None:
         extractor.feed(chunk)
 
 
-def _frame(table: _core.Table) -> pl.DataFrame:
+def _frame(table: Table) -> pl.DataFrame:
     import polars as pl
 
     return pl.DataFrame(table)
