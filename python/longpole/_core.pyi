@@ -2,7 +2,17 @@ import os
 from collections.abc import Callable, Sequence
 from typing import BinaryIO, final
 
-__all__ = ["InternalError", "LongpoleError", "Table", "Trace", "TraceError", "read_trace"]
+__all__ = [
+    "Extraction",
+    "Extractor",
+    "InternalError",
+    "LongpoleError",
+    "Table",
+    "Trace",
+    "TraceError",
+    "extract_formats",
+    "read_trace",
+]
 
 class LongpoleError(Exception):
     """Base of everything that longpole raises."""
@@ -81,3 +91,29 @@ def read_trace(
     max_events: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Trace: ...
+
+@final
+class Extractor:
+    """Looks for records in one stream, fed chunk by chunk."""
+
+    def __new__(cls, formats: Sequence[str], patterns: Sequence[str]) -> Extractor: ...
+    def feed(self, chunk: bytes) -> None: ...
+    def finish(self, died: bool) -> Extraction: ...
+
+@final
+class Extraction:
+    """What was found in one stream."""
+
+    def records(self) -> Table: ...
+    def rows(
+        self,
+    ) -> list[tuple[str, str | None, float | None, str, str, int | None, int | None, str]]: ...
+    def fields(self) -> Table: ...
+    def rejections(self) -> Table: ...
+    def rejection_counts(self) -> list[tuple[str, int]]: ...
+    @property
+    def n_bytes(self) -> int: ...
+    @property
+    def is_unterminated(self) -> bool: ...
+
+def extract_formats() -> list[tuple[str, str]]: ...
