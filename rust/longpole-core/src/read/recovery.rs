@@ -105,11 +105,12 @@ impl Document<'_> {
     }
 
     /// Whether the bracket at the front of the window belongs to no list: behind it
-    /// comes another event.
+    /// comes another event, or the inside of one.
     pub(super) fn is_stray_bracket(&mut self) -> Result<bool> {
         let next_is_event = |text: &[u8]| {
             let rest = significant(&text[1..]);
-            starts_with_event(significant(rest.strip_prefix(b",").unwrap_or(rest)))
+            let rest = significant(rest.strip_prefix(b",").unwrap_or(rest));
+            starts_with_event_key(rest.strip_prefix(b"{").unwrap_or(rest))
         };
         self.looks_like(next_is_event, false)
     }
@@ -210,10 +211,14 @@ impl Before {
 /// Whether `text` begins with an object whose first key is one of an event; none
 /// where it is too short to tell.
 fn starts_with_event(text: &[u8]) -> Option<bool> {
+    text.split_first().and_then(|(_, inside)| starts_with_event_key(inside))
+}
+
+/// Whether `text` begins with a key of an event and its colon.
+fn starts_with_event_key(text: &[u8]) -> Option<bool> {
     let mut findings = Vec::new();
     let mut scanner = Scanner::new(text, 0, &mut findings);
     let mut read = || {
-        scanner.expect(b'{')?;
         if scanner.peek_significant()? != b'"' {
             return Ok(false);
         }
