@@ -34,7 +34,7 @@ def test_a_device_that_computes_most_of_the_step_waits_for_its_kernels():
         "Device 0 computes 85.0 % of the step (85.0 µs of 100 µs): the step waits for its "
         "kernels, most of all gemm (70.0 %, 1 kernel)."
     )
-    assert [(row.name, row.time_ns) for row in found.answer.evidence] == [
+    assert [(row.name, row.total_ns) for row in found.answer.evidence] == [
         ("gemm", 70_000),
         ("relu", 15_000),
     ]
@@ -83,7 +83,7 @@ def test_the_spot_is_the_deepest_that_holds_half_and_counts_wherever_it_stands()
         .launch("gemm", call=(90, 91), work=(91, 100))
     )
     spot = summary(builder).answer.evidence[0]
-    assert (spot.name, spot.n_events, spot.time_ns) == ("decode", 2, 73_000)
+    assert (spot.name, spot.n_events, spot.total_ns) == ("decode", 2, 73_000)
 
 
 def test_a_spot_that_calls_itself_counts_once():
@@ -94,7 +94,7 @@ def test_a_spot_that_calls_itself_counts_once():
         .launch("gemm", call=(80, 81), work=(81, 100))
     )
     spot = summary(builder).answer.evidence[0]
-    assert (spot.name, spot.n_events, spot.time_ns) == ("walk", 1, 80_000)
+    assert (spot.name, spot.n_events, spot.total_ns) == ("walk", 1, 80_000)
 
 
 def test_where_nothing_is_recorded_on_the_host_the_answer_says_so():

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+import polars as pl
+
 from longpole.analyses.window import LAUNCHING_NAMES
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import polars as pl
 
     from longpole.trace import Trace
 
@@ -164,8 +164,6 @@ def _no_device_work(trace: Trace) -> Finding:
 
 
 def _launches_without_work(trace: Trace) -> Iterator[Finding]:
-    import polars as pl
-
     launched = trace.launches["call"].implode()
     calls = trace.events.filter(
         pl.col("kind").cast(pl.String).is_in(["runtime", "driver"]),
@@ -255,16 +253,12 @@ def _overlaps(trace: Trace) -> Iterator[Finding]:
 
 
 def _by_category(events: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
-    import polars as pl
-
     named = events.with_columns(pl.col("category").cast(pl.String).fill_null("uncategorised"))
     for (category,), group in named.group_by("category", maintain_order=True):
         yield str(category), group
 
 
 def _overlapping_work(trace: Trace) -> pl.DataFrame:
-    import polars as pl
-
     end_ns = pl.col("start_ns") + pl.col("duration_ns")
     return (
         trace.events.join(trace.launches.select("event"), on="event")
@@ -278,8 +272,6 @@ def _overlapping_work(trace: Trace) -> pl.DataFrame:
 
 
 def _clocks(trace: Trace) -> Iterator[Finding]:
-    import polars as pl
-
     doubts = trace.doubts
     if not doubts["work_before_its_call"]:
         return
@@ -302,8 +294,6 @@ def _clocks(trace: Trace) -> Iterator[Finding]:
 
 
 def _marks(trace: Trace) -> Iterator[Finding]:
-    import polars as pl
-
     if trace.steps.is_empty():
         yield Finding(
             "no_steps",
@@ -325,8 +315,6 @@ def _marks(trace: Trace) -> Iterator[Finding]:
 
 
 def _ranks(trace: Trace) -> Iterator[Finding]:
-    import polars as pl
-
     calls = trace.events.filter(pl.col("kind").cast(pl.String).is_in(["runtime", "driver"]))
     processes = calls["process"].cast(pl.String).unique().sort().to_list()
     if len(processes) > 1:
