@@ -277,6 +277,24 @@ def test_the_parts_of_a_device_sum_to_the_window():
     assert reasons == (17_000, 8_000, 10_000, 5_000)
 
 
+def test_the_answer_is_about_the_busiest_device_and_every_device_has_its_lines():
+    builder = (
+        TraceBuilder()
+        .operator("aten::mm", (0, 100))
+        .launch("little", call=(0, 1), work=(1, 10), device=0)
+        .launch("much", call=(1, 2), work=(2, 90), device=1, stream=7)
+        .launch("more", call=(2, 3), work=(50, 95), device=1, stream=8)
+    )
+    found = summary(builder)
+    assert (found.answer.device, found.answer.waits_for) == (1, "kernels")
+    assert [row.name for row in found.answer.evidence] == ["much", "more"]
+    lines = [
+        (device.device, [stream.stream for stream in device.streams]) for device in found.devices
+    ]
+    assert lines == [(0, [7]), (1, [7, 8])]
+    assert [device.whole.busy_ns for device in found.devices] == [9_000, 93_000]
+
+
 def test_a_summary_is_plain_values_and_the_same_every_time():
     builder = TraceBuilder().step(1, (0, 100)).launch("gemm", call=(0, 5), work=(10, 80))
     one, two = (json.dumps(summary(builder).to_dict()) for _ in range(2))

@@ -253,7 +253,7 @@ def _done(did: Doing, thread: str) -> list[Evidence]:
 
 
 def _evidence(ranked: pl.DataFrame, what: str) -> list[Evidence]:
-    return [Evidence(*row, what=what) for row in ranked.head(_N_ROWS).iter_rows()]
+    return [Evidence(**row, what=what) for row in ranked.head(_N_ROWS).iter_rows(named=True)]
 
 
 def _spot(did: Doing, thread: str, of_ns: int) -> str:

@@ -18,7 +18,9 @@ Figures = tuple[str | None, int, int, int, int]
 def records(path: str, summary: Summary) -> list[Record]:
     """List every figure as a row of one table: what, where, how often, how long, what share."""
     span_ns = summary.window.span_ns
-    rows = [_record(path, "window", span_ns, span_ns, name=summary.window.reason)]
+    window = summary.window
+    name = "whole trace" if window.step is None else f"step {window.step}"
+    rows = [_record(path, "window", span_ns, span_ns, name=f"{name}, {window.reason}")]
     answer = summary.answer
     rows.append(
         _record(path, "answer", answer.time_ns, span_ns, name=answer.sentence, device=answer.device)
