@@ -187,7 +187,7 @@ _WORDS: Final[dict[WaitsFor, Callable[[_Question], tuple[str, list[Evidence]]]]]
 
 def _work(question: _Question, work_class: str, what: str) -> list[Evidence]:
     """Rank the work of one class on the device."""
-    work = question.trace.launches.filter(pl.col("class") == work_class).select("event")
+    work = question.trace.launches.filter(pl.col("work_class") == work_class).select("event")
     events = question.trace.events.join(work, on="event").filter(
         pl.col("device").eq_missing(question.device.device)
     )
