@@ -133,11 +133,11 @@ class Trace:
     def launches(self) -> pl.DataFrame:
         """Each piece of work on a device (`event`) and what launched it.
 
-        Columns: `event`, `class` (`compute`, `communication`, or `copy` for fills also),
-        `call` (runtime or driver call), `operator` (the innermost
-        around the call), `linked_by` (`correlation`, or the weaker `external_id`, which
-        gives the operator only), `delay_ns` (from the return of the call to the start
-        of the work; negative where the work began inside the call).
+        Columns: `event`, `work_class` (`compute`, `communication`, or `copy`, for fills
+        too), `call` (runtime or driver call), `operator` (the innermost around the call),
+        `linked_by` (`correlation`, or the weaker `external_id`, which gives the operator
+        only), `delay_ns` (from the return of the call to the start of the work; negative
+        where the work began inside the call).
         """
         return _frame(self._core.launches())
 

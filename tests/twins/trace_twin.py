@@ -109,6 +109,7 @@ class Launch:
     """A piece of work on a device, and what launched it."""
 
     event: int
+    work_class: str
     call: int | None
     operator: int | None
     linked_by: str | None
@@ -323,15 +324,15 @@ def launches(trace: Trace) -> list[Launch]:
     operators = _operators_by_external_id(trace)
     found = []
     for work in filter(lambda event: event.is_work, trace.events):
-        call = call_of[work.row]
+        call, purpose = call_of[work.row], work_class(work)
         if call:
             operator = _operator_around(call.row, parent_of, trace)
             delay_ns = None if call.end_ns is None else work.start_ns - call.end_ns
-            found.append(Launch(work.row, call.row, operator, "correlation", delay_ns))
+            found.append(Launch(work.row, purpose, call.row, operator, "correlation", delay_ns))
         else:
             operator = operators.get(work.external_id)
             linked_by = None if operator is None else "external_id"
-            found.append(Launch(work.row, None, operator, linked_by, None))
+            found.append(Launch(work.row, purpose, None, operator, linked_by, None))
     return found
 
 
