@@ -170,13 +170,10 @@ def test_an_end_needs_no_more_than_a_time_and_a_track():
     assert trace.events["duration_ns"].to_list() == [4_000]
 
 
-@pytest.mark.parametrize("style", STYLES.values(), ids=STYLES)
-def test_the_facts_of_the_header_are_found_wherever_they_stand(style):
-    if style.is_bare_list:
-        pytest.skip("a bare list has no header")
-    before, behind = HEADER, dict(reversed(HEADER.items()))
-    for header in [before, behind]:
-        trace = longpole.read_trace(document(operators("a"), style, **header))
+@pytest.mark.parametrize("style", ["compact", "indented", "keys in another order"])
+def test_the_facts_of_the_header_are_found_before_and_behind_the_events(style):
+    for header in [HEADER, dict(reversed(HEADER.items()))]:
+        trace = longpole.read_trace(document(operators("a"), STYLES[style], **header))
         assert (trace.rank, trace.world_size, trace.format) == (3, 8, "kineto-json")
 
 
