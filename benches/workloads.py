@@ -55,11 +55,14 @@ __all__ = [
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write what the command line asks for."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
     if options.megabytes is None:
         _write_run(options)
-    else:
+    elif options.program == "training":
         _write_large(options)
+    else:
+        parser.error("only training steps are repeated to a size")
     return 0
 
 
@@ -81,7 +84,7 @@ def _write_run(options: argparse.Namespace) -> None:
         shuffle_seed=options.shuffle_seed,
     )
     if options.truth is not None:
-        text = json.dumps(run.truth_json(order), separators=(",", ":"))
+        text = json.dumps(run.truth.to_json(order), separators=(",", ":"))
         options.truth.write_text(text + "\n", encoding="utf-8")
     sys.stderr.write(f"{options.output}: {len(order)} events\n")
 

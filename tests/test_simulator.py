@@ -4,6 +4,7 @@ import gzip
 import json
 import sys
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -180,6 +181,15 @@ def test_work_of_a_stream_never_overlaps():
             free_ns[work.lane] = work.end.time_ns
 
 
+def test_a_device_may_run_one_kernel_at_a_time():
+    machine = Machine(one_kernel_at_a_time=True)
+    run = simulate("random", seed=1, machine=machine, features={"streams", "event_waits"})
+    kernels = [activity for activity in run.timeline.activities if activity.category == "kernel"]
+    assert len({kernel.lane for kernel in kernels}) > 1
+    kernels.sort(key=lambda kernel: kernel.start.time_ns)
+    assert all(b.start.time_ns >= a.end.time_ns for a, b in pairwise(kernels))
+
+
 @pytest.mark.parametrize("limit", [1, 7, 1_024])
 def test_a_queue_never_holds_more_than_its_limit(limit):
     program = workloads.random_program(3, features={"streams", "full_queue", "graphs"})
@@ -250,7 +260,7 @@ def test_every_layout_holds_the_same_events(layout, tmp_path):
     order = run.write(tmp_path / "trace.json", layout)
     trace = json.loads((tmp_path / "trace.json").read_text())
     base_ns = trace.pop("baseTimeNanoseconds", 0)
-    absolute_ns = 0 if base_ns else run.truth_json()["base_time_ns"]
+    absolute_ns = 0 if base_ns else run.truth.to_json()["base_time_ns"]
     assert len(trace["traceEvents"]) == len(order) == len(run.events)
     for written, position in zip(trace["traceEvents"], order, strict=True):
         expected = dict(run.events[position])
@@ -281,7 +291,7 @@ def test_the_truth_names_events_by_their_position_in_the_file(tmp_path):
     run = simulate("random", seed=8)
     order = run.write(tmp_path / "trace.json", sync_records=False, shuffle_seed=4)
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
-    truth = json.loads(json.dumps(run.truth_json(order)))
+    truth = json.loads(json.dumps(run.truth.to_json(order)))
     segments = [s for window in truth["windows"] for s in window["segments"]]
     kernels = [s for s in segments if s["kind"] == "kernel"]
     assert kernels
@@ -298,7 +308,7 @@ def test_one_graph_launch_has_many_kernels():
 
 def test_the_clock_of_a_device_may_be_off():
     runs = [simulate("training", machine=Machine(device_clock_offset_ns=ns)) for ns in (0, 7_000)]
-    assert runs[0].truth_json() == runs[1].truth_json()
+    assert runs[0].truth.to_json() == runs[1].truth.to_json()
     kernels = [[e["start_ns"] for e in run.events if e.get("cat") == "kernel"] for run in runs]
     assert {late - early for early, late in zip(*kernels, strict=True)} == {7_000}
 

@@ -47,6 +47,7 @@ class Devices:
         self._conditions = conditions
         self._timeline = timeline
         self._queues: dict[Stream, _Queue] = {}
+        self._occupants: dict[int, Activity] = {}
 
     def last_on(self, stream: Stream) -> Activity | None:
         """Return the last work that a stream was given."""
@@ -82,10 +83,10 @@ class Devices:
         queue = self._queue(stream)
         times = [0]
         machine, takes_ns = self._conditions.machine, self._conditions.takes_ns
-        if queue.last is not None:
-            nominal_ns = machine.kernel_gap_ns
-            gap_ns = takes_ns(nominal_ns, Kind.KERNEL_DELAY, work.name, place, Role.GAP)
-            times.append(queue.last.end.time_ns + gap_ns)
+        nominal_ns = machine.kernel_gap_ns
+        gap_ns = takes_ns(nominal_ns, Kind.KERNEL_DELAY, work.name, place, Role.GAP)
+        before = (queue.last, self._occupant(stream, work.category))
+        times += [other.end.time_ns + gap_ns for other in before if other is not None]
         if queue.awaited and self._conditions.waits(Kind.EVENT_WAIT, work.name):
             nominal_ns = machine.event_latency_ns
             after_ns = takes_ns(nominal_ns, Kind.EVENT_WAIT, work.name, place, Role.RETURN)
@@ -102,13 +103,21 @@ class Devices:
             place = place_of_part(call, part)
             start_ns = max(arrival_ns, self.ready_ns(launch.stream, work, place))
             activity = self._settle(launch.stream, call, work, place, start_ns)
-            self._note_causes(queue, activity, call, inside=inside)
+            self._note_causes(launch.stream, activity, call, inside=inside)
             queue.last = activity
             queue.awaited.clear()
+            if activity.category == "kernel":
+                self._occupants[launch.stream.device] = activity
         queue.outstanding.append(call.works[-1])
 
     def _queue(self, stream: Stream) -> _Queue:
         return self._queues.setdefault(stream, _Queue())
+
+    def _occupant(self, stream: Stream, category: str) -> Activity | None:
+        """Return the kernel that holds the whole device, if kernels do."""
+        if category != "kernel" or not self._conditions.machine.one_kernel_at_a_time:
+            return None
+        return self._occupants.get(stream.device)
 
     def _settle(
         self, stream: Stream, call: Activity, work: Work, place: Place, start_ns: int
@@ -129,14 +138,16 @@ class Devices:
         return activity
 
     def _note_causes(
-        self, queue: _Queue, activity: Activity, call: Activity, *, inside: bool
+        self, stream: Stream, activity: Activity, call: Activity, *, inside: bool
     ) -> None:
         """Note what a work waited for: its own stream, other streams, its call."""
+        queue = self._queue(stream)
         causes = activity.start.causes
         since_ns = call.end.time_ns
-        if queue.last is not None:
-            causes.append(Cause(queue.last.end, Kind.KERNEL_DELAY, activity))
-            since_ns = max(since_ns, queue.last.end.time_ns)
+        for before in (queue.last, self._occupant(stream, activity.category)):
+            if before is not None:
+                causes.append(Cause(before.end, Kind.KERNEL_DELAY, activity))
+                since_ns = max(since_ns, before.end.time_ns)
         if self._conditions.waits(Kind.EVENT_WAIT, activity.name):
             for awaited in queue.awaited:
                 causes.append(Cause(awaited.end, Kind.EVENT_WAIT, activity))

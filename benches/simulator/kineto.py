@@ -24,6 +24,7 @@ __all__ = ["Record", "Recording", "record"]
 HOST_PROCESS = 31_415
 _FIRST_CORRELATION = 117
 _NO_STREAM = -1
+_ALLOCATED_BEFORE = 1 << 30
 _ANNOTATED = ("cpu_op", "user_annotation")
 
 _CALL_NUMBERS = {
@@ -96,6 +97,7 @@ class _Recorder:
         self._n_cpu_events = 0
         self._n_functions = 0
         self._python_ids: dict[int, int] = {}
+        self._allocated: dict[int, int] = {}
         self._forward = _forward_operators(timeline.activities)
 
     def run(self) -> Recording:
@@ -188,7 +190,8 @@ class _Recorder:
 
     def _memory(self, note: Note) -> Record:
         pid, tid = _lane(note.thread)
-        allocated = 1 << 30
+        allocated = self._allocated.get(note.device, _ALLOCATED_BEFORE) + note.bytes
+        self._allocated[note.device] = allocated
         return {
             "ph": "i",
             "cat": "cpu_instant_event",
@@ -198,8 +201,8 @@ class _Recorder:
             "tid": tid,
             "start_ns": note.time_ns,
             "args": {
-                "Total Reserved": 2 * allocated,
-                "Total Allocated": allocated + note.bytes,
+                "Total Reserved": 2 * _ALLOCATED_BEFORE,
+                "Total Allocated": allocated,
                 "Bytes": note.bytes,
                 "Addr": 140_000_000_000_000 + abs(note.bytes),
                 "Device Id": note.device,

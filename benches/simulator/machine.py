@@ -64,6 +64,8 @@ class Machine:
         Launches a stream holds before the next launch call must wait.
     queue_poll_ns
         The shortest time a call takes that finds its queue full.
+    one_kernel_at_a_time
+        Whether every kernel fills its device, so that kernels of other streams come after it.
     device_clock_offset_ns, device_clock_noise_ns
         What the clock of a device shows beside the host's. The truth knows neither.
     """
@@ -78,6 +80,7 @@ class Machine:
     handover_ns: int = 14_000
     queue_limit: int = 1_024
     queue_poll_ns: int = 25_000
+    one_kernel_at_a_time: bool = False
     device_clock_offset_ns: int = 0
     device_clock_noise_ns: int = 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import io
 import random
@@ -13,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from .changes import Change, Changes
 from .engine import simulate as simulate_timeline
-from .facts import BASE_NS, facts_of
+from .facts import facts_of
 from .kineto import Recording, record
 from .layouts import LAYOUTS, LayoutName, order_of
 from .machine import Machine
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from .kineto import Record
     from .program import Program
     from .text import Layout
-    from .timeline import Activity, Timeline
+    from .timeline import Timeline
 
 __all__ = ["PROGRAMS", "Run", "opened", "simulate"]
 
@@ -78,8 +79,7 @@ def simulate(
     if isinstance(program, str):
         program = PROGRAMS[program](seed, **options)
     machine = replace(machine or Machine(), seed=seed)
-    run = Run(program, machine, python_frames=python_frames, shapes=shapes)
-    return run.again(changes) if changes else run
+    return Run(program, machine, changes, python_frames=python_frames, shapes=shapes)
 
 
 class Run:
@@ -104,14 +104,17 @@ class Run:
     def timeline(self) -> Timeline:
         """What happened."""
         changes = Changes(self.changes)
-        return simulate_timeline(
-            self.program, self.machine, changes, record_python=self.python_frames
-        )
+        with _without_collection():
+            return simulate_timeline(
+                self.program, self.machine, changes, record_python=self.python_frames
+            )
 
     @cached_property
     def recording(self) -> Recording:
         """What the profiler made of it."""
-        return record(self.program, self.machine, self.timeline, shapes=self.shapes)
+        timeline = self.timeline
+        with _without_collection():
+            return record(self.program, self.machine, timeline, shapes=self.shapes)
 
     @property
     def events(self) -> list[Record]:
@@ -121,7 +124,9 @@ class Run:
     @cached_property
     def truth(self) -> Truth:
         """What is true of it."""
-        return truth_of(self.timeline)
+        timeline, position = self.timeline, self.recording.position
+        with _without_collection():
+            return truth_of(timeline, position)
 
     def again(self, changes: Sequence[Change]) -> Run:
         """Return the run of the same program, with the same noise, but for some changes."""
@@ -176,16 +181,6 @@ class Run:
             file.write("".join(self._texts(form, order)))
         return order
 
-    def truth_json(self, order: Sequence[int] | None = None) -> dict[str, Any]:
-        """Return the truth as plain data, its events as positions in a file of this order."""
-        order = range(len(self.events)) if order is None else order
-        position_in_file = {position: row for row, position in enumerate(order)}
-
-        def position(activity: Activity) -> int:
-            return position_in_file[self.recording.position(activity)]
-
-        return self.truth.to_json(position, BASE_NS)
-
     def _texts(self, layout: Layout, order: Sequence[int]) -> Iterator[str]:
         facts = facts_of(self.program, shapes=self.shapes)
         texts = (layout.event(self.events[position], plain_number) for position in order)
@@ -200,6 +195,18 @@ class Run:
                 f"but the machine has a quantum of {self.machine.quantum_ns} ns"
             )
             raise ValueError(message)
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Keep the collector from looking for garbage where none is made: it took most of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @contextmanager

@@ -7,17 +7,18 @@ engine noted when things happened; no trace is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from .facts import BASE_NS
 from .timeline import MAIN_THREAD, Activity, Cause, Moment, Timeline, Wait
 
 __all__ = ["Segment", "Truth", "Window", "truth_of"]
 
 SCHEMA = 1
 
-Positions: TypeAlias = Callable[[Activity], int]
+Position: TypeAlias = Callable[[Activity], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,37 +55,41 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What is true of a run."""
+    """What is true of a run.
+
+    `position` tells where an activity stands among the records of the run.
+    """
 
     windows: tuple[Window, ...]
     waits: tuple[Wait, ...]
+    position: Position
 
     def window(self, name: str) -> Window:
         """Return the window of this name: `trace`, `step 3`, `step 3 period`."""
         return next(window for window in self.windows if window.name == name)
 
-    def to_json(self, position: Positions, base_ns: int) -> dict[str, Any]:
-        """Return the truth as plain data.
+    def to_json(self, order: Sequence[int] | None = None) -> dict[str, Any]:
+        """Return the truth as plain data; with `base_time_ns` its times are since the epoch.
 
         Parameters
         ----------
-        position
-            Where in `traceEvents` an activity stands.
-        base_ns
-            What to add to the times to get nanoseconds since the epoch.
+        order
+            What `Run.write` returned: then events are positions in `traceEvents` of that file.
+            By default they are positions in `Run.events`.
         """
+        position = self.position if order is None else _position_in(order, self.position)
         return {
             "schema": SCHEMA,
-            "base_time_ns": base_ns,
+            "base_time_ns": BASE_NS,
             "windows": [_window_json(window, position) for window in self.windows],
             "waits": [_wait_json(wait, position) for wait in self.waits],
         }
 
 
-def truth_of(timeline: Timeline) -> Truth:
+def truth_of(timeline: Timeline, position: Position) -> Truth:
     """Return what is true of what happened."""
     windows = [*_whole(timeline), *_steps(timeline)]
-    return Truth(tuple(windows), tuple(timeline.waits))
+    return Truth(tuple(windows), tuple(timeline.waits), position)
 
 
 def _whole(timeline: Timeline) -> Iterator[Window]:
@@ -145,7 +150,13 @@ def _segment(cause: Cause, moment: Moment, start_ns: int) -> Segment:
     return Segment(cause.kind.value, begin_ns, moment.time_ns, cause.activity)
 
 
-def _window_json(window: Window, position: Positions) -> dict[str, Any]:
+def _position_in(order: Sequence[int], position: Position) -> Position:
+    """Return where activities stand once the records are brought into an order."""
+    rows = {record: row for row, record in enumerate(order)}
+    return lambda activity: rows[position(activity)]
+
+
+def _window_json(window: Window, position: Position) -> dict[str, Any]:
     return {
         "name": window.name,
         "step": window.step,
@@ -163,7 +174,7 @@ def _window_json(window: Window, position: Positions) -> dict[str, Any]:
     }
 
 
-def _wait_json(wait: Wait, position: Positions) -> dict[str, Any]:
+def _wait_json(wait: Wait, position: Position) -> dict[str, Any]:
     return {
         "kind": wait.kind.value,
         "waiter": _position(wait.waiter, position),
@@ -172,5 +183,5 @@ def _wait_json(wait: Wait, position: Positions) -> dict[str, Any]:
     }
 
 
-def _position(activity: Activity | None, position: Positions) -> int | None:
+def _position(activity: Activity | None, position: Position) -> int | None:
     return None if activity is None else position(activity)

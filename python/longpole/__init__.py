@@ -9,6 +9,8 @@ Examples
 ('kernel', 'gemm', 1500, 40000)
 """
 
+from longpole.analyses.check import Finding, check
+from longpole.analyses.summary import Summary, summary
 from longpole.errors import (
     DeviceError,
     InternalError,
@@ -20,10 +22,14 @@ from longpole.trace import Trace, read_trace
 
 __all__ = [
     "DeviceError",
+    "Finding",
     "InternalError",
     "LongpoleError",
     "MissingDependencyError",
+    "Summary",
     "Trace",
     "TraceError",
+    "check",
     "read_trace",
+    "summary",
 ]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from longpole import _core
+from longpole._core import read_trace as read_core
 
 if TYPE_CHECKING:
     import os
@@ -15,7 +15,29 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from longpole._core import Table
+    from longpole._core import Trace as CoreTrace
+
 __all__ = ["Trace", "read_trace"]
+
+_EVENT_COLUMNS: Final = (
+    "event",
+    "kind",
+    "category",
+    "name",
+    "process",
+    "thread",
+    "device",
+    "stream",
+    "start_ns",
+    "duration_ns",
+    "correlation",
+    "external_id",
+    "parent",
+    "depth",
+    "lane",
+    "position",
+)
 
 
 def read_trace(
@@ -67,7 +89,7 @@ def read_trace(
     """
     if not isinstance(args, str):
         args = list(args)
-    core = _core.read_trace(
+    core = read_core(
         source,
         args=args,
         strict=strict,
@@ -85,7 +107,7 @@ class Trace:
     `events`, the column `event`.
     """
 
-    def __init__(self, core: _core.Trace) -> None:
+    def __init__(self, core: CoreTrace) -> None:
         self._core = core
 
     @cached_property
@@ -98,13 +120,21 @@ class Trace:
         `correlation`, `external_id`, `parent` (the last to begin of the events of the
         same thread around it), `depth`, `lane` (row in `lanes`), `position` (in `traceEvents`).
         """
-        return _frame(self._core.events())
+        import polars as pl
+
+        # One column at a time: polars copies texts as it takes them over, and the originals
+        # should be gone before the next ones are made. Nesting first, which needs room.
+        made = ["parent", "depth"]
+        made += [name for name in _EVENT_COLUMNS if name not in made]
+        columns = {name: pl.DataFrame(self._core.events([name])) for name in made}
+        return pl.concat([columns[name] for name in _EVENT_COLUMNS], how="horizontal")
 
     @cached_property
     def launches(self) -> pl.DataFrame:
         """Each piece of work on a device (`event`) and what launched it.
 
-        Columns: `event`, `call` (runtime or driver call), `operator` (the innermost
+        Columns: `event`, `class` (`compute`, `communication`, or `copy` for fills also),
+        `call` (runtime or driver call), `operator` (the innermost
         around the call), `linked_by` (`correlation`, or the weaker `external_id`, which
         gives the operator only), `delay_ns` (from the return of the call to the start
         of the work; negative where the work began inside the call).
@@ -115,6 +145,11 @@ class Trace:
     def own_times(self) -> pl.DataFrame:
         """The time of each `event` on a thread in which nothing inside it ran: `own_ns`."""
         return _frame(self._core.own_times())
+
+    @cached_property
+    def crossings(self) -> pl.DataFrame:
+        """Each `event` that begins inside another one of its thread and ends outside it."""
+        return _frame(self._core.crossings())
 
     @cached_property
     def steps(self) -> pl.DataFrame:
@@ -307,8 +342,25 @@ class Trace:
         """
         return _frame(self._core.busy(start_ns, end_ns))
 
+    def times_within(self, spans: pl.DataFrame) -> pl.DataFrame:
+        """Measure what threads did in some spans of time, from the outside in.
+
+        Parameters
+        ----------
+        spans
+            `lane`, `start_ns` and `end_ns`; where spans of a lane overlap they count once.
+
+        Returns
+        -------
+        DataFrame
+            The events that ran then: `event`, `own_ns` (nothing inside it ran) and
+            `total_ns` (with all that is nested in it).
+        """
+        rows = spans.select("lane", "start_ns", "end_ns").rows()
+        return _frame(self._core.times_within(rows))
+
     def gaps(self, start_ns: int, end_ns: int) -> pl.DataFrame:
-        """The spans within a window in which nothing ran on a device.
+        """List the spans within a window in which nothing ran on a device.
 
         Columns: `device`, `start_ns`, `duration_ns`, `next` (the work that ended it),
         `call` (what launched that), `host_ns` (the part before that call returned, in
@@ -361,7 +413,7 @@ class Trace:
         return [entry for entry in entries if isinstance(entry.get("id"), int)]
 
 
-def _frame(table: _core.Table) -> pl.DataFrame:
+def _frame(table: Table) -> pl.DataFrame:
     """Take a table of the core over, without a copy."""
     import polars as pl
 

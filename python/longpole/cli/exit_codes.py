@@ -8,4 +8,5 @@ USAGE: Final = 2
 UNREADABLE: Final = 3
 INCONCLUSIVE: Final = 4
 MISSING: Final = 5
+INTERNAL: Final = 70
 INTERRUPTED: Final = 130

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
+import traceback
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from longpole.cli import exit_codes
+from longpole.cli.output import ClosedPipeError, Document, emit
+from longpole.cli.problems import Problem
+from longpole.cli.terminal import Terminal
 
-__all__ = ["main"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["main", "run"]
 
 # Each verb with the line that `--help` shows for it; the module has a function of
 # the same name. The text stands here so that the module need not be imported.
@@ -20,6 +28,8 @@ VERBS: Final = {
     "summary": "Say where the time of a step went, and what it waited for most.",
     "check": "Say what is wrong with a trace, and what that costs an analysis.",
 }
+
+_OPTIONS_BEFORE_A_VERB: Final = {"-h", "--help", "-V", "--version", "--debug"}
 
 
 class Program(click.Group):
@@ -42,24 +52,36 @@ class Program(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take `FILE` and `--format json FILE` for `summary` of them."""
+        first = next((n for n, text in enumerate(args) if text not in _OPTIONS_BEFORE_A_VERB), None)
+        if first is not None and (_is_file(args[first]) or args[first].startswith("-")):
+            args = [*args[:first], "summary", *args[first:]]
+        return super().parse_args(ctx, args)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Take a file for `summary FILE`."""
-        if args and args[0] not in VERBS and (args[0] == "-" or Path(args[0]).exists()):
-            args = ["summary", *args]
+        """Find a verb, or say which was meant."""
+        if args and args[0] not in VERBS:
+            meant = difflib.get_close_matches(args[0], VERBS, n=1)
+            advice = f"did you mean `{meant[0]}`?" if meant else f"there are {', '.join(VERBS)}"
+            message = f"{args[0]!r} is neither a verb nor a file; {advice}"
+            raise click.UsageError(message, ctx)
         return super().resolve_command(ctx, args)
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(None, "-V", "--version", package_name="longpole")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
-def longpole(debug: bool) -> None:  # noqa: FBT001, ARG001
+def longpole(*, debug: bool) -> None:
     """Find what a GPU program waits for.
 
     \b
-    Example:
-      longpole summary trace.json.gz
+    Examples:
+      longpole trace.json.gz                  where the time of a step went
+      longpole summary trace.json.gz --step 3 --format json
+      longpole check rank*.json.gz            what is wrong with the traces
     """
 
 
@@ -68,17 +90,50 @@ def main() -> None:
     sys.exit(run(sys.argv[1:]))
 
 
-def run(arguments: list[str]) -> int:
+def run(arguments: Sequence[str]) -> int:
     """Run the command line; give its exit code."""
     try:
-        code: Any = longpole.main(arguments, prog_name="longpole", standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        return exit_codes.USAGE
+        with longpole.make_context("longpole", list(arguments)) as context:
+            code: Any = longpole.invoke(context)
+            sys.stdout.flush()
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except (click.Abort, KeyboardInterrupt):
         return exit_codes.INTERRUPTED
-    except BrokenPipeError:
+    except (ClosedPipeError, BrokenPipeError):
         # Nobody reads any more; flushing at exit must not complain about it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exit_codes.OK
+    except Exception as error:  # noqa: BLE001 (no traceback without --debug)
+        return _fail(error, arguments)
     return code if isinstance(code, int) else exit_codes.OK
+
+
+def _fail(error: Exception, arguments: Sequence[str]) -> int:
+    """Tell the user what ended the program, as JSON too where JSON was asked for."""
+    if "--debug" in arguments:
+        traceback.print_exception(error)
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return exit_codes.USAGE
+    problem = Problem.of(error)
+    form = _form(arguments)
+    if form not in ("json", "jsonl"):
+        problem.show()
+        return problem.exit_code
+    return emit([Document.of_problem("longpole.error/1", problem)], form, Terminal())
+
+
+def _form(arguments: Sequence[str]) -> str:
+    """Find the format in arguments that could not be parsed."""
+    text = " ".join(arguments).replace("=", " ")
+    if "--format jsonl" in text:
+        return "jsonl"
+    if "--format json" in text or "--json" in arguments:
+        return "json"
+    return os.environ.get("LONGPOLE_FORMAT", "text")
+
+
+def _is_file(text: str) -> bool:
+    """Whether a first argument is meant for a file: it is there, or looks like a path."""
+    return text not in VERBS and ("." in text or os.sep in text or Path(text).exists())

@@ -85,12 +85,12 @@ codes! {
     NotAnEvent "not_an_event" Loss "a value among the events is not an object" "it is skipped";
     EventTooLarge "event_too_large" Loss "an event above the size limit was skipped" "it is not in the tables";
     TooDeep "too_deep" Loss "values nested deeper than the limit of 512 were skipped" "the event is not in the tables";
-    BadTimestamp "bad_timestamp" Loss "an event whose ts is no time was skipped" "it is not in the tables";
+    BadTimestamp "bad_timestamp" Loss "an event was skipped because its ts is not a valid number" "it is not in the tables";
     MissingTimestamp "missing_timestamp" Loss "an event without a ts was skipped" "it is not in the tables";
     MissingPhase "missing_phase" Warning "an event without a ph (phase)" "it is kept as kind `other`";
     UnknownPhase "unknown_phase" Warning "an event with an unknown ph (phase)" "it is kept as kind `other`";
     MissingName "missing_name" Warning "an event without a name" "its name is null";
-    BadDuration "bad_duration" Altered "a dur that is no time" "the duration is null";
+    BadDuration "bad_duration" Altered "a dur that is not a valid number" "the duration is null";
     MissingDuration "missing_duration" Warning "a complete event without a dur" "the duration is null";
     NegativeDuration "negative_duration" Warning "a negative duration" "kept as recorded, and left out of every sum";
     HugeDuration "huge_duration" Warning "a duration beyond 2^63 ns" "the duration is null";
@@ -154,7 +154,12 @@ impl Diagnostics {
             row.first_offset = row.first_offset.min(offset);
             row.skipped_bytes += bytes;
         } else {
-            self.rows.push(Diagnostic { code, count: 1, first_offset: offset, skipped_bytes: bytes });
+            self.rows.push(Diagnostic {
+                code,
+                count: 1,
+                first_offset: offset,
+                skipped_bytes: bytes,
+            });
         }
     }
 
@@ -184,7 +189,8 @@ mod tests {
         for offset in [900, 40, 70] {
             found.add(Code::InvalidUtf8, offset);
         }
-        let rows: Vec<_> = found.iter().map(|row| (row.code, row.count, row.first_offset)).collect();
+        let rows: Vec<_> =
+            found.iter().map(|row| (row.code, row.count, row.first_offset)).collect();
         assert_eq!(rows, [(Code::InvalidUtf8, 3, 40)]);
     }
 

@@ -95,15 +95,16 @@ impl Error {
         match &self.kind {
             ErrorKind::Empty => Some("the profiler wrote nothing; record the trace again"),
             ErrorKind::OtherKind { hint, .. } => Some(hint),
-            ErrorKind::UnknownFormat { .. } | ErrorKind::NoEvents => {
-                Some("give the Kineto trace that the PyTorch profiler exported (export_chrome_trace)")
-            }
+            ErrorKind::UnknownFormat { .. } | ErrorKind::NoEvents => Some(
+                "give the Kineto trace that the PyTorch profiler exported (export_chrome_trace)",
+            ),
             ErrorKind::EndsBeforeEvents => {
                 Some("the file was cut while it was written or copied; record or copy it again")
             }
             ErrorKind::Compression(_) => Some("copy the file again, or check it with `gzip -t`"),
             ErrorKind::Strict(_) => Some("read without strict=True to recover what is whole"),
-            ErrorKind::EventsNotAnArray | ErrorKind::Io(_) | ErrorKind::Cancelled => None,
+            ErrorKind::EventsNotAnArray => Some("the events of a trace are a list: `[{...}, ...]`"),
+            ErrorKind::Io(_) | ErrorKind::Cancelled => None,
         }
     }
 }
@@ -121,7 +122,7 @@ impl fmt::Display for Error {
                 write!(f, "the file is truncated: it ends before any `traceEvents`")?;
             }
             ErrorKind::EventsNotAnArray => write!(f, "`traceEvents` is not an array")?,
-            ErrorKind::Compression(what) => write!(f, "the compressed stream is damaged: {what}")?,
+            ErrorKind::Compression(what) => write!(f, "the gzip stream is damaged: {what}")?,
             ErrorKind::Strict(code) => write!(f, "{}", code.sentence())?,
             ErrorKind::Io(error) => write!(f, "{}", error.message)?,
             ErrorKind::Cancelled => write!(f, "stopped by the caller")?,

@@ -40,6 +40,13 @@ impl Spans {
         self.spans.iter().map(|(start, end)| end - start).sum()
     }
 
+    /// How much of it lies inside `[start, end)`.
+    pub fn length_within_ns(&self, start: i64, end: i64) -> i64 {
+        let first = self.spans.partition_point(|span| span.1 <= start);
+        let inside = self.spans[first..].iter().take_while(|span| span.0 < end);
+        inside.map(|&(from, to)| to.min(end) - from.max(start)).sum()
+    }
+
     /// What lies inside `[start, end)`.
     #[must_use]
     pub fn clipped(&self, start: i64, end: i64) -> Self {
@@ -104,7 +111,9 @@ mod tests {
     /// Every set over the points 0..6, by brute force on single points.
     fn all_sets() -> Vec<Spans> {
         (0_u32..64)
-            .map(|bits| Spans::union_of((0..6).filter(|bit| bits >> bit & 1 == 1).map(|bit| (bit, bit + 1))))
+            .map(|bits| {
+                Spans::union_of((0..6).filter(|bit| bits >> bit & 1 == 1).map(|bit| (bit, bit + 1)))
+            })
             .collect()
     }
 
@@ -124,7 +133,10 @@ mod tests {
                     assert_eq!(holds(&either, point), in_one || in_two);
                     assert_eq!(holds(&less, point), in_one && !in_two);
                 }
-                assert_eq!(either.length_ns() + both.length_ns(), one.length_ns() + two.length_ns());
+                assert_eq!(
+                    either.length_ns() + both.length_ns(),
+                    one.length_ns() + two.length_ns()
+                );
                 assert_eq!(less.length_ns() + both.length_ns(), one.length_ns());
             }
         }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -15,6 +16,14 @@ pub(crate) enum Source {
 }
 
 impl Source {
+    /// Where what the source raises will be.
+    pub(crate) fn raised(&self) -> Raised {
+        match self {
+            Self::Reader(reader) => reader.raised(),
+            Self::Path(_) | Self::Bytes(_) => Raised::default(),
+        }
+    }
+
     /// What it is called in errors.
     pub(crate) fn name(&self) -> Option<String> {
         match self {
@@ -32,7 +41,7 @@ impl<'py> FromPyObject<'_, 'py> for Source {
             return Ok(Self::Bytes(bytes));
         }
         if object.hasattr("read")? {
-            return Ok(Self::Reader(PyReader(object.getattr("read")?.unbind())));
+            return Ok(Self::Reader(PyReader::new(object.getattr("read")?.unbind())));
         }
         match object.extract() {
             Ok(path) => Ok(Self::Path(path)),
@@ -45,16 +54,39 @@ impl<'py> FromPyObject<'_, 'py> for Source {
 }
 
 /// The `read` method of a binary file object.
-pub(crate) struct PyReader(Py<PyAny>);
+pub(crate) struct PyReader {
+    read: Py<PyAny>,
+    raised: Raised,
+}
+
+/// What `read` raised: the core knows of it as an I/O error only.
+pub(crate) type Raised = Arc<Mutex<Option<PyErr>>>;
+
+impl PyReader {
+    fn new(read: Py<PyAny>) -> Self {
+        Self { read, raised: Raised::default() }
+    }
+
+    /// Where the exception will be, if there is one.
+    pub(crate) fn raised(&self) -> Raised {
+        Arc::clone(&self.raised)
+    }
+}
 
 impl Read for PyReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         Python::attach(|py| {
-            let bytes: PyBackedBytes = self.0.call1(py, (buffer.len(),))?.extract(py)?;
+            let bytes: PyBackedBytes = self.read.call1(py, (buffer.len(),))?.extract(py)?;
             let length = bytes.len().min(buffer.len());
             buffer[..length].copy_from_slice(&bytes[..length]);
             Ok(length)
         })
-        .map_err(|error: PyErr| io::Error::other(error))
+        .map_err(|error: PyErr| {
+            let message = error.to_string();
+            if let Ok(mut raised) = self.raised.lock() {
+                *raised = Some(error);
+            }
+            io::Error::other(message)
+        })
     }
 }

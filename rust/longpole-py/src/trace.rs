@@ -2,14 +2,15 @@
 
 use std::sync::{Arc, OnceLock};
 
-use longpole_core::ids::{row_in_column, InColumn, NO_ROW};
+use longpole_core::ids::{row_in_column, InColumn, LaneId, NO_ROW};
 use longpole_core::link::{self, Launches};
-use longpole_core::measure;
+use longpole_core::measure::{self, WorkClass};
 use longpole_core::read::{self, Arguments, Options};
 use longpole_core::stack::{self, Nesting};
-use longpole_core::tables::{EventKind, EventTable, FlowTable, Tables, Values};
+use longpole_core::tables::{EventKind, EventTable, FlowTable, Tables};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::PyDict;
 
 use crate::arrow::{Columns, Table};
@@ -26,6 +27,7 @@ pub(crate) struct Trace {
 
 /// Reads a trace; see `longpole.read_trace`.
 #[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // arguments come by value from Python
 #[pyo3(signature = (source, *, args=None, strict=false, max_bytes=None, max_events=None, progress=None))]
 pub(crate) fn read_trace(
     py: Python<'_>,
@@ -39,11 +41,16 @@ pub(crate) fn read_trace(
     let arguments = args.map_or(Ok(Arguments::Default), ArgumentChoice::into_arguments)?;
     let options = Options { arguments, strict, max_bytes, max_events };
     let name = source.name();
-    let tables = enter(py, name.as_deref(), progress.as_ref(), |progress| match source {
+    let raised = source.raised();
+    let outcome = enter(py, name.as_deref(), progress.as_ref(), |progress| match source {
         Source::Path(path) => read::read_path(&path, &options, progress),
         Source::Bytes(bytes) => read::read(&bytes[..], &options, progress),
         Source::Reader(reader) => read::read(reader, &options, progress),
-    })?;
+    });
+    if let Some(raised) = raised.lock().ok().and_then(|mut raised| raised.take()) {
+        return Err(raised);
+    }
+    let tables = outcome?;
     Ok(Trace { tables, launches: OnceLock::new(), nesting: OnceLock::new() })
 }
 
@@ -71,33 +78,14 @@ impl ArgumentChoice {
 
 #[pymethods]
 impl Trace {
-    /// One row for each event.
-    fn events(&self, py: Python<'_>) -> PyResult<Table> {
-        let nesting = self.nesting(py)?;
-        let (events, lanes, strings) = (&self.tables.events, &self.tables.lanes, &self.tables.strings);
-        let of_lane = |column: Vec<u32>| events.lanes().iter().map(move |&lane| column[lane as usize]);
-        let integers_of_lane = |column: &[i64]| {
-            events.lanes().iter().map(|&lane| column[lane as usize]).collect()
-        };
-        let kinds: Vec<_> = EventKind::ALL.iter().map(|kind| kind.name()).collect();
-        Columns::default()
-            .rows("event", (0..row_in_column(events.len())).collect())
-            .choices("kind", events.kinds().iter().map(|&kind| u32::from(kind)), &kinds)
-            .texts("category", events.categories().iter().copied(), strings)
-            .texts("name", events.names().iter().copied(), strings)
-            .texts("process", of_lane(lanes.processes()), strings)
-            .texts("thread", of_lane(lanes.threads()), strings)
-            .integers("device", integers_of_lane(&lanes.devices()))
-            .integers("stream", integers_of_lane(&lanes.streams()))
-            .shared_integers("start_ns", events, EventTable::starts_ns)
-            .shared_integers("duration_ns", events, EventTable::durations_ns)
-            .shared_integers("correlation", events, EventTable::correlations)
-            .shared_integers("external_id", events, EventTable::external_ids)
-            .shared_rows("parent", &nesting, Nesting::parents)
-            .shared_rows("depth", &nesting, Nesting::depths)
-            .shared_rows("lane", events, EventTable::lanes)
-            .shared_rows("position", events, EventTable::positions)
-            .into_table()
+    /// Some columns of the events, one row for each. They are asked for a few at a
+    /// time, so that not all of what is made for the hand-over exists at once.
+    fn events(&self, py: Python<'_>, columns: Vec<PyBackedStr>) -> PyResult<Table> {
+        let mut table = Columns::default();
+        for name in columns {
+            table = self.event_column(py, table, &name)?;
+        }
+        table.into_table()
     }
 
     /// One row for each piece of work on a device, and what launched it.
@@ -107,6 +95,7 @@ impl Trace {
         let by = |row: &measure::Launch| row.linked_by.map_or(NO_ROW, |by| by as u32);
         Columns::default()
             .rows("event", rows.iter().map(|row| Some(row.work).in_column()).collect())
+            .choices("class", rows.iter().map(|row| row.class as u32), WorkClass::NAMES)
             .rows("call", rows.iter().map(|row| row.call.in_column()).collect())
             .rows("operator", rows.iter().map(|row| row.operator.in_column()).collect())
             .choices("linked_by", rows.iter().map(by), &["correlation", "external_id"])
@@ -116,12 +105,35 @@ impl Trace {
 
     /// The time of each event in which nothing that began after it ran on its thread.
     fn own_times(&self, py: Python<'_>) -> PyResult<Table> {
-        let nesting = self.nesting(py)?;
-        let events = &self.tables.events;
-        let own = enter(py, None, None, |_| Ok(measure::own_time_ns(events, &nesting)))?;
+        let tables = &self.tables;
+        let own = enter(py, None, None, |progress| measure::own_time_ns(tables, progress))?;
         Columns::default()
-            .rows("event", (0..row_in_column(events.len())).collect())
+            .rows("event", (0..row_in_column(tables.events.len())).collect())
             .integers("own_ns", own)
+            .into_table()
+    }
+
+    /// What threads did in spans `(lane, start_ns, end_ns)` of time.
+    fn times_within(&self, py: Python<'_>, spans: Vec<(u32, i64, i64)>) -> PyResult<Table> {
+        let (nesting, tables) = (self.nesting(py)?, &self.tables);
+        let spans = spans
+            .into_iter()
+            .map(|(lane, start, end)| (LaneId::from_row(lane as usize), start, end));
+        let rows = enter(py, None, None, |progress| {
+            measure::times_within(tables, &nesting, spans, progress)
+        })?;
+        Columns::default()
+            .rows("event", rows.iter().map(|row| Some(row.event).in_column()).collect())
+            .integers("own_ns", rows.iter().map(|row| row.own_ns).collect())
+            .integers("total_ns", rows.iter().map(|row| row.total_ns).collect())
+            .into_table()
+    }
+
+    /// The events that begin inside another one of their thread and end outside it.
+    fn crossings(&self, py: Python<'_>) -> PyResult<Table> {
+        let nesting = self.nesting(py)?;
+        Columns::default()
+            .rows("event", nesting.crossings.iter().map(|&event| Some(event).in_column()).collect())
             .into_table()
     }
 
@@ -135,7 +147,10 @@ impl Trace {
             .integers("step", rows.iter().map(|row| row.number).collect())
             .texts("name", names, &self.tables.strings)
             .integers("start_ns", rows.iter().map(|row| events.start_ns(row.event)).collect())
-            .integers("duration_ns", rows.iter().map(|row| events.duration_ns(row.event).in_column()).collect())
+            .integers(
+                "duration_ns",
+                rows.iter().map(|row| events.duration_ns(row.event).in_column()).collect(),
+            )
             .rows("event", rows.iter().map(|row| Some(row.event).in_column()).collect())
             .integers("window_start_ns", rows.iter().map(|row| row.window.0).collect())
             .integers("window_end_ns", rows.iter().map(|row| row.window.1).collect())
@@ -169,7 +184,8 @@ impl Trace {
     /// The spans in which nothing ran on a device, and what ended each.
     fn gaps(&self, py: Python<'_>, start_ns: i64, end_ns: i64) -> PyResult<Table> {
         let (launches, tables) = (self.linked(py)?, &self.tables);
-        let rows = enter(py, None, None, |_| Ok(measure::gaps(tables, &launches, (start_ns, end_ns))))?;
+        let rows =
+            enter(py, None, None, |_| Ok(measure::gaps(tables, &launches, (start_ns, end_ns))))?;
         Columns::default()
             .integers("device", rows.iter().map(|row| row.device.in_column()).collect())
             .integers("start_ns", rows.iter().map(|row| row.start_ns).collect())
@@ -231,7 +247,11 @@ impl Trace {
     /// The categories that have arguments, in order of first use.
     fn categories(&self) -> Vec<Option<String>> {
         let strings = &self.tables.strings;
-        self.tables.args.iter().map(|(category, _)| Some(strings.get(category?).to_owned())).collect()
+        self.tables
+            .args
+            .iter()
+            .map(|(category, _)| Some(strings.get(category?).to_owned()))
+            .collect()
     }
 
     /// The arguments of the events of one category.
@@ -247,11 +267,7 @@ impl Trace {
         let Some(table) = self.tables.args.of(known) else { return Ok(None) };
         let mut columns = Columns::default().rows("event", table.event.clone());
         for column in &table.columns {
-            columns = match &column.values {
-                Values::Integers(values) => columns.integers(&column.key, values.clone()),
-                Values::Floats(values) => columns.floats(&column.key, values.clone()),
-                Values::Texts(values) => columns.texts(&column.key, values.iter().copied(), strings),
-            };
+            columns = columns.values(&column.key, &column.values, strings);
         }
         columns.into_table().map(Some)
     }
@@ -349,6 +365,38 @@ impl Trace {
 }
 
 impl Trace {
+    fn event_column(&self, py: Python<'_>, table: Columns, name: &str) -> PyResult<Columns> {
+        let (events, lanes, strings) =
+            (&self.tables.events, &self.tables.lanes, &self.tables.strings);
+        let texts_of_lane = |table: Columns, column: Vec<u32>| {
+            table.texts(name, events.lanes().iter().map(|&lane| column[lane as usize]), strings)
+        };
+        let of_lane =
+            |column: Vec<i64>| events.lanes().iter().map(move |&lane| column[lane as usize]);
+        Ok(match name {
+            "event" => table.rows(name, (0..row_in_column(events.len())).collect()),
+            "kind" => {
+                let kinds: Vec<_> = EventKind::ALL.iter().map(|kind| kind.name()).collect();
+                table.choices(name, events.kinds().iter().map(|&kind| u32::from(kind)), &kinds)
+            }
+            "category" => table.texts(name, events.categories().iter().copied(), strings),
+            "name" => table.texts(name, events.names().iter().copied(), strings),
+            "process" => texts_of_lane(table, lanes.processes()),
+            "thread" => texts_of_lane(table, lanes.threads()),
+            "device" => table.small_integers(name, of_lane(lanes.devices())),
+            "stream" => table.integers(name, of_lane(lanes.streams()).collect()),
+            "start_ns" => table.shared_integers(name, events, EventTable::starts_ns),
+            "duration_ns" => table.shared_integers(name, events, EventTable::durations_ns),
+            "correlation" => table.shared_integers(name, events, EventTable::correlations),
+            "external_id" => table.shared_integers(name, events, EventTable::external_ids),
+            "parent" => table.shared_rows(name, &self.nesting(py)?, Nesting::parents),
+            "depth" => table.shared_depths(name, &self.nesting(py)?, Nesting::depths),
+            "lane" => table.shared_rows(name, events, EventTable::lanes),
+            "position" => table.shared_rows(name, events, EventTable::positions),
+            _ => return Err(PyValueError::new_err(format!("events have no column {name:?}"))),
+        })
+    }
+
     fn linked(&self, py: Python<'_>) -> PyResult<Arc<Launches>> {
         if let Some(known) = self.launches.get() {
             return Ok(Arc::clone(known));
@@ -367,14 +415,15 @@ impl Trace {
 
     fn flow_table(&self, id: &str, flows: &FlowTable) -> PyResult<Table> {
         let strings = &self.tables.strings;
-        let phases: Vec<_> = flows.phase.iter().map(|&phase| char::from(phase).to_string()).collect();
+        let letters: Vec<_> = (0..=u8::MAX).map(|letter| char::from(letter).to_string()).collect();
+        let letters: Vec<_> = letters.iter().map(String::as_str).collect();
         Columns::default()
-            .strings("phase", phases.iter().map(|phase| Some(phase.as_str())))
-            .integers(id, flows.id.clone())
-            .texts("category", flows.category.iter().copied(), strings)
-            .texts("name", flows.name.iter().copied(), strings)
-            .texts("process", flows.process.iter().copied(), strings)
-            .texts("thread", flows.thread.iter().copied(), strings)
+            .choices("phase", flows.phase.iter().map(|&phase| u32::from(phase)), &letters)
+            .values(id, &flows.id, strings)
+            .texts("category", flows.column(|source| source.category), strings)
+            .texts("name", flows.column(|source| source.name), strings)
+            .texts("process", flows.column(|source| Some(source.process)), strings)
+            .texts("thread", flows.column(|source| Some(source.thread)), strings)
             .integers("time_ns", flows.time_ns.clone())
             .rows("position", flows.position.clone())
             .into_table()

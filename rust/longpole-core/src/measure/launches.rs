@@ -1,5 +1,6 @@
 use std::collections::HashMap;
 
+use super::work::WorkClass;
 use crate::ids::EventId;
 use crate::link::{Launches, LinkedBy};
 use crate::stack::Nesting;
@@ -10,6 +11,8 @@ use crate::tables::{EventKind, Tables};
 pub struct Launch {
     /// The work.
     pub work: EventId,
+    /// What it is for.
+    pub class: WorkClass,
     /// The call that launched it, if the trace holds it.
     pub call: Option<EventId>,
     /// The innermost operator around the call.
@@ -24,6 +27,7 @@ pub struct Launch {
 /// A row for each piece of work on a device, in the order of the file.
 pub fn launches(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Vec<Launch> {
     let events = &tables.events;
+    let class_of = WorkClass::of_events(events, &tables.strings);
     let by_id: HashMap<_, _> = launches.operators_by_external_id().iter().copied().collect();
     let operator_around = |call: EventId| {
         std::iter::successors(nesting.parent(call), |&event| nesting.parent(event))
@@ -31,10 +35,11 @@ pub fn launches(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Vec<
     };
     events
         .ids()
-        .filter(|&event| events.kind(event).is_device_work())
-        .map(|work| match launches.launcher(work) {
+        .filter_map(|event| Some((event, class_of(event)?)))
+        .map(|(work, class)| match launches.launcher(work) {
             Some(call) => Launch {
                 work,
+                class,
                 call: Some(call),
                 operator: operator_around(call),
                 linked_by: Some(LinkedBy::Correlation),
@@ -42,6 +47,7 @@ pub fn launches(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Vec<
             },
             None => Launch {
                 work,
+                class,
                 call: None,
                 operator: by_id.get(&work).copied(),
                 linked_by: by_id.get(&work).map(|_| LinkedBy::ExternalId),

@@ -12,6 +12,6 @@ pub use busy::{busy, Busy};
 pub use doubts::doubts;
 pub use gaps::{gaps, Gap};
 pub use launches::{launches, Launch};
-pub use own_time::own_time_ns;
+pub use own_time::{own_time_ns, times_within, TimeWithin};
 pub use windows::{steps, whole_window, StepWindow};
 pub use work::WorkClass;

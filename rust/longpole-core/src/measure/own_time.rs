@@ -1,45 +1,117 @@
-use crate::ids::EventId;
-use crate::stack::Nesting;
-use crate::tables::{EventTable, NO_INTEGER};
+use std::collections::HashMap;
+
+use crate::error::Result;
+use crate::ids::{EventId, LaneId};
+use crate::intervals::Spans;
+use crate::progress::Progress;
+use crate::stack::{outside_in, Nesting};
+use crate::tables::{EventTable, Tables, NO_INTEGER};
 
 /// The time of each event in which nothing that began after it ran on its
 /// thread, one row for each event; [`NO_INTEGER`] for what stands on no thread.
 ///
 /// Every instant of a thread belongs to the open event that started last, also
 /// where events cross; so own times sum to the time in which anything ran.
-pub fn own_time_ns(events: &EventTable, nesting: &Nesting) -> Vec<i64> {
-    let mut own = vec![NO_INTEGER; events.len()];
-    let mut thread = Thread { own: &mut own, open: Vec::new(), now: i64::MIN };
+///
+/// # Errors
+///
+/// Only when `progress` asks to stop.
+pub fn own_time_ns(tables: &Tables, progress: Progress<'_>) -> Result<Vec<i64>> {
+    let order = outside_in(tables, progress)?;
+    let mut own = vec![NO_INTEGER; tables.events.len()];
+    for event in &order {
+        own[event.row()] = 0;
+    }
+    for_each_owned(&tables.events, &order, |event, start, end| own[event.row()] += end - start);
+    Ok(own)
+}
+
+/// How long an event ran within spans of its thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeWithin {
+    /// The event.
+    pub event: EventId,
+    /// The time that is its own, as [`own_time_ns`] gives it.
+    pub own_ns: i64,
+    /// The own time of the event and of all that is nested in it.
+    pub total_ns: i64,
+}
+
+/// What threads did in `spans`, each of which stands on one lane: the events
+/// that ran in them, from the outside in. Spans of a lane count once where they
+/// overlap.
+///
+/// # Errors
+///
+/// Only when `progress` asks to stop.
+pub fn times_within(
+    tables: &Tables,
+    nesting: &Nesting,
+    spans: impl IntoIterator<Item = (LaneId, i64, i64)>,
+    progress: Progress<'_>,
+) -> Result<Vec<TimeWithin>> {
+    let spans = by_lane(spans);
+    let order = outside_in(tables, progress)?;
+    let mut own = vec![0; tables.events.len()];
+    for_each_owned(&tables.events, &order, |event, start, end| {
+        if let Some(spans) = spans.get(&tables.events.lane(event)) {
+            own[event.row()] += spans.length_within_ns(start, end);
+        }
+    });
+    let mut total = own.clone();
+    for &event in order.iter().rev() {
+        if let Some(parent) = nesting.parent(event) {
+            total[parent.row()] += total[event.row()];
+        }
+    }
+    let times = order.into_iter().map(|event| TimeWithin {
+        event,
+        own_ns: own[event.row()],
+        total_ns: total[event.row()],
+    });
+    Ok(times.filter(|row| row.total_ns > 0).collect())
+}
+
+fn by_lane(spans: impl IntoIterator<Item = (LaneId, i64, i64)>) -> HashMap<LaneId, Spans> {
+    let mut listed: HashMap<LaneId, Vec<(i64, i64)>> = HashMap::new();
+    for (lane, start, end) in spans {
+        listed.entry(lane).or_default().push((start, end));
+    }
+    listed.into_iter().map(|(lane, spans)| (lane, Spans::union_of(spans))).collect()
+}
+
+/// Hands every span of time of every thread to `visit`, with the event that owns
+/// it. `order` is from the outside in.
+fn for_each_owned(events: &EventTable, order: &[EventId], visit: impl FnMut(EventId, i64, i64)) {
+    let mut thread = Thread { visit, open: Vec::new(), now: i64::MIN };
     let mut lane = None;
-    for event in nesting.in_order() {
+    for &event in order {
         let Some((start, end)) = events.span(event) else { continue };
         if lane.replace(events.lane(event)) != Some(events.lane(event)) {
             thread.go_to(i64::MAX);
             thread.now = i64::MIN;
         }
         thread.go_to(start);
-        thread.own[event.row()] = 0;
         thread.open.push((event, end));
     }
     thread.go_to(i64::MAX);
-    own
 }
 
 /// A thread at a point in time.
-struct Thread<'a> {
-    own: &'a mut [i64],
+struct Thread<Visit> {
+    visit: Visit,
     /// The events that have begun, in that order, with their ends; some have ended.
     open: Vec<(EventId, i64)>,
     now: i64,
 }
 
-impl Thread<'_> {
+impl<Visit: FnMut(EventId, i64, i64)> Thread<Visit> {
     /// Gives the time up to `then` to those that own it.
     fn go_to(&mut self, then: i64) {
         while let Some(&(event, end)) = self.open.last() {
             let until = end.min(then);
             if until > self.now {
-                self.own[event.row()] += until - self.now;
+                (self.visit)(event, self.now, until);
                 self.now = until;
             }
             if end > then {
@@ -58,8 +130,8 @@ mod tests {
     use crate::read::{read_bytes, Options};
     use crate::stack::nesting;
 
-    /// Own times in us of operators `(thread, start, end)` in us.
-    fn own(rows: &[(i64, i64, i64)]) -> Vec<i64> {
+    /// Operators `(thread, start, end)` in us.
+    fn operators(rows: &[(i64, i64, i64)]) -> Tables {
         let events: Vec<_> = rows
             .iter()
             .map(|(thread, start, end)| {
@@ -69,10 +141,12 @@ mod tests {
                 )
             })
             .collect();
-        let tables =
-            read_bytes(format!("[{}]", events.join(",")).as_bytes(), &Options::default()).unwrap();
-        let nesting = nesting(&tables, &silent).unwrap();
-        own_time_ns(&tables.events, &nesting).iter().map(|ns| ns / 1000).collect()
+        read_bytes(format!("[{}]", events.join(",")).as_bytes(), &Options::default()).unwrap()
+    }
+
+    /// Own times in us.
+    fn own(rows: &[(i64, i64, i64)]) -> Vec<i64> {
+        own_time_ns(&operators(rows), &silent).unwrap().iter().map(|ns| ns / 1000).collect()
     }
 
     #[test]
@@ -91,5 +165,17 @@ mod tests {
     #[test]
     fn threads_do_not_know_each_other() {
         assert_eq!(own(&[(1, 50, 100), (2, 0, 60)]), [50, 60]);
+    }
+
+    #[test]
+    fn what_a_thread_did_in_some_spans_counts_outside_in() {
+        let tables = operators(&[(1, 0, 100), (1, 10, 40), (2, 0, 100)]);
+        let nesting = nesting(&tables, &silent).unwrap();
+        let lane = tables.events.lane(EventId::from_row(0));
+        let spans = [(lane, 0, 20_000), (lane, 15_000, 50_000), (lane, 200_000, 300_000)];
+        let found = times_within(&tables, &nesting, spans, &silent).unwrap();
+        let figures: Vec<_> =
+            found.iter().map(|row| (row.event.row(), row.own_ns, row.total_ns)).collect();
+        assert_eq!(figures, [(0, 20_000, 50_000), (1, 30_000, 30_000)]);
     }
 }

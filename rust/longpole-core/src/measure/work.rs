@@ -35,6 +35,9 @@ const COMMUNICATION: &[&str] = &[
 ];
 
 impl WorkClass {
+    /// Its names in columns, in the order of the enum.
+    pub const NAMES: &'static [&'static str] = &["compute", "communication", "copy"];
+
     /// The class of each event that is work on a device, asked often: the names
     /// are looked at once.
     pub(crate) fn of_events<'a>(

@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use super::arguments::{DEVICE, STREAM};
 use super::event::{Argument, Draft, EventScanner, Time};
-use super::scan::{Quoted, Token};
+use super::scan::{Span, Token};
 use crate::diagnostics::Code;
 use crate::ids::{EventId, LaneId, StringId};
 use crate::strings::Strings;
 use crate::tables::{
-    ArgTables, ArgValue, CounterTable, EventKind, EventRow, EventTable, FlowRow, FlowTable,
+    ArgTables, ArgValue, CounterTable, EventKind, EventRow, EventTable, FlowSource, FlowTable,
     LaneTable, MetadataTable, Place,
 };
-use crate::time::BadTime;
 
 /// The tables as they grow.
 #[derive(Default)]
@@ -29,8 +28,10 @@ pub(super) struct Collector {
     phases: Phases,
     n_events: u64,
     kinds: KindOfCategory,
+    last_category: Option<(StringId, Vec<u8>)>,
     tracks: Recent<(Number, Number), (StringId, StringId)>,
     places: Recent<Place, LaneId>,
+    sources: Recent<(bool, FlowSource), u32>,
     brackets: Vec<Bracket>,
 }
 
@@ -92,13 +93,14 @@ impl Collector {
         }
         match draft.phase {
             b'X' | b'B' | b'E' | b'i' | b'I' | b'R' => self.event(scanner, text, at, findings),
-            b's' | b't' | b'f' => {
-                let row = self.flow_row(draft, text, at);
-                self.flows.push(&row);
-            }
-            b'b' | b'n' | b'e' | b'S' | b'T' | b'p' | b'F' => {
-                let row = self.flow_row(draft, text, at);
-                self.asyncs.push(&row);
+            b's' | b't' | b'f' | b'b' | b'n' | b'e' | b'S' | b'T' | b'p' | b'F' => {
+                let source = self.flow_source(draft, text);
+                let id = draft.id.and_then(|token| self.flow_id(token, text));
+                let is_arrow = matches!(draft.phase, b's' | b't' | b'f');
+                let table = if is_arrow { &mut self.flows } else { &mut self.asyncs };
+                let row = self.sources.get((is_arrow, source), || table.source_row(source));
+                let strings = &mut self.strings;
+                table.push(draft.phase, id, row, draft.start_ns(), at.position, strings);
             }
             b'C' => self.counter(scanner, text, at),
             b'M' => self.metadata(scanner, text),
@@ -118,12 +120,18 @@ impl Collector {
         findings: &mut Findings,
     ) {
         let draft = &scanner.draft;
-        let category = draft.category.map(|quoted| self.quoted(quoted, text));
+        let category = draft.category.map(|span| self.category(span, text));
         let kind = self.kind(draft, category);
         let lane = self.lane(draft, text, kind);
         let start_ns = draft.start_ns();
         if draft.phase == b'E' {
-            self.brackets.push(Bracket { lane, time_ns: start_ns, position: at.position, offset: at.offset, begin: None });
+            self.brackets.push(Bracket {
+                lane,
+                time_ns: start_ns,
+                position: at.position,
+                offset: at.offset,
+                begin: None,
+            });
             if !draft.arguments.is_empty() {
                 findings.push((Code::EndArguments, at.offset));
             }
@@ -137,7 +145,7 @@ impl Collector {
         if start_ns == 0 && kind.is_device_work() {
             findings.push((Code::ZeroTimestamp, at.offset));
         }
-        let name = draft.name.map(|quoted| self.quoted(quoted, text));
+        let name = draft.name.map(|span| self.quoted(span, text));
         let correlation = self.id(draft.correlation, text, at, findings);
         let external_id = self.id(draft.external_id, text, at, findings);
         let row = EventRow {
@@ -153,15 +161,22 @@ impl Collector {
         };
         let event = self.events.push(&row);
         if draft.phase == b'B' {
-            self.brackets.push(Bracket { lane, time_ns: start_ns, position: at.position, offset: at.offset, begin: Some(event) });
+            self.brackets.push(Bracket {
+                lane,
+                time_ns: start_ns,
+                position: at.position,
+                offset: at.offset,
+                begin: Some(event),
+            });
         }
         self.arguments(scanner, text, event, category, kind);
     }
 
     fn kind(&mut self, draft: &Draft, category: Option<StringId>) -> EventKind {
         match draft.phase {
-            b'X' | b'B' | b'E' => category
-                .map_or(EventKind::Other, |category| self.kinds.of(category, &self.strings)),
+            b'X' | b'B' | b'E' => {
+                category.map_or(EventKind::Other, |category| self.kinds.of(category, &self.strings))
+            }
             b'i' | b'I' | b'R' => EventKind::Instant,
             _ => EventKind::Other,
         }
@@ -207,58 +222,95 @@ impl Collector {
                 || ArgValue::Text(self.strings.intern_plain(span.of(text))),
                 ArgValue::Float,
             ),
-            Token::Text(quoted) => ArgValue::Text(self.quoted(quoted, text)),
+            Token::Text(span) => ArgValue::Text(self.quoted(span, text)),
             Token::Nested(span) => ArgValue::Text(self.strings.intern_spelled(span.of(text))),
-            Token::Boolean(value) => ArgValue::Text(self.strings.intern(if value { "true" } else { "false" })),
+            Token::True => ArgValue::Text(self.strings.intern("true")),
+            Token::False => ArgValue::Text(self.strings.intern("false")),
             Token::Null => return,
         };
         let key = scanner.argument_keys.name(argument.row);
         self.args.of_mut(category).push(event, argument.row, key, value, &mut self.strings);
     }
 
-    fn flow_row(&mut self, draft: &Draft, text: &[u8], at: Whereabouts) -> FlowRow {
+    /// Where an end of an arrow, or a part of an asynchronous event, stands.
+    fn flow_source(&mut self, draft: &Draft, text: &[u8]) -> FlowSource {
         let (process, thread) = self.track(draft, text);
-        FlowRow {
-            phase: draft.phase,
-            id: draft.id.and_then(|token| integer(token, text)),
-            category: draft.category.map(|quoted| self.quoted(quoted, text)),
-            name: draft.name.map(|quoted| self.quoted(quoted, text)),
+        FlowSource {
+            category: draft.category.map(|span| self.category(span, text)),
+            name: draft.name.map(|span| self.quoted(span, text)),
             process,
             thread,
-            time_ns: draft.start_ns(),
-            position: at.position,
+        }
+    }
+
+    /// Ids of arrows are numbers, or any text.
+    fn flow_id(&mut self, token: Token, text: &[u8]) -> Option<ArgValue> {
+        if let Some(id) = integer(token, text) {
+            return Some(ArgValue::Integer(id));
+        }
+        match token {
+            Token::Text(span) => Some(ArgValue::Text(self.quoted(span, text))),
+            Token::Null => None,
+            token => Some(ArgValue::Text(self.strings.intern(&token_text(token, text)))),
         }
     }
 
     fn counter(&mut self, scanner: &EventScanner, text: &[u8], at: Whereabouts) {
         let draft = &scanner.draft;
         let (process, _) = self.track(draft, text);
-        let name = draft.name.map(|quoted| self.quoted(quoted, text));
+        let name = draft.name.map(|span| self.quoted(span, text));
         for argument in &draft.arguments {
             let value = match argument.token {
-                Token::Integer(_) | Token::Number(_) => number(token_text(argument.token, text).as_bytes()),
-                Token::Text(quoted) => number(quoted.span.of(text)),
+                Token::Integer(_) | Token::Number(_) => {
+                    number(token_text(argument.token, text).as_bytes())
+                }
+                Token::Text(span) => number(span.of(text)),
                 _ => None,
             };
             let series = self.strings.intern(scanner.argument_keys.name(argument.row));
-            self.counters.push(name, series, process, draft.start_ns(), value.unwrap_or(f64::NAN), at.position);
+            self.counters.push(
+                name,
+                series,
+                process,
+                draft.start_ns(),
+                value.unwrap_or(f64::NAN),
+                at.position,
+            );
         }
     }
 
     fn metadata(&mut self, scanner: &EventScanner, text: &[u8]) {
         let draft = &scanner.draft;
         let (process, thread) = self.track(draft, text);
-        let name = draft.name.map(|quoted| self.quoted(quoted, text));
+        let name = draft.name.map(|span| self.quoted(span, text));
         let value = draft.arguments.first().map(|argument| match argument.token {
-            Token::Text(quoted) => self.quoted(quoted, text),
+            Token::Text(span) => self.quoted(span, text),
             token => self.strings.intern(&token_text(token, text)),
         });
         self.metadata.push(name, process, thread, value);
     }
 
-    fn quoted(&mut self, quoted: Quoted, text: &[u8]) -> StringId {
-        let raw = quoted.span.of(text);
-        if quoted.plain { self.strings.intern_plain(raw) } else { self.strings.intern_spelled(raw) }
+    /// Categories come in runs.
+    #[inline]
+    fn category(&mut self, span: Span, text: &[u8]) -> StringId {
+        let raw = span.of(text);
+        if let Some((id, spelling)) = &self.last_category {
+            if spelling == raw {
+                return *id;
+            }
+        }
+        let id = self.quoted(span, text);
+        self.last_category = Some((id, raw.to_vec()));
+        id
+    }
+
+    fn quoted(&mut self, span: Span, text: &[u8]) -> StringId {
+        let raw = span.of(text);
+        if span.is_plain() {
+            self.strings.intern_plain(raw)
+        } else {
+            self.strings.intern_spelled(raw)
+        }
     }
 
     /// An id, which some writers put in quotes.
@@ -298,7 +350,7 @@ impl Collector {
     fn track(&mut self, draft: &Draft, text: &[u8]) -> (StringId, StringId) {
         let mut number = |token: Option<Token>| match token {
             Some(Token::Integer(value)) => Number::Integer(value),
-            Some(Token::Text(quoted)) => Number::Text(self.quoted(quoted, text)),
+            Some(Token::Text(span)) => Number::Text(self.quoted(span, text)),
             Some(token) => Number::Text(self.strings.intern(&token_text(token, text))),
             None => Number::Text(self.strings.intern("")),
         };
@@ -346,7 +398,7 @@ impl Draft {
     fn start_ns(&self) -> i64 {
         match self.time {
             Time::Known(time_ns) => time_ns,
-            Time::Missing | Time::Bad(_) => 0,
+            Time::Missing | Time::NotANumber | Time::OutOfRange => 0,
         }
     }
 
@@ -358,8 +410,8 @@ impl Draft {
                 (None, Some(Code::HugeDuration))
             }
             Time::Known(duration) if self.phase == b'X' => (Some(duration), None),
-            Time::Bad(BadTime::OutOfRange) => (None, Some(Code::HugeDuration)),
-            Time::Bad(BadTime::NotANumber) => (None, Some(Code::BadDuration)),
+            Time::OutOfRange => (None, Some(Code::HugeDuration)),
+            Time::NotANumber => (None, Some(Code::BadDuration)),
             Time::Missing if self.phase == b'X' => (None, Some(Code::MissingDuration)),
             Time::Known(_) | Time::Missing => (None, None),
         }
@@ -438,7 +490,7 @@ fn number(text: &[u8]) -> Option<f64> {
 fn integer(token: Token, text: &[u8]) -> Option<i64> {
     let quoted = match token {
         Token::Integer(value) => return Some(value),
-        Token::Text(quoted) => std::str::from_utf8(quoted.span.of(text)).ok()?,
+        Token::Text(span) => std::str::from_utf8(span.of(text)).ok()?,
         _ => return None,
     };
     match quoted.strip_prefix("0x") {
@@ -451,11 +503,11 @@ fn integer(token: Token, text: &[u8]) -> Option<i64> {
 fn token_text(token: Token, text: &[u8]) -> String {
     match token {
         Token::Integer(value) => value.to_string(),
-        Token::Number(span) | Token::Nested(span) => {
+        Token::Number(span) | Token::Nested(span) | Token::Text(span) => {
             String::from_utf8_lossy(span.of(text)).into_owned()
         }
-        Token::Text(quoted) => String::from_utf8_lossy(quoted.span.of(text)).into_owned(),
-        Token::Boolean(value) => value.to_string(),
+        Token::True => "true".to_owned(),
+        Token::False => "false".to_owned(),
         Token::Null => String::new(),
     }
 }

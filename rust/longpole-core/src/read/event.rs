@@ -1,14 +1,17 @@
 //! The text of one event -> a draft of it.
 
 use super::arguments::{Wanted, CORRELATION, DEVICE, EXTERNAL_ID, EXTERNAL_ID_LOWER, STREAM};
-use super::keys::{Key, Keys};
-use super::scan::{is_number, Quoted, Scan, Scanner, Token};
+use super::digits::leading;
+use super::keys::{Context, Key, Keys};
+use super::scan::{is_number, Scan, Scanner, Span, Token};
 use crate::diagnostics::Code;
 use crate::time::{nanoseconds, BadTime};
 
 /// The keys of the event format that are looked at, in the order of the constants below.
-pub(super) const EVENT_KEYS: &[&str] =
-    &["ph", "cat", "name", "pid", "tid", "ts", "dur", "args", "id", "bp", "s", "tts", "tdur", "cname", "scope"];
+pub(super) const EVENT_KEYS: &[&str] = &[
+    "ph", "cat", "name", "pid", "tid", "ts", "dur", "args", "id", "bp", "s", "tts", "tdur",
+    "cname", "scope",
+];
 
 const PHASE: Key = Key::at(0);
 const CATEGORY: Key = Key::at(1);
@@ -26,7 +29,18 @@ pub(super) enum Time {
     #[default]
     Missing,
     Known(i64),
-    Bad(BadTime),
+    NotANumber,
+    OutOfRange,
+}
+
+impl From<Result<i64, BadTime>> for Time {
+    fn from(result: Result<i64, BadTime>) -> Self {
+        match result {
+            Ok(time_ns) => Self::Known(time_ns),
+            Err(BadTime::NotANumber) => Self::NotANumber,
+            Err(BadTime::OutOfRange) => Self::OutOfRange,
+        }
+    }
 }
 
 /// One argument that is kept.
@@ -43,8 +57,8 @@ pub(super) struct Draft {
     pub(super) phase: u8,
     pub(super) has_phase: bool,
     pub(super) is_empty: bool,
-    pub(super) category: Option<Quoted>,
-    pub(super) name: Option<Quoted>,
+    pub(super) category: Option<Span>,
+    pub(super) name: Option<Span>,
     pub(super) process: Option<Token>,
     pub(super) thread: Option<Token>,
     pub(super) time: Time,
@@ -55,6 +69,8 @@ pub(super) struct Draft {
     pub(super) stream: Option<Token>,
     pub(super) device: Option<Token>,
     pub(super) arguments: Vec<Argument>,
+    /// What the keys to come depend on.
+    context: Context,
 }
 
 impl Draft {
@@ -64,10 +80,15 @@ impl Draft {
         (self.correlation, self.external_id, self.stream, self.device) = (None, None, None, None);
     }
 
+    /// In place, field by field: a new draft would be copied over this one at
+    /// every event.
     fn clear(&mut self) {
-        let mut arguments = std::mem::take(&mut self.arguments);
-        arguments.clear();
-        *self = Self { arguments, is_empty: true, ..Self::default() };
+        self.clear_arguments();
+        (self.phase, self.has_phase, self.is_empty) = (0, false, true);
+        (self.category, self.name, self.id) = (None, None, None);
+        (self.process, self.thread) = (None, None);
+        (self.time, self.duration) = (Time::Missing, Time::Missing);
+        self.context = Context::default();
     }
 }
 
@@ -89,11 +110,11 @@ impl EventScanner {
     pub(super) fn scan(&mut self, scanner: &mut Scanner<'_>) -> Scan<()> {
         self.draft.clear();
         scanner.expect(b'{')?;
-        let mut key = self.event_keys.next(scanner, Key::START)?;
+        let mut key = self.event_keys.next(scanner, Key::START, Context::default())?;
         while key != Key::END {
             self.draft.is_empty = false;
             self.member(scanner, key)?;
-            key = self.event_keys.next(scanner, key)?;
+            key = self.event_keys.next(scanner, key, self.draft.context)?;
         }
         Ok(())
     }
@@ -102,23 +123,34 @@ impl EventScanner {
     fn member(&mut self, scanner: &mut Scanner<'_>, key: Key) -> Scan<()> {
         match key {
             PHASE => self.phase(scanner)?,
-            CATEGORY => self.draft.category = text(scanner.value()?),
+            CATEGORY => {
+                self.draft.category = text(scanner.value()?);
+                let category = self.draft.category.unwrap_or_default();
+                self.draft.context = Context::of(category.of(scanner.text));
+            }
             NAME => self.draft.name = text(scanner.value()?),
-            PROCESS => self.draft.process = Some(scanner.value()?),
-            THREAD => self.draft.thread = Some(scanner.value()?),
+            PROCESS => self.draft.process = Some(number_or_other(scanner)?),
+            THREAD => self.draft.thread = Some(number_or_other(scanner)?),
             TIME => self.draft.time = time(scanner)?,
             DURATION => self.draft.duration = time(scanner)?,
             ARGS => self.arguments(scanner)?,
-            ID => self.draft.id = Some(scanner.value()?),
+            ID => self.draft.id = Some(number_or_other(scanner)?),
             _ => drop(scanner.value()?),
         }
         Ok(())
     }
 
+    #[inline]
     fn phase(&mut self, scanner: &mut Scanner<'_>) -> Scan<()> {
-        let token = scanner.value()?;
         self.draft.has_phase = true;
-        self.draft.phase = match text(token).map(|quoted| quoted.span.of(scanner.text)) {
+        if let [b'"', letter @ (b'A'..=b'Z' | b'a'..=b'z'), b'"', ..] = scanner.text[scanner.at..] {
+            self.draft.phase = letter;
+            self.draft.context = Context::of(&[letter]);
+            scanner.at += 3;
+            return Ok(());
+        }
+        let token = scanner.value()?;
+        self.draft.phase = match text(token).map(|span| span.of(scanner.text)) {
             Some(&[letter]) => letter,
             _ => 0,
         };
@@ -132,11 +164,12 @@ impl EventScanner {
             return Ok(());
         }
         scanner.at += 1;
-        let mut key = self.argument_keys.next(scanner, Key::START)?;
+        let context = self.draft.context;
+        let mut key = self.argument_keys.next(scanner, Key::START, context)?;
         while key != Key::END {
-            let token = scanner.value()?;
+            let token = number_or_other(scanner)?;
             self.argument(key, token);
-            key = self.argument_keys.next(scanner, key)?;
+            key = self.argument_keys.next(scanner, key, context)?;
         }
         Ok(())
     }
@@ -161,9 +194,26 @@ impl EventScanner {
     }
 }
 
-fn text(token: Token) -> Option<Quoted> {
+/// A value that is mostly a short integer.
+#[inline]
+fn number_or_other(scanner: &mut Scanner<'_>) -> Scan<Token> {
+    if let Some((value, length)) = plain_integer(&scanner.text[scanner.at..]) {
+        scanner.at += length;
+        return Ok(Token::Integer(value));
+    }
+    scanner.value()
+}
+
+#[inline]
+fn plain_integer(text: &[u8]) -> Option<(i64, usize)> {
+    let (value, count) = leading(text)?;
+    let is_plain = count == 1 || (count > 1 && text[0] != b'0');
+    (is_plain && ends_a_number(*text.get(count)?)).then_some((value.cast_signed(), count))
+}
+
+fn text(token: Token) -> Option<Span> {
     match token {
-        Token::Text(quoted) => Some(quoted),
+        Token::Text(span) => Some(span),
         _ => None,
     }
 }
@@ -181,55 +231,42 @@ fn time(scanner: &mut Scanner<'_>) -> Scan<Time> {
     let digits = match token {
         Token::Integer(value) => return Ok(whole_microseconds(value)),
         Token::Number(span) => span.of(scanner.text),
-        Token::Text(quoted) if is_number(quoted.span.of(scanner.text)) => quoted.span.of(scanner.text),
+        Token::Text(span) if is_number(span.of(scanner.text)) => span.of(scanner.text),
         _ => {
             // The finding is that the time is bad, not that some number is.
             scanner.findings.truncate(n_findings);
-            return Ok(Time::Bad(BadTime::NotANumber));
+            return Ok(Time::NotANumber);
         }
     };
-    Ok(nanoseconds(digits).map_or_else(Time::Bad, Time::Known))
+    Ok(nanoseconds(digits).into())
 }
 
 fn whole_microseconds(value: i64) -> Time {
-    value.checked_mul(1000).map_or(Time::Bad(BadTime::OutOfRange), Time::Known)
+    value.checked_mul(1000).map_or(Time::OutOfRange, Time::Known)
 }
 
 /// Up to 15 digits and up to three behind a point: what profilers write.
 /// Gives the nanoseconds and the length of the text.
 #[inline]
 fn plain_time(text: &[u8]) -> Option<(i64, usize)> {
-    let (whole, n_whole) = digits(text, 16)?;
-    if n_whole == 0 || (text[0] == b'0' && n_whole > 1) {
-        return None;
-    }
+    let (whole, n_whole) = leading(text)?;
+    let is_plain = n_whole == 1 || (n_whole > 1 && text[0] != b'0');
     match text.get(n_whole)? {
-        b'.' => {
-            let (fraction, n_fraction) = digits(&text[n_whole + 1..], 3)?;
+        b'.' if is_plain => {
+            let (fraction, n_fraction) = leading(&text[n_whole + 1..])?;
             let scale = *[0, 100, 10, 1].get(n_fraction).filter(|&&scale| scale > 0)?;
             let length = n_whole + 1 + n_fraction;
-            let ends = matches!(text.get(length)?, b',' | b'\n' | b' ' | b'}' | b'\r');
-            ends.then_some((whole * 1000 + fraction * scale, length))
+            let nanoseconds = (whole * 1000 + fraction * scale).cast_signed();
+            ends_a_number(*text.get(length)?).then_some((nanoseconds, length))
         }
-        b',' | b'\n' | b' ' | b'}' | b'\r' => Some((whole * 1000, n_whole)),
+        byte if is_plain && ends_a_number(*byte) => Some(((whole * 1000).cast_signed(), n_whole)),
         _ => None,
     }
 }
 
-/// At most `most` digits at the front: their value and how many they are. None
-/// where the text ends.
 #[inline]
-fn digits(text: &[u8], most: usize) -> Option<(i64, usize)> {
-    let (mut value, mut count) = (0_i64, 0);
-    while count < most {
-        let digit = text.get(count)?.wrapping_sub(b'0');
-        if digit > 9 {
-            break;
-        }
-        value = value * 10 + i64::from(digit);
-        count += 1;
-    }
-    Some((value, count))
+fn ends_a_number(byte: u8) -> bool {
+    matches!(byte, b',' | b'\n' | b' ' | b'}' | b'\r')
 }
 
 impl Draft {
@@ -238,7 +275,7 @@ impl Draft {
         match self.time {
             Time::Known(_) => None,
             Time::Missing => Some(Code::MissingTimestamp),
-            Time::Bad(_) => Some(Code::BadTimestamp),
+            Time::NotANumber | Time::OutOfRange => Some(Code::BadTimestamp),
         }
     }
 }
@@ -269,12 +306,12 @@ mod tests {
         ] {
             let found = draft(&format!("{{\"ts\": {text}}}")).time;
             if ns == i64::MAX {
-                assert_eq!(found, Time::Bad(BadTime::OutOfRange));
+                assert_eq!(found, Time::OutOfRange);
             } else {
                 assert_eq!(found, Time::Known(ns), "{text}");
             }
         }
-        assert_eq!(draft("{\"ts\": null}").time, Time::Bad(BadTime::NotANumber));
+        assert_eq!(draft("{\"ts\": null}").time, Time::NotANumber);
         assert_eq!(draft("{}").time, Time::Missing);
     }
 

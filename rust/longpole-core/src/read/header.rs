@@ -48,13 +48,13 @@ pub(super) fn starts_with_field(text: &[u8]) -> Option<bool> {
         if scanner.peek()? != b'"' {
             return Ok(false);
         }
-        let name = scanner.quoted()?.span;
+        let name = scanner.quoted()?;
         let is_known = FIELDS.iter().any(|field| field.as_bytes() == name.of(scanner.text));
         Ok(is_known && scanner.peek_significant()? == b':')
     };
     match read() {
         Ok(found) => Some(found),
-        Err(Stop::Fault(..)) => Some(false),
+        Err(Stop::Fault) => Some(false),
         Err(Stop::NeedMore) => None,
     }
 }

@@ -40,13 +40,40 @@ impl Key {
 const MAX_KEYS: usize = 4096;
 
 /// Longer gaps are scanned every time.
-const MAX_GAP_BYTES: usize = 60;
+const MAX_GAP_BYTES: usize = 8 * GAP_WORDS;
+const GAP_WORDS: usize = 8;
 
-/// What stood between a value and the next value.
+/// How many gaps are remembered behind each key in each context.
+const WAYS: usize = 2;
+
+/// What is known of an object before all of its keys are: events of one phase and
+/// category have the same keys, so that the first gap remembered is mostly right.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Context(usize);
+
+impl Context {
+    const COUNT: usize = 16;
+
+    /// Some number for a text: which one does not matter, as long as the texts of
+    /// one file mostly have different ones.
+    #[inline]
+    pub(super) fn of(text: &[u8]) -> Self {
+        let ends = text
+            .first()
+            .zip(text.last())
+            .map_or(0, |(&first, &last)| usize::from(first) + 3 * usize::from(last));
+        Self((ends + text.len()) % Self::COUNT)
+    }
+}
+
+/// What stood between a value and the next value, in words of eight bytes, the
+/// last of them under a mask for what lies behind its end.
 #[derive(Clone, Copy)]
 struct Gap {
-    bytes: [u8; MAX_GAP_BYTES],
-    length: u8,
+    words: [u64; GAP_WORDS],
+    last: usize,
+    mask: u64,
+    length: usize,
     next: Key,
 }
 
@@ -54,14 +81,14 @@ struct Gap {
 pub(super) struct Keys {
     names: Vec<String>,
     by_spelling: HashMap<Box<[u8]>, Key>,
-    gaps: Vec<[Gap; 2]>,
+    gaps: Vec<[[Gap; WAYS]; Context::COUNT]>,
 }
 
 impl Keys {
     /// With the first keys given.
     pub(super) fn new(names: impl IntoIterator<Item = String>) -> Self {
         let mut keys = Self { names: Vec::new(), by_spelling: HashMap::new(), gaps: Vec::new() };
-        keys.gaps.resize(Key::FIRST, [Gap::NONE; 2]);
+        keys.gaps.resize(Key::FIRST, [[Gap::NONE; WAYS]; Context::COUNT]);
         for name in names {
             keys.intern(name.as_bytes());
         }
@@ -76,23 +103,35 @@ impl Keys {
     /// Moves the scanner from behind the value of `previous` to the value of the
     /// next key, or behind the end of the object.
     #[inline]
-    pub(super) fn next(&mut self, scanner: &mut Scanner<'_>, previous: Key) -> Scan<Key> {
-        let [first, second] = &self.gaps[usize::from(previous.0)];
-        for gap in [first, second] {
-            if gap.length > 0 && scanner.text[scanner.at..].starts_with(gap.bytes()) {
-                scanner.at += usize::from(gap.length);
-                return Ok(gap.next);
+    pub(super) fn next(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        previous: Key,
+        context: Context,
+    ) -> Scan<Key> {
+        // Near the end of the window there is nothing to compare with.
+        if let Some(text) = scanner.text.get(scanner.at..).and_then(|text| text.first_chunk()) {
+            for gap in &self.gaps[usize::from(previous.0)][context.0] {
+                if gap.stands_at(text) {
+                    scanner.at += gap.length;
+                    return Ok(gap.next);
+                }
             }
         }
-        self.scan_gap(scanner, previous)
+        self.scan_gap(scanner, previous, context)
     }
 
     #[cold]
-    fn scan_gap(&mut self, scanner: &mut Scanner<'_>, previous: Key) -> Scan<Key> {
+    fn scan_gap(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        previous: Key,
+        context: Context,
+    ) -> Scan<Key> {
         let (start, n_findings) = (scanner.at, scanner.findings.len());
         let next = self.scan_key(scanner, previous)?;
         if scanner.findings.len() == n_findings && previous != Key::BEYOND && next != Key::BEYOND {
-            self.remember(previous, next, &scanner.text[start..scanner.at]);
+            self.remember(previous, context, next, &scanner.text[start..scanner.at]);
         }
         Ok(next)
     }
@@ -110,12 +149,12 @@ impl Keys {
                 Ok(Key::END)
             }
             b'"' => {
-                let name = scanner.quoted()?.span;
+                let name = scanner.quoted()?;
                 scanner.expect(b':')?;
                 scanner.peek_significant()?;
                 Ok(self.intern(name.of(scanner.text)))
             }
-            _ => scanner.fault(Code::MalformedEvent),
+            _ => scanner.stop(Code::MalformedEvent),
         }
     }
 
@@ -123,39 +162,52 @@ impl Keys {
         if let Some(&key) = self.by_spelling.get(spelling) {
             return key;
         }
-        let Some(row) = u16::try_from(self.names.len()).ok().filter(|_| self.names.len() < MAX_KEYS)
+        let Some(row) =
+            u16::try_from(self.names.len()).ok().filter(|_| self.names.len() < MAX_KEYS)
         else {
             return Key::BEYOND;
         };
         let key = Key::at(row);
         self.names.push(String::from_utf8_lossy(spelling).into_owned());
         self.by_spelling.insert(spelling.into(), key);
-        self.gaps.push([Gap::NONE; 2]);
+        self.gaps.push([[Gap::NONE; WAYS]; Context::COUNT]);
         key
     }
 
     /// The newest gap first: members come in runs of the same order.
-    fn remember(&mut self, previous: Key, next: Key, text: &[u8]) {
+    fn remember(&mut self, previous: Key, context: Context, next: Key, text: &[u8]) {
         let Some(gap) = Gap::new(text, next) else { return };
-        let [first, second] = &mut self.gaps[usize::from(previous.0)];
-        *second = *first;
-        *first = gap;
+        let gaps = &mut self.gaps[usize::from(previous.0)][context.0];
+        gaps.rotate_right(1);
+        gaps[0] = gap;
     }
 }
 
 impl Gap {
-    const NONE: Self = Self { bytes: [0; MAX_GAP_BYTES], length: 0, next: Key::START };
+    /// Stands nowhere.
+    const NONE: Self =
+        Self { words: [1; GAP_WORDS], last: 0, mask: 0, length: 0, next: Key::START };
 
     fn new(text: &[u8], next: Key) -> Option<Self> {
         let mut bytes = [0; MAX_GAP_BYTES];
         bytes.get_mut(..text.len())?.copy_from_slice(text);
-        Some(Self { bytes, length: u8::try_from(text.len()).ok()?, next })
+        let words = std::array::from_fn(|place| word(&bytes, place));
+        let last = text.len().checked_sub(1)? / 8;
+        let unused = (last + 1) * 8 - text.len();
+        Some(Self { words, last, mask: u64::MAX >> (8 * unused), length: text.len(), next })
     }
 
     #[inline]
-    fn bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.length)]
+    fn stands_at(&self, text: &[u8; MAX_GAP_BYTES]) -> bool {
+        let last = self.last % GAP_WORDS;
+        (0..last).all(|place| word(text, place) == self.words[place])
+            && word(text, last) & self.mask == self.words[last]
     }
+}
+
+#[inline]
+fn word(bytes: &[u8; MAX_GAP_BYTES], place: usize) -> u64 {
+    bytes[place * 8..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 #[cfg(test)]
@@ -167,7 +219,7 @@ mod tests {
         let mut scanner = Scanner::new(text.as_bytes(), 1, &mut findings);
         let (mut found, mut key) = (Vec::new(), Key::START);
         loop {
-            key = keys.next(&mut scanner, key).unwrap();
+            key = keys.next(&mut scanner, key, Context::default()).unwrap();
             let Some(row) = key.row() else { return found };
             found.push(keys.name(row).to_owned());
             scanner.value().unwrap();
@@ -199,7 +251,7 @@ mod tests {
         let mut scanner = Scanner::new(text.as_bytes(), 1, &mut findings);
         let (mut key, mut n_beyond) = (Key::START, 0);
         while key != Key::END {
-            key = keys.next(&mut scanner, key).unwrap();
+            key = keys.next(&mut scanner, key, Context::default()).unwrap();
             if key != Key::END {
                 scanner.value().unwrap();
             }

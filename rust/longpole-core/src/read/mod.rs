@@ -6,11 +6,13 @@
 
 mod arguments;
 mod collect;
+mod digits;
 mod document;
 mod event;
 mod gzip;
 mod header;
 mod keys;
+mod recovery;
 mod scan;
 mod sniff;
 mod source;

@@ -3,11 +3,12 @@
 //! It goes over every byte once and checks all of the grammar, for strictness
 //! costs a few compares a token; but it makes values only of what is asked for.
 //! What is wrong but can be read is noted as a finding; what cannot is a
-//! [`Stop::Fault`]; and where the window ends too early it says
+//! [`Stop::Fault`], described in [`Scanner::fault`]; and where the window ends too early it says
 //! [`Stop::NeedMore`], after which the caller scans the element again from its
 //! start in a longer window. So the result cannot depend on how the file was cut
 //! into windows.
 
+use super::digits::leading;
 use crate::diagnostics::Code;
 use crate::strings::{spelling_faults, MAX_TEXT_BYTES};
 
@@ -16,22 +17,56 @@ use crate::strings::{spelling_faults, MAX_TEXT_BYTES};
 pub(super) enum Stop {
     /// The window ends inside the element.
     NeedMore,
-    /// The text at this place of the window is no JSON, and what it is.
-    Fault(Code, usize),
+    /// The text is no JSON; what it is stands in [`Scanner::fault`]. Not here: what
+    /// every function gives back should fit two registers.
+    Fault,
 }
 
 pub(super) type Scan<T> = std::result::Result<T, Stop>;
 
-/// A part of the window.
+/// A part of the window, which is shorter than 2 GiB: the start in the lower
+/// half, the end in the upper, and in the highest bit whether a text is more than
+/// plain ASCII. One number, because several would be stored apart and read
+/// together, which stalls the processor at every value of the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Span {
-    pub(super) start: usize,
-    pub(super) end: usize,
-}
+pub(super) struct Span(u64);
 
 impl Span {
+    const SPELLED: u64 = 1 << 63;
+
+    #[inline]
+    pub(super) fn new(start: usize, end: usize) -> Self {
+        debug_assert!(end < (1 << 31));
+        Self(start as u64 | (end as u64) << 32)
+    }
+
+    /// A text whose bytes are not the text itself.
+    fn spelled(start: usize, end: usize) -> Self {
+        Self(Self::new(start, end).0 | Self::SPELLED)
+    }
+
+    /// Whether the bytes between the quotes are the text itself: printable ASCII
+    /// without escapes, and not too long.
+    #[inline]
+    pub(super) fn is_plain(self) -> bool {
+        self.0 & Self::SPELLED == 0
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // the two halves fit where they came from
+    pub(super) fn start(self) -> usize {
+        (self.0 & u64::from(u32::MAX)) as usize
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)]
+    pub(super) fn end(self) -> usize {
+        (self.0 >> 32 & !(1 << 31)) as usize
+    }
+
+    #[inline]
     pub(super) fn of(self, text: &[u8]) -> &[u8] {
-        &text[self.start..self.end]
+        &text[self.start()..self.end()]
     }
 }
 
@@ -39,25 +74,19 @@ impl Span {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token {
     /// The bytes between the quotes.
-    Text(Quoted),
+    Text(Span),
     /// A number without point and exponent that fits.
     Integer(i64),
     /// Any other number, sound by the grammar.
     Number(Span),
-    /// `true` or `false`.
-    Boolean(bool),
+    /// `true`.
+    True,
+    /// `false`.
+    False,
     /// `null`, and what was noted as a finding and stands for null.
     Null,
     /// The whole of an array or object.
     Nested(Span),
-}
-
-/// What stands between two quotes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Quoted {
-    pub(super) span: Span,
-    /// Printable ASCII without escapes and of moderate length: the bytes are the text.
-    pub(super) plain: bool,
 }
 
 /// Deeper values are refused. JSON sets no limit; other readers stop at 512 to 1024.
@@ -72,11 +101,13 @@ pub(super) struct Scanner<'a> {
     pub(super) text: &'a [u8],
     pub(super) at: usize,
     pub(super) findings: &'a mut Vec<(Code, usize)>,
+    /// What stopped the scan, and where in the window.
+    pub(super) fault: (Code, usize),
 }
 
 impl<'a> Scanner<'a> {
     pub(super) fn new(text: &'a [u8], at: usize, findings: &'a mut Vec<(Code, usize)>) -> Self {
-        Self { text, at, findings }
+        Self { text, at, findings, fault: (Code::MalformedEvent, at) }
     }
 
     /// The next byte, not taken.
@@ -97,15 +128,16 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    pub(super) fn fault<T>(&self, code: Code) -> Scan<T> {
-        Err(Stop::Fault(code, self.at))
+    pub(super) fn stop<T>(&mut self, code: Code) -> Scan<T> {
+        self.fault = (code, self.at);
+        Err(Stop::Fault)
     }
 
     /// Takes `byte` after any white space.
     #[inline]
     pub(super) fn expect(&mut self, byte: u8) -> Scan<()> {
         if self.peek_significant()? != byte {
-            return self.fault(Code::MalformedEvent);
+            return self.stop(Code::MalformedEvent);
         }
         self.at += 1;
         Ok(())
@@ -124,19 +156,19 @@ impl<'a> Scanner<'a> {
 
     /// A text in quotes; stands at the first quote.
     #[inline]
-    pub(super) fn quoted(&mut self) -> Scan<Quoted> {
+    pub(super) fn quoted(&mut self) -> Scan<Span> {
         let start = self.at + 1;
         let end = start + special(&self.text[start..]).ok_or(Stop::NeedMore)?;
         if self.text[end] == b'"' && end - start <= MAX_TEXT_BYTES {
             self.at = end + 1;
-            return Ok(Quoted { span: Span { start, end }, plain: true });
+            return Ok(Span::new(start, end));
         }
         self.quoted_with_care(start, end)
     }
 
     /// The rest of a text that holds more than plain ASCII from `at` on.
     #[cold]
-    fn quoted_with_care(&mut self, start: usize, mut at: usize) -> Scan<Quoted> {
+    fn quoted_with_care(&mut self, start: usize, mut at: usize) -> Scan<Span> {
         loop {
             match *self.text.get(at).ok_or(Stop::NeedMore)? {
                 b'"' => break,
@@ -144,18 +176,18 @@ impl<'a> Scanner<'a> {
                 b'\\' => at += 2,
                 // A hole in the file, not a character of a name: to read on would
                 // join the head of one event with the tail of another.
-                0 => return Err(Stop::Fault(Code::MalformedEvent, at)),
-                0xff if self.text.get(at + 1) == Some(&0xff) => {
-                    return Err(Stop::Fault(Code::MalformedEvent, at))
+                byte @ (0 | 0xff) if byte == 0 || self.text.get(at + 1) == Some(&0xff) => {
+                    self.at = at;
+                    return self.stop(Code::MalformedEvent);
                 }
                 _ => at += 1,
             }
             at += special(self.text.get(at..).unwrap_or_default()).ok_or(Stop::NeedMore)?;
         }
-        let span = Span { start, end: at };
+        let span = Span::spelled(start, at);
         self.note_spelling(span);
         self.at = at + 1;
-        Ok(Quoted { span, plain: false })
+        Ok(span)
     }
 
     fn note_spelling(&mut self, span: Span) {
@@ -167,30 +199,23 @@ impl<'a> Scanner<'a> {
             (faults.lone_surrogates, Code::LoneSurrogate),
             (faults.cut, Code::TextCut),
         ];
-        self.findings.extend(found.iter().filter(|(set, _)| *set).map(|&(_, code)| (code, span.start)));
+        self.findings
+            .extend(found.iter().filter(|(set, _)| *set).map(|&(_, code)| (code, span.start())));
     }
 
     /// A number; stands at its first byte.
     #[inline]
     pub(super) fn number(&mut self) -> Scan<Token> {
-        let start = self.at;
-        let negative = self.text[start] == b'-';
-        let digits = start + usize::from(negative);
-        let mut at = digits;
-        let mut value: i64 = 0;
-        // Eighteen digits always fit.
-        while at - digits < 18 {
-            let Some(digit) = self.text.get(at).ok_or(Stop::NeedMore)?.checked_sub(b'0').filter(|&d| d < 10)
-            else {
-                break;
-            };
-            value = value * 10 + i64::from(digit);
-            at += 1;
-        }
-        let ends = !matches!(self.text.get(at).ok_or(Stop::NeedMore)?, byte if is_in_word(*byte));
-        let padded = self.text[digits] == b'0' && at - digits > 1;
-        if ends && at > digits && !padded {
-            self.at = at;
+        let negative = self.text[self.at] == b'-';
+        let digits = self.at + usize::from(negative);
+        let rest = self.text.get(digits..).unwrap_or_default();
+        let (value, count) = leading(rest).ok_or(Stop::NeedMore)?;
+        let ends = !is_in_word(*rest.get(count).ok_or(Stop::NeedMore)?);
+        let padded = count > 1 && rest[0] == b'0';
+        // Sixteen digits always fit.
+        if ends && count > 0 && !padded {
+            self.at = digits + count;
+            let value = value.cast_signed();
             return Ok(Token::Integer(if negative { -value } else { value }));
         }
         self.number_with_care()
@@ -203,7 +228,7 @@ impl<'a> Scanner<'a> {
         if !is_number(text) {
             return self.word();
         }
-        self.at = span.end;
+        self.at = span.end();
         match std::str::from_utf8(text).ok().and_then(|text| text.parse::<i64>().ok()) {
             Some(value) => Ok(Token::Integer(value)),
             None => Ok(Token::Number(span)),
@@ -217,19 +242,19 @@ impl<'a> Scanner<'a> {
         let span = self.word_span()?;
         let text = span.of(self.text);
         let token = match text {
-            b"true" => Token::Boolean(true),
-            b"false" => Token::Boolean(false),
+            b"true" => Token::True,
+            b"false" => Token::False,
             b"null" => Token::Null,
             _ if text.is_empty() || text.len() > MAX_WORD_BYTES => {
-                return self.fault(Code::MalformedEvent)
+                return self.stop(Code::MalformedEvent)
             }
             _ => {
                 let code = if is_non_finite(text) { Code::NonFinite } else { Code::InvalidNumber };
-                self.findings.push((code, span.start));
+                self.findings.push((code, span.start()));
                 Token::Null
             }
         };
-        self.at = span.end;
+        self.at = span.end();
         Ok(token)
     }
 
@@ -237,7 +262,7 @@ impl<'a> Scanner<'a> {
     fn word_span(&self) -> Scan<Span> {
         let rest = &self.text[self.at..];
         let length = rest.iter().position(|&byte| !is_in_word(byte)).ok_or(Stop::NeedMore)?;
-        Ok(Span { start: self.at, end: self.at + length })
+        Ok(Span::new(self.at, self.at + length))
     }
 
     /// An array or object, skipped; stands at its bracket. No recursion: the
@@ -251,7 +276,7 @@ impl<'a> Scanner<'a> {
                 bracket @ (b'[' | b'{') => {
                     self.at += 1;
                     if !open.push(bracket == b'{') {
-                        return self.fault(Code::TooDeep);
+                        return self.stop(Code::TooDeep);
                     }
                     if !self.takes_closing(&open)? {
                         self.member_key(&open)?;
@@ -266,7 +291,7 @@ impl<'a> Scanner<'a> {
             // Here a value has ended.
             loop {
                 if open.is_empty() {
-                    return Ok(Token::Nested(Span { start, end: self.at }));
+                    return Ok(Token::Nested(Span::new(start, self.at)));
                 }
                 if self.takes_closing(&open)? {
                     open.pop();
@@ -297,7 +322,7 @@ impl<'a> Scanner<'a> {
     fn member_key(&mut self, open: &Brackets) -> Scan<()> {
         if open.innermost_is_object() {
             if self.peek_significant()? != b'"' {
-                return self.fault(Code::MalformedEvent);
+                return self.stop(Code::MalformedEvent);
             }
             self.quoted()?;
             self.expect(b':')?;
@@ -348,7 +373,8 @@ pub(super) fn is_whitespace(byte: u8) -> bool {
 /// Whether a byte goes on with a number or word that began before it.
 #[inline]
 fn is_in_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'+' | b'/' | b'_' | b'#' | b'(' | b')')
+    byte.is_ascii_alphanumeric()
+        || matches!(byte, b'.' | b'-' | b'+' | b'/' | b'_' | b'#' | b'(' | b')')
 }
 
 /// The grammar of numbers in RFC 8259, section 6.
@@ -398,8 +424,8 @@ fn special(text: &[u8]) -> Option<usize> {
     let mut at = 0;
     while let Some(chunk) = text.get(at..at + 8) {
         let word = u64::from_le_bytes(chunk.try_into().unwrap_or_default());
-        let quote = word ^ (ONES * b'"' as u64);
-        let backslash = word ^ (ONES * b'\\' as u64);
+        let quote = word ^ (ONES * u64::from(b'"'));
+        let backslash = word ^ (ONES * u64::from(b'\\'));
         let found = word
             | word.wrapping_sub(ONES * 0x20)
             | quote.wrapping_sub(ONES)
@@ -443,7 +469,7 @@ mod tests {
     #[test]
     fn nested_values_are_skipped_whole() {
         let text = r#"{"a": [1, {"b": []}, "}"], "c": -1.5e3} rest"#;
-        assert_eq!(scan(text), (Ok(Token::Nested(Span { start: 0, end: text.len() - 5 })), vec![]));
+        assert_eq!(scan(text), (Ok(Token::Nested(Span::new(0, text.len() - 5))), vec![]));
     }
 
     #[test]
@@ -457,10 +483,18 @@ mod tests {
     #[test]
     fn numbers_that_are_none_read_as_null_and_are_noted() {
         for word in ["nan", "-nan", "NaN", "inf", "-Infinity", "-1.#IND"] {
-            assert_eq!(scan(&format!("{word},")), (Ok(Token::Null), vec![Code::NonFinite]), "{word}");
+            assert_eq!(
+                scan(&format!("{word},")),
+                (Ok(Token::Null), vec![Code::NonFinite]),
+                "{word}"
+            );
         }
         for word in ["N/A", "+9.", "007", ".5", "1.", "0.-05", "tru", "-", "1e"] {
-            assert_eq!(scan(&format!("{word},")), (Ok(Token::Null), vec![Code::InvalidNumber]), "{word}");
+            assert_eq!(
+                scan(&format!("{word},")),
+                (Ok(Token::Null), vec![Code::InvalidNumber]),
+                "{word}"
+            );
         }
     }
 
@@ -468,11 +502,11 @@ mod tests {
     fn depth_has_a_limit_and_uses_no_stack() {
         let deep = |depth: usize| "[".repeat(depth) + &"]".repeat(depth) + " ";
         assert!(matches!(scan(&deep(512)).0, Ok(Token::Nested(_))));
-        assert!(matches!(scan(&deep(5_000_000)).0, Err(Stop::Fault(Code::TooDeep, _))));
+        assert!(matches!(scan(&deep(5_000_000)).0, Err(Stop::Fault)));
     }
 
     #[test]
     fn a_hole_in_a_text_is_no_text() {
-        assert!(matches!(scan("\"aten::a\0\0\0l\" ").0, Err(Stop::Fault(..))));
+        assert!(matches!(scan("\"aten::a\0\0\0l\" ").0, Err(Stop::Fault)));
     }
 }

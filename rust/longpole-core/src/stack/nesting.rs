@@ -9,8 +9,7 @@ use crate::tables::{EventKind, Tables};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Nesting {
     parent: Vec<u32>,
-    depth: Vec<u32>,
-    order: Vec<u32>,
+    depth: Vec<u16>,
     /// Events that stand out of their parent by rounding, at most [`TOLERANCE_NS`].
     pub rounded: u64,
     /// Events that begin inside another one of their thread and end outside it.
@@ -29,8 +28,8 @@ impl Nesting {
     }
 
     /// How many events enclose it; none for what does not stand on a thread.
-    pub fn depth(&self, event: EventId) -> Option<u32> {
-        Some(self.depth[event.row()]).filter(|&depth| depth != NO_ROW)
+    pub fn depth(&self, event: EventId) -> Option<u16> {
+        Some(self.depth[event.row()]).filter(|&depth| depth != NO_DEPTH)
     }
 
     /// The column of parents, one row for each event, [`NO_ROW`] for none.
@@ -38,16 +37,29 @@ impl Nesting {
         &self.parent
     }
 
-    /// The column of depths, [`NO_ROW`] for events on no thread.
-    pub fn depths(&self) -> &[u32] {
+    /// The column of depths, [`NO_DEPTH`] for events on no thread.
+    pub fn depths(&self) -> &[u16] {
         &self.depth
     }
+}
 
-    /// The events on threads, lane by lane, each from the outside in and in order
-    /// of time: a parent stands before its children.
-    pub fn in_order(&self) -> impl DoubleEndedIterator<Item = EventId> + '_ {
-        self.order.iter().map(|&row| EventId::from_row(row as usize))
+/// Stands for "on no thread" in the column of depths. Deeper nesting than one
+/// less is given as that.
+pub const NO_DEPTH: u16 = u16::MAX;
+
+/// The events on threads, lane by lane, each from the outside in and in order of
+/// time: a parent stands before its children.
+///
+/// # Errors
+///
+/// Only when `progress` asks to stop.
+pub fn outside_in(tables: &Tables, progress: Progress<'_>) -> Result<Vec<EventId>> {
+    let mut rows = rows_by_lane(tables);
+    for lane in lanes_of(&mut rows, tables) {
+        report(progress, 0)?;
+        sort_outside_in(lane, tables);
     }
+    Ok(rows.into_iter().map(|row| EventId::from_row(row as usize)).collect())
 }
 
 /// Finds for each event on a thread the last to begin of those that enclose it:
@@ -63,25 +75,29 @@ impl Nesting {
 pub fn nesting(tables: &Tables, progress: Progress<'_>) -> Result<Nesting> {
     let mut found = Nesting {
         parent: vec![NO_ROW; tables.events.len()],
-        depth: vec![NO_ROW; tables.events.len()],
-        order: rows_by_lane(tables),
+        depth: vec![NO_DEPTH; tables.events.len()],
         ..Nesting::default()
     };
-    let mut order = std::mem::take(&mut found.order);
-    let lanes = tables.events.lanes();
-    for lane in order.chunk_by_mut(|&one, &two| lanes[one as usize] == lanes[two as usize]) {
+    let mut rows = rows_by_lane(tables);
+    for lane in lanes_of(&mut rows, tables) {
         report(progress, 0)?;
         sort_outside_in(lane, tables);
         found.nest(lane, tables);
     }
-    found.order = order;
     Ok(found)
+}
+
+/// The runs of rows that stand on one lane.
+fn lanes_of<'a>(rows: &'a mut [u32], tables: &'a Tables) -> impl Iterator<Item = &'a mut [u32]> {
+    let lanes = tables.events.lanes();
+    rows.chunk_by_mut(|&one, &two| lanes[one as usize] == lanes[two as usize])
 }
 
 /// The rows of all events that nest, lane by lane, each lane in order of the file.
 fn rows_by_lane(tables: &Tables) -> Vec<u32> {
     let events = &tables.events;
-    let nests = |event: &EventId| events.kind(*event).is_on_thread() && events.end_ns(*event).is_some();
+    let nests =
+        |event: &EventId| events.kind(*event).is_on_thread() && events.end_ns(*event).is_some();
     let mut next = vec![0_usize; tables.lanes.len() + 1];
     for event in events.ids().filter(nests) {
         next[events.lane(event).row() + 1] += 1;
@@ -137,7 +153,8 @@ impl Nesting {
             }
             let parent = open.last();
             self.parent[row as usize] = parent.map(|parent| parent.event).in_column();
-            self.depth[row as usize] = parent.map_or(0, |parent| parent.depth + 1);
+            self.depth[row as usize] =
+                parent.map_or(0, |parent| (parent.depth + 1).min(NO_DEPTH - 1));
             open.push(Open { event, end, depth: self.depth[row as usize] });
         }
     }
@@ -172,7 +189,7 @@ impl Nesting {
 struct Open {
     event: EventId,
     end: i64,
-    depth: u32,
+    depth: u16,
 }
 
 #[cfg(test)]

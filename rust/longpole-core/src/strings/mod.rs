@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::ids::{InColumn, StringId};
@@ -83,9 +84,12 @@ impl Strings {
 
     /// The text of a handle.
     pub fn get(&self, id: StringId) -> &str {
-        let row = id.row();
+        &self.text[self.range(id.row())]
+    }
+
+    fn range(&self, row: usize) -> Range<usize> {
         let start = if row == 0 { 0 } else { self.ends[row - 1] };
-        &self.text[start..self.ends[row]]
+        start..self.ends[row]
     }
 
     /// The handle of a text that is known already.
@@ -124,7 +128,7 @@ impl Strings {
         loop {
             let row = (self.slots[slot] as usize).checked_sub(1)?;
             let id = StringId::from_row(row);
-            if self.hashes[row] == hash && self.get(id).as_bytes() == text {
+            if self.hashes[row] == hash && &self.text.as_bytes()[self.range(row)] == text {
                 return Some(id);
             }
             slot = (slot + 1) & mask;
@@ -202,8 +206,9 @@ mod tests {
     #[test]
     fn handles_count_up_in_order_of_first_use() {
         let mut strings = Strings::default();
-        let rows: Vec<_> =
-            (0..5000).map(|number| strings.intern(&format!("kernel_{}", number % 3000)).row()).collect();
+        let rows: Vec<_> = (0..5000)
+            .map(|number| strings.intern(&format!("kernel_{}", number % 3000)).row())
+            .collect();
         assert_eq!(rows, (0..3000).chain(0..2000).collect::<Vec<_>>());
         assert_eq!(strings.lookup("kernel_17").map(StringId::row), Some(17));
         assert_eq!(strings.lookup("kernel_3000"), None);

@@ -16,6 +16,8 @@ pub enum ArgValue {
 /// The values of one argument.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
+    /// Integers that all fit 32 bits, as most ids do; [`NO_SHORT`] for none.
+    Shorts(Vec<i32>),
     /// [`NO_INTEGER`] for none.
     Integers(Vec<i64>),
     /// NaN for none.
@@ -23,6 +25,9 @@ pub enum Values {
     /// [`NO_ROW`] for none.
     Texts(Vec<u32>),
 }
+
+/// Stands for "none" among [`Values::Shorts`].
+pub const NO_SHORT: i32 = i32::MIN;
 
 /// One argument of the events of one category.
 ///
@@ -71,11 +76,7 @@ impl ArgTables {
     pub(crate) fn pad(&mut self) {
         for (_, table) in &mut self.tables {
             for column in &mut table.columns {
-                match &mut column.values {
-                    Values::Integers(values) => values.resize(table.event.len(), NO_INTEGER),
-                    Values::Floats(values) => values.resize(table.event.len(), f64::NAN),
-                    Values::Texts(values) => values.resize(table.event.len(), NO_ROW),
-                }
+                column.values.pad(table.event.len());
             }
         }
     }
@@ -116,7 +117,7 @@ impl ArgTable {
         }
         let row = self.event.len() - 1;
         let column = self.column(key_number, key, value);
-        self.columns[column].set(row, value, strings);
+        self.columns[column].values.set(row, Some(value), strings);
     }
 
     fn column(&mut self, key_number: usize, key: &str, first: ArgValue) -> usize {
@@ -126,7 +127,7 @@ impl ArgTable {
         if self.column_of_key[key_number] == NO_ROW {
             self.column_of_key[key_number] = row_in_column(self.columns.len());
             let values = match first {
-                ArgValue::Integer(_) => Values::Integers(Vec::new()),
+                ArgValue::Integer(_) => Values::Shorts(Vec::new()),
                 ArgValue::Float(_) => Values::Floats(Vec::new()),
                 ArgValue::Text(_) => Values::Texts(Vec::new()),
             };
@@ -137,62 +138,141 @@ impl ArgTable {
 }
 
 impl ArgColumn {
-    fn set(&mut self, row: usize, value: ArgValue, strings: &mut Strings) {
+    /// The value in a row as an integer, where it is one.
+    pub fn integer(&self, row: usize) -> Option<i64> {
+        match self.values.get(row) {
+            Some(ArgValue::Integer(value)) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+impl Default for Values {
+    fn default() -> Self {
+        Self::Shorts(Vec::new())
+    }
+}
+
+impl Values {
+    /// Appends a value, or none.
+    pub(crate) fn push(&mut self, value: Option<ArgValue>, strings: &mut Strings) {
+        self.set(self.len(), value, strings);
+    }
+
+    /// Sets the value of a row, which is the last or a new one; rows in between get none.
+    fn set(&mut self, row: usize, value: Option<ArgValue>, strings: &mut Strings) {
+        let Some(value) = value else { return self.pad(row + 1) };
         self.widen(value, strings);
-        match &mut self.values {
-            Values::Integers(values) => {
-                if let ArgValue::Integer(value) = value {
-                    set(values, row, value, NO_INTEGER);
-                }
-            }
-            Values::Floats(values) => {
-                let value = match value {
-                    ArgValue::Float(value) => value,
-                    ArgValue::Integer(value) => float(value),
-                    ArgValue::Text(_) => f64::NAN,
-                };
-                set(values, row, value, f64::NAN);
-            }
-            Values::Texts(values) => {
-                let text = match value {
-                    ArgValue::Text(text) => text,
-                    ArgValue::Integer(value) => strings.intern(&value.to_string()),
-                    ArgValue::Float(value) => strings.intern(&value.to_string()),
-                };
-                set(values, row, Some(text).in_column(), NO_ROW);
-            }
+        match self {
+            Self::Shorts(values) => set(values, row, value.short().unwrap_or(NO_SHORT), NO_SHORT),
+            Self::Integers(values) => set(values, row, value.integer(), NO_INTEGER),
+            Self::Floats(values) => set(values, row, value.float(), f64::NAN),
+            Self::Texts(values) => set(values, row, value.text(strings).in_column(), NO_ROW),
+        }
+    }
+
+    /// Adds rows without a value up to `length`.
+    fn pad(&mut self, length: usize) {
+        match self {
+            Self::Shorts(values) => values.resize(length, NO_SHORT),
+            Self::Integers(values) => values.resize(length, NO_INTEGER),
+            Self::Floats(values) => values.resize(length, f64::NAN),
+            Self::Texts(values) => values.resize(length, NO_ROW),
         }
     }
 
     /// Makes room for a value of a wider type.
     fn widen(&mut self, value: ArgValue, strings: &mut Strings) {
-        let wider = match (&self.values, value) {
-            (Values::Integers(values), ArgValue::Float(_)) => Values::Floats(
-                values.iter().map(|&value| if value == NO_INTEGER { f64::NAN } else { float(value) }).collect(),
-            ),
-            (Values::Integers(values), ArgValue::Text(_)) => Values::Texts(
-                values
-                    .iter()
-                    .map(|&value| (value != NO_INTEGER).then(|| strings.intern(&value.to_string())).in_column())
-                    .collect(),
-            ),
-            (Values::Floats(values), ArgValue::Text(_)) => Values::Texts(
-                values
-                    .iter()
-                    .map(|value| (!value.is_nan()).then(|| strings.intern(&value.to_string())).in_column())
-                    .collect(),
-            ),
-            _ => return,
+        let is_wide_enough = match (&*self, value) {
+            (Self::Shorts(_), ArgValue::Integer(_)) => value.short().is_some(),
+            (Self::Shorts(_) | Self::Integers(_), ArgValue::Float(_) | ArgValue::Text(_))
+            | (Self::Floats(_), ArgValue::Text(_)) => false,
+            _ => true,
         };
-        self.values = wider;
+        if is_wide_enough {
+            return;
+        }
+        let known = (0..self.len()).map(|row| self.get(row));
+        *self = match value {
+            ArgValue::Integer(_) => Self::Integers(
+                known.map(|value| value.map_or(NO_INTEGER, ArgValue::integer)).collect(),
+            ),
+            ArgValue::Float(_) => {
+                Self::Floats(known.map(|value| value.map_or(f64::NAN, ArgValue::float)).collect())
+            }
+            ArgValue::Text(_) => Self::Texts(
+                known
+                    .map(|value| value.and_then(|value| value.text(strings)).in_column())
+                    .collect(),
+            ),
+        };
     }
 
-    /// The value in a row as an integer, where it is one.
-    pub fn integer(&self, row: usize) -> Option<i64> {
-        match &self.values {
-            Values::Integers(values) => values.get(row).copied().filter(|&value| value != NO_INTEGER),
-            _ => None,
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Shorts(values) => values.len(),
+            Self::Integers(values) => values.len(),
+            Self::Floats(values) => values.len(),
+            Self::Texts(values) => values.len(),
         }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value in a row, if it has one.
+    pub fn get(&self, row: usize) -> Option<ArgValue> {
+        match self {
+            Self::Shorts(values) => {
+                let value = *values.get(row).filter(|&&value| value != NO_SHORT)?;
+                Some(ArgValue::Integer(value.into()))
+            }
+            Self::Integers(values) => {
+                values.get(row).copied().filter(|&value| value != NO_INTEGER).map(ArgValue::Integer)
+            }
+            Self::Floats(values) => {
+                values.get(row).copied().filter(|value| !value.is_nan()).map(ArgValue::Float)
+            }
+            Self::Texts(values) => StringId::from_column(*values.get(row)?).map(ArgValue::Text),
+        }
+    }
+}
+
+impl ArgValue {
+    fn short(self) -> Option<i32> {
+        match self {
+            Self::Integer(value) => i32::try_from(value).ok().filter(|&value| value != NO_SHORT),
+            Self::Float(_) | Self::Text(_) => None,
+        }
+    }
+
+    fn integer(self) -> i64 {
+        match self {
+            Self::Integer(value) => value,
+            Self::Float(_) | Self::Text(_) => NO_INTEGER,
+        }
+    }
+
+    /// Integers above 2^53 round: they came into a column of floats.
+    #[allow(clippy::cast_precision_loss)]
+    fn float(self) -> f64 {
+        match self {
+            Self::Integer(value) => value as f64,
+            Self::Float(value) => value,
+            Self::Text(_) => f64::NAN,
+        }
+    }
+
+    #[allow(clippy::unnecessary_wraps)] // the column takes an option
+    fn text(self, strings: &mut Strings) -> Option<StringId> {
+        Some(match self {
+            Self::Text(text) => text,
+            Self::Integer(value) => strings.intern(&value.to_string()),
+            Self::Float(value) => strings.intern(&value.to_string()),
+        })
     }
 }
 
@@ -205,12 +285,6 @@ fn set<T: Copy>(values: &mut Vec<T>, row: usize, value: T, none: T) {
     }
 }
 
-/// Integers above 2^53 round: they came into a column of floats.
-#[allow(clippy::cast_precision_loss)]
-fn float(value: i64) -> f64 {
-    value as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,11 +294,15 @@ mod tests {
         let mut strings = Strings::default();
         let mut table = ArgTable::default();
         let text = strings.intern("7, 1, 1");
-        for (row, value) in [ArgValue::Integer(4), ArgValue::Float(0.5), ArgValue::Text(text)].into_iter().enumerate() {
+        for (row, value) in [ArgValue::Integer(4), ArgValue::Float(0.5), ArgValue::Text(text)]
+            .into_iter()
+            .enumerate()
+        {
             table.push(EventId::from_row(row * 2), 0, "grid", value, &mut strings);
         }
         let Values::Texts(values) = &table.columns[0].values else { panic!("no texts") };
-        let texts: Vec<_> = values.iter().map(|&id| strings.get(StringId::from_column(id).unwrap())).collect();
+        let texts: Vec<_> =
+            values.iter().map(|&id| strings.get(StringId::from_column(id).unwrap())).collect();
         assert_eq!((texts, table.event), (vec!["4", "0.5", "7, 1, 1"], vec![0, 2, 4]));
     }
 
@@ -235,6 +313,6 @@ mod tests {
         for (row, key, value) in [(0, 0, 1), (1, 1, 2), (1, 1, 3)] {
             table.push(EventId::from_row(row), key, "key", ArgValue::Integer(value), &mut strings);
         }
-        assert_eq!(table.columns[1].values, Values::Integers(vec![NO_INTEGER, 3]));
+        assert_eq!(table.columns[1].values, Values::Shorts(vec![NO_SHORT, 3]));
     }
 }

@@ -1,17 +1,20 @@
-use super::NO_INTEGER;
-use crate::ids::{InColumn, StringId};
+use std::collections::HashMap;
 
-/// One end of an arrow, as the reader appends it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct FlowRow {
-    pub(crate) phase: u8,
-    pub(crate) id: Option<i64>,
-    pub(crate) category: Option<StringId>,
-    pub(crate) name: Option<StringId>,
-    pub(crate) process: StringId,
-    pub(crate) thread: StringId,
-    pub(crate) time_ns: i64,
-    pub(crate) position: u32,
+use super::args::{ArgValue, Values};
+use crate::ids::{row_in_column, InColumn, StringId};
+use crate::strings::Strings;
+
+/// What ends of arrows have in common: there are millions of ends and a few of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FlowSource {
+    /// The category.
+    pub category: Option<StringId>,
+    /// The name.
+    pub name: Option<StringId>,
+    /// The process it stands in.
+    pub process: StringId,
+    /// The thread it stands in.
+    pub thread: StringId,
 }
 
 /// The arrows of one trace: a row for each end (`s`, `t`, `f`), in the order of
@@ -20,32 +23,40 @@ pub(crate) struct FlowRow {
 pub struct FlowTable {
     /// The letter of the phase: `s` start, `t` step, `f` finish.
     pub phase: Vec<u8>,
-    /// The id, [`NO_INTEGER`] for none.
-    pub id: Vec<i64>,
-    /// The category.
-    pub category: Vec<u32>,
-    /// The name.
-    pub name: Vec<u32>,
-    /// The process it stands in.
-    pub process: Vec<u32>,
-    /// The thread it stands in.
-    pub thread: Vec<u32>,
+    /// The ids.
+    pub id: Values,
     /// When.
     pub time_ns: Vec<i64>,
     /// Its place among the elements of the event list.
     pub position: Vec<u32>,
+    source: Vec<u32>,
+    sources: Vec<FlowSource>,
+    source_rows: HashMap<FlowSource, u32>,
 }
 
 impl FlowTable {
-    pub(crate) fn push(&mut self, row: &FlowRow) {
-        self.phase.push(row.phase);
-        self.id.push(row.id.unwrap_or(NO_INTEGER));
-        self.category.push(row.category.in_column());
-        self.name.push(row.name.in_column());
-        self.process.push(Some(row.process).in_column());
-        self.thread.push(Some(row.thread).in_column());
-        self.time_ns.push(row.time_ns);
-        self.position.push(row.position);
+    /// The number of a source, for [`push`](Self::push).
+    pub(crate) fn source_row(&mut self, source: FlowSource) -> u32 {
+        *self.source_rows.entry(source).or_insert_with(|| {
+            self.sources.push(source);
+            row_in_column(self.sources.len() - 1)
+        })
+    }
+
+    pub(crate) fn push(
+        &mut self,
+        phase: u8,
+        id: Option<ArgValue>,
+        source: u32,
+        time_ns: i64,
+        position: u32,
+        strings: &mut Strings,
+    ) {
+        self.id.push(id, strings);
+        self.phase.push(phase);
+        self.time_ns.push(time_ns);
+        self.position.push(position);
+        self.source.push(source);
     }
 
     /// How many ends there are.
@@ -56,5 +67,19 @@ impl FlowTable {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.phase.is_empty()
+    }
+
+    /// Category, name, process and thread of a row.
+    pub fn source(&self, row: usize) -> FlowSource {
+        self.sources[self.source[row] as usize]
+    }
+
+    /// A column of what the ends have in common.
+    pub fn column<'a>(
+        &'a self,
+        part: impl Fn(&FlowSource) -> Option<StringId> + 'a,
+    ) -> impl Iterator<Item = u32> + 'a {
+        let values: Vec<_> = self.sources.iter().map(|source| part(source).in_column()).collect();
+        self.source.iter().map(move |&row| values[row as usize])
     }
 }

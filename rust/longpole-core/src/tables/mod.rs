@@ -13,11 +13,10 @@ mod metadata;
 
 use std::sync::Arc;
 
-pub use args::{ArgColumn, ArgTable, ArgTables, ArgValue, Values};
+pub use args::{ArgColumn, ArgTable, ArgTables, ArgValue, Values, NO_SHORT};
 pub use counters::CounterTable;
 pub use events::{EventKind, EventRow, EventTable};
-pub(crate) use flows::FlowRow;
-pub use flows::FlowTable;
+pub use flows::{FlowSource, FlowTable};
 pub use header::Header;
 pub use lanes::{LaneTable, Place};
 pub use metadata::MetadataTable;

@@ -1,0 +1,144 @@
+"""How quantities and names are put into words for people. Programs get the plain values."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["count", "duration", "escape", "share", "short_name", "short_names"]
+
+_UNITS: Final = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
+
+_ROUNDS_UP: Final = 0.9995
+_SMALLEST_SHARE: Final = 0.001
+
+# What moves the cursor, colours the screen or turns the direction of the text.
+_UNPRINTABLE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
+_CPP_NOISE: Final = re.compile(r"^void |\(anonymous namespace\)::|at::native::|<unnamed>::")
+_PARAMETERS: Final = re.compile(r"\([^()]*\)$")
+_PLACE_OF_FRAME: Final = re.compile(r"^(?P<path>.*[/\\])(?P<file>[^/\\]+\(\d+\): .*)$", re.DOTALL)
+
+
+def duration(nanoseconds: int) -> str:
+    """Write a time with three digits and the unit that fits.
+
+    Examples
+    --------
+    >>> duration(1_214_000_000), duration(46_830), duration(980), duration(0)
+    ('1.21 s', '46.8 µs', '980 ns', '0 s')
+    """
+    if nanoseconds == 0:
+        return "0 s"
+    # What would round up to 1000 of a unit is written as 1 of the next.
+    size = abs(nanoseconds) / _ROUNDS_UP
+    unit_ns, unit = next((unit for unit in _UNITS if size >= unit[0]), _UNITS[-1])
+    return f"{_three_digits(nanoseconds / unit_ns, is_whole=unit_ns == 1)} {unit}"
+
+
+def _three_digits(value: float, *, is_whole: bool) -> str:
+    digits_before = len(str(int(abs(value) / _ROUNDS_UP)))
+    return f"{value:,.{0 if is_whole else max(3 - digits_before, 0)}f}"
+
+
+def share(part: float) -> str:
+    """Write a share in percent; the denominator must stand beside it.
+
+    Examples
+    --------
+    >>> share(0.4683), share(0.00001), share(0), share(1), share(0.9999)
+    ('46.8 %', '<0.1 %', '0 %', '100 %', '>99.9 %')
+    """
+    if part in (0, 1):
+        return f"{100 * part:.0f} %"
+    if 0 < part < _SMALLEST_SHARE:
+        return "<0.1 %"
+    if 1 - _SMALLEST_SHARE < part < 1:
+        return ">99.9 %"
+    return f"{100 * part:,.1f} %"
+
+
+def count(number: int, noun: str = "", plural: str | None = None) -> str:
+    """Write how many there are, with their noun.
+
+    Examples
+    --------
+    >>> count(1, "step"), count(12_000, "step"), count(2, "copy", "copies")
+    ('1 step', '12,000 steps', '2 copies')
+    """
+    if not noun:
+        return f"{number:,}"
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def escape(text: str) -> str:
+    r"""Show what a terminal would act upon, and text that would turn around, as escapes.
+
+    Examples
+    --------
+    >>> escape("a\x1b[31mb\u202ec")
+    'a\\x1b[31mb\\u202ec'
+    """
+    return _UNPRINTABLE.sub(lambda match: ascii(match[0])[1:-1], text)
+
+
+def short_name(name: str | None, width: int = 60) -> str:
+    """Shorten a name to a width: C++ without its noise, Python frames to file and function.
+
+    Examples
+    --------
+    >>> short_name("void at::native::(anonymous namespace)::gemm<float, 4>(float*, int)")
+    'gemm<float, 4>(float*, int)'
+    >>> short_name("/usr/lib/python3/site-packages/torch/nn/linear.py(114): forward", 30)
+    '…/nn/linear.py(114): forward'
+    """
+    if name is None:
+        return "(no name)"
+    frame = _PLACE_OF_FRAME.match(name)
+    if frame:
+        return _short_frame(frame["path"], frame["file"], width)
+    short = escape(_CPP_NOISE.sub("", name)) or "(empty name)"
+    return short if len(short) <= width else short[: width - 1] + "…"
+
+
+def short_names(names: Sequence[str | None], width: int) -> list[str]:
+    """Shorten names to a width so that those that differ still do, where that can be.
+
+    Examples
+    --------
+    >>> short_names(["gemm_bf16_128x64_tn_align8", "gemm_bf16_128x64_nt_align4"], 14)
+    ['gemm_b…_align8', 'gemm_b…_align4']
+    """
+    short = [short_name(name, width) for name in names]
+    meant: dict[str, set[str | None]] = {}
+    for text, name in zip(short, names, strict=True):
+        meant.setdefault(text, set()).add(name)
+    return [
+        text if len(meant[text]) == 1 or name is None else _without_middle(name, width)
+        for text, name in zip(short, names, strict=True)
+    ]
+
+
+def _without_middle(name: str, width: int) -> str:
+    """Keep both ends of a name, without the parameters of C++."""
+    text = short_name(_PARAMETERS.sub("", name), len(name))
+    end = width // 2
+    return text if len(text) <= width else f"{text[: width - end - 1]}…{text[-end:]}"
+
+
+def _short_frame(path: str, file: str, width: int) -> str:
+    """Keep as many of the last folders as there is room for."""
+    short = escape(file)
+    folders = [folder for folder in re.split(r"[/\\]", path) if folder]
+    for folder in reversed(folders):
+        longer = f"{escape(folder)}/{short}"
+        if len(longer) + 2 > width:
+            break
+        short = longer
+    if short != escape("/".join([*folders, file])):
+        short = f"…/{short}"
+    return short if len(short) <= width else short[: width - 1] + "…"

@@ -1,0 +1,1 @@
+"""Adapters to checkers that know nothing of longpole."""

@@ -1,0 +1,107 @@
+"""What the package promises: its names, its stub, its rooms."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import longpole
+from longpole import _core, errors, testing
+
+PACKAGE = Path(longpole.__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def names_in(tree):
+    return {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+
+
+def members(tree, name):
+    [found] = [node for node in tree.body if getattr(node, "name", None) == name]
+    return {node.name for node in found.body if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.fixture(scope="module")
+def stub():
+    return ast.parse((PACKAGE / "_core.pyi").read_text(encoding="utf-8"))
+
+
+def test_the_stub_names_what_the_core_has(stub):
+    assert names_in(stub) == set(_core.__all__)
+    for name in ("Table", "Trace"):
+        public = {member for member in vars(getattr(_core, name)) if not member.startswith("__")}
+        stubbed = {member for member in members(stub, name) if not member.startswith("__")}
+        assert stubbed == public, name
+
+
+def test_everything_a_core_trace_can_do_is_used_by_the_wrapper(stub):
+    wrapper = ast.parse((PACKAGE / "trace.py").read_text(encoding="utf-8"))
+    used = {node.attr for node in ast.walk(wrapper) if isinstance(node, ast.Attribute)}
+    assert members(stub, "Trace") - used == set()
+
+
+def test_every_exception_of_the_core_is_ours_too():
+    raised = [name for name in _core.__all__ if name.endswith("Error")]
+    assert raised
+    for name in raised:
+        assert getattr(errors, name) is getattr(_core, name)
+        assert getattr(longpole, name) is getattr(_core, name)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_says_what_it_is_and_what_it_offers(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree), "no docstring"
+    is_room_or_list = path.name in ("__init__.py", "__main__.py", "exit_codes.py")
+    listed = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and "__all__" in ast.unparse(node)
+    ]
+    assert listed or is_room_or_list, "no __all__"
+
+
+@pytest.mark.parametrize("module", [longpole, errors, testing])
+def test_what_is_offered_is_there_and_sorted(module):
+    assert [name for name in module.__all__ if not hasattr(module, name)] == []
+    assert sorted(module.__all__) == list(module.__all__)
+
+
+def test_only_the_trace_and_the_errors_know_the_core():
+    knowing = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in MODULES
+        if "longpole import _core" in (text := path.read_text(encoding="utf-8"))
+        or "longpole._core" in text
+    }
+    assert knowing == {"errors.py", "trace.py"}
+
+
+def test_errors_are_caught_as_one():
+    with pytest.raises(longpole.LongpoleError) as caught:
+        longpole.read_trace(b"<html>")
+    assert caught.value.code == "other_kind_of_file"
+    assert caught.value.offset == 0
+    assert caught.value.hint
+
+
+def test_a_built_trace_says_what_was_built(tmp_path):
+    builder = (
+        testing.TraceBuilder()
+        .header(distributedInfo={"rank": 2, "world_size": 4})
+        .operator("aten::mm", (0, 20))
+        .launch("gemm", call=(5, 10), work=(12.5, 60), stream=9)
+    )
+    trace = builder.read()
+    assert (trace.rank, trace.world_size, trace.status) == (2, 4, "ok")
+    rows = trace.events.select("kind", "name", "stream", "start_ns", "duration_ns").rows()
+    assert rows == [
+        ("operator", "aten::mm", None, 0, 20_000),
+        ("runtime", "cudaLaunchKernel", None, 5_000, 5_000),
+        ("kernel", "gemm", 9, 12_500, 47_500),
+    ]
+    for name in ("plain.json", "packed.json.gz"):
+        written = longpole.read_trace(builder.write(tmp_path / name))
+        assert written.events.equals(trace.events)

@@ -1,0 +1,150 @@
+"""What is wrong with a trace: small traces with the findings they must give."""
+
+from __future__ import annotations
+
+import pytest
+
+import longpole
+from longpole.analyses.check import SEVERITIES
+from longpole.testing import TraceBuilder
+
+
+def sound():
+    """Build a trace against which there is nothing to say."""
+    return (
+        TraceBuilder()
+        .header(distributedInfo={"rank": 0})
+        .step(1, (0, 100))
+        .operator("aten::mm", (0, 20), **{"External id": 1})
+        .launch("gemm", call=(5, 10), work=(12, 60))
+        .synchronization("Stream Sync", (60, 61))
+    )
+
+
+def findings(builder):
+    return {finding.code: finding for finding in longpole.check(builder.read())}
+
+
+def test_there_is_nothing_to_say_against_a_sound_trace():
+    assert findings(sound()) == {}
+
+
+def test_what_reading_found_comes_with_its_first_byte():
+    cut = sound().to_bytes()[:-9]
+    finding = longpole.check(longpole.read_trace(cut))[0]
+    assert (finding.code, finding.severity) == ("truncated", "data_loss")
+    assert finding.first.offset == len(cut)
+    assert finding.hint.endswith("while the trace was written")
+
+
+def test_work_without_its_call_is_counted_with_the_first():
+    finding = findings(sound().kernel("orphan", (70, 80), correlation=77))["unlinked_device_work"]
+    assert (finding.severity, finding.count) == ("warning", 1)
+    assert finding.sentence.endswith("(50.0 % of it)")
+    assert (finding.first.event, finding.first.name) == (5, "orphan")
+
+
+def test_a_trace_without_any_correlation_says_so_instead():
+    found = findings(TraceBuilder().kernel("gemm", (10, 20)))
+    assert found["no_correlations"].count == 1
+    assert "unlinked_device_work" not in found
+
+
+def test_a_launch_without_its_kernel_is_found():
+    finding = findings(sound().call("cudaLaunchKernel", (20, 21), correlation=99))
+    assert finding["launches_without_work"].first.event == 5
+
+
+def test_a_driver_call_inside_the_runtime_call_that_has_the_kernel_is_no_loss():
+    builder = sound().event(
+        ph="X", cat="cuda_driver", name="cuLaunchKernel", pid=100, tid=1, ts=6, dur=2
+    )
+    assert "launches_without_work" not in findings(builder)
+
+
+def test_events_of_a_thread_that_cross_are_counted_by_category():
+    builder = sound().operator("one", (20, 40)).operator("two", (30, 50))
+    finding = findings(builder)["crossing_events"]
+    assert (finding.count, finding.first.name) == (1, "two")
+    assert "cpu_op" in finding.sentence
+
+
+def test_work_that_overlaps_on_one_stream_is_counted_and_measured():
+    finding = findings(sound().launch("late", call=(10, 11), work=(50, 70)))
+    assert finding["overlapping_device_work"].count == 1
+    assert "by up to 10.0 µs" in finding["overlapping_device_work"].sentence
+
+
+def test_work_that_overlaps_on_two_streams_is_what_streams_are_for():
+    builder = sound().launch("beside", call=(10, 11), work=(50, 70), stream=8)
+    assert "overlapping_device_work" not in findings(builder)
+
+
+def test_work_before_its_call_is_a_doubt_about_the_clocks():
+    finding = findings(sound().launch("early", call=(80, 81), work=(70, 75)))
+    assert finding["work_before_its_call"].sentence.endswith("by up to 10.0 µs")
+
+
+def test_a_time_of_zero_on_a_device_is_a_doubt():
+    assert findings(sound().kernel("lost", (0, 0)))["zero_timestamp"].severity == "warning"
+
+
+def test_a_correlation_of_two_calls_is_ambiguous():
+    builder = sound().call("cudaLaunchKernel", (11, 12), correlation=1)
+    assert findings(builder)["ambiguous_correlations"].count == 1
+
+
+def test_calls_of_two_processes_look_like_two_ranks():
+    builder = sound().event(
+        ph="X", cat="cuda_runtime", name="cudaFree", pid=200, tid=1, ts=6, dur=2
+    )
+    assert findings(builder)["several_processes"].count == 2
+
+
+def test_a_range_that_never_ended_is_found():
+    builder = sound().event(ph="B", cat="cpu_op", name="open", pid=100, tid=1, ts=90)
+    finding = findings(builder)["unmatched_begin"]
+    assert finding.hint == "these ranges were still open when the profiler stopped"
+
+
+def test_only_metadata_is_nothing_to_analyse():
+    builder = TraceBuilder().event(ph="M", name="process_name", pid=1, args={"name": "python"})
+    assert list(findings(builder)) == ["no_timed_events"]
+
+
+def test_a_trace_of_the_cpu_is_noted_and_not_blamed():
+    finding = findings(TraceBuilder().operator("aten::mm", (0, 10)))["no_device_work"]
+    assert finding.severity == "info"
+
+
+def test_counters_without_times_are_told_from_no_device_at_all():
+    builder = TraceBuilder().event(
+        ph="X", cat="cuda_profiler_range", name="gemm", pid=0, tid=0, ts=1, dur=1
+    )
+    assert "only_counter_ranges" in findings(builder.operator("aten::mm", (0, 10)))
+
+
+@pytest.mark.parametrize("code", ["no_steps", "no_rank", "no_synchronization_records"])
+def test_what_is_merely_missing_is_a_note(code):
+    assert (
+        findings(TraceBuilder().launch("gemm", call=(0, 1), work=(2, 3)))[code].severity == "info"
+    )
+
+
+def test_operators_without_external_ids_are_a_note():
+    assert "no_external_ids" in findings(TraceBuilder().operator("aten::mm", (0, 10)))
+
+
+def test_the_gravest_comes_first():
+    cut = sound().kernel("orphan", (70, 80)).kernel("cut", (80, 90)).to_bytes()[:-9]
+    severities = [finding.severity for finding in longpole.check(longpole.read_trace(cut))]
+    assert len(severities) > 1
+    assert severities == sorted(severities, key=SEVERITIES.index)
+
+
+def test_every_finding_says_what_it_costs():
+    builder = TraceBuilder().kernel("gemm", (0, 0)).operator("one", (0, 9)).operator("two", (5, 15))
+    for finding in longpole.check(builder.read()):
+        assert finding.sentence
+        assert finding.effect
+        assert finding.count >= 1

@@ -1,0 +1,83 @@
+"""Every example in the package and in the documents runs."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import longpole
+from longpole.cli import exit_codes, program
+from longpole.testing import TraceBuilder
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = Path(longpole.__file__).parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SHOWN = re.compile(
+    r"^\$ longpole summary .build/example.json.gz\n(.*?)^```", re.MULTILINE | re.DOTALL
+)
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)[^)]*\)")
+
+
+def modules():
+    paths = (path.relative_to(PACKAGE.parent) for path in sorted(PACKAGE.rglob("*.py")))
+    dotted = (".".join(path.with_suffix("").parts) for path in paths if path.stem != "__main__")
+    return [name.removesuffix(".__init__") for name in dotted]
+
+
+@pytest.fixture
+def traces(tmp_path, monkeypatch):
+    """Put the files there that the documents speak of."""
+    monkeypatch.chdir(tmp_path)
+    builder = (
+        TraceBuilder()
+        .header(distributedInfo={"rank": 0})
+        .step(1, (0, 100))
+        .python("data.py(7): load", (0, 60))
+        .operator("aten::mm", (60, 80))
+        .launch("gemm", call=(65, 70), work=(72, 100))
+    )
+    for name in ("trace.json.gz", "rank0.json.gz"):
+        builder.write(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", modules())
+def test_the_examples_of_a_module_run(name):
+    assert doctest.testmod(import_module(name)).failed == 0
+
+
+@pytest.mark.usefixtures("traces")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_python_of_a_page_runs(page):
+    names: dict[str, object] = {}
+    for block in PYTHON.findall(page.read_text(encoding="utf-8")):
+        exec(compile(block, page.name, "exec"), names)  # noqa: S102
+
+
+def test_the_readme_shows_what_make_run_prints(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    example = tmp_path / ".build/example.json.gz"
+    example.parent.mkdir()
+    recipe = [sys.executable, str(ROOT / "benches/workloads.py"), "training", "--seed", "0"]
+    subprocess.run([*recipe, "--steps", "4", "-o", str(example)], check=True, capture_output=True)
+    program.run(["summary", ".build/example.json.gz"])
+    shown = SHOWN.search((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert shown[1] == capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"])
+def test_the_links_of_a_page_lead_somewhere(page):
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_every_exit_code_is_documented():
+    page = (ROOT / "docs/exit-codes.md").read_text(encoding="utf-8")
+    codes = {value for name, value in vars(exit_codes).items() if name.isupper()}
+    assert {int(code) for code in re.findall(r"^\| `(\d+)` \|", page, re.MULTILINE)} == codes
