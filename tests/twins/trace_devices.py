@@ -6,15 +6,12 @@ import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
-from .trace_events import CLASS_OF_KIND, OUTSIDE_IN, Event, Trace
+from .trace_events import OUTSIDE_IN, Event, Trace
 from .trace_links import calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-COMMUNICATION = re.compile(
-    "nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|sendrecv", re.IGNORECASE
-)
 STEP = re.compile(r"ProfilerStep\s*#\s*(\d+)")
 
 
@@ -90,19 +87,12 @@ def busy(trace: Trace, start_ns: int, end_ns: int) -> list[dict[str, Any]]:
             if event.device == device and (event.stream == stream or not is_stream)
         ]
         spans = [
-            (max(event.start_ns, start_ns), min(event.end_ns, end_ns), work_class(event))
+            (max(event.start_ns, start_ns), min(event.end_ns, end_ns), event.work_class)
             for event in here
             if max(event.start_ns, start_ns) < min(event.end_ns, end_ns)
         ]
         rows.append({"device": device, "stream": stream, **_split(spans, end_ns - start_ns)})
     return rows
-
-
-def work_class(event: Event) -> str:
-    """Say what a piece of work is for."""
-    if event.kind == "kernel" and COMMUNICATION.search(event.name or ""):
-        return "communication"
-    return CLASS_OF_KIND[event.kind]
 
 
 def gaps(trace: Trace, start_ns: int, end_ns: int) -> list[dict[str, Any]]:

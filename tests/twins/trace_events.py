@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_EVEN, Decimal
@@ -36,6 +37,9 @@ KIND_OF_CATEGORY = {
 OUTSIDE_IN = ["annotation", "operator", "python", "runtime", "driver", "other"]
 CLASS_OF_KIND = {"kernel": "compute", "copy": "copy", "fill": "copy"}
 ON_DEVICE = {*CLASS_OF_KIND, "device_annotation", "synchronization"}
+COMMUNICATION = re.compile(
+    "nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|sendrecv", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +74,12 @@ class Event:
     @property
     def is_work(self) -> bool:
         return self.kind in CLASS_OF_KIND
+
+    @property
+    def work_class(self) -> str | None:
+        if self.kind == "kernel" and COMMUNICATION.search(self.name or ""):
+            return "communication"
+        return CLASS_OF_KIND.get(self.kind)
 
     @property
     def is_call(self) -> bool:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .trace_nesting import outside_in, parents
 
@@ -12,34 +11,30 @@ if TYPE_CHECKING:
     from .trace_events import Event, Trace
 
 
-@dataclass(frozen=True)
-class Launch:
-    """A piece of work on a device, and what launched it."""
-
-    event: int
-    call: int | None
-    operator: int | None
-    linked_by: str | None
-    delay_ns: int | None
-
-
-def launches(trace: Trace) -> list[Launch]:
+def launches(trace: Trace) -> list[dict[str, Any]]:
     """Join each piece of work on a device to its call, and to the operator around that."""
     parent_of = parents(trace)
     call_of = calls(trace)
     operators = _operators_by_external_id(trace)
-    found = []
+    rows = []
     for work in filter(lambda event: event.is_work, trace.events):
         call = call_of[work.row]
         if call:
-            operator = _operator_around(call.row, parent_of, trace)
-            delay_ns = None if call.end_ns is None else work.start_ns - call.end_ns
-            found.append(Launch(work.row, call.row, operator, "correlation", delay_ns))
+            operator, linked_by = _operator_around(call.row, parent_of, trace), "correlation"
         else:
             operator = operators.get(work.external_id)
             linked_by = None if operator is None else "external_id"
-            found.append(Launch(work.row, None, operator, linked_by, None))
-    return found
+        rows.append(
+            {
+                "event": work.row,
+                "class": work.work_class,
+                "call": call.row if call else None,
+                "operator": operator,
+                "linked_by": linked_by,
+                "delay_ns": _delay_ns(call, work),
+            }
+        )
+    return rows
 
 
 def calls(trace: Trace) -> dict[int, Event | None]:
@@ -68,6 +63,10 @@ def calls(trace: Trace) -> dict[int, Event | None]:
         return next(iter(earlier[::-1] or candidates), None)
 
     return {work.row: choose(work) for work in works}
+
+
+def _delay_ns(call: Event | None, work: Event) -> int | None:
+    return None if call is None or call.end_ns is None else work.start_ns - call.end_ns
 
 
 def _operators_by_external_id(trace: Trace) -> dict[int | None, int]:

@@ -7,12 +7,11 @@ tested elsewhere.
 
 from .trace_devices import busy, gaps, steps, whole_window
 from .trace_events import Event, Trace, read, spelled_like
-from .trace_links import Launch, launches
+from .trace_links import launches
 from .trace_nesting import depths, own_times, parents
 
 __all__ = [
     "Event",
-    "Launch",
     "Trace",
     "busy",
     "depths",
