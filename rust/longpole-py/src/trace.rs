@@ -241,6 +241,7 @@ impl Trace {
             .texts("thread", metadata.thread.iter().copied(), strings)
             .texts("value", metadata.value.iter().copied(), strings)
             .integers("count", counts.collect())
+            .rows("last_position", metadata.last_position.clone())
             .into_table()
     }
 
