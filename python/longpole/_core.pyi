@@ -2,7 +2,15 @@ import os
 from collections.abc import Callable, Sequence
 from typing import BinaryIO, final
 
-__all__ = ["InternalError", "LongpoleError", "Table", "Trace", "TraceError", "read_trace"]
+__all__ = [
+    "InternalError",
+    "LongpoleError",
+    "Table",
+    "Trace",
+    "TraceError",
+    "guard_main",
+    "read_trace",
+]
 
 class LongpoleError(Exception):
     """Base of everything that longpole raises."""
@@ -81,3 +89,5 @@ def read_trace(
     max_events: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Trace: ...
+def guard_main() -> None:
+    """Serve as the guard of a device until standard input ends."""

@@ -5,6 +5,7 @@
 mod arrow;
 mod enter;
 mod errors;
+mod guard;
 mod source;
 mod trace;
 
@@ -17,6 +18,8 @@ mod _core {
     use crate::arrow::Table;
     #[pymodule_export]
     use crate::errors::{InternalError, LongpoleError, TraceError};
+    #[pymodule_export]
+    use crate::guard::guard_main;
     #[pymodule_export]
     use crate::trace::{read_trace, Trace};
 

@@ -1,0 +1,35 @@
+"""Run benchmarks on devices, and believe their results.
+
+A `Runner` takes `Job`s and gives a `Record` for each: never a hang, never a
+process left behind, never a failure that wins, and nothing lost when it is
+interrupted.
+
+Examples
+--------
+>>> from longpole.bench import Job, Runner
+>>> with Runner(["cpu"]) as runner:
+...     (record,) = runner.run([Job("echo OP:gemm,TIME:0.25,WS:0")])
+>>> record.best.name, record.best.time_ns
+('gemm', 250000.0)
+"""
+
+from longpole.bench.choice import best_records, final_records
+from longpole.bench.job import Job, read_jobs
+from longpole.bench.policy import Policy
+from longpole.bench.record import Measurement, Outcome, Record
+from longpole.bench.runner import Runner
+from longpole.bench.store import ResultsError, read_results
+
+__all__ = [
+    "Job",
+    "Measurement",
+    "Outcome",
+    "Policy",
+    "Record",
+    "ResultsError",
+    "Runner",
+    "best_records",
+    "final_records",
+    "read_jobs",
+    "read_results",
+]
