@@ -67,7 +67,7 @@ def terminate(*_):
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, terminate)
     try:
-        print(json.dumps(main(sys.argv[1])))
+        sys.stdout.write(json.dumps(main(sys.argv[1])) + "\n")
     except KeyboardInterrupt:
         sys.exit(130)
     except (LongpoleError, OSError) as error:

@@ -22,7 +22,7 @@ def main(core_path: str, *leases: str) -> None:
     # Python ignores it; a job is to find it as it usually is.
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     for lease in leases:
-        os.set_inheritable(int(lease), False)
+        os.set_inheritable(int(lease), False)  # noqa: FBT003 - its only form
     spec = spec_from_loader("_core", ExtensionFileLoader("_core", core_path))
     if spec is None or spec.loader is None:
         raise ImportError(core_path)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from longpole.bench.job import Job
     from longpole.devices import Provider
 
-__all__ = ["Running", "Runner", "Status"]
+__all__ = ["Runner", "Running", "Status"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,8 @@ class Runner:
         self._ids: Counter[str] = Counter()
         self._outcomes: Counter[str] = Counter()
         self._n_jobs = 0
-        self._deadline: float | None = None
+        self._n_working = 0
+        self._is_closed = False
         self._quarantined: dict[Device, str] = {}
         self._error: BaseException | None = None
         self._store = None if results is None else Store(results, resume=resume)
@@ -163,6 +164,8 @@ class Runner:
 
     def close(self) -> None:
         """Wait for all jobs and give the devices back. The runner takes no more jobs."""
+        with self._mutex:
+            self._is_closed = True
         self._schedule.close()
         try:
             for slot in self._slots:
@@ -210,22 +213,23 @@ class Runner:
         with self._mutex:
             self._quarantined.setdefault(device, reason)
 
-    def leave(self, slot: Slot, error: BaseException | None) -> None:
+    def leave(self, error: BaseException | None) -> None:
         """Take note that a slot has ended. Called by the slots."""
         with self._mutex:
             self._error = self._error or error
-            is_over = self._error is not None or all(
-                other is slot or not other.is_alive() for other in self._slots
-            )
+            self._n_working -= 1
         if error is not None:
             self._fail(error)
-        elif is_over:
+        if not self._n_working:
             self._strand()
 
     def _submit(self, job: Job) -> Task:
         with self._mutex:
             if self._error is not None:
                 raise self._error
+            if self._is_closed:
+                message = "the runner is closed and takes no more jobs"
+                raise RuntimeError(message)
             if len(self._quarantined) == len(self._devices):
                 raise DeviceError(self._no_device_left())
             task = Task(job, self._name(job.key), job.digest())
@@ -238,6 +242,8 @@ class Runner:
             return task
         self._schedule.put(task)
         self._start_slots()
+        if not self._n_working:
+            self._strand()  # the last device failed in the meantime
         return task
 
     def _name(self, key: str) -> str:
@@ -254,9 +260,17 @@ class Runner:
             total_s = self._policy.total_timeout_s
             deadline = None if total_s is None else time.monotonic() + total_s
             for device, provider in self._devices.items():
-                slot = Slot(device, provider, self._schedule, self._policy, self, self._lock_folder)
+                slot = Slot(
+                    device,
+                    provider,
+                    schedule=self._schedule,
+                    policy=self._policy,
+                    journal=self,
+                    lock_folder=self._lock_folder,
+                )
                 slot.deadline = deadline
                 self._slots.append(slot)
+            self._n_working = len(self._slots)
             for slot in self._slots:
                 slot.start()
 
@@ -271,10 +285,10 @@ class Runner:
     def _fail(self, error: BaseException) -> None:
         """End everything: the results cannot be written, or longpole has made a mistake."""
         tasks = self._schedule.open_tasks()
-        self._cancel(tasks)
         for task in tasks:
-            if not task.future.done():
+            if not task.future.running() and not task.future.done():
                 task.future.set_exception(error)
+        self._cancel(tasks)
 
     def _strand(self) -> None:
         """Answer for the jobs that no device is left for."""

@@ -8,7 +8,7 @@ from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Condition
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from longpole.bench.job import Job
@@ -26,11 +26,14 @@ class Task:
     digest: str
     future: Future[Record] = field(default_factory=Future)
     attempts: int = 0
+    device_errors: int = 0
     is_cancelled: bool = False
 
     def begin(self) -> bool:
-        """Mark the job as running. False when its future was cancelled before."""
-        return self.attempts > 0 or self.future.set_running_or_notify_cancel()
+        """Mark the job as running. False when its future was cancelled or answered before."""
+        if self.future.running():
+            return True
+        return not self.future.done() and self.future.set_running_or_notify_cancel()
 
 
 class Schedule:
@@ -94,17 +97,14 @@ class Schedule:
             self._changed.notify_all()
 
     def hurry(self) -> None:
-        """Make those ready that wait for a second try: they have been cancelled."""
+        """Let nobody wait for a second try who has been cancelled."""
         with self._changed:
-            self._ready.extend(entry[2] for entry in sorted(self._later, key=_by_time))
-            self._later.clear()
+            self._ready.extend(entry[2] for entry in self._later if entry[2].is_cancelled)
+            self._later = [entry for entry in self._later if not entry[2].is_cancelled]
+            heapq.heapify(self._later)
             self._changed.notify_all()
 
     def open_tasks(self) -> list[Task]:
         """List the jobs that are not finished."""
         with self._changed:
             return list(self._open)
-
-
-def _by_time(entry: tuple[float, int, Any]) -> tuple[float, int]:
-    return entry[:2]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
         def write(self, record: Record) -> None: ...
         def quarantine(self, device: Device, reason: str) -> None: ...
-        def leave(self, slot: Slot, error: BaseException | None) -> None: ...
+        def leave(self, error: BaseException | None) -> None: ...
 
 
 __all__ = ["Slot"]
@@ -62,6 +62,7 @@ class Slot(Thread):
         self,
         device: Device,
         provider: Provider | None,
+        *,
         schedule: Schedule,
         policy: Policy,
         journal: Journal,
@@ -94,7 +95,7 @@ class Slot(Thread):
             error = raised
         finally:
             self.kill_guard()
-            self._journal.leave(self, error)
+            self._journal.leave(error)
 
     def cancel(self, task: Task) -> None:
         """End the job in hand if it is this one."""
@@ -159,17 +160,22 @@ class Slot(Thread):
         )
         if attempt.limited_by_total and verdict.outcome is Outcome.TIMEOUT:
             verdict = replace(verdict, outcome=Outcome.CANCELLED, message=self._out_of_time())
+        if verdict.outcome is Outcome.DEVICE_ERROR:
+            verdict = _blame(task, verdict)
         delay_s = self._delay_before_retry(task, attempt.ending, verdict)
         record = self._record(task, attempt, verdict, is_final=delay_s is None)
         return record, verdict.device_trouble, delay_s
 
     def _take_turn(self, task: Task, lease: Lease) -> bool:
-        def given_up() -> bool:
-            self.waits_for = lease.holder()
+        def is_over() -> bool:
             return task.is_cancelled or self._is_out_of_time()
 
+        def still_waiting() -> bool:
+            self.waits_for = lease.holder()
+            return is_over()
+
         try:
-            return not given_up() and lease.acquire(given_up)
+            return not is_over() and lease.acquire(still_waiting)
         finally:
             self.waits_for = None
 
@@ -230,7 +236,7 @@ class Slot(Thread):
         if task.is_cancelled or verdict.outcome is Outcome.CANCELLED:
             return None
         if verdict.outcome is Outcome.DEVICE_ERROR:
-            return 0.0  # on another device: this one is not used again
+            return 0.0 if verdict.device_trouble else None  # on another device
         if launch_can_pass(ending) and task.attempts < policy.launch_attempts:
             return policy.launch_delay_s
         if verdict.outcome in CAN_BE_RETRIED and task.attempts <= policy.retries:
@@ -282,6 +288,15 @@ class Slot(Thread):
             stderr_tail=output.stderr.text(KEPT_TAIL_BYTES),
             environment=attempt.environment,
         )
+
+
+def _blame(task: Task, verdict: Verdict) -> Verdict:
+    """Blame the device, or the job when it says the same of a second one.
+
+    A broken job must not take down one device after the other.
+    """
+    task.device_errors += 1
+    return verdict if task.device_errors == 1 else replace(verdict, device_trouble=None)
 
 
 def _environment(job: Job, changes: Mapping[str, str | None]) -> dict[str, str]:

@@ -22,7 +22,7 @@ from longpole.errors import LongpoleError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ResultsError", "StoredResults", "Store", "read_results"]
+__all__ = ["ResultsError", "Store", "StoredResults", "read_results"]
 
 CHUNK_BYTES: Final = 1 << 16
 
@@ -33,7 +33,7 @@ class ResultsError(LongpoleError):
 
 @dataclass(frozen=True, slots=True)
 class StoredResults:
-    """What a results file holds: its records in the order of writing, and how many rows are none."""
+    """The records of a file in the order of writing, and how many of its rows are none."""
 
     records: tuple[Record, ...]
     skipped: int
@@ -66,9 +66,8 @@ class Store:
         try:
             self._claim()
             self._cut_half_row()
-            if os.fstat(self._descriptor).st_size and not resume:
-                message = f"{self.path} holds results already\nhint: resume it, or name another"
-                raise ResultsError(message)
+            if not resume:
+                self._check_empty()
             _sync_folder(self.path.parent)
         except BaseException:
             os.close(self._descriptor)
@@ -117,6 +116,11 @@ class Store:
         except BlockingIOError as error:
             message = f"another runner writes to {self.path}"
             raise ResultsError(message) from error
+
+    def _check_empty(self) -> None:
+        if os.fstat(self._descriptor).st_size:
+            message = f"{self.path} holds results already\nhint: resume it, or name another file"
+            raise ResultsError(message)
 
     def _cut_half_row(self) -> None:
         """Cut what stands behind the last line end."""
