@@ -14,10 +14,12 @@ Examples
 """
 
 from longpole.bench.choice import best_records, final_records
+from longpole.bench.environment import fingerprint_changes
 from longpole.bench.job import Job, read_jobs
 from longpole.bench.policy import Policy
 from longpole.bench.record import Measurement, Outcome, Record
-from longpole.bench.runner import Runner
+from longpole.bench.rows import open_extractor
+from longpole.bench.runner import Runner, Status
 from longpole.bench.store import ResultsError, read_results
 
 __all__ = [
@@ -28,8 +30,11 @@ __all__ = [
     "Record",
     "ResultsError",
     "Runner",
+    "Status",
     "best_records",
     "final_records",
+    "fingerprint_changes",
+    "open_extractor",
     "read_jobs",
     "read_results",
 ]

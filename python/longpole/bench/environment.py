@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["differences", "fingerprint"]
+__all__ = ["fingerprint", "fingerprint_changes"]
 
 # Asked for by their metadata: none of them is imported.
 LIBRARIES: Final = ("torch", "triton", "jax", "cupy", "numpy")
@@ -36,8 +36,9 @@ def fingerprint() -> Mapping[str, Any]:
     }
 
 
-def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Say in words what has changed between two fingerprints, as far as it matters."""
+def fingerprint_changes(before: Mapping[str, Any]) -> list[str]:
+    """Say in words what has changed since an earlier fingerprint, as far as it matters."""
+    now = fingerprint()
     return [
         f"{name} was {before.get(name)!r} and is {now.get(name)!r}"
         for name in COMPARED

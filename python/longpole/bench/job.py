@@ -109,8 +109,15 @@ def parse_argv(command: str | Iterable[str]) -> tuple[str, ...]:
     return argv
 
 
-def read_jobs(lines: Iterable[str]) -> Iterator[Job]:
+def read_jobs(lines: Iterable[str], default_format: str = "auto") -> Iterator[Job]:
     """Read jobs, one JSON object a line; blank lines and lines with `#` in front are left out.
+
+    Parameters
+    ----------
+    lines
+        The lines.
+    default_format
+        For jobs that name no format.
 
     Raises
     ------
@@ -121,13 +128,13 @@ def read_jobs(lines: Iterable[str]) -> Iterator[Job]:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         try:
-            yield _parse_job(json.loads(line))
+            yield _parse_job(json.loads(line), default_format)
         except (ValueError, TypeError) as error:
             message = f"line {number}: {error}"
             raise ValueError(message) from error
 
 
-def _parse_job(fields: Any) -> Job:
+def _parse_job(fields: Any, default_format: str) -> Job:
     if isinstance(fields, str | list):
         fields = {"argv": fields}
     if not isinstance(fields, dict) or "argv" not in fields:
@@ -137,4 +144,4 @@ def _parse_job(fields: Any) -> Job:
         message = f"unknown field {unknown[0]!r}; known: {', '.join(sorted(FIELDS))}"
         raise ValueError(message)
     key = str(fields.pop("id", ""))
-    return Job(**{"key": key, **fields})
+    return Job(**{"key": key, "format": default_format, **fields})

@@ -89,6 +89,15 @@ class Lease:
         except (ValueError, KeyError, TypeError):
             return None
 
+    def current_holder(self) -> str | None:
+        """Name who holds the device now; None when nobody does."""
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return self.holder() or "somebody who has not signed"
+        self.release()
+        return None
+
     def fileno(self) -> int:
         """Give the descriptor, for a guard that shall hold the lease as long as it lives."""
         return self._descriptor
