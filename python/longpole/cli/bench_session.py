@@ -92,6 +92,7 @@ def run_session(session: Session, *, resume: bool) -> int:
     started = time.monotonic()
     with (
         _stopped_by_signals(),
+        _told_how_to_go_on(session.results),
         Runner(
             select(devices.split(",") if devices else None),
             results=session.results,
@@ -172,6 +173,18 @@ def _stopped_by_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def _told_how_to_go_on(results: Path) -> Iterator[None]:
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        sys.stderr.write(
+            f"interrupted; what was finished is in {results}\n"
+            f"hint: go on with `longpole bench resume {results}`\n"
+        )
+        raise
 
 
 def _plan_path(results: Path) -> Path:
