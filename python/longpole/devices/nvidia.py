@@ -53,7 +53,8 @@ class NvmlProvider:
         if nvml is None:
             return []
         driver = nvml.nvmlSystemGetDriverVersion()
-        return [self._device(index, driver) for index in range(nvml.nvmlDeviceGetCount())]
+        devices = [self._device(index, driver) for index in range(nvml.nvmlDeviceGetCount())]
+        return [device for device in devices if device is not None]
 
     def read(self, device: Device) -> Reading:
         """Read clocks, reasons, temperature, power, memory and processes."""
@@ -98,20 +99,32 @@ class NvmlProvider:
             return None
         return pynvml
 
-    def _device(self, index: int, driver: str) -> Device:
+    def _device(self, index: int, driver: str) -> Device | None:
+        """Describe a device; None when not even its UUID can be had."""
         nvml = self._nvml
-        handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        uuid = nvml.nvmlDeviceGetUUID(handle)
-        major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
+
+        def ask(name: str, *arguments: object) -> Any:
+            try:
+                return getattr(nvml, name)(*arguments)
+            except nvml.NVMLError:
+                return None
+
+        handle = ask("nvmlDeviceGetHandleByIndex", index)
+        uuid = ask("nvmlDeviceGetUUID", handle)
+        if uuid is None:
+            return None
+        capability = ask("nvmlDeviceGetCudaComputeCapability", handle)
+        pci = ask("nvmlDeviceGetPciInfo", handle)
+        memory = ask("nvmlDeviceGetMemoryInfo", handle)
         return Device(
             uuid=uuid,
             vendor="nvidia",
             token=uuid,
             index=index,
-            name=nvml.nvmlDeviceGetName(handle),
-            pci=nvml.nvmlDeviceGetPciInfo(handle).busId.lower(),
-            arch=f"sm_{major}{minor}",
-            memory_bytes=nvml.nvmlDeviceGetMemoryInfo(handle).total,
+            name=ask("nvmlDeviceGetName", handle) or "",
+            pci=pci and pci.busId.lower(),
+            arch=capability and "sm_{}{}".format(*capability),
+            memory_bytes=memory and memory.total,
             driver=driver,
         )
 

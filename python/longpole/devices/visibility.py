@@ -9,6 +9,7 @@ given a UUID where one is known, and the parent's own token otherwise.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from longpole.errors import DeviceError
@@ -49,11 +50,14 @@ def visible_devices(devices: Sequence[Device], environ: Mapping[str, str]) -> li
         An index could mean two different devices.
     """
     vendor = devices[0].vendor if devices else "cpu"
+    by_index = {device.index: device for device in devices}
     if vendor == "nvidia":
-        return _narrow(devices, _cuda_tokens(devices, environ))
+        return _narrow(by_index, _cuda_tokens(devices, environ))
     if vendor == "amd":
-        by_runtime = _narrow(devices, _tokens(environ, ROCR))
-        return _narrow(by_runtime, _hip_tokens(environ))
+        # HIP counts in what ROCR leaves, here and in a child alike.
+        left = enumerate(_narrow(by_index, _tokens(environ, ROCR)))
+        by_position = {number: replace(device, token=str(number)) for number, device in left}
+        return _narrow(by_position, _hip_tokens(environ))
     return list(devices)
 
 
@@ -127,20 +131,21 @@ def _cuda_tokens(devices: Sequence[Device], environ: Mapping[str, str]) -> list[
     return tokens
 
 
-def _narrow(devices: Sequence[Device], tokens: Sequence[str] | None) -> list[Device]:
+def _narrow(numbered: Mapping[int, Device], tokens: Sequence[str] | None) -> list[Device]:
     if tokens is None:
-        return list(devices)
+        return list(numbered.values())
     chosen: list[Device] = []
     for token in tokens:
-        device = _find(devices, token)
+        device = _find(numbered, token)
         if device is None or device in chosen:
             break
         chosen.append(device)
     return chosen
 
 
-def _find(devices: Sequence[Device], token: str) -> Device | None:
+def _find(numbered: Mapping[int, Device], token: str) -> Device | None:
     if token.isdecimal():
-        return devices[int(token)] if int(token) < len(devices) else None
+        return numbered.get(int(token))
+    devices = numbered.values()
     found = [device for device in devices if device.uuid.lower().startswith(token.lower())]
     return found[0] if len(found) == 1 else None
