@@ -213,13 +213,23 @@ class Runner:
         with self._mutex:
             self._quarantined.setdefault(device, reason)
 
-    def leave(self, error: BaseException | None) -> None:
-        """Take note that a slot has ended. Called by the slots."""
+    def fail(self, error: BaseException) -> None:
+        """End everything: results cannot be written, or longpole has made a mistake.
+
+        Called by the slots.
+        """
         with self._mutex:
             self._error = self._error or error
+        tasks = self._schedule.open_tasks()
+        for task in tasks:
+            if not task.future.running() and not task.future.done():
+                task.future.set_exception(error)
+        self._cancel(tasks)
+
+    def leave(self) -> None:
+        """Take note that a slot has ended. Called by the slots."""
+        with self._mutex:
             self._n_working -= 1
-        if error is not None:
-            self._fail(error)
         if not self._n_working:
             self._strand()
 
@@ -281,14 +291,6 @@ class Runner:
             for slot in self._slots:
                 slot.cancel(task)
         self._schedule.hurry()
-
-    def _fail(self, error: BaseException) -> None:
-        """End everything: the results cannot be written, or longpole has made a mistake."""
-        tasks = self._schedule.open_tasks()
-        for task in tasks:
-            if not task.future.running() and not task.future.done():
-                task.future.set_exception(error)
-        self._cancel(tasks)
 
     def _strand(self) -> None:
         """Answer for the jobs that no device is left for."""

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
         def write(self, record: Record) -> None: ...
         def quarantine(self, device: Device, reason: str) -> None: ...
-        def leave(self, error: BaseException | None) -> None: ...
+        def fail(self, error: BaseException) -> None: ...
+        def leave(self) -> None: ...
 
 
 __all__ = ["Slot"]
@@ -83,7 +84,6 @@ class Slot(Thread):
 
     def run(self) -> None:
         """Work until there is nothing left to do."""
-        error: BaseException | None = None
         try:
             with Lease(self.device.uuid, self._lock_folder) as lease:
                 while (task := self._schedule.take()) is not None:
@@ -91,11 +91,11 @@ class Slot(Thread):
                         break
         except DeviceError as reason:
             self._give_up_device(str(reason))
-        except BaseException as raised:  # noqa: BLE001 - handed to who waits for results
-            error = raised
+        except BaseException as error:  # noqa: BLE001 - handed to who waits for results
+            self._journal.fail(error)
         finally:
             self.kill_guard()
-            self._journal.leave(error)
+            self._journal.leave()
 
     def cancel(self, task: Task) -> None:
         """End the job in hand if it is this one."""
@@ -122,6 +122,7 @@ class Slot(Thread):
                 self._give_up_device(trouble)
             self._settle(task, record, delay_s)
         except BaseException as error:
+            self._journal.fail(error)
             if not task.future.done():
                 task.future.set_exception(error)
             self._schedule.finish(task)
