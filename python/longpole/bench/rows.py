@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final, Protocol
 
 from longpole.bench.record import Measurement
@@ -16,7 +17,7 @@ from longpole.bench.record import Measurement
 __all__ = ["Extraction", "Extractor", "open_extractor"]
 
 LINE_BYTES: Final = 1 << 20
-NS_PER_MS: Final = 1e6
+NS_PER_MS: Final = 1_000_000
 # Figures as `printf` and `std::cout` write them, in ASCII digits.
 NUMBER: Final = rb"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 ROW: Final = re.compile(rb"OP:(?P<op>.+?),[ ]*TIME:(?P<time>" + NUMBER + rb"),[ ]*WS:(?P<ws>\d+)")
@@ -113,7 +114,7 @@ class _Rows:
             return
         original = {"time": row["time"].decode(), "workspace": row["ws"].decode(), "unit": "ms"}
         name = row["op"].decode("utf-8", "replace")
-        time_ns = time_ms * NS_PER_MS
+        time_ns = float(Decimal(original["time"]) * NS_PER_MS)  # exact until here
         self._results.append(Measurement(name, time_ns, int(row["ws"]), original))
 
 

@@ -33,7 +33,9 @@ class Task:
         """Mark the job as running. False when its future was cancelled or answered before."""
         if self.future.running():
             return True
-        return not self.future.done() and self.future.set_running_or_notify_cancel()
+        if self.future.done() and not self.future.cancelled():
+            return False
+        return self.future.set_running_or_notify_cancel()
 
 
 class Schedule:
