@@ -40,25 +40,27 @@ def test_a_run_its_results_and_the_best(bench, tmp_path):
     assert last == "results: jobs.results.jsonl"
 
     shown = bench("results", "jobs.results.jsonl").stdout.splitlines()
-    assert shown[0].split()[:4] == ["id", "outcome", "attempt", "seconds"]
+    assert shown[0].split()[:4] == ["job", "outcome", "attempt", "took"]
     assert shown[1].split()[:3] == ["gemm", "ok", "1"]
     best = json.loads(bench("best", "jobs.results.jsonl", "--by", "m", "--format", "json").stdout)
     assert best["schema"] == "longpole.bench.best/1"
-    (row,) = best["data"]
+    (row,) = best["data"]["best"]
     assert (row["key"], row["name"], row["time_ns"], row["id"]) == ("64", "gemm", 500000, "gemm")
     assert isinstance(row["time_ns"], int)
 
 
 def test_one_command_many_times(bench):
-    ran = bench("run", "-o", "r.jsonl", "--repeat", "3", "--format", "none", "--", "echo", "--x")
+    ran = bench(
+        "run", "-o", "r.jsonl", "--repeat", "3", "--job-format", "none", "--", "echo", "--x"
+    )
     assert ran.returncode == 0
-    rows = bench("results", "r.jsonl", "--format", "jsonl").stdout.splitlines()
-    assert [json.loads(row)["stdout_tail"] for row in rows] == ["--x\n"] * 3
+    shown = json.loads(bench("results", "r.jsonl", "--json").stdout)
+    assert [row["stdout_tail"] for row in shown["data"]["records"]] == ["--x\n"] * 3
 
 
 def test_failures_are_shown_and_give_exit_code_1(bench, tmp_path):
     write_jobs(tmp_path, GEMM, {"argv": "sh -c 'echo why >&2; exit 3'", "key": "bad"})
-    ran = bench("run", "jobs.jsonl", "--to", "json")
+    ran = bench("run", "jobs.jsonl", "--json")
     assert ran.returncode == 1
     assert ran.stderr == "nonzero: bad: exit status 3: why\n"
     assert json.loads(ran.stdout)["data"]["outcomes"] == {"nonzero": 1, "ok": 1}
@@ -88,7 +90,7 @@ def test_results_are_not_replaced_unasked(bench, tmp_path):
     write_jobs(tmp_path, GEMM)
     assert bench("run", "jobs.jsonl").returncode == 0
     again = bench("run", "jobs.jsonl")
-    assert again.returncode == 2
+    assert again.returncode == 3
     assert "hint: `longpole bench resume jobs.results.jsonl`" in again.stderr
     assert bench("run", "jobs.jsonl", "-f").returncode == 0
 
@@ -96,12 +98,12 @@ def test_results_are_not_replaced_unasked(bench, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["run"], 2, "error[usage]: give a file of jobs, or -- and a command"),
-        (["run", "missing.jsonl"], 3, "error[file]: missing.jsonl: No such file"),
-        (["run", "--format", "odd", "--", "true"], 2, "unknown format 'odd'"),
-        (["run", "--devices", "17", "--", "true"], 5, "error[missing]: '17' is no device here"),
-        (["results", "missing.jsonl"], 3, "error[file]: missing.jsonl: No such file"),
-        (["resume", "missing.jsonl"], 2, "missing.plan.json is missing"),
+        (["run"], 2, "error: give a file of jobs, or -- and a command [usage]"),
+        (["run", "missing.jsonl"], 3, "error: missing.jsonl: there is no such file"),
+        (["run", "--job-format", "odd", "--", "true"], 2, "unknown format 'odd'"),
+        (["run", "--devices", "17", "--", "true"], 5, "error: '17' is no device here"),
+        (["results", "missing.jsonl"], 3, "error: missing.jsonl: there is no such file"),
+        (["resume", "missing.jsonl"], 3, "missing.plan.json is missing"),
         (["odd"], 2, "No such command 'odd'"),
     ],
 )
@@ -124,7 +126,8 @@ def test_what_programs_print_is_escaped(bench, tmp_path):
     assert "\x1b" not in bench("best", "r.jsonl").stdout
     assert "\\|x" in bench("best", "r.jsonl", "--format", "md").stdout
     assert "\n'=cmd," in bench("best", "r.jsonl", "--format", "csv").stdout
-    assert json.loads(bench("best", "r.jsonl", "--format", "jsonl").stdout)["name"] == name
+    (row,) = json.loads(bench("best", "r.jsonl", "--json").stdout)["data"]["best"]
+    assert row["name"] == name
 
 
 def test_help_imports_no_verb():

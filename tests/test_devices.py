@@ -163,7 +163,7 @@ def test_the_command_lists_fake_devices(tmp_path):
     command = [sys.executable, "-m", "longpole", "devices", "--fake", "2", "--json"]
     environ = {"LONGPOLE_LOCK_DIR": str(tmp_path), "PATH": "/usr/bin"}
     answer = subprocess.run(command, capture_output=True, check=True, env=environ)
-    rows = json.loads(answer.stdout)["data"]
+    rows = json.loads(answer.stdout)["data"]["devices"]
     assert [(row["uuid"], row["state"], row["held_by"]) for row in rows] == [
         ("FAKE-0000", "free", None),
         ("FAKE-0001", "free", None),

@@ -109,5 +109,5 @@ print(json.dumps([record.stdout_tail, record.environment["before"]["clock_mhz"]]
 def test_the_command_lists_them(library):
     program = "from longpole.cli import main; main()"
     text = run_python(library, program, "devices", "--json")
-    rows = json.loads(text)["data"]
+    rows = json.loads(text)["data"]["devices"]
     assert [(row["number"], row["state"]) for row in rows] == [(0, "free"), (1, "busy")]

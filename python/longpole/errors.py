@@ -7,12 +7,17 @@ __all__ = [
     "InternalError",
     "LongpoleError",
     "MissingDependencyError",
+    "ResultsError",
     "TraceError",
 ]
 
 
 class DeviceError(LongpoleError):
     """A device was asked for that is not there, or does not answer."""
+
+
+class ResultsError(LongpoleError):
+    """Results could not be written or read. Nothing that was written before is lost."""
 
 
 class MissingDependencyError(LongpoleError, ImportError):

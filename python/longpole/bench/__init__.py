@@ -20,7 +20,7 @@ from longpole.bench.policy import Policy
 from longpole.bench.record import Measurement, Outcome, Record
 from longpole.bench.rows import open_extractor
 from longpole.bench.runner import Runner, Status
-from longpole.bench.store import ResultsError, read_results
+from longpole.bench.store import read_results
 
 __all__ = [
     "Job",
@@ -28,7 +28,6 @@ __all__ = [
     "Outcome",
     "Policy",
     "Record",
-    "ResultsError",
     "Runner",
     "Status",
     "best_records",

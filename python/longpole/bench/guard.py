@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Literal
@@ -199,10 +200,12 @@ class Guard:
 
 
 def _guard_command() -> list[str]:
-    from longpole import _core
-
+    core = find_spec("longpole._core")
+    if core is None or core.origin is None:
+        message = "the extension module of longpole is missing"
+        raise GuardLostError(message)
     script = Path(__file__).with_name("guard_process.py")
-    return [sys.executable, "-I", "-S", str(script), str(_core.__file__)]
+    return [sys.executable, "-I", "-S", str(script), core.origin]
 
 
 def _order_fields(number: int, order: Order) -> list[bytes]:

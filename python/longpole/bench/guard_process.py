@@ -12,6 +12,8 @@ import sys
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 
+__all__ = ["main"]
+
 
 def main(core_path: str, *leases: str) -> None:
     """Guard until the runner closes its end of the pipe."""

@@ -17,18 +17,14 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, Self
 
 from longpole.bench.record import Record
-from longpole.errors import LongpoleError
+from longpole.errors import ResultsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ResultsError", "Store", "StoredResults", "read_results"]
+__all__ = ["Store", "StoredResults", "read_results"]
 
 CHUNK_BYTES: Final = 1 << 16
-
-
-class ResultsError(LongpoleError):
-    """Results could not be written or read. Nothing that was written before is lost."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ VERBS: Final = {
     "best": "Choose the fastest result of each key.",
     "extract": "Find results in the output of profilers.",
     "compare": "Say what is faster, slower or the same in two runs.",
+    "baseline": "Keep results under a name, to compare later ones with.",
     "time": "Measure a Python function.",
 }
 

@@ -3,44 +3,48 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from longpole.cli import exit_codes
-from longpole.cli.failures import answer_failures
-from longpole.cli.listing import FORMATS, envelope, print_rows, printable, span, whole
+from longpole.cli.options import Options, shared_options
+from longpole.cli.output import Document, emit, markdown_table
+from longpole.cli.terminal import Column, Terminal
+from longpole.wording import duration
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from longpole.bench import Record
-    from longpole.cli.listing import Format, Row
 
 __all__ = ["best"]
 
-SCHEMA: Final = "longpole.bench.best/1"
+_SCHEMA: Final = "longpole.bench.best/1"
+_COLUMNS: Final = (
+    Column("key", "left", has_names=True),
+    Column("best", "left", has_names=True),
+    Column("time"),
+    Column("workspace"),
+    Column("job", "left"),
+    Column("device", "left"),
+)
 
 
 @click.command()
 @click.argument("path", metavar="RESULTS")
 @click.option("--by", metavar="TAG", help="Choose for each value of a tag, not for each key.")
-@click.option(
-    "--format",
-    "write_as",
-    type=click.Choice(FORMATS),
-    default="text",
-    help="How to print them.  [default: text]",
-)
-@answer_failures
-def best(path: str, *, by: str | None, write_as: Format) -> int:
-    r"""Choose the fastest result of each key.
+@shared_options
+def best(*, path: str, by: str | None, options: Options) -> int:
+    """Choose the fastest result of each key.
 
-    Only runs that ended well are looked at; zero, negative, infinite times and nan
-    never win. Exit code 4 means that there is nothing to choose from.
+    Only runs that ended well are looked at; zero, negative and infinite times and nan
+    never win. Exits with 4 where there is nothing to choose from.
 
     \b
     Examples:
       longpole bench best jobs.results.jsonl
-      longpole bench best jobs.results.jsonl --by shape --format json
+      longpole bench best jobs.results.jsonl --by shape --json
     """
     from longpole.bench import best_records, read_results
 
@@ -49,31 +53,57 @@ def best(path: str, *, by: str | None, write_as: Format) -> int:
 
     chosen = best_records(read_results(path).records, group)
     rows = [_row(name, record) for name, record in chosen.items()]
-    columns = {
-        "key": printable,
-        "name": printable,
-        "time_ns": span,
-        "workspace_bytes": printable,
-        "id": printable,
-        "device": printable,
-    }
-    status = "ok" if rows else "inconclusive"
-    print_rows(rows, columns, write_as, around=envelope(SCHEMA, [path], status=status))
-    if rows:
-        return exit_codes.OK
-    sys.stderr.write(f"warning: no run in {path} gave a result that can be chosen\n")
-    return exit_codes.INCONCLUSIVE
+    document = Document(
+        schema=_SCHEMA,
+        input={"path": path},
+        status="ok" if rows else "abstained",
+        scope={"by": by},
+        data={"best": rows},
+        exit_code=exit_codes.OK if rows else exit_codes.INCONCLUSIVE,
+        text=lambda terminal: _text(rows, terminal),
+        markdown=lambda: _markdown(rows),
+        records=lambda: rows,
+    )
+    return emit([document], options.form, Terminal.of(sys.stdout, options.color))
 
 
-def _row(key: str, record: Record) -> Row:
+def _row(key: str, record: Record) -> dict[str, Any]:
     chosen = record.best
     return {
         "key": key,
         "name": chosen.name if chosen else None,
-        "time_ns": whole(chosen.time_ns) if chosen else None,
+        "time_ns": _whole(chosen.time_ns) if chosen else None,
         "workspace_bytes": chosen.workspace_bytes if chosen else None,
         "id": record.id,
         "device": record.device,
-        "tags": dict(record.tags),
         "unstable": record.unstable,
     }
+
+
+def _whole(time_ns: float) -> float:
+    """Give an integer where that is the same number."""
+    return int(time_ns) if time_ns.is_integer() else time_ns
+
+
+def _text(rows: Sequence[dict[str, Any]], terminal: Terminal) -> str:
+    if not rows:
+        return "no run gave a result that can be chosen\n"
+    return "\n".join(terminal.table(_COLUMNS, [_cells(row) for row in rows], indent="")) + "\n"
+
+
+def _markdown(rows: Sequence[dict[str, Any]]) -> str:
+    titles = [column.title for column in _COLUMNS]
+    sides = [column.align for column in _COLUMNS]
+    return "\n".join(markdown_table(titles, [_cells(row) for row in rows], sides)) + "\n"
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    workspace = row["workspace_bytes"]
+    return [
+        row["key"],
+        row["name"] + (" (unstable)" if row["unstable"] else ""),
+        duration(round(row["time_ns"])),
+        "-" if workspace is None else f"{workspace:,} B",
+        row["id"],
+        row["device"] or "-",
+    ]

@@ -8,14 +8,14 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from longpole.cli.listing import printable
+from longpole.wording import escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longpole.bench import Runner, Status
 
-__all__ = ["show_progress"]
+__all__ = ["Writable", "show_progress"]
 
 REFRESHES_PER_S: Final = 4
 BAR_CHARACTERS: Final = 30
@@ -30,9 +30,9 @@ class Writable(Protocol):
 
 
 @contextmanager
-def show_progress(runner: Runner, *, quiet: bool) -> Iterator[Writable]:
+def show_progress(runner: Runner, *, enabled: bool) -> Iterator[Writable]:
     """Show a bar and what each device does; give a place for lines that shall stay."""
-    if quiet or not sys.stderr.isatty() or os.environ.get("CI"):
+    if not enabled or not sys.stderr.isatty() or os.environ.get("CI"):
         yield sys.stderr
         return
     from rich.console import Console
@@ -68,6 +68,6 @@ def _lines(status: Status, elapsed_s: float) -> Iterator[str]:
     yield f"[{bar:<{BAR_CHARACTERS}}] {done}/{status.n_jobs}, {elapsed_s:.0f} s{left}  {outcomes}"
     for uuid, running in sorted(status.running.items()):
         waits = f" (waits for {running.waits_for})" if running.waits_for else ""
-        yield printable(f"  {uuid}: {running.id}, {running.seconds:.0f} s{waits}")
+        yield escape(f"  {uuid}: {running.id}, {running.seconds:.0f} s{waits}")
     for uuid, reason in sorted(status.quarantined.items()):
-        yield printable(f"  {uuid}: quarantined, {reason}")
+        yield escape(f"  {uuid}: quarantined, {reason}")

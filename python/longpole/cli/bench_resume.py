@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from longpole.cli.bench_run import runner_options
-from longpole.cli.failures import answer_failures
+from longpole.cli.bench_options import runner_options
+from longpole.cli.options import Options, shared_options
 
 __all__ = ["resume"]
 
@@ -16,9 +16,9 @@ __all__ = ["resume"]
 @click.command()
 @click.argument("results")
 @runner_options
-@answer_failures
-def resume(results: str, **options: Any) -> int:
-    r"""Go on with a run that was interrupted.
+@shared_options
+def resume(*, results: str, options: Options, **limits: Any) -> int:
+    """Go on with a run that was interrupted.
 
     Jobs whose outcome stands in RESULTS are not run again; what was cancelled or lost
     its device is. Limits and devices are those of the run unless they are given here.
@@ -29,4 +29,4 @@ def resume(results: str, **options: Any) -> int:
     """
     from longpole.cli.bench_session import Session, run_session
 
-    return run_session(Session.load(Path(results), options), resume=True)
+    return run_session(Session.load(Path(results), limits), options, resume=True)

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longpole.cli.failures import answer_failures
+from longpole.cli.bench_options import runner_options, usage_error
+from longpole.cli.options import Options, shared_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from longpole.bench import Job
 
-__all__ = ["run", "runner_options"]
+__all__ = ["run"]
 
 
 class RunCommand(click.Command):
@@ -30,63 +31,38 @@ class RunCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-def runner_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that `run` and `resume` share."""
-    options = [
-        click.option(
-            "--devices",
-            metavar="LIST",
-            help="0,2 or UUIDs or `all`, `cpu`, `fake:N`.  [default: 0, the first visible]",
-        ),
-        click.option("--timeout", "timeout_s", type=float, help="Seconds a job may take.  [60]"),
-        click.option("--total-timeout", "total_timeout_s", type=float, help="Seconds for all."),
-        click.option("--grace", "grace_s", type=float, help="Seconds between TERM and KILL.  [5]"),
-        click.option("--retries", type=int, help="Further attempts at a job that failed.  [0]"),
-        click.option("--quiet", is_flag=True, help="Show no progress."),
-        click.option(
-            "--to",
-            "write_as",
-            type=click.Choice(["text", "json"]),
-            default="text",
-            help="How to print the summary.  [default: text]",
-        ),
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
 @click.command(cls=RunCommand)
 @click.argument("jobs", metavar="[JOBS.jsonl | -- COMMAND...]", required=False)
 @click.option("-o", "--results", metavar="FILE", help="Where to write results.")
 @click.option("-f", "--force", is_flag=True, help="Replace results that are there.")
 @click.option("--repeat", default=1, show_default=True, help="Run every job so many times.")
 @click.option(
-    "--format",
-    "format_name",
+    "--job-format",
     default="auto",
+    show_default=True,
     metavar="auto|none|NAME",
-    help="How results are printed; `none`: the exit status decides.  [default: auto]",
+    help="How jobs print results; with `none` the exit status decides.",
 )
 @runner_options
-@answer_failures
+@shared_options
 def run(
-    jobs: str | None,
     *,
+    jobs: str | None,
     results: str | None,
     force: bool,
     repeat: int,
-    format_name: str,
-    **options: Any,
+    job_format: str,
+    options: Options,
+    **limits: Any,
 ) -> int:
-    r"""Run jobs on devices, one at a time on each, and write down every result.
+    """Run jobs on devices, one at a time on each, and write down every result.
 
     JOBS.jsonl holds one job a line: {"argv": ["./prof", "1024"], "key": "gemm_1024",
     "tags": {"m": 1024}, "format": "auto", "timeout_s": 20, "env": {}}. Or give one
     command behind --. No shell is used.
 
-    Exit code 1 means that a job failed; its record says why. After Ctrl-C what is
-    finished is on disk: see `longpole bench resume`.
+    Exits with 1 when a job failed; its record says why. After Ctrl-C what is finished is
+    on disk: see `longpole bench resume`.
 
     \b
     Examples:
@@ -96,26 +72,29 @@ def run(
     from longpole.cli.bench_session import Session, run_session
 
     command = click.get_current_context().meta["command"]
-    wanted = _jobs(jobs, command, format_name) * repeat
+    try:
+        wanted = _jobs(jobs, command, job_format) * repeat
+    except ValueError as error:
+        raise usage_error(error) from error
     path = Path(results) if results else _default_results(jobs)
     if force:
         path.unlink(missing_ok=True)
-    session = Session(path, wanted, options)
+    session = Session(path, wanted, limits)
     session.save()
-    return run_session(session, resume=False)
+    return run_session(session, options, resume=False)
 
 
-def _jobs(path: str | None, command: Sequence[str], format_name: str) -> list[Job]:
+def _jobs(path: str | None, command: Sequence[str], job_format: str) -> list[Job]:
     from longpole.bench import Job, open_extractor, read_jobs
 
-    open_extractor(format_name)
+    open_extractor(job_format)
     if bool(path) == bool(command):
         message = "give a file of jobs, or -- and a command"
         raise ValueError(message)
     if command:
-        return [Job(tuple(command), format=format_name)]
+        return [Job(tuple(command), format=job_format)]
     with click.open_file(str(path), encoding="utf-8") as lines:
-        jobs = list(read_jobs(lines, default_format=format_name))
+        jobs = list(read_jobs(lines, default_format=job_format))
     if not jobs:
         message = f"{path} holds no job"
         raise ValueError(message)

@@ -11,7 +11,13 @@ from typing import Any, Final, Self
 import click
 
 from longpole.cli import exit_codes
-from longpole.errors import DeviceError, InternalError, MissingDependencyError, TraceError
+from longpole.errors import (
+    DeviceError,
+    InternalError,
+    MissingDependencyError,
+    ResultsError,
+    TraceError,
+)
 from longpole.wording import escape
 
 __all__ = ["Problem"]
@@ -43,7 +49,9 @@ class Problem:
                 where = (error.hint, error.path, error.offset)
                 return cls(error.code, message, exit_codes.UNREADABLE, *where)
             case MissingDependencyError() | DeviceError():
-                return cls("missing", str(error), exit_codes.MISSING)
+                return cls._with_hint("missing", error, exit_codes.MISSING)
+            case ResultsError():
+                return cls._with_hint("results", error, exit_codes.UNREADABLE)
             case click.ClickException():
                 hint = None
                 if isinstance(error, click.UsageError) and error.ctx is not None:
@@ -55,6 +63,12 @@ class Problem:
                 kind = "internal" if isinstance(error, InternalError) else type(error).__name__
                 hint = "this is a mistake in longpole; `--debug` shows where"
                 return cls(kind, str(error), exit_codes.INTERNAL, hint)
+
+    @classmethod
+    def _with_hint(cls, code: str, error: Exception, exit_code: int) -> Self:
+        """Take the hint from the last line of a message that has one."""
+        message, _, hint = str(error).partition("\nhint: ")
+        return cls(code, message, exit_code, hint or None)
 
     @classmethod
     def _of_system(cls, error: OSError) -> Self:
