@@ -186,6 +186,13 @@ def test_what_a_job_leaves_behind_is_named_and_gone():
     assert record.strays[0].endswith(" sleep")
 
 
+def test_a_message_quotes_the_line_that_speaks_of_the_error():
+    script = "echo 'a.c:1: error: x undeclared' >&2; echo 'a.c:1: note: once only' >&2; exit 1"
+    with Runner(["fake:1"]) as runner:
+        (record,) = runner.run([shell(script)])
+    assert record.message == "exit status 1: a.c:1: error: x undeclared"
+
+
 def test_repeats_that_drift_are_marked_unstable():
     script = "for t in 1.0 1.2 1.4; do echo OP:a,TIME:$t,WS:0; done"
     with Runner(["fake:1"]) as runner:
@@ -243,8 +250,11 @@ def test_resume_runs_only_the_rest(tmp_path):
     with Runner(["fake:1"], results=path) as runner:
         runner.run(counted[:2])
     with Runner(["fake:1"], results=path, resume=True) as runner:
-        records = runner.run(counted)
+        told = []
+        records = runner.run(counted, told.append)
+        assert runner.status().n_known == 2
     assert outcomes(records) == [Outcome.OK] * 4
+    assert {record.id for record in told} == {"j2", "j3"}
     assert (tmp_path / "runs").read_text().split() == ["0", "1", "2", "3"]
 
 

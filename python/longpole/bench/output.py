@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["Output", "Tail"]
 
 TAIL_BYTES: Final = 64 << 10
+SPEAKS_OF_ERROR: Final = re.compile(r"error|fail|fatal|exception|what\(\)", re.IGNORECASE)
 
 
 class Tail:
@@ -31,10 +33,10 @@ class Tail:
         """Give the end as text; bytes that are no UTF-8 are replaced."""
         return bytes(self._kept[-n_bytes:]).decode("utf-8", "replace")
 
-    def last_line(self) -> str:
-        """Give the last line that is not blank."""
-        lines = [line.strip() for line in self.text().splitlines()]
-        return next((line for line in reversed(lines) if line), "")
+    def telling_line(self) -> str:
+        """Give the last line that speaks of an error, or else the last that is not blank."""
+        lines = [line.strip() for line in reversed(self.text().splitlines())]
+        return next(filter(SPEAKS_OF_ERROR.search, lines), next(filter(None, lines), ""))
 
 
 class Output:

@@ -40,10 +40,11 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How far a runner is."""
+    """How far a runner is. `n_known` jobs were done by the run that is resumed."""
 
     n_jobs: int
     n_open: int
+    n_known: int = 0
     outcomes: Mapping[str, int] = field(default_factory=dict)
     running: Mapping[str, Running] = field(default_factory=dict)
     quarantined: Mapping[str, str] = field(default_factory=dict)
@@ -107,6 +108,7 @@ class Runner:
         self._ids: Counter[str] = Counter()
         self._outcomes: Counter[str] = Counter()
         self._n_jobs = 0
+        self._n_known = 0
         self._n_working = 0
         self._is_closed = False
         self._quarantined: dict[Device, str] = {}
@@ -143,13 +145,14 @@ class Runner:
         jobs
             What to run.
         on_record
-            Called in this thread with each record, in the order of completion,
-            after it is on disk. What it raises ends these jobs and is raised here.
+            Called in this thread with each record that this run makes, in the order
+            of completion, after it is on disk. What it raises ends these jobs and is
+            raised here.
         """
         tasks: list[Task] = []
         try:
             tasks.extend(self._submit(job) for job in jobs)
-            for future in as_completed([task.future for task in tasks]):
+            for future in as_completed([task.future for task in tasks if not task.is_known]):
                 record = future.result()
                 if on_record is not None:
                     on_record(record)
@@ -190,7 +193,7 @@ class Runner:
             quarantined = {device.uuid: why for device, why in self._quarantined.items()}
             outcomes = dict(self._outcomes)
         n_open = len(self._schedule.open_tasks())
-        return Status(self._n_jobs, n_open, outcomes, running, quarantined)
+        return Status(self._n_jobs, n_open, self._n_known, outcomes, running, quarantined)
 
     def __enter__(self) -> Self:
         return self
@@ -247,7 +250,9 @@ class Runner:
             known = self._decided.get((task.id, task.digest))
             if known is not None:
                 self._outcomes[known.outcome] += 1
+                self._n_known += 1
         if known is not None:
+            task.is_known = True
             task.future.set_result(known)
             return task
         self._schedule.put(task)

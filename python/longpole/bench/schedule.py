@@ -19,7 +19,7 @@ __all__ = ["Schedule", "Task"]
 
 @dataclass(eq=False, slots=True)
 class Task:
-    """A job on its way through the runner."""
+    """A job on its way through the runner. One that `is_known` was done by an earlier run."""
 
     job: Job
     id: str
@@ -28,6 +28,7 @@ class Task:
     attempts: int = 0
     device_errors: int = 0
     is_cancelled: bool = False
+    is_known: bool = False
 
     def begin(self) -> bool:
         """Mark the job as running. False when its future was cancelled or answered before."""

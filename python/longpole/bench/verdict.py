@@ -144,8 +144,8 @@ def _nothing_found(output: Output, extraction: Extraction) -> str:
 
 
 def _quote(output: Output) -> str:
-    """Give the last thing that was said, which is most often the reason."""
-    return (output.stderr.last_line() or output.stdout.last_line())[-QUOTED_CHARACTERS:]
+    """Give what was said last, which is most often the reason."""
+    return (output.stderr.telling_line() or output.stdout.telling_line())[-QUOTED_CHARACTERS:]
 
 
 def _join(message: str, said: str) -> str:

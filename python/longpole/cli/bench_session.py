@@ -131,6 +131,7 @@ def run_session(session: Session, options: Options, *, resume: bool) -> int:
     summary: dict[str, Any] = {
         "results": str(session.results),
         "n_jobs": len(records),
+        "n_done_before": runner.status().n_known,
         "duration_ns": round((time.monotonic() - begun) * 1e9),
         "outcomes": dict(sorted(Counter(record.outcome for record in records).items())),
         "quarantined": runner.quarantined,
@@ -170,7 +171,8 @@ class _Failures:
 def _summary_text(summary: Mapping[str, Any]) -> str:
     outcomes = ", ".join(f"{number} {name}" for name, number in summary["outcomes"].items())
     seconds = summary["duration_ns"] / 1e9
-    lines = [f"{count(summary['n_jobs'], 'job')} in {seconds:.1f} s: {outcomes}"]
+    before = f" ({count(summary['n_done_before'])} done before)" if summary["n_done_before"] else ""
+    lines = [f"{count(summary['n_jobs'], 'job')}{before} in {seconds:.1f} s: {outcomes}"]
     lines += [f"quarantined {uuid}: {why}" for uuid, why in summary["quarantined"].items()]
     lines.append(f"results: {summary['results']}")
     return "".join(f"{escape(line)}\n" for line in lines)
