@@ -96,7 +96,7 @@ def test_a_callback_that_raises_ends_the_run_and_is_raised(tmp_path):
     assert time.monotonic() - started < 3
     written = [(each.key, each.outcome) for each in read_results(tmp_path / "r.jsonl").records]
     assert written[0] == ("first", Outcome.OK)
-    assert written[-1] == ("after", Outcome.OK)
+    assert ("after", Outcome.OK) in written
 
 
 def test_a_job_that_hangs_is_ended_and_the_next_runs():
