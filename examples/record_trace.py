@@ -72,25 +72,26 @@ def record(
     execution_trace: Path | None = None,
 ) -> None:
     """Run `step` a few times to warm up, then `steps` times under the profiler."""
-    from torch.profiler import ProfilerActivity, profile
+    from torch.profiler import ProfilerActivity, profile, schedule
 
+    has_device = torch.cuda.is_available()
     for _ in range(3):
         step()
-    activities = [ProfilerActivity.CPU]
-    if torch.cuda.is_available():
-        activities.append(ProfilerActivity.CUDA)
-        torch.cuda.synchronize()
-    config = _sync_records() if torch.cuda.is_available() else {}
     with (
         _observed(execution_trace),
-        profile(activities=activities, record_shapes=True, with_stack=stacks, **config) as profiler,
+        profile(
+            activities=[ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if has_device else [])],
+            # Steps are marked only where there is a schedule.
+            schedule=schedule(wait=0, warmup=1, active=steps, repeat=1),
+            on_trace_ready=lambda profiler: profiler.export_chrome_trace(str(trace)),
+            record_shapes=True,
+            with_stack=stacks,
+            **(_sync_records() if has_device else {}),
+        ) as profiler,
     ):
-        for _ in range(steps):
+        for _ in range(1 + steps):
             step()
             profiler.step()
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-    profiler.export_chrome_trace(str(trace))
 
 
 def training(device: torch.device, sizes: Sizes) -> Callable[[], None]:

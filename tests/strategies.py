@@ -97,8 +97,8 @@ def other_phases(draw: st.DrawFn) -> list[Raw]:
     thread, name = draw(_threads()), draw(_names())
     if draw(st.booleans()):
         pid, tid = thread
-        statement = {"name": draw(st.sampled_from(["labels", "name"]))}
-        return [{"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": statement}]
+        args = {"name": f"thread {tid} of {pid}"}
+        return [{"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": args}]
     phase = draw(st.sampled_from("stfbne"))
     number = draw(st.integers(0, 3) | st.just("0x1f"))
     return [_event(phase, thread, draw(offsets_ns), cat="ac2g", name=name, id=number)]

@@ -3,14 +3,13 @@
 from dataclasses import asdict
 from pathlib import Path
 
-import polars as pl
 import pytest
 from hypothesis import given
-from polars.testing import assert_frame_equal
 
 import longpole
 from strategies import traces
 from styles import document
+from tables import assert_table, plain
 from twins import trace_twin as twin
 
 DATA = Path(__file__).parents[1] / "../shared/data"
@@ -87,12 +86,3 @@ def assert_same_device_time(trace, expected):
         for start, end in [window, (window[0] + third, window[1] - third)]:
             assert_table(trace.busy(start, end), twin.busy(expected, start, end))
             assert_table(trace.gaps(start, end), twin.gaps(expected, start, end))
-
-
-def assert_table(frame, rows):
-    found = plain(frame)
-    assert_frame_equal(found, pl.DataFrame(rows, schema=found.schema, orient="row"))
-
-
-def plain(frame):
-    return frame.with_columns(pl.col(pl.Categorical).cast(pl.String))

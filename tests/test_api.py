@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import longpole
 import pytest
+
+import longpole
 from longpole import _core, errors, testing
 
 PACKAGE = Path(longpole.__file__).parent
@@ -55,8 +56,9 @@ def test_a_module_says_what_it_is_and_what_it_offers(path):
     assert ast.get_docstring(tree), "no docstring"
     is_room_or_list = path.name in ("__init__.py", "__main__.py", "exit_codes.py")
     listed = [
-        node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)
-        and "__all__" in ast.unparse(node)
+        node
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and "__all__" in ast.unparse(node)
     ]
     assert listed or is_room_or_list, "no __all__"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from longpole.cli import exit_codes, program
+from longpole.cli import exit_codes, program, progress
 from longpole.cli.terminal import Column, Terminal
 from longpole.testing import TraceBuilder
 
@@ -321,3 +321,16 @@ def test_importing_brings_nothing_heavy(code):
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout == "set()\n"
+
+
+@pytest.mark.parametrize(("is_terminal", "is_ci"), [(True, False), (True, True), (False, False)])
+def test_a_bar_moves_only_where_somebody_watches(trace, monkeypatch, is_terminal, is_ci):
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
+    monkeypatch.setattr("longpole.cli.progress._PATIENCE_SECONDS", 0)
+    monkeypatch.setenv("CI", "1" if is_ci else "")
+    with progress.reading(trace, enabled=True) as show:
+        if show:
+            show(1_000_000)
+    assert (show is not None) == (is_terminal and not is_ci)
+    assert ("trace.json.gz" in sys.stderr.getvalue()) == (show is not None)

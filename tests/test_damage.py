@@ -81,7 +81,7 @@ def deep(levels: int) -> bytes:
     return replaced(b"[[10, 4], []]", b"[" * levels + b"]" * levels)
 
 
-LOG_LINE = b"INFO:2026-07-01 10:11:12 4242:4242 CuptiActivityApi.cpp:200] \"Completed\" {stage 3}\n"
+LOG_LINE = b'INFO:2026-07-01 10:11:12 4242:4242 CuptiActivityApi.cpp:200] "Completed" {stage 3}\n'
 
 
 @dataclass(frozen=True)
@@ -126,9 +126,7 @@ RECOVERED = {
     "a lost closing quote": Case(
         replaced(b'"aten::op10"', b'"aten::op10'), ("malformed_event",), range(18, 20)
     ),
-    "an event that never closes": Case(
-        replaced(b"}}", b"}"), ("malformed_event",), range(18, 20)
-    ),
+    "an event that never closes": Case(replaced(b"}}", b"}"), ("malformed_event",), range(18, 20)),
     "the head of an event, then a whole one": Case(
         inserted(b'{"ph": "X", "name": "aten::a'), ("malformed_event",), range(19, 21)
     ),
@@ -143,9 +141,7 @@ RECOVERED = {
     "a ts that is no number": Case(
         replaced(b'"ts": 200', b'"ts": NaN'), ("bad_timestamp",), N_EVENTS - 1
     ),
-    "a ts of null": Case(
-        replaced(b'"ts": 200', b'"ts": null'), ("bad_timestamp",), N_EVENTS - 1
-    ),
+    "a ts of null": Case(replaced(b'"ts": 200', b'"ts": null'), ("bad_timestamp",), N_EVENTS - 1),
     "a negative time as old Kineto prints it": Case(
         replaced(b'"ts": 200', b'"ts": 0.-05'), ("bad_timestamp",), N_EVENTS - 1
     ),
@@ -164,9 +160,7 @@ RECOVERED = {
 }
 
 DOUBTFUL = {
-    "a negative duration": Case(
-        replaced(b'"dur": 5.25', b'"dur": -5.25'), ("negative_duration",)
-    ),
+    "a negative duration": Case(replaced(b'"dur": 5.25', b'"dur": -5.25'), ("negative_duration",)),
     "a duration near 2^64 ns": Case(
         replaced(b'"dur": 5.25', b'"dur": 18446744073709551.615'), ("huge_duration",)
     ),
@@ -174,17 +168,19 @@ DOUBTFUL = {
         replaced(b'"ts": 200', b'"ts": -0.200'), ("negative_timestamp",)
     ),
     "a kernel without a time": Case(
-        replaced(b'"cpu_op", "name": "aten::op10", "pid": 1, "tid": 1, "ts": 200', b'"kernel", '
-                 b'"name": "k", "pid": 0, "tid": 7, "ts": 0'),
+        replaced(
+            b'"cpu_op", "name": "aten::op10", "pid": 1, "tid": 1, "ts": 200',
+            b'"kernel", "name": "k", "pid": 0, "tid": 7, "ts": 0',
+        ),
         ("zero_timestamp",),
     ),
     "no phase": Case(replaced(b'"ph": "X", ', b""), ("missing_phase",)),
     "an unknown phase": Case(replaced(b'"ph": "X"', b'"ph": "?"'), ("unknown_phase",)),
     "no name": Case(replaced(b'"name": "aten::op10", ', b""), ("missing_name",)),
-    "a begin that never ends": Case(
-        replaced(b'"ph": "X"', b'"ph": "B"'), ("unmatched_begin",)
+    "a begin that never ends": Case(replaced(b'"ph": "X"', b'"ph": "B"'), ("unmatched_begin",)),
+    "an end that never began": Case(
+        replaced(b'"ph": "X"', b'"ph": "E"'), ("end_arguments", "unmatched_end")
     ),
-    "an end that never began": Case(replaced(b'"ph": "X"', b'"ph": "E"'), ("end_arguments", "unmatched_end")),
     "a rank that is a path": Case(
         SOUND.replace(b'"rank": 3', b'"rank": "../../etc"'), ("bad_rank",)
     ),
@@ -217,14 +213,24 @@ UNREADABLE = {
     "an object without events": (b'{"a": 1}', "no_trace_events", "traceEvents"),
     "events that are an object": (b'{"traceEvents": {}}', "trace_events_not_an_array", "array"),
     "an execution trace": (
-        b'{"schema": "1.0.1", "pid": 7, "nodes": [{"id": 1}]}', "other_kind_of_file", "execution"
+        b'{"schema": "1.0.1", "pid": 7, "nodes": [{"id": 1}]}',
+        "other_kind_of_file",
+        "execution",
     ),
     "a memory timeline": (b"[[-1, 1, 37888, 7], [2, 1, 512, 7]]", "other_kind_of_file", "memory"),
     "an HTML page": (b"<!DOCTYPE html><html></html>", "other_kind_of_file", "HTML"),
-    "a Git LFS pointer": (b"version https://git-lfs.github.com/spec/v1\n", "other_kind_of_file", "LFS"),
+    "a Git LFS pointer": (
+        b"version https://git-lfs.github.com/spec/v1\n",
+        "other_kind_of_file",
+        "LFS",
+    ),
     "zstd": (b"\x28\xb5\x2f\xfd\x00\x00", "other_kind_of_file", "zstd"),
     "UTF-16": ('{"traceEvents": []}'.encode("utf-16"), "other_kind_of_file", "UTF-16"),
-    "UTF-16 without a mark": ('{"traceEvents": []}'.encode("utf-16-le"), "other_kind_of_file", "UTF-16"),
+    "UTF-16 without a mark": (
+        '{"traceEvents": []}'.encode("utf-16-le"),
+        "other_kind_of_file",
+        "UTF-16",
+    ),
     "gzip in gzip": (gzip.compress(gzip.compress(SOUND)), "other_kind_of_file", "gzip"),
     "a tar in gzip": (gzip.compress(in_tar(SOUND)), "other_kind_of_file", "tar"),
     "a zip": (b"PK\x03\x04" + b"\0" * 60, "other_kind_of_file", "zip"),
@@ -285,7 +291,9 @@ def test_strict_reading_refuses_damage_with_its_place(name: str) -> None:
 def invented(trace: longpole.Trace) -> set[tuple[str, int]]:
     """Events that are none of those that were written: heads and tails put together."""
     known = {(f"aten::op{n}", (100 + n * 10) * 1000) for n in [*range(N_EVENTS), 99]}
-    found = {(str(name), start) for name, start in trace.events.select("name", "start_ns").iter_rows()}
+    found = {
+        (str(name), start) for name, start in trace.events.select("name", "start_ns").iter_rows()
+    }
     altered = {(name, start) for name, start in found if start == 200_000}
     return found - known - altered
 
@@ -300,7 +308,9 @@ def test_a_hole_never_joins_two_events() -> None:
 def test_an_object_inside_a_damaged_event_is_no_event() -> None:
     inner = b'"args": {"list": [{"ph": "X", "name": "inner", "ts": 1, "dur": 1}, '
     inner += b'{"ph": "X", "name": "inner", "ts": 2, "dur": 1}], "note": '
-    trace = longpole.read_trace(replaced(b'"aten::op10"', b'"a"b"').replace(b'"args": {', inner, 11))
+    trace = longpole.read_trace(
+        replaced(b'"aten::op10"', b'"a"b"').replace(b'"args": {', inner, 11)
+    )
     assert "inner" not in trace.events["name"].cast(str).to_list()
 
 

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import doctest
 import re
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 
-import longpole
 import pytest
-from longpole.cli import exit_codes
+
+import longpole
+from longpole.cli import exit_codes, program
 from longpole.testing import TraceBuilder
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(longpole.__file__).parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SHOWN = re.compile(
+    r"^\$ longpole summary .build/example.json.gz\n(.*?)^```", re.MULTILINE | re.DOTALL
+)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)[^)]*\)")
 
 
 def modules():
-    for path in sorted(PACKAGE.rglob("*.py")):
-        if path.name != "__main__.py":
-            dotted = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
-            yield dotted.removesuffix(".__init__")
+    paths = (path.relative_to(PACKAGE.parent) for path in sorted(PACKAGE.rglob("*.py")))
+    dotted = (".".join(path.with_suffix("").parts) for path in paths if path.stem != "__main__")
+    return [name.removesuffix(".__init__") for name in dotted]
 
 
 @pytest.fixture
@@ -53,6 +58,17 @@ def test_the_python_of_a_page_runs(page):
     names: dict[str, object] = {}
     for block in PYTHON.findall(page.read_text(encoding="utf-8")):
         exec(compile(block, page.name, "exec"), names)  # noqa: S102
+
+
+def test_the_readme_shows_what_make_run_prints(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    example = tmp_path / ".build/example.json.gz"
+    example.parent.mkdir()
+    recipe = [sys.executable, str(ROOT / "benches/workloads.py"), "training", "--seed", "0"]
+    subprocess.run([*recipe, "--steps", "4", "-o", str(example)], check=True, capture_output=True)
+    program.run(["summary", ".build/example.json.gz"])
+    shown = SHOWN.search((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert shown[1] == capsys.readouterr().out
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"])

@@ -16,6 +16,7 @@ from longpole.errors import (
     InternalError,
     LongpoleError,
     MissingDependencyError,
+    ResultsError,
     TraceError,
 )
 from longpole.trace import Trace, read_trace
@@ -26,6 +27,7 @@ __all__ = [
     "InternalError",
     "LongpoleError",
     "MissingDependencyError",
+    "ResultsError",
     "Summary",
     "Trace",
     "TraceError",

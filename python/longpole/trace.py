@@ -6,7 +6,7 @@ import json
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from longpole import _core
+from longpole._core import read_trace as read_core
 
 if TYPE_CHECKING:
     import os
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     import polars as pl
+
+    from longpole._core import Table
+    from longpole._core import Trace as CoreTrace
 
 __all__ = ["Trace", "read_trace"]
 
@@ -86,7 +89,7 @@ def read_trace(
     """
     if not isinstance(args, str):
         args = list(args)
-    core = _core.read_trace(
+    core = read_core(
         source,
         args=args,
         strict=strict,
@@ -104,7 +107,7 @@ class Trace:
     `events`, the column `event`.
     """
 
-    def __init__(self, core: _core.Trace) -> None:
+    def __init__(self, core: CoreTrace) -> None:
         self._core = core
 
     @cached_property
@@ -410,7 +413,7 @@ class Trace:
         return [entry for entry in entries if isinstance(entry.get("id"), int)]
 
 
-def _frame(table: _core.Table) -> pl.DataFrame:
+def _frame(table: Table) -> pl.DataFrame:
     """Take a table of the core over, without a copy."""
     import polars as pl
 

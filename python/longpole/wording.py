@@ -110,8 +110,8 @@ def short_names(names: Sequence[str | None], width: int) -> list[str]:
 
     Examples
     --------
-    >>> short_names(["gemm_128x64_tn_align8", "gemm_128x64_nt_align4"], 14)
-    ['gemm_1…_align8', 'gemm_1…_align4']
+    >>> short_names(["gemm_bf16_128x64_tn_align8", "gemm_bf16_128x64_nt_align4"], 14)
+    ['gemm_b…_align8', 'gemm_b…_align4']
     """
     short = [short_name(name, width) for name in names]
     meant: dict[str, set[str | None]] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import polars as pl
 
 import longpole
+from longpole.analyses.check import check
 
 
 def main() -> None:
@@ -22,7 +24,7 @@ def main() -> None:
     parser.add_argument("--stage", default="load")
     parser.add_argument("files", nargs="+")
     options = parser.parse_args()
-    print(json.dumps(answer(options.stage, options.files)))
+    sys.stdout.write(json.dumps(answer(options.stage, options.files)))
 
 
 def answer(stage: str, files: list[str]) -> dict[str, Any]:
@@ -45,7 +47,7 @@ def answer(stage: str, files: list[str]) -> dict[str, Any]:
         "parent_of": parents(trace),
     }
     if stage == "export":
-        answered |= export(trace)
+        answered |= export(trace, files[0])
     return answered
 
 
@@ -56,17 +58,15 @@ def sentence(error: longpole.TraceError | OSError) -> str:
 
 def diagnostics(trace: longpole.Trace, stage: str) -> list[str]:
     """What is said of a trace: at loading what was altered or lost, else every finding."""
-    found = trace.diagnostics
-    if stage == "load":
-        found = found.filter(pl.col("severity").is_in(["altered", "data_loss"]))
-        return [line(row) for row in found.iter_rows(named=True)]
-    from longpole.analyses.check import check
-
-    return [f"{finding.code}: {finding.sentence}" for finding in check(trace).findings]
+    if stage != "load":
+        return [f"{finding.code}: {finding.sentence}" for finding in check(trace)]
+    found = trace.diagnostics.filter(pl.col("severity").is_in(["altered", "data_loss"]))
+    return [line(row) for row in found.iter_rows(named=True)]
 
 
 def line(row: dict[str, Any]) -> str:
-    return f"{row['code']}: {row['sentence']}, {row['count']} times, first at byte {row['first_offset']}"
+    place = f"{row['count']} times, first at byte {row['first_offset']}"
+    return f"{row['code']}: {row['sentence']}, {place}"
 
 
 def complete(trace: longpole.Trace) -> pl.DataFrame:
@@ -115,15 +115,17 @@ def parents(trace: longpole.Trace) -> dict[str, str | None]:
     }
 
 
-def export(trace: longpole.Trace) -> dict[str, str]:
+def export(trace: longpole.Trace, path: str) -> dict[str, str]:
     """Write the page and the table that a user would open elsewhere, and the terminal's text."""
-    Path("page.html").write_text(trace._repr_html_(), encoding="utf-8")
-    from longpole.analyses.summary import summarize
-    from longpole.cli.summary import as_csv, as_text
+    page, table = Path("page.html").resolve(), Path("table.csv").resolve()
+    page.write_text(trace._repr_html_(), encoding="utf-8")
+    table.write_text(command("summary", path, "--format", "csv"), encoding="utf-8")
+    return {"html": str(page), "csv": str(table), "text": command("summary", path)}
 
-    summary = summarize(trace)
-    Path("table.csv").write_text(as_csv(summary), encoding="utf-8")
-    return {"html": "page.html", "csv": "table.csv", "text": as_text(summary)}
+
+def command(*arguments: str) -> str:
+    run = [sys.executable, "-m", "longpole", *arguments]
+    return subprocess.run(run, check=True, capture_output=True, text=True).stdout
 
 
 if __name__ == "__main__":

@@ -391,7 +391,7 @@ def steps(trace: Trace) -> list[dict[str, Any]]:
         and event.end_ns is not None
         and (number := STEP.fullmatch(event.name or ""))
     ]
-    annotations.sort(key=lambda step: (*step[:2], step[2].row))
+    annotations.sort(key=lambda step: (*step[:2], step[2].end_ns, step[2].row))
     call_of = calls(trace)
 
     def completion_ns(step: Event) -> int:
@@ -480,7 +480,7 @@ def gaps(trace: Trace, start_ns: int, end_ns: int) -> list[dict[str, Any]]:
         here = [event for event in works if event.device == device]
         for gap_start_ns, gap_end_ns in _idle(here, start_ns, end_ns):
             behind = [event for event in here if event.start_ns == gap_end_ns < end_ns]
-            following = min(behind, key=lambda event: (event.end_ns, event.row), default=None)
+            following = min(behind, key=_shortest, default=None)
             call = call_of[following.row] if following else None
             rows.append(
                 {
@@ -526,6 +526,11 @@ def _time_by_classes(spans: list[tuple[int, int, str]]) -> Counter[frozenset[str
         running[name] += change
         since = now
     return time_ns
+
+
+def _shortest(event: Event) -> tuple[Any, ...]:
+    """Order work that begins together: the shortest first, then by any difference."""
+    return (event.end_ns, *_nulls_first([event.stream, event.name, event.correlation]), event.row)
 
 
 def _idle(works: list[Event], start_ns: int, end_ns: int) -> Iterator[tuple[int, int]]:

@@ -70,7 +70,8 @@ def check(trace: Trace) -> tuple[Finding, ...]:
     Examples
     --------
     >>> from longpole.testing import TraceBuilder
-    >>> trace = TraceBuilder().kernel("gemm", (0, 10), correlation=3).read()
+    >>> builder = TraceBuilder().launch("gemm", call=(0, 1), work=(2, 8))
+    >>> trace = builder.kernel("orphan", (10, 20), correlation=9).read()
     >>> [finding.code for finding in check(trace) if finding.severity == "warning"]
     ['unlinked_device_work']
     """
@@ -97,7 +98,7 @@ def _of_events(trace: Trace) -> Iterator[Finding]:
             "no_timed_events",
             "warning",
             1,
-            "no event has a time and a duration",
+            "no timed event: nothing has a time and a duration",
             "there is nothing to analyse",
             "record at least one step between the start and the stop of the profiler",
         )
@@ -225,7 +226,8 @@ def _overlaps(trace: Trace) -> Iterator[Finding]:
             "crossing_events",
             "warning",
             events.height,
-            f"events of {category} that begin inside another of their thread and end outside",
+            f"events of {category} that overlap another of their thread by a part: they begin "
+            "inside and end outside",
             "they count as beside each other; who called whom is a guess there",
             None,
             _first(events),
@@ -309,7 +311,7 @@ def _marks(trace: Trace) -> Iterator[Finding]:
             1,
             "the trace marks no steps",
             "analyses are about the whole trace",
-            "call `profiler.step()` after each iteration",
+            "give the profiler a schedule and call `profiler.step()` after each iteration",
         )
     operators = trace.events.filter(pl.col("kind") == "operator")
     if operators.height and operators["external_id"].null_count() == operators.height:

@@ -53,6 +53,9 @@ class Summary:
     blocking_calls: tuple[BlockingCall, ...]
     unlinked: Unlinked
 
+    def __str__(self) -> str:
+        return self.answer.sentence
+
     def to_dict(self) -> dict[str, Any]:
         """Give everything as plain values, in a fixed order."""
         plain = asdict(self)

@@ -154,7 +154,12 @@ impl Diagnostics {
             row.first_offset = row.first_offset.min(offset);
             row.skipped_bytes += bytes;
         } else {
-            self.rows.push(Diagnostic { code, count: 1, first_offset: offset, skipped_bytes: bytes });
+            self.rows.push(Diagnostic {
+                code,
+                count: 1,
+                first_offset: offset,
+                skipped_bytes: bytes,
+            });
         }
     }
 
@@ -184,7 +189,8 @@ mod tests {
         for offset in [900, 40, 70] {
             found.add(Code::InvalidUtf8, offset);
         }
-        let rows: Vec<_> = found.iter().map(|row| (row.code, row.count, row.first_offset)).collect();
+        let rows: Vec<_> =
+            found.iter().map(|row| (row.code, row.count, row.first_offset)).collect();
         assert_eq!(rows, [(Code::InvalidUtf8, 3, 40)]);
     }
 

@@ -95,9 +95,9 @@ impl Error {
         match &self.kind {
             ErrorKind::Empty => Some("the profiler wrote nothing; record the trace again"),
             ErrorKind::OtherKind { hint, .. } => Some(hint),
-            ErrorKind::UnknownFormat { .. } | ErrorKind::NoEvents => {
-                Some("give the Kineto trace that the PyTorch profiler exported (export_chrome_trace)")
-            }
+            ErrorKind::UnknownFormat { .. } | ErrorKind::NoEvents => Some(
+                "give the Kineto trace that the PyTorch profiler exported (export_chrome_trace)",
+            ),
             ErrorKind::EndsBeforeEvents => {
                 Some("the file was cut while it was written or copied; record or copy it again")
             }

@@ -111,7 +111,9 @@ mod tests {
     /// Every set over the points 0..6, by brute force on single points.
     fn all_sets() -> Vec<Spans> {
         (0_u32..64)
-            .map(|bits| Spans::union_of((0..6).filter(|bit| bits >> bit & 1 == 1).map(|bit| (bit, bit + 1))))
+            .map(|bits| {
+                Spans::union_of((0..6).filter(|bit| bits >> bit & 1 == 1).map(|bit| (bit, bit + 1)))
+            })
             .collect()
     }
 
@@ -131,7 +133,10 @@ mod tests {
                     assert_eq!(holds(&either, point), in_one || in_two);
                     assert_eq!(holds(&less, point), in_one && !in_two);
                 }
-                assert_eq!(either.length_ns() + both.length_ns(), one.length_ns() + two.length_ns());
+                assert_eq!(
+                    either.length_ns() + both.length_ns(),
+                    one.length_ns() + two.length_ns()
+                );
                 assert_eq!(less.length_ns() + both.length_ns(), one.length_ns());
             }
         }

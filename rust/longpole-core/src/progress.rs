@@ -18,6 +18,10 @@ pub fn silent(_done: u64) -> ControlFlow<()> {
 }
 
 /// Reports `done` and turns a wish to stop into the error that ends the call.
+///
+/// # Errors
+///
+/// [`ErrorKind::Cancelled`], where the caller wants to stop.
 pub fn report(progress: Progress<'_>, done: u64) -> Result<()> {
     match progress(done) {
         ControlFlow::Continue(()) => Ok(()),

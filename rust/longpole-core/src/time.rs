@@ -19,6 +19,10 @@ pub enum BadTime {
 /// Takes what JSON calls a number, exponents included. Digits finer than a
 /// nanosecond round half to even, as Python's `decimal` does.
 ///
+/// # Errors
+///
+/// When the text is no number, or too large a one.
+///
 /// ```
 /// use longpole_core::time::nanoseconds;
 /// assert_eq!(nanoseconds(b"1712195495506752.812"), Ok(1_712_195_495_506_752_812));
@@ -65,7 +69,8 @@ impl<'a> Decimal<'a> {
 
     /// The value times ten to `power`, to the nearest integer, half to even.
     fn times_ten_to(&self, power: i64) -> Option<i128> {
-        let point = i64::try_from(self.whole.len()).ok()?.checked_add(self.exponent)?.checked_add(power)?;
+        let point =
+            i64::try_from(self.whole.len()).ok()?.checked_add(self.exponent)?.checked_add(power)?;
         let digits = self.whole.iter().chain(self.fraction).map(|digit| digit - b'0');
         let mut value: i128 = 0;
         let mut taken: i64 = 0;
@@ -121,16 +126,14 @@ fn split_digits(text: &[u8]) -> (&[u8], &[u8]) {
 fn parse_exponent(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text {
         [b'-', rest @ ..] => (true, rest),
-        [b'+', rest @ ..] => (false, rest),
-        rest => (false, rest),
+        [b'+', rest @ ..] | rest => (false, rest),
     };
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
     let cap = 1_000_000_000_i64;
-    let value = digits
-        .iter()
-        .fold(0_i64, |value, digit| (value * 10 + i64::from(digit - b'0')).min(cap));
+    let value =
+        digits.iter().fold(0_i64, |value, digit| (value * 10 + i64::from(digit - b'0')).min(cap));
     Some(if negative { -value } else { value })
 }
 
@@ -158,7 +161,10 @@ mod tests {
 
     #[test]
     fn exponents_are_exact() {
-        assert_eq!(["1.5e3", "15E-1", "0e999999999999", "1e-400"].map(ns), [1_500_000, 1_500, 0, 0]);
+        assert_eq!(
+            ["1.5e3", "15E-1", "0e999999999999", "1e-400"].map(ns),
+            [1_500_000, 1_500, 0, 0]
+        );
     }
 
     #[test]

@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt16Type, UInt32Type};
-use arrow_array::{Array, ArrayRef, DictionaryArray, LargeStringArray, PrimitiveArray, RecordBatch, RecordBatchIterator};
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, LargeStringArray, PrimitiveArray, RecordBatch,
+    RecordBatchIterator,
+};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, Field, Schema};
 use bytes::Bytes;
 use longpole_core::ids::{StringId, NO_ROW};
-use longpole_core::strings::Strings;
 use longpole_core::stack::NO_DEPTH;
+use longpole_core::strings::Strings;
 use longpole_core::tables::{Values, NO_INTEGER, NO_SHORT};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -33,7 +36,11 @@ impl Table {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
         let batches = RecordBatchIterator::new([Ok(self.0.clone())], self.0.schema());
-        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), c"arrow_array_stream")
+        PyCapsule::new_with_value(
+            py,
+            FFI_ArrowArrayStream::new(Box::new(batches)),
+            c"arrow_array_stream",
+        )
     }
 
     /// The number of rows.
@@ -49,9 +56,9 @@ pub(crate) struct Columns(Vec<(Field, ArrayRef)>);
 impl Columns {
     pub(crate) fn into_table(self) -> PyResult<Table> {
         let (fields, arrays): (Vec<_>, Vec<_>) = self.0.into_iter().unzip();
-        RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map(Table).map_err(|error: ArrowError| {
-            PyRuntimeError::new_err(error.to_string())
-        })
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
+            .map(Table)
+            .map_err(|error: ArrowError| PyRuntimeError::new_err(error.to_string()))
     }
 
     fn with(mut self, name: &str, array: ArrayRef) -> Self {
@@ -129,9 +136,16 @@ impl Columns {
     pub(crate) fn values(self, name: &str, values: &Values, strings: &Strings) -> Self {
         match values {
             Values::Shorts(values) => {
-                let wide = values.iter().map(|&value| {
-                    if value == NO_SHORT { NO_INTEGER } else { value.into() }
-                });
+                let wide =
+                    values.iter().map(
+                        |&value| {
+                            if value == NO_SHORT {
+                                NO_INTEGER
+                            } else {
+                                value.into()
+                            }
+                        },
+                    );
                 self.integers(name, wide.collect())
             }
             Values::Integers(values) => self.integers(name, values.clone()),
@@ -141,7 +155,12 @@ impl Columns {
     }
 
     /// Texts by their handles, as a dictionary of those that occur; [`NO_ROW`] is null.
-    pub(crate) fn texts(self, name: &str, codes: impl Iterator<Item = u32>, strings: &Strings) -> Self {
+    pub(crate) fn texts(
+        self,
+        name: &str,
+        codes: impl Iterator<Item = u32>,
+        strings: &Strings,
+    ) -> Self {
         let mut dictionary = Vec::new();
         let mut row_of_string = vec![NO_ROW; strings.len()];
         let keys: Vec<u32> = codes
@@ -158,12 +177,21 @@ impl Columns {
     }
 
     /// Texts out of a short list, by their place in it.
-    pub(crate) fn choices(self, name: &str, places: impl Iterator<Item = u32>, choices: &[&str]) -> Self {
+    pub(crate) fn choices(
+        self,
+        name: &str,
+        places: impl Iterator<Item = u32>,
+        choices: &[&str],
+    ) -> Self {
         self.dictionary(name, places.collect(), LargeStringArray::from_iter_values(choices))
     }
 
     /// Texts that are mostly different.
-    pub(crate) fn strings<'a>(self, name: &str, values: impl Iterator<Item = Option<&'a str>>) -> Self {
+    pub(crate) fn strings<'a>(
+        self,
+        name: &str,
+        values: impl Iterator<Item = Option<&'a str>>,
+    ) -> Self {
         self.with(name, Arc::new(values.collect::<LargeStringArray>()))
     }
 
@@ -176,10 +204,9 @@ impl Columns {
 
 /// Which values are there; none where all are.
 fn nulls<T>(values: &[T], is_null: impl Fn(&T) -> bool) -> Option<NullBuffer> {
-    values
-        .iter()
-        .any(&is_null)
-        .then(|| NullBuffer::new(BooleanBuffer::collect_bool(values.len(), |row| !is_null(&values[row]))))
+    values.iter().any(&is_null).then(|| {
+        NullBuffer::new(BooleanBuffer::collect_bool(values.len(), |row| !is_null(&values[row])))
+    })
 }
 
 /// A column together with what keeps it alive.
@@ -202,4 +229,3 @@ where
     let bytes = Bytes::from_owner(Shared { owner: Arc::clone(owner), column });
     ScalarBuffer::from(Buffer::from(bytes))
 }
-

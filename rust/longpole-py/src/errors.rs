@@ -4,9 +4,19 @@ use longpole_core::error::{Error, ErrorKind};
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyOSError};
 use pyo3::prelude::*;
 
-pyo3::create_exception!(longpole, LongpoleError, PyException, "Base of everything that longpole raises.");
+pyo3::create_exception!(
+    longpole,
+    LongpoleError,
+    PyException,
+    "Base of everything that longpole raises."
+);
 pyo3::create_exception!(longpole, TraceError, LongpoleError, "A trace that could not be read.");
-pyo3::create_exception!(longpole, InternalError, LongpoleError, "A mistake in longpole itself; please report it.");
+pyo3::create_exception!(
+    longpole,
+    InternalError,
+    LongpoleError,
+    "A mistake in longpole itself; please report it."
+);
 
 /// The exception for `error`. `path` names the file where there is one.
 pub(crate) fn exception(py: Python<'_>, error: &Error, path: Option<&str>) -> PyErr {
@@ -14,7 +24,9 @@ pub(crate) fn exception(py: Python<'_>, error: &Error, path: Option<&str>) -> Py
         ErrorKind::Cancelled => PyKeyboardInterrupt::new_err(()),
         ErrorKind::Io(io) => match (io.number, path) {
             // Python makes `FileNotFoundError` and its like of the number.
-            (Some(number), Some(path)) => PyOSError::new_err((number, io.message.clone(), path.to_owned())),
+            (Some(number), Some(path)) => {
+                PyOSError::new_err((number, io.message.clone(), path.to_owned()))
+            }
             (Some(number), None) => PyOSError::new_err((number, io.message.clone())),
             (None, _) => PyOSError::new_err(io.message.clone()),
         },

@@ -24,6 +24,7 @@ mod _core {
     use crate::trace::{read_trace, Trace};
 
     #[pymodule_init]
+    #[allow(clippy::unnecessary_wraps)] // the form that PyO3 asks for
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::enter::keep_panics_quiet();
         Ok(())

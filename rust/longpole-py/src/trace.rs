@@ -27,6 +27,7 @@ pub(crate) struct Trace {
 
 /// Reads a trace; see `longpole.read_trace`.
 #[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // arguments come by value from Python
 #[pyo3(signature = (source, *, args=None, strict=false, max_bytes=None, max_events=None, progress=None))]
 pub(crate) fn read_trace(
     py: Python<'_>,
@@ -115,9 +116,12 @@ impl Trace {
     /// What threads did in spans `(lane, start_ns, end_ns)` of time.
     fn times_within(&self, py: Python<'_>, spans: Vec<(u32, i64, i64)>) -> PyResult<Table> {
         let (nesting, tables) = (self.nesting(py)?, &self.tables);
-        let spans = spans.into_iter().map(|(lane, start, end)| (LaneId::from_row(lane as usize), start, end));
-        let rows =
-            enter(py, None, None, |progress| measure::times_within(tables, &nesting, spans, progress))?;
+        let spans = spans
+            .into_iter()
+            .map(|(lane, start, end)| (LaneId::from_row(lane as usize), start, end));
+        let rows = enter(py, None, None, |progress| {
+            measure::times_within(tables, &nesting, spans, progress)
+        })?;
         Columns::default()
             .rows("event", rows.iter().map(|row| Some(row.event).in_column()).collect())
             .integers("own_ns", rows.iter().map(|row| row.own_ns).collect())
@@ -143,7 +147,10 @@ impl Trace {
             .integers("step", rows.iter().map(|row| row.number).collect())
             .texts("name", names, &self.tables.strings)
             .integers("start_ns", rows.iter().map(|row| events.start_ns(row.event)).collect())
-            .integers("duration_ns", rows.iter().map(|row| events.duration_ns(row.event).in_column()).collect())
+            .integers(
+                "duration_ns",
+                rows.iter().map(|row| events.duration_ns(row.event).in_column()).collect(),
+            )
             .rows("event", rows.iter().map(|row| Some(row.event).in_column()).collect())
             .integers("window_start_ns", rows.iter().map(|row| row.window.0).collect())
             .integers("window_end_ns", rows.iter().map(|row| row.window.1).collect())
@@ -177,7 +184,8 @@ impl Trace {
     /// The spans in which nothing ran on a device, and what ended each.
     fn gaps(&self, py: Python<'_>, start_ns: i64, end_ns: i64) -> PyResult<Table> {
         let (launches, tables) = (self.linked(py)?, &self.tables);
-        let rows = enter(py, None, None, |_| Ok(measure::gaps(tables, &launches, (start_ns, end_ns))))?;
+        let rows =
+            enter(py, None, None, |_| Ok(measure::gaps(tables, &launches, (start_ns, end_ns))))?;
         Columns::default()
             .integers("device", rows.iter().map(|row| row.device.in_column()).collect())
             .integers("start_ns", rows.iter().map(|row| row.start_ns).collect())
@@ -239,7 +247,11 @@ impl Trace {
     /// The categories that have arguments, in order of first use.
     fn categories(&self) -> Vec<Option<String>> {
         let strings = &self.tables.strings;
-        self.tables.args.iter().map(|(category, _)| Some(strings.get(category?).to_owned())).collect()
+        self.tables
+            .args
+            .iter()
+            .map(|(category, _)| Some(strings.get(category?).to_owned()))
+            .collect()
     }
 
     /// The arguments of the events of one category.
@@ -354,11 +366,13 @@ impl Trace {
 
 impl Trace {
     fn event_column(&self, py: Python<'_>, table: Columns, name: &str) -> PyResult<Columns> {
-        let (events, lanes, strings) = (&self.tables.events, &self.tables.lanes, &self.tables.strings);
+        let (events, lanes, strings) =
+            (&self.tables.events, &self.tables.lanes, &self.tables.strings);
         let texts_of_lane = |table: Columns, column: Vec<u32>| {
             table.texts(name, events.lanes().iter().map(|&lane| column[lane as usize]), strings)
         };
-        let of_lane = |column: Vec<i64>| events.lanes().iter().map(move |&lane| column[lane as usize]);
+        let of_lane =
+            |column: Vec<i64>| events.lanes().iter().map(move |&lane| column[lane as usize]);
         Ok(match name {
             "event" => table.rows(name, (0..row_in_column(events.len())).collect()),
             "kind" => {

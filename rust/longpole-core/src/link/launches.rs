@@ -176,7 +176,8 @@ fn choose(
     let mut best = None;
     for &(_, _, call) in candidates {
         let rank = rank(call);
-        let is_better = best.is_none_or(|(best_rank, _)| rank > best_rank || (rank == best_rank && rank.2));
+        let is_better =
+            best.is_none_or(|(best_rank, _)| rank > best_rank || (rank == best_rank && rank.2));
         if is_better {
             best = Some((rank, call));
         }

@@ -19,10 +19,12 @@ pub fn steps(tables: &Tables) -> Vec<Step> {
     let events = &tables.events;
     let mut steps: Vec<_> = events
         .ids()
-        .filter(|&event| events.kind(event) == EventKind::Annotation && events.end_ns(event).is_some())
+        .filter(|&event| {
+            events.kind(event) == EventKind::Annotation && events.end_ns(event).is_some()
+        })
         .filter_map(|event| Some(Step { number: numbers[events.name(event)?.row()]?, event }))
         .collect();
-    steps.sort_by_key(|step| (events.start_ns(step.event), step.number, step.event));
+    steps.sort_by_key(|step| (events.start_ns(step.event), step.number, events.end_ns(step.event), step.event));
     steps
 }
 

@@ -47,7 +47,9 @@ pub fn busy(tables: &Tables, window: (i64, i64)) -> Vec<Busy> {
     let class_of = WorkClass::of_events(events, &tables.strings);
     let mut spreads: BTreeMap<(Option<i64>, Option<Option<i64>>), Spread> = BTreeMap::new();
     for event in events.ids() {
-        let (Some(class), Some((start, end))) = (class_of(event), events.span(event)) else { continue };
+        let (Some(class), Some((start, end))) = (class_of(event), events.span(event)) else {
+            continue;
+        };
         let place = tables.lanes.place(events.lane(event));
         // A device is listed even where it did nothing within the window.
         let mut add = |key| {
@@ -105,7 +107,8 @@ mod tests {
 
     #[test]
     fn the_classes_and_idle_sum_to_the_window() {
-        let rows = [("gemm", 7, 0, 40), ("ncclDevKernel_AllReduce", 9, 30, 40), ("gemm", 7, 80, 40)];
+        let rows =
+            [("gemm", 7, 0, 40), ("ncclDevKernel_AllReduce", 9, 30, 40), ("gemm", 7, 80, 40)];
         let events: Vec<_> = rows
             .iter()
             .map(|(name, stream, start, duration)| {
@@ -120,9 +123,20 @@ mod tests {
         let found = busy(&tables, (10, 100));
         let figures: Vec<_> = found
             .iter()
-            .map(|row| (row.stream, row.compute_ns, row.communication_ns, row.idle_ns, row.communication_total_ns))
+            .map(|row| {
+                (
+                    row.stream,
+                    row.compute_ns,
+                    row.communication_ns,
+                    row.idle_ns,
+                    row.communication_total_ns,
+                )
+            })
             .collect();
-        assert_eq!(figures, [(None, 50, 30, 10, 40), (Some(7), 50, 0, 40, 0), (Some(9), 0, 40, 50, 40)]);
+        assert_eq!(
+            figures,
+            [(None, 50, 30, 10, 40), (Some(7), 50, 0, 40, 0), (Some(9), 0, 40, 50, 40)]
+        );
         for row in found {
             assert_eq!(row.compute_ns + row.communication_ns + row.copy_ns + row.idle_ns, 90);
         }

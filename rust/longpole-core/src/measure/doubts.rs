@@ -29,6 +29,9 @@ pub fn doubts(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Vec<(&
         ("largest_lead_over_its_call_ns", u64::try_from(skew).unwrap_or(0)),
         ("nested_by_rounding", nesting.rounded),
         ("crossing_events", nesting.crossings.len() as u64),
-        ("synchronization_records", count(&|event| events.kind(event) == EventKind::Synchronization)),
+        (
+            "synchronization_records",
+            count(&|event| events.kind(event) == EventKind::Synchronization),
+        ),
     ]
 }

@@ -1,3 +1,4 @@
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::ids::EventId;
@@ -24,6 +25,8 @@ pub struct Gap {
 }
 
 /// The gaps of every device from `window.0` to `window.1`, by device and time.
+/// Of work that begins together, the shortest is taken for what ended a gap, and
+/// after that content decides.
 pub fn gaps(tables: &Tables, launches: &Launches, window: (i64, i64)) -> Vec<Gap> {
     let events = &tables.events;
     let mut work: BTreeMap<Option<i64>, Vec<(i64, i64, EventId)>> = BTreeMap::new();
@@ -35,7 +38,9 @@ pub fn gaps(tables: &Tables, launches: &Launches, window: (i64, i64)) -> Vec<Gap
     }
     let mut found = Vec::new();
     for (device, mut rows) in work {
-        rows.sort();
+        rows.sort_by(|one, two| {
+            (one.0, one.1).cmp(&(two.0, two.1)).then_with(|| by_content(one.2, two.2, tables))
+        });
         let busy = Spans::union_of(rows.iter().map(|&(start, end, _)| (start, end)));
         let idle = Spans::union_of([window]).minus(&busy);
         found.extend(idle.as_slice().iter().map(|&(start_ns, end_ns)| {
@@ -51,4 +56,14 @@ pub fn gaps(tables: &Tables, launches: &Launches, window: (i64, i64)) -> Vec<Gap
         }));
     }
     found
+}
+
+/// Between work of the same time. Rows decide only where nothing else does.
+fn by_content(one: EventId, two: EventId, tables: &Tables) -> Ordering {
+    let content = |work: EventId| {
+        let events = &tables.events;
+        let name = events.name(work).map(|name| tables.strings.get(name));
+        (tables.lanes.place(events.lane(work)).stream, name, events.correlation(work), work)
+    };
+    content(one).cmp(&content(two))
 }

@@ -174,7 +174,8 @@ mod tests {
         let lane = tables.events.lane(EventId::from_row(0));
         let spans = [(lane, 0, 20_000), (lane, 15_000, 50_000), (lane, 200_000, 300_000)];
         let found = times_within(&tables, &nesting, spans, &silent).unwrap();
-        let figures: Vec<_> = found.iter().map(|row| (row.event.row(), row.own_ns, row.total_ns)).collect();
+        let figures: Vec<_> =
+            found.iter().map(|row| (row.event.row(), row.own_ns, row.total_ns)).collect();
         assert_eq!(figures, [(0, 20_000, 50_000), (1, 30_000, 30_000)]);
     }
 }

@@ -45,7 +45,9 @@ fn completions(tables: &Tables, launches: &Launches, steps: &[Step]) -> Vec<i64>
     let ends = completions.clone();
     let reaches = running_maximum(&ends);
     for work in events.ids().filter(|&event| events.kind(event).is_device_work()) {
-        let (Some(call), Some(end)) = (launches.launcher(work), events.end_ns(work)) else { continue };
+        let (Some(call), Some(end)) = (launches.launcher(work), events.end_ns(work)) else {
+            continue;
+        };
         let submitted = events.start_ns(call);
         let process = |event| tables.lanes.place(events.lane(event)).process;
         // Steps stand in order of time. Those that began before the call, from the last

@@ -99,24 +99,22 @@ const DEFAULT: &[&str] = &[
 impl Arguments {
     /// The keys to begin with, and which of them are kept.
     pub(super) fn keys(&self) -> (Keys, Wanted) {
-        let named: &[String] = match self {
-            Self::Named(names) => names,
+        let others: &[String] = match self {
+            Self::Named(others) => others,
             _ => &[],
         };
         let default = if *self == Self::Default { DEFAULT } else { &[] };
         let mut names: Vec<&str> = BUILT_IN.to_vec();
-        for name in IDS.iter().chain(default).copied().chain(named.iter().map(String::as_str)) {
+        for name in IDS.iter().chain(default).copied().chain(others.iter().map(String::as_str)) {
             if !names.contains(&name) {
                 names.push(name);
             }
         }
         let is_kept = |name: &&str| {
-            IDS.contains(name) || default.contains(name) || named.iter().any(|other| other == name)
+            IDS.contains(name) || default.contains(name) || others.iter().any(|other| other == name)
         };
-        let wanted = Wanted {
-            kept: names.iter().map(is_kept).collect(),
-            counters: *self == Self::Default,
-        };
+        let wanted =
+            Wanted { kept: names.iter().map(is_kept).collect(), counters: *self == Self::Default };
         (Keys::new(names.into_iter().map(str::to_owned)), wanted)
     }
 }

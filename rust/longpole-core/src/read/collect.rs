@@ -125,7 +125,13 @@ impl Collector {
         let lane = self.lane(draft, text, kind);
         let start_ns = draft.start_ns();
         if draft.phase == b'E' {
-            self.brackets.push(Bracket { lane, time_ns: start_ns, position: at.position, offset: at.offset, begin: None });
+            self.brackets.push(Bracket {
+                lane,
+                time_ns: start_ns,
+                position: at.position,
+                offset: at.offset,
+                begin: None,
+            });
             if !draft.arguments.is_empty() {
                 findings.push((Code::EndArguments, at.offset));
             }
@@ -155,15 +161,22 @@ impl Collector {
         };
         let event = self.events.push(&row);
         if draft.phase == b'B' {
-            self.brackets.push(Bracket { lane, time_ns: start_ns, position: at.position, offset: at.offset, begin: Some(event) });
+            self.brackets.push(Bracket {
+                lane,
+                time_ns: start_ns,
+                position: at.position,
+                offset: at.offset,
+                begin: Some(event),
+            });
         }
         self.arguments(scanner, text, event, category, kind);
     }
 
     fn kind(&mut self, draft: &Draft, category: Option<StringId>) -> EventKind {
         match draft.phase {
-            b'X' | b'B' | b'E' => category
-                .map_or(EventKind::Other, |category| self.kinds.of(category, &self.strings)),
+            b'X' | b'B' | b'E' => {
+                category.map_or(EventKind::Other, |category| self.kinds.of(category, &self.strings))
+            }
             b'i' | b'I' | b'R' => EventKind::Instant,
             _ => EventKind::Other,
         }
@@ -248,12 +261,21 @@ impl Collector {
         let name = draft.name.map(|span| self.quoted(span, text));
         for argument in &draft.arguments {
             let value = match argument.token {
-                Token::Integer(_) | Token::Number(_) => number(token_text(argument.token, text).as_bytes()),
+                Token::Integer(_) | Token::Number(_) => {
+                    number(token_text(argument.token, text).as_bytes())
+                }
                 Token::Text(span) => number(span.of(text)),
                 _ => None,
             };
             let series = self.strings.intern(scanner.argument_keys.name(argument.row));
-            self.counters.push(name, series, process, draft.start_ns(), value.unwrap_or(f64::NAN), at.position);
+            self.counters.push(
+                name,
+                series,
+                process,
+                draft.start_ns(),
+                value.unwrap_or(f64::NAN),
+                at.position,
+            );
         }
     }
 
@@ -284,7 +306,11 @@ impl Collector {
 
     fn quoted(&mut self, span: Span, text: &[u8]) -> StringId {
         let raw = span.of(text);
-        if span.is_plain() { self.strings.intern_plain(raw) } else { self.strings.intern_spelled(raw) }
+        if span.is_plain() {
+            self.strings.intern_plain(raw)
+        } else {
+            self.strings.intern_spelled(raw)
+        }
     }
 
     /// An id, which some writers put in quotes.

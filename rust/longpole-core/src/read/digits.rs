@@ -19,8 +19,7 @@ pub(super) fn leading(text: &[u8]) -> Option<(u64, usize)> {
     Some((value * POWERS[more] + low, 8 + more))
 }
 
-const POWERS: [u64; 9] =
-    [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
 /// The number that the digits at the front of eight bytes spell.
 #[inline]
@@ -55,7 +54,8 @@ mod tests {
     fn numbers_of_every_length_come_out_and_end_at_the_first_other_byte() {
         for end in 0..=u8::MAX {
             for count in 0..16 {
-                let digits: String = (0..count).map(|place| char::from(b'9' - place % 10)).collect();
+                let digits: String =
+                    (0..count).map(|place| char::from(b'9' - place % 10)).collect();
                 let mut text = digits.clone().into_bytes();
                 text.push(if end.is_ascii_digit() { b',' } else { end });
                 text.extend_from_slice(b"7777777777777777");

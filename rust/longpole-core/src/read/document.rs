@@ -1,15 +1,11 @@
-//! The frame of the document: header fields and the list of events, with what
-//! there is to do when it is damaged.
-//!
-//! Nothing is made up: an event that is kept stands in the file in one piece,
-//! between other elements of the list. After damage, reading goes on at the next
-//! place that is an event as a whole and cannot be a part of the damaged one.
+//! The frame of the document: header fields and the list of events.
 
 use std::sync::Arc;
 
 use super::collect::{Collector, Whereabouts};
-use super::event::{EventScanner, EVENT_KEYS};
+use super::event::EventScanner;
 use super::header;
+use super::recovery::Found;
 use super::scan::{is_whitespace, Scan, Scanner, Span, Stop, Token};
 use super::sniff;
 use super::source::{Window, MAX_ELEMENT_BYTES};
@@ -22,13 +18,15 @@ use crate::tables::Tables;
 /// Header fields above this are skipped: they are facts, not data.
 const MAX_FIELD_BYTES: usize = 1 << 20;
 
-/// Failed attempts to find the next event may cost this many times the bytes
-/// that are skipped, and a little more, before whole attempts are skipped too.
-const RESYNC_EFFORT: u64 = 32;
-const RESYNC_ALLOWANCE: u64 = 16 << 20;
+/// More white space than this before an event is not taken for its indent.
+pub(super) const MAX_INDENT: usize = 64;
 
 /// Reads a document into tables.
-pub(super) fn read(window: Window<'_>, options: &Options, progress: Progress<'_>) -> Result<Tables> {
+pub(super) fn read(
+    window: Window<'_>,
+    options: &Options,
+    progress: Progress<'_>,
+) -> Result<Tables> {
     let mut document = Document {
         window,
         options,
@@ -47,22 +45,22 @@ pub(super) fn read(window: Window<'_>, options: &Options, progress: Progress<'_>
     document.finish(end)
 }
 
-struct Document<'a> {
-    window: Window<'a>,
+pub(super) struct Document<'a> {
+    pub(super) window: Window<'a>,
     options: &'a Options,
     progress: Progress<'a>,
-    scanner: EventScanner,
+    pub(super) scanner: EventScanner,
     collector: Collector,
     diagnostics: Diagnostics,
     /// What the scanner noted in the element at hand, by place in the window.
-    findings: Vec<(Code, usize)>,
+    pub(super) findings: Vec<(Code, usize)>,
     /// What the collector said of it, by byte of the file.
     said: Vec<(Code, u64)>,
     fields: Vec<(String, String)>,
     position: u32,
     n_lists: usize,
     /// The white space before the last event, as far as it holds a line break.
-    indent: Vec<u8>,
+    pub(super) indent: Vec<u8>,
 }
 
 /// How a part of the document came to its end.
@@ -77,7 +75,7 @@ enum End {
 }
 
 /// What became of an element.
-enum Outcome<T> {
+pub(super) enum Outcome<T> {
     /// It is whole, and ends at this place of the window.
     Whole(T, usize),
     /// It is damaged at this place of the window.
@@ -86,13 +84,6 @@ enum Outcome<T> {
     TooLarge,
     /// The file ends inside it.
     Cut,
-}
-
-/// Where reading can go on after damage.
-enum Found {
-    Event,
-    EndOfList,
-    Nothing,
 }
 
 impl Document<'_> {
@@ -121,7 +112,9 @@ impl Document<'_> {
             }
         }
         let compressed = self.window.compression().is_some();
-        if let text @ ([b'{' | b'[' | 0, b'{' | b'[' | 0, ..] | [0xfe | 0xff, ..]) = self.window.text() {
+        if let text @ ([b'{' | b'[' | 0, b'{' | b'[' | 0, ..] | [0xfe | 0xff, ..]) =
+            self.window.text()
+        {
             if text[..2].contains(&0) || text[0] >= 0xfe {
                 return Err(sniff::other_kind(text, compressed));
             }
@@ -192,7 +185,9 @@ impl Document<'_> {
                 name
             }
             Outcome::Cut => return self.cut().map(Some),
-            Outcome::Fault(..) | Outcome::TooLarge => return self.skip_field(Code::MalformedHeader),
+            Outcome::Fault(..) | Outcome::TooLarge => {
+                return self.skip_field(Code::MalformedHeader)
+            }
         };
         if name == "traceEvents" {
             return self.trace_events().map(Some);
@@ -278,11 +273,7 @@ impl Document<'_> {
                     self.note_here(Code::MissingEnd)?;
                     return Ok(End::Closed);
                 }
-                b'{' => {
-                    if after_value {
-                        self.note_here(Code::MissingComma)?;
-                    }
-                }
+                b'{' if after_value => self.note_here(Code::MissingComma)?,
                 b'[' if outermost && self.position == 0 => {
                     return Err(sniff::array_of_arrays(self.window.offset()));
                 }
@@ -329,7 +320,7 @@ impl Document<'_> {
     }
 
     /// Tries to read an event at the front of the window.
-    fn attempt_event(&mut self) -> Result<Outcome<()>> {
+    pub(super) fn attempt_event(&mut self) -> Result<Outcome<()>> {
         loop {
             self.findings.clear();
             let mut scanner = Scanner::new(self.window.text(), 0, &mut self.findings);
@@ -358,7 +349,10 @@ impl Document<'_> {
     }
 
     /// Tries to read something at the front of the window.
-    fn attempt<T>(&mut self, read: impl Fn(&mut Scanner<'_>) -> Scan<T>) -> Result<Outcome<T>> {
+    pub(super) fn attempt<T>(
+        &mut self,
+        read: impl Fn(&mut Scanner<'_>) -> Scan<T>,
+    ) -> Result<Outcome<T>> {
         loop {
             self.findings.clear();
             let mut scanner = Scanner::new(self.window.text(), 0, &mut self.findings);
@@ -405,149 +399,29 @@ impl Document<'_> {
         }
     }
 
-    /// Moves the window from a damaged element to the next whole event, or to the
-    /// bracket that ends the list.
-    fn resync(&mut self) -> Result<Found> {
-        let start = self.window.offset();
-        let mut before = Before::default();
-        let mut spent = 0;
-        before.take(self.window.text()[0]);
-        self.window.consume(1);
-        loop {
-            let text = self.window.text();
-            let Some(at) = text.iter().position(|&byte| before.stops_at(byte)) else {
-                let length = text.len();
-                self.window.consume(length);
-                if !self.more()? {
-                    return Ok(Found::Nothing);
-                }
-                continue;
-            };
-            let bracket = text[at];
-            self.window.consume(at);
-            if bracket == b']' && self.is_end_of_list()? {
-                return Ok(Found::EndOfList);
-            }
-            if bracket == b'{' && before.allows_event(&self.indent) {
-                match self.attempt_candidate()? {
-                    Outcome::Whole((), _) => return Ok(Found::Event),
-                    Outcome::Fault(_, cost) => spent += cost as u64,
-                    Outcome::TooLarge | Outcome::Cut => spent += self.window.text().len() as u64,
-                }
-            }
-            let skipped = self.window.offset() - start;
-            let affordable = skipped * RESYNC_EFFORT + RESYNC_ALLOWANCE;
-            if spent > affordable {
-                // Somebody made this file to be slow to read: go on a window later.
-                let length = self.window.text().len();
-                self.window.consume(length.min(1 << 16));
-                before = Before::default();
-                continue;
-            }
-            before.take(bracket);
-            self.window.consume(1);
-        }
-    }
-
-    /// Whether a whole event with a phase stands at the front of the window.
-    fn attempt_candidate(&mut self) -> Result<Outcome<()>> {
-        let first_key = self.attempt(|scanner| {
-            scanner.expect(b'{')?;
-            if scanner.peek_significant()? != b'"' {
-                return scanner.stop(Code::MalformedEvent);
-            }
-            let key = scanner.quoted()?;
-            scanner.expect(b':')?;
-            let is_known = EVENT_KEYS.iter().any(|known| known.as_bytes() == key.of(scanner.text));
-            if is_known { Ok(()) } else { scanner.stop(Code::MalformedEvent) }
-        })?;
-        if !matches!(first_key, Outcome::Whole(..)) {
-            return Ok(first_key);
-        }
-        let outcome = self.attempt_event()?;
-        self.findings.clear();
-        match outcome {
-            Outcome::Whole((), end) if !self.scanner.draft.has_phase => {
-                Ok(Outcome::Fault(Code::MalformedEvent, end))
-            }
-            outcome => Ok(outcome),
-        }
-    }
-
-    /// Whether the `]` at the front of the window ends the list: behind it comes
-    /// a header field, or the end of the object and the file.
-    fn is_end_of_list(&mut self) -> Result<bool> {
-        self.looks_like(|text| match significant(&text[1..]) {
-            [] => None,
-            [b'}', rest @ ..] => Some(significant(rest).is_empty()),
-            [b',', rest @ ..] => header::starts_with_field(significant(rest)),
-            _ => Some(false),
-        })
-    }
-
-    /// Whether the `}` at the front of the window ends the file.
-    fn is_end_of_object(&mut self) -> Result<bool> {
-        self.looks_like(|text| {
-            let rest = significant(&text[1..]);
-            if rest.is_empty() { None } else { Some(false) }
-        })
-    }
-
-    /// Asks `test` with a longer and longer window until it knows; a file that
-    /// ends first says yes, if what is there does not speak against it.
-    fn looks_like(&mut self, test: impl Fn(&[u8]) -> Option<bool>) -> Result<bool> {
-        loop {
-            match test(self.window.text()) {
-                Some(true) if self.is_all_there()? => return Ok(true),
-                Some(true) => {}
-                Some(false) => return Ok(false),
-                None if self.window.text().len() > WHITE_SPACE_BEFORE_THE_END => return Ok(false),
-                None if self.more()? => {}
-                None => return Ok(true),
-            }
-        }
-    }
-
-    /// Whether no more bytes come; brings more where they do.
-    fn is_all_there(&mut self) -> Result<bool> {
-        Ok(self.window.text().len() >= LOOK_AHEAD || !self.more()?)
-    }
-
-    /// Skips damage in the header up to the next field that is known.
-    fn skip_to_field(&mut self, code: Code) -> Result<bool> {
-        let start = self.window.offset();
-        let found = loop {
-            let text = self.window.text();
-            let quote = text[1..].iter().position(|&byte| byte == b'"');
-            let length = quote.map_or(text.len(), |at| at + 1);
-            self.window.consume(length);
-            if quote.is_none() && !self.more()? {
-                break false;
-            }
-            if quote.is_some() && self.looks_like(header::starts_with_field)? {
-                // A file that ends in the middle of a name has no field here.
-                break header::starts_with_field(self.window.text()) == Some(true);
-            }
-        };
-        self.note_skipped(code, start, self.window.offset() - start)?;
-        Ok(found)
-    }
-
     fn skip_field(&mut self, code: Code) -> Result<Option<End>> {
-        if self.skip_to_field(code)? { Ok(None) } else { self.cut().map(Some) }
+        if self.skip_to_field(code)? {
+            Ok(None)
+        } else {
+            self.cut().map(Some)
+        }
     }
 
     /// The next byte that is no white space, left at the front of the window.
     fn next_significant(&mut self) -> Result<Option<u8>> {
         loop {
-            let text = self.window.text();
-            let blank = text.iter().take_while(|&&byte| is_whitespace(byte)).count();
-            let next = text.get(blank).copied();
+            let blank = self.blank_length();
+            let next = self.window.text().get(blank).copied();
             self.window.consume(blank);
             if next.is_some() || !self.more()? {
                 return Ok(next);
             }
         }
+    }
+
+    /// How much white space is at the front of the window.
+    fn blank_length(&self) -> usize {
+        self.window.text().iter().take_while(|&&byte| is_whitespace(byte)).count()
     }
 
     /// As [`next_significant`](Self::next_significant), between events: keeps how
@@ -558,14 +432,20 @@ impl Document<'_> {
             self.window.consume(self.indent.len());
             return Ok(Some(b'{'));
         }
-        let blank = text.iter().take_while(|&&byte| is_whitespace(byte)).count();
+        // An indent that the window cuts through is looked at whole, or what is kept
+        // would depend on where windows end.
+        while self.blank_length() == self.window.text().len()
+            && self.window.text().len() <= MAX_INDENT
+            && self.more()?
+        {}
+        let (text, blank) = (self.window.text(), self.blank_length());
         if text.get(blank) == Some(&b'{') && blank <= MAX_INDENT {
             self.indent = text[..blank].to_vec();
         }
         self.next_significant()
     }
 
-    fn more(&mut self) -> Result<bool> {
+    pub(super) fn more(&mut self) -> Result<bool> {
         report(self.progress, self.window.offset())?;
         let came = self.window.more(&mut self.diagnostics)?;
         if self.options.strict {
@@ -608,7 +488,7 @@ impl Document<'_> {
         self.note_skipped(code, offset, 0)
     }
 
-    fn note_skipped(&mut self, code: Code, offset: u64, bytes: u64) -> Result<()> {
+    pub(super) fn note_skipped(&mut self, code: Code, offset: u64, bytes: u64) -> Result<()> {
         if self.options.strict && code.is_refused_by_strict() {
             return Err(Error::new(ErrorKind::Strict(code), offset));
         }
@@ -652,62 +532,4 @@ impl Document<'_> {
             bytes: offset,
         })
     }
-}
-
-/// How far one looks behind a closing bracket for what follows it.
-const LOOK_AHEAD: usize = 256;
-const WHITE_SPACE_BEFORE_THE_END: usize = 64 << 10;
-const MAX_INDENT: usize = 64;
-
-/// What stands before a place at which an event may begin.
-#[derive(Default)]
-struct Before {
-    /// The last two bytes that are no white space.
-    last: [u8; 2],
-    /// The white space since.
-    blank: Vec<u8>,
-}
-
-impl Before {
-    /// Takes note of `byte`, or says that it is a bracket to look at.
-    fn stops_at(&mut self, byte: u8) -> bool {
-        if matches!(byte, b'{' | b']') {
-            return true;
-        }
-        self.take(byte);
-        false
-    }
-
-    fn take(&mut self, byte: u8) {
-        if is_whitespace(byte) {
-            if self.blank.len() <= MAX_INDENT {
-                self.blank.push(byte);
-            }
-        } else {
-            self.blank.clear();
-            if byte != 0 {
-                self.last = [self.last[1], byte];
-            }
-        }
-    }
-
-    /// Whether an object that begins here may be an element of the list, rather
-    /// than a part of the damaged one: not the value of a key or the first in a
-    /// list; and where it follows a comma, it follows an object and is indented as
-    /// events are.
-    fn allows_event(&self, indent: &[u8]) -> bool {
-        match self.last {
-            [_, b':' | b'['] => false,
-            [before, b','] => {
-                matches!(before, b'}' | b',' | 0) && (!indent.contains(&b'\n') || self.blank == indent)
-            }
-            _ => true,
-        }
-    }
-}
-
-/// Without leading white space.
-fn significant(text: &[u8]) -> &[u8] {
-    let blank = text.iter().take_while(|&&byte| is_whitespace(byte)).count();
-    &text[blank..]
 }

@@ -8,8 +8,10 @@ use crate::diagnostics::Code;
 use crate::time::{nanoseconds, BadTime};
 
 /// The keys of the event format that are looked at, in the order of the constants below.
-pub(super) const EVENT_KEYS: &[&str] =
-    &["ph", "cat", "name", "pid", "tid", "ts", "dur", "args", "id", "bp", "s", "tts", "tdur", "cname", "scope"];
+pub(super) const EVENT_KEYS: &[&str] = &[
+    "ph", "cat", "name", "pid", "tid", "ts", "dur", "args", "id", "bp", "s", "tts", "tdur",
+    "cname", "scope",
+];
 
 const PHASE: Key = Key::at(0);
 const CATEGORY: Key = Key::at(1);

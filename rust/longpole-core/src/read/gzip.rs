@@ -78,13 +78,19 @@ impl<'a> Gunzip<'a> {
         }
     }
 
-    fn body(&mut self, output: &mut [u8], offset: u64, diagnostics: &mut Diagnostics) -> Result<usize> {
+    fn body(
+        &mut self,
+        output: &mut [u8],
+        offset: u64,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<usize> {
         if !self.has_input()? {
             self.stop(Code::GzipTruncated, "it ends inside its data", offset, diagnostics);
             return Ok(0);
         }
         let (read, written) = (self.inflate.total_in(), self.inflate.total_out());
-        let status = self.inflate.decompress(&self.input[self.at..self.end], output, FlushDecompress::None);
+        let status =
+            self.inflate.decompress(&self.input[self.at..self.end], output, FlushDecompress::None);
         self.at += length(self.inflate.total_in() - read);
         let count = length(self.inflate.total_out() - written);
         self.crc.update(&output[..count]);
@@ -141,18 +147,25 @@ impl<'a> Gunzip<'a> {
             }
         }
         for flag in [8, 16] {
-            while flags & flag != 0 {
-                match self.bytes::<1>()? {
-                    Some([0]) => break,
-                    Some(_) => {}
-                    None => return Ok(None),
-                }
+            if flags & flag != 0 && self.text()?.is_none() {
+                return Ok(None);
             }
         }
         if flags & 2 != 0 && self.bytes::<2>()?.is_none() {
             return Ok(None);
         }
         Ok(Some(()))
+    }
+
+    /// A text that ends with a zero; none where it is cut.
+    fn text(&mut self) -> Result<Option<()>> {
+        loop {
+            match self.bytes::<1>()? {
+                Some([0]) => return Ok(Some(())),
+                Some(_) => {}
+                None => return Ok(None),
+            }
+        }
     }
 
     fn trailer(&mut self, offset: u64, diagnostics: &mut Diagnostics) -> Result<()> {
@@ -190,7 +203,8 @@ impl<'a> Gunzip<'a> {
     fn has_input(&mut self) -> Result<bool> {
         if self.at == self.end {
             self.at = 0;
-            self.end = read_some(&mut self.source, &mut self.input).map_err(|error| io_error(&error, 0))?;
+            self.end = read_some(&mut self.source, &mut self.input)
+                .map_err(|error| io_error(&error, 0))?;
         }
         Ok(self.end > 0)
     }

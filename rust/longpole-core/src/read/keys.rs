@@ -58,9 +58,10 @@ impl Context {
     /// one file mostly have different ones.
     #[inline]
     pub(super) fn of(text: &[u8]) -> Self {
-        let ends = text.first().zip(text.last()).map_or(0, |(&first, &last)| {
-            usize::from(first) + 3 * usize::from(last)
-        });
+        let ends = text
+            .first()
+            .zip(text.last())
+            .map_or(0, |(&first, &last)| usize::from(first) + 3 * usize::from(last));
         Self((ends + text.len()) % Self::COUNT)
     }
 }
@@ -161,7 +162,8 @@ impl Keys {
         if let Some(&key) = self.by_spelling.get(spelling) {
             return key;
         }
-        let Some(row) = u16::try_from(self.names.len()).ok().filter(|_| self.names.len() < MAX_KEYS)
+        let Some(row) =
+            u16::try_from(self.names.len()).ok().filter(|_| self.names.len() < MAX_KEYS)
         else {
             return Key::BEYOND;
         };
@@ -183,7 +185,8 @@ impl Keys {
 
 impl Gap {
     /// Stands nowhere.
-    const NONE: Self = Self { words: [1; GAP_WORDS], last: 0, mask: 0, length: 0, next: Key::START };
+    const NONE: Self =
+        Self { words: [1; GAP_WORDS], last: 0, mask: 0, length: 0, next: Key::START };
 
     fn new(text: &[u8], next: Key) -> Option<Self> {
         let mut bytes = [0; MAX_GAP_BYTES];

@@ -12,6 +12,7 @@ mod event;
 mod gzip;
 mod header;
 mod keys;
+mod recovery;
 mod scan;
 mod sniff;
 mod source;

@@ -199,7 +199,8 @@ impl<'a> Scanner<'a> {
             (faults.lone_surrogates, Code::LoneSurrogate),
             (faults.cut, Code::TextCut),
         ];
-        self.findings.extend(found.iter().filter(|(set, _)| *set).map(|&(_, code)| (code, span.start())));
+        self.findings
+            .extend(found.iter().filter(|(set, _)| *set).map(|&(_, code)| (code, span.start())));
     }
 
     /// A number; stands at its first byte.
@@ -372,7 +373,8 @@ pub(super) fn is_whitespace(byte: u8) -> bool {
 /// Whether a byte goes on with a number or word that began before it.
 #[inline]
 fn is_in_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'+' | b'/' | b'_' | b'#' | b'(' | b')')
+    byte.is_ascii_alphanumeric()
+        || matches!(byte, b'.' | b'-' | b'+' | b'/' | b'_' | b'#' | b'(' | b')')
 }
 
 /// The grammar of numbers in RFC 8259, section 6.
@@ -422,8 +424,8 @@ fn special(text: &[u8]) -> Option<usize> {
     let mut at = 0;
     while let Some(chunk) = text.get(at..at + 8) {
         let word = u64::from_le_bytes(chunk.try_into().unwrap_or_default());
-        let quote = word ^ (ONES * b'"' as u64);
-        let backslash = word ^ (ONES * b'\\' as u64);
+        let quote = word ^ (ONES * u64::from(b'"'));
+        let backslash = word ^ (ONES * u64::from(b'\\'));
         let found = word
             | word.wrapping_sub(ONES * 0x20)
             | quote.wrapping_sub(ONES)
@@ -481,10 +483,18 @@ mod tests {
     #[test]
     fn numbers_that_are_none_read_as_null_and_are_noted() {
         for word in ["nan", "-nan", "NaN", "inf", "-Infinity", "-1.#IND"] {
-            assert_eq!(scan(&format!("{word},")), (Ok(Token::Null), vec![Code::NonFinite]), "{word}");
+            assert_eq!(
+                scan(&format!("{word},")),
+                (Ok(Token::Null), vec![Code::NonFinite]),
+                "{word}"
+            );
         }
         for word in ["N/A", "+9.", "007", ".5", "1.", "0.-05", "tru", "-", "1e"] {
-            assert_eq!(scan(&format!("{word},")), (Ok(Token::Null), vec![Code::InvalidNumber]), "{word}");
+            assert_eq!(
+                scan(&format!("{word},")),
+                (Ok(Token::Null), vec![Code::InvalidNumber]),
+                "{word}"
+            );
         }
     }
 

@@ -2,7 +2,8 @@
 
 use crate::error::{Error, ErrorKind};
 
-const EXPORT_HINT: &str = "give the Kineto trace that the PyTorch profiler exported (export_chrome_trace)";
+const EXPORT_HINT: &str =
+    "give the Kineto trace that the PyTorch profiler exported (export_chrome_trace)";
 
 /// The error for a file whose first bytes begin no JSON document, or one that
 /// cannot be a trace.
@@ -28,7 +29,11 @@ fn known(text: &[u8], compressed: bool) -> Option<(&'static str, &'static str)> 
         (b"\0{", "a UTF-16 text", "convert it to UTF-8: `iconv -f UTF-16BE -t UTF-8`"),
         (b"[\0", "a UTF-16 text", "convert it to UTF-8: `iconv -f UTF-16LE -t UTF-8`"),
         (b"\0[", "a UTF-16 text", "convert it to UTF-8: `iconv -f UTF-16BE -t UTF-8`"),
-        (b"version https://git-lfs", "a Git LFS pointer (not JSON)", "fetch the file itself: `git lfs pull`"),
+        (
+            b"version https://git-lfs",
+            "a Git LFS pointer (not JSON)",
+            "fetch the file itself: `git lfs pull`",
+        ),
         (b"SQLite format 3\0", "an SQLite database", EXPORT_HINT),
         (b"PAR1", "a Parquet file", EXPORT_HINT),
         (b"ARROW1", "an Arrow file", EXPORT_HINT),
@@ -48,7 +53,9 @@ fn known(text: &[u8], compressed: bool) -> Option<(&'static str, &'static str)> 
     }
     let word = text.trim_ascii_start();
     let is_markup = word.starts_with(b"<")
-        && word.get(1).is_some_and(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'!' | b'?'));
+        && word
+            .get(1)
+            .is_some_and(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'!' | b'?'));
     is_markup.then_some(("an HTML or XML page", "the download gave a page in place of the file"))
 }
 

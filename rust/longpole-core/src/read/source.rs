@@ -44,7 +44,8 @@ impl<'a> Window<'a> {
     pub(super) fn new(mut source: Box<dyn Read + 'a>, max_bytes: Option<u64>) -> Result<Self> {
         let mut magic = [0; 2];
         let n_magic = read_fully(&mut source, &mut magic).map_err(|error| io_error(&error, 0))?;
-        let source: Box<dyn Read + 'a> = Box::new(io::Cursor::new(magic).take(n_magic as u64).chain(source));
+        let source: Box<dyn Read + 'a> =
+            Box::new(io::Cursor::new(magic).take(n_magic as u64).chain(source));
         let source = if magic == [0x1f, 0x8b] {
             Source::Gzip(Box::new(Gunzip::new(source)))
         } else {
@@ -154,4 +155,3 @@ pub(super) fn io_error(error: &io::Error, offset: u64) -> Error {
     let error = IoError { number: error.raw_os_error(), message: error.to_string() };
     Error::new(ErrorKind::Io(error), offset)
 }
-

@@ -96,7 +96,8 @@ fn lanes_of<'a>(rows: &'a mut [u32], tables: &'a Tables) -> impl Iterator<Item =
 /// The rows of all events that nest, lane by lane, each lane in order of the file.
 fn rows_by_lane(tables: &Tables) -> Vec<u32> {
     let events = &tables.events;
-    let nests = |event: &EventId| events.kind(*event).is_on_thread() && events.end_ns(*event).is_some();
+    let nests =
+        |event: &EventId| events.kind(*event).is_on_thread() && events.end_ns(*event).is_some();
     let mut next = vec![0_usize; tables.lanes.len() + 1];
     for event in events.ids().filter(nests) {
         next[events.lane(event).row() + 1] += 1;
@@ -152,7 +153,8 @@ impl Nesting {
             }
             let parent = open.last();
             self.parent[row as usize] = parent.map(|parent| parent.event).in_column();
-            self.depth[row as usize] = parent.map_or(0, |parent| (parent.depth + 1).min(NO_DEPTH - 1));
+            self.depth[row as usize] =
+                parent.map_or(0, |parent| (parent.depth + 1).min(NO_DEPTH - 1));
             open.push(Open { event, end, depth: self.depth[row as usize] });
         }
     }

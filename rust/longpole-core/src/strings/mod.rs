@@ -206,8 +206,9 @@ mod tests {
     #[test]
     fn handles_count_up_in_order_of_first_use() {
         let mut strings = Strings::default();
-        let rows: Vec<_> =
-            (0..5000).map(|number| strings.intern(&format!("kernel_{}", number % 3000)).row()).collect();
+        let rows: Vec<_> = (0..5000)
+            .map(|number| strings.intern(&format!("kernel_{}", number % 3000)).row())
+            .collect();
         assert_eq!(rows, (0..3000).chain(0..2000).collect::<Vec<_>>());
         assert_eq!(strings.lookup("kernel_17").map(StringId::row), Some(17));
         assert_eq!(strings.lookup("kernel_3000"), None);

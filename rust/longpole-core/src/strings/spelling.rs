@@ -1,5 +1,7 @@
 //! From the bytes between two quotes of a JSON document to text.
 
+use std::borrow::Cow;
+
 /// Longer texts are cut, and that is counted.
 pub const MAX_TEXT_BYTES: usize = 16 << 20;
 
@@ -58,13 +60,9 @@ fn trim_to_character(bytes: &[u8]) -> &[u8] {
 }
 
 fn push_bytes(text: &mut String, bytes: &[u8], faults: &mut SpellingFaults) {
-    match std::str::from_utf8(bytes) {
-        Ok(valid) => text.push_str(valid),
-        Err(_) => {
-            faults.invalid_utf8 = true;
-            text.push_str(&String::from_utf8_lossy(bytes));
-        }
-    }
+    let valid = String::from_utf8_lossy(bytes);
+    faults.invalid_utf8 |= matches!(valid, Cow::Owned(_));
+    text.push_str(&valid);
 }
 
 /// Takes one escape off the front of `rest`, which begins with a backslash.
@@ -104,24 +102,23 @@ fn push_unicode_escape<'a>(
         return &rest[6..];
     }
     let second = code_unit(&rest[6..]).filter(|unit| (0xdc00..0xe000).contains(unit));
-    match (first, second) {
-        (0xd800..0xdc00, Some(second)) => {
-            let code = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
-            text.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
-            &rest[12..]
-        }
-        _ => {
-            faults.lone_surrogates = true;
-            text.push(char::REPLACEMENT_CHARACTER);
-            &rest[6..]
-        }
+    if let (0xd800..0xdc00, Some(second)) = (first, second) {
+        let code = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+        text.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+        return &rest[12..];
     }
+    faults.lone_surrogates = true;
+    text.push(char::REPLACEMENT_CHARACTER);
+    &rest[6..]
 }
 
 /// The number in `\uXXXX` at the front of `bytes`.
 fn code_unit(bytes: &[u8]) -> Option<u32> {
     let [b'\\', b'u', digits @ ..] = bytes else { return None };
-    digits.get(..4)?.iter().try_fold(0, |value, &digit| Some(value * 16 + char::from(digit).to_digit(16)?))
+    digits
+        .get(..4)?
+        .iter()
+        .try_fold(0, |value, &digit| Some(value * 16 + char::from(digit).to_digit(16)?))
 }
 
 #[cfg(test)]

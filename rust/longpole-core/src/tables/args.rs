@@ -194,14 +194,16 @@ impl Values {
         }
         let known = (0..self.len()).map(|row| self.get(row));
         *self = match value {
-            ArgValue::Integer(_) => {
-                Self::Integers(known.map(|value| value.map_or(NO_INTEGER, ArgValue::integer)).collect())
-            }
+            ArgValue::Integer(_) => Self::Integers(
+                known.map(|value| value.map_or(NO_INTEGER, ArgValue::integer)).collect(),
+            ),
             ArgValue::Float(_) => {
                 Self::Floats(known.map(|value| value.map_or(f64::NAN, ArgValue::float)).collect())
             }
             ArgValue::Text(_) => Self::Texts(
-                known.map(|value| value.and_then(|value| value.text(strings)).in_column()).collect(),
+                known
+                    .map(|value| value.and_then(|value| value.text(strings)).in_column())
+                    .collect(),
             ),
         };
     }
@@ -292,11 +294,15 @@ mod tests {
         let mut strings = Strings::default();
         let mut table = ArgTable::default();
         let text = strings.intern("7, 1, 1");
-        for (row, value) in [ArgValue::Integer(4), ArgValue::Float(0.5), ArgValue::Text(text)].into_iter().enumerate() {
+        for (row, value) in [ArgValue::Integer(4), ArgValue::Float(0.5), ArgValue::Text(text)]
+            .into_iter()
+            .enumerate()
+        {
             table.push(EventId::from_row(row * 2), 0, "grid", value, &mut strings);
         }
         let Values::Texts(values) = &table.columns[0].values else { panic!("no texts") };
-        let texts: Vec<_> = values.iter().map(|&id| strings.get(StringId::from_column(id).unwrap())).collect();
+        let texts: Vec<_> =
+            values.iter().map(|&id| strings.get(StringId::from_column(id).unwrap())).collect();
         assert_eq!((texts, table.event), (vec!["4", "0.5", "7, 1, 1"], vec![0, 2, 4]));
     }
 

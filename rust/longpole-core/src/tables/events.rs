@@ -99,7 +99,12 @@ impl EventKind {
     pub fn is_on_thread(self) -> bool {
         matches!(
             self,
-            Self::Operator | Self::Python | Self::Runtime | Self::Driver | Self::Annotation | Self::Other
+            Self::Operator
+                | Self::Python
+                | Self::Runtime
+                | Self::Driver
+                | Self::Annotation
+                | Self::Other
         )
     }
 }

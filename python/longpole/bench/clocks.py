@@ -1,0 +1,222 @@
+"""What times a function: the processor's clock, a device's events, or a script.
+
+A clock times several calls at once, since one alone may be shorter than the clock can tell.
+What a time means depends on the clock and on what the caches held, so both stand in every
+record, and times taken in different ways are never compared.
+"""
+
+from __future__ import annotations
+
+import platform
+import random
+import time
+from dataclasses import dataclass, field
+from importlib import import_module
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+
+from longpole.errors import DeviceError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Function: TypeAlias = Callable[[], object]
+
+__all__ = ["Cache", "Clock", "CpuClock", "FakeClock", "TorchClock"]
+
+Cache: TypeAlias = Literal["cold", "hot"]
+
+_NS_PER_MS: Final = 1e6
+
+# Twice the last cache of any device so far; some report a smaller one than they have.
+_SMALLEST_FLUSH_BYTES: Final = 256 << 20
+
+
+class Clock(Protocol):
+    """Times functions."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in a record."""
+
+    @property
+    def device(self) -> str:
+        """What it times: the model of a processor or a device."""
+
+    @property
+    def cache(self) -> Cache | None:
+        """What the caches hold when a call begins; None where nobody sees to that."""
+
+    @property
+    def shortest_sample_ns(self) -> int:
+        """What it can time to within a percent."""
+
+    def now_ns(self) -> int:
+        """Tell the time that budgets are measured in."""
+
+    def time_ns(self, function: Function, n_calls: int) -> float:
+        """Call a function so many times, and say how long all calls took together."""
+
+
+@dataclass(frozen=True, slots=True)
+class CpuClock:
+    """Wall time on this processor, the cost of the call and of the loop included: some 30 ns.
+
+    Examples
+    --------
+    >>> CpuClock().time_ns(lambda: None, n_calls=1000) > 0
+    True
+    """
+
+    name: str = "cpu"
+    device: str = field(default_factory=lambda: platform.processor() or platform.machine())
+    cache: Cache | None = None
+    shortest_sample_ns: int = 1_000_000
+
+    def now_ns(self) -> int:
+        """Tell the time."""
+        return time.perf_counter_ns()
+
+    def time_ns(self, function: Function, n_calls: int) -> float:
+        """Call a function so many times, and say how long all calls took together."""
+        start_ns = time.perf_counter_ns()
+        for _ in repeat(None, n_calls):
+            function()
+        return time.perf_counter_ns() - start_ns
+
+
+@dataclass(slots=True)
+class FakeClock:
+    """A clock that moves when a function says `work`: for tests, and to try out a plan.
+
+    Parameters
+    ----------
+    noise_share
+        Spread of the logarithm of a duration.
+    outlier_share, outlier_factor
+        How many durations are wild, and how much longer they take.
+    drift_share_per_s
+        By how much of itself everything gets slower in a second.
+    seed
+        The same script plays the same way every time.
+
+    Examples
+    --------
+    >>> clock = FakeClock()
+    >>> clock.time_ns(lambda: clock.work(500), n_calls=3)
+    1500.0
+    """
+
+    noise_share: float = 0.0
+    outlier_share: float = 0.0
+    outlier_factor: float = 2.0
+    drift_share_per_s: float = 0.0
+    seed: int = 0
+    name: str = "fake"
+    device: str = "fake"
+    cache: Cache | None = None
+    shortest_sample_ns: int = 1000
+    _elapsed_ns: float = field(default=0.0, init=False)
+    _random: random.Random = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.seed)  # noqa: S311 - noise, not a secret
+
+    def work(self, duration_ns: float) -> None:
+        """Let time pass, as the script has it."""
+        duration_ns *= self._random.lognormvariate(0, self.noise_share)
+        duration_ns *= 1 + self.drift_share_per_s * self._elapsed_ns / 1e9
+        if self._random.random() < self.outlier_share:
+            duration_ns *= self.outlier_factor
+        self._elapsed_ns += duration_ns
+
+    def now_ns(self) -> int:
+        """Tell the time."""
+        return round(self._elapsed_ns)
+
+    def time_ns(self, function: Function, n_calls: int) -> float:
+        """Call a function so many times, and say how long all calls took together."""
+        start_ns = self._elapsed_ns
+        for _ in repeat(None, n_calls):
+            function()
+        return self._elapsed_ns - start_ns
+
+
+class TorchClock:
+    """Device time between two events of the current CUDA or HIP stream.
+
+    Parameters
+    ----------
+    cache
+        `cold`: before each call, more bytes than any cache holds are written, and every call
+        has events of its own. `hot`: the calls follow one another between two events, after
+        one that is not timed.
+
+    Raises
+    ------
+    MissingDependencyError
+        torch is not installed.
+    DeviceError
+        torch sees no device.
+
+    Notes
+    -----
+    A hot call that is shorter than its launch takes measures the launch, once the device has
+    caught up with the work that it is given beforehand.
+    """
+
+    def __init__(self, cache: Cache) -> None:
+        self._torch = _import_torch()
+        properties = self._torch.cuda.get_device_properties(self._torch.cuda.current_device())
+        n_bytes = max(_SMALLEST_FLUSH_BYTES, 2 * getattr(properties, "L2_cache_size", 0))
+        self._flushed = self._torch.empty(n_bytes, dtype=self._torch.int8, device="cuda")
+        self.cache: Cache = cache
+        self.name = "hip" if self._torch.version.hip else "cuda"
+        self.device: str = properties.name
+        self.shortest_sample_ns = 100_000
+
+    def now_ns(self) -> int:
+        """Tell the time of the host."""
+        return time.perf_counter_ns()
+
+    def time_ns(self, function: Function, n_calls: int) -> float:
+        """Call a function so many times, and say how long the device took for all of them."""
+        timed = self._queue_cold if self.cache == "cold" else self._queue_hot
+        intervals = timed(function, n_calls)
+        self._torch.cuda.synchronize()
+        elapsed_ms: float = sum(start.elapsed_time(end) for start, end in intervals)
+        return elapsed_ms * _NS_PER_MS
+
+    def _queue_cold(self, function: Function, n_calls: int) -> list[tuple[Any, Any]]:
+        intervals = [(self._event(), self._event()) for _ in range(n_calls)]
+        for start, end in intervals:
+            self._flushed.zero_()
+            start.record()
+            function()
+            end.record()
+        return intervals
+
+    def _queue_hot(self, function: Function, n_calls: int) -> list[tuple[Any, Any]]:
+        start, end = self._event(), self._event()
+        self._flushed.zero_()  # keeps the device busy while the calls are queued
+        function()
+        start.record()
+        for _ in repeat(None, n_calls):
+            function()
+        end.record()
+        return [(start, end)]
+
+    def _event(self) -> Any:
+        return self._torch.cuda.Event(enable_timing=True)
+
+
+def _import_torch() -> Any:
+    try:
+        torch = import_module("torch")
+    except ImportError as error:
+        message = "timing on a device needs torch\nhint: pip install 'longpole[torch]'"
+        raise MissingDependencyError(message) from error
+    if not torch.cuda.is_available():
+        message = "torch sees no device to time on"
+        raise DeviceError(message)
+    return torch

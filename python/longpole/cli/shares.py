@@ -1,0 +1,25 @@
+"""Shares as arguments: `3%` or `0.03`."""
+
+from __future__ import annotations
+
+import click
+
+__all__ = ["parse_share"]
+
+
+def parse_share(text: str) -> float:
+    """Read a share of one: `3%` and `0.03` are the same, and `3`, which may be either, is none.
+
+    Examples
+    --------
+    >>> parse_share("3%"), parse_share("0.03")
+    (0.03, 0.03)
+    """
+    try:
+        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1:
+        message = f"{text!r} is no share; write 3% or 0.03"
+        raise click.BadParameter(message)
+    return value

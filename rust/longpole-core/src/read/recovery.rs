@@ -1,0 +1,216 @@
+//! Where reading goes on after damage.
+//!
+//! Nothing is made up: an event that is kept stands in the file in one piece,
+//! between other elements of the list. So reading goes on only at a place that is
+//! an event as a whole, and that cannot be a part of the damaged one.
+
+use super::document::{Document, Outcome, MAX_INDENT};
+use super::event::EVENT_KEYS;
+use super::header;
+use super::scan::is_whitespace;
+use crate::diagnostics::Code;
+use crate::error::Result;
+
+/// Failed attempts to find the next event may cost this many times the bytes
+/// that are skipped, and a little more, before whole attempts are skipped too.
+const RESYNC_EFFORT: u64 = 32;
+const RESYNC_ALLOWANCE: u64 = 16 << 20;
+
+/// How far one looks for what follows a closing bracket.
+const LOOK_AHEAD: usize = 64 << 10;
+
+/// Where reading can go on after damage.
+pub(super) enum Found {
+    Event,
+    EndOfList,
+    Nothing,
+}
+
+impl Document<'_> {
+    /// Moves the window from a damaged element to the next whole event, or to the
+    /// bracket that ends the list.
+    pub(super) fn resync(&mut self) -> Result<Found> {
+        let start = self.window.offset();
+        let mut before = Before::default();
+        let mut spent = 0;
+        before.take(self.window.text()[0]);
+        self.window.consume(1);
+        loop {
+            let text = self.window.text();
+            let Some(at) = text.iter().position(|&byte| before.stops_at(byte)) else {
+                let length = text.len();
+                self.window.consume(length);
+                if !self.more()? {
+                    return Ok(Found::Nothing);
+                }
+                continue;
+            };
+            let bracket = text[at];
+            self.window.consume(at);
+            if bracket == b']' && self.is_end_of_list()? {
+                return Ok(Found::EndOfList);
+            }
+            if bracket == b'{' && before.allows_event(&self.indent) {
+                match self.attempt_candidate()? {
+                    Outcome::Whole((), _) => return Ok(Found::Event),
+                    Outcome::Fault(_, cost) => spent += cost as u64,
+                    Outcome::TooLarge | Outcome::Cut => spent += self.window.text().len() as u64,
+                }
+            }
+            let skipped = self.window.offset() - start;
+            let affordable = skipped * RESYNC_EFFORT + RESYNC_ALLOWANCE;
+            if spent > affordable {
+                // Somebody made this file to be slow to read: go on a window later.
+                let length = self.window.text().len();
+                self.window.consume(length.min(1 << 16));
+                before = Before::default();
+                continue;
+            }
+            before.take(bracket);
+            self.window.consume(1);
+        }
+    }
+
+    /// Whether a whole event with a phase stands at the front of the window.
+    fn attempt_candidate(&mut self) -> Result<Outcome<()>> {
+        let first_key = self.attempt(|scanner| {
+            scanner.expect(b'{')?;
+            if scanner.peek_significant()? != b'"' {
+                return scanner.stop(Code::MalformedEvent);
+            }
+            let key = scanner.quoted()?;
+            scanner.expect(b':')?;
+            let is_known = EVENT_KEYS.iter().any(|known| known.as_bytes() == key.of(scanner.text));
+            if is_known {
+                Ok(())
+            } else {
+                scanner.stop(Code::MalformedEvent)
+            }
+        })?;
+        if !matches!(first_key, Outcome::Whole(..)) {
+            return Ok(first_key);
+        }
+        let outcome = self.attempt_event()?;
+        self.findings.clear();
+        match outcome {
+            Outcome::Whole((), end) if !self.scanner.draft.has_phase => {
+                Ok(Outcome::Fault(Code::MalformedEvent, end))
+            }
+            outcome => Ok(outcome),
+        }
+    }
+
+    /// Whether the `]` at the front of the window ends the list: behind it comes
+    /// a header field, or the end of the object and the file.
+    fn is_end_of_list(&mut self) -> Result<bool> {
+        self.looks_like(|text| match significant(&text[1..]) {
+            [] => None,
+            [b'}', rest @ ..] if significant(rest).is_empty() => None,
+            [b',', rest @ ..] => header::starts_with_field(significant(rest)),
+            _ => Some(false),
+        })
+    }
+
+    /// Whether the `}` at the front of the window ends the file.
+    pub(super) fn is_end_of_object(&mut self) -> Result<bool> {
+        self.looks_like(|text| {
+            let rest = significant(&text[1..]);
+            if rest.is_empty() {
+                None
+            } else {
+                Some(false)
+            }
+        })
+    }
+
+    /// Asks `test` with a longer and longer window until it knows; a file that
+    /// ends first says yes, if what is there does not speak against it.
+    fn looks_like(&mut self, test: impl Fn(&[u8]) -> Option<bool>) -> Result<bool> {
+        loop {
+            match test(self.window.text()) {
+                Some(known) => return Ok(known),
+                None if self.window.text().len() > LOOK_AHEAD => return Ok(false),
+                None if self.more()? => {}
+                None => return Ok(true),
+            }
+        }
+    }
+
+    /// Skips damage in the header up to the next field that is known.
+    pub(super) fn skip_to_field(&mut self, code: Code) -> Result<bool> {
+        let start = self.window.offset();
+        self.window.consume(1);
+        let found = loop {
+            let text = self.window.text();
+            let quote = text.iter().position(|&byte| byte == b'"');
+            self.window.consume(quote.unwrap_or(text.len()));
+            if quote.is_none() {
+                if self.more()? {
+                    continue;
+                }
+                break false;
+            }
+            if self.looks_like(header::starts_with_field)? {
+                // A file that ends in the middle of a name has no field here.
+                break header::starts_with_field(self.window.text()) == Some(true);
+            }
+            self.window.consume(1);
+        };
+        self.note_skipped(code, start, self.window.offset() - start)?;
+        Ok(found)
+    }
+}
+
+/// What stands before a place at which an event may begin.
+#[derive(Default)]
+struct Before {
+    /// The last two bytes that are no white space.
+    last: [u8; 2],
+    /// The white space since.
+    blank: Vec<u8>,
+}
+
+impl Before {
+    /// Takes note of `byte`, or says that it is a bracket to look at.
+    fn stops_at(&mut self, byte: u8) -> bool {
+        if matches!(byte, b'{' | b']') {
+            return true;
+        }
+        self.take(byte);
+        false
+    }
+
+    fn take(&mut self, byte: u8) {
+        if is_whitespace(byte) {
+            if self.blank.len() <= MAX_INDENT {
+                self.blank.push(byte);
+            }
+        } else {
+            self.blank.clear();
+            if byte != 0 {
+                self.last = [self.last[1], byte];
+            }
+        }
+    }
+
+    /// Whether an object that begins here may be an element of the list, rather
+    /// than a part of the damaged one: not the value of a key or the first in a
+    /// list; and where it follows a comma, it follows an object and is indented as
+    /// events are.
+    fn allows_event(&self, indent: &[u8]) -> bool {
+        match self.last {
+            [_, b':' | b'['] => false,
+            [before, b','] => {
+                matches!(before, b'}' | b',' | 0)
+                    && (!indent.contains(&b'\n') || self.blank == indent)
+            }
+            _ => true,
+        }
+    }
+}
+
+/// Without leading white space.
+fn significant(text: &[u8]) -> &[u8] {
+    let blank = text.iter().take_while(|&&byte| is_whitespace(byte)).count();
+    &text[blank..]
+}
