@@ -8,7 +8,7 @@ BUILT := $(VENV)/.built
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 EXAMPLE := .build/example.json.gz
 
-.PHONY: help run test test-rust test-python test-long test-torch bench-read clean tools
+.PHONY: help run test test-rust test-python test-long test-torch bench-read bench-extract clean tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -64,6 +64,9 @@ test-torch: $(BUILT) ## the checks that need torch, which must be installed in .
 bench-read: $(BUILT) ## time the reader against its peers
 	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python benches/bench_read.py
+
+bench-extract: $(BUILT) ## time extraction against Python's re
+	$(BIN)/python benches/bench_extract.py
 
 clean: ## remove what was built
 	rm -rf $(VENV) .build target

@@ -30,7 +30,7 @@ def stub():
 
 def test_the_stub_names_what_the_core_has(stub):
     assert names_in(stub) == set(_core.__all__)
-    for name in ("Table", "Trace"):
+    for name in ("Extraction", "Extractor", "Table", "Trace"):
         public = {member for member in vars(getattr(_core, name)) if not member.startswith("__")}
         stubbed = {member for member in members(stub, name) if not member.startswith("__")}
         assert stubbed == public, name
@@ -76,7 +76,7 @@ def test_few_modules_know_the_core():
         if "longpole import _core" in (text := path.read_text(encoding="utf-8"))
         or "longpole._core" in text
     }
-    assert knowing == {"bench/guard.py", "errors.py", "trace.py"}
+    assert knowing == {"bench/extraction.py", "bench/guard.py", "errors.py", "trace.py"}
 
 
 def test_errors_are_caught_as_one():

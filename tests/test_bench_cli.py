@@ -100,7 +100,7 @@ def test_results_are_not_replaced_unasked(bench, tmp_path):
     [
         (["run"], 2, "error: give a file of jobs, or -- and a command [usage]"),
         (["run", "missing.jsonl"], 3, "error: missing.jsonl: there is no such file"),
-        (["run", "--job-format", "odd", "--", "true"], 2, "unknown format 'odd'"),
+        (["run", "--job-format", "odd", "--", "true"], 2, 'no format is called "odd"'),
         (["run", "--devices", "17", "--", "true"], 5, "error: '17' is no device here"),
         (["results", "missing.jsonl"], 3, "error: missing.jsonl: there is no such file"),
         (["resume", "missing.jsonl"], 3, "missing.plan.json is missing"),

@@ -19,10 +19,11 @@ from longpole.bench.choice import best_records, final_records
 from longpole.bench.clocks import CpuClock, FakeClock, TorchClock
 from longpole.bench.compare import Comparison, Difference, Verdict, compare
 from longpole.bench.environment import fingerprint_changes
+from longpole.bench.extraction import Extraction, Extractor, MeasuredRow, extract, formats
 from longpole.bench.job import Job, read_jobs
+from longpole.bench.legacy import ProfileResult, extract_profile_result
 from longpole.bench.policy import Policy
 from longpole.bench.record import Measurement, Outcome, Record
-from longpole.bench.rows import open_extractor
 from longpole.bench.runner import Runner, Status
 from longpole.bench.store import read_results
 from longpole.bench.timing import Effort, Timing, measure, measure_in_turns
@@ -32,11 +33,15 @@ __all__ = [
     "CpuClock",
     "Difference",
     "Effort",
+    "Extraction",
+    "Extractor",
     "FakeClock",
     "Job",
+    "MeasuredRow",
     "Measurement",
     "Outcome",
     "Policy",
+    "ProfileResult",
     "Record",
     "Runner",
     "Status",
@@ -45,11 +50,13 @@ __all__ = [
     "Verdict",
     "best_records",
     "compare",
+    "extract",
+    "extract_profile_result",
     "final_records",
     "fingerprint_changes",
+    "formats",
     "measure",
     "measure_in_turns",
-    "open_extractor",
     "read_jobs",
     "read_results",
     "save_baseline",

@@ -12,10 +12,11 @@ from __future__ import annotations
 import logging
 from concurrent.futures import wait
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from longpole.bench import runner as engine
 from longpole.bench.job import Job, parse_argv
+from longpole.bench.legacy import ProfileResult
 from longpole.bench.policy import Policy
 from longpole.bench.record import Outcome
 from longpole.devices import discover, select, unlisted
@@ -38,14 +39,6 @@ __all__ = ["ProfileResult", "ProfilerRunner", "Runner"]
 NS_PER_MS: Final = 1e6
 WAIT_AFTER_CANCEL_S: Final = 10.0
 _LOGGER: Final = logging.getLogger(__name__)
-
-
-class ProfileResult(NamedTuple):
-    """One measured operation: its name, its time as printed (milliseconds), its workspace."""
-
-    op_config: str
-    duration: float
-    workspace: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.bench.output import check_format
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -33,8 +35,9 @@ class Job:
     tags
         Whatever shall stand beside the results.
     format
-        How results are found in the output: `auto` recognises profilers,
-        `none` expects no result, the exit status alone decides.
+        How results are found in the output, as for `longpole.bench.extract`:
+        `auto` recognises profilers. With `none` no result is expected, and the
+        exit status alone decides.
     timeout_s
         A limit for this job in place of the runner's.
     env
@@ -53,6 +56,7 @@ class Job:
 
     def __post_init__(self) -> None:
         argv = parse_argv(self.argv)
+        check_format(self.format)
         object.__setattr__(self, "argv", argv)
         object.__setattr__(self, "key", self.key or shlex.join(argv))
 

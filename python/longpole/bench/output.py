@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from longpole.bench.extraction import Extractor
+from longpole.bench.record import Measurement
+
 if TYPE_CHECKING:
+    from longpole.bench.extraction import Extraction, MeasuredRow
     from longpole.bench.guard import Stream
-    from longpole.bench.rows import Extractor
 
-__all__ = ["Output", "Tail"]
+__all__ = ["Found", "Output", "Tail", "check_format"]
 
+NO_RESULTS: Final = "none"
 TAIL_BYTES: Final = 64 << 10
 SPEAKS_OF_ERROR: Final = re.compile(r"error|fail|fatal|exception|what\(\)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The results in an output, in the order of printing, and how many rows are none."""
+
+    results: tuple[Measurement, ...] = ()
+    unparsed: int = 0
 
 
 class Tail:
@@ -40,17 +54,55 @@ class Tail:
 
 
 class Output:
-    """Both streams of a job. Results are looked for on standard output."""
+    """Both streams of a job. Results are looked for on standard output.
 
-    def __init__(self, extractor: Extractor) -> None:
-        self.extractor = extractor
+    Parameters
+    ----------
+    format_name
+        As `Job.format`.
+    """
+
+    def __init__(self, format_name: str) -> None:
         self.stdout = Tail()
         self.stderr = Tail()
+        self._extractor = None if format_name == NO_RESULTS else Extractor(format_name)
 
     def take(self, stream: Stream, chunk: bytes) -> None:
         """Take what the job printed."""
         if stream == "stderr":
             self.stderr.feed(chunk)
-        else:
-            self.stdout.feed(chunk)
-            self.extractor.feed(chunk)
+            return
+        self.stdout.feed(chunk)
+        if self._extractor is not None:
+            self._extractor.feed(chunk)
+
+    def finish(self, *, died: bool) -> Found:
+        """Say what was found. Where the job died, a last line without its end is no result."""
+        if self._extractor is None:
+            return Found()
+        return _found(self._extractor.finish(died=died))
+
+
+@cache
+def check_format(name: str) -> None:
+    """Refuse a format that there is not.
+
+    Raises
+    ------
+    ValueError
+        The name is unknown, or the pattern cannot be used.
+    """
+    if name != NO_RESULTS:
+        Extractor(name)
+
+
+def _found(extraction: Extraction) -> Found:
+    rows = extraction.measurements
+    results = tuple(_measurement(row) for row in rows if row.is_selectable)
+    n_rejected = sum(extraction.rejected_counts.values())
+    return Found(results, len(rows) - len(results) + n_rejected)
+
+
+def _measurement(row: MeasuredRow) -> Measurement:
+    original = {"time": row.printed_time, "unit": row.printed_unit, "format": row.format}
+    return Measurement(row.operation or "", row.time_ns or 0.0, row.workspace_bytes, original)

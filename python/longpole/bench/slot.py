@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from longpole.bench.choice import fastest
 from longpole.bench.environment import fingerprint
 from longpole.bench.guard import Ending, Guard, GuardLostError, Order
-from longpole.bench.output import Output
+from longpole.bench.output import Found, Output
 from longpole.bench.record import Outcome, Record
-from longpole.bench.rows import Extraction, open_extractor
 from longpole.bench.verdict import Verdict, judge, launch_can_pass, signal_name
 from longpole.devices import DeviceLostError, Lease, child_changes
 from longpole.errors import DeviceError
@@ -50,7 +49,7 @@ class Attempt:
 
     ending: Ending
     output: Output
-    extraction: Extraction
+    found: Found
     started_at: str
     limited_by_total: bool
     environment: Mapping[str, Any]
@@ -156,7 +155,7 @@ class Slot(Thread):
         verdict = judge(
             attempt.ending,
             attempt.output,
-            attempt.extraction,
+            attempt.found,
             expects_result=task.job.format != "none",
         )
         if attempt.limited_by_total and verdict.outcome is Outcome.TIMEOUT:
@@ -185,7 +184,7 @@ class Slot(Thread):
         guard = self._guard = self._guard or Guard(lease.fileno())
         changes = child_changes(self.device, os.environ)
         limit_s, limited_by_total = self._limit(job)
-        output = Output(open_extractor(job.format))
+        output = Output(job.format)
         before = self._read_device()
         started_at = datetime.now(UTC).isoformat()
         order = Order(
@@ -197,8 +196,7 @@ class Slot(Thread):
             drain_s=self._policy.drain_s,
         )
         ending = guard.run(order, output.take, lambda: task.is_cancelled)
-        ended_well = ending.exit_code == 0 and ending.stopped is None
-        extraction = output.extractor.finish(ended_well=ended_well)
+        found = output.finish(died=ending.exit_code != 0 or ending.stopped is not None)
         environment = {
             **fingerprint(),
             "device": self.device.to_dict(),
@@ -206,7 +204,7 @@ class Slot(Thread):
             "after": self._read_device(),
             "changed": {**job.env, **changes},
         }
-        return Attempt(ending, output, extraction, started_at, limited_by_total, environment)
+        return Attempt(ending, output, found, started_at, limited_by_total, environment)
 
     def _limit(self, job: Job) -> tuple[float | None, bool]:
         """Give the time a job may take, and whether the limit of the whole run cuts it."""
@@ -276,9 +274,9 @@ class Slot(Thread):
             is_final=is_final,
             exit_code=ending.exit_code,
             signal=signal_name(ending.signal) if ending.signal else None,
-            results=attempt.extraction.results,
-            best=fastest(attempt.extraction.results) if is_sound else None,
-            unparsed=attempt.extraction.unparsed,
+            results=attempt.found.results,
+            best=fastest(attempt.found.results) if is_sound else None,
+            unparsed=attempt.found.unparsed,
             unstable=verdict.unstable,
             strays=ending.strays,
             started_at=attempt.started_at,

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from longpole.bench.guard import Ending
-    from longpole.bench.output import Output
+    from longpole.bench.output import Found, Output
     from longpole.bench.record import Measurement
-    from longpole.bench.rows import Extraction
 
 __all__ = ["Verdict", "judge", "launch_can_pass", "spread_of_repeats"]
 
@@ -62,9 +61,7 @@ class Verdict:
     unstable: bool = False
 
 
-def judge(
-    ending: Ending, output: Output, extraction: Extraction, *, expects_result: bool
-) -> Verdict:
+def judge(ending: Ending, output: Output, found: Found, *, expects_result: bool) -> Verdict:
     """Say what the ending of a job means."""
     if ending.refused is not None:
         return Verdict(Outcome.NOT_STARTED, f"not started: {ending.refused[1]}")
@@ -72,9 +69,9 @@ def judge(
         return _judge_stopped(ending)
     if ending.signal is not None or ending.exit_code:
         return _judge_failed(ending, output)
-    if expects_result and not extraction.results:
-        return Verdict(Outcome.NO_RESULT, _nothing_found(output, extraction))
-    return _judge_success(ending, extraction)
+    if expects_result and not found.results:
+        return Verdict(Outcome.NO_RESULT, _nothing_found(output, found))
+    return _judge_success(ending, found)
 
 
 def launch_can_pass(ending: Ending) -> bool:
@@ -121,8 +118,8 @@ def _judge_failed(ending: Ending, output: Output) -> Verdict:
     return Verdict(Outcome.SIGNAL, _join(message, said))
 
 
-def _judge_success(ending: Ending, extraction: Extraction) -> Verdict:
-    spreads = spread_of_repeats(extraction.results)
+def _judge_success(ending: Ending, found: Found) -> Verdict:
+    spreads = spread_of_repeats(found.results)
     notes = [
         f"unstable: repeats of {name} differ by {share:.0%}"
         for name, share in spreads.items()
@@ -131,15 +128,15 @@ def _judge_success(ending: Ending, extraction: Extraction) -> Verdict:
     unstable = bool(notes)
     if ending.strays:
         notes.append(f"left processes behind, killed: {', '.join(ending.strays)}")
-    if extraction.unparsed:
-        notes.append(f"{extraction.unparsed} rows are no results")
+    if found.unparsed:
+        notes.append(f"{found.unparsed} rows are no results")
     trouble = f"cannot be killed: {', '.join(ending.unkillable)}" if ending.unkillable else None
     return Verdict(Outcome.OK, "; ".join(notes), trouble, unstable)
 
 
-def _nothing_found(output: Output, extraction: Extraction) -> str:
-    if extraction.unparsed:
-        return f"no result: {extraction.unparsed} rows are none"
+def _nothing_found(output: Output, found: Found) -> str:
+    if found.unparsed:
+        return f"no result: {found.unparsed} rows are none"
     return _join(f"no result in {output.stdout.n_bytes:,} bytes of output", _quote(output))
 
 

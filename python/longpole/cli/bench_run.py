@@ -40,7 +40,7 @@ class RunCommand(click.Command):
     "--job-format",
     default="auto",
     show_default=True,
-    metavar="auto|none|NAME",
+    metavar="auto|none|NAME|regex=PATTERN",
     help="How jobs print results; with `none` the exit status decides.",
 )
 @runner_options
@@ -85,9 +85,8 @@ def run(
 
 
 def _jobs(path: str | None, command: Sequence[str], job_format: str) -> list[Job]:
-    from longpole.bench import Job, open_extractor, read_jobs
+    from longpole.bench import Job, read_jobs
 
-    open_extractor(job_format)
     if bool(path) == bool(command):
         message = "give a file of jobs, or -- and a command"
         raise ValueError(message)

@@ -5,6 +5,7 @@
 mod arrow;
 mod enter;
 mod errors;
+mod extract;
 mod guard;
 mod source;
 mod trace;
@@ -18,6 +19,8 @@ mod _core {
     use crate::arrow::Table;
     #[pymodule_export]
     use crate::errors::{InternalError, LongpoleError, TraceError};
+    #[pymodule_export]
+    use crate::extract::{extract_formats, Extraction, Extractor};
     #[pymodule_export]
     use crate::guard::guard_main;
     #[pymodule_export]
