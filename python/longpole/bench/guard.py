@@ -29,7 +29,7 @@ __all__ = ["Ending", "Guard", "GuardLostError", "Order", "Stream"]
 Stream = Literal["stdout", "stderr"]
 
 HEADER: Final = struct.Struct("<cI")
-READ_BYTES: Final = 1 << 18
+READ_BYTES: Final = 1 << 16
 STREAMS: Final[Mapping[bytes, Stream]] = {b"o": "stdout", b"e": "stderr"}
 
 # The guard gives up on a process a minute after SIGKILL; one that is silent
