@@ -22,6 +22,12 @@ def test_what_is_no_command_is_refused(command):
         parse_argv(command)
 
 
+@pytest.mark.parametrize("env", [{"": "x"}, {"A=B": "x"}, {"A": "x\0y"}])
+def test_what_is_no_variable_is_refused(env):
+    with pytest.raises(ValueError, match="cannot be a variable"):
+        Job(["a"], env=env)
+
+
 def test_operators_in_a_list_are_arguments():
     assert parse_argv(["echo", ";", "|"]) == ("echo", ";", "|")
 

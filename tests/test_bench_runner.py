@@ -20,8 +20,9 @@ from longpole.bench import (
     final_records,
     read_results,
 )
-from longpole.devices import Device, unlisted
-from longpole.errors import DeviceError, LongpoleError
+from longpole.devices import Device, Found, unlisted
+from longpole.devices.fake import FakeProvider, Script
+from longpole.errors import LongpoleError
 
 QUICK = Policy(timeout_s=10, grace_s=0.3, launch_delay_s=0.05)
 
@@ -174,9 +175,38 @@ def test_without_a_device_every_job_is_answered(tmp_path):
         records = runner.run(jobs)
         assert set(outcomes(records)) == {Outcome.DEVICE_ERROR}
         assert "no device is left; FAKE-0000: GPU is lost" in records[3].message
-        with pytest.raises(DeviceError, match="no device is left"):
-            runner.submit(prints(1))
+        assert runner.submit(prints(1)).result().outcome is Outcome.DEVICE_ERROR
     assert len(_read(tmp_path)) == 1
+
+
+def test_a_device_that_does_not_answer_is_given_no_job(tmp_path):
+    provider = FakeProvider(count=2, scripts={0: Script(lost_at_ns=0)})
+    jobs = [shell(f"echo {i} >> {tmp_path}/runs", f"j{i}", format="none") for i in range(4)]
+    with Runner(Found(dict.fromkeys(provider.list_devices(), provider))) as runner:
+        records = runner.run(jobs)
+    assert {(each.outcome, each.device) for each in records} == {(Outcome.OK, "FAKE-0001")}
+    assert runner.quarantined == {"FAKE-0000": "device FAKE-0000 is lost"}
+    assert sorted((tmp_path / "runs").read_text().split()) == ["0", "1", "2", "3"]
+
+
+def test_a_failure_on_a_device_that_is_lost_meanwhile_is_that_of_the_device():
+    class Dying(FakeProvider):
+        def read(self, device):
+            reading = super().read(device)
+            self.scripts = {0: Script(lost_at_ns=0)}
+            return reading
+
+    provider = Dying()
+    with Runner(Found(dict.fromkeys(provider.list_devices(), provider))) as runner:
+        failed, stranded = runner.run([shell("exit 7"), prints(1)])
+    assert failed.outcome is stranded.outcome is Outcome.DEVICE_ERROR
+    assert "no device is left; FAKE-0000: device FAKE-0000 is lost" in failed.message
+
+
+def test_ids_are_unique_whatever_the_keys():
+    with Runner(["fake:1"]) as runner:
+        records = runner.run([prints(1, key) for key in ("a", "a#2", "a", "a")])
+    assert [record.id for record in records] == ["a", "a#2", "a#3", "a#4"]
 
 
 def test_what_a_job_leaves_behind_is_named_and_gone():

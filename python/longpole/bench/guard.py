@@ -80,18 +80,27 @@ class Guard:
     ----------
     lease
         The descriptor of the lease that the guard shall share, if any.
+
+    Raises
+    ------
+    GuardLostError
+        The system does not start it.
     """
 
     def __init__(self, lease: int | None = None) -> None:
         leases = [] if lease is None else [lease]
-        self._process = subprocess.Popen(  # noqa: S603
-            [*_guard_command(), *map(str, leases)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            bufsize=0,
-            pass_fds=leases,
-            start_new_session=True,  # Ctrl-C on the terminal is for the runner alone
-        )
+        try:
+            self._process = subprocess.Popen(  # noqa: S603
+                [*_guard_command(), *map(str, leases)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,
+                pass_fds=leases,
+                start_new_session=True,  # Ctrl-C on the terminal is for the runner alone
+            )
+        except OSError as error:
+            message = f"the guard of the device cannot be started: {error}"
+            raise GuardLostError(message) from error
         self._mutex = Lock()
         self._number = 0
         self._pending = b""

@@ -57,6 +57,7 @@ class Job:
     def __post_init__(self) -> None:
         argv = parse_argv(self.argv)
         check_format(self.format)
+        _check_environment(self.env, self.folder)
         object.__setattr__(self, "argv", argv)
         object.__setattr__(self, "key", self.key or shlex.join(argv))
 
@@ -111,6 +112,17 @@ def parse_argv(command: str | Iterable[str]) -> tuple[str, ...]:
         message = f"an argument of {argv[0]!r} holds a NUL character"
         raise ValueError(message)
     return argv
+
+
+def _check_environment(env: Mapping[str, str], folder: str | None) -> None:
+    """Refuse what no process can be given."""
+    for name, value in env.items():
+        if not name or "=" in name or "\0" in f"{name}{value}":
+            message = f"{name!r} cannot be a variable of the environment with value {value!r}"
+            raise ValueError(message)
+    if "\0" in (folder or ""):
+        message = "the folder holds a NUL character"
+        raise ValueError(message)
 
 
 def read_jobs(lines: Iterable[str], default_format: str = "auto") -> Iterator[Job]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from longpole.bench.extraction import Extraction, MeasuredRow
     from longpole.bench.guard import Stream
 
-__all__ = ["Found", "Output", "Tail", "check_format"]
+__all__ = ["NO_RESULTS", "Found", "Output", "Tail", "check_format"]
 
 NO_RESULTS: Final = "none"
 TAIL_BYTES: Final = 64 << 10

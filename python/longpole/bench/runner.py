@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Self
 
 from longpole.bench.policy import Policy
-from longpole.bench.record import Outcome, Record
+from longpole.bench.record import Outcome
 from longpole.bench.schedule import Schedule, Task
 from longpole.bench.slot import Slot
 from longpole.bench.store import Store, read_results
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from longpole.bench.job import Job
+    from longpole.bench.record import Record
     from longpole.devices import Provider
 
 __all__ = ["Runner", "Running", "Status"]
@@ -105,7 +106,8 @@ class Runner:
         self._mutex = Lock()
         self._schedule = Schedule()
         self._slots: list[Slot] = []
-        self._ids: Counter[str] = Counter()
+        self._ids: set[str] = set()
+        self._repetitions: Counter[str] = Counter()
         self._outcomes: Counter[str] = Counter()
         self._n_jobs = 0
         self._n_known = 0
@@ -126,12 +128,8 @@ class Runner:
         """Hand in a job; its future gives the record of its last attempt.
 
         A job with a key that was handed in before is a repetition of it. The
-        future of a job that the results file has decided is done already.
-
-        Raises
-        ------
-        DeviceError
-            No device is left.
+        future of a job that the results file has decided is done already; when
+        no device is left, the record says so.
         """
         return self._submit(job).future
 
@@ -243,8 +241,6 @@ class Runner:
             if self._is_closed:
                 message = "the runner is closed and takes no more jobs"
                 raise RuntimeError(message)
-            if len(self._quarantined) == len(self._devices):
-                raise DeviceError(self._no_device_left())
             task = Task(job, self._name(job.key), job.digest())
             self._n_jobs += 1
             known = self._decided.get((task.id, task.digest))
@@ -258,14 +254,18 @@ class Runner:
         self._schedule.put(task)
         self._start_slots()
         if not self._n_working:
-            self._strand()  # the last device failed in the meantime
+            self._strand()  # the last device has failed
         return task
 
     def _name(self, key: str) -> str:
         """Give an id of its own to each repetition of a key."""
-        self._ids[key] += 1
-        count = self._ids[key]
-        return key if count == 1 else f"{key}#{count}"
+        while True:
+            self._repetitions[key] += 1
+            count = self._repetitions[key]
+            name = key if count == 1 else f"{key}#{count}"
+            if name not in self._ids:
+                self._ids.add(name)
+                return name
 
     def _start_slots(self) -> None:
         """Start the devices with the first job: who hands in none takes none."""
@@ -301,16 +301,7 @@ class Runner:
         """Answer for the jobs that no device is left for."""
         for task in self._schedule.open_tasks():
             if task.begin() and not task.future.done():
-                record = Record(
-                    id=task.id,
-                    key=task.job.key,
-                    outcome=Outcome.DEVICE_ERROR,
-                    attempt=task.attempts,
-                    argv=task.job.argv,
-                    tags=task.job.tags,
-                    digest=task.digest,
-                    message=self._no_device_left(),
-                )
+                record = task.record(Outcome.DEVICE_ERROR, self._no_device_left())
                 with self._mutex:
                     self._outcomes[record.outcome] += 1
                 task.future.set_result(record)

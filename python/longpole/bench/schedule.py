@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from threading import Condition
 from typing import TYPE_CHECKING
 
+from longpole.bench.record import Record
+
 if TYPE_CHECKING:
     from longpole.bench.job import Job
-    from longpole.bench.record import Record
+    from longpole.bench.record import Outcome
 
 __all__ = ["Schedule", "Task"]
 
@@ -37,6 +39,20 @@ class Task:
         if self.future.done() and not self.future.cancelled():
             return False
         return self.future.set_running_or_notify_cancel()
+
+    def record(self, outcome: Outcome, message: str, device: str | None = None) -> Record:
+        """Write down what is known without the ending of an attempt."""
+        return Record(
+            id=self.id,
+            key=self.job.key,
+            outcome=outcome,
+            attempt=self.attempts,
+            argv=self.job.argv,
+            tags=self.job.tags,
+            digest=self.digest,
+            device=device,
+            message=message,
+        )
 
 
 class Schedule:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from longpole.bench.choice import fastest
 from longpole.bench.environment import fingerprint
 from longpole.bench.guard import Ending, Guard, GuardLostError, Order
-from longpole.bench.output import Found, Output
-from longpole.bench.record import Outcome, Record
+from longpole.bench.output import NO_RESULTS, Found, Output
+from longpole.bench.record import Outcome
 from longpole.bench.verdict import Verdict, judge, launch_can_pass, signal_name
 from longpole.devices import DeviceLostError, Lease, child_changes
 from longpole.errors import DeviceError
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from longpole.bench.job import Job
     from longpole.bench.policy import Policy
+    from longpole.bench.record import Record
     from longpole.bench.schedule import Schedule, Task
     from longpole.devices import Device, Provider
 
@@ -52,6 +53,7 @@ class Attempt:
     found: Found
     started_at: str
     limited_by_total: bool
+    device_lost: str | None
     environment: Mapping[str, Any]
 
 
@@ -149,22 +151,27 @@ class Slot(Thread):
             attempt = self._run_job(task, lease)
         except GuardLostError as error:
             self._guard = None
-            return self._lost(task, str(error))
+            return self._guard_lost(task, str(error))
+        except DeviceLostError as error:
+            return self._device_lost(task, str(error))
         finally:
             lease.release()
-        verdict = judge(
-            attempt.ending,
-            attempt.output,
-            attempt.found,
-            expects_result=task.job.format != "none",
-        )
-        if attempt.limited_by_total and verdict.outcome is Outcome.TIMEOUT:
-            verdict = replace(verdict, outcome=Outcome.CANCELLED, message=self._out_of_time())
-        if verdict.outcome is Outcome.DEVICE_ERROR:
-            verdict = _blame(task, verdict)
+        verdict = self._judge(task, attempt)
         delay_s = self._delay_before_retry(task, attempt.ending, verdict)
         record = self._record(task, attempt, verdict, is_final=delay_s is None)
         return record, verdict.device_trouble, delay_s
+
+    def _judge(self, task: Task, attempt: Attempt) -> Verdict:
+        expects_result = task.job.format != NO_RESULTS
+        ending, output, found = attempt.ending, attempt.output, attempt.found
+        verdict = judge(ending, output, found, expects_result=expects_result)
+        if attempt.limited_by_total and verdict.outcome is Outcome.TIMEOUT:
+            return replace(verdict, outcome=Outcome.CANCELLED, message=self._out_of_time())
+        if verdict.outcome is Outcome.DEVICE_ERROR:
+            return _blame(task, verdict)
+        if attempt.device_lost and verdict.outcome is not Outcome.OK:
+            verdict = replace(verdict, outcome=Outcome.DEVICE_ERROR, message=attempt.device_lost)
+        return replace(verdict, device_trouble=verdict.device_trouble or attempt.device_lost)
 
     def _take_turn(self, task: Task, lease: Lease) -> bool:
         def is_over() -> bool:
@@ -185,7 +192,7 @@ class Slot(Thread):
         changes = child_changes(self.device, os.environ)
         limit_s, limited_by_total = self._limit(job)
         output = Output(job.format)
-        before = self._read_device()
+        before = self._read_device()  # a device that is lost is given no job
         started_at = datetime.now(UTC).isoformat()
         order = Order(
             argv=job.argv,
@@ -197,14 +204,17 @@ class Slot(Thread):
         )
         ending = guard.run(order, output.take, lambda: task.is_cancelled)
         found = output.finish(died=ending.exit_code != 0 or ending.stopped is not None)
+        after, device_lost = self._look_again()
         environment = {
             **fingerprint(),
             "device": self.device.to_dict(),
             "before": before,
-            "after": self._read_device(),
+            "after": after,
             "changed": {**job.env, **changes},
         }
-        return Attempt(ending, output, found, started_at, limited_by_total, environment)
+        return Attempt(
+            ending, output, found, started_at, limited_by_total, device_lost, environment
+        )
 
     def _limit(self, job: Job) -> tuple[float | None, bool]:
         """Give the time a job may take, and whether the limit of the whole run cuts it."""
@@ -224,10 +234,14 @@ class Slot(Thread):
         """Read clocks and temperature where that costs little. None is unknown."""
         if self._provider is None or not self._provider.reads_fast:
             return None
+        return self._provider.read(self.device).to_dict()
+
+    def _look_again(self) -> tuple[dict[str, Any] | None, str | None]:
+        """Read the device after a job; give the reason where it does not answer any more."""
         try:
-            return self._provider.read(self.device).to_dict()
+            return self._read_device(), None
         except DeviceLostError as error:
-            return {"lost": str(error)}
+            return None, str(error)
 
     def _delay_before_retry(self, task: Task, ending: Ending, verdict: Verdict) -> float | None:
         """Say how long to wait before the next attempt; None when this was the last."""
@@ -242,35 +256,26 @@ class Slot(Thread):
             return 0.0
         return None
 
-    def _lost(self, task: Task, reason: str) -> tuple[Record, None, float | None]:
+    def _guard_lost(self, task: Task, reason: str) -> tuple[Record, None, float | None]:
         again = task.attempts < self._policy.launch_attempts and not task.is_cancelled
-        record = replace(
-            self._blank(task, Outcome.GUARD_LOST, reason), attempt=task.attempts, is_final=not again
-        )
-        return record, None, self._policy.launch_delay_s if again else None
+        record = task.record(Outcome.GUARD_LOST, reason, self.device.uuid)
+        delay_s = self._policy.launch_delay_s if again else None
+        return replace(record, is_final=not again), None, delay_s
+
+    def _device_lost(self, task: Task, reason: str) -> tuple[Record, str, float | None]:
+        record = task.record(Outcome.DEVICE_ERROR, reason, self.device.uuid)
+        delay_s = None if task.is_cancelled else 0.0
+        return replace(record, is_final=task.is_cancelled), reason, delay_s
 
     def _untried(self, task: Task) -> Record:
         reason = self._out_of_time() if self._is_out_of_time() else "cancelled before it began"
-        return self._blank(task, Outcome.CANCELLED, reason)
-
-    def _blank(self, task: Task, outcome: Outcome, message: str) -> Record:
-        return Record(
-            id=task.id,
-            key=task.job.key,
-            outcome=outcome,
-            attempt=task.attempts,
-            argv=task.job.argv,
-            tags=task.job.tags,
-            digest=task.digest,
-            device=self.device.uuid,
-            message=message,
-        )
+        return task.record(Outcome.CANCELLED, reason, self.device.uuid)
 
     def _record(self, task: Task, attempt: Attempt, verdict: Verdict, *, is_final: bool) -> Record:
         ending, output = attempt.ending, attempt.output
         is_sound = verdict.outcome is Outcome.OK
         return replace(
-            self._blank(task, verdict.outcome, verdict.message),
+            task.record(verdict.outcome, verdict.message, self.device.uuid),
             is_final=is_final,
             exit_code=ending.exit_code,
             signal=signal_name(ending.signal) if ending.signal else None,

@@ -137,7 +137,7 @@ class NvmlProvider:
         nvml = self._nvml
         try:
             return question()
-        except (nvml.NVMLError_GpuIsLost, nvml.NVMLError_NotFound, nvml.NVMLError_Unknown) as error:
+        except (nvml.NVMLError_GpuIsLost, nvml.NVMLError_NotFound) as error:
             message = f"device {device.uuid} is lost: {error}"
             raise DeviceLostError(message) from error
         except nvml.NVMLError:
