@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import longpole
 
 EVENT_COLUMNS = {"event", "parent", "call", "operator", "next"}
-PLACES_IN_THE_FILE = {"event", "parent", "depth", "lane", "position"}
+PLACES_IN_THE_FILE = {"event", "parent", "depth", "lane", "position", "last_position"}
 
 
 def assert_table(frame: pl.DataFrame, rows: list[Any]) -> None:

@@ -9,8 +9,9 @@ Examples
 ('kernel', 'gemm', 1500, 40000)
 """
 
-from longpole.analyses.check import Finding, check
-from longpole.analyses.summary import Summary, summary
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from longpole.errors import (
     DeviceError,
     InternalError,
@@ -20,6 +21,10 @@ from longpole.errors import (
     TraceError,
 )
 from longpole.trace import Trace, read_trace
+
+if TYPE_CHECKING:
+    from longpole.analyses.check import Finding, check
+    from longpole.analyses.summary import Summary, summary
 
 __all__ = [
     "DeviceError",
@@ -35,3 +40,13 @@ __all__ = [
     "read_trace",
     "summary",
 ]
+
+# Analyses import polars, for which `import longpole` must not wait.
+_MODULE_OF = {"Finding": "check", "Summary": "summary", "check": "check", "summary": "summary"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULE_OF:
+        message = f"module 'longpole' has no attribute {name!r}"
+        raise AttributeError(message)
+    return getattr(import_module(f"longpole.analyses.{_MODULE_OF[name]}"), name)

@@ -30,14 +30,15 @@ impl Extractor {
     #[new]
     fn new(formats: Vec<String>, patterns: Vec<String>) -> PyResult<Self> {
         let formats =
-            formats.iter().map(|name| named_format(name)).collect::<PyResult<Vec<_>>>()?;
-        let patterns = patterns.iter().map(|text| pattern(text)).collect::<PyResult<Vec<_>>>()?;
+            formats.into_iter().map(|name| named_format(&name)).collect::<PyResult<Vec<_>>>()?;
+        let patterns =
+            patterns.into_iter().map(|text| pattern(&text)).collect::<PyResult<Vec<_>>>()?;
         Ok(Self(Mutex::new(Some(extract::Extractor::new(&formats, patterns)))))
     }
 
     /// Takes the next bytes of the stream.
     fn feed(&self, py: Python<'_>, chunk: PyBackedBytes) -> PyResult<()> {
-        let fed = enter(py, None, None, |progress| {
+        let fed = enter(py, None, None, move |progress| {
             let mut extractor = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(extractor) = extractor.as_mut() else { return Ok(false) };
             for (piece, done) in chunk.chunks(CHUNK_BYTES).zip(0..) {

@@ -24,7 +24,9 @@ pub fn steps(tables: &Tables) -> Vec<Step> {
         })
         .filter_map(|event| Some(Step { number: numbers[events.name(event)?.row()]?, event }))
         .collect();
-    steps.sort_by_key(|step| (events.start_ns(step.event), step.number, events.end_ns(step.event), step.event));
+    steps.sort_by_key(|step| {
+        (events.start_ns(step.event), step.number, events.end_ns(step.event), step.event)
+    });
     steps
 }
 
