@@ -8,7 +8,7 @@ BUILT := $(VENV)/.built
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 EXAMPLE := .build/example.json.gz
 
-.PHONY: help run test test-rust test-python test-long test-torch bench-read bench-extract clean tools
+.PHONY: help run test test-rust test-python test-long test-torch bench-read bench-runner bench-extract clean tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -67,6 +67,9 @@ bench-read: $(BUILT) ## time the reader against its peers
 
 bench-extract: $(BUILT) ## time extraction against Python's re
 	$(BIN)/python benches/bench_extract.py
+
+bench-runner: $(BUILT) ## measure what the runner costs beside its jobs
+	$(BIN)/python benches/bench_runner.py
 
 clean: ## remove what was built
 	rm -rf $(VENV) .build target

@@ -17,6 +17,7 @@ from longpole.errors import (
     InternalError,
     LongpoleError,
     MissingDependencyError,
+    ResultsError,
     TraceError,
 )
 from longpole.trace import Trace, read_trace
@@ -31,6 +32,7 @@ __all__ = [
     "InternalError",
     "LongpoleError",
     "MissingDependencyError",
+    "ResultsError",
     "Summary",
     "Trace",
     "TraceError",

@@ -11,6 +11,7 @@ __all__ = [
     "Trace",
     "TraceError",
     "extract_formats",
+    "guard_main",
     "read_trace",
 ]
 
@@ -91,6 +92,8 @@ def read_trace(
     max_events: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Trace: ...
+def guard_main() -> None:
+    """Serve as the guard of a device until standard input ends."""
 
 @final
 class Extractor:

@@ -27,6 +27,8 @@ __all__ = ["main", "run"]
 VERBS: Final = {
     "summary": "Say where the time of a step went, and what it waited for most.",
     "check": "Say what is wrong with a trace, and what that costs an analysis.",
+    "bench": "Run benchmarks on devices, and choose and compare their results.",
+    "devices": "List the devices of this machine: how they are, and who uses them.",
 }
 
 _OPTIONS_BEFORE_A_VERB: Final = {"-h", "--help", "-V", "--version", "--debug"}

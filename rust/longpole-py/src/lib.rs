@@ -6,6 +6,7 @@ mod arrow;
 mod enter;
 mod errors;
 mod extract;
+mod guard;
 mod source;
 mod trace;
 
@@ -20,6 +21,8 @@ mod _core {
     use crate::errors::{InternalError, LongpoleError, TraceError};
     #[pymodule_export]
     use crate::extract::{extract_formats, Extraction, Extractor};
+    #[pymodule_export]
+    use crate::guard::guard_main;
     #[pymodule_export]
     use crate::trace::{read_trace, Trace};
 
