@@ -8,7 +8,7 @@ BUILT := $(VENV)/.built
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 EXAMPLE := .build/example.json.gz
 
-.PHONY: help run test test-rust test-python test-long test-torch bench-read bench-path clean tools
+.PHONY: help run test test-rust test-python test-long test-torch bench-read bench-path bench-runner bench-extract clean tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -28,7 +28,7 @@ $(READY): requirements-dev.lock | tools
 	@touch $@
 
 $(BUILT): $(READY) $(RUST_SOURCES) pyproject.toml
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet >/dev/null
 	@touch $@
 
 $(EXAMPLE): $(BUILT) benches/workloads.py
@@ -68,6 +68,12 @@ bench-read: $(BUILT) ## time the reader against its peers
 bench-path: $(BUILT) ## time the critical path, on a trace and on a graph of 10 million nodes
 	$(BIN)/python benches/bench_path.py
 	cargo bench --locked --bench critical_path
+
+bench-extract: $(BUILT) ## time extraction against Python's re
+	$(BIN)/python benches/bench_extract.py
+
+bench-runner: $(BUILT) ## measure what the runner costs beside its jobs
+	$(BIN)/python benches/bench_runner.py
 
 clean: ## remove what was built
 	rm -rf $(VENV) .build target

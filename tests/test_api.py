@@ -30,7 +30,7 @@ def stub():
 
 def test_the_stub_names_what_the_core_has(stub):
     assert names_in(stub) == set(_core.__all__)
-    for name in ("Table", "Trace"):
+    for name in ("Extraction", "Extractor", "Table", "Trace"):
         public = {member for member in vars(getattr(_core, name)) if not member.startswith("__")}
         stubbed = {member for member in members(stub, name) if not member.startswith("__")}
         assert stubbed == public, name
@@ -69,14 +69,20 @@ def test_what_is_offered_is_there_and_sorted(module):
     assert sorted(module.__all__) == list(module.__all__)
 
 
-def test_only_traces_paths_and_errors_know_the_core():
+def test_few_modules_know_the_core():
     knowing = {
         path.relative_to(PACKAGE).as_posix()
         for path in MODULES
         if "longpole import _core" in (text := path.read_text(encoding="utf-8"))
         or "longpole._core" in text
     }
-    assert knowing == {"critical_path.py", "errors.py", "trace.py"}
+    assert knowing == {
+        "bench/extraction.py",
+        "bench/guard.py",
+        "critical_path.py",
+        "errors.py",
+        "trace.py",
+    }
 
 
 def test_errors_are_caught_as_one():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import longpole
-from longpole.analyses.check import SEVERITIES
+from longpole.analyses.findings import SEVERITIES
 from longpole.testing import TraceBuilder
 
 

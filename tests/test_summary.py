@@ -34,7 +34,7 @@ def test_a_device_that_computes_most_of_the_step_waits_for_its_kernels():
         "Device 0 computes 85.0 % of the step (85.0 µs of 100 µs): the step waits for its "
         "kernels, most of all gemm (70.0 %, 1 kernel)."
     )
-    assert [(row.name, row.time_ns) for row in found.answer.evidence] == [
+    assert [(row.name, row.total_ns) for row in found.answer.evidence] == [
         ("gemm", 70_000),
         ("relu", 15_000),
     ]
@@ -83,7 +83,7 @@ def test_the_spot_is_the_deepest_that_holds_half_and_counts_wherever_it_stands()
         .launch("gemm", call=(90, 91), work=(91, 100))
     )
     spot = summary(builder).answer.evidence[0]
-    assert (spot.name, spot.n_events, spot.time_ns) == ("decode", 2, 73_000)
+    assert (spot.name, spot.n_events, spot.total_ns) == ("decode", 2, 73_000)
 
 
 def test_a_spot_that_calls_itself_counts_once():
@@ -94,7 +94,7 @@ def test_a_spot_that_calls_itself_counts_once():
         .launch("gemm", call=(80, 81), work=(81, 100))
     )
     spot = summary(builder).answer.evidence[0]
-    assert (spot.name, spot.n_events, spot.time_ns) == ("walk", 1, 80_000)
+    assert (spot.name, spot.n_events, spot.total_ns) == ("walk", 1, 80_000)
 
 
 def test_where_nothing_is_recorded_on_the_host_the_answer_says_so():
@@ -275,6 +275,24 @@ def test_the_parts_of_a_device_sum_to_the_window():
     reasons = (idle.host_ns, idle.launched_ns, idle.after_last_ns, idle.unlinked_ns)
     assert sum(reasons) == whole.idle_ns
     assert reasons == (17_000, 8_000, 10_000, 5_000)
+
+
+def test_the_answer_is_about_the_busiest_device_and_every_device_has_its_lines():
+    builder = (
+        TraceBuilder()
+        .operator("aten::mm", (0, 100))
+        .launch("little", call=(0, 1), work=(1, 10), device=0)
+        .launch("much", call=(1, 2), work=(2, 90), device=1, stream=7)
+        .launch("more", call=(2, 3), work=(50, 95), device=1, stream=8)
+    )
+    found = summary(builder)
+    assert (found.answer.device, found.answer.waits_for) == (1, "kernels")
+    assert [row.name for row in found.answer.evidence] == ["much", "more"]
+    lines = [
+        (device.device, [stream.stream for stream in device.streams]) for device in found.devices
+    ]
+    assert lines == [(0, [7]), (1, [7, 8])]
+    assert [device.whole.busy_ns for device in found.devices] == [9_000, 93_000]
 
 
 def test_a_summary_is_plain_values_and_the_same_every_time():

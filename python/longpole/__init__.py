@@ -9,18 +9,24 @@ Examples
 ('kernel', 'gemm', 1500, 40000)
 """
 
-from longpole.analyses.check import Finding, check
-from longpole.analyses.summary import Summary, summary
-from longpole.critical_path import CriticalPath, Detach, Drop, Scale, WhatIf
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from longpole.errors import (
     DeviceError,
     InternalError,
     LongpoleError,
     MissingDependencyError,
+    ResultsError,
     TraceError,
     WindowError,
 )
 from longpole.trace import Trace, read_trace
+
+if TYPE_CHECKING:
+    from longpole.analyses.check import Finding, check
+    from longpole.analyses.summary import Summary, summary
+    from longpole.critical_path import CriticalPath, Detach, Drop, Scale, WhatIf
 
 __all__ = [
     "CriticalPath",
@@ -31,6 +37,7 @@ __all__ = [
     "InternalError",
     "LongpoleError",
     "MissingDependencyError",
+    "ResultsError",
     "Scale",
     "Summary",
     "Trace",
@@ -41,3 +48,17 @@ __all__ = [
     "read_trace",
     "summary",
 ]
+
+# `import longpole` must not wait for what answers questions.
+_MODULE_OF = {
+    **dict.fromkeys(("Finding", "check"), "analyses.check"),
+    **dict.fromkeys(("Summary", "summary"), "analyses.summary"),
+    **dict.fromkeys(("CriticalPath", "Detach", "Drop", "Scale", "WhatIf"), "critical_path"),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULE_OF:
+        message = f"module 'longpole' has no attribute {name!r}"
+        raise AttributeError(message)
+    return getattr(import_module(f"longpole.{_MODULE_OF[name]}"), name)

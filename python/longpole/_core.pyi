@@ -4,12 +4,16 @@ from typing import Any, BinaryIO, final
 
 __all__ = [
     "CriticalPath",
+    "Extraction",
+    "Extractor",
     "InternalError",
     "LongpoleError",
     "Table",
     "Trace",
     "TraceError",
     "WindowError",
+    "extract_formats",
+    "guard_main",
     "read_trace",
 ]
 
@@ -121,3 +125,31 @@ def read_trace(
     max_events: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Trace: ...
+def guard_main() -> None:
+    """Serve as the guard of a device until standard input ends."""
+
+@final
+class Extractor:
+    """Looks for records in one stream, fed chunk by chunk."""
+
+    def __new__(cls, formats: Sequence[str], patterns: Sequence[str]) -> Extractor: ...
+    def feed(self, chunk: bytes) -> None: ...
+    def finish(self, died: bool) -> Extraction: ...
+
+@final
+class Extraction:
+    """What was found in one stream."""
+
+    def records(self) -> Table: ...
+    def rows(
+        self,
+    ) -> list[tuple[str, str | None, float | None, str, str, int | None, int | None, str]]: ...
+    def fields(self) -> Table: ...
+    def rejections(self) -> Table: ...
+    def rejection_counts(self) -> list[tuple[str, int]]: ...
+    @property
+    def n_bytes(self) -> int: ...
+    @property
+    def is_unterminated(self) -> bool: ...
+
+def extract_formats() -> list[tuple[str, str]]: ...

@@ -134,11 +134,11 @@ class Trace:
     def launches(self) -> pl.DataFrame:
         """Each piece of work on a device (`event`) and what launched it.
 
-        Columns: `event`, `class` (`compute`, `communication`, or `copy` for fills also),
-        `call` (runtime or driver call), `operator` (the innermost
-        around the call), `linked_by` (`correlation`, or the weaker `external_id`, which
-        gives the operator only), `delay_ns` (from the return of the call to the start
-        of the work; negative where the work began inside the call).
+        Columns: `event`, `work_class` (`compute`, `communication`, or `copy`, for fills
+        too), `call` (runtime or driver call), `operator` (the innermost around the call),
+        `linked_by` (`correlation`, or the weaker `external_id`, which gives the operator
+        only), `delay_ns` (from the return of the call to the start of the work; negative
+        where the work began inside the call).
         """
         return _frame(self._core.launches())
 
@@ -201,6 +201,7 @@ class Trace:
 
         statements = self.metadata_events.cast({"process": pl.String, "thread": pl.String})
         named = statements.filter(pl.col("value").is_not_null()).cast({"value": pl.String})
+        named = named.sort("last_position")
         threads = named.filter(pl.col("name") == "thread_name")
         processes = named.filter(pl.col("name") == "process_name")
         lanes = _frame(self._core.lanes()).cast({"process": pl.String, "thread": pl.String})
@@ -252,7 +253,7 @@ class Trace:
         """What the trace says of its processes and threads, each statement once.
 
         Columns: `name` (`process_name`, `thread_name`, ...), `process`, `thread`, `value`,
-        `count` (how often the file says so).
+        `count` (how often the file says so), `last_position` (where it does so last).
         """
         return _frame(self._core.metadata_events())
 

@@ -162,7 +162,6 @@ def _step(number, dur):
     return {"ph": "X", **place, "ts": 3, "dur": dur}
 
 
-@pytest.mark.xfail(reason="the lane of an end has no device, that of its begin has one")
 def test_an_end_needs_no_more_than_a_time_and_a_track():
     track = {"pid": 0, "tid": 7}
     begin = {"ph": "B", "cat": "kernel", "name": "k", **track, "ts": 1, "args": {"stream": 7}}
@@ -170,13 +169,10 @@ def test_an_end_needs_no_more_than_a_time_and_a_track():
     assert trace.events["duration_ns"].to_list() == [4_000]
 
 
-@pytest.mark.parametrize("style", STYLES.values(), ids=STYLES)
-def test_the_facts_of_the_header_are_found_wherever_they_stand(style):
-    if style.is_bare_list:
-        pytest.skip("a bare list has no header")
-    before, behind = HEADER, dict(reversed(HEADER.items()))
-    for header in [before, behind]:
-        trace = longpole.read_trace(document(operators("a"), style, **header))
+@pytest.mark.parametrize("style", ["compact", "indented", "keys in another order"])
+def test_the_facts_of_the_header_are_found_before_and_behind_the_events(style):
+    for header in [HEADER, dict(reversed(HEADER.items()))]:
+        trace = longpole.read_trace(document(operators("a"), STYLES[style], **header))
         assert (trace.rank, trace.world_size, trace.format) == (3, 8, "kineto-json")
 
 
@@ -219,13 +215,11 @@ def test_integers_of_64_bits_are_exact(number):
     assert argument(str(number)) == number
 
 
-@pytest.mark.xfail(reason="they are kept as the nearest double")
 @pytest.mark.parametrize("number", [2**63, 2**64 - 1, 2**64, -(2**63) - 1])
 def test_integers_beyond_64_bits_keep_their_digits(number):
     assert str(argument(str(number))) == str(number)
 
 
-@pytest.mark.xfail(reason="keys are compared as they are spelled")
 def test_a_key_is_what_it_spells():
     event = rb'[{"\u0070h":"X","n\u0061me":"n","t\u0073":1,"d\u0075r":2,"args":{"k\u00e9y":3}}]'
     trace = longpole.read_trace(event, args=["kéy"])
@@ -310,7 +304,6 @@ def test_a_limit_of_bytes_keeps_what_is_whole_before_it():
         assert trace.diagnostics.select("code", "first_offset").rows() == [("limit_reached", limit)]
 
 
-@pytest.mark.xfail(reason="the last event that is allowed counts as one too many")
 def test_a_limit_that_is_not_reached_is_not_mentioned():
     data = document(operators(*"abcd"))
     for limits in [{"max_bytes": len(data)}, {"max_events": 4}, {"max_events": 5}]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from longpole.analyses.ranking import within
+import polars as pl
+
+from longpole.analyses.ranking import NameTime, within
 
 if TYPE_CHECKING:
     from longpole.analyses.window import Window
@@ -24,14 +26,9 @@ BLOCKING_NAMES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class BlockingCall:
+class BlockingCall(NameTime):
     """All blocking calls of one name within a window, on all threads together."""
 
-    name: str
-    n_events: int
-    total_ns: int
-    longest_ns: int
-    longest_event: int
     why: str
 
 
@@ -41,8 +38,6 @@ def blocking_calls(trace: Trace, window: Window) -> tuple[BlockingCall, ...]:
     Besides the calls that always block, these are the asynchronous copies that returned
     only when their copy had ended, as those of pageable memory do.
     """
-    import polars as pl
-
     call_end, work_end = (pl.col("start_ns") + pl.col("duration_ns"), pl.col("copy_end_ns"))
     copies = (
         trace.launches.select("event", "call")

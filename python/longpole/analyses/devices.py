@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    import polars as pl
+import polars as pl
 
+if TYPE_CHECKING:
     from longpole.analyses.window import Window
     from longpole.trace import Trace
 
@@ -92,8 +92,6 @@ def _device(
 
 
 def _idle(gaps: pl.DataFrame, device: int | None) -> IdleTime:
-    import polars as pl
-
     has_next, has_call = pl.col("next").is_not_null(), pl.col("host_ns").is_not_null()
     duration = pl.col("duration_ns")
     sums: dict[str, Any] = (

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longpole.analyses.ranking import by_name, is_step
+import polars as pl
+
+from longpole.analyses.ranking import NameTime, by_name
+from longpole.analyses.window import is_step
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from longpole.trace import Trace
 
 __all__ = ["Doing", "HotSpot", "doing"]
@@ -19,16 +20,11 @@ _DOMINANT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class HotSpot:
+class HotSpot(NameTime):
     """The deepest events of one name that hold most of some time."""
 
     callers: tuple[str | None, ...]
     """The names around it, from the outside in."""
-    name: str | None
-    n_events: int
-    total_ns: int
-    longest_ns: int
-    longest_event: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +45,10 @@ def doing(trace: Trace, spans: pl.DataFrame) -> Doing:
 
     Annotations of steps are no doing: what only they cover counts as not recorded.
     """
-    import polars as pl
-
     columns = ["event", "name", "parent"]
     times = trace.times_within(spans).join(trace.events.select(columns), on="event")
-    times = times.with_columns(pl.col("name").cast(pl.String))
-    owners = times.filter(pl.col("own_ns") > 0, ~is_step())
+    times = times.with_columns(pl.col("name").cast(pl.String), is_step=is_step(trace))
+    owners = times.filter(pl.col("own_ns") > 0, ~pl.col("is_step"))
     recorded_ns = int(owners["own_ns"].sum())
     return Doing(
         total_ns=int((spans["end_ns"] - spans["start_ns"]).sum()),
@@ -66,8 +60,6 @@ def doing(trace: Trace, spans: pl.DataFrame) -> Doing:
 
 def _hot_spot(times: pl.DataFrame, at_least_ns: int) -> HotSpot | None:
     """Go down from the outermost events as long as one name holds enough."""
-    import polars as pl
-
     spot = None
     callers: tuple[str | None, ...] = ()
     level = _below_steps(times, times.filter(pl.col("parent").is_null()))
@@ -75,7 +67,7 @@ def _hot_spot(times: pl.DataFrame, at_least_ns: int) -> HotSpot | None:
         heaviest = by_name(level, "total_ns").row(0, named=True)
         if heaviest["total_ns"] < max(at_least_ns, 1):
             break
-        spot = HotSpot(callers, **heaviest)
+        spot = HotSpot(**heaviest, callers=callers)
         callers = (*callers, spot.name)
         chosen = level.filter(pl.col("name").eq_missing(pl.lit(spot.name)))
         level = _below_steps(times, _children(times, chosen))
@@ -84,8 +76,6 @@ def _hot_spot(times: pl.DataFrame, at_least_ns: int) -> HotSpot | None:
 
 def _everywhere(times: pl.DataFrame, spot: HotSpot) -> HotSpot:
     """Count the spot wherever it stands, but not what it calls of its own name."""
-    import polars as pl
-
     named = times.filter(pl.col("name").eq_missing(pl.lit(spot.name)))
     above = named.select("event", above="parent").drop_nulls()
     nested = []
@@ -100,15 +90,13 @@ def _everywhere(times: pl.DataFrame, spot: HotSpot) -> HotSpot:
         )
     inner = pl.concat(nested) if nested else pl.Series([], dtype=pl.UInt32)
     outermost = named.filter(~pl.col("event").is_in(inner.implode()))
-    return HotSpot(spot.callers, **by_name(outermost, "total_ns").row(0, named=True))
+    return HotSpot(**by_name(outermost, "total_ns").row(0, named=True), callers=spot.callers)
 
 
 def _below_steps(times: pl.DataFrame, level: pl.DataFrame) -> pl.DataFrame:
     """Put what stands in the steps of a level in their place."""
-    import polars as pl
-
-    steps = level.filter(is_step())
-    return pl.concat([level.filter(~is_step()), _children(times, steps)])
+    steps = level.filter("is_step")
+    return pl.concat([level.filter(~pl.col("is_step")), _children(times, steps)])
 
 
 def _children(times: pl.DataFrame, parents: pl.DataFrame) -> pl.DataFrame:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-if TYPE_CHECKING:
-    import polars as pl
+import polars as pl
 
+from longpole.analyses.window import is_step
+
+if TYPE_CHECKING:
     from longpole.analyses.window import Window
     from longpole.trace import Trace
 
 __all__ = [
-    "KernelTime",
+    "NameTime",
     "OperatorTime",
     "Ranking",
     "busiest_lane",
     "by_name",
-    "is_step",
     "top_kernels",
     "top_operators",
     "within",
@@ -35,8 +36,8 @@ class Ranking(Generic[Row]):
 
 
 @dataclass(frozen=True, slots=True)
-class KernelTime:
-    """All kernels of one name within a window. Kernels beside each other count twice."""
+class NameTime:
+    """All events of one name, and the longest of them. What ran side by side counts twice."""
 
     name: str | None
     n_events: int
@@ -58,27 +59,21 @@ class OperatorTime:
 
 def within(events: pl.DataFrame, window: Window) -> pl.DataFrame:
     """Take the events that ran in a window, with their time in it as `inside_ns`."""
-    import polars as pl
-
     start, end = pl.col("start_ns"), pl.col("start_ns") + pl.col("duration_ns")
     inside_ns = pl.min_horizontal(end, window.end_ns) - pl.max_horizontal(start, window.start_ns)
     is_inside = (pl.col("duration_ns") >= 0) & (start < window.end_ns) & (end > window.start_ns)
     return events.filter(is_inside).with_columns(inside_ns=inside_ns)
 
 
-def top_kernels(trace: Trace, window: Window, top: int) -> Ranking[KernelTime]:
+def top_kernels(trace: Trace, window: Window, top: int) -> Ranking[NameTime]:
     """Rank the kernels of a window by name and total time, the longest first."""
-    import polars as pl
-
     kernels = trace.events.filter(pl.col("kind") == "kernel")
     ranked = by_name(within(kernels, window), "inside_ns")
-    return Ranking(tuple(KernelTime(*row) for row in ranked.head(top).iter_rows()), ranked.height)
+    return Ranking(tuple(NameTime(*row) for row in ranked.head(top).iter_rows()), ranked.height)
 
 
 def top_operators(trace: Trace, window: Window, top: int) -> Ranking[OperatorTime]:
     """Rank the operators of a window by name and own time, on all threads together."""
-    import polars as pl
-
     operators = trace.events.filter(pl.col("kind") == "operator").select("event", "name")
     times = trace.times_within(_everywhere(trace, window)).join(operators, on="event")
     ranked = by_name(times, "own_ns")
@@ -87,10 +82,8 @@ def top_operators(trace: Trace, window: Window, top: int) -> Ranking[OperatorTim
 
 def busiest_lane(trace: Trace, window: Window) -> pl.DataFrame:
     """Find the thread that is longest in anything but a step, as one span of its lane."""
-    import polars as pl
-
     spans = _everywhere(trace, window)
-    lanes = trace.events.filter(~is_step()).select("event", "lane")
+    lanes = trace.events.filter(~is_step(trace)).select("event", "lane")
     busiest = (
         trace.times_within(spans)
         .join(lanes, on="event")
@@ -102,16 +95,7 @@ def busiest_lane(trace: Trace, window: Window) -> pl.DataFrame:
     return spans.join(busiest, on="lane", how="semi")
 
 
-def is_step() -> pl.Expr:
-    """Tell annotations of steps, which say when and not what, by `name`."""
-    import polars as pl
-
-    return pl.col("name").cast(pl.String).fill_null("").str.starts_with("ProfilerStep")
-
-
 def _everywhere(trace: Trace, window: Window) -> pl.DataFrame:
-    import polars as pl
-
     start_ns, end_ns = (pl.lit(time, pl.Int64) for time in (window.start_ns, window.end_ns))
     return trace.lanes.select("lane", start_ns=start_ns, end_ns=end_ns)
 
@@ -121,8 +105,6 @@ def by_name(events: pl.DataFrame, time: str) -> pl.DataFrame:
 
     `time` is the column that is summed. Ties go by name, between events by row.
     """
-    import polars as pl
-
     return (
         events.sort(time, "event", descending=[True, False])
         .group_by("name", maintain_order=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from longpole.analyses.blocking import BlockingCall, blocking_calls
 from longpole.analyses.devices import DeviceTime, device_times
 from longpole.analyses.ranking import (
-    KernelTime,
+    NameTime,
     OperatorTime,
     Ranking,
     top_kernels,
@@ -48,7 +48,7 @@ class Summary:
     window: Window
     answer: Answer
     devices: tuple[DeviceTime, ...]
-    kernels: Ranking[KernelTime]
+    kernels: Ranking[NameTime]
     operators: Ranking[OperatorTime]
     blocking_calls: tuple[BlockingCall, ...]
     unlinked: Unlinked

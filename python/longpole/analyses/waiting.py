@@ -11,15 +11,15 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+import polars as pl
+
 from longpole.analyses.devices import DeviceTime, main_device
 from longpole.analyses.doing import Doing, HotSpot, doing
-from longpole.analyses.ranking import busiest_lane, by_name, within
+from longpole.analyses.ranking import NameTime, busiest_lane, by_name, within
 from longpole.wording import count, duration, share, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import polars as pl
 
     from longpole.analyses.window import Window
     from longpole.trace import Trace
@@ -33,15 +33,10 @@ _IS_FRAME = re.compile(r"\(\d+\): ")
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """Events that prove a sentence: those of one name, with the row of the longest."""
+class Evidence(NameTime):
+    """Events that prove a sentence."""
 
     what: str
-    name: str | None
-    n_events: int
-    time_ns: int
-    longest_ns: int
-    longest_event: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +105,7 @@ def _parts(device: DeviceTime) -> dict[WaitsFor, int]:
 def _kernels(question: _Question) -> tuple[str, list[Evidence]]:
     rows = _work(question, "compute", "holds the device")
     longest = rows[0]
-    part = share(_part(longest.time_ns, question.window.span_ns))
+    part = share(_part(longest.total_ns, question.window.span_ns))
     return (
         f"{question.subject} computes {question.portion}: the {question.window.noun} waits for "
         f"its kernels, most of all {short_name(longest.name)} ({part}, "
@@ -122,7 +117,7 @@ def _communication(question: _Question) -> tuple[str, list[Evidence]]:
     rows = _work(question, "communication", "communicates")
     return (
         f"{question.subject} communicates with nothing computing beside it {question.portion}, "
-        f"most of all {short_name(rows[0].name)} ({duration(rows[0].time_ns)})."
+        f"most of all {short_name(rows[0].name)} ({duration(rows[0].total_ns)})."
     ), rows
 
 
@@ -130,7 +125,7 @@ def _copies(question: _Question) -> tuple[str, list[Evidence]]:
     rows = _work(question, "copy", "moves or fills memory")
     return (
         f"{question.subject} moves memory with no kernel beside it {question.portion}, most of "
-        f"all {short_name(rows[0].name)} ({duration(rows[0].time_ns)})."
+        f"all {short_name(rows[0].name)} ({duration(rows[0].total_ns)})."
     ), rows
 
 
@@ -143,8 +138,6 @@ def _launched_work(question: _Question) -> tuple[str, list[Evidence]]:
 
 
 def _unknown(question: _Question) -> tuple[str, list[Evidence]]:
-    import polars as pl
-
     unlinked = pl.col("next").is_not_null() & pl.col("host_ns").is_null()
     gaps = _gaps(question).filter(unlinked).with_columns(waits_ns="duration_ns")
     return (
@@ -154,8 +147,6 @@ def _unknown(question: _Question) -> tuple[str, list[Evidence]]:
 
 
 def _host(question: _Question) -> tuple[str, list[Evidence]]:
-    import polars as pl
-
     gaps = _gaps(question).with_columns(waits_ns="host_ns")
     did = doing(question.trace, _host_spans(question, gaps))
     thread = "launching thread"
@@ -196,9 +187,7 @@ _WORDS: Final[dict[WaitsFor, Callable[[_Question], tuple[str, list[Evidence]]]]]
 
 def _work(question: _Question, work_class: str, what: str) -> list[Evidence]:
     """Rank the work of one class on the device."""
-    import polars as pl
-
-    work = question.trace.launches.filter(pl.col("class") == work_class).select("event")
+    work = question.trace.launches.filter(pl.col("work_class") == work_class).select("event")
     events = question.trace.events.join(work, on="event").filter(
         pl.col("device").eq_missing(question.device.device)
     )
@@ -206,22 +195,16 @@ def _work(question: _Question, work_class: str, what: str) -> list[Evidence]:
 
 
 def _gaps(question: _Question) -> pl.DataFrame:
-    import polars as pl
-
     gaps = question.trace.gaps(question.window.start_ns, question.window.end_ns)
     return gaps.filter(pl.col("device").eq_missing(question.device.device))
 
 
 def _gap_after_call() -> pl.Expr:
-    import polars as pl
-
     return pl.col("duration_ns") - pl.col("host_ns")
 
 
 def _host_spans(question: _Question, gaps: pl.DataFrame) -> pl.DataFrame:
     """List where to look: the thread of each call until it returned, then the one of most calls."""
-    import polars as pl
-
     calls = question.trace.events.select(call="event", lane="lane")
     before_calls = gaps.filter(pl.col("waits_ns") > 0).join(calls, on="call")
     spans = before_calls.select("lane", "start_ns", end_ns=pl.col("start_ns") + pl.col("waits_ns"))
@@ -235,8 +218,6 @@ def _host_spans(question: _Question, gaps: pl.DataFrame) -> pl.DataFrame:
 
 def _launching_lane(question: _Question) -> pl.DataFrame:
     """Find the thread of most calls that launched work on the device."""
-    import polars as pl
-
     is_here = pl.col("device").eq_missing(question.device.device)
     work = within(question.trace.events.filter(is_here), question.window).select("event")
     lanes = question.trace.events.select("lane", call="event")
@@ -261,22 +242,18 @@ def _ended_by(question: _Question, gaps: pl.DataFrame) -> list[Evidence]:
 
 def _done(did: Doing, thread: str) -> list[Evidence]:
     """List the spot and what owns most of the time."""
-    import polars as pl
-
     if did.spot is None:
         return _evidence(did.owners, f"{thread} in")
-    spot = did.spot
-    figures = (spot.n_events, spot.total_ns, spot.longest_ns, spot.longest_event)
-    others = did.owners.filter(pl.col("name").ne_missing(pl.lit(spot.name)))
+    spot = {field: getattr(did.spot, field) for field in NameTime.__slots__}
+    others = did.owners.filter(pl.col("name").ne_missing(pl.lit(did.spot.name)))
     return [
-        Evidence(f"{thread} in", spot.name, *figures),
+        Evidence(**spot, what=f"{thread} in"),
         *_evidence(others, "own time of")[: _N_ROWS - 1],
     ]
 
 
 def _evidence(ranked: pl.DataFrame, what: str) -> list[Evidence]:
-    columns = ["name", "n_events", "total_ns", "longest_ns", "longest_event"]
-    return [Evidence(what, *row) for row in ranked.select(columns).head(_N_ROWS).iter_rows()]
+    return [Evidence(**row, what=what) for row in ranked.head(_N_ROWS).iter_rows(named=True)]
 
 
 def _spot(did: Doing, thread: str, of_ns: int) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-if TYPE_CHECKING:
-    import polars as pl
+import polars as pl
 
+if TYPE_CHECKING:
     from longpole.trace import Trace
 
-__all__ = ["LAUNCHING_NAMES", "Window", "choose_window"]
+__all__ = ["LAUNCHING_NAMES", "Window", "choose_window", "is_step"]
 
 LAUNCHING_NAMES = r"(?i)launch.*kernel|graphlaunch"
 """Calls that put kernels on a device. `cudaLaunchHostFunc` is none of them."""
@@ -66,9 +66,12 @@ def choose_window(trace: Trace, step: int | None = None) -> Window | None:
     return _longest(complete, f"the longest of {_count(complete, 'complete ')}")
 
 
-def _numbered(steps: pl.DataFrame, number: int) -> pl.DataFrame:
-    import polars as pl
+def is_step(trace: Trace) -> pl.Expr:
+    """Tell annotations of steps, which say when and not what, by `event`."""
+    return pl.col("event").is_in(trace.steps["event"].implode())
 
+
+def _numbered(steps: pl.DataFrame, number: int) -> pl.DataFrame:
     found = steps.filter(pl.col("step") == number)
     if found.is_empty():
         known = ", ".join(str(known) for known in steps["step"].unique().sort().head(20))
@@ -79,8 +82,6 @@ def _numbered(steps: pl.DataFrame, number: int) -> pl.DataFrame:
 
 
 def _longest(steps: pl.DataFrame, reason: str) -> Window:
-    import polars as pl
-
     length = pl.col("window_end_ns") - pl.col("window_start_ns")
     row = steps.sort(length, "step", descending=[True, False], maintain_order=True).row(
         0, named=True
@@ -101,8 +102,6 @@ def _count(steps: pl.DataFrame, which: str = "") -> str:
 
 def _complete(trace: Trace) -> pl.DataFrame:
     """Take the steps of which the trace holds what they launched; all, where none has any."""
-    import polars as pl
-
     steps = trace.steps.join(trace.events.select("event", "process"), on="event")
     launching = (
         trace.events.lazy()

@@ -30,6 +30,8 @@ VERBS: Final = {
     "whatif": "Say how long a step would take if something were different.",
     "table": "Print one of the tables behind the answers.",
     "check": "Say what is wrong with a trace, and what that costs an analysis.",
+    "bench": "Run benchmarks on devices, and choose and compare their results.",
+    "devices": "List the devices of this machine: how they are, and who uses them.",
 }
 
 _OPTIONS_BEFORE_A_VERB: Final = {"-h", "--help", "-V", "--version", "--debug"}

@@ -56,7 +56,7 @@ def summary(*, traces: Sequence[str], step: int | None, top: int, options: Optio
 
 def _document(path: str, trace: Trace, step: int | None, top: int) -> Document:
     from longpole.analyses.summary import summary as summarize
-    from longpole.cli import summary_text
+    from longpole.cli import summary_records, summary_text
 
     try:
         found = summarize(trace, step=step, top=top)
@@ -82,7 +82,7 @@ def _document(path: str, trace: Trace, step: int | None, top: int) -> Document:
         truncated=_truncated(found),
         text=lambda terminal: summary_text.text(path, trace, found, terminal),
         markdown=lambda: summary_text.markdown(path, found),
-        records=lambda: summary_text.records(path, found),
+        records=lambda: summary_records.records(path, found),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.cli.output import markdown_cell, markdown_table
+from longpole.cli.summary_records import rankings
 from longpole.cli.terminal import Column
 from longpole.cli.traces import title
 from longpole.wording import count, duration, escape, share, short_name
@@ -14,15 +15,14 @@ if TYPE_CHECKING:
 
     from longpole.analyses.devices import BusyTime, DeviceTime
     from longpole.analyses.summary import Summary
-    from longpole.cli.output import Record
+    from longpole.cli.summary_records import Figures
     from longpole.cli.terminal import Terminal
     from longpole.trace import Trace
 
-__all__ = ["markdown", "records", "text"]
+__all__ = ["markdown", "text"]
 
 Rows = list[list[str]]
 Table = tuple[list[Column], Rows]
-Figures = tuple[str | None, int, int, int, int]
 
 _WIDTH_IN_MARKDOWN: Final = 80
 _N_STREAMS: Final = 8
@@ -46,26 +46,6 @@ def markdown(path: str, summary: Summary) -> str:
     for columns, rows in _tables(summary):
         lines += ["", *_markdown_table(columns, rows)] if rows else []
     return "\n".join(lines) + "\n"
-
-
-def records(path: str, summary: Summary) -> list[Record]:
-    """List every figure as a row of one table: what, where, how often, how long, what share."""
-    span_ns = summary.window.span_ns
-    rows = [_record(path, "window", span_ns, span_ns, name=summary.window.reason)]
-    answer = summary.answer
-    rows.append(
-        _record(path, "answer", answer.time_ns, span_ns, name=answer.sentence, device=answer.device)
-    )
-    for device in summary.devices:
-        for busy in (device.whole, *device.streams):
-            rows += _busy_records(path, device, busy, span_ns)
-        rows += _idle_records(path, device, span_ns)
-    for section, figures in _rankings(summary).items():
-        rows += [
-            _record(path, section, total_ns, span_ns, name=name, count=n_events)
-            for name, total_ns, n_events, *_ in figures
-        ]
-    return rows
 
 
 def _title(path: str, trace: Trace, summary: Summary) -> str:
@@ -98,7 +78,7 @@ def _evidence(summary: Summary) -> Table:
         [
             row.what,
             _or_nothing(row.name),
-            *_cells(summary, row.time_ns, row.n_events, row.longest_ns, row.longest_event),
+            *_cells(summary, row.total_ns, row.n_events, row.longest_ns, row.longest_event),
         ]
         for row in summary.answer.evidence
     ]
@@ -145,11 +125,11 @@ def _idle(summary: Summary) -> Table:
 
 def _lists(summary: Summary) -> list[Table]:
     """Kernels, operators and blocking calls, each with the names that took longest."""
-    rankings = _rankings(summary)
-    calls = rankings["blocking call"]
+    ranked = rankings(summary)
+    calls = ranked["blocking call"]
     return [
-        _ranked(summary, "kernels", "time", summary.kernels.n_total, rankings["kernel"]),
-        _ranked(summary, "operators", "own time", summary.operators.n_total, rankings["operator"]),
+        _ranked(summary, "kernels", "time", summary.kernels.n_total, ranked["kernel"]),
+        _ranked(summary, "operators", "own time", summary.operators.n_total, ranked["operator"]),
         _ranked(summary, "blocking calls", "time", len(calls), calls[:_N_BLOCKING]),
     ]
 
@@ -158,24 +138,6 @@ def _ranked(summary: Summary, what: str, time: str, n_total: int, rows: list[Fig
     title = f"{what} ({len(rows)} of {n_total:,} names)" if n_total > len(rows) else what
     columns = [Column(title, "left", has_names=True), *_figures(time, summary)]
     return columns, [[_or_nothing(name), *_cells(summary, *figures)] for name, *figures in rows]
-
-
-def _rankings(summary: Summary) -> dict[str, list[Figures]]:
-    """Name, time, count, longest and its event, by section."""
-    return {
-        "kernel": [
-            (row.name, row.total_ns, row.n_events, row.longest_ns, row.longest_event)
-            for row in summary.kernels.rows
-        ],
-        "operator": [
-            (row.name, row.own_ns, row.n_events, row.longest_own_ns, row.longest_event)
-            for row in summary.operators.rows
-        ],
-        "blocking call": [
-            (row.name, row.total_ns, row.n_events, row.longest_ns, row.longest_event)
-            for row in summary.blocking_calls
-        ],
-    }
 
 
 def _figures(time: str, summary: Summary) -> list[Column]:
@@ -230,54 +192,6 @@ def _number(number: int | None) -> str:
 
 def _or_nothing(name: str | None) -> str:
     return "(no name)" if name is None else name
-
-
-def _busy_records(path: str, device: DeviceTime, busy: BusyTime, span_ns: int) -> list[Record]:
-    section = "device" if busy.stream is None else "stream"
-    place = {"device": device.device, "stream": busy.stream}
-    classes = ("busy", "compute", "communication", "copy", "idle")
-    return [
-        _record(path, section, getattr(busy, f"{name}_ns"), span_ns, name=name, **place)
-        for name in classes
-    ]
-
-
-def _idle_records(path: str, device: DeviceTime, span_ns: int) -> list[Record]:
-    parts = ("host", "launched", "after_last", "unlinked")
-    return [
-        _record(
-            path,
-            "idle",
-            getattr(device.idle, f"{part}_ns"),
-            span_ns,
-            name=part,
-            device=device.device,
-        )
-        for part in parts
-    ]
-
-
-def _record(
-    path: str,
-    section: str,
-    time_ns: int | None,
-    span_ns: int,
-    *,
-    name: str | None = None,
-    count: int | None = None,
-    device: int | None = None,
-    stream: int | None = None,
-) -> Record:
-    return {
-        "path": path,
-        "section": section,
-        "device": device,
-        "stream": stream,
-        "name": name,
-        "count": count,
-        "time_ns": time_ns,
-        "share_of_window": None if time_ns is None or not span_ns else time_ns / span_ns,
-    }
 
 
 def _markdown_table(columns: Sequence[Column], rows: Rows) -> list[str]:

@@ -107,7 +107,7 @@ codes! {
     TextCut "text_cut" Loss "a text above 16 MiB was cut" "the rest of it is missing";
     NonFinite "non_finite_number" Altered "nan or infinity where JSON wants a number" "null";
     InvalidNumber "invalid_number" Altered "a malformed number or word" "null";
-    BigInteger "big_integer" Warning "an id that does not fit 64 bits" "null in the id column";
+    BadId "bad_id" Warning "an id that is no 64-bit integer" "null in the id column";
     // Compression.
     GzipTruncated "gzip_truncated" Loss "the gzip stream is truncated" "whatever stood behind is not in the tables";
     GzipCorrupt "gzip_corrupt" Loss "the gzip stream is corrupt" "what stands behind is not read, and values shortly before may be wrong";

@@ -19,7 +19,8 @@
 //! ```
 //!
 //! The rooms lie along one river, each using only those before it:
-//! [`tables`], [`read`], [`link`], [`stack`], [`graph`], [`path`], [`measure`], [`mod@write`].
+//! [`tables`], [`read`], [`link`], [`stack`], [`graph`], [`path`], [`measure`],
+//! [`mod@write`]. Beside it lies [`extract`], which reads what benchmarks print.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
@@ -27,6 +28,7 @@
 
 pub mod diagnostics;
 pub mod error;
+pub mod extract;
 pub mod graph;
 pub mod ids;
 pub mod intervals;

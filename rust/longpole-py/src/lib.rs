@@ -6,6 +6,8 @@ mod arrow;
 mod critical_path;
 mod enter;
 mod errors;
+mod extract;
+mod guard;
 mod source;
 mod trace;
 
@@ -20,6 +22,10 @@ mod _core {
     use crate::critical_path::CriticalPath;
     #[pymodule_export]
     use crate::errors::{InternalError, LongpoleError, TraceError, WindowError};
+    #[pymodule_export]
+    use crate::extract::{extract_formats, Extraction, Extractor};
+    #[pymodule_export]
+    use crate::guard::guard_main;
     #[pymodule_export]
     use crate::trace::{read_trace, Trace};
 

@@ -105,7 +105,7 @@ impl Trace {
         let by = |row: &measure::Launch| row.linked_by.map_or(NO_ROW, |by| by as u32);
         Columns::default()
             .rows("event", rows.iter().map(|row| Some(row.work).in_column()).collect())
-            .choices("class", rows.iter().map(|row| row.class as u32), WorkClass::NAMES)
+            .choices("work_class", rows.iter().map(|row| row.class as u32), WorkClass::NAMES)
             .rows("call", rows.iter().map(|row| row.call.in_column()).collect())
             .rows("operator", rows.iter().map(|row| row.operator.in_column()).collect())
             .choices("linked_by", rows.iter().map(by), &["correlation", "external_id"])
@@ -264,6 +264,7 @@ impl Trace {
             .texts("thread", metadata.thread.iter().copied(), strings)
             .texts("value", metadata.value.iter().copied(), strings)
             .integers("count", counts.collect())
+            .rows("last_position", metadata.last_position.clone())
             .into_table()
     }
 

@@ -32,8 +32,11 @@ pub fn gaps(tables: &Tables, launches: &Launches, window: (i64, i64)) -> Vec<Gap
     let mut work: BTreeMap<Option<i64>, Vec<(i64, i64, EventId)>> = BTreeMap::new();
     for event in events.ids().filter(|&event| events.kind(event).is_device_work()) {
         if let Some((start, end)) = events.span(event) {
-            let device = tables.lanes.place(events.lane(event)).device;
-            work.entry(device).or_default().push((start, end, event));
+            let rows = work.entry(tables.lanes.place(events.lane(event)).device).or_default();
+            // Work that took no time ends no gap.
+            if start < end {
+                rows.push((start, end, event));
+            }
         }
     }
     let mut found = Vec::new();

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::arguments::{DEVICE, STREAM};
+use super::brackets::{Brackets, Track};
 use super::event::{Argument, Draft, EventScanner, Time};
 use super::scan::{Span, Token};
 use crate::diagnostics::Code;
@@ -11,7 +12,7 @@ use crate::ids::{EventId, LaneId, StringId};
 use crate::strings::Strings;
 use crate::tables::{
     ArgTables, ArgValue, CounterTable, EventKind, EventRow, EventTable, FlowSource, FlowTable,
-    LaneTable, MetadataTable, Place,
+    LaneTable, MetadataTable, Place, NO_INTEGER,
 };
 
 /// The tables as they grow.
@@ -32,7 +33,7 @@ pub(super) struct Collector {
     tracks: Recent<(Number, Number), (StringId, StringId)>,
     places: Recent<Place, LaneId>,
     sources: Recent<(bool, FlowSource), u32>,
-    brackets: Vec<Bracket>,
+    brackets: Brackets,
 }
 
 /// A count for each letter.
@@ -42,16 +43,6 @@ impl Default for Phases {
     fn default() -> Self {
         Self([0; 256])
     }
-}
-
-/// A begin or end event that waits for its partner.
-struct Bracket {
-    lane: LaneId,
-    time_ns: i64,
-    position: u32,
-    offset: u64,
-    /// The row of the begin; none for an end.
-    begin: Option<EventId>,
 }
 
 /// Where an event stands in the file.
@@ -64,7 +55,7 @@ pub(super) struct Whereabouts {
 }
 
 /// What is said of an event that is kept, or why it is not.
-type Findings = Vec<(Code, u64)>;
+pub(super) type Findings = Vec<(Code, u64)>;
 
 impl Collector {
     /// Adds one event; gives what is to be said of it.
@@ -92,7 +83,8 @@ impl Collector {
             say(findings, Code::MissingName);
         }
         match draft.phase {
-            b'X' | b'B' | b'E' | b'i' | b'I' | b'R' => self.event(scanner, text, at, findings),
+            b'X' | b'B' | b'i' | b'I' | b'R' => self.event(scanner, text, at, findings),
+            b'E' => self.end(draft, text, at, findings),
             b's' | b't' | b'f' | b'b' | b'n' | b'e' | b'S' | b'T' | b'p' | b'F' => {
                 let source = self.flow_source(draft, text);
                 let id = draft.id.and_then(|token| self.flow_id(token, text));
@@ -103,7 +95,7 @@ impl Collector {
                 table.push(draft.phase, id, row, draft.start_ns(), at.position, strings);
             }
             b'C' => self.counter(scanner, text, at),
-            b'M' => self.metadata(scanner, text),
+            b'M' => self.metadata(scanner, text, at),
             _ => {
                 let code = if draft.has_phase { Code::UnknownPhase } else { Code::MissingPhase };
                 say(findings, code);
@@ -124,19 +116,6 @@ impl Collector {
         let kind = self.kind(draft, category);
         let lane = self.lane(draft, text, kind);
         let start_ns = draft.start_ns();
-        if draft.phase == b'E' {
-            self.brackets.push(Bracket {
-                lane,
-                time_ns: start_ns,
-                position: at.position,
-                offset: at.offset,
-                begin: None,
-            });
-            if !draft.arguments.is_empty() {
-                findings.push((Code::EndArguments, at.offset));
-            }
-            return;
-        }
         let (duration_ns, doubt) = draft.duration_ns();
         findings.extend(doubt.map(|code| (code, at.offset)));
         if start_ns < 0 {
@@ -161,20 +140,24 @@ impl Collector {
         };
         let event = self.events.push(&row);
         if draft.phase == b'B' {
-            self.brackets.push(Bracket {
-                lane,
-                time_ns: start_ns,
-                position: at.position,
-                offset: at.offset,
-                begin: Some(event),
-            });
+            let track = self.track(draft, text);
+            self.brackets.push(Some(event), track, start_ns, (at.position, at.offset));
         }
         self.arguments(scanner, text, event, category, kind);
     }
 
+    /// The end of an event that began before.
+    fn end(&mut self, draft: &Draft, text: &[u8], at: Whereabouts, findings: &mut Findings) {
+        let track = self.track(draft, text);
+        self.brackets.push(None, track, draft.start_ns(), (at.position, at.offset));
+        if !draft.arguments.is_empty() {
+            findings.push((Code::EndArguments, at.offset));
+        }
+    }
+
     fn kind(&mut self, draft: &Draft, category: Option<StringId>) -> EventKind {
         match draft.phase {
-            b'X' | b'B' | b'E' => {
+            b'X' | b'B' => {
                 category.map_or(EventKind::Other, |category| self.kinds.of(category, &self.strings))
             }
             b'i' | b'I' | b'R' => EventKind::Instant,
@@ -218,6 +201,10 @@ impl Collector {
     ) {
         let value = match argument.token {
             Token::Integer(value) => ArgValue::Integer(value),
+            // Digits beyond 64 bits stay digits: as a float they would be others.
+            Token::Number(span) if is_integer(span.of(text)) => {
+                ArgValue::Text(self.strings.intern_plain(span.of(text)))
+            }
             Token::Number(span) => number(span.of(text)).map_or_else(
                 || ArgValue::Text(self.strings.intern_plain(span.of(text))),
                 ArgValue::Float,
@@ -279,15 +266,20 @@ impl Collector {
         }
     }
 
-    fn metadata(&mut self, scanner: &EventScanner, text: &[u8]) {
+    fn metadata(&mut self, scanner: &EventScanner, text: &[u8], at: Whereabouts) {
         let draft = &scanner.draft;
         let (process, thread) = self.track(draft, text);
         let name = draft.name.map(|span| self.quoted(span, text));
-        let value = draft.arguments.first().map(|argument| match argument.token {
+        let is_statement = |argument: &&Argument| {
+            let key = scanner.argument_keys.name(argument.row);
+            matches!(key, "name" | "labels" | "sort_index" | "uptime")
+        };
+        let argument = draft.arguments.iter().find(is_statement).or(draft.arguments.first());
+        let value = argument.map(|argument| match argument.token {
             Token::Text(span) => self.quoted(span, text),
             token => self.strings.intern(&token_text(token, text)),
         });
-        self.metadata.push(name, process, thread, value);
+        self.metadata.push(name, process, thread, value, at.position);
     }
 
     /// Categories come in runs.
@@ -323,9 +315,10 @@ impl Collector {
         findings: &mut Findings,
     ) -> Option<i64> {
         let token = token?;
-        let id = integer(token, text);
-        if id.is_none() && matches!(token, Token::Number(_)) {
-            findings.push((Code::BigInteger, at.offset));
+        // The smallest integer stands for "none" in columns.
+        let id = integer(token, text).filter(|&id| id != NO_INTEGER);
+        if id.is_none() && token != Token::Null {
+            findings.push((Code::BadId, at.offset));
         }
         id
     }
@@ -347,7 +340,7 @@ impl Collector {
     }
 
     /// The process and the thread, which may be numbers or names.
-    fn track(&mut self, draft: &Draft, text: &[u8]) -> (StringId, StringId) {
+    fn track(&mut self, draft: &Draft, text: &[u8]) -> Track {
         let mut number = |token: Option<Token>| match token {
             Some(Token::Integer(value)) => Number::Integer(value),
             Some(Token::Text(span)) => Number::Text(self.quoted(span, text)),
@@ -359,24 +352,9 @@ impl Collector {
         self.tracks.get(track, || (track.0.text(strings), track.1.text(strings)))
     }
 
-    /// Pairs begin with end events on each lane, in order of time.
+    /// Closes the begin events with the ends that were found.
     pub(super) fn pair_brackets(&mut self, findings: &mut Findings) {
-        let mut brackets = std::mem::take(&mut self.brackets);
-        brackets.sort_by_key(|bracket| (bracket.lane, bracket.time_ns, bracket.position));
-        let mut open: Vec<&Bracket> = Vec::new();
-        for bracket in &brackets {
-            if open.last().is_some_and(|begin| begin.lane != bracket.lane) {
-                findings.extend(open.drain(..).map(|begin| (Code::UnmatchedBegin, begin.offset)));
-            }
-            if bracket.begin.is_some() {
-                open.push(bracket);
-            } else if let Some(begin) = open.pop().and_then(|begin| begin.begin) {
-                self.events.close(begin, bracket.time_ns);
-            } else {
-                findings.push((Code::UnmatchedEnd, bracket.offset));
-            }
-        }
-        findings.extend(open.drain(..).map(|begin| (Code::UnmatchedBegin, begin.offset)));
+        std::mem::take(&mut self.brackets).pair(&mut self.events, findings);
     }
 
     /// How many events of each phase there were, by letter.
@@ -484,6 +462,11 @@ impl<K: Copy + Eq + std::hash::Hash, V: Copy> Recent<K, V> {
 
 fn number(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.parse().ok().filter(|value: &f64| value.is_finite())
+}
+
+/// Whether a number of the file has neither point nor exponent.
+fn is_integer(number: &[u8]) -> bool {
+    number.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-')
 }
 
 /// An integer, or a text that is one, in decimal or with `0x`.

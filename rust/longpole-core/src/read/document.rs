@@ -13,6 +13,7 @@ use super::Options;
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{report, Progress};
+use crate::strings::spelled_text;
 use crate::tables::Tables;
 
 /// Header fields above this are skipped: they are facts, not data.
@@ -126,6 +127,7 @@ impl Document<'_> {
         match self.next_significant()? {
             Some(byte @ (b'{' | b'[')) => Ok(byte),
             Some(_) => Err(sniff::other_kind(self.window.text(), compressed)),
+            None if self.window.is_limited() => Err(Error::new(ErrorKind::EndsBeforeEvents, 0)),
             None => Err(Error::new(ErrorKind::Empty, 0)),
         }
     }
@@ -180,7 +182,7 @@ impl Document<'_> {
         })?;
         let name = match key {
             Outcome::Whole(span, end) => {
-                let name = String::from_utf8_lossy(span.of(self.window.text())).into_owned();
+                let name = spelled_text(span.of(self.window.text()));
                 self.accept(end)?;
                 name
             }
@@ -262,6 +264,11 @@ impl Document<'_> {
                     self.window.consume(1);
                     continue;
                 }
+                b'[' | b']' if self.is_stray_bracket()? => {
+                    self.skip_bracket()?;
+                    after_value &= byte == b']';
+                    continue;
+                }
                 b']' => {
                     if let Some(offset) = after_comma.filter(|_| !after_value) {
                         self.note(Code::TrailingComma, offset)?;
@@ -279,15 +286,15 @@ impl Document<'_> {
                 }
                 _ => {}
             }
+            if self.options.max_events.is_some_and(|limit| self.collector.n_events() >= limit) {
+                self.note_here(Code::LimitReached)?;
+                return Ok(End::Limit);
+            }
             match self.element(byte == b'{')? {
                 Some(End::Closed) => after_value = true,
                 Some(end) => return Ok(end),
                 // Damage was skipped: the next byte begins an event or ends the list.
                 None => (after_value, after_comma) = (false, None),
-            }
-            if self.options.max_events.is_some_and(|limit| self.collector.n_events() >= limit) {
-                self.note_here(Code::LimitReached)?;
-                return Ok(End::Limit);
             }
         }
     }

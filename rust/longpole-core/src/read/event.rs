@@ -36,9 +36,10 @@ pub(super) enum Time {
 impl From<Result<i64, BadTime>> for Time {
     fn from(result: Result<i64, BadTime>) -> Self {
         match result {
+            // The smallest integer stands for "none" in columns.
+            Ok(i64::MIN) | Err(BadTime::OutOfRange) => Self::OutOfRange,
             Ok(time_ns) => Self::Known(time_ns),
             Err(BadTime::NotANumber) => Self::NotANumber,
-            Err(BadTime::OutOfRange) => Self::OutOfRange,
         }
     }
 }

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 
 use super::scan::{Scan, Scanner};
 use crate::diagnostics::Code;
+use crate::strings::spelled_text;
 
 /// A key, numbered in order of first use behind those that were given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,13 +163,22 @@ impl Keys {
         if let Some(&key) = self.by_spelling.get(spelling) {
             return key;
         }
+        let name = spelled_text(spelling);
+        if name.as_bytes() != spelling {
+            // Another spelling of a key: the key it spells, if that is told apart.
+            let key = self.intern(name.as_bytes());
+            if key != Key::BEYOND {
+                self.by_spelling.insert(spelling.into(), key);
+            }
+            return key;
+        }
         let Some(row) =
             u16::try_from(self.names.len()).ok().filter(|_| self.names.len() < MAX_KEYS)
         else {
             return Key::BEYOND;
         };
         let key = Key::at(row);
-        self.names.push(String::from_utf8_lossy(spelling).into_owned());
+        self.names.push(name);
         self.by_spelling.insert(spelling.into(), key);
         self.gaps.push([[Gap::NONE; WAYS]; Context::COUNT]);
         key

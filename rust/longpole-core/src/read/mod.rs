@@ -5,6 +5,7 @@
 //! The first bytes tell the format, not the name of the file.
 
 mod arguments;
+mod brackets;
 mod collect;
 mod digits;
 mod document;

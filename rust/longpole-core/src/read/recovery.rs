@@ -7,7 +7,7 @@
 use super::document::{Document, Outcome, MAX_INDENT};
 use super::event::EVENT_KEYS;
 use super::header;
-use super::scan::is_whitespace;
+use super::scan::{is_whitespace, Scanner, Stop};
 use crate::diagnostics::Code;
 use crate::error::Result;
 
@@ -73,22 +73,8 @@ impl Document<'_> {
 
     /// Whether a whole event with a phase stands at the front of the window.
     fn attempt_candidate(&mut self) -> Result<Outcome<()>> {
-        let first_key = self.attempt(|scanner| {
-            scanner.expect(b'{')?;
-            if scanner.peek_significant()? != b'"' {
-                return scanner.stop(Code::MalformedEvent);
-            }
-            let key = scanner.quoted()?;
-            scanner.expect(b':')?;
-            let is_known = EVENT_KEYS.iter().any(|known| known.as_bytes() == key.of(scanner.text));
-            if is_known {
-                Ok(())
-            } else {
-                scanner.stop(Code::MalformedEvent)
-            }
-        })?;
-        if !matches!(first_key, Outcome::Whole(..)) {
-            return Ok(first_key);
+        if !self.looks_like(starts_with_event, false)? {
+            return Ok(Outcome::Fault(Code::MalformedEvent, 1));
         }
         let outcome = self.attempt_event()?;
         self.findings.clear();
@@ -103,35 +89,48 @@ impl Document<'_> {
     /// Whether the `]` at the front of the window ends the list: behind it comes
     /// a header field, or the end of the object and the file.
     fn is_end_of_list(&mut self) -> Result<bool> {
-        self.looks_like(|text| match significant(&text[1..]) {
+        let ends = |text: &[u8]| match significant(&text[1..]) {
             [] => None,
             [b'}', rest @ ..] if significant(rest).is_empty() => None,
             [b',', rest @ ..] => header::starts_with_field(significant(rest)),
             _ => Some(false),
-        })
+        };
+        self.looks_like(ends, true)
     }
 
     /// Whether the `}` at the front of the window ends the file.
     pub(super) fn is_end_of_object(&mut self) -> Result<bool> {
-        self.looks_like(|text| {
+        let ends = |text: &[u8]| (!significant(&text[1..]).is_empty()).then_some(false);
+        self.looks_like(ends, true)
+    }
+
+    /// Whether the bracket at the front of the window belongs to no list: behind it
+    /// comes another event, or the inside of one.
+    pub(super) fn is_stray_bracket(&mut self) -> Result<bool> {
+        let next_is_event = |text: &[u8]| {
             let rest = significant(&text[1..]);
-            if rest.is_empty() {
-                None
-            } else {
-                Some(false)
-            }
-        })
+            let rest = significant(rest.strip_prefix(b",").unwrap_or(rest));
+            starts_with_event_key(rest.strip_prefix(b"{").unwrap_or(rest))
+        };
+        self.looks_like(next_is_event, false)
+    }
+
+    /// Skips a bracket that belongs to no list.
+    pub(super) fn skip_bracket(&mut self) -> Result<()> {
+        self.note_skipped(Code::MalformedEvent, self.window.offset(), 1)?;
+        self.window.consume(1);
+        Ok(())
     }
 
     /// Asks `test` with a longer and longer window until it knows; a file that
-    /// ends first says yes, if what is there does not speak against it.
-    fn looks_like(&mut self, test: impl Fn(&[u8]) -> Option<bool>) -> Result<bool> {
+    /// ends first says `at_end`, if what is there does not speak against it.
+    fn looks_like(&mut self, test: impl Fn(&[u8]) -> Option<bool>, at_end: bool) -> Result<bool> {
         loop {
             match test(self.window.text()) {
                 Some(known) => return Ok(known),
                 None if self.window.text().len() > LOOK_AHEAD => return Ok(false),
                 None if self.more()? => {}
-                None => return Ok(true),
+                None => return Ok(at_end),
             }
         }
     }
@@ -150,7 +149,7 @@ impl Document<'_> {
                 }
                 break false;
             }
-            if self.looks_like(header::starts_with_field)? {
+            if self.looks_like(header::starts_with_field, true)? {
                 // A file that ends in the middle of a name has no field here.
                 break header::starts_with_field(self.window.text()) == Some(true);
             }
@@ -206,6 +205,31 @@ impl Before {
             }
             _ => true,
         }
+    }
+}
+
+/// Whether `text` begins with an object whose first key is one of an event; none
+/// where it is too short to tell.
+fn starts_with_event(text: &[u8]) -> Option<bool> {
+    text.split_first().and_then(|(_, inside)| starts_with_event_key(inside))
+}
+
+/// Whether `text` begins with a key of an event and its colon.
+fn starts_with_event_key(text: &[u8]) -> Option<bool> {
+    let mut findings = Vec::new();
+    let mut scanner = Scanner::new(text, 0, &mut findings);
+    let mut read = || {
+        if scanner.peek_significant()? != b'"' {
+            return Ok(false);
+        }
+        let key = scanner.quoted()?;
+        let is_known = EVENT_KEYS.iter().any(|known| known.as_bytes() == key.of(scanner.text));
+        Ok(is_known && scanner.peek_significant()? == b':')
+    };
+    match read() {
+        Ok(found) => Some(found),
+        Err(Stop::Fault) => Some(false),
+        Err(Stop::NeedMore) => None,
     }
 }
 

@@ -14,7 +14,7 @@ use crate::ids::{InColumn, StringId};
 
 mod spelling;
 
-pub(crate) use spelling::spelling_faults;
+pub(crate) use spelling::{spelled_text, spelling_faults};
 pub use spelling::{SpellingFaults, MAX_TEXT_BYTES};
 
 /// A set of texts, each with a handle; handles count up in order of first use.

@@ -33,6 +33,11 @@ pub(crate) fn spelling_faults(raw: &[u8]) -> SpellingFaults {
     unescape(raw).1
 }
 
+/// The text that `raw` spells.
+pub(crate) fn spelled_text(raw: &[u8]) -> String {
+    unescape(raw).0
+}
+
 /// The text that `raw` spells, and what was wrong with it.
 pub(super) fn unescape(raw: &[u8]) -> (String, SpellingFaults) {
     let mut faults = SpellingFaults::default();

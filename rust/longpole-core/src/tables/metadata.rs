@@ -17,6 +17,8 @@ pub struct MetadataTable {
     pub value: Vec<u32>,
     /// How often the file says so.
     pub count: Vec<u64>,
+    /// Where among the elements of the event list it does so last.
+    pub last_position: Vec<u32>,
     rows: HashMap<[u32; 4], usize>,
 }
 
@@ -27,12 +29,14 @@ impl MetadataTable {
         process: StringId,
         thread: StringId,
         value: Option<StringId>,
+        position: u32,
     ) {
         let (process, thread) = (Some(process).in_column(), Some(thread).in_column());
         let key = [name.in_column(), process, thread, value.in_column()];
         let row = *self.rows.entry(key).or_insert(self.name.len());
         if row < self.name.len() {
             self.count[row] += 1;
+            self.last_position[row] = position;
             return;
         }
         self.name.push(key[0]);
@@ -40,6 +44,7 @@ impl MetadataTable {
         self.thread.push(thread);
         self.value.push(key[3]);
         self.count.push(1);
+        self.last_position.push(position);
     }
 
     /// How many distinct statements there are.

@@ -1,0 +1,165 @@
+"""Every kind of thing that `check` finds: how grave, what it is, what it costs, what to do.
+
+What the reader finds is declared in the core, in the same way; only its hints stand here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal, NamedTuple
+
+__all__ = ["KINDS", "READING_HINTS", "SEVERITIES", "Finding", "Kind", "Place", "Severity"]
+
+Severity = Literal["info", "warning", "altered", "data_loss"]
+
+SEVERITIES: Final[tuple[Severity, ...]] = ("data_loss", "altered", "warning", "info")
+"""From the gravest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something was found first: a byte of the uncompressed file, or an event."""
+
+    offset: int | None = None
+    event: int | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One kind of thing that is wrong, or good to know, with how often it was found."""
+
+    code: str
+    severity: Severity
+    count: int
+    sentence: str
+    effect: str
+    hint: str | None = None
+    first: Place | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as plain values, in a fixed order."""
+        return asdict(self)
+
+
+class Kind(NamedTuple):
+    """What all findings of one code have in common; the sentence may have blanks."""
+
+    severity: Severity
+    sentence: str
+    effect: str
+    hint: str | None = None
+
+
+KINDS: Final = {
+    "no_timed_events": Kind(
+        "warning",
+        "no timed event: nothing has a time and a duration",
+        "there is nothing to analyse",
+        "record at least one step between the start and the stop of the profiler",
+    ),
+    "no_device_work": Kind(
+        "info",
+        "no work on a device is recorded",
+        "analyses see the CPU side only",
+        "to see the device, record with activities=[CPU, CUDA]",
+    ),
+    "only_counter_ranges": Kind(
+        "info",
+        "kernels are recorded as counter ranges only, without their own times",
+        "analyses see the CPU side and the counters",
+        "record once more without counters for the timeline",
+    ),
+    "no_correlations": Kind(
+        "warning",
+        "no work on a device has a correlation number",
+        "nothing says which call launched what: no launch delays, no launch-bound share",
+        "record with a newer profiler; External ids name the operators where there are any",
+    ),
+    "unlinked_device_work": Kind(
+        "warning",
+        "work on a device whose launching call is not in the trace ({share} of it)",
+        "its launch delay, its operator and its step are unknown",
+        "record from before the first launch, with the CPU activity on",
+    ),
+    "launches_without_work": Kind(
+        "warning",
+        "launch calls whose kernel is not in the trace",
+        "the device looks less busy than it was, unless a graph was being captured",
+        "keep the profiler on until the device is done (torch.cuda.synchronize)",
+    ),
+    "ambiguous_correlations": Kind(
+        "warning",
+        "work with a correlation number that several calls have",
+        "the nearest call before the work is taken for its launch",
+    ),
+    "linked_by_external_id": Kind(
+        "info",
+        "work that is linked to its operator by External id only",
+        "its operator is a guess, its launching call is unknown",
+    ),
+    "no_synchronization_records": Kind(
+        "info",
+        "no record says who waited for whom on the device",
+        "waits must be inferred from blocking calls",
+        "record with experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True)",
+    ),
+    "crossing_events": Kind(
+        "warning",
+        "events of {category} that overlap another of their thread by a part: they begin "
+        "inside and end outside",
+        "they count as beside each other; who called whom is a guess there",
+    ),
+    "overlapping_device_work": Kind(
+        "warning",
+        "events of {category} that begin before earlier work of their stream has ended (they "
+        "overlap by up to {longest})",
+        "busy time counts the overlap once; times of single kernels may be too long",
+        "normal with programmatic dependent launch; else the profiler's times are in doubt",
+    ),
+    "nested_by_rounding": Kind(
+        "info",
+        "events that end up to 1 µs behind the one that encloses them",
+        "none; it is taken for rounding",
+    ),
+    "work_before_its_call": Kind(
+        "warning",
+        "work that begins before the call that launched it, by up to {longest}",
+        "the clocks of host and device disagree by at least that much",
+        "times are kept as recorded; compare host and device times with care",
+    ),
+    "no_steps": Kind(
+        "info",
+        "the trace marks no steps",
+        "analyses are about the whole trace",
+        "give the profiler a schedule and call `profiler.step()` after each iteration",
+    ),
+    "no_external_ids": Kind(
+        "info",
+        "no operator has an External id",
+        "device work without a launching call cannot be given to its operator",
+    ),
+    "several_processes": Kind(
+        "warning",
+        "calls of several processes stand in one file",
+        "it looks like several ranks in one; numbers are joined within a process only",
+        "analyse the file of each rank by itself",
+    ),
+    "no_rank": Kind(
+        "info",
+        "the file does not say which rank it is of",
+        "none for one file; ranks can then be told by their file names only",
+        "initialise torch.distributed before the profiler starts",
+    ),
+}
+
+READING_HINTS: Final = {
+    "truncated": "the program ended, or the disk was full, while the trace was written",
+    "missing_end": "the program ended while the trace was written",
+    "gzip_truncated": "copy the file again; the profiler may have been stopped while it wrote",
+    "gzip_corrupt": "copy the file again",
+    "gzip_checksum": "copy the file again",
+    "limit_reached": "raise max_bytes or max_events",
+    "unmatched_begin": "these ranges were still open when the profiler stopped",
+    "zero_timestamp": "newer drivers and profilers lose fewer times; record again",
+}

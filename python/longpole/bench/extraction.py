@@ -1,0 +1,254 @@
+"""Records out of what profilers print.
+
+All formats are looked for at once, in one pass over the bytes, and rows that cannot
+be read are counted with their place and the reason.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from longpole._core import Extractor as CoreExtractor
+from longpole._core import extract_formats
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import polars as pl
+
+    from longpole._core import Extraction as CoreExtraction
+    from longpole._core import Table
+
+__all__ = ["Extraction", "Extractor", "MeasuredRow", "extract", "formats"]
+
+CHUNK_BYTES: Final = 1 << 18
+PATTERN_PREFIX: Final = "regex="
+
+
+class BinaryFile(Protocol):
+    """Anything that gives bytes; none, or an empty piece, at the end."""
+
+    def read(self, size: int, /) -> bytes | None:
+        """Give at most so many bytes."""
+        ...
+
+
+def extract(
+    source: str | os.PathLike[str] | bytes | BinaryFile,
+    *,
+    format: str | Sequence[str] = "auto",  # noqa: A002 - the word of the command line
+    died: bool = False,
+) -> Extraction:
+    r"""Find what was measured in the output of profilers.
+
+    Several formats may stand in one stream, with foreign lines between the rows. The
+    stream is read once, in chunks: memory is bounded by what is found.
+
+    Parameters
+    ----------
+    source
+        A path, the bytes themselves, or a binary file object.
+    format
+        `"auto"` for every format of `formats()`, the name of one, `"regex=..."` for a
+        pattern of your own, or a list of these. A pattern is matched within lines, in
+        time linear in the text. Its groups `time_ns`, `time_us`, `time_ms` or `time_s`
+        (or `time` and `unit`) are the time, `operation` or `op`, `workspace` or `ws`
+        and `bytes` are what they say, and all others become `Extraction.fields`.
+    died
+        The process that printed this was killed or crashed. A last line without its
+        line end may then lack digits: its record gets the status `cut`.
+
+    Raises
+    ------
+    ValueError
+        There is no such format, or the pattern cannot be used.
+    OSError
+        The file cannot be opened or read.
+
+    Examples
+    --------
+    >>> found = extract(b"OP:gemm_64,TIME:9.5e-05,WS:0\nOP:gemm_128,TIME:0,WS:0\n")
+    >>> found.records.select("operation", "time_ns", "status").rows()
+    [('gemm_64', 95.0, 'ok'), ('gemm_128', 0.0, 'zero')]
+    >>> found.best().operation
+    'gemm_64'
+    """
+    extractor = Extractor(format)
+    if isinstance(source, bytes):
+        extractor.feed(source)
+    elif isinstance(source, (str, os.PathLike)):
+        with Path(source).open("rb", buffering=0) as file:
+            _feed_file(extractor, file)
+    else:
+        _feed_file(extractor, source)
+    return extractor.finish(died=died)
+
+
+def formats() -> dict[str, str]:
+    """Give the name of every format, and what prints it."""
+    return dict(extract_formats())
+
+
+class Extractor:
+    """Finds records in one stream that comes in pieces, cut anywhere.
+
+    Parameters
+    ----------
+    format
+        As in `extract`.
+
+    Examples
+    --------
+    >>> extractor = Extractor("aitemplate")
+    >>> extractor.feed(b"OP:gemm,TIME:1.25,WS:10")
+    >>> extractor.finish(died=True).measurements[0].status
+    'cut'
+    """
+
+    def __init__(self, format: str | Sequence[str] = "auto") -> None:  # noqa: A002
+        wanted = [format] if isinstance(format, str) else list(format)
+        patterns = [name for name in wanted if name.startswith(PATTERN_PREFIX)]
+        named = [name for name in wanted if name not in patterns]
+        self._core = CoreExtractor(
+            list(formats()) if "auto" in named else named,
+            [pattern.removeprefix(PATTERN_PREFIX) for pattern in patterns],
+        )
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next piece."""
+        self._core.feed(chunk)
+
+    def finish(self, *, died: bool = False) -> Extraction:
+        """End the stream and give what was found; `died` as in `extract`."""
+        return Extraction(self._core.finish(died))
+
+
+class MeasuredRow(NamedTuple):
+    """One measured row."""
+
+    format: str
+    operation: str | None
+    time_ns: float | None
+    printed_time: str
+    printed_unit: str
+    workspace_bytes: int | None
+    data_bytes: int | None
+    status: str
+
+    @property
+    def is_selectable(self) -> bool:
+        """Whether the time may be compared with others."""
+        return self.status == "ok"
+
+
+class Extraction:
+    """What was found in one stream.
+
+    Frames are made on first use and kept.
+    """
+
+    def __init__(self, core: CoreExtraction) -> None:
+        self._core = core
+
+    @cached_property
+    def records(self) -> pl.DataFrame:
+        """One row for each measured row, in the order in which each was complete.
+
+        Columns: `offset` (of its line, in bytes), `format`, `operation` (null where the
+        tool does not name it), `time_ns` (null where there is no finite one),
+        `printed_time`, `printed_unit`, `workspace_bytes`, `data_bytes` (null where
+        unknown), `status`. Only rows of status `ok` may be compared; the others are
+        `zero`, `negative`, `inf`, `nan`, `missing` (no time was printed), `failed` (says
+        the tool), `cut` (the process died on this line).
+
+        Times are as printed: those of AITemplate are the sum of all timed iterations.
+        """
+        return _frame(self._core.records())
+
+    @cached_property
+    def fields(self) -> pl.DataFrame:
+        """What else the rows say, in the words of the tools: `record`, `name`, `value`.
+
+        `record` is the row in `records`.
+        """
+        return _frame(self._core.fields())
+
+    @cached_property
+    def rejected(self) -> pl.DataFrame:
+        """The rows that could not be read, the first ten thousand of them.
+
+        Columns: `offset`, `format`, `reason`, `excerpt`.
+        """
+        return _frame(self._core.rejections())
+
+    @cached_property
+    def rejected_counts(self) -> dict[str, int]:
+        """How many rows could not be read, by reason."""
+        return dict(self._core.rejection_counts())
+
+    @cached_property
+    def measurements(self) -> list[MeasuredRow]:
+        """The rows of `records` as tuples, for those who have no use for a frame."""
+        return [MeasuredRow(*row) for row in self._core.rows()]
+
+    @property
+    def n_bytes(self) -> int:
+        """The length of the stream."""
+        return self._core.n_bytes
+
+    @property
+    def is_unterminated(self) -> bool:
+        """Whether the last line has no line end, as after the death of a process."""
+        return self._core.is_unterminated
+
+    def best(self, operations: Iterable[str] | None = None) -> MeasuredRow | None:
+        """Give the fastest row that may be compared, or None.
+
+        Of equally fast rows the one whose operation comes first in the alphabet wins,
+        and of those the first: the order of printing decides nothing else.
+
+        Parameters
+        ----------
+        operations
+            Consider these operations only.
+        """
+        if isinstance(operations, str):
+            message = "operations is a list of names, not one name"
+            raise TypeError(message)
+        wanted = None if operations is None else set(operations)
+        rows = [
+            row
+            for row in self.measurements
+            if row.is_selectable and (wanted is None or row.operation in wanted)
+        ]
+        return min(rows, key=lambda row: (row.time_ns, row.operation or ""), default=None)
+
+    def table(self, format: str) -> pl.DataFrame:  # noqa: A002 - as in `extract`
+        """Give the records of one format with a column for each of its fields.
+
+        The columns of `records` come first; fields are texts, as printed, and null where
+        a row has none of that name.
+        """
+        import polars as pl
+
+        records = self.records.with_row_index("record").filter(pl.col("format") == format)
+        fields = self.fields.join(records.select("record"), on="record", how="semi")
+        if fields.is_empty():
+            return records.drop("record")
+        texts = fields.with_columns(pl.col("name", "value").cast(pl.String))
+        wide = texts.pivot("name", index="record", values="value", aggregate_function="first")
+        return records.join(wide, on="record", how="left", maintain_order="left").drop("record")
+
+
+def _feed_file(extractor: Extractor, file: BinaryFile) -> None:
+    while chunk := file.read(CHUNK_BYTES):
+        extractor.feed(chunk)
+
+
+def _frame(table: Table) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.DataFrame(table)

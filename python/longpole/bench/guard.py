@@ -1,0 +1,255 @@
+"""The runner's end of a guard: orders out, output and endings in.
+
+The other end, and why there is one, is described in `rust/longpole-guard`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import struct
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Final, Literal
+
+from longpole.errors import LongpoleError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+__all__ = ["Ending", "Guard", "GuardLostError", "Order", "Stream"]
+
+Stream = Literal["stdout", "stderr"]
+
+HEADER: Final = struct.Struct("<cI")
+READ_BYTES: Final = 1 << 16
+STREAMS: Final[Mapping[bytes, Stream]] = {b"o": "stdout", b"e": "stderr"}
+
+# The guard gives up on a process a minute after SIGKILL; one that is silent
+# for longer than that after the limit is itself out of order.
+SILENCE_S: Final = 90.0
+FAREWELL_S: Final = 5.0
+
+
+class GuardLostError(LongpoleError):
+    """The guard of a device has died or does not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a guard is to run. `env` is the whole environment of the job."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    folder: str | None
+    limit_s: float | None
+    grace_s: float
+    drain_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a job ended.
+
+    `refused` is set when the system did not start it: the number of the error
+    and its text. `stopped` says that it was told to end. `forced` says that
+    SIGKILL was needed for that.
+    """
+
+    exit_code: int | None = None
+    signal: int | None = None
+    stopped: Literal["limit", "cancel"] | None = None
+    forced: bool = False
+    seconds: float | None = None
+    strays: tuple[str, ...] = ()
+    unkillable: tuple[str, ...] = ()
+    refused: tuple[int, str] | None = None
+
+
+class Guard:
+    """A guard process, which runs one job at a time.
+
+    Parameters
+    ----------
+    lease
+        The descriptor of the lease that the guard shall share, if any.
+
+    Raises
+    ------
+    GuardLostError
+        The system does not start it.
+    """
+
+    def __init__(self, lease: int | None = None) -> None:
+        leases = [] if lease is None else [lease]
+        try:
+            self._process = subprocess.Popen(  # noqa: S603
+                [*_guard_command(), *map(str, leases)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,
+                pass_fds=leases,
+                start_new_session=True,  # Ctrl-C on the terminal is for the runner alone
+            )
+        except OSError as error:
+            message = f"the guard of the device cannot be started: {error}"
+            raise GuardLostError(message) from error
+        self._mutex = Lock()
+        self._number = 0
+        self._pending = b""
+        self._job_pid: int | None = None
+
+    def run(
+        self,
+        order: Order,
+        take: Callable[[Stream, bytes], None],
+        is_cancelled: Callable[[], bool] = lambda: False,
+    ) -> Ending:
+        """Run a job to its end, and hand on what it prints.
+
+        Raises
+        ------
+        GuardLostError
+            The guard is out of order. What is left of the job has been sent SIGKILL.
+        """
+        self._number += 1
+        self._send(b"r", _order_fields(self._number, order))
+        if is_cancelled():
+            self.cancel()
+        limit_s = None if order.limit_s is None else order.limit_s + order.grace_s + SILENCE_S
+        try:
+            return self._follow(take, limit_s)
+        except GuardLostError:
+            self.kill()
+            raise
+
+    def cancel(self) -> None:
+        """End the job in hand, if there is one. Its ending is told as usual."""
+        with contextlib.suppress(GuardLostError):
+            self._send(b"c", [str(self._number).encode()])
+
+    def close(self) -> None:
+        """Let the guard go, and with it whatever still runs."""
+        with self._mutex, contextlib.suppress(OSError):
+            if self._process.stdin:
+                self._process.stdin.close()
+        try:
+            self._process.wait(FAREWELL_S)
+        except subprocess.TimeoutExpired:
+            return  # it waits for a process that does not die
+        if self._process.stdout:
+            self._process.stdout.close()
+
+    def kill(self) -> None:
+        """Put an end to a guard that is out of order, and to the group of its job."""
+        self._process.kill()
+        if self._job_pid is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._job_pid, signal.SIGKILL)
+        self.close()
+
+    def _follow(self, take: Callable[[Stream, bytes], None], limit_s: float | None) -> Ending:
+        for kind, body in self._frames(limit_s):
+            if kind in STREAMS:
+                take(STREAMS[kind], body)
+            elif kind == b"s":
+                self._job_pid = int(body[:-1])
+            else:
+                self._job_pid = None
+                return _refusal(body) if kind == b"f" else _ending(body)
+        message = "the guard of the device has died"
+        raise GuardLostError(message)
+
+    def _frames(self, limit_s: float | None) -> Iterator[tuple[bytes, bytes]]:
+        deadline = None if limit_s is None else time.monotonic() + limit_s
+        data, start = self._pending, 0
+        while True:
+            while len(data) - start >= HEADER.size:
+                kind, length = HEADER.unpack_from(data, start)
+                end = start + HEADER.size + length
+                if end > len(data):
+                    break
+                self._pending = b""
+                yield kind, data[start + HEADER.size : end]
+                start = end
+            chunk = self._read(deadline)
+            if not chunk:
+                return
+            data, start = data[start:] + chunk, 0
+
+    def _read(self, deadline: float | None) -> bytes:
+        if self._process.stdout is None:
+            return b""
+        descriptor = self._process.stdout.fileno()
+        if deadline is not None:
+            poll = select.poll()
+            poll.register(descriptor, select.POLLIN)
+            if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                message = "the guard of the device does not answer"
+                raise GuardLostError(message)
+        return os.read(descriptor, READ_BYTES)
+
+    def _send(self, kind: bytes, fields: Sequence[bytes]) -> None:
+        body = b"".join(field + b"\0" for field in fields)
+        frame = memoryview(HEADER.pack(kind, len(body)) + body)
+        try:
+            with self._mutex:
+                while frame and self._process.stdin:
+                    frame = frame[self._process.stdin.write(frame) :]
+        except (OSError, ValueError) as error:
+            message = "the guard of the device has died"
+            raise GuardLostError(message) from error
+
+
+def _guard_command() -> list[str]:
+    core = find_spec("longpole._core")
+    if core is None or core.origin is None:
+        message = "the extension module of longpole is missing"
+        raise GuardLostError(message)
+    script = Path(__file__).with_name("guard_process.py")
+    return [sys.executable, "-I", "-S", str(script), core.origin]
+
+
+def _order_fields(number: int, order: Order) -> list[bytes]:
+    limit = b"" if order.limit_s is None else _milliseconds(order.limit_s)
+    return [
+        str(number).encode(),
+        limit,
+        _milliseconds(order.grace_s),
+        _milliseconds(order.drain_s),
+        os.fsencode(order.folder or ""),
+        str(len(order.argv)).encode(),
+        *map(os.fsencode, order.argv),
+        *(os.fsencode(f"{name}={value}") for name, value in order.env.items()),
+    ]
+
+
+def _milliseconds(seconds: float) -> bytes:
+    return str(max(0, round(seconds * 1000))).encode()
+
+
+def _refusal(body: bytes) -> Ending:
+    number, text, _ = body.decode("utf-8", "replace").split("\0")
+    return Ending(refused=(int(number), text))
+
+
+def _ending(body: bytes) -> Ending:
+    pairs = [field.partition("=") for field in body.decode("utf-8", "replace").split("\0") if field]
+    fields = {name: value for name, _, value in pairs}
+    stopped = fields.get("stopped")
+    return Ending(
+        exit_code=int(fields["exit_code"]) if "exit_code" in fields else None,
+        signal=int(fields["signal"]) if "signal" in fields else None,
+        stopped="limit" if stopped == "limit" else "cancel" if stopped else None,
+        forced="forced" in fields,
+        seconds=int(fields["wall_ns"]) / 1e9,
+        strays=tuple(value for name, _, value in pairs if name == "stray"),
+        unkillable=tuple(value for name, _, value in pairs if name == "unkillable"),
+    )

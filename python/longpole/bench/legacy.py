@@ -1,0 +1,77 @@
+"""What AITemplate makes of a profiler's output, exactly, oddities included.
+
+For programs that were written for it and count on its answers. `longpole.bench.extract`
+reads the same rows without the oddities: here a time in scientific notation loses
+its exponent, a row with an odd name is lost or loses its name, and the 0 that a
+crashed kernel prints is the best time of all.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["ProfileResult", "extract_profile_result"]
+
+# Unanchored, and `\d` takes the digits of any script: so does AITemplate.
+ROW: Final = re.compile(r"OP:([a-zA-Z0-9_]+),TIME:([\d\.]+),WS:([\d]+)")
+TIME: Final = re.compile(r"TIME:([\d\.]+)")
+WORKSPACE: Final = re.compile(r"WS:([\d]+)")
+
+
+class ProfileResult(NamedTuple):
+    """An operation, its time in the milliseconds that were printed, its workspace in bytes."""
+
+    op_config: str
+    duration: float
+    workspace: int
+
+
+def extract_profile_result(
+    stdout: str, return_ops: Iterable[str] | None = None
+) -> tuple[ProfileResult | list[ProfileResult], bool]:
+    r"""Find the fastest row, or all rows of some operations, as AITemplate does.
+
+    Parameters
+    ----------
+    stdout
+        What the profiler printed.
+    return_ops
+        The operations to list. Without it the fastest row is the answer, the first
+        of those that are equally fast.
+
+    Returns
+    -------
+    tuple
+        The fastest row, or the list of rows in the order of printing; and whether
+        this failed. A failure is told by this flag only: the row that comes with it
+        is that of an operation without a name that took no time. Where there is no
+        row but a time and a workspace, these are the answer, not in a list, whatever
+        was asked for.
+
+    Examples
+    --------
+    >>> extract_profile_result("OP:slow,TIME:2.5,WS:0\nOP:fast,TIME:0.5,WS:64\n")
+    (ProfileResult(op_config='fast', duration=0.5, workspace=64), False)
+    """
+    try:
+        return _extract(stdout, return_ops), False
+    except Exception:  # noqa: BLE001 - whatever is wrong with the text or the arguments
+        return ProfileResult("", 0, 0), True
+
+
+def _extract(stdout: str, return_ops: Iterable[str] | None) -> ProfileResult | list[ProfileResult]:
+    rows = ROW.findall(stdout)
+    if not rows:
+        return _result("", TIME.findall(stdout)[0], WORKSPACE.findall(stdout)[0])
+    if return_ops is None:
+        return _result(*min(rows, key=lambda row: float(row[1])))
+    wanted = set(return_ops)
+    return [_result(*row) for row in rows if row[0] in wanted]
+
+
+def _result(operation: str, time: str, workspace: str) -> ProfileResult:
+    return ProfileResult(operation, float(time), int(workspace))

@@ -1,0 +1,47 @@
+"""How long to wait, and how often to try."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Policy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Limits and retries of a runner. All times are seconds on a clock that never jumps.
+
+    Parameters
+    ----------
+    timeout_s
+        How long a job may take that has no limit of its own; None is no limit.
+    total_timeout_s
+        How long all jobs together may take, from the first on.
+    grace_s
+        How long a job has to clean up between SIGTERM and SIGKILL.
+    drain_s
+        How long what a job left behind may go on after the job itself has ended.
+    retries
+        How often a job that failed (by exit status or signal) is run again.
+        Neither a hang nor an output without results gets better by itself.
+    launch_attempts
+        How often to try to start a job when the system refuses for a reason
+        that can pass: no memory, no process to spare, a file being written.
+    launch_delay_s
+        How long to wait in between.
+    """
+
+    timeout_s: float | None = 60.0
+    total_timeout_s: float | None = None
+    grace_s: float = 5.0
+    drain_s: float = 0.3
+    retries: int = 0
+    launch_attempts: int = 3
+    launch_delay_s: float = 5.0
+
+    def __post_init__(self) -> None:
+        for name in ("timeout_s", "total_timeout_s"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                message = f"{name} must be above 0, not {value!r}"
+                raise ValueError(message)

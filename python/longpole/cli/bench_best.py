@@ -1,0 +1,109 @@
+"""`longpole bench best`: the fastest result of each key."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from longpole.cli import exit_codes
+from longpole.cli.options import Options, shared_options
+from longpole.cli.output import Document, emit, markdown_table
+from longpole.cli.terminal import Column, Terminal
+from longpole.wording import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from longpole.bench import Record
+
+__all__ = ["best"]
+
+_SCHEMA: Final = "longpole.bench.best/1"
+_COLUMNS: Final = (
+    Column("key", "left", has_names=True),
+    Column("best", "left", has_names=True),
+    Column("time"),
+    Column("workspace"),
+    Column("job", "left"),
+    Column("device", "left"),
+)
+
+
+@click.command()
+@click.argument("path", metavar="RESULTS")
+@click.option("--by", metavar="TAG", help="Choose for each value of a tag, not for each key.")
+@shared_options
+def best(*, path: str, by: str | None, options: Options) -> int:
+    """Choose the fastest result of each key.
+
+    Only runs that ended well are looked at; zero, negative and infinite times and nan
+    never win. Exits with 4 where there is nothing to choose from.
+
+    \b
+    Examples:
+      longpole bench best jobs.results.jsonl
+      longpole bench best jobs.results.jsonl --by shape --json
+    """
+    from longpole.bench import best_records, read_results
+
+    def group(record: Record) -> str:
+        return record.key if by is None else str(record.tags.get(by, "-"))
+
+    chosen = best_records(read_results(path).records, group)
+    rows = [_row(name, record) for name, record in chosen.items()]
+    document = Document(
+        schema=_SCHEMA,
+        input={"path": path},
+        status="ok" if rows else "abstained",
+        scope={"by": by},
+        data={"best": rows},
+        exit_code=exit_codes.OK if rows else exit_codes.INCONCLUSIVE,
+        text=lambda terminal: _text(rows, terminal),
+        markdown=lambda: _markdown(rows),
+        records=lambda: rows,
+    )
+    return emit([document], options.form, Terminal.of(sys.stdout, options.color))
+
+
+def _row(key: str, record: Record) -> dict[str, Any]:
+    chosen = record.best
+    return {
+        "key": key,
+        "name": chosen.name if chosen else None,
+        "time_ns": _whole(chosen.time_ns) if chosen else None,
+        "workspace_bytes": chosen.workspace_bytes if chosen else None,
+        "id": record.id,
+        "device": record.device,
+        "unstable": record.unstable,
+    }
+
+
+def _whole(time_ns: float) -> float:
+    """Give an integer where that is the same number."""
+    return int(time_ns) if time_ns.is_integer() else time_ns
+
+
+def _text(rows: Sequence[dict[str, Any]], terminal: Terminal) -> str:
+    if not rows:
+        return "no run gave a result that can be chosen\n"
+    return "\n".join(terminal.table(_COLUMNS, [_cells(row) for row in rows], indent="")) + "\n"
+
+
+def _markdown(rows: Sequence[dict[str, Any]]) -> str:
+    titles = [column.title for column in _COLUMNS]
+    sides = [column.align for column in _COLUMNS]
+    return "\n".join(markdown_table(titles, [_cells(row) for row in rows], sides)) + "\n"
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    workspace = row["workspace_bytes"]
+    return [
+        row["key"],
+        row["name"] + (" (unstable)" if row["unstable"] else ""),
+        duration(round(row["time_ns"])),
+        "-" if workspace is None else f"{workspace:,} B",
+        row["id"],
+        row["device"] or "-",
+    ]

@@ -1,0 +1,106 @@
+"""`longpole bench run`: jobs from a file, or one command, on devices."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from longpole.cli.bench_options import runner_options, usage_error
+from longpole.cli.options import Options, shared_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from longpole.bench import Job
+
+__all__ = ["run"]
+
+
+class RunCommand(click.Command):
+    """Keeps what stands behind `--` apart: it is a command, never a file of jobs."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Cut the arguments at the first `--`."""
+        ctx.meta["command"] = []
+        if "--" in args:
+            middle = args.index("--")
+            args, ctx.meta["command"] = args[:middle], args[middle + 1 :]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=RunCommand)
+@click.argument("jobs", metavar="[JOBS.jsonl | -- COMMAND...]", required=False)
+@click.option("-o", "--results", metavar="FILE", help="Where to write results.")
+@click.option("-f", "--force", is_flag=True, help="Replace results that are there.")
+@click.option("--repeat", default=1, show_default=True, help="Run every job so many times.")
+@click.option(
+    "--job-format",
+    default="auto",
+    show_default=True,
+    metavar="auto|none|NAME|regex=PATTERN",
+    help="How jobs print results; with `none` the exit status decides.",
+)
+@runner_options
+@shared_options
+def run(
+    *,
+    jobs: str | None,
+    results: str | None,
+    force: bool,
+    repeat: int,
+    job_format: str,
+    options: Options,
+    **limits: Any,
+) -> int:
+    """Run jobs on devices, one at a time on each, and write down every result.
+
+    JOBS.jsonl holds one job a line: {"argv": ["./prof", "1024"], "key": "gemm_1024",
+    "tags": {"m": 1024}, "format": "auto", "timeout_s": 20, "env": {}}. Or give one
+    command behind --. No shell is used.
+
+    Exits with 1 when a job failed; its record says why. After Ctrl-C what is finished is
+    on disk: see `longpole bench resume`.
+
+    \b
+    Examples:
+      longpole bench run jobs.jsonl --devices 0,1 --timeout 20
+      longpole bench run --repeat 10 -- ./gemm_profiler 1024 1024 1024
+    """
+    from longpole.cli.bench_session import Session, run_session
+
+    command = click.get_current_context().meta["command"]
+    try:
+        wanted = _jobs(jobs, command, job_format) * repeat
+    except ValueError as error:
+        raise usage_error(error) from error
+    path = Path(results) if results else _default_results(jobs)
+    if force:
+        path.unlink(missing_ok=True)
+    session = Session(path, wanted, limits)
+    session.save()
+    return run_session(session, options, resume=False)
+
+
+def _jobs(path: str | None, command: Sequence[str], job_format: str) -> list[Job]:
+    from longpole.bench import Job, read_jobs
+
+    if bool(path) == bool(command):
+        message = "give a file of jobs, or -- and a command"
+        raise ValueError(message)
+    if command:
+        return [Job(tuple(command), format=job_format)]
+    with click.open_file(str(path), encoding="utf-8") as lines:
+        jobs = list(read_jobs(lines, default_format=job_format))
+    if not jobs:
+        message = f"{path} holds no job"
+        raise ValueError(message)
+    return jobs
+
+
+def _default_results(jobs: str | None) -> Path:
+    if jobs and jobs != "-":
+        return Path(Path(jobs).stem + ".results.jsonl")
+    return Path(time.strftime("bench-%Y%m%d-%H%M%S.jsonl"))

@@ -1,0 +1,35 @@
+"""The devices of this machine: which there are, how they are, and whose turn it is.
+
+`discover` finds them, `select` takes what a user calls them, a provider reads
+their clocks and temperatures, a `Lease` keeps two jobs from meeting on one.
+Importing this starts no driver; `discover` asks NVML or a vendor's tool, which
+create no context on the device.
+
+Examples
+--------
+>>> from longpole import devices
+>>> [device.uuid for device in devices.select(["fake:2"])]
+['FAKE-0000', 'FAKE-0001']
+"""
+
+from longpole.devices.leases import Lease, lock_folder
+from longpole.devices.protocol import Device, DeviceLostError, Process, Provider, Reading
+from longpole.devices.selection import Found, discover, select, unlisted
+from longpole.devices.visibility import child_changes, dev_select_flag, visible_devices
+
+__all__ = [
+    "Device",
+    "DeviceLostError",
+    "Found",
+    "Lease",
+    "Process",
+    "Provider",
+    "Reading",
+    "child_changes",
+    "dev_select_flag",
+    "discover",
+    "lock_folder",
+    "select",
+    "unlisted",
+    "visible_devices",
+]

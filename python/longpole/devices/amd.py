@@ -1,0 +1,190 @@
+"""AMD devices, through `amd-smi`, else through the older `rocm-smi`.
+
+Their JSON differs between releases: lists or objects on top, plain figures or
+`{"value": .., "unit": ..}`, `N/A` for what is unknown. What is looked for is
+looked for by name, and what is not found is unknown.
+
+The identity is the serial number of the chip in the form ROCR takes
+(`GPU-` and sixteen hexadecimal digits), so that locks of both tools agree.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.devices.protocol import Device, DeviceLostError, Reading
+
+if TYPE_CHECKING:
+    from longpole.devices.protocol import Vendor
+
+__all__ = ["AmdSmiProvider", "RocmSmiProvider"]
+
+TOOL_SECONDS: Final = 20
+UNIT_BYTES: Final = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+
+
+class AmdSmiProvider:
+    """What `amd-smi` says."""
+
+    vendor: Vendor = "amd"
+    reads_fast = False
+
+    def list_devices(self) -> list[Device]:
+        """List the devices as the tool numbers them."""
+        return parse_amd_smi_static(_run("amd-smi", "static", "--json"))
+
+    def read(self, device: Device) -> Reading:
+        """Read clocks, temperature, power, memory and errors."""
+        answer = _run("amd-smi", "metric", "--json", "--gpu", str(device.index))
+        found = _gpus(answer)
+        if not found:
+            message = f"device {device.uuid} is lost: amd-smi does not answer"
+            raise DeviceLostError(message)
+        return parse_amd_smi_metric(found[0])
+
+
+class RocmSmiProvider:
+    """What `rocm-smi` says, on systems from before `amd-smi`."""
+
+    vendor: Vendor = "amd"
+    reads_fast = False
+
+    LIST = ("--showuniqueid", "--showproductname", "--showbus", "--showdriverversion", "--json")
+
+    def list_devices(self) -> list[Device]:
+        """List the devices as the tool numbers them."""
+        return parse_rocm_smi(_run("rocm-smi", *self.LIST))
+
+    def read(self, device: Device) -> Reading:
+        """Read temperature, power and utilisation."""
+        answer = _run("rocm-smi", "-d", str(device.index), "-t", "-P", "-u", "--json")
+        card = answer.get(f"card{device.index}") if isinstance(answer, dict) else None
+        if card is None:
+            message = f"device {device.uuid} is lost: rocm-smi does not answer"
+            raise DeviceLostError(message)
+        percent = _number(_by_prefix(card, "GPU use"))
+        return Reading(
+            temperature_c=_number(_by_prefix(card, "Temperature (Sensor junction)")),
+            power_w=_number(_by_prefix(card, "Average Graphics Package Power")),
+            utilisation_share=None if percent is None else percent / 100,
+        )
+
+
+def parse_amd_smi_static(answer: Any) -> list[Device]:
+    """Read the answer of `amd-smi static --json`."""
+    return [
+        Device(
+            uuid=_identity(_at(gpu, "asic", "asic_serial"), _at(gpu, "bus", "bdf")),
+            vendor="amd",
+            token=str(gpu.get("gpu", index)),
+            index=int(gpu.get("gpu", index)),
+            name=_text(_at(gpu, "asic", "market_name")) or "AMD GPU",
+            pci=_text(_at(gpu, "bus", "bdf")),
+            arch=_text(_at(gpu, "asic", "target_graphics_version")),
+            memory_bytes=_bytes(_at(gpu, "vram", "size")),
+            driver=_text(_at(gpu, "driver", "version")),
+        )
+        for index, gpu in enumerate(_gpus(answer))
+    ]
+
+
+def parse_amd_smi_metric(gpu: Any) -> Reading:
+    """Read one device of the answer of `amd-smi metric --json`."""
+    percent = _number(_at(gpu, "usage", "gfx_activity"))
+    clock = _at(gpu, "clock", "gfx_0") or _at(gpu, "clock", "gfx")
+    celsius = _number(_at(gpu, "temperature", "hotspot"))
+    return Reading(
+        clock_mhz=_integer(_at(clock, "clk")),
+        clock_max_mhz=_integer(_at(clock, "max_clk")),
+        memory_clock_mhz=_integer(_at(gpu, "clock", "mem_0", "clk")),
+        temperature_c=celsius if celsius is not None else _number(_at(gpu, "temperature", "edge")),
+        power_w=_number(_at(gpu, "power", "socket_power")),
+        utilisation_share=None if percent is None else percent / 100,
+        memory_used_bytes=_bytes(_at(gpu, "mem_usage", "used_vram")),
+        ecc_errors=_integer(_at(gpu, "ecc", "total_uncorrectable_count")),
+    )
+
+
+def parse_rocm_smi(answer: Any) -> list[Device]:
+    """Read the answer of `rocm-smi` to the questions in `RocmSmiProvider.LIST`."""
+    if not isinstance(answer, dict):
+        return []
+    system = answer.get("system")
+    cards = {key: card for key, card in answer.items() if key.removeprefix("card").isdecimal()}
+    return [
+        Device(
+            uuid=_identity(_by_prefix(card, "Unique ID"), _by_prefix(card, "PCI Bus")),
+            vendor="amd",
+            token=key.removeprefix("card"),
+            index=int(key.removeprefix("card")),
+            name=_text(_by_prefix(card, "Card")) or "AMD GPU",
+            pci=_text(_by_prefix(card, "PCI Bus")),
+            arch=_text(_by_prefix(card, "GFX Version")),
+            driver=_text(_by_prefix(system, "Driver version")),
+        )
+        for key, card in sorted(cards.items(), key=lambda item: int(item[0].removeprefix("card")))
+    ]
+
+
+def _run(tool: str, *arguments: str) -> Any:
+    path = shutil.which(tool)
+    if path is None:
+        return None
+    try:
+        answer = subprocess.run(  # noqa: S603
+            [path, *arguments], capture_output=True, text=True, timeout=TOOL_SECONDS, check=True
+        )
+        return json.loads(answer.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return None
+
+
+def _gpus(answer: Any) -> list[Any]:
+    """Find the list of devices: on top, or below `gpu_data` in newer releases."""
+    found = answer.get("gpu_data", []) if isinstance(answer, dict) else answer
+    return [gpu for gpu in found or [] if isinstance(gpu, dict)]
+
+
+def _identity(serial: Any, pci: Any) -> str:
+    try:
+        return f"GPU-{int(str(serial), 16):016x}"
+    except ValueError:
+        return f"AMD-{pci}"  # chips of consumer boards have no serial number
+
+
+def _at(value: Any, *path: str) -> Any:
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _by_prefix(card: Any, prefix: str) -> Any:
+    pairs = card.items() if isinstance(card, dict) else ()
+    return next((value for key, value in pairs if key.lower().startswith(prefix.lower())), None)
+
+
+def _text(value: Any) -> str | None:
+    return None if value in (None, "", "N/A") else str(value)
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, dict):
+        value = value.get("value")
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _integer(value: Any) -> int | None:
+    number = _number(value)
+    return None if number is None else int(number)
+
+
+def _bytes(value: Any) -> int | None:
+    number = _integer(value)
+    unit = value.get("unit", "MB") if isinstance(value, dict) else "MB"
+    return None if number is None else number * UNIT_BYTES.get(unit, 1)

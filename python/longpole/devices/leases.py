@@ -1,0 +1,197 @@
+"""Leases: one job a device at a time, across processes and users.
+
+A lease is a `flock` on a file named by the UUID of the device. The kernel
+frees it when its last holder is gone, so that none is ever stale. A second
+file, the turnstile, is held while waiting for the first: who has just given a
+device back must wait behind those who already wait, and two runners on one
+machine alternate.
+
+The files lie in a folder that all users share. In a container with a private
+folder, and on NFS, there is no exclusion.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import re
+import stat
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from longpole.errors import DeviceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Lease", "lock_folder"]
+
+SHARED_FOLDER: Final = Path("/run/lock/longpole")
+OPEN_TO_ALL: Final = 0o1777
+POLL_S: Final = 0.01
+HOLDER_BYTES: Final = 4096
+
+
+class Lease:
+    """The right to use a device, taken for a job and given back after it.
+
+    Parameters
+    ----------
+    uuid
+        The device.
+    folder
+        Where the files lie; `lock_folder()` by default.
+
+    Raises
+    ------
+    DeviceError
+        The file is a link or no plain file: somebody has prepared it, and it
+        must not be written to.
+    """
+
+    def __init__(self, uuid: str, folder: Path | None = None) -> None:
+        folder = folder or lock_folder()
+        name = re.sub(r"[^A-Za-z0-9._-]", "_", uuid)
+        self._descriptor = _open_lock(folder / f"{name}.lock")
+        try:
+            self._turnstile = _open_lock(folder / f"{name}.next.lock")
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    def acquire(self, given_up: Callable[[], bool] = lambda: False) -> bool:
+        """Wait for the device. False when `given_up` said so first."""
+        if not _wait(self._turnstile, given_up):
+            return False
+        try:
+            if not _wait(self._descriptor, given_up):
+                return False
+        finally:
+            fcntl.flock(self._turnstile, fcntl.LOCK_UN)
+        self._sign()
+        return True
+
+    def release(self) -> None:
+        """Give the device back, for every process that shares this lease."""
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+    def holder(self) -> str | None:
+        """Name who signed last, which is the holder while the device is taken."""
+        try:
+            signed = json.loads(os.pread(self._descriptor, HOLDER_BYTES, 0))
+            return f"process {signed['pid']} ({signed['command']})"
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    def current_holder(self) -> str | None:
+        """Name who holds the device now; None when nobody does."""
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return self.holder() or "somebody who has not signed"
+        self.release()
+        return None
+
+    def fileno(self) -> int:
+        """Give the descriptor, for a guard that shall hold the lease as long as it lives."""
+        return self._descriptor
+
+    def close(self) -> None:
+        """Give back what is held, and the files."""
+        os.close(self._descriptor)
+        os.close(self._turnstile)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _sign(self) -> None:
+        command = " ".join(sys.argv)[:200]
+        text = json.dumps({"pid": os.getpid(), "command": command, "since_unix_s": time.time()})
+        # A file of another user may be open for reading only; a full disk is
+        # no reason to refuse a device.
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, text.encode(), 0)
+
+
+def lock_folder() -> Path:
+    """Find the folder for lock files, and make it if it is not there.
+
+    `LONGPOLE_LOCK_DIR`, else `/run/lock/longpole`, else a folder in the
+    temporary directory.
+    """
+    chosen = os.environ.get("LONGPOLE_LOCK_DIR")
+    if chosen:
+        Path(chosen).mkdir(parents=True, exist_ok=True)
+        return Path(chosen)
+    for folder in (SHARED_FOLDER, Path(tempfile.gettempdir()) / "longpole-locks"):
+        if _is_shared_folder(folder):
+            return folder
+    message = (
+        "no folder for lock files\nhint: set LONGPOLE_LOCK_DIR to a folder that you may write to"
+    )
+    raise DeviceError(message)
+
+
+def _is_shared_folder(folder: Path) -> bool:
+    with contextlib.suppress(OSError):
+        folder.mkdir()
+        folder.chmod(OPEN_TO_ALL)  # `mkdir` heeds the umask, which would lock others out
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and os.access(folder, os.W_OK | os.X_OK)
+
+
+def _open_lock(path: Path) -> int:
+    """Open a lock file without following a link, and make it if it is not there.
+
+    An existing file is opened without O_CREAT: in a folder open to all the
+    kernel refuses O_CREAT on files of other users (`fs.protected_regular`).
+    """
+    flags = os.O_NOFOLLOW | os.O_CLOEXEC
+    ways = [(os.O_RDWR, 0), (os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), (os.O_RDWR, 0)]
+    for way, mode in [*ways, (os.O_RDONLY, 0)]:
+        try:
+            descriptor = os.open(path, way | flags, mode)
+        except OSError as error:
+            if error.errno in {errno.ENOENT, errno.EEXIST, errno.EACCES}:
+                continue
+            raise _refused(path, error.strerror) from error
+        if mode:
+            os.fchmod(descriptor, mode)
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+            os.close(descriptor)
+            raise _refused(path, "it is a link or no plain file")
+        return descriptor
+    raise _refused(path, "it can neither be opened nor made")
+
+
+def _refused(path: Path, reason: str | None) -> DeviceError:
+    return DeviceError(
+        f"the lock file {path} is not used: {reason}\n"
+        "hint: remove it, or set LONGPOLE_LOCK_DIR to another folder"
+    )
+
+
+def _wait(descriptor: int, given_up: Callable[[], bool]) -> bool:
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if given_up():
+                return False
+            time.sleep(POLL_S)
+        else:
+            return True

@@ -1,0 +1,133 @@
+"""Which devices there are, and which of them are meant."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from longpole.devices.amd import AmdSmiProvider, RocmSmiProvider
+from longpole.devices.cpu import CpuProvider
+from longpole.devices.fake import FakeProvider
+from longpole.devices.nvidia import NvidiaSmiProvider, NvmlProvider
+from longpole.devices.protocol import Device
+from longpole.devices.visibility import nth_token, visible_devices
+from longpole.errors import DeviceError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from longpole.devices.protocol import Provider, Vendor
+
+__all__ = ["Found", "discover", "select", "unlisted"]
+
+# Of each vendor the first provider that finds a device is used.
+GPU_PROVIDERS: Final = (
+    (NvmlProvider, NvidiaSmiProvider),
+    (AmdSmiProvider, RocmSmiProvider),
+)
+
+
+class Found(dict[Device, "Provider | None"]):
+    """Devices in the order in which this process counts them, each with who can read it."""
+
+
+def discover(environ: Mapping[str, str] | None = None) -> Found:
+    """Find the devices that this process may use.
+
+    Parameters
+    ----------
+    environ
+        Whose visibility variables to go by; those of this process by default.
+
+    Returns
+    -------
+    Found
+        GPUs, or the processor on a machine without any. Empty when there are
+        GPUs and the environment hides them all.
+    """
+    environ = os.environ if environ is None else environ
+    answers = [_first_answer(kinds) for kinds in GPU_PROVIDERS]
+    found = Found()
+    for provider, devices in answers:
+        found.update(dict.fromkeys(visible_devices(devices, environ), provider))
+    if not any(devices for _, devices in answers):
+        processor = CpuProvider()
+        found.update(dict.fromkeys(processor.list_devices(), processor))
+    return found
+
+
+def select(wanted: Sequence[str | int] | None, found: Found | None = None) -> Found:
+    """Choose devices by what a user calls them.
+
+    Parameters
+    ----------
+    wanted
+        Numbers count what is visible to this process: 0 is its first device.
+        Otherwise the beginning of a UUID, a PCI address, `cpu`, `fake:N` for N
+        devices that are not there, or `all`. No list or an empty one means
+        device 0.
+    found
+        What to choose from; what `discover` finds by default.
+
+    Raises
+    ------
+    DeviceError
+        A name fits no device, or more than one.
+    """
+    chosen = Found()
+    found = discover() if found is None else found
+    for name in wanted or [0]:
+        chosen.update(_matching(str(name).strip(), found))
+    return chosen
+
+
+def unlisted(
+    index: str | int, vendor: Vendor = "nvidia", environ: Mapping[str, str] | None = None
+) -> Device:
+    """Make a device of a bare number, without asking any driver.
+
+    What is known of it is what the visibility variable will say, so its lock
+    holds against others that name it the same way only.
+    """
+    environ = os.environ if environ is None else environ
+    number = str(index)
+    token = nth_token(int(number), environ, vendor) if number.isdecimal() else number
+    uuid = token if token.upper().startswith(("GPU-", "MIG-")) else f"{vendor}-{token}"
+    return Device(
+        uuid=uuid, vendor=vendor, token=token, index=int(number) if number.isdecimal() else 0
+    )
+
+
+def _first_answer(
+    kinds: Sequence[type[Provider]],
+) -> tuple[Provider, Sequence[Device]]:
+    for kind in kinds:
+        provider = kind()
+        devices = provider.list_devices()
+        if devices:
+            break
+    return provider, devices
+
+
+def _matching(name: str, found: Found) -> Found:
+    if name == "all":
+        return found
+    if name.startswith("fake:") and name.removeprefix("fake:").isdecimal():
+        fake = FakeProvider(count=int(name.removeprefix("fake:")))
+        return Found(dict.fromkeys(fake.list_devices(), fake))
+    if name == "cpu":
+        processor = CpuProvider()
+        return Found(dict.fromkeys(processor.list_devices(), processor))
+    fitting = [device for number, device in enumerate(found) if _is_called(device, number, name)]
+    if len(fitting) == 1:
+        return Found({fitting[0]: found[fitting[0]]})
+    known = ", ".join(f"{number} ({device.uuid})" for number, device in enumerate(found)) or "none"
+    complaint = "fits more than one device" if fitting else "is no device here"
+    message = f"{name!r} {complaint}; visible: {known}\nhint: run `longpole devices`"
+    raise DeviceError(message)
+
+
+def _is_called(device: Device, number: int, name: str) -> bool:
+    if name.isdecimal():
+        return number == int(name)
+    return device.uuid.lower().startswith(name.lower()) or device.pci == name.lower()

@@ -1,0 +1,263 @@
+//! The CUTLASS profiler's report: blocks of `Key: value`, one for each problem and
+//! operation. Times are milliseconds, a mean over the timed iterations.
+//!
+//! What it prints as GB/s are GiB/s, so that is what the field is called here.
+
+use memchr::memmem;
+
+use super::{Format, Interest, Reader};
+use crate::extract::lines::{Ending, Line, Place};
+use crate::extract::numbers::{self, Unit};
+use crate::extract::records::{Found, Measurement, Reason};
+
+pub(super) const FORMAT: Format = Format {
+    name: "cutlass",
+    summary: "CUTLASS profiler, report",
+    anchors: &["Problem ID:"],
+    reader: || Box::new(Report::default()),
+};
+
+/// What stands further down belongs to no block.
+const MAX_LINES: usize = 256;
+
+/// The block that is open, if one is.
+#[derive(Default)]
+struct Report {
+    block: Option<Block>,
+}
+
+struct Block {
+    place: Place,
+    /// Keys and values in order; `Arguments` may go on over several lines.
+    lines: Vec<(Vec<u8>, Vec<u8>)>,
+    is_continued: bool,
+    n_lines: usize,
+}
+
+impl Reader for Report {
+    fn line(&mut self, line: Line<'_>, found: &mut Found) -> Interest {
+        let is_start = line.text.trim_ascii_start().starts_with(b"Problem ID:");
+        if is_start || is_end(line.text) {
+            self.end(found);
+        }
+        if is_start {
+            self.block = Some(Block::new(line.place));
+        }
+        let Some(block) = &mut self.block else { return Interest::Anchors };
+        block.read(line);
+        if !block.is_complete() {
+            return Interest::EveryLine;
+        }
+        self.end(found);
+        Interest::Anchors
+    }
+
+    fn end(&mut self, found: &mut Found) {
+        if let Some(block) = self.block.take() {
+            block.close(found);
+        }
+    }
+}
+
+impl Block {
+    fn new(place: Place) -> Self {
+        Self { place, lines: Vec::new(), is_continued: false, n_lines: 0 }
+    }
+
+    /// Keys are right-aligned: a line without a blank in front is a foreign one.
+    fn read(&mut self, line: Line<'_>) {
+        self.n_lines += 1;
+        if !line.text.starts_with(b" ") {
+            return;
+        }
+        let text = line.text.trim_ascii();
+        let (text, goes_on) =
+            text.strip_suffix(b"\\").map_or((text, false), |text| (text.trim_ascii_end(), true));
+        if std::mem::replace(&mut self.is_continued, goes_on) {
+            self.append(text);
+        } else if let Some((key, value)) = key_and_value(text) {
+            self.push(key, value, line.place.ending);
+        } else {
+            self.is_continued = false;
+        }
+    }
+
+    /// A death within the time makes it suspect; any other value that was cut is none.
+    fn push(&mut self, key: &[u8], value: &[u8], ending: Ending) {
+        if key == b"Runtime" {
+            self.place.ending = ending;
+        } else if ending == Ending::Cut {
+            return;
+        }
+        self.lines.push((key.to_vec(), value.to_vec()));
+    }
+
+    /// The rate of computing is what the profiler prints last.
+    fn is_complete(&self) -> bool {
+        self.n_lines == MAX_LINES || self.value("Math").is_some()
+    }
+
+    fn append(&mut self, more: &[u8]) {
+        if let Some((_, value)) = self.lines.last_mut() {
+            value.push(b' ');
+            value.extend_from_slice(more);
+        }
+    }
+
+    fn close(&self, found: &mut Found) {
+        let operation = self.value("Operation");
+        let failed = is_failure(self.value("Status"), self.value("Disposition"));
+        let (time, unit) = match (self.value("Runtime"), failed) {
+            (Some(runtime), _) => split_unit(runtime),
+            (None, true) => (&b"N/A"[..], &b"ms"[..]),
+            (None, false) => return self.reject(found, Reason::MissingTime),
+        };
+        let Some(unit) = Unit::parse(unit) else { return self.reject(found, Reason::UnknownUnit) };
+        let data_bytes =
+            self.value("Bytes").and_then(|text| numbers::bytes(split_unit(text).0).ok().flatten());
+        let line = Line { text: operation.unwrap_or_default(), place: self.place };
+        let measurement = Measurement::new(line, time, unit);
+        if found.measured(&Measurement { operation, data_bytes, failed, ..measurement }) {
+            self.fields(found);
+        }
+    }
+
+    fn fields(&self, found: &mut Found) {
+        for (key, value) in &self.lines {
+            match &key[..] {
+                b"Operation" | b"Runtime" | b"Bytes" => {}
+                b"Arguments" => arguments(value).for_each(|(name, value)| found.field(name, value)),
+                b"Memory" => found.field(b"GiB/s", split_unit(value).0),
+                b"Math" => found.field(b"GFLOPs", split_unit(value).0),
+                _ => found.field(key, value),
+            }
+        }
+    }
+
+    fn reject(&self, found: &mut Found, reason: Reason) {
+        found.reject(self.place, self.value("Operation").unwrap_or_default(), reason);
+    }
+
+    fn value(&self, key: &str) -> Option<&[u8]> {
+        let line = self.lines.iter().find(|(other, _)| other == key.as_bytes());
+        line.map(|(_, value)| &value[..])
+    }
+}
+
+/// Whether the profiler says that an operation failed, was not run or computed
+/// something wrong. Not to have verified it is no failure.
+pub(super) fn is_failure(status: Option<&[u8]>, disposition: Option<&[u8]>) -> bool {
+    let is_one_of =
+        |text: &[u8], good: &[&[u8]]| good.iter().any(|good| text.eq_ignore_ascii_case(good));
+    status.is_some_and(|status| !is_one_of(status, &[b"success"]))
+        || disposition
+            .is_some_and(|text| !is_one_of(text, &[b"passed", b"not_verified", b"not verified"]))
+}
+
+fn is_end(line: &[u8]) -> bool {
+    line.starts_with(b"====") || line.starts_with(b"CSV Results:")
+}
+
+fn key_and_value(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = memmem::find(text, b":")?;
+    let (key, value) = (&text[..colon], text[colon + 1..].trim_ascii());
+    let is_in_key = |byte: &u8| byte.is_ascii_alphanumeric() || b" _/".contains(byte);
+    (!value.is_empty() && key.iter().all(is_in_key)).then_some((key, value))
+}
+
+/// The number and the unit of `6.73655  ms`.
+fn split_unit(text: &[u8]) -> (&[u8], &[u8]) {
+    let end = memchr::memchr(b' ', text).unwrap_or(text.len());
+    (&text[..end], text[end..].trim_ascii())
+}
+
+/// The pairs of `--m=3456 --n=4096`.
+fn arguments(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    text.split(u8::is_ascii_whitespace).filter_map(|argument| {
+        let argument = argument.strip_prefix(b"--")?;
+        let equals = memchr::memchr(b'=', argument)?;
+        Some((&argument[..equals], &argument[equals + 1..]))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{extract, field, records, rejections};
+    use super::*;
+    use crate::extract::End;
+
+    const BLOCK: &str = "
+=============================
+  Problem ID: 1
+
+        Provider: CUTLASS
+   OperationKind: gemm
+       Operation: cutlass_simt_sgemm_128x128_8x2_nn_align1
+
+          Status: Success
+    Verification: ON
+     Disposition: Passed
+
+reference_device: Passed
+          cuBLAS: Passed
+
+       Arguments: --m=3456 --n=4096 --k=4096 --A=f32:column --alpha=1  \\
+                  --batch_count=1 --op_class=simt --max_cc=1024
+
+           Bytes: 180355072  bytes
+           FLOPs: 115992428544  flops
+
+         Runtime: 6.73655  ms
+          Memory: 24.934 GiB/s
+
+            Math: 17218.4 GFLOP/s
+";
+
+    #[test]
+    fn a_block_is_one_record() {
+        let found = extract(FORMAT, BLOCK, End::Whole);
+        let operation = "cutlass_simt_sgemm_128x128_8x2_nn_align1".to_owned();
+        assert_eq!(records(&found), [(operation, 6_736_550.0, "ok")]);
+        assert_eq!(found.records.data_bytes, [180_355_072]);
+        let names = ["k", "A", "max_cc", "GiB/s", "GFLOPs", "cuBLAS", "Disposition"];
+        let values = ["4096", "f32:column", "1024", "24.934", "17218.4", "Passed", "Passed"];
+        assert_eq!(names.map(|name| field(&found, 0, name).unwrap()), values);
+    }
+
+    #[test]
+    fn an_operation_that_failed_its_check_is_not_selectable() {
+        for (good, bad) in
+            [("Disposition: Passed", "Disposition: Incorrect"), ("Success", "Error: internal")]
+        {
+            let found = extract(FORMAT, &BLOCK.replace(good, bad), End::Whole);
+            assert_eq!(found.records.status[0].name(), "failed");
+        }
+        let unverified = BLOCK.replace("Disposition: Passed", "Disposition: Not verified");
+        assert_eq!(extract(FORMAT, &unverified, End::Whole).records.status[0].name(), "ok");
+    }
+
+    #[test]
+    fn a_failure_without_a_time_is_a_record_all_the_same() {
+        let text =
+            BLOCK.replace("Passed", "Not run").replace("         Runtime: 6.73655  ms\n", "");
+        let found = extract(FORMAT, &text, End::Whole);
+        assert_eq!(found.records.status[0].name(), "failed");
+        assert!(found.records.time_ns[0].is_nan());
+    }
+
+    #[test]
+    fn a_block_that_ends_too_early_is_rejected_and_blocks_do_not_mix() {
+        let cut = &BLOCK[..BLOCK.find("         Runtime").unwrap()];
+        let found = extract(FORMAT, &(cut.to_owned() + BLOCK), End::Whole);
+        assert_eq!((found.records.len(), rejections(&found)[0].0), (1, "missing_time"));
+    }
+
+    #[test]
+    fn a_death_within_the_time_makes_it_suspect() {
+        let cut = &BLOCK[..BLOCK.find("6.73655").unwrap() + 4];
+        assert_eq!(records(&extract(FORMAT, &format!("{cut} ms"), End::Died))[0].2, "cut");
+        let later = &BLOCK[..BLOCK.find("24.934").unwrap() + 3];
+        let found = extract(FORMAT, later, End::Died);
+        assert_eq!((records(&found)[0].2, field(&found, 0, "GiB/s")), ("ok", None));
+    }
+}

@@ -1,0 +1,41 @@
+//! Text that a profiler printed -> records.
+//!
+//! Kernel authors read the output of hundreds of profiler runs, each tool with a
+//! form of its own, several in one stream, foreign lines between. Here all forms
+//! are looked for in one pass: a search for the few bytes that every row or
+//! header must hold jumps over everything else, and only the lines around a hit
+//! are read with care.
+//!
+//! Bytes come chunk by chunk, cut anywhere. Rows that cannot be read are counted
+//! with their place and the reason; what a row says is never guessed: a number cut
+//! short by the death of its process, a zero, an infinity or a failed check stays
+//! in the table and says so, but is not [selectable](Status::is_selectable).
+//!
+//! ```
+//! use longpole_core::extract::{End, Extractor, FORMATS};
+//!
+//! let mut extractor = Extractor::new(FORMATS, Vec::new());
+//! extractor.feed(b"warming up\nOP:gemm_64x64,TI");
+//! extractor.feed(b"ME:9.5e-05,WS:1024\nOP:gemm_128x64,TIME:nan,WS:0\n");
+//! let found = extractor.finish(End::Whole);
+//!
+//! assert_eq!(found.records.time_ns[0], 95.0);
+//! assert_eq!(found.records.workspace_bytes[0], 1024);
+//! assert_eq!(found.records.status.iter().map(|status| status.name()).collect::<Vec<_>>(), ["ok", "nan"]);
+//! ```
+
+mod delimited;
+mod formats;
+mod lines;
+mod numbers;
+mod pattern;
+mod records;
+mod stream;
+
+pub use formats::{format, Format, FORMATS};
+pub use numbers::Unit;
+pub use pattern::{Pattern, PatternError};
+pub use records::{
+    Extraction, FieldTable, Reason, RecordTable, RejectionTable, Status, UNKNOWN_BYTES,
+};
+pub use stream::{End, Extractor};

@@ -1,0 +1,301 @@
+//! Bytes in, chunk by chunk; lines to the readers; tables out.
+
+use regex::bytes::Regex;
+
+use super::formats::{Format, Interest, Reader};
+use super::lines::{self, Ending, Line, Place, Span};
+use super::pattern::Pattern;
+use super::records::{Extraction, Found, Reason};
+use crate::ids::NO_ROW;
+
+/// A longer line is not looked at: no tool prints a row of a megabyte, but some
+/// print their progress without ever ending the line.
+const MAX_LINE_BYTES: usize = 1 << 20;
+
+/// Longer than any anchor.
+const SEAM_BYTES: usize = 64;
+
+/// How a stream ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Its process ended by itself: a last line without line end is a line.
+    Whole,
+    /// Its process was killed or crashed: a last line without line end is suspect.
+    Died,
+}
+
+/// Looks for records in one stream. Where the stream is cut into chunks makes no difference.
+pub struct Extractor {
+    names: Vec<String>,
+    readers: Vec<Slot>,
+    anchors: Anchors,
+    every_line: bool,
+    unfinished: Unfinished,
+    offset: u64,
+    found: Found,
+}
+
+impl Extractor {
+    /// An extractor for these formats, and for what users look for themselves.
+    pub fn new(formats: &[Format], patterns: Vec<Pattern>) -> Self {
+        let names = formats.iter().map(|format| format.name.to_owned());
+        let names = names.chain((1..=patterns.len()).map(pattern_name)).collect();
+        let anchors = if patterns.is_empty() { Anchors::of(formats) } else { Anchors::Everywhere };
+        let readers = formats.iter().map(|format| (format.reader)());
+        let readers = readers.chain(patterns.into_iter().map(Pattern::into_reader));
+        let readers = readers.map(|reader| Slot { reader, interest: Interest::Anchors }).collect();
+        Self {
+            names,
+            readers,
+            anchors,
+            every_line: false,
+            unfinished: Unfinished::default(),
+            offset: 0,
+            found: Found::default(),
+        }
+    }
+
+    /// Takes the next bytes of the stream.
+    pub fn feed(&mut self, chunk: &[u8]) {
+        let taken = self.feed_unfinished(chunk);
+        let (whole, rest) = lines::split_unfinished(&chunk[taken..]);
+        self.scan(whole, self.offset + taken as u64);
+        self.offset += chunk.len() as u64;
+        if !rest.is_empty() {
+            self.unfinished.offset = self.offset - rest.len() as u64;
+            self.unfinished.extend(rest, &self.anchors);
+        }
+    }
+
+    /// The tables, once the stream has ended.
+    pub fn finish(mut self, end: End) -> Extraction {
+        let is_unterminated = !matches!(self.unfinished.text.last(), None | Some(b'\r'));
+        let ending = match end {
+            _ if !is_unterminated => Ending::Newline,
+            End::Whole => Ending::Missing,
+            End::Died => Ending::Cut,
+        };
+        if !self.unfinished.text.is_empty() {
+            self.show_unfinished(ending);
+        }
+        for (slot, format) in self.readers.iter_mut().zip(0..) {
+            self.found.format = format;
+            slot.reader.end(&mut self.found);
+        }
+        self.found.into_extraction(self.names, self.offset, is_unterminated)
+    }
+
+    /// Completes the line that the last chunk left open. How many bytes it takes.
+    fn feed_unfinished(&mut self, chunk: &[u8]) -> usize {
+        if self.unfinished.text.is_empty() {
+            return 0;
+        }
+        if self.unfinished.text.ends_with(b"\r") && !chunk.is_empty() {
+            self.show_unfinished(Ending::Newline);
+            return usize::from(chunk.starts_with(b"\n"));
+        }
+        let Some((end, next)) = lines::first_end(chunk) else {
+            self.unfinished.extend(chunk, &self.anchors);
+            return chunk.len();
+        };
+        self.unfinished.extend(&chunk[..end], &self.anchors);
+        self.show_unfinished(Ending::Newline);
+        next
+    }
+
+    fn show_unfinished(&mut self, ending: Ending) {
+        let Unfinished { text, offset, too_long } = std::mem::take(&mut self.unfinished);
+        let place = Place { offset, ending };
+        let text = text.strip_suffix(b"\r").unwrap_or(&text);
+        match too_long {
+            Some(LongLine { may_hold_row: true }) => self.reject_long(place),
+            Some(LongLine { may_hold_row: false }) => {}
+            // The end of the stream may have taken the anchor with it.
+            None => {
+                let is_cut = ending != Ending::Newline;
+                self.show(Line { text, place }, is_cut || self.anchors.find(text, 0).is_some());
+            }
+        }
+    }
+
+    /// Shows the readers what they are interested in of `text`, which is whole lines.
+    fn scan(&mut self, text: &[u8], offset: u64) {
+        let mut at = 0;
+        let mut anchor = self.anchors.find(text, at);
+        while let Some(hit) = if self.every_line { (at < text.len()).then_some(at) } else { anchor }
+        {
+            let Span { start, end, next } = lines::around(text, at, hit);
+            let is_anchored = anchor.is_some_and(|anchor| anchor < next);
+            let place = Place { offset: offset + start as u64, ending: Ending::Newline };
+            self.show(Line { text: &text[start..end], place }, is_anchored);
+            at = next;
+            if is_anchored {
+                anchor = self.anchors.find(text, at);
+            }
+        }
+    }
+
+    /// Shows a line to the readers: to all if it holds an anchor, else to those that
+    /// asked for every line.
+    fn show(&mut self, line: Line<'_>, is_anchored: bool) {
+        if line.text.len() > MAX_LINE_BYTES {
+            if is_anchored {
+                self.reject_long(line.place);
+            }
+            return;
+        }
+        self.every_line = false;
+        for (slot, format) in self.readers.iter_mut().zip(0..) {
+            if is_anchored || slot.interest == Interest::EveryLine {
+                self.found.format = format;
+                slot.interest = slot.reader.line(line, &mut self.found);
+            }
+            self.every_line |= slot.interest == Interest::EveryLine;
+        }
+    }
+
+    fn reject_long(&mut self, place: Place) {
+        self.found.format = NO_ROW;
+        self.found.reject(Place { ending: Ending::Newline, ..place }, b"", Reason::LineTooLong);
+    }
+}
+
+fn pattern_name(number: usize) -> String {
+    if number == 1 {
+        "regex".into()
+    } else {
+        format!("regex#{number}")
+    }
+}
+
+/// A reader, and what it asked for last.
+struct Slot {
+    reader: Box<dyn Reader>,
+    interest: Interest,
+}
+
+/// What every line holds that a reader must be shown.
+enum Anchors {
+    /// Short texts, which the regex engine finds several bytes at a time.
+    Texts(Regex),
+    /// Patterns of users may match anything.
+    Everywhere,
+    /// There is no reader.
+    Nowhere,
+}
+
+impl Anchors {
+    fn of(formats: &[Format]) -> Self {
+        let texts: Vec<_> = formats
+            .iter()
+            .flat_map(|format| format.anchors)
+            .map(|text| regex::escape(text))
+            .collect();
+        if texts.is_empty() {
+            return Self::Nowhere;
+        }
+        Regex::new(&texts.join("|")).map_or(Self::Everywhere, Self::Texts)
+    }
+
+    /// The first one at or behind `at`.
+    fn find(&self, text: &[u8], at: usize) -> Option<usize> {
+        match self {
+            Self::Texts(regex) => regex.find_at(text, at).map(|found| found.start()),
+            Self::Everywhere => (at < text.len()).then_some(at),
+            Self::Nowhere => None,
+        }
+    }
+}
+
+/// The start of a line whose end has not come yet.
+#[derive(Default)]
+struct Unfinished {
+    text: Vec<u8>,
+    offset: u64,
+    too_long: Option<LongLine>,
+}
+
+/// A line of which only the last bytes are kept.
+struct LongLine {
+    may_hold_row: bool,
+}
+
+impl Unfinished {
+    fn extend(&mut self, more: &[u8], anchors: &Anchors) {
+        self.text.extend_from_slice(more);
+        // One byte may be a CR that is no part of the line.
+        if self.text.len() <= MAX_LINE_BYTES + 1 && self.too_long.is_none() {
+            return;
+        }
+        let before = matches!(self.too_long, Some(LongLine { may_hold_row: true }));
+        let may_hold_row = before || anchors.find(&self.text, 0).is_some();
+        self.too_long = Some(LongLine { may_hold_row });
+        self.text.drain(..self.text.len().saturating_sub(SEAM_BYTES));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::formats::testing::{records, rejections};
+    use super::super::FORMATS;
+    use super::*;
+
+    fn extract(chunks: &[&[u8]]) -> Extraction {
+        let mut extractor = Extractor::new(FORMATS, Vec::new());
+        for chunk in chunks {
+            extractor.feed(chunk);
+        }
+        extractor.finish(End::Whole)
+    }
+
+    const LOG: &str = " 10%\r100%\rOP:a,TIME:1.250,WS:0\r\n\nTIME:2\r\nnoise\rWS:8\n\
+        transA,transB,M,rocblas-Gflops,us\r\nN,T,7680, 10037.5, 102694\r\nOP:b,TIME:1.2.3,WS:0\nOP:c,TIME:3,WS:1";
+
+    fn told(found: &Extraction) -> impl PartialEq + std::fmt::Debug {
+        (
+            records(found),
+            rejections(found),
+            found.records.offset.clone(),
+            found.rejections.offset.clone(),
+        )
+    }
+
+    #[test]
+    fn chunks_make_no_difference() {
+        let whole = extract(&[LOG.as_bytes()]);
+        assert_eq!(whole.records.len(), 4);
+        for cut in 0..LOG.len() {
+            let (head, tail) = LOG.as_bytes().split_at(cut);
+            assert_eq!(told(&extract(&[head, tail])), told(&whole), "cut at {cut}");
+        }
+        let bytes: Vec<_> = LOG.as_bytes().chunks(1).collect();
+        assert_eq!(told(&extract(&bytes)), told(&whole));
+    }
+
+    #[test]
+    fn a_giant_line_is_told_only_if_a_row_may_be_lost() {
+        let noise = vec![b'y'; MAX_LINE_BYTES + 1];
+        let hidden = [&noise[..], b"OP:a,TIME:1,WS:0", &noise].concat();
+        for (line, n_rejected) in [(&noise, 0), (&hidden, 1)] {
+            let text = [line, &b"\nOP:a,TIME:1.25,WS:0\n"[..]].concat();
+            for chunk_bytes in [text.len(), 70_001, MAX_LINE_BYTES, MAX_LINE_BYTES + 9] {
+                let found = extract(&text.chunks(chunk_bytes).collect::<Vec<_>>());
+                assert_eq!((found.records.len(), found.rejections.total()), (1, n_rejected));
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_format_there_is_nothing_to_find() {
+        let mut extractor = Extractor::new(&[], Vec::new());
+        extractor.feed(LOG.as_bytes());
+        assert!(extractor.finish(End::Died).records.is_empty());
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_do_no_harm() {
+        let found = extract(&[b"caf\xe9 \xff\xfe\x00\nOP:caf\xe9,TIME:1.25,WS:0\n\xc3"]);
+        assert_eq!(records(&found), [("caf\u{fffd}".into(), 1_250_000.0, "ok")]);
+        assert!(found.is_unterminated);
+    }
+}

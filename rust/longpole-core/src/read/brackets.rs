@@ -1,0 +1,57 @@
+//! Begin and end events, which belong together by where and when they stand.
+
+use super::collect::Findings;
+use crate::diagnostics::Code;
+use crate::ids::{EventId, StringId};
+use crate::tables::EventTable;
+
+/// A process and a thread: an end event need not say more of where it stands.
+pub(super) type Track = (StringId, StringId);
+
+/// The begin and end events of a trace, until they are paired.
+#[derive(Default)]
+pub(super) struct Brackets {
+    brackets: Vec<Bracket>,
+}
+
+struct Bracket {
+    track: Track,
+    time_ns: i64,
+    position: u32,
+    offset: u64,
+    /// The row of a begin; none for an end.
+    begin: Option<EventId>,
+}
+
+impl Brackets {
+    /// Adds a begin, with its row, or an end.
+    pub(super) fn push(
+        &mut self,
+        begin: Option<EventId>,
+        track: Track,
+        time_ns: i64,
+        (position, offset): (u32, u64),
+    ) {
+        self.brackets.push(Bracket { track, time_ns, position, offset, begin });
+    }
+
+    /// Closes each begin with the end that belongs to it: on each track, in order
+    /// of time, an end closes the last begin that is open.
+    pub(super) fn pair(mut self, events: &mut EventTable, findings: &mut Findings) {
+        let unmatched = |begin: &Bracket| (Code::UnmatchedBegin, begin.offset);
+        self.brackets.sort_by_key(|bracket| (bracket.track, bracket.time_ns, bracket.position));
+        for track in self.brackets.chunk_by(|one, two| one.track == two.track) {
+            let mut open: Vec<&Bracket> = Vec::new();
+            for bracket in track {
+                if bracket.begin.is_some() {
+                    open.push(bracket);
+                } else if let Some(begin) = open.pop().and_then(|begin| begin.begin) {
+                    events.close(begin, bracket.time_ns);
+                } else {
+                    findings.push((Code::UnmatchedEnd, bracket.offset));
+                }
+            }
+            findings.extend(open.into_iter().map(unmatched));
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The guard as a program: requests on standard input, events on standard output.
+
+use std::os::fd::AsFd;
+
+fn main() -> std::io::Result<()> {
+    longpole_guard::serve(std::io::stdin().as_fd(), std::io::stdout().as_fd())
+}

@@ -1,0 +1,242 @@
+//! One job, from its start to the end of the last process of its tree.
+
+use std::io::{self, PipeReader, PipeWriter};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::io::{ioctl_fionbio, Errno};
+use rustix::process::{Pid, Signal, WaitStatus};
+
+use crate::outbox::Outbox;
+use crate::tree;
+use crate::wire::{Event, Order, Report};
+
+/// How long a process may survive SIGKILL before it counts as stuck in the kernel.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(60);
+
+/// How often to look again while waiting for processes that are not our own children.
+const TREE_TICK: Duration = Duration::from_millis(5);
+
+/// How often to bury orphans while all is well.
+const QUIET_TICK: Duration = Duration::from_secs(1);
+
+/// The most that is read after the end: more than any pipe holds, and not without end.
+const LAST_CHUNKS: usize = 64;
+
+/// A job that was started.
+#[derive(Debug)]
+pub(crate) struct Job {
+    number: u64,
+    pid: Pid,
+    handle: Option<OwnedFd>,
+    streams: [Stream; 2],
+    started: Instant,
+    grace: Duration,
+    drain: Duration,
+    phase: Phase,
+    status: Option<WaitStatus>,
+    report: Report,
+}
+
+/// What the guard is waiting for.
+#[derive(Debug, Clone, Copy)]
+enum Phase {
+    /// The end of the job's own process.
+    Running { deadline: Option<Instant> },
+    /// The job has ended: the end of its output and of what it left behind.
+    Draining { until: Instant },
+    /// SIGTERM was sent: the end of the tree.
+    Terminating { kill_at: Instant },
+    /// SIGKILL is sent, again and again: the end of the tree.
+    Killing { give_up_at: Instant },
+}
+
+/// One of the two pipes a job prints into.
+#[derive(Debug)]
+struct Stream {
+    event: Event,
+    pipe: Option<PipeReader>,
+}
+
+impl Job {
+    /// Starts what was ordered, in a process group of its own, with nothing to read.
+    pub(crate) fn start(order: &Order) -> io::Result<Self> {
+        let (output, output_end) = Stream::open(Event::Output)?;
+        let (error, error_end) = Stream::open(Event::ErrorOutput)?;
+        let started = Instant::now();
+        let pid = spawn(order, output_end, error_end)?;
+        Ok(Self {
+            number: order.number,
+            pid,
+            handle: tree::handle(pid),
+            streams: [output, error],
+            started,
+            grace: order.grace,
+            drain: order.drain,
+            phase: Phase::Running { deadline: order.limit.map(|limit| started + limit) },
+            status: None,
+            report: Report::default(),
+        })
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// What to wait on beside the clock.
+    pub(crate) fn sources(&self, reading: bool) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let handle = self.handle.as_ref().filter(|_| self.status.is_none()).map(AsFd::as_fd);
+        let pipes = self.streams.iter().filter_map(|stream| stream.pipe.as_ref().map(AsFd::as_fd));
+        handle.into_iter().chain(pipes.filter(move |_| reading))
+    }
+
+    /// When to look again even though nothing happens.
+    pub(crate) fn next_look(&self, now: Instant) -> Duration {
+        let tick = match self.phase {
+            Phase::Running { .. } if self.handle.is_some() => QUIET_TICK,
+            _ => TREE_TICK,
+        };
+        let deadline = match self.phase {
+            Phase::Running { deadline } => deadline,
+            Phase::Draining { until: at }
+            | Phase::Terminating { kill_at: at }
+            | Phase::Killing { give_up_at: at } => Some(at),
+        };
+        deadline.map_or(tick, |at| at.saturating_duration_since(now).min(tick))
+    }
+
+    /// Passes on what the job has printed, a chunk of each stream.
+    pub(crate) fn read_output(&mut self, outbox: &mut Outbox) {
+        for stream in &mut self.streams {
+            if outbox.has_room() {
+                stream.read_chunk(outbox);
+            }
+        }
+    }
+
+    /// Asks the tree to end: SIGTERM now, SIGKILL after `grace`.
+    pub(crate) fn stop(&mut self, why: &'static str, grace: Duration) {
+        if matches!(self.phase, Phase::Running { .. } | Phase::Draining { .. }) {
+            self.report.stopped = Some(why);
+            self.phase = Phase::Terminating { kill_at: Instant::now() + grace };
+            tree::signal_all(self.pid, Signal::TERM);
+        }
+    }
+
+    /// The grace that was ordered.
+    pub(crate) fn grace(&self) -> Duration {
+        self.grace
+    }
+
+    /// Goes on to the next phase if it is time. The report comes when all is over.
+    pub(crate) fn advance(&mut self, outbox: &mut Outbox) -> Option<Report> {
+        let any_left = self.reap();
+        let now = Instant::now();
+        match self.phase {
+            Phase::Running { deadline } => {
+                if self.status.is_some() {
+                    self.phase = Phase::Draining { until: now + self.drain };
+                    return self.advance(outbox);
+                }
+                if deadline.is_some_and(|at| now >= at) {
+                    self.stop("limit", self.grace);
+                }
+            }
+            Phase::Draining { until } => {
+                let silent = self.streams.iter().all(|stream| stream.pipe.is_none());
+                if !any_left && (silent || now >= until) {
+                    return Some(self.finish(outbox));
+                }
+                if now >= until {
+                    self.report.strays = tree::descendants();
+                    self.kill(now);
+                }
+            }
+            Phase::Terminating { kill_at } => {
+                if !any_left {
+                    return Some(self.finish(outbox));
+                }
+                if now >= kill_at {
+                    self.report.forced = true;
+                    self.kill(now);
+                }
+            }
+            Phase::Killing { give_up_at } => {
+                if !any_left {
+                    return Some(self.finish(outbox));
+                }
+                if now >= give_up_at {
+                    self.report.unkillable = tree::descendants();
+                    return Some(self.finish(outbox));
+                }
+                tree::signal_all(self.pid, Signal::KILL);
+            }
+        }
+        None
+    }
+
+    fn kill(&mut self, now: Instant) {
+        self.phase = Phase::Killing { give_up_at: now + GIVE_UP_AFTER };
+        tree::signal_all(self.pid, Signal::KILL);
+    }
+
+    fn reap(&mut self) -> bool {
+        let reaped = tree::reap(self.pid);
+        if let Some(status) = reaped.status {
+            self.report.wall = self.started.elapsed();
+            self.status = Some(status);
+        }
+        reaped.any_left
+    }
+
+    /// Reads what is left in the pipes and makes out the report.
+    fn finish(&mut self, outbox: &mut Outbox) -> Report {
+        for stream in &mut self.streams {
+            (0..LAST_CHUNKS).take_while(|_| stream.read_chunk(outbox)).for_each(drop);
+        }
+        self.report.exit_code = self.status.and_then(WaitStatus::exit_status);
+        self.report.signal = self.status.and_then(WaitStatus::terminating_signal);
+        std::mem::take(&mut self.report)
+    }
+}
+
+impl Stream {
+    fn open(event: Event) -> io::Result<(Self, PipeWriter)> {
+        let (reader, writer) = io::pipe()?;
+        ioctl_fionbio(&reader, true)?;
+        Ok((Self { event, pipe: Some(reader) }, writer))
+    }
+
+    /// Passes on one chunk; says whether there may be more at once.
+    fn read_chunk(&mut self, outbox: &mut Outbox) -> bool {
+        let Some(pipe) = &self.pipe else { return false };
+        match outbox.receive(self.event, pipe.as_fd()) {
+            Ok(count) if count > 0 => true,
+            Err(Errno::AGAIN) => false,
+            Err(Errno::INTR) => true,
+            Ok(_) | Err(_) => {
+                self.pipe = None;
+                false
+            }
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "starting processes is what the guard is for")]
+fn spawn(order: &Order, output: PipeWriter, error: PipeWriter) -> io::Result<Pid> {
+    let mut command = Command::new(&order.arguments[0]);
+    command.args(&order.arguments[1..]).env_clear().envs(order.environment.iter().cloned());
+    command.process_group(0).stdin(Stdio::null()).stdout(output).stderr(error);
+    if let Some(folder) = &order.folder {
+        command.current_dir(folder);
+    }
+    let child = command.spawn()?; // dropped without harm: `tree::reap` waits for it
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    Ok(pid.expect("a process number is a positive pid_t"))
+}

@@ -1,0 +1,177 @@
+//! Records out of what profilers print.
+
+use std::sync::{Mutex, PoisonError};
+
+use longpole_core::extract::{self, End, Pattern, Reason, Status, Unit, FORMATS, UNKNOWN_BYTES};
+use longpole_core::ids::StringId;
+use longpole_core::progress::report;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+
+use crate::arrow::{Columns, Table};
+use crate::enter::enter;
+
+/// So much is looked at between two looks for Ctrl-C.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// Name and summary of every format.
+#[pyfunction]
+pub(crate) fn extract_formats() -> Vec<(&'static str, &'static str)> {
+    FORMATS.iter().map(|format| (format.name, format.summary)).collect()
+}
+
+/// Looks for records in one stream; none once that has ended.
+#[pyclass(frozen, module = "longpole._core")]
+pub(crate) struct Extractor(Mutex<Option<extract::Extractor>>);
+
+#[pymethods]
+impl Extractor {
+    #[new]
+    fn new(formats: Vec<String>, patterns: Vec<String>) -> PyResult<Self> {
+        let formats =
+            formats.into_iter().map(|name| named_format(&name)).collect::<PyResult<Vec<_>>>()?;
+        let patterns =
+            patterns.into_iter().map(|text| pattern(&text)).collect::<PyResult<Vec<_>>>()?;
+        Ok(Self(Mutex::new(Some(extract::Extractor::new(&formats, patterns)))))
+    }
+
+    /// Takes the next bytes of the stream.
+    fn feed(&self, py: Python<'_>, chunk: PyBackedBytes) -> PyResult<()> {
+        let fed = enter(py, None, None, move |progress| {
+            let mut extractor = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(extractor) = extractor.as_mut() else { return Ok(false) };
+            for (piece, done) in chunk.chunks(CHUNK_BYTES).zip(0..) {
+                report(progress, done)?;
+                extractor.feed(piece);
+            }
+            Ok(true)
+        })?;
+        fed.then_some(()).ok_or_else(ended)
+    }
+
+    /// Ends the stream. `died` says that its process did not end by itself.
+    fn finish(&self, py: Python<'_>, died: bool) -> PyResult<Extraction> {
+        let end = if died { End::Died } else { End::Whole };
+        let found = enter(py, None, None, |_| {
+            let extractor = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+            Ok(extractor.map(|extractor| extractor.finish(end)))
+        })?;
+        found.map(Extraction).ok_or_else(ended)
+    }
+}
+
+/// What was found in one stream.
+#[pyclass(frozen, module = "longpole._core")]
+pub(crate) struct Extraction(extract::Extraction);
+
+#[pymethods]
+impl Extraction {
+    /// One row for each measured row.
+    fn records(&self) -> PyResult<Table> {
+        let (records, strings) = (&self.0.records, &self.0.strings);
+        let statuses: Vec<_> = Status::ALL.iter().map(|status| status.name()).collect();
+        let units: Vec<_> = Unit::ALL.iter().map(|unit| unit.name()).collect();
+        Columns::default()
+            .integers("offset", records.offset.clone())
+            .choices("format", records.format.iter().copied(), &self.formats())
+            .texts("operation", records.operation.iter().copied(), strings)
+            .floats("time_ns", records.time_ns.clone())
+            .texts("printed_time", records.time_text.iter().copied(), strings)
+            .choices("printed_unit", records.time_unit.iter().map(|&unit| unit as u32), &units)
+            .integers("workspace_bytes", records.workspace_bytes.clone())
+            .integers("data_bytes", records.data_bytes.clone())
+            .choices("status", records.status.iter().map(|&status| status as u32), &statuses)
+            .into_table()
+    }
+
+    /// Every measured row as a tuple, for those who have no use for a table: format,
+    /// operation, time in ns, printed time, its unit, workspace and data in bytes, status.
+    #[allow(clippy::type_complexity)] // a row of the table above
+    fn rows(
+        &self,
+    ) -> Vec<(&str, Option<&str>, Option<f64>, &str, &str, Option<i64>, Option<i64>, &str)> {
+        let (records, formats) = (&self.0.records, self.formats());
+        let text = |code| StringId::from_column(code).map(|id| self.0.strings.get(id));
+        let bytes = |value: i64| (value != UNKNOWN_BYTES).then_some(value);
+        (0..records.len())
+            .map(|row| {
+                let time_ns = Some(records.time_ns[row]).filter(|time_ns| !time_ns.is_nan());
+                (
+                    formats[records.format[row] as usize],
+                    text(records.operation[row]),
+                    time_ns,
+                    text(records.time_text[row]).unwrap_or_default(),
+                    records.time_unit[row].name(),
+                    bytes(records.workspace_bytes[row]),
+                    bytes(records.data_bytes[row]),
+                    records.status[row].name(),
+                )
+            })
+            .collect()
+    }
+
+    /// One row for each further field of a record.
+    fn fields(&self) -> PyResult<Table> {
+        let (fields, strings) = (&self.0.fields, &self.0.strings);
+        Columns::default()
+            .rows("record", fields.record.clone())
+            .texts("name", fields.name.iter().copied(), strings)
+            .texts("value", fields.value.iter().copied(), strings)
+            .into_table()
+    }
+
+    /// One row for each row that could not be read, up to a limit.
+    fn rejections(&self) -> PyResult<Table> {
+        let rejections = &self.0.rejections;
+        let reasons: Vec<_> = Reason::ALL.iter().map(|reason| reason.name()).collect();
+        Columns::default()
+            .integers("offset", rejections.offset.clone())
+            .choices("format", rejections.format.iter().copied(), &self.formats())
+            .choices("reason", rejections.reason.iter().map(|&reason| reason as u32), &reasons)
+            .texts("excerpt", rejections.excerpt.iter().copied(), &self.0.strings)
+            .into_table()
+    }
+
+    /// How many rows could not be read, by reason; reasons that did not occur are left out.
+    fn rejection_counts(&self) -> Vec<(&'static str, u64)> {
+        let counts = Reason::ALL.iter().map(|reason| reason.name()).zip(self.0.rejections.counts);
+        counts.filter(|&(_, count)| count > 0).collect()
+    }
+
+    /// The length of the stream.
+    #[getter]
+    fn n_bytes(&self) -> u64 {
+        self.0.bytes
+    }
+
+    /// Whether its last line has no line end.
+    #[getter]
+    fn is_unterminated(&self) -> bool {
+        self.0.is_unterminated
+    }
+}
+
+impl Extraction {
+    fn formats(&self) -> Vec<&str> {
+        self.0.formats.iter().map(String::as_str).collect()
+    }
+}
+
+fn named_format(name: &str) -> PyResult<extract::Format> {
+    extract::format(name).ok_or_else(|| {
+        let names: Vec<_> = FORMATS.iter().map(|format| format.name).collect();
+        PyValueError::new_err(format!(
+            "no format is called {name:?}; there are {}",
+            names.join(", ")
+        ))
+    })
+}
+
+fn pattern(text: &str) -> PyResult<Pattern> {
+    Pattern::new(text).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+fn ended() -> PyErr {
+    PyValueError::new_err("the stream has ended; make a new extractor for another one")
+}

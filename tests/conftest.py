@@ -1,0 +1,9 @@
+"""How long and how hard the property tests look: `pytest --hypothesis-profile search` for more."""
+
+from hypothesis import settings
+
+# On a busy machine any test may take its time. The examples are the same in every run, so that
+# a failure is about the change at hand.
+settings.register_profile("default", deadline=None, derandomize=True)
+settings.register_profile("search", deadline=None, max_examples=3_000)
+settings.load_profile("default")

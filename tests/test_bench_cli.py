@@ -1,0 +1,138 @@
+"""`longpole bench` at the terminal."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+LONGPOLE = [sys.executable, "-m", "longpole"]
+GEMM = {"argv": ["sh", "-c", "echo OP:gemm,TIME:0.5,WS:64"], "key": "gemm", "tags": {"m": 64}}
+
+
+@pytest.fixture
+def bench(tmp_path, monkeypatch):
+    monkeypatch.setenv("LONGPOLE_LOCK_DIR", str(tmp_path / "locks"))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        command = [*LONGPOLE, "bench", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    return run
+
+
+def write_jobs(folder, *jobs):
+    (folder / "jobs.jsonl").write_text("".join(json.dumps(job) + "\n" for job in jobs))
+
+
+def test_a_run_its_results_and_the_best(bench, tmp_path):
+    slower = {**GEMM, "argv": ["sh", "-c", "echo OP:other,TIME:0.75,WS:0"]}
+    write_jobs(tmp_path, GEMM, slower)
+    ran = bench("run", "jobs.jsonl", "--devices", "cpu")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    first, last = ran.stdout.splitlines()
+    assert first.startswith("2 jobs in ")
+    assert first.endswith(" s: 2 ok")
+    assert last == "results: jobs.results.jsonl"
+
+    shown = bench("results", "jobs.results.jsonl").stdout.splitlines()
+    assert shown[0].split()[:4] == ["job", "outcome", "attempt", "took"]
+    assert shown[1].split()[:3] == ["gemm", "ok", "1"]
+    best = json.loads(bench("best", "jobs.results.jsonl", "--by", "m", "--format", "json").stdout)
+    assert best["schema"] == "longpole.bench.best/1"
+    (row,) = best["data"]["best"]
+    assert (row["key"], row["name"], row["time_ns"], row["id"]) == ("64", "gemm", 500000, "gemm")
+    assert isinstance(row["time_ns"], int)
+
+
+def test_one_command_many_times(bench):
+    ran = bench(
+        "run", "-o", "r.jsonl", "--repeat", "3", "--job-format", "none", "--", "echo", "--x"
+    )
+    assert ran.returncode == 0
+    shown = json.loads(bench("results", "r.jsonl", "--json").stdout)
+    assert [row["stdout_tail"] for row in shown["data"]["records"]] == ["--x\n"] * 3
+
+
+def test_failures_are_shown_and_give_exit_code_1(bench, tmp_path):
+    write_jobs(tmp_path, GEMM, {"argv": "sh -c 'echo why >&2; exit 3'", "key": "bad"})
+    ran = bench("run", "jobs.jsonl", "--json")
+    assert ran.returncode == 1
+    assert ran.stderr == "nonzero: bad: exit status 3: why\n"
+    assert json.loads(ran.stdout)["data"]["outcomes"] == {"nonzero": 1, "ok": 1}
+    assert bench("results", "jobs.results.jsonl", "--outcome", "nonzero").stdout.count("\n") == 2
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_says_how_to_go_on(bench, tmp_path, number, code):
+    job = {"argv": ["sh", "-c", "echo x >> runs; sleep 0.3"], "format": "none"}
+    write_jobs(tmp_path, *({**job, "key": f"j{index}"} for index in range(6)))
+    command = [*LONGPOLE, "bench", "run", "jobs.jsonl", "--devices", "cpu"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    results = tmp_path / "jobs.results.jsonl"
+    while not results.exists() or not results.stat().st_size:
+        time.sleep(0.01)
+    os.kill(process.pid, number)
+    _, said = process.communicate(timeout=10)
+    assert process.returncode == code
+    assert "go on with `longpole bench resume jobs.results.jsonl`" in said
+    assert "Traceback" not in said
+    assert bench("resume", "jobs.results.jsonl").stdout.splitlines()[0].endswith(": 6 ok")
+    # None that was finished ran twice; the one that was cut short may have.
+    assert (tmp_path / "runs").read_text().count("x") in {6, 7}
+
+
+def test_results_are_not_replaced_unasked(bench, tmp_path):
+    write_jobs(tmp_path, GEMM)
+    assert bench("run", "jobs.jsonl").returncode == 0
+    again = bench("run", "jobs.jsonl")
+    assert again.returncode == 3
+    assert "hint: `longpole bench resume jobs.results.jsonl`" in again.stderr
+    assert bench("run", "jobs.jsonl", "-f").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["run"], 2, "error: give a file of jobs, or -- and a command [usage]"),
+        (["run", "missing.jsonl"], 3, "error: missing.jsonl: there is no such file"),
+        (["run", "--job-format", "odd", "--", "true"], 2, 'no format is called "odd"'),
+        (["run", "--devices", "17", "--", "true"], 5, "error: '17' is no device here"),
+        (["results", "missing.jsonl"], 3, "error: missing.jsonl: there is no such file"),
+        (["resume", "missing.jsonl"], 3, "missing.plan.json is missing"),
+        (["odd"], 2, "No such command 'odd'"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_sentence(bench, arguments, code, said):
+    answer = bench(*arguments)
+    assert (answer.returncode, answer.stdout) == (code, "")
+    assert said in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_nothing_to_choose_from_is_inconclusive(bench):
+    bench("run", "-o", "r.jsonl", "--", "sh", "-c", "echo OP:a,TIME:0,WS:0")
+    assert bench("best", "r.jsonl").returncode == 4
+
+
+def test_what_programs_print_is_escaped(bench, tmp_path):
+    name = "\x1b[31m=1+1|x"
+    write_jobs(tmp_path, {"argv": ["printf", f"OP:{name},TIME:1,WS:0\\n"], "key": "=cmd"})
+    bench("run", "jobs.jsonl", "-o", "r.jsonl")
+    assert "\x1b" not in bench("best", "r.jsonl").stdout
+    assert "\\|x" in bench("best", "r.jsonl", "--format", "md").stdout
+    assert "\n'=cmd," in bench("best", "r.jsonl", "--format", "csv").stdout
+    (row,) = json.loads(bench("best", "r.jsonl", "--json").stdout)["data"]["best"]
+    assert row["name"] == name
+
+
+def test_help_imports_no_verb():
+    program = (
+        "import sys; from longpole.cli.program import run; run(['bench', '--help']);"
+        "sys.exit(any(name in sys.modules for name in ('longpole.bench', 'rich', 'polars')))"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)

@@ -1,0 +1,180 @@
+"""Steps and their windows, and what devices did in a window."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any
+
+from .trace_events import OUTSIDE_IN, Event, Trace
+from .trace_links import calls
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+STEP = re.compile(r"ProfilerStep\s*#\s*(\d+)")
+
+
+def steps(trace: Trace) -> list[dict[str, Any]]:
+    """List the steps with the windows in which their work was done, by time."""
+    annotations = [
+        (event.start_ns, int(number[1]), event)
+        for event in trace.events
+        if event.kind == "annotation"
+        and event.end_ns is not None
+        and (number := STEP.fullmatch(event.name or ""))
+    ]
+    annotations.sort(key=lambda step: (*step[:2], step[2].end_ns, step[2].row))
+    call_of = calls(trace)
+
+    def completion_ns(step: Event) -> int:
+        launched = [
+            trace.events[row].end_ns
+            for row, call in call_of.items()
+            if call
+            and call.process == step.process
+            and step.start_ns <= call.start_ns < step.end_ns
+            and trace.events[row].end_ns is not None
+        ]
+        return max([step.end_ns, *launched])
+
+    complete_ns = {event.row: completion_ns(event) for _, _, event in annotations}
+    rows = []
+    for start_ns, number, event in annotations:
+        befores = (
+            complete_ns[other.row]
+            for _, other_number, other in annotations
+            if other_number == number - 1 and other.process == event.process
+        )
+        end_ns = complete_ns[event.row]
+        rows.append(
+            {
+                "step": number,
+                "name": event.name,
+                "start_ns": start_ns,
+                "duration_ns": event.duration_ns,
+                "event": event.row,
+                "window_start_ns": min(next(befores, start_ns), end_ns),
+                "window_end_ns": end_ns,
+            }
+        )
+    return rows
+
+
+def whole_window(trace: Trace) -> tuple[int, int] | None:
+    """Cover all that has a duration on threads and devices, and a time."""
+    events = [
+        event
+        for event in trace.events
+        if event.end_ns is not None
+        and (event.kind in OUTSIDE_IN or (event.is_work and event.start_ns != 0))
+    ]
+    if not events:
+        return None
+    return min(event.start_ns for event in events), max(event.end_ns for event in events)
+
+
+def busy(trace: Trace, start_ns: int, end_ns: int) -> list[dict[str, Any]]:
+    """Split a window, for each device and each of its streams, by what ran."""
+    works = [event for event in trace.events if event.is_work and event.end_ns is not None]
+    devices = {(event.device, False, None) for event in works}
+    streams = {(event.device, True, event.stream) for event in works}
+    rows = []
+    for device, is_stream, stream in sorted(devices | streams, key=_nulls_first):
+        here = [
+            event
+            for event in works
+            if event.device == device and (event.stream == stream or not is_stream)
+        ]
+        spans = [
+            (max(event.start_ns, start_ns), min(event.end_ns, end_ns), event.work_class)
+            for event in here
+            if max(event.start_ns, start_ns) < min(event.end_ns, end_ns)
+        ]
+        rows.append({"device": device, "stream": stream, **_split(spans, end_ns - start_ns)})
+    return rows
+
+
+def gaps(trace: Trace, start_ns: int, end_ns: int) -> list[dict[str, Any]]:
+    """List when a device did nothing in a window, and what work and which call ended that."""
+    call_of = calls(trace)
+    works_of = defaultdict(list)
+    for event in trace.events:
+        if event.is_work and event.end_ns is not None:
+            works_of[event.device].append(event)
+    return [
+        {"device": device, **_gap(*idle, call_of)}
+        for device, works in sorted(works_of.items(), key=lambda item: _nulls_first(item[:1]))
+        for idle in _idle(works, start_ns, end_ns)
+    ]
+
+
+def _gap(
+    start_ns: int, end_ns: int, ended_by: Event | None, call_of: dict[int, Event | None]
+) -> dict[str, Any]:
+    call = call_of[ended_by.row] if ended_by else None
+    returned_ns = call.end_ns if call else None
+    return {
+        "start_ns": start_ns,
+        "duration_ns": end_ns - start_ns,
+        "next": ended_by.row if ended_by else None,
+        "call": call.row if call else None,
+        "host_ns": None if returned_ns is None else max(0, min(returned_ns, end_ns) - start_ns),
+    }
+
+
+def _idle(
+    works: list[Event], start_ns: int, end_ns: int
+) -> Iterator[tuple[int, int, Event | None]]:
+    """Walk through the work by start: from the end of all before to the next is a gap."""
+    done_ns = start_ns
+    for event in sorted(works, key=_by_start):
+        if event.duration_ns and event.start_ns < end_ns:
+            if done_ns < event.start_ns:
+                yield done_ns, event.start_ns, event
+            done_ns = max(done_ns, event.end_ns)
+    if done_ns < end_ns:
+        yield done_ns, end_ns, None
+
+
+def _by_start(event: Event) -> tuple[Any, ...]:
+    """Order work; of what begins together the shortest first, then by any difference."""
+    known = _nulls_first([event.stream, event.name, event.correlation])
+    return (event.start_ns, event.end_ns, *known, event.row)
+
+
+def _split(spans: list[tuple[int, int, str]], length_ns: int) -> dict[str, int]:
+    time_ns = _time_by_classes(spans)
+
+    def where(test: Any) -> int:
+        return sum(ns for classes, ns in time_ns.items() if test(classes))
+
+    busy_ns = where(bool)
+    return {
+        "n_events": len(spans),
+        "busy_ns": busy_ns,
+        "compute_ns": where(lambda classes: "compute" in classes),
+        "communication_ns": where(lambda classes: classes - {"copy"} == {"communication"}),
+        "copy_ns": where(lambda classes: classes == {"copy"}),
+        "idle_ns": length_ns - busy_ns,
+        "communication_total_ns": where(lambda classes: "communication" in classes),
+        "copy_total_ns": where(lambda classes: "copy" in classes),
+    }
+
+
+def _time_by_classes(spans: list[tuple[int, int, str]]) -> Counter[frozenset[str]]:
+    """Measure how long each combination of classes ran at once."""
+    changes = [(start_ns, 1, name) for start_ns, _, name in spans]
+    changes += [(end_ns, -1, name) for _, end_ns, name in spans]
+    time_ns: Counter[frozenset[str]] = Counter()
+    running: Counter[str] = Counter()
+    since = 0
+    for now, change, name in sorted(changes):
+        time_ns[frozenset(+running)] += now - since
+        running[name] += change
+        since = now
+    return time_ns
+
+
+def _nulls_first(values: Iterable[Any]) -> list[tuple[bool, Any]]:
+    return [(value is not None, value or 0) for value in values]
