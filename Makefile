@@ -28,7 +28,7 @@ $(READY): requirements-dev.lock | tools
 	@touch $@
 
 $(BUILT): $(READY) $(RUST_SOURCES) pyproject.toml
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet >/dev/null
 	@touch $@
 
 $(EXAMPLE): $(BUILT) benches/workloads.py

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import longpole
 
 EVENT_COLUMNS = {"event", "parent", "call", "operator", "next"}
-PLACES_IN_THE_FILE = {"event", "parent", "depth", "lane", "position", "last_position"}
+PLACES_IN_THE_FILE = {"event", "parent", "depth", "lane", "position"}
 
 
 def assert_table(frame: pl.DataFrame, rows: list[Any]) -> None:
@@ -60,7 +60,10 @@ def rows_by_content(trace: longpole.Trace) -> dict[str, list[str]]:
         named = {
             key: events[row[key]] for key in EVENT_COLUMNS & row.keys() if row[key] is not None
         }
-        kept = {key: _respelled(row[key]) for key in sorted(row.keys() - {"lane", "position"})}
+        kept = {
+            key: _respelled(row[key])
+            for key in sorted(row.keys() - {"lane", "position", "last_position"})
+        }
         return repr({**kept, **named})
 
     return {

@@ -73,12 +73,22 @@ fn whole(ends: &[usize], length: usize) -> u64 {
 }
 
 #[test]
-fn a_cut_at_any_byte_keeps_every_whole_event() {
+fn a_cut_at_any_even_byte_keeps_every_whole_event() {
+    cuts_keep_every_whole_event(2);
+}
+
+/// The other half, for another core.
+#[test]
+fn a_cut_at_any_odd_byte_keeps_every_whole_event() {
+    cuts_keep_every_whole_event(1);
+}
+
+fn cuts_keep_every_whole_event(first: usize) {
     let (text, ends) = trace(256 << 10);
     let key = b"\"traceEvents\": [";
     let list = text.windows(key.len()).position(|window| window == key).unwrap() + key.len();
     let body_end = text.len() - 1;
-    for cut in 1..body_end {
+    for cut in (first..body_end).step_by(2) {
         let Some(tables) = try_read(&text[..cut]) else {
             assert!(cut < list, "nothing was read of {cut} bytes");
             continue;
