@@ -8,7 +8,7 @@ BUILT := $(VENV)/.built
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 EXAMPLE := .build/example.json.gz
 
-.PHONY: help run test test-rust test-python test-long test-torch bench-read bench-runner bench-extract clean tools
+.PHONY: help run test test-rust test-python test-long test-torch bench-read bench-path bench-runner bench-extract clean tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -70,6 +70,10 @@ bench-extract: $(BUILT) ## time extraction against Python's re
 
 bench-runner: $(BUILT) ## measure what the runner costs beside its jobs
 	$(BIN)/python benches/bench_runner.py
+
+bench-path: $(BUILT) ## time the critical path, on a trace and on a graph of 10 million nodes
+	$(BIN)/python benches/bench_path.py
+	cargo bench --locked --bench critical_path
 
 clean: ## remove what was built
 	rm -rf $(VENV) .build target

@@ -76,7 +76,13 @@ def test_few_modules_know_the_core():
         if "longpole import _core" in (text := path.read_text(encoding="utf-8"))
         or "longpole._core" in text
     }
-    assert knowing == {"bench/extraction.py", "bench/guard.py", "errors.py", "trace.py"}
+    assert knowing == {
+        "bench/extraction.py",
+        "bench/guard.py",
+        "critical_path.py",
+        "errors.py",
+        "trace.py",
+    }
 
 
 def test_errors_are_caught_as_one():

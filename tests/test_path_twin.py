@@ -1,5 +1,7 @@
 """The critical path's definition, rule by rule: a tiny trace, and the path it must give.
 
+The naive twin gives it, and longpole the same.
+
 Times are microseconds. A path is a list of (start, end, kind, name of the event).
 """
 
@@ -12,6 +14,21 @@ from pathlib import Path
 
 import pytest
 
+import longpole
+from tiny_traces import (
+    BACKWARD,
+    US,
+    annotation,
+    call,
+    copy,
+    frame,
+    kernel,
+    launch,
+    operator,
+    read,
+    segments,
+    sync_record,
+)
 from twins.path_edges import Edge, Evidence, Kind, Points, Role
 from twins.path_events import nanoseconds, parse_trace
 from twins.path_graph import _without_circles
@@ -29,55 +46,17 @@ from twins.path_twin import (
 )
 
 SHARED = Path(__file__).parents[1] / "../shared/data"
-US = 1_000
-BACKWARD = "autograd::engine::evaluate_function: "
 
-
-# The builder: one line an event.
-
-
-def span(category, name, start, end, *, pid=1, tid=1, **args):
-    times = {"ts": start, "dur": end - start}
-    return {"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, **times, "args": args}
-
-
-def operator(name, start, end, tid=1, **args):
-    return span("cpu_op", name, start, end, tid=tid, **args)
-
-
-def frame(name, start, end, tid=1):
-    return span("python_function", name, start, end, tid=tid)
-
-
-def annotation(name, start, end, tid=1):
-    return span("user_annotation", name, start, end, tid=tid)
-
-
-def call(name, start, end, number=0, tid=1):
-    return span("cuda_runtime", name, start, end, tid=tid, correlation=number)
-
-
-def launch(start, end, number, tid=1):
-    return call("cudaLaunchKernel", start, end, number, tid)
-
-
-def kernel(name, start, end, number=0, *, stream=7, device=0, category="kernel"):
-    ids = {"device": device, "stream": stream, "correlation": number}
-    return span(category, name, start, end, pid=device, tid=stream, **ids)
-
-
-def copy(name, start, end, number):
-    return kernel(name, start, end, number, category="gpu_memcpy")
-
-
-def sync_record(kind, start, number, stream=7, **args):
-    ids = {"device": 0, "stream": stream, "correlation": number, "cuda_sync_kind": kind}
-    return span("cuda_sync", kind, start, start + 1, pid=0, tid=stream, **ids, **args)
+# What the twin says, and that longpole says the same.
 
 
 def path_of(events, **window):
     graph = build_graph(events)
-    return named(events, critical_path(graph, find_window(graph, **window)))
+    path = critical_path(graph, find_window(graph, **window))
+    trace = read(events)
+    between = {"between": window.pop("between_ns")} if "between_ns" in window else {}
+    assert segments(trace, trace.critical_path(**window, **between)) == path.segments
+    return named(events, path)
 
 
 def named(events, path):
@@ -89,7 +68,13 @@ def named(events, path):
 
 def makespan_us(events, *changes):
     graph = build_graph(events)
-    return what_if(graph, find_window(graph), changes).makespan_ns / US
+    makespan_ns = what_if(graph, find_window(graph), changes).makespan_ns
+    ours = [OURS[type(change)](**vars(change)) for change in changes]
+    assert read(events).critical_path().what_if(ours).makespan_ns == makespan_ns
+    return makespan_ns / US
+
+
+OURS = {Scale: longpole.Scale, Drop: longpole.Drop, Detach: longpole.Detach}
 
 
 # Times and events.

@@ -12,6 +12,7 @@ Examples
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from longpole.critical_path import CriticalPath, Detach, Drop, Scale, WhatIf
 from longpole.errors import (
     DeviceError,
     InternalError,
@@ -19,6 +20,7 @@ from longpole.errors import (
     MissingDependencyError,
     ResultsError,
     TraceError,
+    WindowError,
 )
 from longpole.trace import Trace, read_trace
 
@@ -27,15 +29,21 @@ if TYPE_CHECKING:
     from longpole.analyses.summary import Summary, summary
 
 __all__ = [
+    "CriticalPath",
+    "Detach",
     "DeviceError",
+    "Drop",
     "Finding",
     "InternalError",
     "LongpoleError",
     "MissingDependencyError",
     "ResultsError",
+    "Scale",
     "Summary",
     "Trace",
     "TraceError",
+    "WhatIf",
+    "WindowError",
     "check",
     "read_trace",
     "summary",

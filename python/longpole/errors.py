@@ -1,6 +1,6 @@
 """What longpole raises. Catch `LongpoleError` for all of it."""
 
-from longpole._core import InternalError, LongpoleError, TraceError
+from longpole._core import InternalError, LongpoleError, TraceError, WindowError
 
 __all__ = [
     "DeviceError",
@@ -9,6 +9,7 @@ __all__ = [
     "MissingDependencyError",
     "ResultsError",
     "TraceError",
+    "WindowError",
 ]
 
 

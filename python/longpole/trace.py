@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from longpole._core import Table
     from longpole._core import Trace as CoreTrace
+    from longpole.critical_path import CriticalPath
 
 __all__ = ["Trace", "read_trace"]
 
@@ -317,7 +318,7 @@ class Trace:
 
     @property
     def window(self) -> tuple[int, int] | None:
-        """From the first start to the last end, in ns; None without a timed event."""
+        """From the first to the last work of a main thread or a device, in ns; None without any."""
         return self._core.whole_window()
 
     @cached_property
@@ -368,6 +369,72 @@ class Trace:
         which the device waited for the host; null where the call is not known).
         """
         return _frame(self._core.gaps(start_ns, end_ns))
+
+    def critical_path(  # noqa: PLR0917 - the names are a promise
+        self,
+        step: int | str | None = None,
+        annotation: str | None = None,
+        instance: int = 0,
+        between: tuple[int, int] | None = None,
+        end: Literal["period", "last", "cpu", "gpu"] = "period",
+        method: Literal["binding", "longest"] = "binding",
+        data_load: str | None = None,
+    ) -> CriticalPath:
+        """Find the chain of work and waiting that decided when a window was over.
+
+        Without `step`, `annotation` or `between` the window is the whole trace.
+
+        Parameters
+        ----------
+        step
+            The number of a `ProfilerStep`.
+        annotation, instance
+            The name of an annotation, and which of those with the name, in order of time.
+        between
+            Two times in ns.
+        end
+            For steps, `"period"` is the time from the completion of the step before to that
+            of this one, where both are in the trace. `"last"` begins at the annotation and
+            ends with the last of it and of the device work launched in it; `"cpu"` and
+            `"gpu"` take one of these only.
+        method
+            `"binding"` walks back along what finished last; `"longest"` gives the chain that
+            holds most work, for comparison.
+        data_load
+            A regular expression for names of Python functions and annotations that load
+            data; by default those with `dataloader` in them.
+
+        Raises
+        ------
+        WindowError
+            The trace has no such step, annotation or work.
+        ValueError
+            Arguments that exclude each other, or a pattern that is none.
+
+        Examples
+        --------
+        >>> path = trace.critical_path(step=6)  # doctest: +SKIP
+        >>> print(path.explain())  # doctest: +SKIP
+        """
+        from longpole.critical_path import CriticalPath, window_choice
+
+        if method not in {"binding", "longest"}:
+            message = f'method is "binding" or "longest", not {method!r}'
+            raise ValueError(message)
+        window = window_choice(step, annotation, instance, between, end)
+        longest = method == "longest"
+        return CriticalPath(self._core.critical_path(window, longest=longest, data_load=data_load))
+
+    def sync_dependencies(self, step: int | str | None = None) -> pl.DataFrame:
+        """Who waited for work on a device, or might have had to, in a step or the whole trace.
+
+        Columns: `source`, `source_name`, `source_external_id` (the work waited for),
+        `target`, `target_name`, `target_external_id` (the call, or the work, that waited),
+        `kind` (`sync_return`, `event_wait`, `queue_full`), `evidence` (`recorded` or
+        `inferred`), `waited` (whether it decided when the target went on), `on_path`. An
+        id that the trace does not give is null.
+        """
+        return self.critical_path(step).sync_dependencies
 
     def __repr__(self) -> str:
         return f"<longpole.Trace: {', '.join(self._facts())}>"

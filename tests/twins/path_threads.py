@@ -142,7 +142,7 @@ def _autograd_threads(trace: Trace) -> set[tuple[Lane, Lane]]:
 def _bursts(chain: Chain) -> Iterator[Burst]:
     busy = [edge for edge in chain if edge.kind is not Kind.HOST_GAP]
     start = None
-    for edge, following in zip(busy, [*busy[1:], None], strict=True):
+    for edge, following in zip(busy, [*busy[1:], None], strict=False):  # none if nothing is busy
         start = edge.source if start is None else start
         if following is None or following.source != edge.target:
             yield Burst(start, edge.target)

@@ -26,6 +26,9 @@ __all__ = ["main", "run"]
 # the same name. The text stands here so that the module need not be imported.
 VERBS: Final = {
     "summary": "Say where the time of a step went, and what it waited for most.",
+    "path": "Show the critical path: what decided when a step was over.",
+    "whatif": "Say how long a step would take if something were different.",
+    "table": "Print one of the tables behind the answers.",
     "check": "Say what is wrong with a trace, and what that costs an analysis.",
     "bench": "Run benchmarks on devices, and choose and compare their results.",
     "devices": "List the devices of this machine: how they are, and who uses them.",

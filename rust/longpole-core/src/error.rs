@@ -45,6 +45,10 @@ pub enum ErrorKind {
     Strict(crate::diagnostics::Code),
     /// The operating system could not read the source.
     Io(IoError),
+    /// A pattern that is no regular expression, with the reason.
+    Pattern(String),
+    /// A window that the trace does not have, in words.
+    NoWindow(String),
     /// The caller asked to stop, through [`Progress`](crate::progress::Progress).
     Cancelled,
 }
@@ -86,6 +90,8 @@ impl Error {
             ErrorKind::Compression(_) => "compression",
             ErrorKind::Strict(code) => code.name(),
             ErrorKind::Io(_) => "io",
+            ErrorKind::Pattern(_) => "bad_pattern",
+            ErrorKind::NoWindow(_) => "no_window",
             ErrorKind::Cancelled => "cancelled",
         }
     }
@@ -104,7 +110,10 @@ impl Error {
             ErrorKind::Compression(_) => Some("copy the file again, or check it with `gzip -t`"),
             ErrorKind::Strict(_) => Some("read without strict=True to recover what is whole"),
             ErrorKind::EventsNotAnArray => Some("the events of a trace are a list: `[{...}, ...]`"),
-            ErrorKind::Io(_) | ErrorKind::Cancelled => None,
+            ErrorKind::Io(_)
+            | ErrorKind::Pattern(_)
+            | ErrorKind::NoWindow(_)
+            | ErrorKind::Cancelled => None,
         }
     }
 }
@@ -125,6 +134,9 @@ impl fmt::Display for Error {
             ErrorKind::Compression(what) => write!(f, "the gzip stream is damaged: {what}")?,
             ErrorKind::Strict(code) => write!(f, "{}", code.sentence())?,
             ErrorKind::Io(error) => write!(f, "{}", error.message)?,
+            // Not of a place in the file.
+            ErrorKind::Pattern(why) => return write!(f, "no regular expression: {why}"),
+            ErrorKind::NoWindow(why) => return write!(f, "{why}"),
             ErrorKind::Cancelled => write!(f, "stopped by the caller")?,
         }
         write!(f, ", at byte {}", self.offset)

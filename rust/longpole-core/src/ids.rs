@@ -42,6 +42,15 @@ handle! {
     /// A text of the [`Strings`](crate::strings::Strings) it came from.
     StringId
 }
+handle! {
+    /// A place in the content order of the events of one
+    /// [`Timeline`](crate::graph::Timeline).
+    Rank
+}
+handle! {
+    /// A point of one [`Graph`](crate::graph::Graph), in the order that respects its edges.
+    NodeId
+}
 
 /// Stands for "none" in columns of handles, which are plain `u32` for the sake
 /// of those who take the columns over.
@@ -90,18 +99,18 @@ macro_rules! handle_in_column {
     };
 }
 
-handle_in_column!(EventId LaneId StringId);
+handle_in_column!(EventId LaneId StringId Rank NodeId);
 
-impl EventId {
-    /// The handle that stands in a column, if any.
-    pub fn from_column(value: u32) -> Option<Self> {
-        (value != NO_ROW).then_some(Self(value))
-    }
+/// Declares how an optional handle is read back from a column.
+macro_rules! handle_from_column {
+    ($($name:ident)*) => {
+        $(impl $name {
+            /// The handle that stands in a column, if any.
+            pub fn from_column(value: u32) -> Option<Self> {
+                (value != NO_ROW).then_some(Self(value))
+            }
+        })*
+    };
 }
 
-impl StringId {
-    /// The handle that stands in a column, if any.
-    pub fn from_column(value: u32) -> Option<Self> {
-        (value != NO_ROW).then_some(Self(value))
-    }
-}
+handle_from_column!(EventId StringId Rank);

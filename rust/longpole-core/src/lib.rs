@@ -19,8 +19,8 @@
 //! ```
 //!
 //! The rooms lie along one river, each using only those before it:
-//! [`tables`], [`read`], [`link`], [`stack`], [`measure`]. Beside it lies
-//! [`extract`], which reads what benchmarks print.
+//! [`tables`], [`read`], [`link`], [`stack`], [`graph`], [`path`], [`measure`],
+//! [`mod@write`]. Beside it lies [`extract`], which reads what benchmarks print.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
@@ -29,15 +29,18 @@
 pub mod diagnostics;
 pub mod error;
 pub mod extract;
+pub mod graph;
 pub mod ids;
 pub mod intervals;
 pub mod link;
 pub mod measure;
+pub mod path;
 pub mod progress;
 pub mod read;
 pub mod stack;
 pub mod strings;
 pub mod tables;
 pub mod time;
+pub mod write;
 
 pub use error::{Error, Result};

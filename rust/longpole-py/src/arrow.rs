@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt16Type, UInt32Type};
 use arrow_array::{
-    Array, ArrayRef, DictionaryArray, LargeStringArray, PrimitiveArray, RecordBatch,
+    Array, ArrayRef, BooleanArray, DictionaryArray, LargeStringArray, PrimitiveArray, RecordBatch,
     RecordBatchIterator,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
@@ -130,6 +130,11 @@ impl Columns {
     pub(crate) fn floats(self, name: &str, values: Vec<f64>) -> Self {
         let nulls = nulls(&values, |value| value.is_nan());
         self.with(name, Arc::new(PrimitiveArray::<Float64Type>::new(values.into(), nulls)))
+    }
+
+    /// Answers, all known.
+    pub(crate) fn booleans(self, name: &str, values: Vec<bool>) -> Self {
+        self.with(name, Arc::new(BooleanArray::from(values)))
     }
 
     /// The values of an argument, each in the widest type of its kind.

@@ -1,7 +1,7 @@
 //! Core errors as Python exceptions.
 
 use longpole_core::error::{Error, ErrorKind};
-use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyOSError};
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;
 
 pyo3::create_exception!(
@@ -11,6 +11,12 @@ pyo3::create_exception!(
     "Base of everything that longpole raises."
 );
 pyo3::create_exception!(longpole, TraceError, LongpoleError, "A trace that could not be read.");
+pyo3::create_exception!(
+    longpole,
+    WindowError,
+    LongpoleError,
+    "A window that the trace does not have."
+);
 pyo3::create_exception!(
     longpole,
     InternalError,
@@ -30,6 +36,8 @@ pub(crate) fn exception(py: Python<'_>, error: &Error, path: Option<&str>) -> Py
             (Some(number), None) => PyOSError::new_err((number, io.message.clone())),
             (None, _) => PyOSError::new_err(io.message.clone()),
         },
+        ErrorKind::NoWindow(_) => WindowError::new_err(error.to_string()),
+        ErrorKind::Pattern(_) => PyValueError::new_err(error.to_string()),
         _ => trace_error(py, error, path).unwrap_or_else(|error| error),
     }
 }

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod arrow;
+mod critical_path;
 mod enter;
 mod errors;
 mod extract;
@@ -18,7 +19,9 @@ mod _core {
     #[pymodule_export]
     use crate::arrow::Table;
     #[pymodule_export]
-    use crate::errors::{InternalError, LongpoleError, TraceError};
+    use crate::critical_path::CriticalPath;
+    #[pymodule_export]
+    use crate::errors::{InternalError, LongpoleError, TraceError, WindowError};
     #[pymodule_export]
     use crate::extract::{extract_formats, Extraction, Extractor};
     #[pymodule_export]

@@ -1,19 +1,22 @@
 //! The stages of one trace, each computed on first use and kept.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use longpole_core::graph::{self, Graph};
 use longpole_core::ids::{row_in_column, InColumn, LaneId, NO_ROW};
 use longpole_core::link::{self, Launches};
-use longpole_core::measure::{self, WorkClass};
+use longpole_core::measure;
+use longpole_core::path;
 use longpole_core::read::{self, Arguments, Options};
 use longpole_core::stack::{self, Nesting};
-use longpole_core::tables::{EventKind, EventTable, FlowTable, Tables};
+use longpole_core::tables::{EventKind, EventTable, FlowTable, Tables, WorkClass};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::PyDict;
 
 use crate::arrow::{Columns, Table};
+use crate::critical_path::{CriticalPath, WindowChoice};
 use crate::enter::enter;
 use crate::source::Source;
 
@@ -23,6 +26,8 @@ pub(crate) struct Trace {
     tables: Tables,
     launches: OnceLock<Arc<Launches>>,
     nesting: OnceLock<Arc<Nesting>>,
+    /// The graph that was asked for last, with its pattern of what loads data.
+    graph: Mutex<Option<(String, Arc<Graph>)>>,
 }
 
 /// Reads a trace; see `longpole.read_trace`.
@@ -51,7 +56,12 @@ pub(crate) fn read_trace(
         return Err(raised);
     }
     let tables = outcome?;
-    Ok(Trace { tables, launches: OnceLock::new(), nesting: OnceLock::new() })
+    Ok(Trace {
+        tables,
+        launches: OnceLock::new(),
+        nesting: OnceLock::new(),
+        graph: Mutex::new(None),
+    })
 }
 
 /// Which arguments are kept: `"ids"`, `"default"`, or a list of names.
@@ -140,7 +150,7 @@ impl Trace {
     /// One row for each step, with the span in which its work was done.
     fn steps(&self, py: Python<'_>) -> PyResult<Table> {
         let launches = self.linked(py)?;
-        let rows = measure::steps(&self.tables, &launches);
+        let rows = path::steps(&self.tables, &launches);
         let events = &self.tables.events;
         let names = rows.iter().map(|row| events.name(row.event).in_column());
         Columns::default()
@@ -157,9 +167,9 @@ impl Trace {
             .into_table()
     }
 
-    /// The window of all that happened; none without a timed event.
+    /// The window of all work on main threads and devices; none without any.
     fn whole_window(&self) -> Option<(i64, i64)> {
-        measure::whole_window(&self.tables)
+        path::whole(&self.tables).map(|window| (window.start_ns, window.end_ns))
     }
 
     /// How long each stream and each device was busy within a window, by class of work.
@@ -194,6 +204,19 @@ impl Trace {
             .rows("call", rows.iter().map(|row| row.call.in_column()).collect())
             .integers("host_ns", rows.iter().map(|row| row.host_ns.in_column()).collect())
             .into_table()
+    }
+
+    /// The critical path of a window of the trace.
+    #[pyo3(signature = (window, *, longest, data_load))]
+    fn critical_path(
+        &self,
+        py: Python<'_>,
+        window: WindowChoice,
+        longest: bool,
+        data_load: Option<&str>,
+    ) -> PyResult<CriticalPath> {
+        let (launches, graph) = (self.linked(py)?, self.graph(py, data_load)?);
+        CriticalPath::find(py, &self.tables, &launches, graph, window, longest)
     }
 
     /// The places where something happens.
@@ -412,6 +435,22 @@ impl Trace {
         }
         let found = enter(py, None, None, |progress| stack::nesting(&self.tables, progress))?;
         Ok(Arc::clone(self.nesting.get_or_init(|| Arc::new(found))))
+    }
+
+    /// The graph, made anew when another pattern says what loads data.
+    fn graph(&self, py: Python<'_>, data_load: Option<&str>) -> PyResult<Arc<Graph>> {
+        let pattern = data_load.unwrap_or(graph::DATA_LOADING);
+        let known = || self.graph.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, graph)) = known().as_ref().filter(|(of, _)| of == pattern) {
+            return Ok(Arc::clone(graph));
+        }
+        let launches = self.linked(py)?;
+        let built = enter(py, None, None, |progress| {
+            graph::build(&self.tables, &launches, pattern, progress)
+        })?;
+        let built = Arc::new(built);
+        *known() = Some((pattern.to_owned(), Arc::clone(&built)));
+        Ok(built)
     }
 
     fn flow_table(&self, id: &str, flows: &FlowTable) -> PyResult<Table> {

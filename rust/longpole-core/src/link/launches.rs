@@ -1,6 +1,6 @@
-use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
 
+use super::calls::{number, Calls};
 use crate::error::Result;
 use crate::ids::{EventId, InColumn, StringId, NO_ROW};
 use crate::progress::{report, Progress};
@@ -88,46 +88,6 @@ pub fn launches(tables: &Tables, progress: Progress<'_>) -> Result<Launches> {
     Ok(found)
 }
 
-/// Every call with its number, in order of number, time and content.
-struct Calls {
-    rows: Vec<(i64, i64, EventId)>,
-}
-
-impl Calls {
-    fn of(tables: &Tables) -> Self {
-        let events = &tables.events;
-        let mut rows: Vec<_> = events
-            .ids()
-            .filter(|&event| events.kind(event).is_call())
-            .filter_map(|call| Some((number(events, call)?, events.start_ns(call), call)))
-            .collect();
-        rows.sort_by(|one, two| {
-            (one.0, one.1).cmp(&(two.0, two.1)).then_with(|| by_content(one.2, two.2, tables))
-        });
-        Self { rows }
-    }
-
-    fn with_number_of(&self, work: EventId, events: &EventTable) -> &[(i64, i64, EventId)] {
-        let Some(number) = number(events, work) else { return &[] };
-        let start = self.rows.partition_point(|row| row.0 < number);
-        let length = self.rows[start..].iter().take_while(|row| row.0 == number).count();
-        &self.rows[start..start + length]
-    }
-}
-
-/// Between calls that begin together. Rows decide only where nothing else does.
-fn by_content(one: EventId, two: EventId, tables: &Tables) -> Ordering {
-    let content = |call: EventId| {
-        let (events, strings) = (&tables.events, &tables.strings);
-        let place = tables.lanes.place(events.lane(call));
-        let name = events.name(call).map(|name| strings.get(name));
-        let length = Reverse(events.duration_ns(call));
-        let track = [place.process, place.thread].map(|text| strings.get(text));
-        (length, events.kind(call), events.external_id(call), name, track, call)
-    };
-    content(one).cmp(&content(two))
-}
-
 /// The process that launches on each device, as far as unambiguous links agree
 /// on one. Files that hold several ranks have the same numbers in each.
 struct Homes {
@@ -183,11 +143,6 @@ fn choose(
         }
     }
     best.map(|(_, call)| call)
-}
-
-/// The number that joins, which 0 never does.
-fn number(events: &EventTable, event: EventId) -> Option<i64> {
-    events.correlation(event).filter(|&number| number != 0)
 }
 
 fn operators_by_external_id(events: &EventTable, orphans: &[EventId]) -> Vec<(EventId, EventId)> {

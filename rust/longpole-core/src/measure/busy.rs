@@ -1,8 +1,7 @@
 use std::collections::BTreeMap;
 
-use super::work::WorkClass;
 use crate::intervals::Spans;
-use crate::tables::Tables;
+use crate::tables::{Tables, WorkClass};
 
 /// How long a stream, or a device as a whole, was busy within a window.
 ///

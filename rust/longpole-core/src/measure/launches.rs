@@ -1,10 +1,9 @@
 use std::collections::HashMap;
 
-use super::work::WorkClass;
 use crate::ids::EventId;
 use crate::link::{Launches, LinkedBy};
 use crate::stack::Nesting;
-use crate::tables::{EventKind, Tables};
+use crate::tables::{EventKind, Tables, WorkClass};
 
 /// A piece of work on a device and what launched it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,13 +5,9 @@ mod doubts;
 mod gaps;
 mod launches;
 mod own_time;
-mod windows;
-mod work;
 
 pub use busy::{busy, Busy};
 pub use doubts::doubts;
 pub use gaps::{gaps, Gap};
 pub use launches::{launches, Launch};
 pub use own_time::{own_time_ns, times_within, TimeWithin};
-pub use windows::{steps, whole_window, StepWindow};
-pub use work::WorkClass;

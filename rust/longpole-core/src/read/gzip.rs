@@ -177,7 +177,9 @@ impl<'a> Gunzip<'a> {
         };
         let checksum = u32::from_le_bytes([c0, c1, c2, c3]);
         let size = u32::from_le_bytes([n0, n1, n2, n3]);
-        if checksum != self.checksum.clone().finalize() || u64::from(size) != self.inflate.total_out() % (1 << 32) {
+        if checksum != self.checksum.clone().finalize()
+            || u64::from(size) != self.inflate.total_out() % (1 << 32)
+        {
             diagnostics.add(Code::GzipChecksum, offset);
         }
         Ok(())

@@ -1,9 +1,7 @@
-use std::cmp::{Ordering, Reverse};
-
 use crate::error::Result;
 use crate::ids::{row_in_column, EventId, InColumn, NO_ROW};
 use crate::progress::{report, Progress};
-use crate::tables::{EventKind, Tables};
+use crate::tables::{by_content, Tables};
 
 /// Which event encloses which. See [`nesting`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -117,27 +115,8 @@ fn rows_by_lane(tables: &Tables) -> Vec<u32> {
 /// Mostly there already: profilers write each kind in order of time, so that a
 /// sort that merges runs has little to do.
 fn sort_outside_in(rows: &mut [u32], tables: &Tables) {
-    let (starts, durations) = (tables.events.starts_ns(), tables.events.durations_ns());
-    let key = |row: u32| (starts[row as usize], Reverse(durations[row as usize]));
-    rows.sort_by(|&one, &two| key(one).cmp(&key(two)).then_with(|| by_content(one, two, tables)));
-}
-
-/// Between events of the same time: by what they are, so that the order of the
-/// file does not matter. Rows decide only between events that are the same.
-fn by_content(one: u32, two: u32, tables: &Tables) -> Ordering {
-    let content = |row: u32| {
-        let (events, event) = (&tables.events, EventId::from_row(row as usize));
-        let kind = events.kind(event);
-        let rank = match kind {
-            EventKind::Annotation => 0,
-            EventKind::Operator => 1,
-            EventKind::Python => 2,
-            _ => 3,
-        };
-        let name = events.name(event).map(|name| tables.strings.get(name));
-        (rank, kind, events.external_id(event), events.correlation(event), name, row)
-    };
-    content(one).cmp(&content(two))
+    let id = |row: u32| EventId::from_row(row as usize);
+    rows.sort_by(|&one, &two| by_content(id(one), id(two), tables));
 }
 
 impl Nesting {

@@ -10,6 +10,8 @@ mod flows;
 mod header;
 mod lanes;
 mod metadata;
+mod order;
+mod work;
 
 use std::sync::Arc;
 
@@ -20,6 +22,9 @@ pub use flows::{FlowSource, FlowTable};
 pub use header::Header;
 pub use lanes::{LaneTable, Place};
 pub use metadata::MetadataTable;
+pub use order::by_content;
+pub(crate) use order::{argument, track};
+pub use work::WorkClass;
 
 use crate::diagnostics::Diagnostics;
 use crate::strings::Strings;

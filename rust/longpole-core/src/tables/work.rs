@@ -1,6 +1,6 @@
+use super::{EventKind, EventTable};
 use crate::ids::EventId;
 use crate::strings::Strings;
-use crate::tables::{EventKind, EventTable};
 
 /// What work on a device is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

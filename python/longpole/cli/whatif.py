@@ -1,0 +1,159 @@
+"""`longpole whatif`: how long a step would take if something were different."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from longpole.cli.frames import markdown_of, records_of, text_of
+from longpole.cli.options import Options, shared_options, traces_argument
+from longpole.cli.output import Document
+from longpole.cli.traces import answer_each, title
+from longpole.cli.windows import Window, abstained, known_of, window_options
+from longpole.wording import duration, escape, share
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from longpole.critical_path import Change, CriticalPath, WhatIf
+    from longpole.trace import Trace
+
+__all__ = ["whatif"]
+
+_SCHEMA: Final = "longpole.whatif/1"
+
+
+@click.command()
+@traces_argument
+@window_options
+@click.option(
+    "--scale",
+    multiple=True,
+    metavar="WHAT=FACTOR",
+    help="Multiply the time of WHAT, as in `kernel:gemm=0.5`.",
+)
+@click.option("--drop", multiple=True, metavar="WHAT", help="Let WHAT take no time.")
+@click.option(
+    "--detach",
+    multiple=True,
+    metavar="WHAT",
+    help="Let WHAT no longer wait, as in `sync_return` or `event_wait:nccl`.",
+)
+@click.option("--ideal", is_flag=True, help="Ask the usual questions and rank the answers.")
+@shared_options
+def whatif(
+    *,
+    traces: Sequence[str],
+    window: Window,
+    scale: Sequence[str],
+    drop: Sequence[str],
+    detach: Sequence[str],
+    ideal: bool,
+    options: Options,
+) -> int:
+    """Say how long a step would take if something were different.
+
+    WHAT is a kind, a kind and a pattern of names (`kernel:gemm`), or a pattern of names
+    of any work (`:gemm`). Several changes hold together.
+
+    \b
+    Examples:
+      longpole whatif trace.json.gz --step 3 --ideal
+      longpole whatif trace.json.gz --scale kernel:gemm=0.5 --drop launch
+    """
+    changes = _changes(scale, drop, detach)
+    if bool(changes) == ideal:
+        message = "say what is different with --scale, --drop or --detach, or ask for --ideal"
+        raise click.UsageError(message)
+
+    def answer(name: str, trace: Trace) -> Document:
+        found = window.path_of(trace)
+        if found is None:
+            return abstained(_SCHEMA, name, trace)
+        if ideal:
+            return _ideal_document(name, trace, found)
+        return _changed_document(name, trace, found, _asked(found, changes))
+
+    return answer_each(traces, options, _SCHEMA, answer)
+
+
+def _changes(scale: Sequence[str], drop: Sequence[str], detach: Sequence[str]) -> list[Change]:
+    from longpole.critical_path import Detach, Drop, Scale
+
+    return [
+        *(Scale(by=by, kind=kind, matching=name) for kind, name, by in map(_scaled, scale)),
+        *(Drop(kind=kind, matching=name) for kind, name in map(_what, drop)),
+        *(Detach(kind=kind or "sync_return", matching=name) for kind, name in map(_what, detach)),
+    ]
+
+
+def _scaled(text: str) -> tuple[str | None, str | None, float]:
+    what, equals, factor = text.rpartition("=")
+    try:
+        by = float(factor)
+    except ValueError:
+        equals = ""
+    if not equals:
+        message = f"{text!r} has no factor; write it as in `kernel:gemm=0.5`"
+        raise click.BadParameter(message, param_hint="'--scale'")
+    return (*_what(what), by)
+
+
+def _what(text: str) -> tuple[str | None, str | None]:
+    """Split `KIND:PATTERN`, of which either may be missing."""
+    kind, _, pattern = text.partition(":")
+    return kind or None, pattern or None
+
+
+def _asked(found: CriticalPath, changes: Sequence[Change]) -> WhatIf:
+    try:
+        return found.what_if(changes)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _changed_document(name: str, trace: Trace, found: CriticalPath, answer: WhatIf) -> Document:
+    kinds = answer.critical_path.by_kind
+    return Document(
+        schema=_SCHEMA,
+        **known_of(name, trace, found),
+        data={
+            "length_ns": found.length_ns,
+            "makespan_ns": answer.makespan_ns,
+            "gain_ns": answer.gain_ns,
+            "kinds": kinds.to_dicts(),
+        },
+        text=lambda terminal: _lines(
+            terminal.styled(_headline(name, found, answer), "bold"),
+            answer.critical_path.explain(),
+        ),
+        markdown=lambda: _lines(f"### {_headline(name, found, answer)}", "", *markdown_of(kinds)),
+        records=lambda: records_of(name, answer.critical_path.segments),
+    )
+
+
+def _ideal_document(name: str, trace: Trace, found: CriticalPath) -> Document:
+    answers = found.ideal()
+    return Document(
+        schema=_SCHEMA,
+        **known_of(name, trace, found),
+        data={"length_ns": found.length_ns, "ideal": answers.to_dicts()},
+        text=lambda terminal: _lines(
+            terminal.styled(f"{title(name)}: {duration(found.length_ns)}; if ...", "bold"),
+            *text_of(answers, terminal),
+        ),
+        markdown=lambda: _lines(f"### {escape(name)}", "", *markdown_of(answers)),
+        records=lambda: records_of(name, answers),
+    )
+
+
+def _headline(name: str, found: CriticalPath, answer: WhatIf) -> str:
+    part = share(abs(answer.gain_ns) / max(found.length_ns, 1))
+    than = "less" if answer.gain_ns >= 0 else "more"
+    times = f"{duration(found.length_ns)} -> {duration(answer.makespan_ns)}"
+    return f"{title(name)}: {times}, {part} {than}"
+
+
+def _lines(*lines: str) -> str:
+    return "\n".join(lines) + "\n"

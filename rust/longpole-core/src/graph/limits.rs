@@ -1,0 +1,75 @@
+//! Every number that the definition of the critical path leaves to judgement, each
+//! with its reason.
+//!
+//! None of them decides which edge binds: latencies need no threshold. They only say
+//! when a profiler that was silent may be helped out by a guess, and each guess is
+//! marked as inferred. "Seen" means: on profiles of A100, H100 and MI250 machines.
+
+const US: i64 = 1_000;
+
+/// Calls that synchronise and found nothing to wait for were seen to take 1.0 us in
+/// the median and 3.1 us at the third quartile. Shorter than this, a call is not
+/// asked what it waited for.
+pub const SHORTEST_WAIT_NS: i64 = 4 * US;
+
+/// How far the clocks of host and device may disagree; a round number, not measured.
+/// Work that ends this much after the call that waited for it still is what it waited
+/// for. Starts before their own call are counted, those by more than this apart.
+pub const CLOCK_TOLERANCE_NS: i64 = 10 * US;
+
+/// Where one stream is used alone, the latency seen is at most 13 us after a
+/// predecessor and 8 us after a launch. Later than this needs a reason.
+pub const LATE_START_NS: i64 = 20 * US;
+
+/// The same where the program itself asked the stream to wait: twice the usual
+/// latency is enough.
+pub const LATE_START_AFTER_WAIT_CALL_NS: i64 = 5 * US;
+
+/// From the end of the work waited for to the start that it releases on another
+/// stream. Seen are 1 to 9 us; the longer the reach, the more ends are near by chance.
+pub const WAIT_RELEASE_NS: i64 = 10 * US;
+
+/// The same where the program asked the stream to wait: a near end is hardly chance.
+pub const WAIT_RELEASE_AFTER_WAIT_CALL_NS: i64 = 25 * US;
+
+/// A kernel that starts while its predecessor on the stream still runs was released
+/// from inside that, unless something else ended this shortly before.
+pub const OVERLAP_SOURCE_NS: i64 = 5 * US;
+
+/// A device that idles longer than this, with its next work submitted and no reason
+/// in the trace, is unexplained; the launch is not blamed. A round number: with four
+/// busy streams 99 % of the latencies of launches that bound were below 46 us.
+pub const UNEXPLAINED_NS: i64 = 100 * US;
+
+/// Nine launches of ten were seen to take less than 21 us.
+pub const LONG_LAUNCH_NS: i64 = 20 * US;
+
+/// The queue of a stream holds 1,024 entries. Of 1,139 long launches into more than
+/// 1,000 pieces of work, 1,132 found 1,022 of them outstanding, the rest being entries
+/// that no profiler shows. Some room is left for more of those.
+pub const FULL_QUEUE_OPERATIONS: usize = 950;
+
+/// A call that frees or allocates and waits for the device returns this soon after
+/// the device is done, ...
+pub const IMPLICIT_RETURN_NS: i64 = 50 * US;
+
+/// ... or within this part of its own duration, which grows with what must be
+/// unmapped. Anything slower was slow by itself: some allocations take seconds.
+pub const IMPLICIT_RETURN_PART: i64 = 5;
+
+/// The latency of an edge that did not bind is taken to be this percentile of those
+/// of its role that did: low, for whatever else delays an edge makes it longer.
+pub const TYPICAL_PERCENT: usize = 10;
+
+/// With more than one part in this many unexplained, the path is no basis for a
+/// decision.
+pub const INCONCLUSIVE_PART: i64 = 5;
+
+/// A piece of work holds on to this many of those that ran beside it on its stream,
+/// the last to end. Streams run two or three at once; without a limit, a damaged
+/// trace could make more edges than fit into memory.
+pub const MOST_OVERLAPS: usize = 64;
+
+/// Times beyond this (the year 2116, if they count from 1970) take no part, so that
+/// the distance of any two times is a time again.
+pub const LARGEST_TIME_NS: i64 = (1 << 62) - 1;

@@ -1,0 +1,133 @@
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+
+use super::main_threads::engine_names;
+use crate::ids::{LaneId, StringId};
+use crate::tables::{track, ArgValue, EventKind, FlowTable, Tables};
+
+/// A thread that runs the backward pass, and the thread that waits for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AutogradPair {
+    /// Runs the forward pass and calls `backward`.
+    pub forward: LaneId,
+    /// Runs the backward pass.
+    pub backward: LaneId,
+}
+
+/// The pairs of forward and backward threads, each backward thread once.
+///
+/// A backward thread is one that forward operators of another thread point to, or
+/// that runs operators of the autograd engine. A main thread is none: it runs the
+/// backward operators of a CPU model itself. Its forward thread is the one most
+/// arrows come from, else the main thread of its process.
+pub fn autograd_pairs(tables: &Tables, is_main: &[bool]) -> Vec<AutogradPair> {
+    let main_of: HashMap<_, _> = lanes(tables)
+        .filter(|lane| is_main[lane.row()])
+        .map(|lane| (tables.lanes.place(lane).process, lane))
+        .collect();
+    let mut callers = callers(tables);
+    for engine in engines(tables) {
+        callers.entry(engine).or_default();
+    }
+    callers
+        .into_iter()
+        .filter(|(engine, _)| !is_main[engine.row()])
+        .filter_map(|(backward, votes)| {
+            let main = *main_of.get(&tables.lanes.place(backward).process)?;
+            Some(AutogradPair { forward: most_votes(&votes, tables).unwrap_or(main), backward })
+        })
+        .collect()
+}
+
+fn lanes(tables: &Tables) -> impl Iterator<Item = LaneId> {
+    (0..tables.lanes.len()).map(LaneId::from_row)
+}
+
+/// How many arrows lead to each thread, by the thread they come from.
+fn callers(tables: &Tables) -> BTreeMap<LaneId, BTreeMap<LaneId, u64>> {
+    let flows = &tables.flows;
+    let ends = Ends::of(tables);
+    let mut callers: BTreeMap<LaneId, BTreeMap<LaneId, u64>> = BTreeMap::new();
+    for &(key, _, row) in &ends.finishes {
+        let Some(start) = ends.start_of(key, flows.time_ns[row]) else { continue };
+        let (source, target) = (ends.thread_of(start, flows), ends.thread_of(row, flows));
+        if let (Some(source), Some(target)) = (source, target) {
+            if source != target {
+                *callers.entry(target).or_default().entry(source).or_default() += 1;
+            }
+        }
+    }
+    callers
+}
+
+/// The thread with most votes; of several the one with the smallest numbers.
+fn most_votes(votes: &BTreeMap<LaneId, u64>, tables: &Tables) -> Option<LaneId> {
+    let strength = |&(&lane, &count): &(&LaneId, &u64)| (count, Reverse(track(lane, tables)));
+    votes.iter().max_by_key(strength).map(|(&lane, _)| lane)
+}
+
+fn engines(tables: &Tables) -> impl Iterator<Item = LaneId> + '_ {
+    let is_engine = engine_names(&tables.strings);
+    let events = &tables.events;
+    events
+        .ids()
+        .filter(move |&event| {
+            events.kind(event) == EventKind::Operator
+                && events.end_ns(event).is_some()
+                && events.name(event).is_some_and(|name| is_engine[name.row()])
+        })
+        .map(|event| events.lane(event))
+}
+
+/// What an arrow is known by: its process and its number.
+type Key = (StringId, i64);
+
+/// The ends of all arrows from forward to backward operators.
+struct Ends {
+    starts: Vec<(Key, i64, usize)>,
+    finishes: Vec<(Key, i64, usize)>,
+    thread: HashMap<(StringId, StringId), LaneId>,
+}
+
+impl Ends {
+    fn of(tables: &Tables) -> Self {
+        let flows = &tables.flows;
+        let category = tables.strings.lookup("fwdbwd");
+        let of_phase = |phase: u8| {
+            let is_end = |row: &usize| {
+                flows.phase[*row] == phase
+                    && category.is_some()
+                    && flows.source(*row).category == category
+            };
+            let key = |row: usize| match flows.id.get(row) {
+                Some(ArgValue::Integer(number)) => Some((flows.source(row).process, number)),
+                _ => None,
+            };
+            let mut rows: Vec<_> = (0..flows.len())
+                .filter(is_end)
+                .filter_map(|row| Some((key(row)?, flows.time_ns[row], row)))
+                .collect();
+            rows.sort_unstable();
+            rows
+        };
+        let thread = lanes(tables)
+            .map(|lane| (lane, tables.lanes.place(lane)))
+            .filter(|(_, place)| place.device.is_none() && place.stream.is_none())
+            .map(|(lane, place)| ((place.process, place.thread), lane))
+            .collect();
+        Self { starts: of_phase(b's'), finishes: of_phase(b'f'), thread }
+    }
+
+    /// Of the starts with a key the last by then, else the first.
+    fn start_of(&self, key: Key, time_ns: i64) -> Option<usize> {
+        let first = self.starts.partition_point(|start| start.0 < key);
+        let behind = self.starts.partition_point(|start| (start.0, start.1) <= (key, time_ns));
+        let row = behind.saturating_sub(1).max(first);
+        self.starts.get(row).filter(|start| start.0 == key).map(|&(_, _, row)| row)
+    }
+
+    fn thread_of(&self, row: usize, flows: &FlowTable) -> Option<LaneId> {
+        let source = flows.source(row);
+        self.thread.get(&(source.process, source.thread)).copied()
+    }
+}

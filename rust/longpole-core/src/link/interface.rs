@@ -1,0 +1,110 @@
+use crate::strings::Strings;
+
+/// What a call of the CUDA or HIP interface does to the order of things, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Waits for all streams of a device.
+    WaitForDevice,
+    /// Waits for one stream.
+    WaitForStream,
+    /// Waits for a recorded event.
+    WaitForEvent,
+    /// Frees, allocates, pins memory or loads code, and may wait for the device.
+    MayWait,
+    /// Makes a stream wait for an event.
+    LetStreamWait,
+    /// Records an event on a stream.
+    RecordEvent,
+    /// Asks, and never waits.
+    Query,
+    /// Launches a graph of work at once.
+    LaunchGraph,
+    /// Anything else.
+    Other,
+}
+
+const PREFIXES: [&str; 3] = ["cuda", "cu", "hip"];
+
+/// Begins of names behind the prefix.
+const PURPOSES: [(&str, Purpose); 9] = [
+    ("DeviceSynchronize", Purpose::WaitForDevice),
+    ("CtxSynchronize", Purpose::WaitForDevice),
+    ("StreamSynchronize", Purpose::WaitForStream),
+    ("EventSynchronize", Purpose::WaitForEvent),
+    ("StreamWaitEvent", Purpose::LetStreamWait),
+    ("EventRecord", Purpose::RecordEvent),
+    ("EventQuery", Purpose::Query),
+    ("StreamQuery", Purpose::Query),
+    ("GraphLaunch", Purpose::LaunchGraph),
+];
+
+/// Begins of names behind the prefix, and behind `Mem` if that follows.
+const MAY_WAIT: [&str; 11] = [
+    "Free",
+    "Malloc",
+    "Alloc",
+    "HostAlloc",
+    "HostMalloc",
+    "HostFree",
+    "HostRegister",
+    "HostUnregister",
+    "ModuleLoad",
+    "ModuleUnload",
+    "LibraryLoad",
+];
+
+/// The purpose of each name, one row for each text.
+pub fn purposes(strings: &Strings) -> Vec<Purpose> {
+    strings.iter().map(purpose).collect()
+}
+
+fn purpose(name: &str) -> Purpose {
+    PREFIXES
+        .iter()
+        .filter_map(|prefix| name.strip_prefix(prefix))
+        .find_map(purpose_behind_prefix)
+        .unwrap_or(Purpose::Other)
+}
+
+fn purpose_behind_prefix(rest: &str) -> Option<Purpose> {
+    let named =
+        PURPOSES.iter().find(|(begin, _)| rest.starts_with(begin)).map(|&(_, purpose)| purpose);
+    named.or_else(|| may_wait(rest).then_some(Purpose::MayWait))
+}
+
+fn may_wait(rest: &str) -> bool {
+    let rest = rest.strip_prefix("Mem").unwrap_or(rest);
+    MAY_WAIT
+        .iter()
+        .filter_map(|begin| rest.strip_prefix(begin))
+        .any(|behind| !behind.contains("Async"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_purpose_is_known_by_the_name_whoever_made_the_interface() {
+        let cases = [
+            ("cudaDeviceSynchronize", Purpose::WaitForDevice),
+            ("cuCtxSynchronize", Purpose::WaitForDevice),
+            ("hipStreamSynchronize", Purpose::WaitForStream),
+            ("cudaStreamSynchronize_ptsz", Purpose::WaitForStream),
+            ("hipEventSynchronize", Purpose::WaitForEvent),
+            ("cudaStreamWaitEvent", Purpose::LetStreamWait),
+            ("cuEventRecord", Purpose::RecordEvent),
+            ("cudaEventQuery", Purpose::Query),
+            ("cudaGraphLaunch", Purpose::LaunchGraph),
+            ("cudaMalloc", Purpose::MayWait),
+            ("cuMemAlloc_v2", Purpose::MayWait),
+            ("hipHostMalloc", Purpose::MayWait),
+            ("cudaMallocAsync", Purpose::Other),
+            ("cudaLaunchKernel", Purpose::Other),
+            ("myDeviceSynchronize", Purpose::Other),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(purpose(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+use super::calls::Calls;
+use super::Launches;
+use crate::ids::{EventId, StringId};
+use crate::tables::{argument, ArgValue, EventKind, Tables};
+
+/// What a record of synchronisation says: which call waited, and for what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SyncRecord {
+    /// The record itself.
+    pub event: EventId,
+    /// What was waited for.
+    pub waits_for: WaitsFor,
+    /// The call that waited, or that made a stream wait.
+    pub call: Option<EventId>,
+    /// The call that recorded the event waited for; none where the record does not
+    /// say, or the trace does not hold it.
+    pub recorded_by: Option<EventId>,
+    /// The device.
+    pub device: Option<i64>,
+    /// The stream that waits, or whose end the host waits for.
+    pub stream: Option<i64>,
+}
+
+/// What was waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// The host waited for one stream.
+    Stream,
+    /// The host waited for all streams of the device.
+    Device,
+    /// The host waited for an event recorded on this stream.
+    Event(i64),
+    /// A stream waited for an event recorded on this other stream.
+    EventOfStream(i64),
+    /// The record does not say; it decides nothing.
+    Unknown,
+}
+
+/// The records of synchronisation, in order of time.
+pub fn sync_records(tables: &Tables, launches: &Launches) -> Vec<SyncRecord> {
+    let events = &tables.events;
+    let calls = Calls::of(tables);
+    let mut records: Vec<_> = events
+        .ids()
+        .filter(|&event| events.kind(event) == EventKind::Synchronization)
+        .map(|event| record(event, tables, launches, &calls))
+        .collect();
+    records.sort_by_key(|record| {
+        let event = record.event;
+        (events.start_ns(event), events.correlation(event), events.position(event))
+    });
+    records
+}
+
+fn record(event: EventId, tables: &Tables, launches: &Launches, calls: &Calls) -> SyncRecord {
+    let place = tables.lanes.place(tables.events.lane(event));
+    let call = launches.launcher(event);
+    let asked_ns = tables.events.start_ns(call.unwrap_or(event));
+    let number = argument(event, "wait_on_cuda_event_record_corr_id", tables);
+    SyncRecord {
+        event,
+        waits_for: waits_for(event, tables),
+        call,
+        recorded_by: number
+            .filter(|&number| number > 0)
+            .and_then(|number| calls.at(number, asked_ns)),
+        device: place.device,
+        stream: place.stream,
+    }
+}
+
+fn waits_for(event: EventId, tables: &Tables) -> WaitsFor {
+    let waited = argument(event, "wait_on_stream", tables).filter(|&stream| stream != -1);
+    match (kind(event, tables), waited) {
+        (Some("Stream Sync"), _) => WaitsFor::Stream,
+        (Some("Context Sync"), _) => WaitsFor::Device,
+        (Some("Event Sync"), Some(stream)) => WaitsFor::Event(stream),
+        (Some("Stream Wait Event"), Some(stream)) => WaitsFor::EventOfStream(stream),
+        _ => WaitsFor::Unknown,
+    }
+}
+
+/// What the profiler calls it, in an argument or at least by the record's name.
+fn kind(event: EventId, tables: &Tables) -> Option<&str> {
+    let named = || tables.events.name(event).map(|name| tables.strings.get(name));
+    kind_argument(event, tables).map(|kind| tables.strings.get(kind)).or_else(named)
+}
+
+fn kind_argument(event: EventId, tables: &Tables) -> Option<StringId> {
+    let table = tables.args.of(tables.events.category(event))?;
+    let column = table.columns.iter().find(|column| column.key == "cuda_sync_kind")?;
+    let row = table.event.binary_search_by_key(&event.row(), |&row| row as usize).ok()?;
+    match column.values.get(row) {
+        Some(ArgValue::Text(kind)) => Some(kind),
+        _ => None,
+    }
+}

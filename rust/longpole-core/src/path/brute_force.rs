@@ -1,0 +1,232 @@
+//! Ten thousand small graphs, answered by looking at every chain there is.
+
+use std::cmp::Reverse;
+
+use super::*;
+use crate::graph::{Edge, Evidence, Graph, Kind, Role};
+use crate::ids::{EventId, NodeId};
+use crate::progress::silent;
+use crate::tables::{Tables, NO_INTEGER};
+
+const GRAPHS: u64 = 10_000;
+
+/// A small generator (xorshift64*): the same graphs on every machine.
+struct Dice(u64);
+
+impl Dice {
+    fn new(seed: u64) -> Self {
+        Self((seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    fn below(&mut self, count: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let high = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
+        usize::try_from(high).unwrap() % count
+    }
+
+    fn one_of<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())]
+    }
+}
+
+/// Two to six events within 12 ns, so that ties are frequent, and some edges.
+fn graph(seed: u64) -> Graph {
+    let mut dice = Dice::new(seed);
+    let spans: Vec<_> = (0..2 + dice.below(5))
+        .map(|_| {
+            let start = i64::try_from(dice.below(8)).unwrap();
+            (start, start + i64::try_from(dice.below(5)).unwrap())
+        })
+        .collect();
+    Graph::of_events(&spans, |timeline, nodes| {
+        let count = nodes.len();
+        (0..dice.below(3 * count))
+            .map(|_| {
+                let [one, two] = [(); 2].map(|()| NodeId::from_row(dice.below(count)));
+                let owner = dice.below(timeline.len());
+                let words = (dice.one_of(&Kind::ALL[..12]), dice.one_of(Role::ALL));
+                let owner = timeline.rank(EventId::from_row(owner));
+                Edge::new((one, two), words, owner, dice.one_of(Evidence::ALL))
+            })
+            .filter(|edge| edge.source != edge.target)
+            .collect()
+    })
+}
+
+/// A window from time 2 to the last end.
+fn whole(graph: &Graph) -> Window {
+    let candidates: Vec<_> =
+        graph.timeline.ranks().map(|rank| graph.timeline.event(rank)).collect();
+    let end_ns = graph.timeline.ranks().map(|rank| graph.timeline.end_ns(rank)).max().unwrap();
+    Window { start_ns: 2.min(end_ns), end_ns, candidates, opening: Opening::Time }
+}
+
+/// Every chain of edges that ends at a node, the edge into the node first.
+fn chains_to(graph: &Graph, node: NodeId) -> Vec<Vec<usize>> {
+    let mut chains = vec![vec![]];
+    for number in graph.edges.range(node) {
+        for mut chain in chains_to(graph, graph.edges.as_slice()[number].source) {
+            chain.insert(0, number);
+            chains.push(chain);
+        }
+    }
+    chains
+}
+
+/// Those of them that nothing precedes.
+fn whole_chains_to(graph: &Graph, node: NodeId) -> Vec<Vec<usize>> {
+    let first =
+        |chain: &[usize]| chain.last().map_or(node, |&last| graph.edges.as_slice()[last].source);
+    let is_whole = |chain: &Vec<usize>| graph.edges.range(first(chain)).is_empty();
+    chains_to(graph, node).into_iter().filter(is_whole).collect()
+}
+
+/// When a node comes, by every chain that leads to it: what comes first keeps its
+/// time, a node of `late` comes later by the delay.
+fn time_by_chains(
+    graph: &Graph,
+    node: NodeId,
+    lags_ns: &[i64],
+    late: Option<(NodeId, i64)>,
+) -> i64 {
+    let delay = |node| late.filter(|&(of, _)| of == node).map_or(0, |(_, delay)| delay);
+    let time = |chain: Vec<usize>| {
+        let edges = chain.iter().map(|&number| (&graph.edges.as_slice()[number], lags_ns[number]));
+        let first = chain.last().map_or(node, |&last| graph.edges.as_slice()[last].source);
+        let lags: i64 = edges.map(|(edge, lag)| lag + delay(edge.target)).sum();
+        graph.nodes.time_ns(first) + delay(first) + lags
+    };
+    whole_chains_to(graph, node).into_iter().map(time).max().unwrap()
+}
+
+fn each_graph(check: impl Fn(u64, &Graph)) {
+    for seed in 0..GRAPHS {
+        check(seed, &graph(seed));
+    }
+}
+
+fn end_of(graph: &Graph) -> NodeId {
+    walk::last_node(graph, &whole(graph), &Schedule::observed(graph)).unwrap()
+}
+
+#[test]
+fn every_edge_leads_onward_and_none_is_lost() {
+    each_graph(|seed, graph| {
+        let onward = |edge: &Edge| edge.source < edge.target && edge.gap_ns(&graph.nodes) >= 0;
+        assert!(graph.edges.as_slice().iter().all(onward), "{seed}");
+        assert!(graph.violations.iter().all(|edge| edge.gap_ns(&graph.nodes) < 0), "{seed}");
+        assert!(graph.cut.iter().all(|edge| edge.gap_ns(&graph.nodes) == 0), "{seed}");
+    });
+}
+
+#[test]
+fn the_path_is_the_chain_of_what_finished_last_and_tiles_the_window() {
+    each_graph(|seed, graph| {
+        let window = whole(graph);
+        let path = walk(graph, &window, &Schedule::observed(graph));
+        let length: i64 = path.segments.iter().map(Segment::duration_ns).sum();
+        assert_eq!(length, window.end_ns - window.start_ns, "{seed}");
+        assert!(path.segments.windows(2).all(|pair| pair[0].end_ns == pair[1].start_ns), "{seed}");
+        let mut node = end_of(graph);
+        for &number in path.edges.iter().rev() {
+            assert_eq!(best(graph, node), Some(number as usize), "{seed}");
+            node = graph.edges.as_slice()[number as usize].source;
+        }
+    });
+}
+
+/// The edge that binds, by the words of the definition.
+fn best(graph: &Graph, node: NodeId) -> Option<usize> {
+    graph.edges.range(node).min_by_key(|&number| {
+        let edge = &graph.edges.as_slice()[number];
+        let at = if edge.role.is_inside() { edge.target } else { edge.source };
+        let source = graph.nodes.event(edge.source);
+        let tie =
+            (edge.role.tie_class(), source, graph.nodes.is_end(edge.source), edge.role.name());
+        (Reverse(graph.nodes.time_ns(at)), tie)
+    })
+}
+
+#[test]
+fn unchanged_lags_give_every_time_back() {
+    each_graph(|seed, graph| {
+        let lags_ns = lags_ns(graph);
+        let window = whole(graph);
+        let same = what_if(graph, &Tables::default(), &window, &lags_ns, &[], &silent).unwrap();
+        assert_eq!(same.schedule, Schedule::observed(graph), "{seed}");
+        assert_eq!(same.path, walk(graph, &window, &same.schedule), "{seed}");
+        for node in graph.nodes.ids() {
+            assert_eq!(
+                time_by_chains(graph, node, &lags_ns, None),
+                graph.nodes.time_ns(node),
+                "{seed}"
+            );
+        }
+    });
+}
+
+#[test]
+fn changed_times_are_those_of_the_latest_chain_and_less_work_never_takes_longer() {
+    each_graph(|seed, graph| {
+        let (window, lags_ns) = (whole(graph), lags_ns(graph));
+        let mut dice = Dice::new(seed ^ 0xff);
+        let kind = Some(dice.one_of(&Kind::ALL[..12]));
+        let ratio = |numerator| Ratio::new(numerator, 4).unwrap();
+        let mut before = i64::MIN;
+        for numerator in [0, 1, 3, 4, 6] {
+            let change = Change { effect: Effect::Scale(ratio(numerator)), kind, matching: None };
+            let tables = Tables::default();
+            let answer = what_if(graph, &tables, &window, &lags_ns, &[change], &silent).unwrap();
+            for node in graph.nodes.ids() {
+                let latest = time_by_chains(graph, node, &answer.lags_ns, None);
+                assert_eq!(answer.schedule.times_ns[node.row()], latest, "{seed}");
+            }
+            let end_ns = *answer.schedule.times_ns.iter().max().unwrap();
+            assert!(before <= end_ns, "{seed}");
+            before = end_ns;
+        }
+    });
+}
+
+#[test]
+fn slack_is_the_delay_that_just_does_not_move_the_end() {
+    each_graph(|seed, graph| {
+        let (window, lags_ns, end) = (whole(graph), lags_ns(graph), end_of(graph));
+        let end_ns = graph.nodes.time_ns(end);
+        let schedule = Schedule::observed(graph);
+        let slack = slack_ns(graph, &window, &schedule, &lags_ns, graph.timeline.len());
+        for rank in graph.timeline.ranks() {
+            let (node, slack_ns) = (graph.nodes.end(rank), slack[graph.timeline.event(rank).row()]);
+            let moved = |delay| time_by_chains(graph, end, &lags_ns, Some((node, delay))) - end_ns;
+            if slack_ns == NO_INTEGER {
+                assert_eq!(moved(1_000), 0, "{seed}");
+            } else {
+                assert_eq!((moved(slack_ns), moved(slack_ns + 1)), (0, 1), "{seed}");
+            }
+        }
+    });
+}
+
+#[test]
+fn no_chain_holds_more_work_than_the_longest() {
+    each_graph(|seed, graph| {
+        let (window, end) = (whole(graph), end_of(graph));
+        let clip = |node: NodeId| graph.nodes.time_ns(node).clamp(window.start_ns, window.end_ns);
+        let work_ns = |number: usize| {
+            let edge = &graph.edges.as_slice()[number];
+            if edge.kind.is_work() {
+                clip(edge.target) - clip(edge.source)
+            } else {
+                0
+            }
+        };
+        let most = chains_to(graph, end)
+            .into_iter()
+            .map(|chain| chain.into_iter().map(work_ns).sum::<i64>());
+        let path = walk(graph, &window, &longest(graph, &window));
+        let found: i64 = path.edges.iter().map(|&number| work_ns(number as usize)).sum();
+        assert_eq!(Some(found), most.max(), "{seed}");
+    });
+}

@@ -1,0 +1,55 @@
+use super::changes::DETACHED;
+use super::walk::{last_node, Schedule};
+use super::windows::Window;
+use crate::graph::Graph;
+use crate::tables::NO_INTEGER;
+
+/// For each event of the trace, by how much it may end later before the window's end
+/// moves; [`NO_INTEGER`] where nothing leads from it to that end.
+///
+/// `lags_ns` are those of [`lags_ns`](super::lags_ns) or of what became of them after a
+/// change, as is the schedule.
+pub fn slack_ns(
+    graph: &Graph,
+    window: &Window,
+    schedule: &Schedule,
+    lags_ns: &[i64],
+    n_events: usize,
+) -> Vec<i64> {
+    let mut slack = vec![NO_INTEGER; n_events];
+    let Some(latest) = latest_ns(graph, window, schedule, lags_ns) else { return slack };
+    for rank in graph.timeline.ranks() {
+        let end = graph.nodes.end(rank);
+        if latest[end.row()] != NO_INTEGER {
+            let event = graph.timeline.event(rank);
+            slack[event.row()] = latest[end.row()].saturating_sub(schedule.times_ns[end.row()]);
+        }
+    }
+    slack
+}
+
+/// The latest time at which each node may come.
+fn latest_ns(
+    graph: &Graph,
+    window: &Window,
+    schedule: &Schedule,
+    lags_ns: &[i64],
+) -> Option<Vec<i64>> {
+    let end = last_node(graph, window, schedule)?;
+    let mut latest = vec![NO_INTEGER; graph.nodes.len()];
+    latest[end.row()] = schedule.times_ns[end.row()];
+    for node in graph.nodes.ids().rev() {
+        let at_latest = latest[node.row()];
+        if at_latest == NO_INTEGER {
+            continue;
+        }
+        for number in graph.edges.range(node).filter(|&number| lags_ns[number] != DETACHED) {
+            let source = &mut latest[graph.edges.as_slice()[number].source.row()];
+            let source_latest = at_latest.saturating_sub(lags_ns[number]);
+            if *source == NO_INTEGER || source_latest < *source {
+                *source = source_latest;
+            }
+        }
+    }
+    Some(latest)
+}

@@ -1,0 +1,179 @@
+use super::windows::{Opening, Window};
+use crate::graph::{Evidence, Graph, Kind};
+use crate::ids::{EventId, NodeId, NO_ROW};
+
+/// A piece of the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    /// Where it begins.
+    pub start_ns: i64,
+    /// Where it ends.
+    pub end_ns: i64,
+    /// What it is.
+    pub kind: Kind,
+    /// The event whose time it is.
+    pub event: Option<EventId>,
+    /// How that is known.
+    pub evidence: Evidence,
+}
+
+impl Segment {
+    /// How long it is.
+    pub fn duration_ns(&self) -> i64 {
+        self.end_ns - self.start_ns
+    }
+}
+
+/// The chain that decided when a window was over.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Path {
+    /// Where the window begins.
+    pub start_ns: i64,
+    /// Where it ends.
+    pub end_ns: i64,
+    /// Pieces that tile the window, in order of time.
+    pub segments: Vec<Segment>,
+    /// The numbers of the edges they come from, in order.
+    pub edges: Vec<u32>,
+}
+
+/// When every node comes, and the number of the edge it is reached by ([`NO_ROW`] for
+/// none): as observed, or after a change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Schedule {
+    /// The time of each node.
+    pub times_ns: Vec<i64>,
+    /// The edge each node is reached by.
+    pub reached_by: Vec<u32>,
+}
+
+impl Schedule {
+    /// What was observed.
+    pub fn observed(graph: &Graph) -> Self {
+        Self { times_ns: graph.nodes.times_ns().to_vec(), reached_by: graph.edges.bindings() }
+    }
+}
+
+impl Path {
+    /// The time of all segments of some kinds.
+    pub fn kinds_ns(&self, kinds: &[Kind]) -> i64 {
+        self.sum_ns(|segment| kinds.contains(&segment.kind))
+    }
+
+    /// The time that rests on a guess.
+    pub fn inferred_ns(&self) -> i64 {
+        self.sum_ns(|segment| segment.evidence == Evidence::Inferred)
+    }
+
+    /// Whether so much is unexplained that the path is no basis for a decision.
+    pub fn is_inconclusive(&self) -> bool {
+        let unexplained_ns = self.kinds_ns(&[Kind::Unexplained, Kind::GraphGap]);
+        let length_ns = self.end_ns - self.start_ns;
+        unexplained_ns > length_ns / crate::graph::limits::INCONCLUSIVE_PART
+    }
+
+    fn sum_ns(&self, counts: impl Fn(&Segment) -> bool) -> i64 {
+        self.segments.iter().filter(|segment| counts(segment)).map(Segment::duration_ns).sum()
+    }
+}
+
+/// Walks back from the end of a window, always along the edge a node is reached by,
+/// until its start. Where the walk runs out of edges before, or nothing happened any
+/// more at the end, a segment says so.
+pub fn walk(graph: &Graph, window: &Window, schedule: &Schedule) -> Path {
+    let (start_ns, end_ns) = moved(graph, window, schedule);
+    let mut path = Path { start_ns, end_ns, ..Path::default() };
+    let Some(mut node) = last_node(graph, window, schedule) else { return path };
+    let time_ns = |node: NodeId| schedule.times_ns[node.row()];
+    if time_ns(node) < end_ns {
+        path.push(unknown(time_ns(node), end_ns, Kind::AfterLastEvent));
+    }
+    while time_ns(node) > start_ns {
+        let number = schedule.reached_by[node.row()];
+        if number == NO_ROW {
+            path.push(unknown(start_ns, time_ns(node), Kind::BeforeFirstEvent));
+            break;
+        }
+        let edge = &graph.edges.as_slice()[number as usize];
+        path.edges.push(number);
+        path.push(Segment {
+            start_ns: time_ns(edge.source),
+            end_ns: time_ns(edge.target),
+            kind: edge.kind,
+            event: edge.event().map(|rank| graph.timeline.event(rank)),
+            evidence: edge.evidence,
+        });
+        node = edge.source;
+    }
+    path.segments.reverse();
+    path.edges.reverse();
+    path
+}
+
+fn unknown(start_ns: i64, end_ns: i64, kind: Kind) -> Segment {
+    Segment { start_ns, end_ns, kind, event: None, evidence: Evidence::None }
+}
+
+impl Path {
+    /// Adds a segment before all others, clipped to the window; neighbours that differ
+    /// in nothing but time become one.
+    fn push(&mut self, segment: Segment) {
+        let start_ns = segment.start_ns.max(self.start_ns);
+        let segment = Segment { start_ns, end_ns: segment.end_ns.min(self.end_ns), ..segment };
+        if segment.start_ns >= segment.end_ns {
+            return;
+        }
+        let alike = |other: &Segment| (other.kind, other.event, other.evidence);
+        match self.segments.last_mut() {
+            Some(behind) if alike(behind) == alike(&segment) => behind.start_ns = segment.start_ns,
+            _ => self.segments.push(segment),
+        }
+    }
+}
+
+/// The node at which a window ends: that of the candidate that ends last, of several
+/// the first in content order.
+pub(super) fn last_node(graph: &Graph, window: &Window, schedule: &Schedule) -> Option<NodeId> {
+    last_of(graph, &window.candidates, schedule)
+}
+
+fn last_of(graph: &Graph, events: &[EventId], schedule: &Schedule) -> Option<NodeId> {
+    let ends = events.iter().filter_map(|&event| graph.timeline.rank(event));
+    let last = ends.max_by_key(|&rank| {
+        let time_ns = schedule.times_ns[graph.nodes.end(rank).row()];
+        (time_ns, std::cmp::Reverse(rank))
+    });
+    last.map(|rank| graph.nodes.end(rank))
+}
+
+/// Where a window begins and ends in other times than those observed.
+pub(super) fn moved(graph: &Graph, window: &Window, schedule: &Schedule) -> (i64, i64) {
+    let start_ns = moved_start(graph, window, schedule);
+    let latest_ns = |events: &[EventId], times_ns: &[i64]| {
+        let ends = events.iter().filter_map(|&event| graph.end_of(event));
+        ends.map(|node| times_ns[node.row()]).max()
+    };
+    let observed_ns = latest_ns(&window.candidates, graph.nodes.times_ns());
+    let moved_ns = latest_ns(&window.candidates, &schedule.times_ns);
+    let end_ns = match (observed_ns, moved_ns) {
+        (Some(observed), Some(moved)) => moved.saturating_add(window.end_ns - observed),
+        _ => window.end_ns,
+    };
+    (start_ns, end_ns.max(start_ns))
+}
+
+fn moved_start(graph: &Graph, window: &Window, schedule: &Schedule) -> i64 {
+    let time_ns = |node: NodeId| schedule.times_ns[node.row()];
+    let opener = match &window.opening {
+        Opening::Start(event) => graph.start_of(*event),
+        Opening::Ends(events) => last_of(graph, events, schedule),
+        Opening::Time => graph.nodes.last_at(window.start_ns),
+    };
+    match (opener, &window.opening) {
+        (None, _) => window.start_ns,
+        (Some(node), Opening::Time) => {
+            time_ns(node).saturating_add(window.start_ns - graph.nodes.time_ns(node))
+        }
+        (Some(node), _) => time_ns(node),
+    }
+}

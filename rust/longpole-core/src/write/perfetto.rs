@@ -1,0 +1,132 @@
+use super::protobuf::{Field, Message};
+use crate::path::{Path, Segment};
+use crate::tables::{Place, Tables, NO_INTEGER};
+
+/// The critical path as a trace for Perfetto, to be laid over the trace it comes from.
+///
+/// Each lane the path touches is a track; the pieces of a path never overlap, so that
+/// each is a slice of its own. An arrow leads from every piece to the next. The
+/// arguments of a slice say which event it belongs to (its place in the event list of
+/// the file), how that is known, and the slack of that event.
+///
+/// Field numbers are those of Perfetto's `protos/perfetto/trace`. Perfetto knows no
+/// times before 0; such pieces begin at 0.
+pub fn perfetto(tables: &Tables, path: &Path, slack_ns: &[i64]) -> Vec<u8> {
+    let mut packets = descriptor(NOBODY, "critical path: nobody's time");
+    let mut lanes: Vec<_> =
+        path.segments.iter().filter_map(|segment| lane(segment, tables)).collect();
+    lanes.sort_unstable();
+    lanes.dedup();
+    for lane in lanes {
+        let name = format!("critical path: {}", lane_name(tables.lanes.places()[lane], tables));
+        packets = with_packet(packets, &packet_of_track(track_of(lane), &name));
+    }
+    let mut arrow = 0;
+    for (number, segment) in path.segments.iter().enumerate() {
+        let is_last = number + 1 == path.segments.len();
+        let track = lane(segment, tables).map_or(NOBODY, track_of);
+        let begin = begin(segment, track, tables, slack_ns);
+        let begin = if number > 0 { begin.fixed(TERMINATING_FLOW_IDS, arrow) } else { begin };
+        arrow = number as u64 + 1;
+        let begin = if is_last { begin } else { begin.fixed(FLOW_IDS, arrow) };
+        packets = with_packet(packets, &packet_of_event(segment.start_ns, &begin));
+        let end = Message::default().number(TYPE, SLICE_END).number(TRACK_UUID, track);
+        packets = with_packet(packets, &packet_of_event(segment.end_ns, &end));
+    }
+    packets.into_bytes()
+}
+
+// Trace
+const PACKET: Field = 1;
+// TracePacket
+const TIMESTAMP: Field = 8;
+const SEQUENCE: Field = 10;
+const TRACK_EVENT: Field = 11;
+const TRACK_DESCRIPTOR: Field = 60;
+// TrackDescriptor
+const UUID: Field = 1;
+const NAME_OF_TRACK: Field = 2;
+// TrackEvent
+const DEBUG_ANNOTATIONS: Field = 4;
+const TYPE: Field = 9;
+const TRACK_UUID: Field = 11;
+const CATEGORIES: Field = 22;
+const NAME: Field = 23;
+const FLOW_IDS: Field = 47;
+const TERMINATING_FLOW_IDS: Field = 48;
+const SLICE_BEGIN: u64 = 1;
+const SLICE_END: u64 = 2;
+// DebugAnnotation
+const INTEGER: Field = 4;
+const TEXT: Field = 6;
+const NAME_OF_ANNOTATION: Field = 10;
+
+/// All packets are of one sequence, which is ours alone; any number but 0 will do.
+const OUR_SEQUENCE: u64 = 0x10_9b01e;
+
+/// The track of what belongs to no event. Tracks of lanes count on from it; the high
+/// bits keep them apart from those of a trace beside it.
+const NOBODY: u64 = 0x6c6f_6e67_0000_0000;
+
+fn track_of(lane: usize) -> u64 {
+    NOBODY + 1 + lane as u64
+}
+
+fn lane(segment: &Segment, tables: &Tables) -> Option<usize> {
+    segment.event.map(|event| tables.events.lane(event).row())
+}
+
+fn lane_name(place: Place, tables: &Tables) -> String {
+    if let (Some(device), Some(stream)) = (place.device, place.stream) {
+        return format!("device {device}, stream {stream}");
+    }
+    let [process, thread] = [place.process, place.thread].map(|id| tables.strings.get(id));
+    format!("process {process}, thread {thread}")
+}
+
+fn begin(segment: &Segment, track: u64, tables: &Tables, slack_ns: &[i64]) -> Message {
+    let events = &tables.events;
+    let name = segment.event.and_then(|event| events.name(event));
+    let kind = segment.kind.name();
+    let title =
+        name.map_or(kind.to_owned(), |name| format!("{kind}: {}", tables.strings.get(name)));
+    let mut begin = Message::default()
+        .number(TYPE, SLICE_BEGIN)
+        .number(TRACK_UUID, track)
+        .text(CATEGORIES, kind)
+        .text(NAME, &title)
+        .message(DEBUG_ANNOTATIONS, &annotation("evidence").text(TEXT, segment.evidence.name()));
+    if let Some(event) = segment.event {
+        let position = annotation("position").signed(INTEGER, events.position(event).into());
+        begin = begin.message(DEBUG_ANNOTATIONS, &position);
+        if let Some(&slack) = slack_ns.get(event.row()).filter(|&&slack| slack != NO_INTEGER) {
+            let slack = annotation("slack_ns").signed(INTEGER, slack);
+            begin = begin.message(DEBUG_ANNOTATIONS, &slack);
+        }
+    }
+    begin
+}
+
+fn annotation(name: &str) -> Message {
+    Message::default().text(NAME_OF_ANNOTATION, name)
+}
+
+fn descriptor(track: u64, name: &str) -> Message {
+    with_packet(Message::default(), &packet_of_track(track, name))
+}
+
+fn packet_of_track(track: u64, name: &str) -> Message {
+    let described = Message::default().number(UUID, track).text(NAME_OF_TRACK, name);
+    Message::default().number(SEQUENCE, OUR_SEQUENCE).message(TRACK_DESCRIPTOR, &described)
+}
+
+fn packet_of_event(time_ns: i64, event: &Message) -> Message {
+    Message::default()
+        .number(TIMESTAMP, u64::try_from(time_ns).unwrap_or(0))
+        .number(SEQUENCE, OUR_SEQUENCE)
+        .message(TRACK_EVENT, event)
+}
+
+fn with_packet(packets: Message, packet: &Message) -> Message {
+    packets.message(PACKET, packet)
+}

@@ -1,0 +1,84 @@
+//! Messages of Protocol Buffers, as far as a handful of fields needs them: a tag, then
+//! a number of variable length, eight bytes, or a length and that many bytes
+//! (<https://protobuf.dev/programming-guides/encoding/>).
+
+/// A message as it is put together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Message(Vec<u8>);
+
+/// The number of a field in the schema of its message.
+pub(super) type Field = u64;
+
+const VARIABLE: u64 = 0;
+const EIGHT_BYTES: u64 = 1;
+const LENGTH: u64 = 2;
+
+impl Message {
+    pub(super) fn number(mut self, field: Field, value: u64) -> Self {
+        self.tag(field, VARIABLE);
+        self.variable(value);
+        self
+    }
+
+    /// Negative numbers take the bits of their two's complement, as the format wants.
+    pub(super) fn signed(self, field: Field, value: i64) -> Self {
+        self.number(field, u64::from_le_bytes(value.to_le_bytes()))
+    }
+
+    pub(super) fn fixed(mut self, field: Field, value: u64) -> Self {
+        self.tag(field, EIGHT_BYTES);
+        self.0.extend(value.to_le_bytes());
+        self
+    }
+
+    pub(super) fn text(self, field: Field, text: &str) -> Self {
+        self.bytes(field, text.as_bytes())
+    }
+
+    pub(super) fn message(self, field: Field, message: &Self) -> Self {
+        self.bytes(field, &message.0)
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
+    fn bytes(mut self, field: Field, bytes: &[u8]) -> Self {
+        self.tag(field, LENGTH);
+        self.variable(bytes.len() as u64);
+        self.0.extend(bytes);
+        self
+    }
+
+    fn tag(&mut self, field: Field, form: u64) {
+        self.variable(field << 3 | form);
+    }
+
+    /// Seven bits a byte, the lowest first; all bytes but the last have the eighth set.
+    fn variable(&mut self, mut value: u64) {
+        while value > 0x7f {
+            self.0.push(value.to_le_bytes()[0] | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value.to_le_bytes()[0]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_take_as_many_bytes_as_they_need() {
+        // 150 is the example of the format's own description.
+        assert_eq!(Message::default().number(1, 150).into_bytes(), [0x08, 0x96, 0x01]);
+        assert_eq!(Message::default().signed(1, -1).into_bytes().len(), 11);
+    }
+
+    #[test]
+    fn messages_and_texts_have_a_length() {
+        let inner = Message::default().text(2, "testing");
+        let outer = Message::default().message(3, &inner).into_bytes();
+        assert_eq!(outer, b"\x1a\x09\x12\x07testing");
+    }
+}

@@ -1,0 +1,312 @@
+//! The critical path of one window.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use longpole_core::graph::{Edge, Evidence, Graph, Kind, Role};
+use longpole_core::ids::{row_in_column, InColumn, NO_ROW};
+use longpole_core::link::Launches;
+use longpole_core::path::{self, Change, Choice, Effect, End, Path, Ratio, Schedule, Window};
+use longpole_core::tables::Tables;
+use longpole_core::write;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::arrow::{Columns, Table};
+use crate::enter::enter;
+
+/// The critical path of one window, as observed or after changes.
+#[pyclass(frozen, module = "longpole._core")]
+pub(crate) struct CriticalPath {
+    tables: Tables,
+    graph: Arc<Graph>,
+    window: Window,
+    schedule: Schedule,
+    path: Path,
+    lags_ns: OnceLock<Vec<i64>>,
+}
+
+/// A window, as `("whole",)`, `("step", number, end)`, `("annotation", name, instance,
+/// end)` or `("between", start_ns, end_ns)`.
+pub(crate) struct WindowChoice(Choice);
+
+impl<'py> FromPyObject<'_, 'py> for WindowChoice {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let word: String = object.get_item(0)?.extract()?;
+        let choice = match word.as_str() {
+            "step" => Choice::Step(object.get_item(1)?.extract()?, end(&object.get_item(2)?)?),
+            "annotation" => Choice::Annotation(
+                object.get_item(1)?.extract()?,
+                object.get_item(2)?.extract()?,
+                end(&object.get_item(3)?)?,
+            ),
+            "between" => {
+                Choice::Between(object.get_item(1)?.extract()?, object.get_item(2)?.extract()?)
+            }
+            _ => Choice::Whole,
+        };
+        Ok(Self(choice))
+    }
+}
+
+fn end(word: &Bound<'_, PyAny>) -> PyResult<End> {
+    match word.extract::<String>()?.as_str() {
+        "period" => Ok(End::Period),
+        "last" => Ok(End::Last),
+        "cpu" => Ok(End::Cpu),
+        "gpu" => Ok(End::Gpu),
+        other => Err(PyValueError::new_err(format!(
+            "end is \"period\", \"last\", \"cpu\" or \"gpu\", not {other:?}"
+        ))),
+    }
+}
+
+/// A change, as `(effect, kind, matching, numerator, denominator)`.
+type ChangeParts = (String, Option<String>, Option<String>, u64, u64);
+
+impl CriticalPath {
+    pub(crate) fn find(
+        py: Python<'_>,
+        tables: &Tables,
+        launches: &Launches,
+        graph: Arc<Graph>,
+        WindowChoice(choice): WindowChoice,
+        longest: bool,
+    ) -> PyResult<Self> {
+        let (window, schedule, path) = enter(py, None, None, |_| {
+            let window = path::window(tables, launches, &choice)?;
+            let schedule =
+                if longest { path::longest(&graph, &window) } else { Schedule::observed(&graph) };
+            let path = path::walk(&graph, &window, &schedule);
+            Ok((window, schedule, path))
+        })?;
+        let tables = tables.clone();
+        Ok(Self { tables, graph, window, schedule, path, lags_ns: OnceLock::new() })
+    }
+
+    fn lags_ns(&self) -> &[i64] {
+        self.lags_ns.get_or_init(|| path::lags_ns(&self.graph))
+    }
+
+    fn slack_ns(&self) -> Vec<i64> {
+        let n_events = self.tables.events.len();
+        path::slack_ns(&self.graph, &self.window, &self.schedule, self.lags_ns(), n_events)
+    }
+
+    fn name(&self, event: Option<longpole_core::ids::EventId>) -> u32 {
+        event.and_then(|event| self.tables.events.name(event)).in_column()
+    }
+
+    fn event_of(&self, edge: &Edge) -> u32 {
+        edge.event().map(|rank| self.graph.timeline.event(rank)).in_column()
+    }
+
+    /// The columns that edges have in common.
+    fn edge_columns(&self, edges: &[Edge]) -> Columns {
+        let node = |node: longpole_core::ids::NodeId| Some(node).in_column();
+        Columns::default()
+            .rows("source", edges.iter().map(|edge| node(edge.source)).collect())
+            .rows("target", edges.iter().map(|edge| node(edge.target)).collect())
+            .choices(
+                "kind",
+                edges.iter().map(|edge| edge.kind as u32),
+                &names(Kind::ALL, Kind::name),
+            )
+            .choices(
+                "role",
+                edges.iter().map(|edge| edge.role as u32),
+                &names(Role::ALL, Role::name),
+            )
+            .rows("event", edges.iter().map(|edge| self.event_of(edge)).collect())
+            .choices(
+                "evidence",
+                edges.iter().map(|edge| edge.evidence as u32),
+                &names(Evidence::ALL, Evidence::name),
+            )
+    }
+}
+
+fn names<T: Copy>(words: &[T], name: fn(T) -> &'static str) -> Vec<&'static str> {
+    words.iter().map(|&word| name(word)).collect()
+}
+
+#[pymethods]
+impl CriticalPath {
+    /// Where the window begins and ends.
+    #[getter]
+    fn window(&self) -> (i64, i64) {
+        (self.path.start_ns, self.path.end_ns)
+    }
+
+    /// The time that rests on a guess.
+    #[getter]
+    fn inferred_ns(&self) -> i64 {
+        self.path.inferred_ns()
+    }
+
+    /// The time that nothing explains.
+    #[getter]
+    fn unexplained_ns(&self) -> i64 {
+        self.path.kinds_ns(&[Kind::Unexplained, Kind::GraphGap])
+    }
+
+    /// Whether so much is unexplained that the path is no basis for a decision.
+    #[getter]
+    fn is_inconclusive(&self) -> bool {
+        self.path.is_inconclusive()
+    }
+
+    /// One row for each piece of the path.
+    fn segments(&self) -> PyResult<Table> {
+        let rows = &self.path.segments;
+        let events = &self.tables.events;
+        let lane =
+            |event: Option<_>| event.map_or(NO_ROW, |event| Some(events.lane(event)).in_column());
+        Columns::default()
+            .choices("kind", rows.iter().map(|row| row.kind as u32), &names(Kind::ALL, Kind::name))
+            .rows("event", rows.iter().map(|row| row.event.in_column()).collect())
+            .texts("name", rows.iter().map(|row| self.name(row.event)), &self.tables.strings)
+            .rows("lane", rows.iter().map(|row| lane(row.event)).collect())
+            .integers("start_ns", rows.iter().map(|row| row.start_ns).collect())
+            .integers("duration_ns", rows.iter().map(path::Segment::duration_ns).collect())
+            .choices(
+                "evidence",
+                rows.iter().map(|row| row.evidence as u32),
+                &names(Evidence::ALL, Evidence::name),
+            )
+            .into_table()
+    }
+
+    /// The path as a trace for Perfetto.
+    fn perfetto<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = enter(py, None, None, |_| {
+            Ok(write::perfetto(&self.tables, &self.path, &self.slack_ns()))
+        })?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// For each event, by how much it may end later before the window's end moves.
+    fn slack(&self, py: Python<'_>) -> PyResult<Table> {
+        let slack_ns = enter(py, None, None, |_| Ok(self.slack_ns()))?;
+        Columns::default()
+            .rows("event", (0..row_in_column(slack_ns.len())).collect())
+            .integers("slack_ns", slack_ns)
+            .into_table()
+    }
+
+    /// One row for each start and end of an event.
+    fn nodes(&self) -> PyResult<Table> {
+        let nodes = &self.graph.nodes;
+        let event = |node| Some(self.graph.timeline.event(nodes.event(node))).in_column();
+        Columns::default()
+            .rows("node", (0..row_in_column(nodes.len())).collect())
+            .integers("time_ns", self.schedule.times_ns.clone())
+            .rows("event", nodes.ids().map(event).collect())
+            .choices(
+                "side",
+                nodes.ids().map(|node| u32::from(nodes.is_end(node))),
+                &["start", "end"],
+            )
+            .rows("reached_by", self.schedule.reached_by.clone())
+            .into_table()
+    }
+
+    /// One row for each edge of the graph.
+    fn edges(&self) -> PyResult<Table> {
+        let edges = self.graph.edges.as_slice();
+        let mut on_path = vec![false; edges.len()];
+        for &edge in &self.path.edges {
+            on_path[edge as usize] = true;
+        }
+        self.edge_columns(edges)
+            .integers("lag_ns", self.lags_ns().to_vec())
+            .booleans("on_path", on_path)
+            .into_table()
+    }
+
+    /// The edges that would lead back in time.
+    fn violations(&self) -> PyResult<Table> {
+        let (edges, nodes) = (&self.graph.violations, &self.graph.nodes);
+        self.edge_columns(edges)
+            .integers("back_ns", edges.iter().map(|edge| -edge.gap_ns(nodes)).collect())
+            .into_table()
+    }
+
+    /// Counts of what could not be settled, or settled with a doubt.
+    fn counts(&self) -> HashMap<&'static str, u64> {
+        self.graph.counts.named().into_iter().collect()
+    }
+
+    /// The waits that end inside the window.
+    fn sync_dependencies(&self) -> PyResult<Table> {
+        let rows = path::sync_dependencies(&self.graph, &self.path);
+        let (events, strings) = (&self.tables.events, &self.tables.strings);
+        let ids = |of: fn(&path::SyncDependency) -> longpole_core::ids::EventId| {
+            rows.iter().map(|row| events.external_id(of(row)).in_column()).collect()
+        };
+        Columns::default()
+            .rows("source", rows.iter().map(|row| Some(row.source).in_column()).collect())
+            .texts("source_name", rows.iter().map(|row| self.name(Some(row.source))), strings)
+            .integers("source_external_id", ids(|row| row.source))
+            .rows("target", rows.iter().map(|row| Some(row.target).in_column()).collect())
+            .texts("target_name", rows.iter().map(|row| self.name(Some(row.target))), strings)
+            .integers("target_external_id", ids(|row| row.target))
+            .choices("kind", rows.iter().map(|row| row.kind as u32), &names(Kind::ALL, Kind::name))
+            .choices(
+                "evidence",
+                rows.iter().map(|row| row.evidence as u32),
+                &names(Evidence::ALL, Evidence::name),
+            )
+            .booleans("waited", rows.iter().map(|row| row.waited).collect())
+            .booleans("on_path", rows.iter().map(|row| row.on_path).collect())
+            .into_table()
+    }
+
+    /// The path if some things were different.
+    fn what_if(&self, py: Python<'_>, changes: Vec<ChangeParts>) -> PyResult<Self> {
+        let changes = changes.into_iter().map(change).collect::<PyResult<Vec<_>>>()?;
+        let (tables, graph, window) = (&self.tables, &self.graph, &self.window);
+        let found = enter(py, None, None, |progress| {
+            path::what_if(graph, tables, window, self.lags_ns(), &changes, progress)
+        })?;
+        Ok(Self {
+            tables: tables.clone(),
+            graph: Arc::clone(graph),
+            window: window.clone(),
+            schedule: found.schedule,
+            path: found.path,
+            lags_ns: OnceLock::from(found.lags_ns),
+        })
+    }
+
+    /// How long the window would take if this or that were free.
+    fn ideal(&self, py: Python<'_>) -> PyResult<Table> {
+        let (tables, graph, window) = (&self.tables, &self.graph, &self.window);
+        let rows = enter(py, None, None, |progress| {
+            path::ideal(graph, tables, window, &self.path, self.lags_ns(), progress)
+        })?;
+        let kind = |row: &path::Ideal| row.kind.map_or(NO_ROW, |kind| kind as u32);
+        Columns::default()
+            .strings("question", rows.iter().map(|row| Some(row.question)))
+            .choices("kind", rows.iter().map(kind), &names(Kind::ALL, Kind::name))
+            .texts("name", rows.iter().map(|row| row.name.in_column()), &tables.strings)
+            .integers("makespan_ns", rows.iter().map(|row| row.makespan_ns).collect())
+            .into_table()
+    }
+}
+
+fn change((effect, kind, matching, numerator, denominator): ChangeParts) -> PyResult<Change> {
+    let ratio = Ratio::new(numerator, denominator)
+        .ok_or_else(|| PyValueError::new_err("a factor's denominator is not 0"))?;
+    let effect = if effect == "detach" { Effect::Detach } else { Effect::Scale(ratio) };
+    let known = |name: String| {
+        Kind::of_name(&name).ok_or_else(|| {
+            let kinds = names(Kind::ALL, Kind::name).join(", ");
+            PyValueError::new_err(format!("no kind {name:?}; the kinds are {kinds}"))
+        })
+    };
+    Ok(Change { effect, kind: kind.map(known).transpose()?, matching })
+}

@@ -1,0 +1,115 @@
+"""`longpole path`, `whatif` and `table`: what the user sees, and the exit codes."""
+
+import json
+
+import pytest
+
+from longpole.cli import exit_codes
+from longpole.cli.program import run
+from tiny_traces import annotation, call, kernel, launch, operator
+
+WAITING = [
+    *(launch(0, 2, 1), launch(3, 5, 2), call("cudaDeviceSynchronize", 10, 40)),
+    *(kernel("long", 4, 35, 1), kernel("short", 7, 18, 2, stream=8), operator("after", 40, 45)),
+    annotation("ProfilerStep#1", 0, 45),
+]
+
+
+@pytest.fixture
+def trace(tmp_path):
+    return written(tmp_path, WAITING)
+
+
+def written(folder, events):
+    path = folder / "trace.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    return str(path)
+
+
+def answer(capsys, *arguments):
+    code = run(arguments)
+    return code, capsys.readouterr().out
+
+
+def test_the_path_is_told_in_words(trace, capsys):
+    code, out = answer(capsys, "path", trace)
+    assert code == exit_codes.OK
+    assert "   68.9 %   31.0 µs  kernels computed (kernel)" in out.splitlines()
+
+
+def test_the_path_as_json_closes_to_the_nanosecond(trace, capsys):
+    code, out = answer(capsys, "path", trace, "--step", "1", "--json")
+    envelope = json.loads(out)
+    data = envelope["data"]
+    assert (code, envelope["schema"], envelope["status"]) == (0, "longpole.path/1", "ok")
+    assert sum(kind["duration_ns"] for kind in data["kinds"]) == data["length_ns"] == 45_000
+
+
+def test_every_piece_is_a_row_of_csv(trace, capsys):
+    _, out = answer(capsys, "path", trace, "--format", "csv")
+    header, *rows = out.splitlines()
+    assert header == "path,kind,event,name,lane,start_ns,duration_ns,evidence"
+    assert [row.split(",")[1] for row in rows] == [
+        *("runtime", "launch", "kernel", "sync_return", "operator")
+    ]
+
+
+@pytest.mark.parametrize("form", ["text", "md", "csv", "json", "jsonl"])
+@pytest.mark.parametrize(
+    "question",
+    [("path",), ("whatif", "--ideal"), ("whatif", "--drop", "launch")],
+    ids=" ".join,
+)
+def test_every_answer_has_every_format(question, form, trace, capsys):
+    verb, *options = question
+    code, out = answer(capsys, verb, trace, *options, "--format", form)
+    assert (code, bool(out)) == (0, True)
+
+
+def test_a_changed_trace_names_its_new_long_pole(trace, capsys):
+    _, out = answer(capsys, "whatif", trace, "--scale", "kernel:^long$=0.5", "--drop", ":after")
+    assert "45.0 µs -> 24.5 µs, 45.6 % less" in out
+
+
+def test_the_usual_questions_are_ranked(trace, capsys):
+    _, out = answer(capsys, "whatif", trace, "--ideal", "--json")
+    best = json.loads(out)["data"]["ideal"][0]
+    assert (best["question"], best["name"]) == ("this took half the time", "long")
+
+
+def test_waits_are_a_table(trace, capsys):
+    _, out = answer(capsys, "table", trace, "sync", "--json")
+    (wait,) = json.loads(out)["data"]["rows"]
+    assert (wait["source_name"], wait["target_name"]) == ("long", "cudaDeviceSynchronize")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("path", "--step", "7"),
+        ("path", "--step", "first"),
+        ("path", "--annotation", "fit"),
+        ("whatif",),
+        ("whatif", "--ideal", "--drop", "launch"),
+        ("whatif", "--drop", "gemms"),
+        ("whatif", "--scale", "kernel"),
+        ("whatif", "--scale", "kernel=-1"),
+    ],
+    ids=" ".join,
+)
+def test_what_makes_no_sense_is_a_usage_error(arguments, trace, capsys):
+    verb, *options = arguments
+    assert run([verb, trace, *options]) == exit_codes.USAGE
+    assert "error: " in capsys.readouterr().err
+
+
+def test_a_path_that_is_mostly_unexplained_is_inconclusive(tmp_path, capsys):
+    trace = written(tmp_path, [kernel("K0", 0, 10), kernel("K1", 300, 310)])
+    code, out = answer(capsys, "path", trace, "--json")
+    assert (code, json.loads(out)["status"]) == (exit_codes.INCONCLUSIVE, "partial")
+
+
+def test_a_trace_without_work_gets_one_sentence(tmp_path, capsys):
+    code, out = answer(capsys, "path", written(tmp_path, []))
+    assert code == exit_codes.INCONCLUSIVE
+    assert "no work on a main thread or a device" in out

@@ -1,0 +1,92 @@
+"""The overlay for Perfetto decodes with the published schema into the pieces of the path."""
+
+import zipfile
+
+import pytest
+
+from tiny_traces import call, kernel, launch, operator, read
+
+WAITING = [
+    *(operator("A", 0, 1), launch(1, 2, 1), call("cudaDeviceSynchronize", 10, 40)),
+    *(kernel("K", 4, 35, 1), operator("after", 40, 45)),
+]
+
+
+def slices(data):
+    """Decode an overlay: (begin us, end us, track, name, arguments) and arrows, by slice."""
+    schema = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    trace = schema.Trace.FromString(data)
+    tracks = {
+        packet.track_descriptor.uuid: packet.track_descriptor.name
+        for packet in trace.packet
+        if packet.HasField("track_descriptor")
+    }
+    found, arrows, still_open = [], [], {}
+    for packet in trace.packet:
+        event = packet.track_event
+        if event.type == schema.TrackEvent.TYPE_SLICE_BEGIN:
+            assert event.track_uuid not in still_open
+            still_open[event.track_uuid] = (packet.timestamp, event)
+            arrows.append((list(event.terminating_flow_ids), list(event.flow_ids)))
+        elif event.type == schema.TrackEvent.TYPE_SLICE_END:
+            begin_ns, begun = still_open.pop(event.track_uuid)
+            track = tracks[event.track_uuid].removeprefix("critical path: ")
+            times = (begin_ns / 1_000, packet.timestamp / 1_000)
+            found.append((*times, track, begun.name, arguments(begun)))
+    assert not still_open
+    return found, arrows
+
+
+def arguments(event):
+    return {
+        argument.name: argument.string_value or argument.int_value
+        for argument in event.debug_annotations
+    }
+
+
+def test_slices_tile_the_window_on_the_lanes_of_their_events(tmp_path):
+    read(WAITING).critical_path().to_perfetto(tmp_path / "path.pftrace")
+    found, arrows = slices((tmp_path / "path.pftrace").read_bytes())
+    host, device = "process 1, thread 1", "device 0, stream 7"
+    assert [slice_[:4] for slice_ in found] == [
+        (0, 1, host, "operator: A"),
+        (1, 2, host, "runtime: cudaLaunchKernel"),
+        (2, 4, device, "launch: K"),
+        (4, 35, device, "kernel: K"),
+        (35, 40, host, "sync_return: cudaDeviceSynchronize"),
+        (40, 45, host, "operator: after"),
+    ]
+    assert found[3][4] == {"evidence": "order", "position": 3, "slack_ns": 0}
+    assert found[4][4]["evidence"] == "inferred"
+    assert arrows == [([], [1]), ([1], [2]), ([2], [3]), ([3], [4]), ([4], [5]), ([5], [])]
+
+
+def test_time_of_nobody_has_a_track_of_its_own(tmp_path):
+    trace = read([operator("A", 0, 10), operator("B", 15, 20)])
+    trace.critical_path().to_perfetto(tmp_path / "path.pftrace")
+    found, _ = slices((tmp_path / "path.pftrace").read_bytes())
+    assert found[1][:4] == (10, 15, "nobody's time", "host_gap")
+
+
+def test_the_trace_may_lie_beside_and_stays_as_it_is(tmp_path):
+    original = tmp_path / "trace.json"
+    original.write_bytes(b"{}")
+    path = read(WAITING).critical_path()
+    path.to_perfetto(tmp_path / "both.zip", beside=original)
+    with zipfile.ZipFile(tmp_path / "both.zip") as archive:
+        assert archive.namelist() == ["trace.json", "critical_path.pftrace"]
+        assert {entry.compress_type for entry in archive.infolist()} == {zipfile.ZIP_STORED}
+        assert archive.read("trace.json") == original.read_bytes() == b"{}"
+        assert slices(archive.read("critical_path.pftrace"))[0]
+
+
+def test_nothing_is_overwritten_unless_asked_for(tmp_path):
+    path = read(WAITING).critical_path()
+    target = tmp_path / "trace.json"
+    target.write_bytes(b"precious")
+    with pytest.raises(FileExistsError, match=r"trace\.json is there already"):
+        path.to_perfetto(target)
+    assert target.read_bytes() == b"precious"
+    path.to_perfetto(target, force=True)
+    assert target.read_bytes() != b"precious"
+    assert [file.name for file in tmp_path.iterdir()] == ["trace.json"]
