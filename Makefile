@@ -65,15 +65,15 @@ bench-read: $(BUILT) ## time the reader against its peers
 	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python benches/bench_read.py
 
-bench-path: $(BUILT) ## time the critical path, on a trace and on a graph of 10 million nodes
-	$(BIN)/python benches/bench_path.py
-	cargo bench --locked --bench critical_path
-
 bench-extract: $(BUILT) ## time extraction against Python's re
 	$(BIN)/python benches/bench_extract.py
 
 bench-runner: $(BUILT) ## measure what the runner costs beside its jobs
 	$(BIN)/python benches/bench_runner.py
+
+bench-path: $(BUILT) ## time the critical path, on a trace and on a graph of 10 million nodes
+	$(BIN)/python benches/bench_path.py
+	cargo bench --locked --bench critical_path
 
 clean: ## remove what was built
 	rm -rf $(VENV) .build target

@@ -51,11 +51,24 @@ def test_a_run_its_results_and_the_best(bench, tmp_path):
 
 def test_one_command_many_times(bench):
     ran = bench(
-        "run", "-o", "r.jsonl", "--repeat", "3", "--job-format", "none", "--", "echo", "--x"
+        "run",
+        "-o",
+        "r.jsonl",
+        "--repeat",
+        "3",
+        "--key",
+        "k",
+        "--job-format",
+        "none",
+        "--",
+        "echo",
+        "--x",
     )
     assert ran.returncode == 0
     shown = json.loads(bench("results", "r.jsonl", "--json").stdout)
-    assert [row["stdout_tail"] for row in shown["data"]["records"]] == ["--x\n"] * 3
+    rows = shown["data"]["records"]
+    assert [row["stdout_tail"] for row in rows] == ["--x\n"] * 3
+    assert [row["id"] for row in rows] == ["k", "k#2", "k#3"]
 
 
 def test_failures_are_shown_and_give_exit_code_1(bench, tmp_path):

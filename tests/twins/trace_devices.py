@@ -6,11 +6,12 @@ import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
-from .trace_events import OUTSIDE_IN, Event, Trace
 from .trace_links import calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from .trace_events import Event, Trace
 
 WORK_OF_THREADS = ("operator", "python", "runtime", "driver")
 STEP = re.compile(r"ProfilerStep\s*#\s*(\d+)")

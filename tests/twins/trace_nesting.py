@@ -5,20 +5,54 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from .trace_events import OUTSIDE_IN, Event, Trace
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from .trace_events import Event, Trace
+
 NESTING_TOLERANCE_NS = 1_000
+LAYERS = {"annotation": 0, "operator": 1, "python": 2, "runtime": 3, "driver": 3}
 
 
 def outside_in(event: Event) -> tuple[Any, ...]:
     """Order events by start, the longer and outer kind first; then by any difference."""
-    ids = [event.external_id, event.correlation, event.name]
-    known = [(value is not None, value) for value in ids]
-    kind = OUTSIDE_IN.index(event.kind)
-    return (event.start_ns, -(event.duration_ns or 0), kind, *known, event.lane, event.row)
+    return (
+        event.start_ns,
+        -(event.duration_ns or 0),
+        LAYERS.get(event.kind, 5),
+        _identity(event),
+        event.name or "",
+        *map(_by_value, event.lane),
+        event.kind == "driver",
+        *map(_none_first, (event.external_id, event.correlation)),
+        event.position,
+    )
+
+
+def _identity(event: Event) -> int:
+    """Give the number the profiler gave the event; all but `Ev Idx` use 0 for none."""
+    index = _number(event.args.get("Ev Idx"))
+    if index is not None:
+        return index
+    record = _number(event.args.get("Record function id"))
+    return record or event.external_id or event.correlation or 0
+
+
+def _number(value: Any) -> int | None:
+    try:
+        return None if isinstance(value, bool | float) else int(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _by_value(text: str) -> tuple[bool, int, str]:
+    """Order numbers by value, before names."""
+    number = _number(text)
+    return (True, 0, text) if number is None else (False, number, "")
+
+
+def _none_first(value: int | None) -> tuple[bool, int]:
+    return (value is not None, value or 0)
 
 
 def parents(trace: Trace) -> dict[int, int | None]:

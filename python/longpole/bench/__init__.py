@@ -11,7 +11,7 @@ Examples
 >>> with Runner(["cpu"]) as runner:
 ...     (record,) = runner.run([Job("echo OP:gemm,TIME:0.25,WS:0")])
 >>> record.best.name, record.best.time_ns
-('gemm', 250000.0)
+('gemm', 250000)
 """
 
 from longpole.bench.baselines import save_baseline

@@ -43,7 +43,7 @@ class Job:
     env
         Variables beside those of the runner.
     folder
-        Where to start it; by default where the runner is.
+        Where to start it; by default where the runner took its devices.
     """
 
     argv: tuple[str, ...]

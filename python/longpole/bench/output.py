@@ -105,4 +105,6 @@ def _found(extraction: Extraction) -> Found:
 
 def _measurement(row: MeasuredRow) -> Measurement:
     original = {"time": row.printed_time, "unit": row.printed_unit, "format": row.format}
-    return Measurement(row.operation or "", row.time_ns or 0.0, row.workspace_bytes, original)
+    time_ns = row.time_ns or 0.0
+    whole_ns = int(time_ns) if time_ns.is_integer() else time_ns
+    return Measurement(row.operation or "", whole_ns, row.workspace_bytes, original)

@@ -34,7 +34,10 @@ UNDECIDED: Final = frozenset({Outcome.DEVICE_ERROR, Outcome.CANCELLED, Outcome.G
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One result that a job printed. `original` keeps what stood there, in its own units."""
+    """One result that a job printed. `original` keeps what stood there, in its own units.
+
+    The time is an integer unless it was printed with parts of a nanosecond.
+    """
 
     name: str
     time_ns: float

@@ -88,7 +88,7 @@ class Runner:
     >>> with Runner(["cpu"]) as runner:
     ...     records = runner.run([Job(["echo", "OP:gemm,TIME:1.5,WS:0"], key="gemm")])
     >>> records[0].outcome, records[0].best.time_ns
-    (<Outcome.OK: 'ok'>, 1500000.0)
+    (<Outcome.OK: 'ok'>, 1500000)
     """
 
     def __init__(

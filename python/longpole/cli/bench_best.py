@@ -72,17 +72,12 @@ def _row(key: str, record: Record) -> dict[str, Any]:
     return {
         "key": key,
         "name": chosen.name if chosen else None,
-        "time_ns": _whole(chosen.time_ns) if chosen else None,
+        "time_ns": chosen.time_ns if chosen else None,
         "workspace_bytes": chosen.workspace_bytes if chosen else None,
         "id": record.id,
         "device": record.device,
         "unstable": record.unstable,
     }
-
-
-def _whole(time_ns: float) -> float:
-    """Give an integer where that is the same number."""
-    return int(time_ns) if time_ns.is_integer() else time_ns
 
 
 def _text(rows: Sequence[dict[str, Any]], terminal: Terminal) -> str:

@@ -35,6 +35,7 @@ class RunCommand(click.Command):
 @click.argument("jobs", metavar="[JOBS.jsonl | -- COMMAND...]", required=False)
 @click.option("-o", "--results", metavar="FILE", help="Where to write results.")
 @click.option("-f", "--force", is_flag=True, help="Replace results that are there.")
+@click.option("--key", metavar="NAME", help="What the command behind -- measures.")
 @click.option("--repeat", default=1, show_default=True, help="Run every job so many times.")
 @click.option(
     "--job-format",
@@ -50,6 +51,7 @@ def run(
     jobs: str | None,
     results: str | None,
     force: bool,
+    key: str | None,
     repeat: int,
     job_format: str,
     options: Options,
@@ -67,13 +69,13 @@ def run(
     \b
     Examples:
       longpole bench run jobs.jsonl --devices 0,1 --timeout 20
-      longpole bench run --repeat 10 -- ./gemm_profiler 1024 1024 1024
+      longpole bench run --repeat 10 --key gemm_1024 -- ./gemm_profiler 1024 1024 1024
     """
     from longpole.cli.bench_session import Session, run_session
 
     command = click.get_current_context().meta["command"]
     try:
-        wanted = _jobs(jobs, command, job_format) * repeat
+        wanted = _jobs(jobs, command, key, job_format) * repeat
     except ValueError as error:
         raise usage_error(error) from error
     path = Path(results) if results else _default_results(jobs)
@@ -84,14 +86,14 @@ def run(
     return run_session(session, options, resume=False)
 
 
-def _jobs(path: str | None, command: Sequence[str], job_format: str) -> list[Job]:
+def _jobs(path: str | None, command: Sequence[str], key: str | None, job_format: str) -> list[Job]:
     from longpole.bench import Job, read_jobs
 
     if bool(path) == bool(command):
         message = "give a file of jobs, or -- and a command"
         raise ValueError(message)
     if command:
-        return [Job(tuple(command), format=job_format)]
+        return [Job(tuple(command), key=key or "", format=job_format)]
     with click.open_file(str(path), encoding="utf-8") as lines:
         jobs = list(read_jobs(lines, default_format=job_format))
     if not jobs:

@@ -6,7 +6,8 @@
 
 use std::io::Read;
 
-use flate2::{Crc, Decompress, FlushDecompress, Status};
+use crc32fast::Hasher;
+use flate2::{Decompress, FlushDecompress, Status};
 
 use super::source::{io_error, read_some};
 use crate::diagnostics::{Code, Diagnostics};
@@ -22,7 +23,7 @@ pub(super) struct Gunzip<'a> {
     end: usize,
     stage: Stage,
     inflate: Decompress,
-    crc: Crc,
+    checksum: Hasher,
     n_members: u64,
     fault: Option<&'static str>,
 }
@@ -44,7 +45,7 @@ impl<'a> Gunzip<'a> {
             end: 0,
             stage: Stage::Header,
             inflate: Decompress::new(false),
-            crc: Crc::new(),
+            checksum: Hasher::new(),
             n_members: 0,
             fault: None,
         }
@@ -93,7 +94,7 @@ impl<'a> Gunzip<'a> {
             self.inflate.decompress(&self.input[self.at..self.end], output, FlushDecompress::None);
         self.at += length(self.inflate.total_in() - read);
         let count = length(self.inflate.total_out() - written);
-        self.crc.update(&output[..count]);
+        self.checksum.update(&output[..count]);
         match status {
             Ok(Status::StreamEnd) => self.stage = Stage::Trailer,
             Ok(Status::Ok | Status::BufError) => {}
@@ -130,7 +131,7 @@ impl<'a> Gunzip<'a> {
             return Ok(());
         }
         self.inflate.reset(false);
-        self.crc.reset();
+        self.checksum.reset();
         self.n_members += 1;
         self.stage = Stage::Body;
         Ok(())
@@ -176,7 +177,9 @@ impl<'a> Gunzip<'a> {
         };
         let checksum = u32::from_le_bytes([c0, c1, c2, c3]);
         let size = u32::from_le_bytes([n0, n1, n2, n3]);
-        if checksum != self.crc.sum() || u64::from(size) != self.inflate.total_out() % (1 << 32) {
+        if checksum != self.checksum.clone().finalize()
+            || u64::from(size) != self.inflate.total_out() % (1 << 32)
+        {
             diagnostics.add(Code::GzipChecksum, offset);
         }
         Ok(())
