@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from .trace_links import calls
+from .trace_nesting import outside_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,11 +44,13 @@ def steps(trace: Trace) -> list[dict[str, Any]]:
     complete_ns = {event.row: completion_ns(event) for _, _, event in annotations}
     rows = []
     for start_ns, number, event in annotations:
-        befores = (
-            complete_ns[other.row]
+        befores = [
+            other
             for _, other_number, other in annotations
             if other_number == number - 1 and other.process == event.process
-        )
+        ]
+        before = min(befores, key=outside_in, default=None)
+        window_start_ns = complete_ns[before.row] if before else start_ns
         end_ns = complete_ns[event.row]
         rows.append(
             {
@@ -56,8 +59,8 @@ def steps(trace: Trace) -> list[dict[str, Any]]:
                 "start_ns": start_ns,
                 "duration_ns": event.duration_ns,
                 "event": event.row,
-                "window_start_ns": min(next(befores, start_ns), end_ns),
-                "window_end_ns": end_ns,
+                "window_start_ns": window_start_ns,
+                "window_end_ns": max(end_ns, window_start_ns),
             }
         )
     return rows
