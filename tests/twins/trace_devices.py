@@ -12,6 +12,7 @@ from .trace_links import calls
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+WORK_OF_THREADS = ("operator", "python", "runtime", "driver")
 STEP = re.compile(r"ProfilerStep\s*#\s*(\d+)")
 
 
@@ -62,16 +63,35 @@ def steps(trace: Trace) -> list[dict[str, Any]]:
 
 
 def whole_window(trace: Trace) -> tuple[int, int] | None:
-    """Cover all that has a duration on threads and devices, and a time."""
-    events = [
+    """Cover the work of main threads and devices: other threads never end a trace."""
+    leading = _main_threads(trace)
+    works = [
         event
         for event in trace.events
         if event.end_ns is not None
-        and (event.kind in OUTSIDE_IN or (event.is_work and event.start_ns != 0))
+        and (event.is_work or (event.kind in WORK_OF_THREADS and event.lane in leading))
     ]
-    if not events:
+    if not works:
         return None
-    return min(event.start_ns for event in events), max(event.end_ns for event in events)
+    return min(event.start_ns for event in works), max(event.end_ns for event in works)
+
+
+def _main_threads(trace: Trace) -> set[tuple[str, str]]:
+    """Find for each process the thread that runs the steps, or is the first, or the busiest."""
+    events: dict[tuple[str, str], list[Event]] = defaultdict(list)
+    for event in sorted(trace.events, key=lambda event: event.start_ns):
+        if event.end_ns is not None and event.kind in {*WORK_OF_THREADS, "annotation"}:
+            events[event.lane].append(event)
+    best: dict[str, tuple[tuple[bool, bool, int], tuple[str, str]]] = {}
+    for (process, thread), its in events.items():
+        claim = (
+            any((event.name or "").startswith("ProfilerStep#") for event in its),
+            process == thread and any(event.kind != "annotation" for event in its),
+            sum(event.kind in {"operator", "runtime", "driver"} for event in its),
+        )
+        if process not in best or claim > best[process][0]:
+            best[process] = (claim, (process, thread))
+    return {thread for _, thread in best.values()}
 
 
 def busy(trace: Trace, start_ns: int, end_ns: int) -> list[dict[str, Any]]:

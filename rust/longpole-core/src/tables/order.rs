@@ -5,7 +5,7 @@ use crate::ids::{EventId, LaneId};
 
 /// The order of two events by what they are: start, then longer first, then the
 /// kind that encloses the other, then the number the profiler gave, name, process
-/// and thread. The place in the file comes last and separates only events that
+/// and thread, then all ids. The place in the file comes last and separates only events that
 /// are alike in all else, so that what follows from this order does not depend on
 /// how the file lists them.
 ///
@@ -13,12 +13,14 @@ use crate::ids::{EventId, LaneId};
 pub fn by_content(one: EventId, two: EventId, tables: &Tables) -> Ordering {
     let events = &tables.events;
     let times = |event| (events.start_ns(event), Reverse(events.end_ns(event)));
+    let ids = |event| (events.kind(event), events.external_id(event), events.correlation(event));
     times(one)
         .cmp(&times(two))
         .then_with(|| events.kind(one).layer().cmp(&events.kind(two).layer()))
         .then_with(|| identity(one, tables).cmp(&identity(two, tables)))
         .then_with(|| name(one, tables).cmp(name(two, tables)))
         .then_with(|| track(events.lane(one), tables).cmp(&track(events.lane(two), tables)))
+        .then_with(|| ids(one).cmp(&ids(two)))
         .then_with(|| events.position(one).cmp(&events.position(two)))
 }
 
