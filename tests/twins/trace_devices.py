@@ -6,11 +6,12 @@ import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
-from .trace_events import OUTSIDE_IN, Event, Trace
 from .trace_links import calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from .trace_events import Event, Trace
 
 WORK_OF_THREADS = ("operator", "python", "runtime", "driver")
 STEP = re.compile(r"ProfilerStep\s*#\s*(\d+)")
@@ -47,7 +48,7 @@ def steps(trace: Trace) -> list[dict[str, Any]]:
             for _, other_number, other in annotations
             if other_number == number - 1 and other.process == event.process
         )
-        end_ns = complete_ns[event.row]
+        window_start_ns = next(befores, start_ns)
         rows.append(
             {
                 "step": number,
@@ -55,8 +56,8 @@ def steps(trace: Trace) -> list[dict[str, Any]]:
                 "start_ns": start_ns,
                 "duration_ns": event.duration_ns,
                 "event": event.row,
-                "window_start_ns": min(next(befores, start_ns), end_ns),
-                "window_end_ns": end_ns,
+                "window_start_ns": window_start_ns,
+                "window_end_ns": max(complete_ns[event.row], window_start_ns),
             }
         )
     return rows
@@ -69,6 +70,7 @@ def whole_window(trace: Trace) -> tuple[int, int] | None:
         event
         for event in trace.events
         if event.end_ns is not None
+        and (event.start_ns, event.duration_ns) != (0, 0)
         and (event.is_work or (event.kind in WORK_OF_THREADS and event.lane in leading))
     ]
     if not works:

@@ -14,11 +14,33 @@ NESTING_TOLERANCE_NS = 1_000
 
 
 def outside_in(event: Event) -> tuple[Any, ...]:
-    """Order events by start, the longer and outer kind first; then by any difference."""
-    ids = [event.external_id, event.correlation, event.name]
-    known = [(value is not None, value) for value in ids]
+    """Order events by start, the longer and outer kind first; then by what they are."""
+    layer = min(OUTSIDE_IN.index(event.kind), OUTSIDE_IN.index("runtime"))
+    if event.kind == "other":
+        layer = len(OUTSIDE_IN)
+    track = [_number_or_name(part) for part in event.lane]
+    ids = [_nothing_first(value) for value in (event.external_id, event.correlation)]
     kind = OUTSIDE_IN.index(event.kind)
-    return (event.start_ns, -(event.duration_ns or 0), kind, *known, event.lane, event.row)
+    times = (event.start_ns, -(event.duration_ns or 0))
+    return (*times, layer, _identity(event), event.name or "", track, kind, ids, event.row)
+
+
+def _identity(event: Event) -> int:
+    """Give the number by which the profiler knows an event, or 0."""
+    if isinstance(event.args.get("Ev Idx"), int):
+        return event.args["Ev Idx"]
+    record = event.args.get("Record function id")
+    numbers = [record if isinstance(record, int) else 0, event.external_id, event.correlation]
+    return next((number for number in numbers if number), 0)
+
+
+def _number_or_name(text: str) -> tuple[bool, int, str]:
+    is_number = text.removeprefix("-").isdecimal()
+    return (not is_number, int(text) if is_number else 0, "" if is_number else text)
+
+
+def _nothing_first(value: int | None) -> tuple[bool, int]:
+    return (value is not None, value or 0)
 
 
 def parents(trace: Trace) -> dict[int, int | None]:
