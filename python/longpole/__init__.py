@@ -12,7 +12,6 @@ Examples
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from longpole.critical_path import CriticalPath, Detach, Drop, Scale, WhatIf
 from longpole.errors import (
     DeviceError,
     InternalError,
@@ -27,6 +26,7 @@ from longpole.trace import Trace, read_trace
 if TYPE_CHECKING:
     from longpole.analyses.check import Finding, check
     from longpole.analyses.summary import Summary, summary
+    from longpole.critical_path import CriticalPath, Detach, Drop, Scale, WhatIf
 
 __all__ = [
     "CriticalPath",
@@ -49,12 +49,16 @@ __all__ = [
     "summary",
 ]
 
-# Analyses import polars, for which `import longpole` must not wait.
-_MODULE_OF = {"Finding": "check", "Summary": "summary", "check": "check", "summary": "summary"}
+# `import longpole` must not wait for what answers questions.
+_MODULE_OF = {
+    **dict.fromkeys(("Finding", "check"), "analyses.check"),
+    **dict.fromkeys(("Summary", "summary"), "analyses.summary"),
+    **dict.fromkeys(("CriticalPath", "Detach", "Drop", "Scale", "WhatIf"), "critical_path"),
+}
 
 
 def __getattr__(name: str) -> object:
     if name not in _MODULE_OF:
         message = f"module 'longpole' has no attribute {name!r}"
         raise AttributeError(message)
-    return getattr(import_module(f"longpole.analyses.{_MODULE_OF[name]}"), name)
+    return getattr(import_module(f"longpole.{_MODULE_OF[name]}"), name)

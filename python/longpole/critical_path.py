@@ -14,7 +14,6 @@ from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
-from zipfile import ZIP_STORED, ZipFile
 
 from longpole.wording import count, duration, share, short_name
 
@@ -265,6 +264,8 @@ class CriticalPath:
         FileExistsError
             The file is there already and `force` is not given.
         """
+        from zipfile import ZIP_STORED, ZipFile
+
         overlay = self._core.perfetto()
         with _new_file(Path(path), force=force) as half_written:
             if beside is None:

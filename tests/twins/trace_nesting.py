@@ -5,41 +5,53 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from .trace_events import OUTSIDE_IN, Event, Trace
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from .trace_events import Event, Trace
+
 NESTING_TOLERANCE_NS = 1_000
+LAYERS = {"annotation": 0, "operator": 1, "python": 2, "runtime": 3, "driver": 3}
 
 
 def outside_in(event: Event) -> tuple[Any, ...]:
-    """Order events by start, the longer and outer kind first; then by what they are."""
-    layer = min(OUTSIDE_IN.index(event.kind), OUTSIDE_IN.index("runtime"))
-    if event.kind == "other":
-        layer = len(OUTSIDE_IN)
-    track = [_number_or_name(part) for part in event.lane]
-    ids = [_nothing_first(value) for value in (event.external_id, event.correlation)]
-    kind = OUTSIDE_IN.index(event.kind)
-    times = (event.start_ns, -(event.duration_ns or 0))
-    return (*times, layer, _identity(event), event.name or "", track, kind, ids, event.row)
+    """Order events by start, the longer and outer kind first; then by any difference."""
+    return (
+        event.start_ns,
+        -(event.duration_ns or 0),
+        LAYERS.get(event.kind, 5),
+        _identity(event),
+        event.name or "",
+        *map(_by_value, event.lane),
+        event.kind == "driver",
+        *map(_none_first, (event.external_id, event.correlation)),
+        event.position,
+    )
 
 
 def _identity(event: Event) -> int:
-    """Give the number by which the profiler knows an event, or 0."""
-    if isinstance(event.args.get("Ev Idx"), int):
-        return event.args["Ev Idx"]
-    record = event.args.get("Record function id")
-    numbers = [record if isinstance(record, int) else 0, event.external_id, event.correlation]
-    return next((number for number in numbers if number), 0)
+    """Give the number the profiler gave the event; all but `Ev Idx` use 0 for none."""
+    index = _number(event.args.get("Ev Idx"))
+    if index is not None:
+        return index
+    record = _number(event.args.get("Record function id"))
+    return record or event.external_id or event.correlation or 0
 
 
-def _number_or_name(text: str) -> tuple[bool, int, str]:
-    is_number = text.removeprefix("-").isdecimal()
-    return (not is_number, int(text) if is_number else 0, "" if is_number else text)
+def _number(value: Any) -> int | None:
+    try:
+        return None if isinstance(value, bool | float) else int(value)
+    except (TypeError, ValueError):
+        return None
 
 
-def _nothing_first(value: int | None) -> tuple[bool, int]:
+def _by_value(text: str) -> tuple[bool, int, str]:
+    """Order numbers by value, before names."""
+    number = _number(text)
+    return (True, 0, text) if number is None else (False, number, "")
+
+
+def _none_first(value: int | None) -> tuple[bool, int]:
     return (value is not None, value or 0)
 
 
