@@ -94,12 +94,16 @@ def last_point(
 
 
 def _leading_work(graph: Graph) -> list[Event]:
+    """List the work of devices and main threads, but for work the profiler got no time for."""
     leading = main_threads(graph.trace)
     return [
         event
         for event in graph.trace.events
-        if event.event_class is EventClass.DEVICE
-        or (event.lane in leading and event.event_class is not EventClass.ANNOTATION)
+        if (event.start_ns, event.end_ns) != (0, 0)
+        and (
+            event.event_class is EventClass.DEVICE
+            or (event.lane in leading and event.event_class is not EventClass.ANNOTATION)
+        )
     ]
 
 

@@ -73,6 +73,7 @@ def whole_window(trace: Trace) -> tuple[int, int] | None:
         event
         for event in trace.events
         if event.end_ns is not None
+        and (event.start_ns, event.duration_ns) != (0, 0)
         and (event.is_work or (event.kind in WORK_OF_THREADS and event.lane in leading))
     ]
     if not works:

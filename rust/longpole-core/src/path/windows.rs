@@ -197,7 +197,8 @@ fn between(tables: &Tables, start_ns: i64, end_ns: i64) -> Result<Window> {
     Ok(Window { start_ns, end_ns, candidates, opening: Opening::Time })
 }
 
-/// The work of devices and main threads.
+/// The work of devices and main threads. Work with neither a time nor a duration is
+/// work for which the profiler got none: it would begin the window in 1970.
 fn leading_work(tables: &Tables) -> Vec<EventId> {
     let events = &tables.events;
     let is_main = link::main_threads(tables);
@@ -205,7 +206,8 @@ fn leading_work(tables: &Tables) -> Vec<EventId> {
         let kind = events.kind(*event);
         let works = matches!(kind, EventKind::Operator | EventKind::Python) || kind.is_call();
         let leads = kind.is_device_work() || (works && is_main[events.lane(*event).row()]);
-        leads && events.end_ns(*event).is_some()
+        let is_timed = events.start_ns(*event) != 0 || events.duration_ns(*event) != Some(0);
+        leads && is_timed && events.end_ns(*event).is_some()
     };
     events.ids().filter(leads).collect()
 }
