@@ -326,3 +326,19 @@ def test_a_bomb_costs_no_memory() -> None:
     parts += [compressor.compress(b" " * (1 << 20)) for _ in range(512)]
     parts += [compressor.compress(SOUND[MIDDLE:]), compressor.flush()]
     assert longpole.read_trace(b"".join(parts)).n_events == N_EVENTS
+
+
+def test_times_at_the_end_of_the_range_are_read_and_analysed() -> None:
+    largest = replaced(b'"ts": 200', b'"ts": -4611686018427387.903')
+    trace = longpole.read_trace(largest)
+    widest = (-(2**63), 2**63 - 1)
+    assert trace.status == "ok"
+    assert trace.events["start_ns"].min() == -(2**62) + 1
+    assert trace.critical_path(between=widest).segments["duration_ns"].min() >= 0
+    assert trace.gaps(*widest).height == trace.busy(*widest).height == 0
+
+
+def test_a_time_beyond_the_range_costs_its_event_only() -> None:
+    trace = longpole.read_trace(replaced(b'"ts": 200', b'"ts": 9223372036854775.807'))
+    assert trace.diagnostics["code"].to_list() == ["bad_timestamp"]
+    assert trace.n_events == N_EVENTS - 1

@@ -92,6 +92,9 @@ def longpole(*, debug: bool) -> None:
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
+    if sys.stdout is None:
+        # Somebody closed it; what is written then goes nowhere.
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     sys.exit(run(sys.argv[1:]))
 
 
@@ -126,7 +129,12 @@ def _fail(error: Exception, arguments: Sequence[str]) -> int:
     if form not in ("json", "jsonl"):
         problem.show()
         return problem.exit_code
-    return emit([Document.of_problem("longpole.error/1", problem)], form, Terminal())
+    try:
+        return emit([Document.of_problem("longpole.error/1", problem)], form, Terminal())
+    except OSError:
+        # What cannot be written to stdout, a full disk for one, is told on stderr.
+        problem.show()
+        return problem.exit_code
 
 
 def _form(arguments: Sequence[str]) -> str:

@@ -85,7 +85,7 @@ codes! {
     NotAnEvent "not_an_event" Loss "a value among the events is not an object" "it is skipped";
     EventTooLarge "event_too_large" Loss "an event above the size limit was skipped" "it is not in the tables";
     TooDeep "too_deep" Loss "values nested deeper than the limit of 512 were skipped" "the event is not in the tables";
-    BadTimestamp "bad_timestamp" Loss "an event was skipped because its ts is not a valid number" "it is not in the tables";
+    BadTimestamp "bad_timestamp" Loss "an event was skipped because its ts is not a valid number, or beyond 2^62 ns" "it is not in the tables";
     MissingTimestamp "missing_timestamp" Loss "an event without a ts was skipped" "it is not in the tables";
     MissingPhase "missing_phase" Warning "an event without a ph (phase)" "it is kept as kind `other`";
     UnknownPhase "unknown_phase" Warning "an event with an unknown ph (phase)" "it is kept as kind `other`";
@@ -93,7 +93,7 @@ codes! {
     BadDuration "bad_duration" Altered "a dur that is not a valid number" "the duration is null";
     MissingDuration "missing_duration" Warning "a complete event without a dur" "the duration is null";
     NegativeDuration "negative_duration" Warning "a negative duration" "kept as recorded, and left out of every sum";
-    HugeDuration "huge_duration" Warning "a duration beyond 2^63 ns" "the duration is null";
+    HugeDuration "huge_duration" Warning "a duration that ends beyond 2^62 ns" "the duration is null";
     NegativeTimestamp "negative_timestamp" Warning "a negative timestamp" "kept; the event began before the base time";
     ZeroTimestamp "zero_timestamp" Warning "work on a device with timestamp 0 (the profiler got no time for it)" "kept, and left out of the window of the trace";
     UnmatchedBegin "unmatched_begin" Warning "a begin event that never ended (no matching end)" "kept with a null duration";

@@ -5,12 +5,22 @@
 
 use std::cmp::Ordering;
 
+/// Times further from zero than this (146 years) are refused: so the difference of
+/// any two, and the end of any event, fits 64 bits.
+pub const MAX_TIME_NS: i64 = (1 << 62) - 1;
+
+/// A window whose ends are times an event can have.
+pub(crate) fn in_range((start_ns, end_ns): (i64, i64)) -> (i64, i64) {
+    let clamped = |time_ns: i64| time_ns.clamp(-MAX_TIME_NS, MAX_TIME_NS);
+    (clamped(start_ns), clamped(end_ns))
+}
+
 /// Why a text is no time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadTime {
     /// The text is no decimal number.
     NotANumber,
-    /// The number does not fit 64 bits of nanoseconds (292 years).
+    /// The number is beyond [`MAX_TIME_NS`].
     OutOfRange,
 }
 
@@ -35,7 +45,11 @@ pub fn nanoseconds(microseconds: &[u8]) -> Result<i64, BadTime> {
     };
     let decimal = Decimal::parse(digits).ok_or(BadTime::NotANumber)?;
     let value = decimal.times_ten_to(3).ok_or(BadTime::OutOfRange)?;
-    i64::try_from(if negative { -value } else { value }).map_err(|_| BadTime::OutOfRange)
+    let value = i64::try_from(if negative { -value } else { value });
+    value
+        .ok()
+        .filter(|value| (-MAX_TIME_NS..=MAX_TIME_NS).contains(value))
+        .ok_or(BadTime::OutOfRange)
 }
 
 /// An unsigned decimal number: the digits, and how far the point is moved.
@@ -175,9 +189,11 @@ mod tests {
     }
 
     #[test]
-    fn three_centuries_are_too_far() {
-        assert_eq!(ns("9223372036854775.807"), i64::MAX);
-        for text in ["9223372036854775.808", "1e30", "1e999999999999999999999"] {
+    fn a_century_and_a_half_is_too_far() {
+        assert_eq!(ns("-4611686018427387.903"), -MAX_TIME_NS);
+        for text in
+            ["4611686018427387.904", "-9223372036854775.808", "1e30", "1e999999999999999999999"]
+        {
             assert_eq!(nanoseconds(text.as_bytes()), Err(BadTime::OutOfRange), "{text}");
         }
     }

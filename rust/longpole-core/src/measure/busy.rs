@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use crate::intervals::Spans;
 use crate::tables::{Tables, WorkClass};
+use crate::time::in_range;
 
 /// How long a stream, or a device as a whole, was busy within a window.
 ///
@@ -42,6 +43,7 @@ struct Spread {
 /// How long each device and each of its streams was busy from `window.0` to
 /// `window.1`: a row for the device, then one for each stream, by number.
 pub fn busy(tables: &Tables, window: (i64, i64)) -> Vec<Busy> {
+    let window = in_range(window);
     let events = &tables.events;
     let class_of = WorkClass::of_events(events, &tables.strings);
     let mut spreads: BTreeMap<(Option<i64>, Option<Option<i64>>), Spread> = BTreeMap::new();

@@ -5,6 +5,7 @@ use crate::ids::EventId;
 use crate::intervals::Spans;
 use crate::link::Launches;
 use crate::tables::Tables;
+use crate::time::in_range;
 
 /// A span in which nothing ran on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +29,7 @@ pub struct Gap {
 /// Of work that begins together, the shortest is taken for what ended a gap, and
 /// after that content decides.
 pub fn gaps(tables: &Tables, launches: &Launches, window: (i64, i64)) -> Vec<Gap> {
+    let window = in_range(window);
     let events = &tables.events;
     let mut work: BTreeMap<Option<i64>, Vec<(i64, i64, EventId)>> = BTreeMap::new();
     for event in events.ids().filter(|&event| events.kind(event).is_device_work()) {

@@ -4,6 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{EventId, StringId};
 use crate::link::{self, Launches, Step};
 use crate::tables::{by_content, EventKind, Tables};
+use crate::time::in_range;
 
 /// A stretch of a trace and what opens and ends it.
 ///
@@ -186,6 +187,7 @@ fn annotation(
 }
 
 fn between(tables: &Tables, start_ns: i64, end_ns: i64) -> Result<Window> {
+    let (start_ns, end_ns) = in_range((start_ns, end_ns));
     let events = &tables.events;
     let mut candidates = leading_work(tables);
     candidates.retain(|&event| {

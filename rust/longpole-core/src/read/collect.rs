@@ -14,6 +14,7 @@ use crate::tables::{
     ArgTables, ArgValue, CounterTable, EventKind, EventRow, EventTable, FlowSource, FlowTable,
     LaneTable, MetadataTable, Place, NO_INTEGER,
 };
+use crate::time::MAX_TIME_NS;
 
 /// The tables as they grow.
 #[derive(Default)]
@@ -384,7 +385,7 @@ impl Draft {
     fn duration_ns(&self) -> (Option<i64>, Option<Code>) {
         match self.duration {
             Time::Known(duration) if duration < 0 => (Some(duration), Some(Code::NegativeDuration)),
-            Time::Known(duration) if self.start_ns().checked_add(duration).is_none() => {
+            Time::Known(duration) if self.start_ns() + duration > MAX_TIME_NS => {
                 (None, Some(Code::HugeDuration))
             }
             Time::Known(duration) if self.phase == b'X' => (Some(duration), None),

@@ -5,7 +5,7 @@ use super::digits::leading;
 use super::keys::{Context, Key, Keys};
 use super::scan::{is_number, Scan, Scanner, Span, Token};
 use crate::diagnostics::Code;
-use crate::time::{nanoseconds, BadTime};
+use crate::time::{nanoseconds, BadTime, MAX_TIME_NS};
 
 /// The keys of the event format that are looked at, in the order of the constants below.
 pub(super) const EVENT_KEYS: &[&str] = &[
@@ -36,9 +36,8 @@ pub(super) enum Time {
 impl From<Result<i64, BadTime>> for Time {
     fn from(result: Result<i64, BadTime>) -> Self {
         match result {
-            // The smallest integer stands for "none" in columns.
-            Ok(i64::MIN) | Err(BadTime::OutOfRange) => Self::OutOfRange,
             Ok(time_ns) => Self::Known(time_ns),
+            Err(BadTime::OutOfRange) => Self::OutOfRange,
             Err(BadTime::NotANumber) => Self::NotANumber,
         }
     }
@@ -243,7 +242,8 @@ fn time(scanner: &mut Scanner<'_>) -> Scan<Time> {
 }
 
 fn whole_microseconds(value: i64) -> Time {
-    value.checked_mul(1000).map_or(Time::OutOfRange, Time::Known)
+    let time_ns = value.checked_mul(1000).filter(|time_ns| is_in_range(*time_ns));
+    time_ns.map_or(Time::OutOfRange, Time::Known)
 }
 
 /// Up to 15 digits and up to three behind a point: what profilers write.
@@ -258,11 +258,22 @@ fn plain_time(text: &[u8]) -> Option<(i64, usize)> {
             let scale = *[0, 100, 10, 1].get(n_fraction).filter(|&&scale| scale > 0)?;
             let length = n_whole + 1 + n_fraction;
             let nanoseconds = (whole * 1000 + fraction * scale).cast_signed();
+            if !is_in_range(nanoseconds) {
+                return None;
+            }
             ends_a_number(*text.get(length)?).then_some((nanoseconds, length))
         }
-        byte if is_plain && ends_a_number(*byte) => Some(((whole * 1000).cast_signed(), n_whole)),
+        byte if is_plain && ends_a_number(*byte) => {
+            let nanoseconds = (whole * 1000).cast_signed();
+            is_in_range(nanoseconds).then_some((nanoseconds, n_whole))
+        }
         _ => None,
     }
+}
+
+#[inline]
+fn is_in_range(time_ns: i64) -> bool {
+    (-MAX_TIME_NS..=MAX_TIME_NS).contains(&time_ns)
 }
 
 #[inline]
@@ -304,6 +315,8 @@ mod tests {
             ("-3", -3_000),
             ("1.5e2", 150_000),
             ("123456789012345678", i64::MAX),
+            ("9999999999999999", i64::MAX),
+            ("9999999999999999.9", i64::MAX),
         ] {
             let found = draft(&format!("{{\"ts\": {text}}}")).time;
             if ns == i64::MAX {
