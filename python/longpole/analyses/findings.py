@@ -130,7 +130,7 @@ KINDS: Final = {
     ),
     "no_steps": Kind(
         "info",
-        "the trace marks no steps",
+        "the trace marks no steps (no annotation is a `ProfilerStep`)",
         "analyses are about the whole trace",
         "give the profiler a schedule and call `profiler.step()` after each iteration",
     ),
