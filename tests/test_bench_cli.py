@@ -108,6 +108,43 @@ def test_results_are_not_replaced_unasked(bench, tmp_path):
     assert bench("run", "jobs.jsonl", "-f").returncode == 0
 
 
+def test_a_run_never_writes_over_its_own_jobs(bench, tmp_path):
+    write_jobs(tmp_path, GEMM)
+    (tmp_path / "link").symlink_to("jobs.jsonl")
+    (tmp_path / "r.plan.json").hardlink_to(tmp_path / "jobs.jsonl")
+    before = (tmp_path / "jobs.jsonl").read_text()
+    for results in ("jobs.jsonl", "./jobs.jsonl", "link", "r.jsonl"):
+        refused = bench("run", "jobs.jsonl", "-f", "-o", results)
+        assert refused.returncode == 2
+        assert "is the file of jobs" in refused.stderr
+    assert (tmp_path / "jobs.jsonl").read_text() == before
+
+
+@pytest.mark.parametrize("content", ["my notes", "my notes\n", '{"key": "a"}\n'])
+def test_force_replaces_nothing_but_results(bench, tmp_path, content):
+    (tmp_path / "mine").write_text(content)
+    refused = bench("run", "-f", "-o", "mine", "--devices", "cpu", "--", "true")
+    assert refused.returncode == 3
+    assert "mine holds no record of a run" in refused.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    assert (tmp_path / "mine").read_text() == content
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(["--devices", "17"], 5), (["--devices", "cpu", "--timeout", "-1"], 2)]
+)
+def test_a_run_that_cannot_start_leaves_earlier_results_as_they_are(
+    bench, tmp_path, arguments, code
+):
+    write_jobs(tmp_path, GEMM)
+    bench("run", "jobs.jsonl", "--devices", "cpu")
+    before = {path: path.read_bytes() for path in tmp_path.glob("*.json*")}
+    assert len(before) == 3
+    assert bench("run", "jobs.jsonl", "-f", *arguments).returncode == code
+    assert bench("run", "jobs.jsonl", "-o", "new.jsonl", *arguments).returncode == code
+    assert {path: path.read_bytes() for path in tmp_path.glob("*.json*")} == before
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

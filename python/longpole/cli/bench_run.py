@@ -34,7 +34,7 @@ class RunCommand(click.Command):
 @click.command(cls=RunCommand)
 @click.argument("jobs", metavar="[JOBS.jsonl | -- COMMAND...]", required=False)
 @click.option("-o", "--results", metavar="FILE", help="Where to write results.")
-@click.option("-f", "--force", is_flag=True, help="Replace results that are there.")
+@click.option("-f", "--force", is_flag=True, help="Replace results of an earlier run.")
 @click.option("--key", metavar="NAME", help="What the command behind -- measures.")
 @click.option("--repeat", default=1, show_default=True, help="Run every job so many times.")
 @click.option(
@@ -78,12 +78,16 @@ def run(
         wanted = _jobs(jobs, command, key, job_format) * repeat
     except ValueError as error:
         raise usage_error(error) from error
-    path = Path(results) if results else _default_results(jobs)
-    if force:
-        path.unlink(missing_ok=True)
-    session = Session(path, wanted, limits)
-    session.save()
-    return run_session(session, options, resume=False)
+    session = Session(Path(results) if results else _default_results(jobs), wanted, limits)
+    for written in (session.results, session.plan):
+        if jobs and _is_same(written, Path(jobs)):
+            message = f"{written} is the file of jobs; name another one with -o"
+            raise click.UsageError(message)
+    return run_session(session, options, force=force)
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    return path.exists() and other.exists() and path.samefile(other)
 
 
 def _jobs(path: str | None, command: Sequence[str], key: str | None, job_format: str) -> list[Job]:
