@@ -287,6 +287,7 @@ def kernels(tmp_path, monkeypatch):
     (tmp_path / "some_kernels.py").write_text(
         "def total(n, scale=1): return sum(range(n)) * scale\n"
         "def broken(n): raise ValueError(n)\n"
+        "def leaving(n): raise SystemExit(n)\n"
         "def prepared(n):\n"
         "    numbers = list(range(n))\n"
         "    return lambda: sum(numbers)\n"
@@ -324,6 +325,12 @@ def test_a_function_that_raises_is_a_finding_and_the_others_go_on(kernels, capsy
     broken, _, total, *_ = capsys.readouterr().out.splitlines()
     assert broken == f"{kernels}:broken n=10: ValueError: 10 (raised)"
     assert total.startswith(f"{kernels}:total n=10: ")
+
+
+@pytest.mark.parametrize("factory", [[], ["--factory"]])
+def test_a_function_that_ends_the_program_has_raised(kernels, capsys, factory):
+    assert run(f"{kernels}:leaving", *factory, "--axis", "n=0") == 1
+    assert capsys.readouterr().out == f"{kernels}:leaving n=0: SystemExit: 0 (raised)\n"
 
 
 @pytest.mark.parametrize(

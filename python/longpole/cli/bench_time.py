@@ -120,6 +120,9 @@ def _found(name: str) -> Function:
         sys.path.insert(0, "")
     try:
         function: Function = attrgetter(function_name)(import_module(module_name))
+    except SystemExit as error:
+        message = f"{module_name} ends the program when it is imported: SystemExit: {error}"
+        raise click.UsageError(message) from error
     except (ImportError, AttributeError) as error:
         message = f"{name} cannot be found: {error}"
         raise click.UsageError(message) from error
@@ -198,14 +201,14 @@ def _bound(function: Function, point: Point, *, factory: bool) -> Function:
         return partial(function, **point)
     try:
         made = function(**point)
-    except Exception as error:  # noqa: BLE001 - it is the user's own
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the user's own
         return partial(_fail, error)
     if not callable(made):
         return partial(_fail, TypeError("with --factory, FUNC has to give back a function"))
     return made
 
 
-def _fail(error: Exception) -> None:
+def _fail(error: BaseException) -> None:
     raise error
 
 
