@@ -169,6 +169,13 @@ def test_nothing_to_choose_from_is_inconclusive(bench):
     assert bench("best", "r.jsonl").returncode == 4
 
 
+def test_no_record_of_an_outcome_is_an_answer(bench):
+    bench("run", "-o", "r.jsonl", "--devices", "cpu", "--job-format", "none", "--", "true")
+    shown = bench("results", "r.jsonl", "--outcome", "timeout")
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "no such record\n", "")
+    assert bench("results", "r.jsonl", "--outcome", "late").returncode == 2
+
+
 def test_what_programs_print_is_escaped(bench, tmp_path):
     name = "\x1b[31m=1+1|x"
     write_jobs(tmp_path, {"argv": ["printf", f"OP:{name},TIME:1,WS:0\\n"], "key": "=cmd"})
