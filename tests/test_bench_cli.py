@@ -164,6 +164,21 @@ def test_what_cannot_be_done_is_said_in_a_sentence(bench, arguments, code, said)
     assert "Traceback" not in answer.stderr
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b'{"argv": ["a"], "timeout_s": "x"}', "jobs.jsonl: line 2: 'timeout_s' has to be"),
+        (b'["caf\xe9"]', "jobs.jsonl: line 2: not UTF-8 at its byte 5"),
+    ],
+)
+def test_a_file_of_jobs_that_is_none_is_named_with_the_line(bench, tmp_path, line, said):
+    (tmp_path / "jobs.jsonl").write_bytes(b'["true"]\n' + line)
+    refused = bench("run", "jobs.jsonl", "--devices", "cpu")
+    assert refused.returncode == 2
+    assert said in refused.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["jobs.jsonl"]
+
+
 def test_nothing_to_choose_from_is_inconclusive(bench):
     bench("run", "-o", "r.jsonl", "--", "sh", "-c", "echo OP:a,TIME:0,WS:0")
     assert bench("best", "r.jsonl").returncode == 4

@@ -12,7 +12,7 @@ from longpole.cli.bench_options import runner_options, usage_error
 from longpole.cli.options import Options, shared_options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from longpole.bench import Job
 
@@ -98,12 +98,25 @@ def _jobs(path: str | None, command: Sequence[str], key: str | None, job_format:
         raise ValueError(message)
     if command:
         return [Job(tuple(command), key=key or "", format=job_format)]
-    with click.open_file(str(path), encoding="utf-8") as lines:
-        jobs = list(read_jobs(lines, default_format=job_format))
+    with click.open_file(str(path), "rb") as lines:
+        try:
+            jobs = list(read_jobs(_decoded(lines), default_format=job_format))
+        except ValueError as error:
+            message = f"{path}: {error}"
+            raise ValueError(message) from error
     if not jobs:
         message = f"{path} holds no job"
         raise ValueError(message)
     return jobs
+
+
+def _decoded(lines: Iterable[bytes]) -> Iterator[str]:
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield line.decode()
+        except UnicodeDecodeError as error:
+            message = f"line {number}: not UTF-8 at its byte {error.start}"
+            raise ValueError(message) from error
 
 
 def _default_results(jobs: str | None) -> Path:
