@@ -152,6 +152,8 @@ def test_a_run_that_cannot_start_leaves_earlier_results_as_they_are(
         (["run", "missing.jsonl"], 3, "error: missing.jsonl: there is no such file"),
         (["run", "--job-format", "odd", "--", "true"], 2, 'no format is called "odd"'),
         (["run", "--devices", "17", "--", "true"], 5, "error: '17' is no device here"),
+        (["run", "--repeat", "0", "--", "true"], 2, "0 is not in the range x>=1"),
+        (["run", "--retries", "-1", "--", "true"], 2, "-1 is not in the range x>=0"),
         (["results", "missing.jsonl"], 3, "error: missing.jsonl: there is no such file"),
         (["resume", "missing.jsonl"], 3, "missing.plan.json is missing"),
         (["odd"], 2, "No such command 'odd'"),

@@ -36,7 +36,13 @@ class RunCommand(click.Command):
 @click.option("-o", "--results", metavar="FILE", help="Where to write results.")
 @click.option("-f", "--force", is_flag=True, help="Replace results of an earlier run.")
 @click.option("--key", metavar="NAME", help="What the command behind -- measures.")
-@click.option("--repeat", default=1, show_default=True, help="Run every job so many times.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Run every job so many times.",
+)
 @click.option(
     "--job-format",
     default="auto",
