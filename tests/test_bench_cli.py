@@ -181,6 +181,15 @@ def test_a_file_of_jobs_that_is_none_is_named_with_the_line(bench, tmp_path, lin
     assert [path.name for path in tmp_path.iterdir()] == ["jobs.jsonl"]
 
 
+@pytest.mark.parametrize("verb", ["best", "results"])
+@pytest.mark.parametrize("content", ["", "my notes\n", '{"key": "a", "samples_ns": [1]}\n'])
+def test_a_file_without_a_record_of_a_run_is_no_answer(bench, tmp_path, verb, content):
+    (tmp_path / "r.jsonl").write_text(content)
+    refused = bench(verb, "r.jsonl")
+    assert (refused.returncode, refused.stdout) == (3, "")
+    assert refused.stderr == "error: r.jsonl holds no record of a run [results]\n"
+
+
 def test_nothing_to_choose_from_is_inconclusive(bench):
     bench("run", "-o", "r.jsonl", "--", "sh", "-c", "echo OP:a,TIME:0,WS:0")
     assert bench("best", "r.jsonl").returncode == 4

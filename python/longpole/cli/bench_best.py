@@ -46,12 +46,13 @@ def best(*, path: str, by: str | None, options: Options) -> int:
       longpole bench best jobs.results.jsonl
       longpole bench best jobs.results.jsonl --by shape --json
     """
-    from longpole.bench import best_records, read_results
+    from longpole.bench import best_records
+    from longpole.cli.bench_records import records_of_runs
 
     def group(record: Record) -> str:
         return record.key if by is None else str(record.tags.get(by, "-"))
 
-    chosen = best_records(read_results(path).records, group)
+    chosen = best_records(records_of_runs(path).records, group)
     rows = [_row(name, record) for name, record in chosen.items()]
     document = Document(
         schema=_SCHEMA,

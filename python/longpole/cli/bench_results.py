@@ -51,9 +51,10 @@ def results(*, path: str, outcome: str | None, all_attempts: bool, options: Opti
       longpole bench results jobs.results.jsonl --outcome timeout
       longpole bench results jobs.results.jsonl --json
     """
-    from longpole.bench import final_records, read_results
+    from longpole.bench import final_records
+    from longpole.cli.bench_records import records_of_runs
 
-    stored = read_results(path)
+    stored = records_of_runs(path)
     kept = stored.records if all_attempts else final_records(stored.records).values()
     records = [record for record in kept if outcome in {None, record.outcome}]
     document = Document(
