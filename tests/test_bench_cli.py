@@ -202,6 +202,17 @@ def test_no_record_of_an_outcome_is_an_answer(bench):
     assert bench("results", "r.jsonl", "--outcome", "late").returncode == 2
 
 
+def test_jobs_without_the_tag_to_choose_by_are_left_out_and_counted(bench, tmp_path):
+    write_jobs(tmp_path, GEMM, {**GEMM, "key": "other", "tags": {}})
+    bench("run", "jobs.jsonl", "-o", "r.jsonl", "--devices", "cpu")
+    some = json.loads(bench("best", "r.jsonl", "--by", "m", "--json").stdout)
+    assert [row["key"] for row in some["data"]["best"]] == ["64"]
+    assert [(each["code"], each["count"]) for each in some["warnings"]] == [("no_tag", 1)]
+    none = bench("best", "r.jsonl", "--by", "nosuch")
+    assert none.returncode == 4
+    assert none.stdout.endswith("2 jobs without the tag 'nosuch' left out\n")
+
+
 def test_what_programs_print_is_escaped(bench, tmp_path):
     name = "\x1b[31m=1+1|x"
     write_jobs(tmp_path, {"argv": ["printf", f"OP:{name},TIME:1,WS:0\\n"], "key": "=cmd"})
