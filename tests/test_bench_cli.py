@@ -155,6 +155,8 @@ def test_a_run_that_cannot_start_leaves_earlier_results_as_they_are(
         (["run", "--repeat", "0", "--", "true"], 2, "0 is not in the range x>=1"),
         (["run", "--retries", "-1", "--", "true"], 2, "-1 is not in the range x>=0"),
         (["results", "missing.jsonl"], 3, "error: missing.jsonl: there is no such file"),
+        (["compare", "nofile", "b"], 3, "error: nofile: there is neither a file nor a baseline"),
+        (["compare", "nofile", "b"], 3, "[file_not_found]"),
         (["resume", "missing.jsonl"], 3, "missing.plan.json is missing"),
         (["odd"], 2, "No such command 'odd'"),
     ],
