@@ -108,6 +108,43 @@ def test_results_are_not_replaced_unasked(bench, tmp_path):
     assert bench("run", "jobs.jsonl", "-f").returncode == 0
 
 
+def test_a_run_never_writes_over_its_own_jobs(bench, tmp_path):
+    write_jobs(tmp_path, GEMM)
+    (tmp_path / "link").symlink_to("jobs.jsonl")
+    (tmp_path / "r.plan.json").hardlink_to(tmp_path / "jobs.jsonl")
+    before = (tmp_path / "jobs.jsonl").read_text()
+    for results in ("jobs.jsonl", "./jobs.jsonl", "link", "r.jsonl"):
+        refused = bench("run", "jobs.jsonl", "-f", "-o", results)
+        assert refused.returncode == 2
+        assert "is the file of jobs" in refused.stderr
+    assert (tmp_path / "jobs.jsonl").read_text() == before
+
+
+@pytest.mark.parametrize("content", ["my notes", "my notes\n", '{"key": "a"}\n'])
+def test_force_replaces_nothing_but_results(bench, tmp_path, content):
+    (tmp_path / "mine").write_text(content)
+    refused = bench("run", "-f", "-o", "mine", "--devices", "cpu", "--", "true")
+    assert refused.returncode == 3
+    assert "mine holds no record of a run" in refused.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    assert (tmp_path / "mine").read_text() == content
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(["--devices", "17"], 5), (["--devices", "cpu", "--timeout", "-1"], 2)]
+)
+def test_a_run_that_cannot_start_leaves_earlier_results_as_they_are(
+    bench, tmp_path, arguments, code
+):
+    write_jobs(tmp_path, GEMM)
+    bench("run", "jobs.jsonl", "--devices", "cpu")
+    before = {path: path.read_bytes() for path in tmp_path.glob("*.json*")}
+    assert len(before) == 3
+    assert bench("run", "jobs.jsonl", "-f", *arguments).returncode == code
+    assert bench("run", "jobs.jsonl", "-o", "new.jsonl", *arguments).returncode == code
+    assert {path: path.read_bytes() for path in tmp_path.glob("*.json*")} == before
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -115,7 +152,11 @@ def test_results_are_not_replaced_unasked(bench, tmp_path):
         (["run", "missing.jsonl"], 3, "error: missing.jsonl: there is no such file"),
         (["run", "--job-format", "odd", "--", "true"], 2, 'no format is called "odd"'),
         (["run", "--devices", "17", "--", "true"], 5, "error: '17' is no device here"),
+        (["run", "--repeat", "0", "--", "true"], 2, "0 is not in the range x>=1"),
+        (["run", "--retries", "-1", "--", "true"], 2, "-1 is not in the range x>=0"),
         (["results", "missing.jsonl"], 3, "error: missing.jsonl: there is no such file"),
+        (["compare", "nofile", "b"], 3, "error: nofile: there is neither a file nor a baseline"),
+        (["compare", "nofile", "b"], 3, "[file_not_found]"),
         (["resume", "missing.jsonl"], 3, "missing.plan.json is missing"),
         (["odd"], 2, "No such command 'odd'"),
     ],
@@ -127,9 +168,51 @@ def test_what_cannot_be_done_is_said_in_a_sentence(bench, arguments, code, said)
     assert "Traceback" not in answer.stderr
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b'{"argv": ["a"], "timeout_s": "x"}', "jobs.jsonl: line 2: 'timeout_s' has to be"),
+        (b'["caf\xe9"]', "jobs.jsonl: line 2: not UTF-8 at its byte 5"),
+    ],
+)
+def test_a_file_of_jobs_that_is_none_is_named_with_the_line(bench, tmp_path, line, said):
+    (tmp_path / "jobs.jsonl").write_bytes(b'["true"]\n' + line)
+    refused = bench("run", "jobs.jsonl", "--devices", "cpu")
+    assert refused.returncode == 2
+    assert said in refused.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["jobs.jsonl"]
+
+
+@pytest.mark.parametrize("verb", ["best", "results"])
+@pytest.mark.parametrize("content", ["", "my notes\n", '{"key": "a", "samples_ns": [1]}\n'])
+def test_a_file_without_a_record_of_a_run_is_no_answer(bench, tmp_path, verb, content):
+    (tmp_path / "r.jsonl").write_text(content)
+    refused = bench(verb, "r.jsonl")
+    assert (refused.returncode, refused.stdout) == (3, "")
+    assert refused.stderr == "error: r.jsonl holds no record of a run [results]\n"
+
+
 def test_nothing_to_choose_from_is_inconclusive(bench):
     bench("run", "-o", "r.jsonl", "--", "sh", "-c", "echo OP:a,TIME:0,WS:0")
     assert bench("best", "r.jsonl").returncode == 4
+
+
+def test_no_record_of_an_outcome_is_an_answer(bench):
+    bench("run", "-o", "r.jsonl", "--devices", "cpu", "--job-format", "none", "--", "true")
+    shown = bench("results", "r.jsonl", "--outcome", "timeout")
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "no such record\n", "")
+    assert bench("results", "r.jsonl", "--outcome", "late").returncode == 2
+
+
+def test_jobs_without_the_tag_to_choose_by_are_left_out_and_counted(bench, tmp_path):
+    write_jobs(tmp_path, GEMM, {**GEMM, "key": "other", "tags": {}})
+    bench("run", "jobs.jsonl", "-o", "r.jsonl", "--devices", "cpu")
+    some = json.loads(bench("best", "r.jsonl", "--by", "m", "--json").stdout)
+    assert [row["key"] for row in some["data"]["best"]] == ["64"]
+    assert [(each["code"], each["count"]) for each in some["warnings"]] == [("no_tag", 1)]
+    none = bench("best", "r.jsonl", "--by", "nosuch")
+    assert none.returncode == 4
+    assert none.stdout.endswith("2 jobs without the tag 'nosuch' left out\n")
 
 
 def test_what_programs_print_is_escaped(bench, tmp_path):

@@ -65,6 +65,17 @@ def test_lines_are_jobs_objects_lists_or_commands():
         ("{", "line 2: "),
         ("{}", 'line 2: a job is an object with "argv"'),
         ('{"argv": ["a"], "timout": 1}', "line 2: unknown field 'timout'"),
+        ('{"argv": {"a": 1}}', "line 2: 'argv' has to be a list of words or a command"),
+        ('{"argv": ["a", {}]}', "line 2: 'argv' has to be a list of words or a command"),
+        ('{"argv": ["a"], "timeout_s": "x"}', "line 2: 'timeout_s' has to be a number"),
+        ('{"argv": ["a"], "timeout_s": true}', "line 2: 'timeout_s' has to be a number"),
+        ('{"argv": ["a"], "timeout_s": NaN}', "line 2: 'timeout_s' has to be above 0"),
+        ('{"argv": ["a"], "env": {"A": 1}}', "line 2: 'env' has to be an object of texts"),
+        ('{"argv": ["a"], "env": ["A"]}', "line 2: 'env' has to be an object of texts"),
+        ('{"argv": ["a"], "tags": "x"}', "line 2: 'tags' has to be an object"),
+        ('{"argv": ["a"], "key": 5}', "line 2: 'key' has to be a text"),
+        ('{"argv": ["a"], "format": null}', "line 2: 'format' has to be a text"),
+        ('{"argv": ["a"], "folder": 5}', "line 2: 'folder' has to be a text"),
     ],
 )
 def test_a_line_that_is_no_job_is_named(line, complaint):

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from longpole import devices
+from longpole.cli.program import run
 from longpole.devices import Device, DeviceLostError, Found, Reading, protocol
 from longpole.devices.amd import parse_amd_smi_metric, parse_amd_smi_static, parse_rocm_smi
 from longpole.devices.fake import FakeProvider, Script, Throttle
@@ -168,3 +169,9 @@ def test_the_command_lists_fake_devices(tmp_path):
         ("FAKE-0000", "free", None),
         ("FAKE-0001", "free", None),
     ]
+
+
+def test_a_command_without_an_input_names_none(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("LONGPOLE_LOCK_DIR", str(tmp_path))
+    assert run(["devices", "--fake", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["inputs"] == []

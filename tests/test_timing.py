@@ -285,12 +285,15 @@ def test_without_torch_or_a_device_the_clock_says_what_is_missing(monkeypatch):
 def kernels(tmp_path, monkeypatch):
     """Stand beside a module with functions to time."""
     (tmp_path / "some_kernels.py").write_text(
+        "LIMIT = 5\n"
         "def total(n, scale=1): return sum(range(n)) * scale\n"
         "def broken(n): raise ValueError(n)\n"
+        "def leaving(n): raise SystemExit(n)\n"
         "def prepared(n):\n"
         "    numbers = list(range(n))\n"
         "    return lambda: sum(numbers)\n"
     )
+    (tmp_path / "leaves_at_once.py").write_text("raise SystemExit(0)\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", *sys.path])
     yield "some_kernels"
@@ -298,7 +301,7 @@ def kernels(tmp_path, monkeypatch):
 
 
 def run(*arguments):
-    return time_command.main([*arguments, "--budget-s", "0.05"], standalone_mode=False)
+    return time_command.main(["--budget-s", "0.05", *arguments], standalone_mode=False)
 
 
 def test_every_point_of_the_axes_is_timed_and_written(kernels, tmp_path):
@@ -326,12 +329,22 @@ def test_a_function_that_raises_is_a_finding_and_the_others_go_on(kernels, capsy
     assert total.startswith(f"{kernels}:total n=10: ")
 
 
+@pytest.mark.parametrize("factory", [[], ["--factory"]])
+def test_a_function_that_ends_the_program_has_raised(kernels, capsys, factory):
+    assert run(f"{kernels}:leaving", *factory, "--axis", "n=0") == 1
+    assert capsys.readouterr().out == f"{kernels}:leaving n=0: SystemExit: 0 (raised)\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["total"], "not of the form MODULE:FUNC"),
         (["no_such_module:total"], "cannot be found"),
         (["some_kernels:nothing"], "cannot be found"),
+        (["some_kernels:LIMIT"], "is no function"),
+        (["leaves_at_once:total"], "cannot be imported: SystemExit: 0"),
+        (["some_kernels:total", "--budget-s", "nan"], "no number of seconds"),
+        (["some_kernels:total", "--budget-s", "inf"], "no number of seconds"),
         (["some_kernels:total", "--axis", "n"], "not of the form NAME=VALUE"),
         (["some_kernels:total", "--cache", "hot"], "needs --clock torch"),
         (["some_kernels:total", "--clock", "torch"], "needs --cache"),

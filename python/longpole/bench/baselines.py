@@ -7,6 +7,7 @@ at all, and never over another one unless told to.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import tempfile
@@ -53,8 +54,8 @@ def find_measurements(name: str) -> Path:
         return path
     if _NAME.fullmatch(name) and baseline_path(name).exists():
         return baseline_path(name)
-    message = f"there is neither a file nor a baseline {name!r}"
-    raise FileNotFoundError(message)
+    message = "there is neither a file nor a baseline of that name"
+    raise FileNotFoundError(errno.ENOENT, message, name)
 
 
 def save_baseline(name: str, source: str | os.PathLike[str], *, overwrite: bool = False) -> Path:

@@ -17,7 +17,18 @@ __all__ = ["Job", "parse_argv", "read_jobs"]
 
 # What `shlex` splits off when a shell would act on it.
 SHELL_CHARACTERS: Final = frozenset("();<>|&")
-FIELDS: Final = frozenset({"argv", "key", "id", "tags", "format", "timeout_s", "env", "folder"})
+
+# What a field of a job may be, and how that is said.
+FIELDS: Final = {
+    "argv": ((str, list), "a list of words or a command"),
+    "key": ((str,), "a text"),
+    "id": ((str, int), "a text or an integer"),
+    "tags": ((dict,), "an object"),
+    "format": ((str,), "a text"),
+    "timeout_s": ((int, float, type(None)), "a number of seconds"),
+    "env": ((dict,), "an object of texts"),
+    "folder": ((str, type(None)), "a text"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,5 +170,25 @@ def _parse_job(fields: Any, default_format: str) -> Job:
     if unknown := sorted(fields.keys() - FIELDS):
         message = f"unknown field {unknown[0]!r}; known: {', '.join(sorted(FIELDS))}"
         raise ValueError(message)
+    _check_types(fields)
     key = str(fields.pop("id", ""))
     return Job(**{"key": key, "format": default_format, **fields})
+
+
+def _check_types(fields: Mapping[str, Any]) -> None:
+    """Refuse values that would be found out only when the job is run."""
+    for name, value in fields.items():
+        types, words = FIELDS[name]
+        if not isinstance(value, types) or isinstance(value, bool):
+            message = f"{name!r} has to be {words}, not {json.dumps(value)}"
+            raise TypeError(message)
+    if not all(isinstance(word, str | int | float) for word in fields["argv"]):
+        message = "'argv' has to be a list of words or a command"
+        raise ValueError(message)
+    if not all(isinstance(value, str) for value in fields.get("env", {}).values()):
+        message = "'env' has to be an object of texts: a variable's value is always a text"
+        raise ValueError(message)
+    timeout_s = fields.get("timeout_s")
+    if timeout_s is not None and not timeout_s > 0:
+        message = f"'timeout_s' has to be above 0, not {timeout_s}"
+        raise ValueError(message)

@@ -270,7 +270,7 @@ def _failures_noted(subject: _Subject) -> Iterator[None]:
     """Make whatever a function raises its outcome, so that the others go on."""
     try:
         yield
-    except Exception as error:  # noqa: BLE001 - it is the function's own
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the function's own
         subject.fail("raised", error)
 
 
@@ -298,7 +298,7 @@ def _check(subject: _Subject, check: Callable[[Any], object] | None) -> None:
     try:
         if check(result) is False:
             subject.fail("wrong", "the check says that the result is wrong")
-    except Exception as error:  # noqa: BLE001 - `assert_close` and its like raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - `assert_close` and its like raise
         subject.fail("wrong", error)
 
 

@@ -9,9 +9,9 @@ import click
 
 from longpole.cli import exit_codes
 from longpole.cli.options import Options, shared_options
-from longpole.cli.output import Document, emit, markdown_table
+from longpole.cli.output import Document, Warned, emit, markdown_table
 from longpole.cli.terminal import Column, Terminal
-from longpole.wording import duration
+from longpole.wording import count, duration, escape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,32 +39,45 @@ def best(*, path: str, by: str | None, options: Options) -> int:
     """Choose the fastest result of each key.
 
     Only runs that ended well are looked at; zero, negative and infinite times and nan
-    never win. Exits with 4 where there is nothing to choose from.
+    never win. With --by, jobs without that tag are left out and counted. Exits with 4
+    where there is nothing to choose from.
 
     \b
     Examples:
       longpole bench best jobs.results.jsonl
       longpole bench best jobs.results.jsonl --by shape --json
     """
-    from longpole.bench import best_records, read_results
+    from longpole.bench import best_records, final_records
+    from longpole.cli.bench_records import records_of_runs
 
     def group(record: Record) -> str:
-        return record.key if by is None else str(record.tags.get(by, "-"))
+        return record.key if by is None else str(record.tags[by])
 
-    chosen = best_records(read_results(path).records, group)
+    records = final_records(records_of_runs(path).records).values()
+    in_a_group = [record for record in records if by is None or by in record.tags]
+    warnings = _warnings(by, len(records) - len(in_a_group))
+    chosen = best_records(in_a_group, group)
     rows = [_row(name, record) for name, record in chosen.items()]
     document = Document(
         schema=_SCHEMA,
         input={"path": path},
         status="ok" if rows else "abstained",
         scope={"by": by},
+        warnings=warnings,
         data={"best": rows},
         exit_code=exit_codes.OK if rows else exit_codes.INCONCLUSIVE,
-        text=lambda terminal: _text(rows, terminal),
+        text=lambda terminal: _text(rows, warnings, terminal),
         markdown=lambda: _markdown(rows),
         records=lambda: rows,
     )
     return emit([document], options.form, Terminal.of(sys.stdout, options.color))
+
+
+def _warnings(by: str | None, n_left_out: int) -> list[Warned]:
+    if not n_left_out:
+        return []
+    message = f"{count(n_left_out, 'job')} without the tag {by!r} left out"
+    return [Warned("no_tag", n_left_out, message, "one of them may be the fastest")]
 
 
 def _row(key: str, record: Record) -> dict[str, Any]:
@@ -80,10 +93,12 @@ def _row(key: str, record: Record) -> dict[str, Any]:
     }
 
 
-def _text(rows: Sequence[dict[str, Any]], terminal: Terminal) -> str:
-    if not rows:
-        return "no run gave a result that can be chosen\n"
-    return "\n".join(terminal.table(_COLUMNS, [_cells(row) for row in rows], indent="")) + "\n"
+def _text(rows: Sequence[dict[str, Any]], warnings: Sequence[Warned], terminal: Terminal) -> str:
+    cells = [_cells(row) for row in rows]
+    none = ["no run gave a result that can be chosen"]
+    lines = terminal.table(_COLUMNS, cells, indent="") if cells else none
+    lines += [escape(warned.message) for warned in warnings]
+    return "\n".join(lines) + "\n"
 
 
 def _markdown(rows: Sequence[dict[str, Any]]) -> str:

@@ -23,7 +23,11 @@ def runner_options(verb: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--timeout", "timeout_s", type=float, help="Seconds for a job.  [60]"),
         click.option("--total-timeout", "total_timeout_s", type=float, help="Seconds for all."),
         click.option("--grace", "grace_s", type=float, help="Seconds from TERM to KILL.  [5]"),
-        click.option("--retries", type=int, help="Further attempts at a job that failed.  [0]"),
+        click.option(
+            "--retries",
+            type=click.IntRange(min=0),
+            help="Further attempts at a job that failed.  [0]",
+        ),
     ]
     for option in reversed(options):
         verb = option(verb)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from longpole.bench.record import Outcome
 from longpole.cli.options import Options, shared_options
 from longpole.cli.output import Document, Warned, emit, markdown_table
 from longpole.cli.terminal import Column, Terminal
@@ -35,7 +36,11 @@ _SAID_CHARACTERS: Final = 60
 
 @click.command()
 @click.argument("path", metavar="RESULTS")
-@click.option("--outcome", help="Only records of this outcome, as `timeout`.")
+@click.option(
+    "--outcome",
+    type=click.Choice([outcome.value for outcome in Outcome]),
+    help="Only records of this outcome.",
+)
 @click.option("--all-attempts", is_flag=True, help="Not only the last attempt at each job.")
 @shared_options
 def results(*, path: str, outcome: str | None, all_attempts: bool, options: Options) -> int:
@@ -46,9 +51,10 @@ def results(*, path: str, outcome: str | None, all_attempts: bool, options: Opti
       longpole bench results jobs.results.jsonl --outcome timeout
       longpole bench results jobs.results.jsonl --json
     """
-    from longpole.bench import final_records, read_results
+    from longpole.bench import final_records
+    from longpole.cli.bench_records import records_of_runs
 
-    stored = read_results(path)
+    stored = records_of_runs(path)
     kept = stored.records if all_attempts else final_records(stored.records).values()
     records = [record for record in kept if outcome in {None, record.outcome}]
     document = Document(
@@ -71,7 +77,8 @@ def _warnings(skipped: int) -> list[Warned]:
 
 
 def _text(records: Sequence[Record], skipped: int, terminal: Terminal) -> str:
-    lines = terminal.table(_COLUMNS, [_cells(record) for record in records], indent="")
+    cells = [_cells(record) for record in records]
+    lines = terminal.table(_COLUMNS, cells, indent="") if cells else ["no such record"]
     lines += [warned.message for warned in _warnings(skipped)]
     return "\n".join(lines) + "\n"
 

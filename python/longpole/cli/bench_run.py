@@ -12,7 +12,7 @@ from longpole.cli.bench_options import runner_options, usage_error
 from longpole.cli.options import Options, shared_options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from longpole.bench import Job
 
@@ -34,9 +34,15 @@ class RunCommand(click.Command):
 @click.command(cls=RunCommand)
 @click.argument("jobs", metavar="[JOBS.jsonl | -- COMMAND...]", required=False)
 @click.option("-o", "--results", metavar="FILE", help="Where to write results.")
-@click.option("-f", "--force", is_flag=True, help="Replace results that are there.")
+@click.option("-f", "--force", is_flag=True, help="Replace results of an earlier run.")
 @click.option("--key", metavar="NAME", help="What the command behind -- measures.")
-@click.option("--repeat", default=1, show_default=True, help="Run every job so many times.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Run every job so many times.",
+)
 @click.option(
     "--job-format",
     default="auto",
@@ -78,12 +84,16 @@ def run(
         wanted = _jobs(jobs, command, key, job_format) * repeat
     except ValueError as error:
         raise usage_error(error) from error
-    path = Path(results) if results else _default_results(jobs)
-    if force:
-        path.unlink(missing_ok=True)
-    session = Session(path, wanted, limits)
-    session.save()
-    return run_session(session, options, resume=False)
+    session = Session(Path(results) if results else _default_results(jobs), wanted, limits)
+    for written in (session.results, session.plan):
+        if jobs and _is_same(written, Path(jobs)):
+            message = f"{written} is the file of jobs; name another one with -o"
+            raise click.UsageError(message)
+    return run_session(session, options, force=force)
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    return path.exists() and other.exists() and path.samefile(other)
 
 
 def _jobs(path: str | None, command: Sequence[str], key: str | None, job_format: str) -> list[Job]:
@@ -94,12 +104,25 @@ def _jobs(path: str | None, command: Sequence[str], key: str | None, job_format:
         raise ValueError(message)
     if command:
         return [Job(tuple(command), key=key or "", format=job_format)]
-    with click.open_file(str(path), encoding="utf-8") as lines:
-        jobs = list(read_jobs(lines, default_format=job_format))
+    with click.open_file(str(path), "rb") as lines:
+        try:
+            jobs = list(read_jobs(_decoded(lines), default_format=job_format))
+        except ValueError as error:
+            message = f"{path}: {error}"
+            raise ValueError(message) from error
     if not jobs:
         message = f"{path} holds no job"
         raise ValueError(message)
     return jobs
+
+
+def _decoded(lines: Iterable[bytes]) -> Iterator[str]:
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield line.decode()
+        except UnicodeDecodeError as error:
+            message = f"line {number}: not UTF-8 at its byte {error.start}"
+            raise ValueError(message) from error
 
 
 def _default_results(jobs: str | None) -> Path:

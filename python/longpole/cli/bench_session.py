@@ -55,7 +55,7 @@ class Session:
         ResultsError
             There is no such note, or it is none.
         """
-        path = _plan_path(results)
+        path = cls(results, (), {}).plan
         try:
             plan = json.loads(path.read_text())
             jobs = list(read_jobs(json.dumps(job) for job in plan["jobs"]))
@@ -72,29 +72,50 @@ class Session:
         now = {name: value for name, value in given.items() if value is not None}
         return cls(results, jobs, {**earlier, **now})
 
-    def save(self) -> None:
-        """Note what was asked for, so that the run can be resumed.
+    @property
+    def plan(self) -> Path:
+        """Where it is noted what was asked for."""
+        return self.results.with_suffix(".plan.json")
+
+    def make_room(self, *, force: bool) -> None:
+        """See that the results can be begun; with `force` remove those of an earlier run.
 
         Raises
         ------
         ResultsError
-            There are results of an earlier run.
+            Something is there that is not to be replaced.
         """
-        if self.results.exists() and self.results.stat().st_size:
+        if not self.results.exists():
+            return
+        if not self.results.is_file():
+            message = f"{self.results} is no plain file: results cannot be kept in it"
+            raise ResultsError(message)
+        if self.results.stat().st_size == 0:
+            return
+        if not read_results(self.results).records:
+            message = (
+                f"{self.results} holds no record of a run, and is not replaced\n"
+                "hint: give another name with -o"
+            )
+            raise ResultsError(message)
+        if not force:
             message = (
                 f"{self.results} holds results already\n"
                 f"hint: `longpole bench resume {self.results}`, or another name with -o, or -f"
             )
             raise ResultsError(message)
+        self.results.unlink()
+
+    def save(self) -> None:
+        """Note what was asked for, so that the run can be resumed."""
         plan = {
             "schema": _PLAN_SCHEMA,
             "given": dict(self.given),
             "jobs": [job.to_dict() for job in self.jobs],
         }
-        path = _plan_path(self.results)
-        unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+        unfinished = self.plan.with_name(f"{self.plan.name}.{os.getpid()}")
         unfinished.write_text(json.dumps(plan))
-        unfinished.replace(path)
+        unfinished.replace(self.plan)
 
     def policy(self) -> Policy:
         """Give the limits, where none was given those that everybody has."""
@@ -104,18 +125,19 @@ class Session:
         except ValueError as error:
             raise usage_error(error) from error
 
-    def open_runner(self, *, resume: bool) -> Runner:
-        """Take the devices and the results file."""
+    def open_runner(self, *, resume: bool, force: bool) -> Runner:
+        """Take the devices and, when nothing else is amiss, the results file."""
         devices = self.given.get("devices")
-        return Runner(
-            select(devices.split(",") if devices else None),
-            results=self.results,
-            resume=resume,
-            policy=self.policy(),
-        )
+        found = select(devices.split(",") if devices else None)
+        policy = self.policy()
+        if not resume:
+            self.make_room(force=force)
+        return Runner(found, results=self.results, resume=resume, policy=policy)
 
 
-def run_session(session: Session, options: Options, *, resume: bool) -> int:
+def run_session(
+    session: Session, options: Options, *, resume: bool = False, force: bool = False
+) -> int:
     """Run what is to be run, show how it goes, and sum it up."""
     warnings = _changes_since(session.results) if resume else []
     for warned in warnings:
@@ -124,9 +146,11 @@ def run_session(session: Session, options: Options, *, resume: bool) -> int:
     with (
         _stopped_by_signals(),
         _told_how_to_go_on(session.results),
-        session.open_runner(resume=resume) as runner,
+        session.open_runner(resume=resume, force=force) as runner,
         show_progress(runner, enabled=options.progress) as console,
     ):
+        if not resume:
+            session.save()
         records = runner.run(session.jobs, _Failures(console).show)
     summary: dict[str, Any] = {
         "results": str(session.results),
@@ -226,7 +250,3 @@ def _told_how_to_go_on(results: Path) -> Iterator[None]:
             f"hint: go on with `longpole bench resume {results}`\n"
         )
         raise
-
-
-def _plan_path(results: Path) -> Path:
-    return results.with_suffix(".plan.json")

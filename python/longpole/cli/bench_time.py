@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from contextlib import contextmanager, suppress
@@ -42,6 +43,14 @@ _SCHEMA: Final = "longpole.bench.time/1"
 _DEFAULTS: Final = Effort()
 
 
+def _finite(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
+    """Refuse nan, which every range lets pass, and a budget that is never spent."""
+    if not math.isfinite(value):
+        message = f"{value} is no number of seconds"
+        raise click.BadParameter(message)
+    return value
+
+
 @click.command()
 @click.argument("functions", metavar="MODULE:FUNC...", nargs=-1, required=True)
 @click.option("--axis", "axes", multiple=True, metavar="NAME=VALUE,...", help="Arguments to try.")
@@ -68,6 +77,7 @@ _DEFAULTS: Final = Effort()
 @click.option(
     "--budget-s",
     type=click.FloatRange(min=0, min_open=True),
+    callback=_finite,
     default=_DEFAULTS.budget_s,
     show_default=True,
     help="Seconds for each point of the axes.",
@@ -113,7 +123,7 @@ def time(
 def _found(name: str) -> Function:
     """Find a function as `python -m` would find its module."""
     module_name, _, function_name = name.partition(":")
-    if not function_name:
+    if not (module_name and function_name):
         message = f"{name!r} is not of the form MODULE:FUNC"
         raise click.UsageError(message)
     if "" not in sys.path:
@@ -123,6 +133,12 @@ def _found(name: str) -> Function:
     except (ImportError, AttributeError) as error:
         message = f"{name} cannot be found: {error}"
         raise click.UsageError(message) from error
+    except (Exception, SystemExit) as error:
+        message = f"{module_name} cannot be imported: {type(error).__name__}: {error}"
+        raise click.UsageError(message) from error
+    if not callable(function):
+        message = f"{name} is no function"
+        raise click.UsageError(message)
     return function
 
 
@@ -198,14 +214,14 @@ def _bound(function: Function, point: Point, *, factory: bool) -> Function:
         return partial(function, **point)
     try:
         made = function(**point)
-    except Exception as error:  # noqa: BLE001 - it is the user's own
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the user's own
         return partial(_fail, error)
     if not callable(made):
         return partial(_fail, TypeError("with --factory, FUNC has to give back a function"))
     return made
 
 
-def _fail(error: Exception) -> None:
+def _fail(error: BaseException) -> None:
     raise error
 
 

@@ -58,7 +58,10 @@ class Warned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """What a verb answers about one input. What a format does not need is not computed."""
+    """What a verb answers about one input, `{}` where there is none.
+
+    What a format does not need is not computed.
+    """
 
     schema: str
     input: Mapping[str, Any]
@@ -91,7 +94,7 @@ class Document:
         return {
             "schema": self.schema,
             "tool": {"name": "longpole", "version": version("longpole")},
-            "inputs": [self.input],
+            "inputs": [self.input] if self.input else [],
             "scope": self.scope,
             "status": self.status,
             "warnings": [_plain(warned) for warned in self.warnings],

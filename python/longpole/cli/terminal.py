@@ -79,6 +79,8 @@ class Terminal:
         self, columns: Sequence[Column], rows: Sequence[Sequence[str]], taken: int
     ) -> list[list[str]]:
         """Shorten names to the room that the other columns leave, and escape all."""
+        if not rows:
+            return []
         cells = [list(map(escape, texts)) for texts in zip(*rows, strict=True)]
         fixed = [
             max(map(len, (column.title, *texts))) + len(_GUTTER)
