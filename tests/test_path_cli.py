@@ -45,6 +45,25 @@ def test_the_path_as_json_closes_to_the_nanosecond(trace, capsys):
     assert sum(kind["duration_ns"] for kind in data["kinds"]) == data["length_ns"] == 45_000
 
 
+@pytest.mark.parametrize(
+    ("options", "window", "step"),
+    [
+        ((), "the whole trace (work of main threads and devices)", None),
+        (("--step", "ProfilerStep#1"), "step 1", 1),
+        (("--annotation", "ProfilerStep#1"), "annotation ProfilerStep#1 (instance 0)", None),
+        (("--between", "1000", "40000"), "from 1000 to 40000 ns", None),
+    ],
+)
+def test_every_answer_names_its_window(options, window, step, trace, capsys):
+    _, out = answer(capsys, "path", trace, *options)
+    assert out.splitlines()[0] == f"{trace}: critical path of {window}"
+    _, out = answer(capsys, "whatif", trace, "--drop", "kernel", *options)
+    assert out.startswith(f"{trace}: {window}: ")
+    _, out = answer(capsys, "path", trace, *options, "--json")
+    scope = json.loads(out)["scope"]
+    assert (scope["step"], scope["window"]) == (step, window)
+
+
 def test_every_piece_is_a_row_of_csv(trace, capsys):
     _, out = answer(capsys, "path", trace, "--format", "csv")
     header, *rows = out.splitlines()
@@ -94,6 +113,11 @@ def test_waits_are_a_table(trace, capsys):
         ("whatif", "--drop", "gemms"),
         ("whatif", "--scale", "kernel"),
         ("whatif", "--scale", "kernel=-1"),
+        ("path", "--between", "5", "1"),
+        ("path", "--between", "0", "99999999999999999999"),
+        ("path", "--instance", "1"),
+        ("path", "--end", "cpu"),
+        ("path", "--between", "1", "5", "--end", "cpu"),
     ],
     ids=" ".join,
 )
@@ -101,6 +125,19 @@ def test_what_makes_no_sense_is_a_usage_error(arguments, trace, capsys):
     verb, *options = arguments
     assert run([verb, trace, *options]) == exit_codes.USAGE
     assert "error: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--between", "5", "1"), "the end is before the start"),
+        (("--instance", "1"), "--instance counts annotations"),
+        (("--end", "cpu"), "--end is about a step or an annotation"),
+    ],
+)
+def test_a_usage_error_names_what_conflicts(options, sentence, trace, capsys):
+    run(["path", trace, *options])
+    assert sentence in capsys.readouterr().err
 
 
 def test_a_path_that_is_mostly_unexplained_is_inconclusive(tmp_path, capsys):

@@ -354,7 +354,7 @@ def window_choice(
         message = "step, annotation and between exclude each other"
         raise ValueError(message)
     if step is not None:
-        return ("step", _step_number(step), end)
+        return ("step", step_number(step), end)
     if annotation is not None:
         if instance < 0:
             message = f"instance counts from 0, not {instance}"
@@ -366,7 +366,8 @@ def window_choice(
     return ("whole",)
 
 
-def _step_number(step: int | str) -> int:
+def step_number(step: int | str) -> int:
+    """Read the number of a step, given as `6`, `"6"` or `"ProfilerStep#6"`."""
     number = re.fullmatch(r"(?:ProfilerStep\s*#\s*)?(-?\d+)", str(step).strip())
     if number is None:
         message = f"a step is a number or ProfilerStep#N, not {step!r}"

@@ -1,4 +1,4 @@
-"""`longpole whatif`: how long a step would take if something were different."""
+"""`longpole whatif`: how long a step or a whole trace would take if something were different."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import click
 
 from longpole.cli.frames import markdown_of, records_of, text_of
 from longpole.cli.options import Options, shared_options, traces_argument
-from longpole.cli.output import Document
+from longpole.cli.output import Document, markdown_cell
 from longpole.cli.traces import answer_each, title
 from longpole.cli.windows import Window, abstained, known_of, window_options
-from longpole.wording import duration, escape, share
+from longpole.wording import duration, share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,9 @@ def whatif(
     ideal: bool,
     options: Options,
 ) -> int:
-    """Say how long a step would take if something were different.
+    """Say how long the trace, or a step of it, would take if something were different.
+
+    Without `--step`, `--annotation` or `--between` it is about the whole trace.
 
     WHAT is a kind, a kind and a pattern of names (`kernel:gemm`), or a pattern of names
     of any work (`:gemm`). Several changes hold together.
@@ -72,8 +74,8 @@ def whatif(
         if found is None:
             return abstained(_SCHEMA, name, trace)
         if ideal:
-            return _ideal_document(name, trace, found)
-        return _changed_document(name, trace, found, _asked(found, changes))
+            return _ideal_document(name, trace, window, found)
+        return _changed_document(name, trace, window, found, _asked(found, changes))
 
     return answer_each(traces, options, _SCHEMA, answer)
 
@@ -113,11 +115,13 @@ def _asked(found: CriticalPath, changes: Sequence[Change]) -> WhatIf:
         raise click.UsageError(str(error)) from error
 
 
-def _changed_document(name: str, trace: Trace, found: CriticalPath, answer: WhatIf) -> Document:
+def _changed_document(
+    name: str, trace: Trace, window: Window, found: CriticalPath, answer: WhatIf
+) -> Document:
     kinds = answer.critical_path.by_kind
     return Document(
         schema=_SCHEMA,
-        **known_of(name, trace, found),
+        **known_of(name, trace, window, found),
         data={
             "length_ns": found.length_ns,
             "makespan_ns": answer.makespan_ns,
@@ -125,34 +129,40 @@ def _changed_document(name: str, trace: Trace, found: CriticalPath, answer: What
             "kinds": kinds.to_dicts(),
         },
         text=lambda terminal: _lines(
-            terminal.styled(_headline(name, found, answer), "bold"),
+            terminal.styled(_headline(name, window, found, answer), "bold"),
             answer.critical_path.explain(),
         ),
-        markdown=lambda: _lines(f"### {_headline(name, found, answer)}", "", *markdown_of(kinds)),
+        markdown=lambda: _lines(
+            f"### {markdown_cell(_headline(name, window, found, answer))}", "", *markdown_of(kinds)
+        ),
         records=lambda: records_of(name, answer.critical_path.segments),
     )
 
 
-def _ideal_document(name: str, trace: Trace, found: CriticalPath) -> Document:
+def _ideal_document(name: str, trace: Trace, window: Window, found: CriticalPath) -> Document:
     answers = found.ideal()
     return Document(
         schema=_SCHEMA,
-        **known_of(name, trace, found),
+        **known_of(name, trace, window, found),
         data={"length_ns": found.length_ns, "ideal": answers.to_dicts()},
         text=lambda terminal: _lines(
-            terminal.styled(f"{title(name)}: {duration(found.length_ns)}; if ...", "bold"),
+            terminal.styled(
+                f"{title(name)}: {window.name}: {duration(found.length_ns)}; if ...", "bold"
+            ),
             *text_of(answers, terminal),
         ),
-        markdown=lambda: _lines(f"### {escape(name)}", "", *markdown_of(answers)),
+        markdown=lambda: _lines(
+            f"### {markdown_cell(name)}: {markdown_cell(window.name)}", "", *markdown_of(answers)
+        ),
         records=lambda: records_of(name, answers),
     )
 
 
-def _headline(name: str, found: CriticalPath, answer: WhatIf) -> str:
+def _headline(name: str, window: Window, found: CriticalPath, answer: WhatIf) -> str:
     part = share(abs(answer.gain_ns) / max(found.length_ns, 1))
     than = "less" if answer.gain_ns >= 0 else "more"
     times = f"{duration(found.length_ns)} -> {duration(answer.makespan_ns)}"
-    return f"{title(name)}: {times}, {part} {than}"
+    return f"{title(name)}: {window.name}: {times}, {part} {than}"
 
 
 def _lines(*lines: str) -> str:
