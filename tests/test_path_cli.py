@@ -115,6 +115,7 @@ def test_waits_are_a_table(trace, capsys):
         ("whatif", "--scale", "kernel=-1"),
         ("path", "--between", "5", "1"),
         ("path", "--between", "0", "99999999999999999999"),
+        ("path", "--step", "99999999999999999999"),
         ("path", "--instance", "1"),
         ("path", "--end", "cpu"),
         ("path", "--between", "1", "5", "--end", "cpu"),
@@ -150,3 +151,12 @@ def test_a_trace_without_work_gets_one_sentence(tmp_path, capsys):
     code, out = answer(capsys, "path", written(tmp_path, []))
     assert code == exit_codes.INCONCLUSIVE
     assert "no work on a main thread or a device" in out
+
+
+@pytest.mark.parametrize("question", [("path",), ("whatif", "--ideal"), ("summary",)], ids=" ".join)
+def test_a_window_of_no_length_gets_one_sentence(question, tmp_path, capsys):
+    verb, *options = question
+    trace = written(tmp_path, [operator("a", 5, 5), kernel("b", 5, 5)])
+    code, out = answer(capsys, verb, trace, *options)
+    assert code == exit_codes.INCONCLUSIVE
+    assert out.endswith("is 0 ns long: nothing in it can be measured\n")

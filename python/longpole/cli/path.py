@@ -51,6 +51,8 @@ def path(*, traces: Sequence[str], window: Window, top: int, options: Options) -
         found = window.path_of(trace)
         if found is None:
             return abstained(_SCHEMA, name, trace)
+        if not found.length_ns:
+            return abstained(_SCHEMA, name, trace, window)
         return _document(name, trace, window, found, top)
 
     return answer_each(traces, options, _SCHEMA, answer)

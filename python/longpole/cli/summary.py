@@ -67,12 +67,15 @@ def _document(path: str, trace: Trace, step: int | None, top: int) -> Document:
         "input": describe(path, trace),
         "warnings": warnings_of(trace),
     }
-    if found is None:
+    if found is None or not found.window.span_ns:
+        why = "the trace holds no event with a duration"
+        if found is not None:
+            why = f"the {found.window.noun} is 0 ns long: nothing in it can be measured"
         return Document(
             **known,
             status="abstained",
             exit_code=exit_codes.INCONCLUSIVE,
-            text=lambda _: f"{title(path)}: the trace holds no event with a duration\n",
+            text=lambda _: f"{title(path)}: {why}\n",
         )
     return Document(
         **known,

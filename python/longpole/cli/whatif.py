@@ -73,6 +73,8 @@ def whatif(
         found = window.path_of(trace)
         if found is None:
             return abstained(_SCHEMA, name, trace)
+        if not found.length_ns:
+            return abstained(_SCHEMA, name, trace, window)
         if ideal:
             return _ideal_document(name, trace, window, found)
         return _changed_document(name, trace, window, found, _asked(found, changes))

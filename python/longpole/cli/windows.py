@@ -87,6 +87,9 @@ class Window:
             raise click.UsageError(str(error)) from error
         except ValueError as error:
             raise click.UsageError(str(error)) from error
+        except OverflowError as error:
+            message = f"the trace has no {self.name}"
+            raise click.UsageError(message) from error
 
 
 def window_options(verb: Callable[..., int]) -> Callable[..., int]:
@@ -142,13 +145,16 @@ def known_of(path: str, trace: Trace, window: Window, found: CriticalPath) -> di
     }
 
 
-def abstained(schema: str, path: str, trace: Trace) -> Document:
-    """Answer that there is nothing to ask about."""
+def abstained(schema: str, path: str, trace: Trace, window: Window | None = None) -> Document:
+    """Answer that there is nothing to ask about: no work, or none in a window of no length."""
+    why = "the trace has no work on a main thread or a device"
+    if window is not None:
+        why = f"{window.name} is 0 ns long: nothing in it can be measured"
     return Document(
         schema=schema,
         input=describe(path, trace),
         warnings=warnings_of(trace),
         status="abstained",
         exit_code=exit_codes.INCONCLUSIVE,
-        text=lambda _: f"{title(path)}: the trace has no work on a main thread or a device\n",
+        text=lambda _: f"{title(path)}: {why}\n",
     )
