@@ -113,6 +113,7 @@ def test_waits_are_a_table(trace, capsys):
         ("whatif", "--drop", "gemms"),
         ("whatif", "--scale", "kernel"),
         ("whatif", "--scale", "kernel=-1"),
+        ("whatif", "--detach", "kernel"),
         ("path", "--between", "5", "1"),
         ("path", "--between", "0", "99999999999999999999"),
         ("path", "--step", "99999999999999999999"),
@@ -160,3 +161,31 @@ def test_a_window_of_no_length_gets_one_sentence(question, tmp_path, capsys):
     code, out = answer(capsys, verb, trace, *options)
     assert code == exit_codes.INCONCLUSIVE
     assert out.endswith("is 0 ns long: nothing in it can be measured\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (("--drop", "kernel:zzz"), exit_codes.INCONCLUSIVE),
+        (("--drop", "copy"), exit_codes.INCONCLUSIVE),
+        (("--drop", "kernel:^long$"), exit_codes.OK),
+        (("--scale", ":zzz=2"), exit_codes.INCONCLUSIVE),
+        (("--detach", "sync_return:zzz"), exit_codes.INCONCLUSIVE),
+        (("--detach", "sync_return:Device"), exit_codes.OK),
+        (("--detach", "event_wait"), exit_codes.INCONCLUSIVE),
+    ],
+    ids=str,
+)
+def test_a_change_of_nothing_is_said(change, code, trace, capsys):
+    found, out = answer(capsys, "whatif", trace, *change)
+    assert (found, "Warning: nothing in the window matches" in out) == (code, code != 0)
+    _, out = answer(capsys, "whatif", trace, *change, "--json")
+    assert bool(json.loads(out)["warnings"]) == (code != 0)
+
+
+def test_only_what_gains_is_listed(trace, capsys):
+    _, out = answer(capsys, "whatif", trace, "--ideal")
+    _, titles, *rows, rest = out.splitlines()
+    assert titles.split() == ["gain", "share", "makespan", "if"]
+    assert not any(row.split()[0] == "0" for row in rows)
+    assert rest.endswith("would gain nothing.")

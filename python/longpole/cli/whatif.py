@@ -6,16 +6,22 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from longpole.cli.frames import markdown_of, records_of, text_of
+from longpole.cli import exit_codes
+from longpole.cli.frames import markdown_of, records_of
+from longpole.cli.matching import WAITS, matched
 from longpole.cli.options import Options, shared_options, traces_argument
-from longpole.cli.output import Document, markdown_cell
+from longpole.cli.output import Document, Warned, markdown_cell
+from longpole.cli.terminal import Column
 from longpole.cli.traces import answer_each, title
 from longpole.cli.windows import Window, abstained, known_of, window_options
-from longpole.wording import duration, share
+from longpole.wording import count, duration, escape, share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import polars as pl
+
+    from longpole.cli.terminal import Terminal
     from longpole.critical_path import Change, CriticalPath, WhatIf
     from longpole.trace import Trace
 
@@ -65,7 +71,10 @@ def whatif(
       longpole whatif trace.json.gz --scale kernel:gemm=0.5 --drop launch
     """
     changes = _changes(scale, drop, detach)
-    if bool(changes) == ideal:
+    if ideal and changes:
+        message = "--ideal asks its own questions; leave out --scale, --drop and --detach"
+        raise click.UsageError(message)
+    if not (ideal or changes):
         message = "say what is different with --scale, --drop or --detach, or ask for --ideal"
         raise click.UsageError(message)
 
@@ -77,7 +86,7 @@ def whatif(
             return abstained(_SCHEMA, name, trace, window)
         if ideal:
             return _ideal_document(name, trace, window, found)
-        return _changed_document(name, trace, window, found, _asked(found, changes))
+        return _changed_document(name, trace, window, found, changes)
 
     return answer_each(traces, options, _SCHEMA, answer)
 
@@ -88,7 +97,7 @@ def _changes(scale: Sequence[str], drop: Sequence[str], detach: Sequence[str]) -
     return [
         *(Scale(by=by, kind=kind, matching=name) for kind, name, by in map(_scaled, scale)),
         *(Drop(kind=kind, matching=name) for kind, name in map(_what, drop)),
-        *(Detach(kind=kind or "sync_return", matching=name) for kind, name in map(_what, detach)),
+        *(Detach(kind=kind, matching=name) for kind, name in map(_waiting, detach)),
     ]
 
 
@@ -110,6 +119,15 @@ def _what(text: str) -> tuple[str | None, str | None]:
     return kind or None, pattern or None
 
 
+def _waiting(text: str) -> tuple[str, str | None]:
+    """Split what is to wait no longer; without a kind it is calls that wait for the device."""
+    kind, pattern = _what(text)
+    if kind is not None and kind not in WAITS:
+        message = f"{kind!r} is no kind of waiting; there are {', '.join(WAITS)}"
+        raise click.BadParameter(message, param_hint="'--detach'")
+    return kind or "sync_return", pattern
+
+
 def _asked(found: CriticalPath, changes: Sequence[Change]) -> WhatIf:
     try:
         return found.what_if(changes)
@@ -118,12 +136,19 @@ def _asked(found: CriticalPath, changes: Sequence[Change]) -> WhatIf:
 
 
 def _changed_document(
-    name: str, trace: Trace, window: Window, found: CriticalPath, answer: WhatIf
+    name: str, trace: Trace, window: Window, found: CriticalPath, changes: Sequence[Change]
 ) -> Document:
+    answer = _asked(found, changes)
     kinds = answer.critical_path.by_kind
+    known = known_of(name, trace, window, found)
+    without_effect = [_unmatched(change) for change in changes if not matched(change, found, trace)]
+    if without_effect:
+        known["warnings"] = [*known["warnings"], *without_effect]
+        known["status"] = "partial"
+        known["exit_code"] = exit_codes.INCONCLUSIVE
     return Document(
         schema=_SCHEMA,
-        **known_of(name, trace, window, found),
+        **known,
         data={
             "length_ns": found.length_ns,
             "makespan_ns": answer.makespan_ns,
@@ -132,6 +157,7 @@ def _changed_document(
         },
         text=lambda terminal: _lines(
             terminal.styled(_headline(name, window, found, answer), "bold"),
+            *(f"Warning: {escape(warned.message)}: {warned.effect}." for warned in without_effect),
             answer.critical_path.explain(),
         ),
         markdown=lambda: _lines(
@@ -141,8 +167,27 @@ def _changed_document(
     )
 
 
+def _unmatched(change: Change) -> Warned:
+    what = ":".join(part for part in (change.kind or "", change.matching) if part is not None)
+    return Warned(
+        code="change_without_effect",
+        count=1,
+        message=f"nothing in the window matches {what!r}",
+        effect="this change changes nothing",
+        hint="`longpole path` lists kinds and names",
+    )
+
+
 def _ideal_document(name: str, trace: Trace, window: Window, found: CriticalPath) -> Document:
-    answers = found.ideal()
+    import polars as pl
+
+    # The core says "were"; the other questions do without.
+    question = pl.col("question").cast(pl.String)
+    answers = found.ideal().with_columns(
+        question.str.replace(
+            "communication were overlapped perfectly", "communication was overlapped", literal=True
+        )
+    )
     return Document(
         schema=_SCHEMA,
         **known_of(name, trace, window, found),
@@ -151,12 +196,47 @@ def _ideal_document(name: str, trace: Trace, window: Window, found: CriticalPath
             terminal.styled(
                 f"{title(name)}: {window.name}: {duration(found.length_ns)}; if ...", "bold"
             ),
-            *text_of(answers, terminal),
+            *_gains(answers, terminal),
         ),
         markdown=lambda: _lines(
             f"### {markdown_cell(name)}: {markdown_cell(window.name)}", "", *markdown_of(answers)
         ),
         records=lambda: records_of(name, answers),
+    )
+
+
+def _gains(answers: pl.DataFrame, terminal: Terminal) -> list[str]:
+    """List what would make the window shorter, and count what would not."""
+    helpful = answers.filter(answers["gain_ns"] != 0)
+    columns = [
+        Column("gain"),
+        Column("share"),
+        Column("makespan"),
+        Column("if", "left"),
+        Column("", "left", has_names=True),
+    ]
+    rows = [
+        [
+            duration(row["gain_ns"]),
+            share(row["gain"]),
+            duration(row["makespan_ns"]),
+            _question(row["question"], row["kind"]),
+            row["name"] or "-",
+        ]
+        for row in helpful.iter_rows(named=True)
+    ]
+    lines = terminal.table(columns, rows) if rows else []
+    useless = answers.height - helpful.height
+    if useless:
+        lines.append(f"  {count(useless, 'more question')} would gain nothing.")
+    return lines
+
+
+def _question(question: str, kind: str) -> str:
+    """Say what `this` is."""
+    noun = "call" if kind == "sync_return" else kind
+    return (
+        question.replace("this ", f"this {noun} ", 1) if question.startswith("this ") else question
     )
 
 
