@@ -189,3 +189,27 @@ def test_only_what_gains_is_listed(trace, capsys):
     assert titles.split() == ["gain", "share", "makespan", "if"]
     assert not any(row.split()[0] == "0" for row in rows)
     assert rest.endswith("would gain nothing.")
+
+
+def test_the_names_that_are_told_and_all_else_sum_to_the_whole(trace, capsys):
+    _, out = answer(capsys, "path", trace, "--top", "2")
+    names = out.split("Most of it:\n")[1].split("\n\n")[0].splitlines()
+    assert [line.split("  ")[-1] for line in names] == [
+        "kernel: long",
+        "operator: after",
+        "all else",
+    ]
+    shares = [float(line.split()[0]) for line in names]
+    assert sum(shares) == pytest.approx(100, abs=0.2)
+
+
+def test_a_table_without_rows_has_its_columns_in_csv(trace, capsys):
+    code, out = answer(capsys, "table", trace, "violations", "--format", "csv")
+    assert (code, out) == (0, "path,source,target,kind,role,event,evidence,back_ns\n")
+
+
+def test_csv_has_its_header_also_where_the_first_trace_has_no_rows(trace, tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    empty = written(tmp_path / "empty", [])
+    _, out = answer(capsys, "path", empty, trace, "--format", "csv")
+    assert out.startswith("path,kind,event,")

@@ -29,7 +29,7 @@ _SCHEMA: Final = "longpole.path/1"
 @click.option(
     "--top",
     type=click.IntRange(min=1),
-    default=20,
+    default=10,
     show_default=True,
     help="How many names to list.",
 )
@@ -74,7 +74,7 @@ def _document(name: str, trace: Trace, window: Window, found: CriticalPath, top:
         truncated={"names": {"shown": shown.height, "total": found.by_name.height}},
         text=lambda terminal: (
             terminal.styled(f"{title(name)}: critical path of {window.name}", "bold")
-            + f"\n{found.explain()}\n"
+            + f"\n{found.explain(top=top)}\n"
         ),
         markdown=lambda: _markdown(name, window, found, top),
         records=lambda: records_of(name, found.segments),

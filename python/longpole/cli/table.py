@@ -66,6 +66,7 @@ def table(*, trace: str, name: str, window: Window, options: Options) -> int:
             ),
             markdown=lambda: "\n".join([*markdown_of(rows), ""]),
             records=lambda: records_of(path, rows),
+            columns=("path", *rows.columns),
         )
 
     return answer_each([trace], options, _SCHEMA, answer)
