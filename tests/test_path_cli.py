@@ -5,8 +5,10 @@ import json
 import pytest
 
 from longpole.cli import exit_codes
+from longpole.cli.matching import WORK
 from longpole.cli.program import run
-from tiny_traces import annotation, call, kernel, launch, operator
+from longpole.critical_path import Drop
+from tiny_traces import annotation, call, kernel, launch, operator, read
 
 WAITING = [
     *(launch(0, 2, 1), launch(3, 5, 2), call("cudaDeviceSynchronize", 10, 40)),
@@ -56,7 +58,7 @@ def test_the_path_as_json_closes_to_the_nanosecond(trace, capsys):
 )
 def test_every_answer_names_its_window(options, window, step, trace, capsys):
     _, out = answer(capsys, "path", trace, *options)
-    assert out.splitlines()[0] == f"{trace}: critical path of {window}"
+    assert out.splitlines()[0] == f"{trace}: critical path, {window}"
     _, out = answer(capsys, "whatif", trace, "--drop", "kernel", *options)
     assert out.startswith(f"{trace}: {window}: ")
     _, out = answer(capsys, "path", trace, *options, "--json")
@@ -118,6 +120,7 @@ def test_waits_are_a_table(trace, capsys):
         ("path", "--between", "0", "99999999999999999999"),
         ("path", "--step", "99999999999999999999"),
         ("path", "--instance", "1"),
+        ("path", "--annotation", "fit", "--instance", "99999999999999999999"),
         ("path", "--end", "cpu"),
         ("path", "--between", "1", "5", "--end", "cpu"),
     ],
@@ -160,7 +163,7 @@ def test_a_window_of_no_length_gets_one_sentence(question, tmp_path, capsys):
     trace = written(tmp_path, [operator("a", 5, 5), kernel("b", 5, 5)])
     code, out = answer(capsys, verb, trace, *options)
     assert code == exit_codes.INCONCLUSIVE
-    assert out.endswith("is 0 ns long: nothing in it can be measured\n")
+    assert out.endswith(": it is 0 ns long, so that nothing can be measured\n")
 
 
 @pytest.mark.parametrize(
@@ -183,12 +186,20 @@ def test_a_change_of_nothing_is_said(change, code, trace, capsys):
     assert bool(json.loads(out)["warnings"]) == (code != 0)
 
 
+def test_a_change_without_a_kind_is_about_work():
+    path = read(WAITING).critical_path()
+    each = path.what_if([Drop(kind=kind) for kind in WORK])
+    assert path.what_if(Drop()).makespan_ns == each.makespan_ns < path.length_ns
+
+
 def test_only_what_gains_is_listed(trace, capsys):
     _, out = answer(capsys, "whatif", trace, "--ideal")
     _, titles, *rows, rest = out.splitlines()
     assert titles.split() == ["gain", "share", "makespan", "if"]
     assert not any(row.split()[0] == "0" for row in rows)
     assert rest.endswith("would gain nothing.")
+    _, out = answer(capsys, "whatif", trace, "--ideal", "--format", "md")
+    assert "| gain | share |" in out
 
 
 def test_the_names_that_are_told_and_all_else_sum_to_the_whole(trace, capsys):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from longpole.critical_path import Change, CriticalPath
     from longpole.trace import Trace
 
-__all__ = ["WAITS", "matched"]
+__all__ = ["WAITS", "WORK", "matched"]
 
 WAITS: Final[Mapping[str, Sequence[str]]] = {
     "sync_return": ("sync", "sync_inside"),
@@ -23,10 +23,10 @@ WAITS: Final[Mapping[str, Sequence[str]]] = {
 }
 """What can be let not wait, and the roles of the edges that stand for it."""
 
-# What a change is about that names no kind.
-_WORK: Final = (
+WORK: Final = (
     *("operator", "runtime", "host_gap", "data_loading", "kernel", "copy", "communication"),
 )
+"""What a change is about that names no kind."""
 
 
 def matched(change: Change, path: CriticalPath, trace: Trace) -> int:
@@ -38,7 +38,7 @@ def matched(change: Change, path: CriticalPath, trace: Trace) -> int:
         waiting = path.nodes.select("event", target="node")
         chosen = chosen.select("target").join(waiting, on="target")
     else:
-        kinds = _WORK if change.kind is None else (change.kind,)
+        kinds = WORK if change.kind is None else (change.kind,)
         chosen = path.edges.filter(pl.col("kind").cast(pl.String).is_in(kinds))
     if change.matching is None:
         return chosen.height

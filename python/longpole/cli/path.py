@@ -73,7 +73,7 @@ def _document(name: str, trace: Trace, window: Window, found: CriticalPath, top:
         },
         truncated={"names": {"shown": shown.height, "total": found.by_name.height}},
         text=lambda terminal: (
-            terminal.styled(f"{title(name)}: critical path of {window.name}", "bold")
+            terminal.styled(f"{title(name)}: critical path, {window.name}", "bold")
             + f"\n{found.explain(top=top)}\n"
         ),
         markdown=lambda: _markdown(name, window, found, top),
@@ -82,6 +82,6 @@ def _document(name: str, trace: Trace, window: Window, found: CriticalPath, top:
 
 
 def _markdown(name: str, window: Window, found: CriticalPath, top: int) -> str:
-    headline = f"### {markdown_cell(name)}: critical path of {markdown_cell(window.name)}"
+    headline = f"### {markdown_cell(name)}: critical path, {markdown_cell(window.name)}"
     lines = [headline, "", *markdown_of(found.by_kind)]
     return "\n".join([*lines, "", *markdown_of(found.by_name.head(top))]) + "\n"

@@ -72,7 +72,7 @@ def _document(path: str, trace: Trace, step: int | None, top: int) -> Document:
     if found is None or not found.window.span_ns:
         why = "the trace holds no event with a duration"
         if found is not None:
-            why = f"the {found.window.noun} is 0 ns long: nothing in it can be measured"
+            why = f"{found.window.noun}: it is 0 ns long, so that nothing can be measured"
         return Document(
             **known,
             status="abstained",

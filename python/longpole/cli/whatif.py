@@ -199,7 +199,9 @@ def _ideal_document(name: str, trace: Trace, window: Window, found: CriticalPath
             *_gains(answers, terminal),
         ),
         markdown=lambda: _lines(
-            f"### {markdown_cell(name)}: {markdown_cell(window.name)}", "", *markdown_of(answers)
+            f"### {markdown_cell(name)}: {markdown_cell(window.name)}",
+            "",
+            *markdown_of(answers.rename({"gain": "share"})),
         ),
         records=lambda: records_of(name, answers),
     )

@@ -99,7 +99,7 @@ def window_options(verb: Callable[..., int]) -> Callable[..., int]:
     @click.option("--annotation", metavar="NAME", help="Annotation to look at.")
     @click.option(
         "--instance",
-        type=click.IntRange(0, _LAST_NS),
+        type=click.IntRange(min=0),
         metavar="I",
         help="Which of those with the name, from 0.  [default: 0]",
     )
@@ -149,7 +149,7 @@ def abstained(schema: str, path: str, trace: Trace, window: Window | None = None
     """Answer that there is nothing to ask about: no work, or none in a window of no length."""
     why = "the trace has no work on a main thread or a device"
     if window is not None:
-        why = f"{window.name} is 0 ns long: nothing in it can be measured"
+        why = f"{window.name}: it is 0 ns long, so that nothing can be measured"
     return Document(
         schema=schema,
         input=describe(path, trace),
