@@ -21,7 +21,8 @@ PACKAGE = Path(longpole.__file__).parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SHOWN = re.compile(
-    r"^\$ longpole summary .build/example.json.gz\n(.*?)^```", re.MULTILINE | re.DOTALL
+    r"^\$ longpole (?P<asked>.+?)(?: \| head -(?P<lines>\d+))?\n(?P<told>.*?)^```",
+    re.MULTILINE | re.DOTALL,
 )
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)[^)]*\)")
 
@@ -61,15 +62,18 @@ def test_the_python_of_a_page_runs(page):
         exec(compile(block, page.name, "exec"), names)  # noqa: S102
 
 
-def test_the_readme_shows_what_make_run_prints(capsys, monkeypatch, tmp_path):
+def test_the_readme_shows_what_longpole_prints(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     example = tmp_path / ".build/example.json.gz"
     example.parent.mkdir()
     recipe = [sys.executable, str(ROOT / "benches/workloads.py"), "training", "--seed", "0"]
     subprocess.run([*recipe, "--steps", "4", "-o", str(example)], check=True, capture_output=True)
-    program.run(["summary", ".build/example.json.gz"])
-    shown = SHOWN.search((ROOT / "README.md").read_text(encoding="utf-8"))
-    assert shown[1] == capsys.readouterr().out
+    shown = list(SHOWN.finditer((ROOT / "README.md").read_text(encoding="utf-8")))
+    assert [block["asked"].split()[0] for block in shown] == ["summary", "path", "whatif"]
+    for block in shown:
+        program.run(block["asked"].split())
+        told = capsys.readouterr().out.splitlines(keepends=True)
+        assert block["told"] == "".join(told[: int(block["lines"] or len(told))])
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"])

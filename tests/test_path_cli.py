@@ -5,8 +5,10 @@ import json
 import pytest
 
 from longpole.cli import exit_codes
+from longpole.cli.matching import WORK
 from longpole.cli.program import run
-from tiny_traces import annotation, call, kernel, launch, operator
+from longpole.critical_path import Drop
+from tiny_traces import annotation, call, kernel, launch, operator, read
 
 WAITING = [
     *(launch(0, 2, 1), launch(3, 5, 2), call("cudaDeviceSynchronize", 10, 40)),
@@ -43,6 +45,25 @@ def test_the_path_as_json_closes_to_the_nanosecond(trace, capsys):
     data = envelope["data"]
     assert (code, envelope["schema"], envelope["status"]) == (0, "longpole.path/1", "ok")
     assert sum(kind["duration_ns"] for kind in data["kinds"]) == data["length_ns"] == 45_000
+
+
+@pytest.mark.parametrize(
+    ("options", "window", "step"),
+    [
+        ((), "the whole trace (work of main threads and devices)", None),
+        (("--step", "ProfilerStep#1"), "step 1", 1),
+        (("--annotation", "ProfilerStep#1"), "annotation ProfilerStep#1 (instance 0)", None),
+        (("--between", "1000", "40000"), "from 1000 to 40000 ns", None),
+    ],
+)
+def test_every_answer_names_its_window(options, window, step, trace, capsys):
+    _, out = answer(capsys, "path", trace, *options)
+    assert out.splitlines()[0] == f"{trace}: critical path, {window}"
+    _, out = answer(capsys, "whatif", trace, "--drop", "kernel", *options)
+    assert out.startswith(f"{trace}: {window}: ")
+    _, out = answer(capsys, "path", trace, *options, "--json")
+    scope = json.loads(out)["scope"]
+    assert (scope["step"], scope["window"]) == (step, window)
 
 
 def test_every_piece_is_a_row_of_csv(trace, capsys):
@@ -94,6 +115,14 @@ def test_waits_are_a_table(trace, capsys):
         ("whatif", "--drop", "gemms"),
         ("whatif", "--scale", "kernel"),
         ("whatif", "--scale", "kernel=-1"),
+        ("whatif", "--detach", "kernel"),
+        ("path", "--between", "5", "1"),
+        ("path", "--between", "0", "99999999999999999999"),
+        ("path", "--step", "99999999999999999999"),
+        ("path", "--instance", "1"),
+        ("path", "--annotation", "fit", "--instance", "99999999999999999999"),
+        ("path", "--end", "cpu"),
+        ("path", "--between", "1", "5", "--end", "cpu"),
     ],
     ids=" ".join,
 )
@@ -101,6 +130,19 @@ def test_what_makes_no_sense_is_a_usage_error(arguments, trace, capsys):
     verb, *options = arguments
     assert run([verb, trace, *options]) == exit_codes.USAGE
     assert "error: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--between", "5", "1"), "the end is before the start"),
+        (("--instance", "1"), "--instance counts annotations"),
+        (("--end", "cpu"), "--end is about a step or an annotation"),
+    ],
+)
+def test_a_usage_error_names_what_conflicts(options, sentence, trace, capsys):
+    run(["path", trace, *options])
+    assert sentence in capsys.readouterr().err
 
 
 def test_a_path_that_is_mostly_unexplained_is_inconclusive(tmp_path, capsys):
@@ -113,3 +155,72 @@ def test_a_trace_without_work_gets_one_sentence(tmp_path, capsys):
     code, out = answer(capsys, "path", written(tmp_path, []))
     assert code == exit_codes.INCONCLUSIVE
     assert "no work on a main thread or a device" in out
+
+
+@pytest.mark.parametrize("question", [("path",), ("whatif", "--ideal"), ("summary",)], ids=" ".join)
+def test_a_window_of_no_length_gets_one_sentence(question, tmp_path, capsys):
+    verb, *options = question
+    trace = written(tmp_path, [operator("a", 5, 5), kernel("b", 5, 5)])
+    code, out = answer(capsys, verb, trace, *options)
+    assert code == exit_codes.INCONCLUSIVE
+    assert out.endswith(": it is 0 ns long, so that nothing can be measured\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (("--drop", "kernel:zzz"), exit_codes.INCONCLUSIVE),
+        (("--drop", "copy"), exit_codes.INCONCLUSIVE),
+        (("--drop", "kernel:^long$"), exit_codes.OK),
+        (("--scale", ":zzz=2"), exit_codes.INCONCLUSIVE),
+        (("--detach", "sync_return:zzz"), exit_codes.INCONCLUSIVE),
+        (("--detach", "sync_return:Device"), exit_codes.OK),
+        (("--detach", "event_wait"), exit_codes.INCONCLUSIVE),
+    ],
+    ids=str,
+)
+def test_a_change_of_nothing_is_said(change, code, trace, capsys):
+    found, out = answer(capsys, "whatif", trace, *change)
+    assert (found, "Warning: nothing in the window matches" in out) == (code, code != 0)
+    _, out = answer(capsys, "whatif", trace, *change, "--json")
+    assert bool(json.loads(out)["warnings"]) == (code != 0)
+
+
+def test_a_change_without_a_kind_is_about_work():
+    path = read(WAITING).critical_path()
+    each = path.what_if([Drop(kind=kind) for kind in WORK])
+    assert path.what_if(Drop()).makespan_ns == each.makespan_ns < path.length_ns
+
+
+def test_only_what_gains_is_listed(trace, capsys):
+    _, out = answer(capsys, "whatif", trace, "--ideal")
+    _, titles, *rows, rest = out.splitlines()
+    assert titles.split() == ["gain", "share", "makespan", "if"]
+    assert not any(row.split()[0] == "0" for row in rows)
+    assert rest.endswith("would gain nothing.")
+    _, out = answer(capsys, "whatif", trace, "--ideal", "--format", "md")
+    assert "| gain | share |" in out
+
+
+def test_the_names_that_are_told_and_all_else_sum_to_the_whole(trace, capsys):
+    _, out = answer(capsys, "path", trace, "--top", "2")
+    names = out.split("Most of it:\n")[1].split("\n\n")[0].splitlines()
+    assert [line.split("  ")[-1] for line in names] == [
+        "kernel: long",
+        "operator: after",
+        "all else",
+    ]
+    shares = [float(line.split()[0]) for line in names]
+    assert sum(shares) == pytest.approx(100, abs=0.2)
+
+
+def test_a_table_without_rows_has_its_columns_in_csv(trace, capsys):
+    code, out = answer(capsys, "table", trace, "violations", "--format", "csv")
+    assert (code, out) == (0, "path,source,target,kind,role,event,evidence,back_ns\n")
+
+
+def test_csv_has_its_header_also_where_the_first_trace_has_no_rows(trace, tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    empty = written(tmp_path / "empty", [])
+    _, out = answer(capsys, "path", empty, trace, "--format", "csv")
+    assert out.startswith("path,kind,event,")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import longpole
+from longpole.cli.program import run
 from longpole.testing import TraceBuilder
 
 TRACES = Path(__file__).parents[1] / "../shared/data/traces"
@@ -308,6 +309,29 @@ def test_a_summary_is_plain_values_and_the_same_every_time():
         "blocking_calls",
         "unlinked",
     ]
+
+
+def told(builder, tmp_path, capsys, *options):
+    builder.write(tmp_path / "trace.json.gz")
+    run(["summary", str(tmp_path / "trace.json.gz"), *options])
+    return capsys.readouterr().out
+
+
+def test_the_long_pole_stands_under_the_sentence(tmp_path, capsys):
+    builder = TraceBuilder().step(3, (0, 10)).launch("gemm", call=(0, 10), work=(10, 100))
+    words = " ".join(told(builder, tmp_path, capsys).split())
+    sentence = "90.0 % kernel (90.0 % gemm), 10.0 % runtime; longpole path --step 3 shows it."
+    assert f"Critical path: {sentence}" in words
+    pole = json.loads(told(builder, tmp_path, capsys, "--json"))["data"]["long_pole"]
+    assert (pole["step"], pole["kinds"][0]["name"]) == (3, "gemm")
+
+
+def test_a_path_that_is_mostly_unexplained_gives_no_long_pole(tmp_path, capsys):
+    builder = TraceBuilder().kernel("gemm", (0, 10)).kernel("gemm", (300, 310))
+    data = json.loads(told(builder, tmp_path, capsys, "--json"))["data"]
+    assert data["long_pole"] is None
+    assert data["long_pole_reason"] == "more than a fifth of the critical path is unexplained"
+    assert "Critical path" not in told(builder, tmp_path, capsys)
 
 
 @pytest.mark.skipif(not TRACES.exists(), reason="needs ../shared/data/traces")

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from longpole.wording import count, duration, share, short_name
+from longpole.wording import count, duration, share, short_names
 
 if TYPE_CHECKING:
     import os
@@ -224,20 +224,22 @@ class CriticalPath:
         gain_ns = self.length_ns - pl.col("makespan_ns")
         return answers.with_columns(gain_ns=gain_ns, gain=gain_ns / max(self.length_ns, 1))
 
-    def explain(self) -> str:
-        """Say in words what the window waited for."""
+    def explain(self, top: int = MOST_NAMES_TOLD) -> str:
+        """Say in words what the window waited for, with the `top` names that took most of it."""
         lines = [f"{duration(self.length_ns)} passed, of which:"]
-        lines += [
-            f"  {share(part):>7}  {duration(time_ns):>8}  {MEANINGS[kind]} ({kind})"
+        told = [
+            (time_ns, part, f"{MEANINGS[kind]} ({kind})")
             for kind, time_ns, part, _ in self.by_kind.iter_rows()
             if part >= SMALLEST_SHARE_TOLD or kind in {"unexplained", "graph_gap"}
         ]
-        named = self.by_name.drop_nulls("name").head(MOST_NAMES_TOLD)
-        lines += ["", "Most of it:"] if named.height else []
-        lines += [
-            f"  {share(part):>7}  {duration(time_ns):>8}  {kind}: {short_name(name, 60)}"
-            for kind, name, time_ns, part, _ in named.iter_rows()
+        lines += self._rows(told)
+        named = self.by_name.drop_nulls("name").head(top)
+        names = short_names(named["name"].to_list(), 60)
+        told = [
+            (time_ns, part, f"{kind}: {name}")
+            for name, (kind, _, time_ns, part, _) in zip(names, named.iter_rows(), strict=True)
         ]
+        lines += ["", "Most of it:", *self._rows(told)] if told else []
         return "\n".join([*lines, *self._doubts()])
 
     def to_perfetto(
@@ -307,6 +309,15 @@ class CriticalPath:
             .sort("duration_ns", *keys, descending=[True, *(False for _ in keys)])
         )
 
+    def _rows(self, told: list[tuple[int, float, str]]) -> list[str]:
+        """Write shares of the window, and as the last what they leave of it."""
+        rest_ns = self.length_ns - sum(time_ns for time_ns, _, _ in told)
+        if rest_ns:
+            told = [*told, (rest_ns, rest_ns / self.length_ns, "all else")]
+        return [
+            f"  {share(part):>7}  {duration(time_ns):>8}  {what}" for time_ns, part, what in told
+        ]
+
     def _doubts(self) -> list[str]:
         doubts = []
         if self.inferred_ns:
@@ -354,7 +365,7 @@ def window_choice(
         message = "step, annotation and between exclude each other"
         raise ValueError(message)
     if step is not None:
-        return ("step", _step_number(step), end)
+        return ("step", step_number(step), end)
     if annotation is not None:
         if instance < 0:
             message = f"instance counts from 0, not {instance}"
@@ -366,7 +377,8 @@ def window_choice(
     return ("whole",)
 
 
-def _step_number(step: int | str) -> int:
+def step_number(step: int | str) -> int:
+    """Read the number of a step, given as `6`, `"6"` or `"ProfilerStep#6"`."""
     number = re.fullmatch(r"(?:ProfilerStep\s*#\s*)?(-?\d+)", str(step).strip())
     if number is None:
         message = f"a step is a number or ProfilerStep#N, not {step!r}"

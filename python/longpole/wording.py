@@ -112,15 +112,41 @@ def short_names(names: Sequence[str | None], width: int) -> list[str]:
     --------
     >>> short_names(["gemm_bf16_128x64_tn_align8", "gemm_bf16_128x64_nt_align4"], 14)
     ['gemm_b…_align8', 'gemm_b…_align4']
+    >>> short_names(["gemm_bf16_64x64_128x32_tn_align8", "gemm_bf16_64x64_256x32_tn_align8"], 14)
+    ['gemm…4_128x32…', 'gemm…4_256x32…']
     """
     short = [short_name(name, width) for name in names]
     meant: dict[str, set[str | None]] = {}
     for text, name in zip(short, names, strict=True):
         meant.setdefault(text, set()).add(name)
-    return [
+    both_ends = [
         text if len(meant[text]) == 1 or name is None else _without_middle(name, width)
         for text, name in zip(short, names, strict=True)
     ]
+    alike: dict[str, set[str]] = {}
+    for text, name in zip(both_ends, names, strict=True):
+        alike.setdefault(text, set()).add(name or "")
+    return [
+        text if len(alike[text]) == 1 or name is None else _difference(name, alike[text], width)
+        for text, name in zip(both_ends, names, strict=True)
+    ]
+
+
+def _difference(name: str, alike: set[str], width: int) -> str:
+    """Keep the beginning of a name, and where it begins to differ from others."""
+    texts = {other: short_name(other, len(other) + 1) for other in alike}
+    text = texts[name]
+    first, last = min(texts.values()), max(texts.values())  # between them lie all others
+    common = next(
+        (at for at, (one, two) in enumerate(zip(first, last, strict=False)) if one != two),
+        len(first),
+    )
+    head = width // 3
+    if common <= head or len(text) <= width:
+        return short_name(name, width)
+    room = width - head - 2
+    rest = text[max(common - room // 4, head) :]
+    return f"{text[:head]}…{rest[:room]}…" if len(rest) > room else f"{text[:head]}…{rest}"
 
 
 def _without_middle(name: str, width: int) -> str:

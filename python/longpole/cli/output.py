@@ -75,6 +75,7 @@ class Document:
     text: Callable[[Terminal], str] = field(default=lambda _: "")
     markdown: Callable[[], str] = field(default=lambda: "")
     records: Callable[[], list[Record]] = field(default=list)
+    columns: Sequence[str] = ()  # of the records; needed where there may be none
 
     @classmethod
     def of_problem(cls, schema: str, problem: Problem) -> Document:
@@ -115,8 +116,9 @@ def emit(documents: Iterable[Document], form: str, terminal: Terminal) -> int:
         if form == "json":
             kept.append(document.envelope())
         else:
-            _write(_WRITERS[form](document, terminal, written))
-        written += document.problem is None
+            answer = _WRITERS[form](document, terminal, written)
+            _write(answer)
+            written += bool(answer)
         exit_code = max(exit_code, document.exit_code)
     if form == "json":
         _write(_json(kept[0] if len(kept) == 1 else kept, indent=2))
@@ -165,10 +167,11 @@ def _json_line(document: Document, _terminal: Terminal, _written: int) -> str:
 
 def _csv(document: Document, _terminal: Terminal, written: int) -> str:
     records = [] if document.problem else document.records()
-    if not records:
+    columns = list(records[0]) if records else document.columns
+    if not columns:
         return ""
     table = io.StringIO()
-    writer = csv.DictWriter(table, list(records[0]), lineterminator="\n")
+    writer = csv.DictWriter(table, columns, lineterminator="\n")
     if not written:
         writer.writeheader()
     for record in records:

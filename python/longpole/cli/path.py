@@ -8,10 +8,9 @@ import click
 
 from longpole.cli.frames import markdown_of, records_of
 from longpole.cli.options import Options, shared_options, traces_argument
-from longpole.cli.output import Document
+from longpole.cli.output import Document, markdown_cell
 from longpole.cli.traces import answer_each, title
 from longpole.cli.windows import Window, abstained, known_of, window_options
-from longpole.wording import escape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +29,7 @@ _SCHEMA: Final = "longpole.path/1"
 @click.option(
     "--top",
     type=click.IntRange(min=1),
-    default=20,
+    default=10,
     show_default=True,
     help="How many names to list.",
 )
@@ -52,16 +51,18 @@ def path(*, traces: Sequence[str], window: Window, top: int, options: Options) -
         found = window.path_of(trace)
         if found is None:
             return abstained(_SCHEMA, name, trace)
-        return _document(name, trace, found, top)
+        if not found.length_ns:
+            return abstained(_SCHEMA, name, trace, window)
+        return _document(name, trace, window, found, top)
 
     return answer_each(traces, options, _SCHEMA, answer)
 
 
-def _document(name: str, trace: Trace, found: CriticalPath, top: int) -> Document:
+def _document(name: str, trace: Trace, window: Window, found: CriticalPath, top: int) -> Document:
     shown = found.by_name.head(top)
     return Document(
         schema=_SCHEMA,
-        **known_of(name, trace, found),
+        **known_of(name, trace, window, found),
         data={
             "length_ns": found.length_ns,
             "inferred_ns": found.inferred_ns,
@@ -72,13 +73,15 @@ def _document(name: str, trace: Trace, found: CriticalPath, top: int) -> Documen
         },
         truncated={"names": {"shown": shown.height, "total": found.by_name.height}},
         text=lambda terminal: (
-            terminal.styled(f"{title(name)}: critical path", "bold") + f"\n{found.explain()}\n"
+            terminal.styled(f"{title(name)}: critical path, {window.name}", "bold")
+            + f"\n{found.explain(top=top)}\n"
         ),
-        markdown=lambda: _markdown(name, found, top),
+        markdown=lambda: _markdown(name, window, found, top),
         records=lambda: records_of(name, found.segments),
     )
 
 
-def _markdown(name: str, found: CriticalPath, top: int) -> str:
-    lines = [f"### {escape(name)}: critical path", "", *markdown_of(found.by_kind)]
+def _markdown(name: str, window: Window, found: CriticalPath, top: int) -> str:
+    headline = f"### {markdown_cell(name)}: critical path, {markdown_cell(window.name)}"
+    lines = [headline, "", *markdown_of(found.by_kind)]
     return "\n".join([*lines, "", *markdown_of(found.by_name.head(top))]) + "\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -55,6 +56,7 @@ def summary(*, traces: Sequence[str], step: int | None, top: int, options: Optio
 
 
 def _document(path: str, trace: Trace, step: int | None, top: int) -> Document:
+    from longpole.analyses.long_pole import LongPole, long_pole
     from longpole.analyses.summary import summary as summarize
     from longpole.cli import summary_records, summary_text
 
@@ -67,21 +69,30 @@ def _document(path: str, trace: Trace, step: int | None, top: int) -> Document:
         "input": describe(path, trace),
         "warnings": warnings_of(trace),
     }
-    if found is None:
+    if found is None or not found.window.span_ns:
+        why = "the trace holds no event with a duration"
+        if found is not None:
+            why = f"{found.window.noun}: it is 0 ns long, so that nothing can be measured"
         return Document(
             **known,
             status="abstained",
             exit_code=exit_codes.INCONCLUSIVE,
-            text=lambda _: f"{title(path)}: the trace holds no event with a duration\n",
+            text=lambda _: f"{title(path)}: {why}\n",
         )
+    pole = long_pole(trace, found.window.step)
+    sentence = str(pole) if isinstance(pole, LongPole) else None
     return Document(
         **known,
         status="partial" if trace.status == "recovered" else "ok",
         scope=_scope(trace, found),
-        data=found.to_dict(),
+        data={
+            **found.to_dict(),
+            "long_pole": asdict(pole) if isinstance(pole, LongPole) else None,
+            "long_pole_reason": None if isinstance(pole, LongPole) else pole,
+        },
         truncated=_truncated(found),
-        text=lambda terminal: summary_text.text(path, trace, found, terminal),
-        markdown=lambda: summary_text.markdown(path, found),
+        text=lambda terminal: summary_text.text(path, trace, found, sentence, terminal),
+        markdown=lambda: summary_text.markdown(path, found, sentence),
         records=lambda: summary_records.records(path, found),
     )
 

@@ -29,10 +29,13 @@ _N_STREAMS: Final = 8
 _N_BLOCKING: Final = 5
 
 
-def text(path: str, trace: Trace, summary: Summary, terminal: Terminal) -> str:
+def text(
+    path: str, trace: Trace, summary: Summary, long_pole: str | None, terminal: Terminal
+) -> str:
     """Write a summary for a terminal."""
     lines = [terminal.styled(_title(path, trace, summary), "bold"), ""]
     lines += terminal.paragraph(escape(summary.answer.sentence), "  ")
+    lines += terminal.paragraph(escape(long_pole), "  ") if long_pole else []
     for columns, rows in _tables(summary):
         lines += ["", *terminal.table(columns, rows)] if rows else []
     notes = _notes(trace, summary)
@@ -40,9 +43,10 @@ def text(path: str, trace: Trace, summary: Summary, terminal: Terminal) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def markdown(path: str, summary: Summary) -> str:
+def markdown(path: str, summary: Summary, long_pole: str | None) -> str:
     """Write a summary as Markdown, to paste into a pull request."""
     lines = [f"### {markdown_cell(path)}", "", markdown_cell(summary.answer.sentence)]
+    lines += ["", markdown_cell(long_pole)] if long_pole else []
     for columns, rows in _tables(summary):
         lines += ["", *_markdown_table(columns, rows)] if rows else []
     return "\n".join(lines) + "\n"

@@ -55,13 +55,18 @@ def table(*, trace: str, name: str, window: Window, options: Options) -> int:
         rows = _TABLES[name](found)
         return Document(
             schema=_SCHEMA,
-            **known_of(path, read, found),
+            **known_of(path, read, window, found),
             data={"table": name, "rows": rows.to_dicts()},
             text=lambda terminal: "\n".join(
-                [terminal.styled(f"{title(path)}: {name}", "bold"), *text_of(rows, terminal), ""]
+                [
+                    terminal.styled(f"{title(path)}: {name}, {window.name}", "bold"),
+                    *text_of(rows, terminal),
+                    "",
+                ]
             ),
             markdown=lambda: "\n".join([*markdown_of(rows), ""]),
             records=lambda: records_of(path, rows),
+            columns=("path", *rows.columns),
         )
 
     return answer_each([trace], options, _SCHEMA, answer)

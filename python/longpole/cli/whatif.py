@@ -1,4 +1,4 @@
-"""`longpole whatif`: how long a step would take if something were different."""
+"""`longpole whatif`: how long a step or a whole trace would take if something were different."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from longpole.cli.frames import markdown_of, records_of, text_of
+from longpole.cli import exit_codes
+from longpole.cli.frames import markdown_of, records_of
+from longpole.cli.matching import WAITS, matched
 from longpole.cli.options import Options, shared_options, traces_argument
-from longpole.cli.output import Document
+from longpole.cli.output import Document, Warned, markdown_cell
+from longpole.cli.terminal import Column
 from longpole.cli.traces import answer_each, title
 from longpole.cli.windows import Window, abstained, known_of, window_options
-from longpole.wording import duration, escape, share
+from longpole.wording import count, duration, escape, share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import polars as pl
+
+    from longpole.cli.terminal import Terminal
     from longpole.critical_path import Change, CriticalPath, WhatIf
     from longpole.trace import Trace
 
@@ -52,7 +58,9 @@ def whatif(
     ideal: bool,
     options: Options,
 ) -> int:
-    """Say how long a step would take if something were different.
+    """Say how long the trace, or a step of it, would take if something were different.
+
+    Without `--step`, `--annotation` or `--between` it is about the whole trace.
 
     WHAT is a kind, a kind and a pattern of names (`kernel:gemm`), or a pattern of names
     of any work (`:gemm`). Several changes hold together.
@@ -63,7 +71,10 @@ def whatif(
       longpole whatif trace.json.gz --scale kernel:gemm=0.5 --drop launch
     """
     changes = _changes(scale, drop, detach)
-    if bool(changes) == ideal:
+    if ideal and changes:
+        message = "--ideal asks its own questions; leave out --scale, --drop and --detach"
+        raise click.UsageError(message)
+    if not (ideal or changes):
         message = "say what is different with --scale, --drop or --detach, or ask for --ideal"
         raise click.UsageError(message)
 
@@ -71,9 +82,11 @@ def whatif(
         found = window.path_of(trace)
         if found is None:
             return abstained(_SCHEMA, name, trace)
+        if not found.length_ns:
+            return abstained(_SCHEMA, name, trace, window)
         if ideal:
-            return _ideal_document(name, trace, found)
-        return _changed_document(name, trace, found, _asked(found, changes))
+            return _ideal_document(name, trace, window, found)
+        return _changed_document(name, trace, window, found, changes)
 
     return answer_each(traces, options, _SCHEMA, answer)
 
@@ -84,7 +97,7 @@ def _changes(scale: Sequence[str], drop: Sequence[str], detach: Sequence[str]) -
     return [
         *(Scale(by=by, kind=kind, matching=name) for kind, name, by in map(_scaled, scale)),
         *(Drop(kind=kind, matching=name) for kind, name in map(_what, drop)),
-        *(Detach(kind=kind or "sync_return", matching=name) for kind, name in map(_what, detach)),
+        *(Detach(kind=kind, matching=name) for kind, name in map(_waiting, detach)),
     ]
 
 
@@ -106,6 +119,15 @@ def _what(text: str) -> tuple[str | None, str | None]:
     return kind or None, pattern or None
 
 
+def _waiting(text: str) -> tuple[str, str | None]:
+    """Split what is to wait no longer; without a kind it is calls that wait for the device."""
+    kind, pattern = _what(text)
+    if kind is not None and kind not in WAITS:
+        message = f"{kind!r} is no kind of waiting; there are {', '.join(WAITS)}"
+        raise click.BadParameter(message, param_hint="'--detach'")
+    return kind or "sync_return", pattern
+
+
 def _asked(found: CriticalPath, changes: Sequence[Change]) -> WhatIf:
     try:
         return found.what_if(changes)
@@ -113,11 +135,20 @@ def _asked(found: CriticalPath, changes: Sequence[Change]) -> WhatIf:
         raise click.UsageError(str(error)) from error
 
 
-def _changed_document(name: str, trace: Trace, found: CriticalPath, answer: WhatIf) -> Document:
+def _changed_document(
+    name: str, trace: Trace, window: Window, found: CriticalPath, changes: Sequence[Change]
+) -> Document:
+    answer = _asked(found, changes)
     kinds = answer.critical_path.by_kind
+    known = known_of(name, trace, window, found)
+    without_effect = [_unmatched(change) for change in changes if not matched(change, found, trace)]
+    if without_effect:
+        known["warnings"] = [*known["warnings"], *without_effect]
+        known["status"] = "partial"
+        known["exit_code"] = exit_codes.INCONCLUSIVE
     return Document(
         schema=_SCHEMA,
-        **known_of(name, trace, found),
+        **known,
         data={
             "length_ns": found.length_ns,
             "makespan_ns": answer.makespan_ns,
@@ -125,34 +156,97 @@ def _changed_document(name: str, trace: Trace, found: CriticalPath, answer: What
             "kinds": kinds.to_dicts(),
         },
         text=lambda terminal: _lines(
-            terminal.styled(_headline(name, found, answer), "bold"),
+            terminal.styled(_headline(name, window, found, answer), "bold"),
+            *(f"Warning: {escape(warned.message)}: {warned.effect}." for warned in without_effect),
             answer.critical_path.explain(),
         ),
-        markdown=lambda: _lines(f"### {_headline(name, found, answer)}", "", *markdown_of(kinds)),
+        markdown=lambda: _lines(
+            f"### {markdown_cell(_headline(name, window, found, answer))}", "", *markdown_of(kinds)
+        ),
         records=lambda: records_of(name, answer.critical_path.segments),
     )
 
 
-def _ideal_document(name: str, trace: Trace, found: CriticalPath) -> Document:
-    answers = found.ideal()
+def _unmatched(change: Change) -> Warned:
+    what = ":".join(part for part in (change.kind or "", change.matching) if part is not None)
+    return Warned(
+        code="change_without_effect",
+        count=1,
+        message=f"nothing in the window matches {what!r}",
+        effect="this change changes nothing",
+        hint="`longpole path` lists kinds and names",
+    )
+
+
+def _ideal_document(name: str, trace: Trace, window: Window, found: CriticalPath) -> Document:
+    import polars as pl
+
+    # The core says "were"; the other questions do without.
+    question = pl.col("question").cast(pl.String)
+    answers = found.ideal().with_columns(
+        question.str.replace(
+            "communication were overlapped perfectly", "communication was overlapped", literal=True
+        )
+    )
     return Document(
         schema=_SCHEMA,
-        **known_of(name, trace, found),
+        **known_of(name, trace, window, found),
         data={"length_ns": found.length_ns, "ideal": answers.to_dicts()},
         text=lambda terminal: _lines(
-            terminal.styled(f"{title(name)}: {duration(found.length_ns)}; if ...", "bold"),
-            *text_of(answers, terminal),
+            terminal.styled(
+                f"{title(name)}: {window.name}: {duration(found.length_ns)}; if ...", "bold"
+            ),
+            *_gains(answers, terminal),
         ),
-        markdown=lambda: _lines(f"### {escape(name)}", "", *markdown_of(answers)),
+        markdown=lambda: _lines(
+            f"### {markdown_cell(name)}: {markdown_cell(window.name)}",
+            "",
+            *markdown_of(answers.rename({"gain": "share"})),
+        ),
         records=lambda: records_of(name, answers),
     )
 
 
-def _headline(name: str, found: CriticalPath, answer: WhatIf) -> str:
+def _gains(answers: pl.DataFrame, terminal: Terminal) -> list[str]:
+    """List what would make the window shorter, and count what would not."""
+    helpful = answers.filter(answers["gain_ns"] != 0)
+    columns = [
+        Column("gain"),
+        Column("share"),
+        Column("makespan"),
+        Column("if", "left"),
+        Column("", "left", has_names=True),
+    ]
+    rows = [
+        [
+            duration(row["gain_ns"]),
+            share(row["gain"]),
+            duration(row["makespan_ns"]),
+            _question(row["question"], row["kind"]),
+            row["name"] or "-",
+        ]
+        for row in helpful.iter_rows(named=True)
+    ]
+    lines = terminal.table(columns, rows) if rows else []
+    useless = answers.height - helpful.height
+    if useless:
+        lines.append(f"  {count(useless, 'more question')} would gain nothing.")
+    return lines
+
+
+def _question(question: str, kind: str) -> str:
+    """Say what `this` is."""
+    noun = "call" if kind == "sync_return" else kind
+    return (
+        question.replace("this ", f"this {noun} ", 1) if question.startswith("this ") else question
+    )
+
+
+def _headline(name: str, window: Window, found: CriticalPath, answer: WhatIf) -> str:
     part = share(abs(answer.gain_ns) / max(found.length_ns, 1))
     than = "less" if answer.gain_ns >= 0 else "more"
     times = f"{duration(found.length_ns)} -> {duration(answer.makespan_ns)}"
-    return f"{title(name)}: {times}, {part} {than}"
+    return f"{title(name)}: {window.name}: {times}, {part} {than}"
 
 
 def _lines(*lines: str) -> str:

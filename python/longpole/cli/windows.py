@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from longpole.cli import exit_codes
 from longpole.cli.output import Document
 from longpole.cli.traces import describe, title, warnings_of
+from longpole.critical_path import step_number
 from longpole.errors import WindowError
+from longpole.wording import escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Window", "abstained", "known_of", "window_options"]
 
+_LAST_NS: Final = 2**63 - 1
+_TIME_NS: Final = click.IntRange(-_LAST_NS, _LAST_NS)
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -28,19 +33,52 @@ class Window:
 
     step: str | None
     annotation: str | None
-    instance: int
+    instance: int | None
     between: tuple[int, int] | None
-    end: str
+    end: str | None
     data_load: str | None
+
+    def __post_init__(self) -> None:
+        """Refuse options that have nothing to apply to."""
+        if self.instance is not None and self.annotation is None:
+            message = "--instance counts annotations; say which with --annotation"
+            raise click.UsageError(message)
+        if self.end is not None and self.step is None and self.annotation is None:
+            message = (
+                "--end is about a step or an annotation; say which with --step or --annotation"
+            )
+            raise click.UsageError(message)
+        if self.between is not None and self.between[1] < self.between[0]:
+            message = "--between: the end is before the start"
+            raise click.UsageError(message)
 
     @property
     def is_whole(self) -> bool:
         """Whether no part of the trace was named."""
         return self.step is None and self.annotation is None and self.between is None
 
+    @property
+    def step_number(self) -> int | None:
+        """The step asked for."""
+        return None if self.step is None else step_number(self.step)
+
+    @property
+    def name(self) -> str:
+        """The window in words."""
+        until = f", --end {self.end}" if self.end else ""
+        if self.step is not None:
+            return f"step {self.step_number}{until}"
+        if self.annotation is not None:
+            return f"annotation {escape(self.annotation)} (instance {self.instance or 0}){until}"
+        if self.between is not None:
+            start_ns, end_ns = self.between
+            return f"from {start_ns} to {end_ns} ns"
+        return "the whole trace (work of main threads and devices)"
+
     def path_of(self, trace: Trace) -> CriticalPath | None:
         """Find the critical path; None where the trace as a whole has no work."""
         choice: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        choice |= {"instance": self.instance or 0, "end": self.end or "period"}
         try:
             return trace.critical_path(**choice)
         except WindowError as error:
@@ -49,6 +87,9 @@ class Window:
             raise click.UsageError(str(error)) from error
         except ValueError as error:
             raise click.UsageError(str(error)) from error
+        except OverflowError as error:
+            message = f"the trace has no {self.name}"
+            raise click.UsageError(message) from error
 
 
 def window_options(verb: Callable[..., int]) -> Callable[..., int]:
@@ -57,17 +98,22 @@ def window_options(verb: Callable[..., int]) -> Callable[..., int]:
     @click.option("--step", metavar="N", help="ProfilerStep to look at; default: the whole trace.")
     @click.option("--annotation", metavar="NAME", help="Annotation to look at.")
     @click.option(
-        "--instance", type=int, default=0, metavar="I", help="Which of those with the name."
+        "--instance",
+        type=click.IntRange(min=0),
+        metavar="I",
+        help="Which of those with the name, from 0.  [default: 0]",
     )
     @click.option(
-        "--between", type=(int, int), metavar="START END", help="Two times to look between, in ns."
+        "--between",
+        type=(_TIME_NS, _TIME_NS),
+        metavar="START END",
+        help="Two times to look between, in ns.",
     )
     @click.option(
         "--end",
         type=click.Choice(("period", "last", "cpu", "gpu")),
-        default="period",
-        show_default=True,
-        help="What ends a step: `period` also begins where the step before ended.",
+        help="What ends a step: `period` also begins where the step before ended."
+        "  [default: period]",
     )
     @click.option(
         "--data-load", metavar="PATTERN", help="Names of Python functions that load data."
@@ -80,7 +126,7 @@ def window_options(verb: Callable[..., int]) -> Callable[..., int]:
     return with_window
 
 
-def known_of(path: str, trace: Trace, found: CriticalPath) -> dict[str, Any]:
+def known_of(path: str, trace: Trace, window: Window, found: CriticalPath) -> dict[str, Any]:
     """Give what every document about a window says."""
     inconclusive = found.status == "inconclusive"
     start_ns, end_ns = found.window
@@ -88,18 +134,27 @@ def known_of(path: str, trace: Trace, found: CriticalPath) -> dict[str, Any]:
         "input": describe(path, trace),
         "warnings": warnings_of(trace),
         "status": "partial" if inconclusive or trace.status == "recovered" else "ok",
-        "scope": {"rank": trace.rank, "window_ns": [start_ns, end_ns]},
+        "scope": {
+            "rank": trace.rank,
+            "step": window.step_number,
+            "window_ns": [start_ns, end_ns],
+            "reason": "no part of it was asked for" if window.is_whole else "as asked",
+            "window": window.name,
+        },
         "exit_code": exit_codes.INCONCLUSIVE if inconclusive else exit_codes.OK,
     }
 
 
-def abstained(schema: str, path: str, trace: Trace) -> Document:
-    """Answer that there is nothing to ask about."""
+def abstained(schema: str, path: str, trace: Trace, window: Window | None = None) -> Document:
+    """Answer that there is nothing to ask about: no work, or none in a window of no length."""
+    why = "the trace has no work on a main thread or a device"
+    if window is not None:
+        why = f"{window.name}: it is 0 ns long, so that nothing can be measured"
     return Document(
         schema=schema,
         input=describe(path, trace),
         warnings=warnings_of(trace),
         status="abstained",
         exit_code=exit_codes.INCONCLUSIVE,
-        text=lambda _: f"{title(path)}: the trace has no work on a main thread or a device\n",
+        text=lambda _: f"{title(path)}: {why}\n",
     )
