@@ -14,7 +14,7 @@ __all__ = ["resume"]
 
 
 @click.command()
-@click.argument("results")
+@click.argument("results", type=click.Path(dir_okay=False, readable=False))
 @runner_options
 @shared_options
 def resume(*, results: str, options: Options, **limits: Any) -> int:

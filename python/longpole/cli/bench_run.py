@@ -33,7 +33,13 @@ class RunCommand(click.Command):
 
 @click.command(cls=RunCommand)
 @click.argument("jobs", metavar="[JOBS.jsonl | -- COMMAND...]", required=False)
-@click.option("-o", "--results", metavar="FILE", help="Where to write results.")
+@click.option(
+    "-o",
+    "--results",
+    type=click.Path(dir_okay=False, readable=False),
+    metavar="FILE",
+    help="Where to write results.",
+)
 @click.option("-f", "--force", is_flag=True, help="Replace results of an earlier run.")
 @click.option("--key", metavar="NAME", help="What the command behind -- measures.")
 @click.option(

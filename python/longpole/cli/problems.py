@@ -74,8 +74,6 @@ class Problem:
     def _of_system(cls, error: OSError) -> Self:
         known = _SYSTEM_ERRORS.get(error.errno or 0)
         code, message = known or ("io", error.strerror or str(error))
-        if known and error.strerror not in {None, os.strerror(error.errno or 0)}:
-            message = error.strerror
         path = None if error.filename is None else os.fsdecode(error.filename)
         return cls(code, message, exit_codes.UNREADABLE, path=path)
 
