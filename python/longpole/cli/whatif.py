@@ -179,15 +179,7 @@ def _unmatched(change: Change) -> Warned:
 
 
 def _ideal_document(name: str, trace: Trace, window: Window, found: CriticalPath) -> Document:
-    import polars as pl
-
-    # The core says "were"; the other questions do without.
-    question = pl.col("question").cast(pl.String)
-    answers = found.ideal().with_columns(
-        question.str.replace(
-            "communication were overlapped perfectly", "communication was overlapped", literal=True
-        )
-    )
+    answers = found.ideal()
     return Document(
         schema=_SCHEMA,
         **known_of(name, trace, window, found),

@@ -64,7 +64,7 @@ fn questions(graph: &Graph, tables: &Tables, path: &Path) -> Vec<Question> {
         of_kind("calls took no time", Kind::Runtime, free),
         of_kind("there were no gaps on the host", Kind::HostGap, free),
         of_kind("data loading took no time", Kind::DataLoading, free),
-        of_kind("communication was overlapped perfectly", Kind::Communication, free),
+        of_kind("communication was overlapped", Kind::Communication, free),
         of_kind("copies took no time", Kind::Copy, free),
         of_kind("no call waited for the device", Kind::SyncReturn, Effect::Detach),
         of_kind("no stream waited for another", Kind::EventWait, Effect::Detach),
