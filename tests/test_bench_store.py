@@ -53,10 +53,19 @@ def test_a_row_that_was_cut_is_no_record_and_does_not_spoil_the_next(tmp_path):
 
 def test_a_file_that_is_one_cut_row_is_begun_anew(tmp_path):
     path = tmp_path / "r.jsonl"
-    path.write_text("x" * 200_000)
+    path.write_text('{"' + "x" * 200_000)
     with Store(path) as store:
         store.append(record())
     assert read_results(path).skipped == 0
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_text_that_is_no_cut_row_is_left_as_it_is(tmp_path, resume):
+    path = tmp_path / "notes.txt"
+    path.write_text("my notes")
+    with pytest.raises(ResultsError, match="no row of results"):
+        Store(path, resume=resume)
+    assert path.read_text() == "my notes"
 
 
 def test_results_are_not_overwritten(tmp_path):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Store", "StoredResults", "read_results"]
 
 CHUNK_BYTES: Final = 1 << 16
+_ROW_BEGINS: Final = b'{"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ class Store:
             raise ResultsError(message)
 
     def _cut_half_row(self) -> None:
-        """Cut what stands behind the last line end."""
+        """Cut a row that was not written to its end; other text is nobody's to cut."""
         end = os.fstat(self._descriptor).st_size
         while end > 0:
             start = max(0, end - CHUNK_BYTES)
@@ -127,6 +128,10 @@ class Store:
             end = start + last + 1 if last >= 0 else start
             if last >= 0:
                 break
+        begun = os.pread(self._descriptor, len(_ROW_BEGINS), end)
+        if not _ROW_BEGINS.startswith(begun):
+            message = f"{self.path} holds text that is no row of results, at byte {end}"
+            raise ResultsError(message)
         os.ftruncate(self._descriptor, end)
 
 
