@@ -159,7 +159,7 @@ def test_a_run_that_cannot_start_leaves_earlier_results_as_they_are(
         (["run", "-f", "-o", ".", "--", "true"], 2, "File '.' is a directory"),
         (["resume", "."], 2, "File '.' is a directory"),
         (["resume", "missing.jsonl"], 3, "missing.plan.json is missing"),
-        (["odd"], 2, "No such command 'odd'"),
+        (["odd"], 2, "'odd' is no verb of bench"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_sentence(bench, arguments, code, said):

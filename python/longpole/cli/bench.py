@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Final
 
 import click
+
+from longpole.cli.verbs import Verbs
 
 __all__ = ["bench"]
 
@@ -22,25 +23,12 @@ VERBS: Final = {
 }
 
 
-class Bench(click.Group):
+class Bench(Verbs):
     """The verbs of `bench`."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Name every verb, in the order one would want them."""
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import a verb."""
-        if cmd_name not in VERBS:
-            return None
-        module = import_module(f"longpole.cli.bench_{cmd_name}")
-        command: click.Command = getattr(module, cmd_name)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """List the verbs without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+    helps = VERBS
+    module_prefix = "longpole.cli.bench_"
+    unknown = "no verb of bench"
 
 
 @click.group(cls=Bench)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 import traceback
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +14,7 @@ from longpole.cli import exit_codes
 from longpole.cli.output import ClosedPipeError, Document, emit
 from longpole.cli.problems import Problem
 from longpole.cli.terminal import Terminal
+from longpole.cli.verbs import Verbs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,25 +36,12 @@ VERBS: Final = {
 _OPTIONS_BEFORE_A_VERB: Final = {"-h", "--help", "-V", "--version", "--debug"}
 
 
-class Program(click.Group):
+class Program(Verbs):
     """The group of verbs; a file in place of a verb means `summary`."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Name every verb, in the order one would want them."""
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import a verb."""
-        if cmd_name not in VERBS:
-            return None
-        module = import_module(f"longpole.cli.{cmd_name}")
-        command: click.Command = getattr(module, cmd_name)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """List the verbs without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+    helps = VERBS
+    module_prefix = "longpole.cli."
+    unknown = "neither a verb nor a file"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take `FILE` and `--format json FILE` for `summary` of them."""
@@ -63,17 +49,6 @@ class Program(click.Group):
         if first is not None and (_is_file(args[first]) or args[first].startswith("-")):
             args = [*args[:first], "summary", *args[first:]]
         return super().parse_args(ctx, args)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a verb, or say which was meant."""
-        if args and args[0] not in VERBS:
-            meant = difflib.get_close_matches(args[0], VERBS, n=1)
-            advice = f"did you mean `{meant[0]}`?" if meant else f"there are {', '.join(VERBS)}"
-            message = f"{args[0]!r} is neither a verb nor a file; {advice}"
-            raise click.UsageError(message, ctx)
-        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
