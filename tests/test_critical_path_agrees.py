@@ -3,13 +3,13 @@
 import json
 import random
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import longpole
+from real_traces import SHARED, real_traces
 from tiny_traces import (
     US,
     annotation,
@@ -26,7 +26,6 @@ from tiny_traces import (
 )
 from twins import path_twin as twin
 
-SHARED = Path(__file__).parents[1] / "../shared/data"
 ENDS = ("period", "last", "cpu")
 CHANGES = [
     [(longpole.Scale, twin.Scale, {"kind": "kernel", "by": 0.5})],
@@ -229,25 +228,12 @@ def contents(path):
 # Real traces.
 
 
-def real_traces():
-    """List the real traces, the big ones marked slow; one entry that skips where there is none."""
-    files = sorted([*SHARED.glob("traces/**/*.json.gz"), *SHARED.glob("et_pairs/*.kineto.json.gz")])
-    if not files:
-        return [pytest.param(SHARED / "traces", id="none")]
-    return [
-        pytest.param(
-            file, id=file.name, marks=[pytest.mark.slow] if file.stat().st_size > 200_000 else []
-        )
-        for file in files
-    ]
-
-
 def windows_of(trace):
     """Name the whole trace, and every step with every end."""
     return [{}, *({"step": step, "end": end} for step in trace.steps["step"] for end in ENDS)]
 
 
-@pytest.mark.parametrize("file", real_traces())
+@pytest.mark.parametrize("file", real_traces(200_000))
 def test_on_real_traces_longpole_and_its_twin_agree(file):
     if not file.is_file():
         pytest.skip(f"{file} is not here")
@@ -264,7 +250,7 @@ def test_on_real_traces_longpole_and_its_twin_agree(file):
     assert our_syncs(path, place) == twin_syncs(graph, theirs)
 
 
-@pytest.mark.parametrize("file", real_traces())
+@pytest.mark.parametrize("file", real_traces(200_000))
 def test_on_real_traces_neither_order_nor_numbers_matter(file):
     if not file.is_file():
         pytest.skip(f"{file} is not here")

@@ -10,11 +10,11 @@ import random
 from collections import Counter
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
 import longpole
+from real_traces import SHARED, real_traces
 from tiny_traces import (
     BACKWARD,
     US,
@@ -44,8 +44,6 @@ from twins.path_twin import (
     sync_dependencies,
     what_if,
 )
-
-SHARED = Path(__file__).parents[1] / "../shared/data"
 
 # What the twin says, and that longpole says the same.
 
@@ -812,19 +810,6 @@ def changes_of(question):
     return changes
 
 
-def real_traces():
-    """List the real traces, the big ones marked slow; one entry that skips where there is none."""
-    files = sorted([*SHARED.glob("traces/**/*.json.gz"), *SHARED.glob("et_pairs/*.kineto.json.gz")])
-    if not files:
-        return [pytest.param(SHARED / "traces", id="none")]
-    return [
-        pytest.param(
-            file, id=file.name, marks=[pytest.mark.slow] if file.stat().st_size > 500_000 else []
-        )
-        for file in files
-    ]
-
-
 def windows_of(graph):
     """Give the whole trace, and every step with every end it has."""
     windows = [find_window(graph)]
@@ -834,7 +819,7 @@ def windows_of(graph):
     return windows
 
 
-@pytest.mark.parametrize("file", real_traces())
+@pytest.mark.parametrize("file", real_traces(500_000))
 def test_real_traces(file):
     if not file.is_file():
         pytest.skip(f"{file} is not here")

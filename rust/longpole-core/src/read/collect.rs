@@ -126,8 +126,8 @@ impl Collector {
             findings.push((Code::ZeroTimestamp, at.offset));
         }
         let name = draft.name.map(|span| self.quoted(span, text));
-        let correlation = self.id(draft.correlation, text, at, findings);
-        let external_id = self.id(draft.external_id, text, at, findings);
+        let correlation = id(draft.correlation, text, at, findings);
+        let external_id = id(draft.external_id, text, at, findings);
         let row = EventRow {
             kind,
             category,
@@ -306,24 +306,6 @@ impl Collector {
         }
     }
 
-    /// An id, which some writers put in quotes.
-    #[allow(clippy::unused_self)]
-    fn id(
-        &self,
-        token: Option<Token>,
-        text: &[u8],
-        at: Whereabouts,
-        findings: &mut Findings,
-    ) -> Option<i64> {
-        let token = token?;
-        // The smallest integer stands for "none" in columns.
-        let id = integer(token, text).filter(|&id| id != NO_INTEGER);
-        if id.is_none() && token != Token::Null {
-            findings.push((Code::BadId, at.offset));
-        }
-        id
-    }
-
     fn lane(&mut self, draft: &Draft, text: &[u8], kind: EventKind) -> LaneId {
         let (process, thread) = self.track(draft, text);
         let on_device = |own: Option<Token>, track: Option<Token>| {
@@ -459,6 +441,17 @@ impl<K: Copy + Eq + std::hash::Hash, V: Copy> Recent<K, V> {
         }
         value
     }
+}
+
+/// An id, which some writers put in quotes.
+fn id(token: Option<Token>, text: &[u8], at: Whereabouts, findings: &mut Findings) -> Option<i64> {
+    let token = token?;
+    // The smallest integer stands for "none" in columns.
+    let id = integer(token, text).filter(|&id| id != NO_INTEGER);
+    if id.is_none() && token != Token::Null {
+        findings.push((Code::BadId, at.offset));
+    }
+    id
 }
 
 fn number(text: &[u8]) -> Option<f64> {

@@ -92,12 +92,11 @@ impl Document<'_> {
         let first = self.first_byte()?;
         self.window.consume(1);
         let end = if first == b'[' { self.list(true)? } else { self.object()? };
-        if end == End::Closed && self.next_significant()?.is_some() {
-            let offset = self.window.offset();
-            self.note(Code::TextAfterEnd, offset)?;
-            self.drain()?;
-        }
-        if end == End::Closed && self.window.compression_fault().is_none() {
+        if end == End::Closed {
+            if self.next_significant()?.is_some() {
+                self.note_here(Code::TextAfterEnd)?;
+            }
+            // To the end, where gzip has its checksum.
             self.drain()?;
         }
         Ok(end)
@@ -113,12 +112,9 @@ impl Document<'_> {
             }
         }
         let compressed = self.window.compression().is_some();
-        if let text @ ([b'{' | b'[' | 0, b'{' | b'[' | 0, ..] | [0xfe | 0xff, ..]) =
-            self.window.text()
-        {
-            if text[..2].contains(&0) || text[0] >= 0xfe {
-                return Err(sniff::other_kind(text, compressed));
-            }
+        // UTF-16 without a mark begins like JSON; all else that is none is told below.
+        if let text @ [b'{' | b'[', 0, ..] = self.window.text() {
+            return Err(sniff::other_kind(text, compressed));
         }
         if self.window.text().starts_with(b"\xef\xbb\xbf") {
             self.window.consume(3);
@@ -328,22 +324,7 @@ impl Document<'_> {
 
     /// Tries to read an event at the front of the window.
     pub(super) fn attempt_event(&mut self) -> Result<Outcome<()>> {
-        loop {
-            self.findings.clear();
-            let mut scanner = Scanner::new(self.window.text(), 0, &mut self.findings);
-            match self.scanner.scan(&mut scanner) {
-                Ok(()) if scanner.at > MAX_ELEMENT_BYTES => return Ok(Outcome::TooLarge),
-                Ok(()) => return Ok(Outcome::Whole((), scanner.at)),
-                Err(Stop::Fault) => return Ok(Outcome::Fault(scanner.fault.0, scanner.fault.1)),
-                Err(Stop::NeedMore) if self.window.text().len() > MAX_ELEMENT_BYTES => {
-                    return Ok(Outcome::TooLarge)
-                }
-                Err(Stop::NeedMore) => {}
-            }
-            if !self.more()? {
-                return Ok(Outcome::Cut);
-            }
-        }
+        self.attempt_with(EventScanner::scan)
     }
 
     /// Tries to read an element of the list that is no object. Words that JSON
@@ -355,15 +336,21 @@ impl Document<'_> {
         })
     }
 
-    /// Tries to read something at the front of the window.
-    pub(super) fn attempt<T>(
+    /// Tries to read something that is no event.
+    fn attempt<T>(&mut self, read: impl Fn(&mut Scanner<'_>) -> Scan<T>) -> Result<Outcome<T>> {
+        self.attempt_with(|_, scanner| read(scanner))
+    }
+
+    /// Tries to read something at the front of the window, in a longer and longer one
+    /// until it ends.
+    fn attempt_with<T>(
         &mut self,
-        read: impl Fn(&mut Scanner<'_>) -> Scan<T>,
+        read: impl Fn(&mut EventScanner, &mut Scanner<'_>) -> Scan<T>,
     ) -> Result<Outcome<T>> {
         loop {
             self.findings.clear();
             let mut scanner = Scanner::new(self.window.text(), 0, &mut self.findings);
-            match read(&mut scanner) {
+            match read(&mut self.scanner, &mut scanner) {
                 Ok(_) if scanner.at > MAX_ELEMENT_BYTES => return Ok(Outcome::TooLarge),
                 Ok(value) => return Ok(Outcome::Whole(value, scanner.at)),
                 Err(Stop::Fault) => return Ok(Outcome::Fault(scanner.fault.0, scanner.fault.1)),

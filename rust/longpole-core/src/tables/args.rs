@@ -62,7 +62,7 @@ pub struct ArgTables {
 impl ArgTables {
     /// The arguments of the events of `category`, if any were kept.
     pub fn of(&self, category: Option<StringId>) -> Option<&ArgTable> {
-        let slot = self.slot(category);
+        let slot = slot(category);
         let row = *self.table_of_category.get(slot).filter(|&&row| row != NO_ROW)?;
         Some(&self.tables[row as usize].1)
     }
@@ -82,7 +82,7 @@ impl ArgTables {
     }
 
     pub(crate) fn of_mut(&mut self, category: Option<StringId>) -> &mut ArgTable {
-        let slot = self.slot(category);
+        let slot = slot(category);
         if slot >= self.table_of_category.len() {
             self.table_of_category.resize(slot + 1, NO_ROW);
         }
@@ -92,12 +92,11 @@ impl ArgTables {
         }
         &mut self.tables[self.table_of_category[slot] as usize].1
     }
+}
 
-    /// Events without a category have slot 0.
-    #[allow(clippy::unused_self)] // reads as a question to the table
-    fn slot(&self, category: Option<StringId>) -> usize {
-        category.map_or(0, |id| id.row() + 1)
-    }
+/// Events without a category have slot 0.
+fn slot(category: Option<StringId>) -> usize {
+    category.map_or(0, |id| id.row() + 1)
 }
 
 impl ArgTable {
