@@ -42,7 +42,7 @@ from .program import (
     python,
 )
 
-__all__ = ["FEATURES", "random_program"]
+__all__ = ["FEATURES", "RARE_FEATURES", "random_program"]
 
 _SHARES = {
     "steps": 0.8,
@@ -68,6 +68,9 @@ _SHARES = {
 }
 FEATURES = frozenset(_SHARES)
 """What a random program may have."""
+
+RARE_FEATURES = frozenset({"late_records"})
+"""What it has only if asked for."""
 
 _WORLD_SIZE = 4
 _COMMUNICATION = 31
@@ -121,7 +124,7 @@ def random_program(
     seed
         Of everything.
     features
-        Some of `FEATURES`; by default every program has some of its own.
+        Some of `FEATURES` and `RARE_FEATURES`; by default every program has some of the first.
     steps
         How many blocks of actions; with the feature `steps` each is a profiler step.
     actions
@@ -235,6 +238,18 @@ def _fork(draft: _Draft) -> Iterator[Item]:
         yield RecordEvent(events[-1], stream)
     yield draft.host()
     yield from (WaitEvent(event, waiter) for event in events)
+    yield operator("aten::cat", draft.host(4_000), _kernel(draft, waiter), draft.host(2_000))
+
+
+def _late_record(draft: _Draft) -> Iterator[Item]:
+    """Yield work on two streams, an event behind the first, and work that waits for it."""
+    waiter, other, event = draft.other_stream(), draft.other_stream(), draft.next_event()
+    yield operator("aten::mul", draft.host(), _kernel(draft), draft.host(2_000))
+    if other != waiter:
+        yield operator("aten::add", draft.host(), _kernel(draft, other), draft.host(2_000))
+    yield RecordEvent(event, draft.stream)
+    yield from _compute(draft) if draft.chance(0.5) else ()
+    yield WaitEvent(event, waiter)
     yield operator("aten::cat", draft.host(4_000), _kernel(draft, waiter), draft.host(2_000))
 
 
@@ -356,4 +371,5 @@ _ACTIONS: list[tuple[str, _Action]] = [
     ("loading", _loading),
     ("memory", _memory),
     ("polling", _polling),
+    ("late_records", _late_record),
 ]

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from . import path_limits as limits
 from .path_edges import Edge, Evidence, Kind, Points, Role
-from .path_events import STREAM_WAIT, Event, EventClass, Lane, Trace
+from .path_events import API, STREAM_WAIT, Event, EventClass, Lane, Trace
+from .path_hints import Mark, Marks, Recent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +20,6 @@ COMMUNICATION = re.compile(r"(?i)nccl|rccl|msccl|nvshmem|cross_device_reduce|all
 """Collectives of the vendors, and the all-reduce kernels inference servers bring along. A name that
 merely begins with ``hip`` is none."""
 
-API = r"^(?:cuda|cu|hip)"
 WAIT_CALL = re.compile(API + "StreamWaitEvent")
 GRAPH_LAUNCH = re.compile(API + "GraphLaunch")
 
@@ -101,6 +101,8 @@ class Devices:
         self.streams = {lane: Stream(its, self.launches) for lane, its in works.items()}
         self.has_wait_calls = any(WAIT_CALL.search(event.name) for event in trace.events)
         self._ends = {lane: sorted(its, key=_finish_order) for lane, its in works.items()}
+        self.recent = Recent(trace, self.launches)
+        self.marks = Marks(trace, self.launches, self.streams, self.recent)
 
     def stream(self, device: object, number: object) -> Stream:
         lane = Lane(is_stream=True, owner=device, number=number)
@@ -262,17 +264,18 @@ def _reason(start: _Start, ready_ns: int, points: Points, devices: Devices) -> E
             return None
         target = points.start(start.work)
         return inside_edge(start.running[-1], target, Role.OVERLAP_INSIDE, points)
-    if late_ns <= (
-        limits.LATE_START_AFTER_WAIT_CALL_NS if start.wait_calls else limits.LATE_START_NS
-    ):
-        return None
-    return _release(start, ready_ns, points, devices) or _occupation(start.work, points, devices)
+    released = _release(start, ready_ns, points, devices)
+    if released or late_ns <= limits.LATE_START_NS:
+        return released
+    return _occupation(start.work, points, devices)
 
 
 def _release(start: _Start, ready_ns: int, points: Points, devices: Devices) -> Edge | None:
     """Find the work of another stream whose end, just before, lets this one start."""
     work, launches = start.work, devices.launches
-    if not (start.wait_calls or _may_wait_without_call(work, devices)):
+    late_ns = work.start_ns - ready_ns
+    least = _least_mark(start, late_ns, devices)
+    if least is None:
         return None
     reach_ns = (
         limits.WAIT_RELEASE_AFTER_WAIT_CALL_NS if start.wait_calls else limits.WAIT_RELEASE_NS
@@ -284,12 +287,33 @@ def _release(start: _Start, ready_ns: int, points: Points, devices: Devices) -> 
         if lane != work.lane
         for other in devices.ended_between(lane, after_ns, work.start_ns)
         if launches.submitted_ns(other) < launches.submitted_ns(work)
+        if devices.marks.of(other) >= least
     ]
-    producer = latest_to_end(producers)
+
+    def likelihood(other: Event) -> tuple[bool, Mark, int, int]:
+        as_usual = work.start_ns - other.end_ns <= limits.WAIT_RELEASE_NS
+        return (as_usual, devices.marks.of(other), other.end_ns, -other.rank)
+
+    producer = max(producers, key=likelihood, default=None)
     if producer is None:
         return None
     source, target = points.end(producer), points.start(work)
     return Edge(source, target, Kind.EVENT_WAIT, Role.EVENT_WAIT, work, Evidence.INFERRED)
+
+
+def _least_mark(start: _Start, late_ns: int, devices: Devices) -> Mark | None:
+    """Say what mark work must have to be believed: the later the start, the less it takes."""
+    call = devices.launches.call_of(start.work)
+    is_late = late_ns > limits.LATE_START_NS
+    if not start.wait_calls:
+        may_wait = is_late and _may_wait_without_call(start.work, devices)
+        return Mark.UNMARKED if may_wait else None
+    last_launch = devices.recent.last_launch(call) if call else -1
+    if is_late:
+        return Mark.UNMARKED
+    if start.wait_calls[-1].rank < last_launch:
+        return None
+    return Mark.POSSIBLE if late_ns > limits.LATE_START_AFTER_WAIT_CALL_NS else Mark.LIKELY
 
 
 def _may_wait_without_call(work: Event, devices: Devices) -> bool:

@@ -23,6 +23,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 STEP_PREFIX = "ProfilerStep#"
 EVENT_SYNC, STREAM_SYNC, CONTEXT_SYNC = "Event Sync", "Stream Sync", "Context Sync"
 STREAM_WAIT = "Stream Wait Event"
+API = r"^(?:cuda|cu|hip)"
 
 
 class EventClass(IntEnum):

@@ -8,9 +8,20 @@ judgement, made with what real profiles of A100, H100 and MI250 show; "seen" mea
 US = 1_000
 """One microsecond in the unit of all times here, the nanosecond."""
 
-SHORTEST_WAIT_NS = 4 * US
+SHORTEST_WAIT_NS = 3_200
 """Synchronising calls that found nothing to wait for were seen to take 1.0 us in the median and 3.1
 us at the third quartile. Shorter than this, a call is not asked what it waited for."""
+
+LONG_SYNC_NS = 10 * US
+"""A call that synchronises for less than this may just as well have found nothing to wait for. It
+takes good evidence to say what it waited for: the next thing to end on some stream is not."""
+
+SYNC_RETURN_NS = 10 * US
+"""From the end of the work to the end of the call that waited for it: 3 to 8 us were seen where the
+wait was recorded,"""
+
+QUICKEST_RETURN_NS = US
+"""and nowhere less than this."""
 
 CLOCK_TOLERANCE_NS = 10 * US
 """How far host and device clocks of one profile may disagree; a round number, not measured. Work

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from . import path_limits as limits
-from .path_devices import API, Devices, inside_edge, latest_to_end
+from .path_devices import Devices, inside_edge, latest_to_end
 from .path_edges import Edge, Evidence, Kind, Points, Role
 from .path_events import (
+    API,
     CONTEXT_SYNC,
     EVENT_SYNC,
     STREAM_WAIT,
@@ -20,6 +20,7 @@ from .path_events import (
     SyncRecord,
     Trace,
 )
+from .path_hints import Mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 DEVICE_SYNC_CALL = re.compile(API + "(?:Device|Ctx)Synchronize")
 STREAM_SYNC_CALL = re.compile(API + "StreamSynchronize")
 EVENT_SYNC_CALL = re.compile(API + "EventSynchronize")
-RECORD_CALL = re.compile(API + "EventRecord")
 QUERY_CALL = re.compile(API + "(?:Event|Stream)Query")
 IMPLICIT_SYNC_CALL = re.compile(
     API
@@ -72,7 +72,7 @@ def _recorded_ns(record: SyncRecord, asked_ns: int, devices: Devices) -> int:
 def call_edges(trace: Trace, points: Points, devices: Devices) -> Iterator[Edge]:
     """Give the edges into the ends of calls that waited for a device."""
     recorded = _recorded_syncs(trace, devices)
-    inference = _Inference(trace, devices)
+    inference = _Inference(devices)
     for call in trace.events:
         if call.event_class is not EventClass.RUNTIME:
             continue
@@ -153,28 +153,14 @@ def _freed_queue(call: Event, devices: Devices) -> Event | None:
 class _Inference:
     """What the guesses about calls without record are made from."""
 
-    def __init__(self, trace: Trace, devices: Devices) -> None:
+    def __init__(self, devices: Devices) -> None:
         self.devices = devices
-        self._launched: dict[Lane, list[tuple[int, object]]] = defaultdict(list)
-        for call, works in devices.launches.work_of.items():
-            self._launched[call.lane].append((call.start_ns, works[0].lane.owner))
-        for launched in self._launched.values():
-            launched.sort(key=lambda launch: launch[0])
-        records = [event for event in trace.events if RECORD_CALL.search(event.name)]
-        self.has_record_calls = bool(records)
-        self.last_at_record: set[Event] = {
-            work
-            for record in records
-            for stream in devices.streams.values()
-            if (work := stream.last_submitted_before(record.start_ns))
-        }
 
     def lanes_of_device(self, call: Event) -> list[Lane]:
         """List the streams of the device the calling thread launched on last."""
-        launched = self._launched[call.lane]
-        count = bisect_right(launched, call.start_ns, key=lambda launch: launch[0])
-        if count:
-            return self.devices.lanes_of(launched[count - 1][1])
+        recent = self.devices.recent.before(call)
+        if recent:
+            return self.devices.lanes_of(recent[0].owner)
         only_device = len({lane.owner for lane in self.devices.streams}) == 1
         return list(self.devices.streams) if only_device else []
 
@@ -182,6 +168,15 @@ class _Inference:
         """List what finishes last on each stream, of the work submitted before the call."""
         found = (self.devices.streams[lane].last_finished_before(call.start_ns) for lane in lanes)
         return [work for work in found if work]
+
+    def submitted(self, call: Event, least: Mark) -> list[Event]:
+        """List the work submitted before the call that is marked at least so."""
+        return [
+            work
+            for stream in self.devices.streams.values()
+            for work in stream.submitted_before(call.start_ns)
+            if self.devices.marks.of(work) >= least
+        ]
 
 
 def _inferred_edges(call: Event, inference: _Inference, points: Points) -> Iterator[Edge]:
@@ -195,7 +190,7 @@ def _inferred_edges(call: Event, inference: _Inference, points: Points) -> Itera
     if copies:
         yield from _copy_edges(copies, call, points)
         return
-    producer = latest_to_end(_candidates(call, inference))
+    producer = _producer(call, inference)
     if producer:
         yield _return_edge(producer, call, Evidence.INFERRED, points)
 
@@ -218,40 +213,58 @@ def _copy_edges(copies: Sequence[Event], call: Event, points: Points) -> Iterato
         yield Edge(source, target, Kind.RUNTIME, Role.STAGING, call, Evidence.INFERRED)
 
 
-def _candidates(call: Event, inference: _Inference) -> list[Event]:
-    """List the work that the call may have waited for, by what calls of its name wait for."""
-    devices = inference.devices
+def _producer(call: Event, inference: _Inference) -> Event | None:
+    """Find the work that the call waited for, by what calls of its name wait for."""
     if DEVICE_SYNC_CALL.search(call.name):
-        return _ending_in(call, inference.last_finished(inference.lanes_of_device(call), call))
+        works = inference.last_finished(inference.lanes_of_device(call), call)
+        return _last_ending_in(call, works, limits.CLOCK_TOLERANCE_NS)
     if STREAM_SYNC_CALL.search(call.name):
-        return _ending_in(call, inference.last_finished(list(devices.streams), call))
+        return _work_of_some_stream(call, inference)
     if EVENT_SYNC_CALL.search(call.name):
-        return _ending_in(call, _marked_by_events(call, inference))
+        return _marked_work(call, inference)
     if IMPLICIT_SYNC_CALL.search(call.name):
-        return _implicit_candidates(call, inference)
-    return []
+        return _implicit_producer(call, inference)
+    return None
 
 
-def _ending_in(call: Event, works: Sequence[Event]) -> list[Event]:
-    latest_ns = call.end_ns + limits.CLOCK_TOLERANCE_NS
-    return [
+def _last_ending_in(call: Event, works: Sequence[Event], tolerance_ns: int) -> Event | None:
+    """Choose what ends last in the call, or so much after it."""
+    latest_ns = call.end_ns + tolerance_ns
+    return latest_to_end(
         work
         for work in works
         if call.start_ns < work.end_ns <= latest_ns and work.start_ns < call.end_ns
-    ]
+    )
 
 
-def _marked_by_events(call: Event, inference: _Inference) -> list[Event]:
-    """List submitted work that was the last of its stream when some event was recorded."""
-    return [
-        work
-        for stream in inference.devices.streams.values()
-        for work in stream.submitted_before(call.start_ns)
-        if not inference.has_record_calls or work in inference.last_at_record
-    ]
+def _work_of_some_stream(call: Event, inference: _Inference) -> Event | None:
+    """Find what a call waited for that does not say for which stream."""
+    lately = inference.last_finished(inference.devices.recent.before(call), call)
+    if call.duration_ns < limits.LONG_SYNC_NS and lately:
+        over = [work for work in lately if work.end_ns <= call.end_ns]
+        if over and call.end_ns - over[0].end_ns >= limits.QUICKEST_RETURN_NS:
+            return _last_ending_in(call, over[:1], 0)
+        return None
+    every = inference.last_finished(list(inference.devices.streams), call)
+    over_last = _last_ending_in(call, every, 0)
+    if over_last and call.end_ns - over_last.end_ns <= limits.SYNC_RETURN_NS:
+        return over_last
+    return _last_ending_in(call, lately[:1], limits.CLOCK_TOLERANCE_NS) or over_last
 
 
-def _implicit_candidates(call: Event, inference: _Inference) -> list[Event]:
+def _marked_work(call: Event, inference: _Inference) -> Event | None:
+    """Find what a call waited for that does not say for which event."""
+    likely = inference.submitted(call, Mark.LIKELY)
+    possible = inference.submitted(call, Mark.POSSIBLE)
+    if not inference.devices.marks.has_records:
+        return _last_ending_in(call, possible, limits.CLOCK_TOLERANCE_NS)
+    found = _last_ending_in(call, likely, 0)
+    if not found and call.duration_ns >= limits.LONG_SYNC_NS:
+        found = _last_ending_in(call, possible, 0)
+    return found or _last_ending_in(call, likely, limits.CLOCK_TOLERANCE_NS)
+
+
+def _implicit_producer(call: Event, inference: _Inference) -> Event | None:
     """Believe that such a call waited only if the device fell idle shortly before its end."""
     works = inference.last_finished(inference.lanes_of_device(call), call)
     numerator, denominator = limits.IMPLICIT_RETURN_SHARE
@@ -259,5 +272,5 @@ def _implicit_candidates(call: Event, inference: _Inference) -> list[Event]:
     earliest_ns = call.end_ns - max(limits.IMPLICIT_RETURN_NS, share_ns)
     last_ns = max((work.end_ns for work in works), default=call.end_ns + 1)
     if last_ns > call.end_ns or last_ns < earliest_ns:
-        return []
-    return _ending_in(call, works)
+        return None
+    return _last_ending_in(call, works, limits.CLOCK_TOLERANCE_NS)

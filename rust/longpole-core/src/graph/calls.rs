@@ -2,7 +2,9 @@
 
 use super::edges::Edge;
 use super::limits;
+use super::marks::{Mark, Marks};
 use super::nodes::Nodes;
+use super::recent::Recent;
 use super::starts::purpose_of;
 use super::streams::{first_of_last, latest_to_end, Streams};
 use super::timeline::Timeline;
@@ -20,11 +22,7 @@ pub(super) struct Calls<'a> {
     nodes: &'a Nodes,
     tables: &'a Tables,
     purposes: &'a [Purpose],
-    /// For each thread: when it launched, and on which device, in order of time.
-    launched: Vec<Vec<(i64, Rank, usize)>>,
-    /// Of all work, whether it was its stream's last when an event was recorded;
-    /// none where the trace shows no event being recorded.
-    marked: Option<Vec<bool>>,
+    marks: &'a Marks,
 }
 
 impl<'a> Calls<'a> {
@@ -33,9 +31,9 @@ impl<'a> Calls<'a> {
         nodes: &'a Nodes,
         tables: &'a Tables,
         purposes: &'a [Purpose],
+        marks: &'a Marks,
     ) -> Self {
-        let launched = launched(streams, tables);
-        Self { streams, nodes, tables, purposes, launched, marked: marked(streams, purposes) }
+        Self { streams, nodes, tables, purposes, marks }
     }
 
     fn timeline(&self) -> &Timeline {
@@ -50,31 +48,30 @@ impl<'a> Calls<'a> {
         progress: Progress<'_>,
     ) -> Result<()> {
         let timeline = self.timeline();
+        let mut threads = vec![Recent::default(); self.tables.lanes.len()];
         for call in timeline.ranks().filter(|&event| timeline.kind(event).is_call()) {
             if call.row() % (1 << 12) == 0 {
                 report(progress, call.row() as u64)?;
             }
-            if timeline.duration_ns(call) < limits::SHORTEST_WAIT_NS
-                && recorded.producers.is_empty()
-            {
-                continue;
-            }
+            let recent = &mut threads[timeline.lane(call)];
             match recorded.producers.get(&call) {
                 Some(producers) => edges.extend(producers.iter().map(|&producer| {
                     return_edge(self.streams, self.nodes, producer, call, Evidence::Recorded)
                 })),
-                None => edges.extend(self.inferred(call)),
+                None => edges.extend(self.inferred(call, recent)),
             }
-            edges.extend(self.full_queue(call));
+            if let Some(&first) = self.streams.launched_by(call).first() {
+                edges.extend(self.full_queue(call, first));
+                recent.launched_on(self.streams.stream_of(first));
+            }
         }
         Ok(())
     }
 
     /// The edge from the work whose end made room for a launch that had found the
     /// queue of its stream full.
-    fn full_queue(&self, call: Rank) -> Option<Edge> {
+    fn full_queue(&self, call: Rank, first: Rank) -> Option<Edge> {
         let timeline = self.timeline();
-        let first = *self.streams.launched_by(call).first()?;
         if timeline.duration_ns(call) <= limits::LONG_LAUNCH_NS {
             return None;
         }
@@ -91,7 +88,7 @@ impl<'a> Calls<'a> {
     }
 
     /// The edge of a wait that nothing recorded.
-    fn inferred(&self, call: Rank) -> Option<Edge> {
+    fn inferred(&self, call: Rank, recent: &Recent) -> Option<Edge> {
         if self.timeline().duration_ns(call) < limits::SHORTEST_WAIT_NS {
             return None;
         }
@@ -100,7 +97,7 @@ impl<'a> Calls<'a> {
         if let Some(copy) = latest_to_end(copies.map(|work| (self.timeline().end_ns(work), work))) {
             return self.copy_edge(copy, call);
         }
-        self.producer(call).map(|producer| self.return_edge(producer, call))
+        self.producer(call, recent).map(|producer| self.return_edge(producer, call))
     }
 
     fn return_edge(&self, producer: Rank, call: Rank) -> Edge {
@@ -133,28 +130,21 @@ impl<'a> Calls<'a> {
     }
 
     /// The work that the call waited for, of what calls of its name wait for.
-    fn producer(&self, call: Rank) -> Option<Rank> {
+    fn producer(&self, call: Rank, recent: &Recent) -> Option<Rank> {
         match purpose_of(call, self.timeline(), self.purposes) {
-            Purpose::WaitForDevice => self.last_ending_in(call, self.streams_of_device(call)),
-            Purpose::WaitForStream => self.last_ending_in(call, &self.every_stream()),
+            Purpose::WaitForDevice => self.last_ending_in(call, self.streams_of_device(recent)),
+            Purpose::WaitForStream => self.work_of_some_stream(call, recent),
             Purpose::WaitForEvent => self.marked_work(call),
-            Purpose::MayWait => self.implicit(call),
+            Purpose::MayWait => self.implicit(call, self.streams_of_device(recent)),
             _ => None,
         }
     }
 
-    fn every_stream(&self) -> Vec<usize> {
-        (0..self.streams.all.len()).collect()
-    }
-
     /// The streams of the device that the calling thread launched on last.
-    fn streams_of_device(&self, call: Rank) -> &[usize] {
-        let timeline = self.timeline();
-        let launched = self.launched.get(timeline.lane(call)).map_or(&[][..], Vec::as_slice);
-        let before = launched.partition_point(|launch| launch.0 <= timeline.start_ns(call));
+    fn streams_of_device(&self, recent: &Recent) -> &[usize] {
+        let last = recent.streams().next().map(|stream| self.streams.device_of_stream(stream));
         let only_device = (self.streams.n_devices() == 1).then_some(0);
-        let device = before.checked_sub(1).map(|last| launched[last].2).or(only_device);
-        device.map_or(&[], |device| self.streams.of_device(device))
+        last.or(only_device).map_or(&[], |device| self.streams.of_device(device))
     }
 
     /// What finishes last on each stream, of the work submitted before the call.
@@ -186,27 +176,61 @@ impl<'a> Calls<'a> {
             && timeline.start_ns(work) < timeline.end_ns(call)
     }
 
-    /// The last to end of all submitted work that was the last of its stream when
-    /// some event was recorded.
+    /// What a call waited for that does not say for which stream.
+    fn work_of_some_stream(&self, call: Rank, recent: &Recent) -> Option<Rank> {
+        let timeline = self.timeline();
+        let (called_ns, end_ns) = (timeline.start_ns(call), timeline.end_ns(call));
+        let last = |stream: usize| self.streams.all[stream].last_finished_before(called_ns);
+        let mut lately = recent.streams().filter_map(last).peekable();
+        if timeline.duration_ns(call) < limits::LONG_SYNC_NS && lately.peek().is_some() {
+            let over = lately.find(|&work| timeline.end_ns(work) <= end_ns)?;
+            let returns_ns = end_ns - timeline.end_ns(over);
+            return Some(over)
+                .filter(|&work| self.ends_in(work, call))
+                .filter(|_| returns_ns >= limits::QUICKEST_RETURN_NS);
+        }
+        let ending = |until_ns| {
+            move |work: &Rank| self.ends_in(*work, call) && timeline.end_ns(*work) <= until_ns
+        };
+        let every: Vec<_> = (0..self.streams.all.len()).collect();
+        let over = self.last_finished(call, &every).filter(|(_, work)| ending(end_ns)(work));
+        let over = latest_to_end(over);
+        let just_over =
+            over.filter(|&work| end_ns - timeline.end_ns(work) <= limits::SYNC_RETURN_NS);
+        just_over.or(lately.next().filter(ending(i64::MAX))).or(over)
+    }
+
+    /// The last to end of all submitted work behind which some event was recorded.
     fn marked_work(&self, call: Rank) -> Option<Rank> {
+        let end_ns = self.timeline().end_ns(call);
+        let late_ns = end_ns + limits::CLOCK_TOLERANCE_NS;
+        if !self.marks.has_records {
+            return self.last_marked(call, late_ns, Mark::Possible);
+        }
+        let is_long = self.timeline().duration_ns(call) >= limits::LONG_SYNC_NS;
+        let possible = || is_long.then(|| self.last_marked(call, end_ns, Mark::Possible)).flatten();
+        self.last_marked(call, end_ns, Mark::Likely)
+            .or_else(possible)
+            .or_else(|| self.last_marked(call, late_ns, Mark::Likely))
+    }
+
+    /// The last to end, up to a time, of all submitted work that is marked at least so.
+    fn last_marked(&self, call: Rank, until_ns: i64, least: Mark) -> Option<Rank> {
         let timeline = self.timeline();
         let called_ns = timeline.start_ns(call);
-        let latest_ns = timeline.end_ns(call) + limits::CLOCK_TOLERANCE_NS;
         let may_be = |&(_, work): &(i64, Rank)| {
-            timeline.submitted_ns(work) < called_ns
+            self.marks.of_work(work) >= least
+                && timeline.submitted_ns(work) < called_ns
                 && self.ends_in(work, call)
-                && self.marked.as_ref().is_none_or(|marked| marked[work.row()])
         };
-        let of_streams = self.streams.all.iter();
-        latest_to_end(of_streams.filter_map(|stream| {
-            first_of_last(stream.ending_in(called_ns, latest_ns).filter(may_be))
+        latest_to_end(self.streams.all.iter().filter_map(|stream| {
+            first_of_last(stream.ending_in(called_ns, until_ns).filter(may_be))
         }))
     }
 
     /// Believes that a call waited only if the device fell idle shortly before its end.
-    fn implicit(&self, call: Rank) -> Option<Rank> {
+    fn implicit(&self, call: Rank, streams: &[usize]) -> Option<Rank> {
         let timeline = self.timeline();
-        let streams = self.streams_of_device(call);
         let share_ns = timeline.duration_ns(call) / limits::IMPLICIT_RETURN_PART;
         let end_ns = timeline.end_ns(call);
         let earliest_ns = end_ns - limits::IMPLICIT_RETURN_NS.max(share_ns);
@@ -216,34 +240,4 @@ impl<'a> Calls<'a> {
         }
         self.last_ending_in(call, streams)
     }
-}
-
-fn launched(streams: &Streams<'_>, tables: &Tables) -> Vec<Vec<(i64, Rank, usize)>> {
-    let timeline = streams.timeline;
-    let mut launched = vec![Vec::new(); tables.lanes.len()];
-    for call in timeline.ranks().filter(|&event| timeline.kind(event).is_call()) {
-        if let Some(&first) = streams.launched_by(call).first() {
-            let launch = (timeline.start_ns(call), first, streams.device_of(first));
-            launched[timeline.lane(call)].push(launch);
-        }
-    }
-    for of_thread in &mut launched {
-        of_thread.sort_unstable();
-    }
-    launched
-}
-
-fn marked(streams: &Streams<'_>, purposes: &[Purpose]) -> Option<Vec<bool>> {
-    let timeline = streams.timeline;
-    let records = |event: &Rank| purpose_of(*event, timeline, purposes) == Purpose::RecordEvent;
-    let times_ns: Vec<_> =
-        timeline.ranks().filter(records).map(|event| timeline.start_ns(event)).collect();
-    if times_ns.is_empty() {
-        return None;
-    }
-    let mut marked = vec![false; timeline.len()];
-    for work in streams.all.iter().flat_map(|stream| stream.last_at(&times_ns)) {
-        marked[work.row()] = true;
-    }
-    Some(marked)
 }

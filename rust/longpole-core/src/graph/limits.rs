@@ -10,7 +10,19 @@ const US: i64 = 1_000;
 /// Calls that synchronise and found nothing to wait for were seen to take 1.0 us in
 /// the median and 3.1 us at the third quartile. Shorter than this, a call is not
 /// asked what it waited for.
-pub const SHORTEST_WAIT_NS: i64 = 4 * US;
+pub const SHORTEST_WAIT_NS: i64 = 3_200;
+
+/// A call that synchronises for less than this may just as well have found nothing to
+/// wait for. It takes good evidence to say what it waited for: the next thing to end
+/// on some stream is not.
+pub const LONG_SYNC_NS: i64 = 10 * US;
+
+/// From the end of the work to the end of the call that waited for it. 3 to 8 us were
+/// seen where the wait was recorded; ...
+pub const SYNC_RETURN_NS: i64 = 10 * US;
+
+/// ... and nowhere less than this.
+pub const QUICKEST_RETURN_NS: i64 = US;
 
 /// How far the clocks of host and device may disagree; a round number, not measured.
 /// Work that ends this much after the call that waited for it still is what it waited

@@ -14,7 +14,9 @@ mod edges;
 mod handovers;
 mod instants;
 pub mod limits;
+mod marks;
 mod nodes;
+mod recent;
 mod starts;
 mod streams;
 mod threads;
@@ -153,9 +155,11 @@ fn device_edges(
     let records = link::sync_records(tables, launches);
     let records = waits::Records { all: &records, tables, streams: &streams, nodes };
     let (waits, asked) = (records.stream_waits(), records.asked_to_wait(&purposes));
-    starts::Starts::new(&streams, nodes, &purposes, &waits, &asked).edges(edges, progress)?;
+    let marks = marks::Marks::of(&streams, &purposes);
+    starts::Starts::new(&streams, nodes, &purposes, &waits, &asked, &marks)
+        .edges(edges, progress)?;
     let syncs = records.syncs(&purposes);
-    calls::Calls::new(&streams, nodes, tables, &purposes).edges(&syncs, edges, progress)?;
+    calls::Calls::new(&streams, nodes, tables, &purposes, &marks).edges(&syncs, edges, progress)?;
     counts.unknown_sync = syncs.unknown;
     counts.sync_without_call = syncs.without_call;
     let is_unlinked =

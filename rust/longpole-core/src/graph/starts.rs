@@ -4,9 +4,11 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::edges::Edge;
 use super::limits;
+use super::marks::{Mark, Marks};
 use super::nodes::Nodes;
 use super::streams::{first_of_last, latest_to_end, Streams};
 use super::timeline::Timeline;
+use super::waits::Asked;
 use super::words::{Evidence, Kind, Role};
 use crate::error::Result;
 use crate::ids::{NodeId, Rank};
@@ -22,7 +24,8 @@ pub(super) struct Starts<'a> {
     pub(super) recorded_waits: &'a [(Rank, Edge)],
     /// Of all work, whether its thread asked its stream to wait, without a record,
     /// since it launched there last.
-    pub(super) asked_to_wait: &'a [bool],
+    pub(super) asked_to_wait: &'a [Asked],
+    pub(super) marks: &'a Marks,
     /// Whether the trace has calls that let a stream wait at all.
     pub(super) has_wait_calls: bool,
     nodes_of_thread: std::cell::OnceCell<HashMap<usize, Vec<NodeId>>>,
@@ -34,7 +37,8 @@ impl<'a> Starts<'a> {
         nodes: &'a Nodes,
         purposes: &'a [Purpose],
         recorded_waits: &'a [(Rank, Edge)],
-        asked_to_wait: &'a [bool],
+        asked_to_wait: &'a [Asked],
+        marks: &'a Marks,
     ) -> Self {
         let timeline = streams.timeline;
         let lets_wait = |event| purpose_of(event, timeline, purposes) == Purpose::LetStreamWait;
@@ -46,6 +50,7 @@ impl<'a> Starts<'a> {
             purposes,
             recorded_waits,
             asked_to_wait,
+            marks,
             has_wait_calls,
             nodes_of_thread,
         }
@@ -185,35 +190,58 @@ impl<'a> Starts<'a> {
             return (late_ns > limits::OVERLAP_SOURCE_NS)
                 .then(|| self.inside_edge(running, start, Role::OverlapInside));
         }
-        let usual_ns = if self.asked_to_wait[work.row()] {
-            limits::LATE_START_AFTER_WAIT_CALL_NS
-        } else {
-            limits::LATE_START_NS
-        };
-        if late_ns <= usual_ns {
-            return None;
-        }
-        self.release(work, ready_ns).or_else(|| self.occupation(work))
+        let is_late = late_ns > limits::LATE_START_NS;
+        let occupation = || is_late.then(|| self.occupation(work)).flatten();
+        self.release(work, ready_ns).or_else(occupation)
     }
 
-    /// The work of another stream whose end, just before, lets this one start.
+    /// The work of another stream whose end, just before, lets this one start: the
+    /// likeliest that ended as shortly before as is usual, else the likeliest at all.
     fn release(&self, work: Rank, ready_ns: i64) -> Option<Edge> {
-        let (timeline, asked) = (self.timeline(), self.asked_to_wait[work.row()]);
-        if !asked && !self.may_wait_without_call(work) {
-            return None;
-        }
-        let reach_ns =
-            if asked { limits::WAIT_RELEASE_AFTER_WAIT_CALL_NS } else { limits::WAIT_RELEASE_NS };
-        let start_ns = timeline.start_ns(work);
-        let after_ns = ready_ns.max(start_ns - reach_ns - 1);
-        let submitted_ns = timeline.submitted_ns(work);
-        let producers = self.other_streams(work).filter_map(|stream| {
-            let ending = self.streams.all[stream].ending_in(after_ns, start_ns);
-            first_of_last(ending.filter(|&(_, other)| timeline.submitted_ns(other) < submitted_ns))
+        let start_ns = self.timeline().start_ns(work);
+        let (reach_ns, least) = self.suspicion(work, start_ns - ready_ns)?;
+        let producer = [limits::WAIT_RELEASE_NS, reach_ns].into_iter().find_map(|reach_ns| {
+            let after_ns = ready_ns.max(start_ns - reach_ns - 1);
+            let marks = [Mark::Likely, Mark::Possible, Mark::Unmarked].into_iter();
+            marks
+                .take_while(|&mark| mark >= least)
+                .find_map(|mark| self.last_ended_elsewhere(work, after_ns, mark))
         });
-        let nodes = (self.nodes.end(latest_to_end(producers)?), self.nodes.start(work));
+        let nodes = (self.nodes.end(producer?), self.nodes.start(work));
         let words = (Kind::EventWait, Role::EventWait);
         Some(Edge::new(nodes, words, Some(work), Evidence::Inferred))
+    }
+
+    /// How long before its start something may have ended that the work waited for, and
+    /// how little must speak for it. The later the start, the less.
+    fn suspicion(&self, work: Rank, late_ns: i64) -> Option<(i64, Mark)> {
+        let after_call_ns = limits::WAIT_RELEASE_AFTER_WAIT_CALL_NS;
+        let is_late = late_ns > limits::LATE_START_NS;
+        match self.asked_to_wait[work.row()] {
+            Asked::JustNow | Asked::Before if is_late => Some((after_call_ns, Mark::Unmarked)),
+            Asked::JustNow if late_ns > limits::LATE_START_AFTER_WAIT_CALL_NS => {
+                Some((after_call_ns, Mark::Possible))
+            }
+            Asked::JustNow => Some((after_call_ns, Mark::Likely)),
+            Asked::No if is_late && self.may_wait_without_call(work) => {
+                Some((limits::WAIT_RELEASE_NS, Mark::Unmarked))
+            }
+            Asked::Before | Asked::No => None,
+        }
+    }
+
+    /// The work of another stream of the device that ended last before this one began,
+    /// of those submitted before it and marked at least so.
+    fn last_ended_elsewhere(&self, work: Rank, after_ns: i64, least: Mark) -> Option<Rank> {
+        let timeline = self.timeline();
+        let submitted_ns = timeline.submitted_ns(work);
+        let may_be = |&(_, other): &(i64, Rank)| {
+            self.marks.of_work(other) >= least && timeline.submitted_ns(other) < submitted_ns
+        };
+        latest_to_end(self.other_streams(work).filter_map(|stream| {
+            let ending = self.streams.all[stream].ending_in(after_ns, timeline.start_ns(work));
+            first_of_last(ending.filter(may_be))
+        }))
     }
 
     /// Whether no wait call is to be expected: none is in the trace, or none could be

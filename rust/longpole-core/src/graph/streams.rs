@@ -102,12 +102,21 @@ impl<'a> Streams<'a> {
         self.stream_of_number.insert((place.device, place.stream), stream);
     }
 
+    /// How many lanes there are, of threads and of streams.
+    pub(super) fn n_lanes(&self) -> usize {
+        self.stream_of_lane.len()
+    }
+
     pub(super) fn stream_of(&self, work: Rank) -> usize {
         self.stream_of_lane[self.timeline.lane(work)] as usize
     }
 
     pub(super) fn device_of(&self, work: Rank) -> usize {
-        self.device_of_stream[self.stream_of(work)]
+        self.device_of_stream(self.stream_of(work))
+    }
+
+    pub(super) fn device_of_stream(&self, stream: usize) -> usize {
+        self.device_of_stream[stream]
     }
 
     pub(super) fn n_devices(&self) -> usize {

@@ -21,6 +21,17 @@ pub(super) struct Records<'a> {
     pub(super) nodes: &'a Nodes,
 }
 
+/// Whether the thread that launched a piece of work had asked a stream to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// It had not since it launched on this stream last.
+    No,
+    /// It had, but launched on other streams since.
+    Before,
+    /// It had, and launched nothing since.
+    JustNow,
+}
+
 /// What the records say about calls.
 #[derive(Default)]
 pub(super) struct RecordedSyncs {
@@ -64,10 +75,11 @@ impl Records<'_> {
 
     /// Of all work, whether its thread asked its stream to wait since it launched
     /// there last. Calls with a record are left out: there, nothing is to be guessed.
-    pub(super) fn asked_to_wait(&self, purposes: &[Purpose]) -> Vec<bool> {
+    pub(super) fn asked_to_wait(&self, purposes: &[Purpose]) -> Vec<Asked> {
         let timeline = self.streams.timeline;
-        let mut asked = vec![false; timeline.len()];
+        let mut asked = vec![Asked::No; timeline.len()];
         let mut n_waits: HashMap<usize, u32> = HashMap::new();
+        let mut n_launched: HashMap<usize, u32> = HashMap::new();
         let mut n_seen: HashMap<(usize, usize), u32> = HashMap::new();
         let recorded = self.recorded_stream_wait_calls();
         let lets_wait = |call| purpose_of(call, timeline, purposes) == Purpose::LetStreamWait;
@@ -81,10 +93,15 @@ impl Records<'_> {
             let works = self.streams.launched_by(call);
             let seen = |work: Rank| (thread, self.streams.stream_of(work));
             for &work in works {
-                asked[work.row()] = n_seen.get(&seen(work)).copied().unwrap_or(0) < *waits;
+                if n_launched.get(&thread).copied().unwrap_or(0) < *waits {
+                    asked[work.row()] = Asked::JustNow;
+                } else if n_seen.get(&seen(work)).copied().unwrap_or(0) < *waits {
+                    asked[work.row()] = Asked::Before;
+                }
             }
             for &work in works {
                 n_seen.insert(seen(work), *waits);
+                n_launched.insert(thread, *waits);
             }
         }
         asked

@@ -1,0 +1,82 @@
+"""What hints at the streams and events that calls do not name: marks, and recent launches."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from .path_events import API, Event, EventClass, Lane, Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .path_devices import Launches, Stream
+
+RECORD_CALL = re.compile(API + "EventRecord")
+
+
+class Mark(IntEnum):
+    """How likely it is that an event was recorded right behind a piece of work."""
+
+    UNMARKED = 0
+    POSSIBLE = 1
+    LIKELY = 2
+
+
+class Recent:
+    """The streams each thread launched on, the one it launched on last first."""
+
+    def __init__(self, trace: Trace, launches: Launches) -> None:
+        self._after: dict[Lane, list[tuple[int, tuple[Lane, ...]]]] = defaultdict(list)
+        for call in trace.events:
+            works = launches.work_of.get(call)
+            if works:
+                lane = works[0].lane
+                others = tuple(other for other in self.before(call) if other != lane)
+                self._after[call.lane].append((call.rank, (lane, *others)))
+
+    def before(self, call: Event) -> tuple[Lane, ...]:
+        """List the streams the thread of a call had launched on when it made the call."""
+        after = self._after[call.lane]
+        count = bisect_left(after, call.rank, key=lambda entry: entry[0])
+        return after[count - 1][1] if count else ()
+
+    def last_launch(self, call: Event) -> int:
+        """Give the rank of the launch that the thread of a call made last before it, else -1."""
+        after = self._after[call.lane]
+        count = bisect_left(after, call.rank, key=lambda entry: entry[0])
+        return after[count - 1][0] if count else -1
+
+
+class Marks:
+    """The marks of all work. Without any call that records, nothing is known: all is possible."""
+
+    def __init__(
+        self, trace: Trace, launches: Launches, streams: Mapping[Lane, Stream], recent: Recent
+    ) -> None:
+        records = [event for event in trace.events if RECORD_CALL.search(event.name)]
+        self.has_records = bool(records)
+        self._marks: dict[Event, Mark] = {}
+        for record in records:
+            for stream in streams.values():
+                self._mark(stream.last_submitted_before(record.start_ns), Mark.POSSIBLE)
+        n_in_a_row: dict[tuple[Lane, int], int] = defaultdict(int)
+        for record in records:
+            if record.event_class is not EventClass.RUNTIME or launches.work_of.get(record):
+                continue
+            lanes = recent.before(record)
+            row = (record.lane, recent.last_launch(record))
+            if n_in_a_row[row] < len(lanes):
+                stream = streams[lanes[n_in_a_row[row]]]
+                self._mark(stream.last_submitted_before(record.start_ns), Mark.LIKELY)
+            n_in_a_row[row] += 1
+
+    def _mark(self, work: Event | None, mark: Mark) -> None:
+        if work:
+            self._marks[work] = max(mark, self._marks.get(work, Mark.UNMARKED))
+
+    def of(self, work: Event) -> Mark:
+        return self._marks.get(work, Mark.UNMARKED) if self.has_records else Mark.POSSIBLE
