@@ -72,6 +72,7 @@ bench-runner: $(BUILT) ## measure what the runner costs beside its jobs
 	$(BIN)/python benches/bench_runner.py
 
 bench-path: $(BUILT) ## time the critical path, on a trace and on a graph of 10 million nodes
+	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python benches/bench_path.py
 	cargo bench --locked --bench critical_path
 

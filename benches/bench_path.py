@@ -1,8 +1,10 @@
-"""How long the critical path takes from parsed tables, beside networkx in the same run.
+"""How long the critical path takes from parsed tables, beside others in the same run.
 
 CPU is user and system time of this process. networkx, where it is installed, is given the
-finished graph and asked only for its longest path, the least of what is needed. The file is
-made by `workloads.py`; `LONGPOLE_BENCH_TRACE` names another.
+finished graph and asked only for its longest path, the least of what is needed.
+HolisticTraceAnalysis, where it is installed, has read the same file before and is asked for the
+path of all profiler steps. The file is made by `workloads.py`; `LONGPOLE_BENCH_TRACE` names
+another.
 
     python benches/bench_path.py
 """
@@ -31,7 +33,11 @@ MEGABYTES = 440  # a million events on threads and streams, with the arrows betw
 def main() -> None:
     """Print the times of every step from tables to answers."""
     with tempfile.TemporaryDirectory() as folder:
-        trace = longpole.read_trace(_file(Path(folder)), args="ids")
+        _compare(_file(Path(folder)))
+
+
+def _compare(file: Path) -> None:
+    trace = longpole.read_trace(file, args="ids")
     work_kinds = ["operator", "python", "runtime", "driver", "annotation", "kernel", "copy", "fill"]
     n_events = trace.events["kind"].cast(str).is_in(work_kinds).sum()
     print(f"{n_events:,} events that take part, of {trace.n_events:,} in the file")
@@ -45,6 +51,9 @@ def main() -> None:
     print(f"{path.nodes.height:,} nodes, {path.edges.height:,} edges")
     if importlib.util.find_spec("networkx"):
         _report("networkx: longest path alone", [_cpu_s(_networkx(path))])
+    if importlib.util.find_spec("hta"):
+        n_steps = trace.steps.height
+        _report(f"HTA: critical path of {n_steps} steps", [_cpu_s(_hta(file, n_steps))])
 
 
 def _file(folder: Path) -> Path:
@@ -86,6 +95,13 @@ def _networkx(path: longpole.CriticalPath) -> Callable[[], Any]:
     weights = times.gather(edges["target"]) - times.gather(edges["source"])
     graph.add_weighted_edges_from(zip(edges["source"], edges["target"], weights, strict=True))
     return lambda: nx.dag_longest_path(graph)
+
+
+def _hta(file: Path, n_steps: int) -> Callable[[], Any]:
+    from hta.trace_analysis import TraceAnalysis
+
+    analysis = TraceAnalysis(trace_files={0: str(file)})
+    return partial(analysis.critical_path_analysis, 0, "ProfilerStep", (0, n_steps - 1))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import zipfile
 
 import pytest
 
-from tiny_traces import call, kernel, launch, operator, read
+from tiny_traces import call, frame, kernel, launch, operator, read
 
 WAITING = [
     *(operator("A", 0, 1), launch(1, 2, 1), call("cudaDeviceSynchronize", 10, 40)),
@@ -59,6 +59,16 @@ def test_slices_tile_the_window_on_the_lanes_of_their_events(tmp_path):
     assert found[3][4] == {"evidence": "order", "position": 3, "slack_ns": 0}
     assert found[4][4]["evidence"] == "inferred"
     assert arrows == [([], [1]), ([1], [2]), ([2], [3]), ([3], [4]), ([4], [5]), ([5], [])]
+
+
+def test_frames_around_the_events_shift_no_mark(tmp_path):
+    """HTA counts events, and with frames of Python among them marks the wrong ones."""
+    frames = [frame(f"f{number}", 0, 45) for number in range(50)]
+    read([*frames, *WAITING]).critical_path().to_perfetto(tmp_path / "path.pftrace")
+    found, _ = slices((tmp_path / "path.pftrace").read_bytes())
+    marked = [([*frames, *WAITING][slice_[4]["position"]]["name"], slice_[3]) for slice_ in found]
+    assert marked == [(name.split(": ")[1], name) for _, name in marked]
+    assert ("K", "kernel: K") in marked
 
 
 def test_time_of_nobody_has_a_track_of_its_own(tmp_path):

@@ -178,26 +178,42 @@ impl<'a> Calls<'a> {
 
     /// What a call waited for that does not say for which stream.
     fn work_of_some_stream(&self, call: Rank, recent: &Recent) -> Option<Rank> {
-        let timeline = self.timeline();
-        let (called_ns, end_ns) = (timeline.start_ns(call), timeline.end_ns(call));
+        let called_ns = self.timeline().start_ns(call);
         let last = |stream: usize| self.streams.all[stream].last_finished_before(called_ns);
-        let mut lately = recent.streams().filter_map(last).peekable();
-        if timeline.duration_ns(call) < limits::LONG_SYNC_NS && lately.peek().is_some() {
-            let over = lately.find(|&work| timeline.end_ns(work) <= end_ns)?;
-            let returns_ns = end_ns - timeline.end_ns(over);
-            return Some(over)
-                .filter(|&work| self.ends_in(work, call))
-                .filter(|_| returns_ns >= limits::QUICKEST_RETURN_NS);
+        let lately: Vec<_> = recent.streams().filter_map(last).collect();
+        if self.is_short(call) && !lately.is_empty() {
+            return self.over_lately(call, &lately);
         }
-        let ending = |until_ns| {
-            move |work: &Rank| self.ends_in(*work, call) && timeline.end_ns(*work) <= until_ns
-        };
+        let over = self.last_over(call);
+        let just_over = over.filter(|&work| self.returns_ns(work, call) <= limits::SYNC_RETURN_NS);
+        let soon_over = lately.first().copied().filter(|&work| self.ends_in(work, call));
+        just_over.or(soon_over).or(over)
+    }
+
+    /// Takes the call to mean the first of some streams that has nothing left at its end.
+    fn over_lately(&self, call: Rank, last_of_streams: &[Rank]) -> Option<Rank> {
+        let mut works = last_of_streams.iter().copied();
+        let over = works.find(|&work| self.returns_ns(work, call) >= 0)?;
+        let waited = self.returns_ns(over, call) >= limits::QUICKEST_RETURN_NS;
+        (waited && self.ends_in(over, call)).then_some(over)
+    }
+
+    /// The last to end in the call, on any stream.
+    fn last_over(&self, call: Rank) -> Option<Rank> {
         let every: Vec<_> = (0..self.streams.all.len()).collect();
-        let over = self.last_finished(call, &every).filter(|(_, work)| ending(end_ns)(work));
-        let over = latest_to_end(over);
-        let just_over =
-            over.filter(|&work| end_ns - timeline.end_ns(work) <= limits::SYNC_RETURN_NS);
-        just_over.or(lately.next().filter(ending(i64::MAX))).or(over)
+        latest_to_end(
+            self.last_finished(call, &every)
+                .filter(|&(_, work)| self.ends_in(work, call) && self.returns_ns(work, call) >= 0),
+        )
+    }
+
+    /// How long after the end of the work the call ends.
+    fn returns_ns(&self, work: Rank, call: Rank) -> i64 {
+        self.timeline().end_ns(call) - self.timeline().end_ns(work)
+    }
+
+    fn is_short(&self, call: Rank) -> bool {
+        self.timeline().duration_ns(call) < limits::LONG_SYNC_NS
     }
 
     /// The last to end of all submitted work behind which some event was recorded.
@@ -207,10 +223,9 @@ impl<'a> Calls<'a> {
         if !self.marks.has_records {
             return self.last_marked(call, late_ns, Mark::Possible);
         }
-        let is_long = self.timeline().duration_ns(call) >= limits::LONG_SYNC_NS;
-        let possible = || is_long.then(|| self.last_marked(call, end_ns, Mark::Possible)).flatten();
+        let least = if self.is_short(call) { Mark::Likely } else { Mark::Possible };
         self.last_marked(call, end_ns, Mark::Likely)
-            .or_else(possible)
+            .or_else(|| self.last_marked(call, end_ns, least))
             .or_else(|| self.last_marked(call, late_ns, Mark::Likely))
     }
 
