@@ -70,6 +70,7 @@ def test_lines_are_jobs_objects_lists_or_commands():
         ('{"argv": ["a"], "timeout_s": "x"}', "line 2: 'timeout_s' has to be a number"),
         ('{"argv": ["a"], "timeout_s": true}', "line 2: 'timeout_s' has to be a number"),
         ('{"argv": ["a"], "timeout_s": NaN}', "line 2: 'timeout_s' has to be above 0"),
+        ('{"argv": ["a"], "timeout_s": 1e300}', "line 2: 'timeout_s' has to be above 0"),
         ('{"argv": ["a"], "env": {"A": 1}}', "line 2: 'env' has to be an object of texts"),
         ('{"argv": ["a"], "env": ["A"]}', "line 2: 'env' has to be an object of texts"),
         ('{"argv": ["a"], "tags": "x"}', "line 2: 'tags' has to be an object"),

@@ -370,5 +370,12 @@ def test_a_limit_of_nothing_is_refused(name):
         Policy(**{name: 0})
 
 
+@pytest.mark.parametrize("name", ["timeout_s", "grace_s", "drain_s", "launch_delay_s"])
+@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), 1e300])
+def test_a_time_that_is_none_is_refused(name, value):
+    with pytest.raises(ValueError, match=name):
+        Policy(**{name: value})
+
+
 def _read(folder):
     return read_results(folder / "r.jsonl").records

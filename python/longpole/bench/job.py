@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench.output import check_format
+from longpole.bench.policy import LONGEST_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -189,6 +190,6 @@ def _check_types(fields: Mapping[str, Any]) -> None:
         message = "'env' has to be an object of texts: a variable's value is always a text"
         raise ValueError(message)
     timeout_s = fields.get("timeout_s")
-    if timeout_s is not None and not timeout_s > 0:
-        message = f"'timeout_s' has to be above 0, not {timeout_s}"
+    if timeout_s is not None and not 0 < timeout_s <= LONGEST_S:
+        message = f"'timeout_s' has to be above 0 and at most {LONGEST_S:,}, not {timeout_s}"
         raise ValueError(message)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Policy"]
+__all__ = ["LONGEST_S", "Policy"]
+
+LONGEST_S = 1_000_000_000
+"""The longest time that can be asked for; 30 years are as good as no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,11 @@ class Policy:
     def __post_init__(self) -> None:
         for name in ("timeout_s", "total_timeout_s"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
-                message = f"{name} must be above 0, not {value!r}"
+            if value is not None and not 0 < value <= LONGEST_S:
+                message = f"{name} must be above 0 and at most {LONGEST_S:,} s, not {value!r}"
+                raise ValueError(message)
+        for name in ("grace_s", "drain_s", "launch_delay_s"):
+            value = getattr(self, name)
+            if not 0 <= value <= LONGEST_S:
+                message = f"{name} must be 0 to {LONGEST_S:,} s, not {value!r}"
                 raise ValueError(message)
