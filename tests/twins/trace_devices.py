@@ -115,6 +115,7 @@ def busy(trace: Trace, start_ns: int, end_ns: int) -> list[dict[str, Any]]:
             (max(event.start_ns, start_ns), min(event.end_ns, end_ns), event.work_class)
             for event in here
             if max(event.start_ns, start_ns) < min(event.end_ns, end_ns)
+            or start_ns <= event.start_ns == event.end_ns <= end_ns
         ]
         rows.append({"device": device, "stream": stream, **_split(spans, end_ns - start_ns)})
     return rows

@@ -56,7 +56,8 @@ pub fn busy(tables: &Tables, window: (i64, i64)) -> Vec<Busy> {
         let mut add = |key| {
             let spread: &mut Spread = spreads.entry(key).or_default();
             let span = (start.max(window.0), end.min(window.1));
-            if span.0 < span.1 {
+            // Work without duration ran too, though it took no time.
+            if span.0 < span.1 || (start == end && span.0 == span.1) {
                 spread.of(class).push(span);
             }
         };
@@ -106,10 +107,8 @@ mod tests {
     use super::*;
     use crate::read::{read_bytes, Options};
 
-    #[test]
-    fn the_classes_and_idle_sum_to_the_window() {
-        let rows =
-            [("gemm", 7, 0, 40), ("ncclDevKernel_AllReduce", 9, 30, 40), ("gemm", 7, 80, 40)];
+    /// Reads kernels given as (name, stream, start, duration).
+    fn kernels(rows: &[(&str, i64, i64, i64)]) -> Tables {
         let events: Vec<_> = rows
             .iter()
             .map(|(name, stream, start, duration)| {
@@ -119,9 +118,21 @@ mod tests {
                 )
             })
             .collect();
-        let tables =
-            read_bytes(format!("[{}]", events.join(",")).as_bytes(), &Options::default()).unwrap();
-        let found = busy(&tables, (10, 100));
+        read_bytes(format!("[{}]", events.join(",")).as_bytes(), &Options::default()).unwrap()
+    }
+
+    #[test]
+    fn work_without_duration_counts_and_takes_no_time() {
+        let tables = kernels(&[("a", 7, 0, 10), ("b", 7, 10, 0), ("c", 7, 30, 0)]);
+        let found = busy(&tables, (0, 20));
+        assert_eq!((found[0].n_events, found[0].busy_ns, found[0].idle_ns), (2, 10, 10));
+    }
+
+    #[test]
+    fn the_classes_and_idle_sum_to_the_window() {
+        let rows =
+            [("gemm", 7, 0, 40), ("ncclDevKernel_AllReduce", 9, 30, 40), ("gemm", 7, 80, 40)];
+        let found = busy(&kernels(&rows), (10, 100));
         let figures: Vec<_> = found
             .iter()
             .map(|row| {
