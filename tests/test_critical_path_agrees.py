@@ -209,6 +209,28 @@ def test_on_random_traces_longpole_and_its_twin_agree(events):
         assert segments(trace, ours.critical_path) == theirs.critical_path.segments
 
 
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(TRACES, SPANS)
+def test_between_two_times_longpole_and_its_twin_agree(events, span):
+    between = tuple(int(time * US) for time in span)
+    graph, trace = twin.build_graph(events), read(events)
+    try:
+        window = twin.find_window(graph, between_ns=between)
+    except ValueError:
+        with pytest.raises((longpole.WindowError, ValueError)):
+            trace.critical_path(between=between)
+        return
+    path = trace.critical_path(between=between)
+    assert segments(trace, path) == twin.critical_path(graph, window).segments
+    assert_unchanged(path)
+    for changes in CHANGES:
+        theirs = twin.what_if(graph, window, [made(**given) for _, made, given in changes])
+        ours = path.what_if([made(**given) for made, _, given in changes])
+        assert ours.makespan_ns == theirs.makespan_ns
+        assert segments(trace, ours.critical_path) == theirs.critical_path.segments
+        assert_tiled(ours.critical_path)
+
+
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(TRACES, st.randoms(use_true_random=False))
 def test_the_order_in_the_file_changes_nothing(events, dice):

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from path_rules import makespan_us, named, path_of
-from tiny_traces import US, annotation, call, kernel, launch, operator
+from path_rules import OURS, makespan_us, named, path_of
+from tiny_traces import US, annotation, call, kernel, launch, operator, read
 from twins.path_edges import Edge, Evidence, Kind, Points, Role
 from twins.path_events import parse_trace
 from twins.path_graph import _without_circles
@@ -169,6 +169,31 @@ def test_waits_are_listed_with_their_evidence():
 )
 def test_what_if(changes, makespan):
     assert makespan_us(OVERLAPPED, *changes) == makespan
+
+
+@pytest.mark.parametrize(
+    ("changes", "length"),
+    [
+        pytest.param([], 52, id="nothing"),
+        pytest.param([Drop(matching="later")], 52, id="what comes later"),
+        pytest.param([Drop(matching="before")], 52, id="what was before"),
+        pytest.param([Drop(matching="^K$")], 12, id="a kernel of which 40 us lie inside"),
+        pytest.param([Scale(matching="^K$", by=0.5)], 32, id="half of it"),
+        pytest.param([Drop(matching="^next$")], 42, id="an operator of which 10 us lie inside"),
+    ],
+)
+def test_between_two_times_only_what_lies_inside_gains(changes, length):
+    events = [
+        *(operator("before", -50, -10), launch(0, 2, 1), call("cudaDeviceSynchronize", 2, 102)),
+        *(kernel("K", 2, 100, 1), operator("next", 102, 152), operator("later", 160, 900)),
+    ]
+    between = (60 * US, 112 * US)
+    graph, trace = build_graph(events), read(events)
+    window = find_window(graph, between_ns=between)
+    path = trace.critical_path(between=between)
+    ours = path.what_if([OURS[type(change)](**vars(change)) for change in changes]).makespan_ns
+    assert ours == what_if(graph, window, changes).makespan_ns
+    assert ours == length * US
 
 
 def test_what_if_names_the_new_long_pole():

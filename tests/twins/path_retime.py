@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from . import path_limits as limits
 from .path_edges import Edge, Kind, Role
+from .path_events import EventClass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -182,18 +183,62 @@ def _selection(graph: Graph, change: Change) -> Callable[[Edge], bool]:
     return waits if isinstance(change, Detach) else takes_time
 
 
-def start_of_window_ns(window: Window, times_ns: Sequence[int]) -> int:
-    """Find where a window begins in new times; a fixed time without openers stays."""
-    if not window.openers:
-        return window.start_ns
-    return max(times_ns[point] for point in window.openers) + window.opener_offset_ns
+def start_of_window_ns(graph: Graph, window: Window, times_ns: Sequence[int]) -> int:
+    """Find where a window begins in new times."""
+    if window.openers:
+        return max(times_ns[point] for point in window.openers)
+    point = window.end_point
+    while graph.points.time_ns(point) > window.start_ns:
+        number = graph.binding[point]
+        if number is None:
+            return window.start_ns
+        source, target = graph.edges[number].source, point
+        if graph.points.time_ns(source) <= window.start_ns:
+            inside_ns = graph.points.time_ns(target) - window.start_ns
+            return times_ns[target] - _part_ns(graph, inside_ns, source, target, times_ns)
+        point = source
+    return window.start_ns
+
+
+def _part_ns(
+    graph: Graph, observed_ns: int, source: int, target: int, times_ns: Sequence[int]
+) -> int:
+    """Let a part of what lies between two points last as long as the whole does in new times."""
+    whole_ns = graph.points.time_ns(target) - graph.points.time_ns(source)
+    return observed_ns * max(0, times_ns[target] - times_ns[source]) // whole_ns
 
 
 def makespan_ns(graph: Graph, window: Window, times_ns: Sequence[int]) -> int:
     """Measure the window in new times, to the last of all that may end it."""
-    beyond_ns = window.end_ns - graph.points.time_ns(window.end_point)
-    end_ns = max(times_ns[point] for point in window.candidates) + beyond_ns
-    return max(0, end_ns - start_of_window_ns(window, times_ns))
+    observed_ns = [point.time_ns for point in graph.points.points]
+    last_observed_ns = max(
+        _cut_end_ns(graph, window, end, observed_ns) for end in window.candidates
+    )
+    last_ns = max(_cut_end_ns(graph, window, end, times_ns) for end in window.candidates)
+    end_ns = last_ns + window.end_ns - last_observed_ns
+    return max(0, end_ns - start_of_window_ns(graph, window, times_ns))
+
+
+def _cut_end_ns(graph: Graph, window: Window, end: int, times_ns: Sequence[int]) -> int:
+    """Give when work ends, as far as it lies inside the window: of a kernel in proportion, on a
+    thread in proportion to what happens around the border.
+    """
+    points = graph.points
+    if points.time_ns(end) <= window.end_ns:
+        return times_ns[end]
+    event = points.points[end].event
+    source, target = points.start(event), end
+    if event.event_class is not EventClass.DEVICE:
+        of_thread = [
+            point
+            for point in graph.order
+            if points.points[point].event.lane == event.lane
+            and points.points[point].event.event_class is not EventClass.DEVICE
+        ]
+        source = [point for point in of_thread if points.time_ns(point) <= window.end_ns][-1]
+        target = next(point for point in of_thread if points.time_ns(point) > window.end_ns)
+    before_ns = window.end_ns - points.time_ns(source)
+    return times_ns[source] + _part_ns(graph, before_ns, source, target, times_ns)
 
 
 def slack_ns(graph: Graph, end_point: int) -> list[int | None]:

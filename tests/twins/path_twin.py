@@ -241,7 +241,7 @@ def what_if(graph: Graph, window: Window, changes: Sequence[Change] = ()) -> Wha
     """Re-time the whole trace with some work changed and read the window off again."""
     timeline = retime(graph, lags_ns(graph), changes)
     end_point = last_point(graph, window.candidates, timeline.times_ns)
-    start_ns = start_of_window_ns(window, timeline.times_ns)
+    start_ns = start_of_window_ns(graph, window, timeline.times_ns)
     length_ns = makespan_ns(graph, window, timeline.times_ns)
     moved = Window(
         start_ns=start_ns,
@@ -249,6 +249,5 @@ def what_if(graph: Graph, window: Window, changes: Sequence[Change] = ()) -> Wha
         end_point=end_point,
         candidates=window.candidates,
         openers=window.openers,
-        opener_offset_ns=window.opener_offset_ns,
     )
     return WhatIf(length_ns, _walk(graph, moved, timeline))

@@ -20,8 +20,8 @@ End = Literal["period", "last", "cpu", "gpu"]
 class Window:
     """A stretch of time, the point whose reasons are asked for, and what may end it instead.
 
-    The window begins when the last of ``openers`` is reached, ``opener_offset_ns`` later; without
-    openers it begins at a fixed time.
+    The window begins when the last of ``openers`` is reached; without openers it begins at a time
+    that is no event's.
     """
 
     start_ns: int
@@ -29,7 +29,6 @@ class Window:
     end_point: int
     candidates: tuple[int, ...]
     openers: tuple[int, ...]
-    opener_offset_ns: int = 0
 
 
 def whole_window(graph: Graph) -> Window:
@@ -74,11 +73,7 @@ def between_window(graph: Graph, start_ns: int, end_ns: int) -> Window:
         message = f"no work between {start_ns} and {end_ns} ns"
         raise ValueError(message)
     candidates = tuple(graph.points.end(work) for work in works)
-    before = [point for point in graph.order if graph.points.time_ns(point) <= start_ns]
-    openers = tuple(before[-1:])
-    offset_ns = start_ns - graph.points.time_ns(openers[0]) if openers else 0
-    end_point = last_point(graph, candidates)
-    return Window(start_ns, end_ns, end_point, candidates, openers, offset_ns)
+    return Window(start_ns, end_ns, last_point(graph, candidates), candidates, openers=())
 
 
 def last_point(

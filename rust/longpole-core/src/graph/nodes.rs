@@ -118,12 +118,6 @@ impl Nodes {
     pub fn end(&self, event: Rank) -> NodeId {
         NodeId::from_row(self.end[event.row()] as usize)
     }
-
-    /// The last node at or before a time.
-    pub fn last_at(&self, time_ns: i64) -> Option<NodeId> {
-        let behind = self.time_ns.partition_point(|&time| time <= time_ns);
-        behind.checked_sub(1).map(NodeId::from_row)
-    }
 }
 
 /// An end to come: the first in time on top, inner before outer.

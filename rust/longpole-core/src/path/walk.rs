@@ -1,4 +1,5 @@
-use super::windows::{Opening, Window};
+use super::borders::moved;
+use super::windows::Window;
 use crate::graph::{Evidence, Graph, Kind};
 use crate::ids::{EventId, NodeId, NO_ROW};
 
@@ -81,7 +82,7 @@ impl Path {
 /// until its start. Where the walk runs out of edges before, or nothing happened any
 /// more at the end, a segment says so.
 pub fn walk(graph: &Graph, window: &Window, schedule: &Schedule) -> Path {
-    let (start_ns, end_ns) = moved(graph, window, schedule);
+    let (start_ns, end_ns) = moved(graph, window, &schedule.times_ns);
     let mut path = Path { start_ns, end_ns, ..Path::default() };
     let Some(mut node) = last_node(graph, window, schedule) else { return path };
     let time_ns = |node: NodeId| schedule.times_ns[node.row()];
@@ -134,46 +135,14 @@ impl Path {
 /// The node at which a window ends: that of the candidate that ends last, of several
 /// the first in content order.
 pub(super) fn last_node(graph: &Graph, window: &Window, schedule: &Schedule) -> Option<NodeId> {
-    last_of(graph, &window.candidates, schedule)
+    last_of(graph, &window.candidates, &schedule.times_ns)
 }
 
-fn last_of(graph: &Graph, events: &[EventId], schedule: &Schedule) -> Option<NodeId> {
+pub(super) fn last_of(graph: &Graph, events: &[EventId], times_ns: &[i64]) -> Option<NodeId> {
     let ends = events.iter().filter_map(|&event| graph.timeline.rank(event));
     let last = ends.max_by_key(|&rank| {
-        let time_ns = schedule.times_ns[graph.nodes.end(rank).row()];
+        let time_ns = times_ns[graph.nodes.end(rank).row()];
         (time_ns, std::cmp::Reverse(rank))
     });
     last.map(|rank| graph.nodes.end(rank))
-}
-
-/// Where a window begins and ends in other times than those observed.
-pub(super) fn moved(graph: &Graph, window: &Window, schedule: &Schedule) -> (i64, i64) {
-    let start_ns = moved_start(graph, window, schedule);
-    let latest_ns = |events: &[EventId], times_ns: &[i64]| {
-        let ends = events.iter().filter_map(|&event| graph.end_of(event));
-        ends.map(|node| times_ns[node.row()]).max()
-    };
-    let observed_ns = latest_ns(&window.candidates, graph.nodes.times_ns());
-    let moved_ns = latest_ns(&window.candidates, &schedule.times_ns);
-    let end_ns = match (observed_ns, moved_ns) {
-        (Some(observed), Some(moved)) => moved.saturating_add(window.end_ns - observed),
-        _ => window.end_ns,
-    };
-    (start_ns, end_ns.max(start_ns))
-}
-
-fn moved_start(graph: &Graph, window: &Window, schedule: &Schedule) -> i64 {
-    let time_ns = |node: NodeId| schedule.times_ns[node.row()];
-    let opener = match &window.opening {
-        Opening::Start(event) => graph.start_of(*event),
-        Opening::Ends(events) => last_of(graph, events, schedule),
-        Opening::Time => graph.nodes.last_at(window.start_ns),
-    };
-    match (opener, &window.opening) {
-        (None, _) => window.start_ns,
-        (Some(node), Opening::Time) => {
-            time_ns(node).saturating_add(window.start_ns - graph.nodes.time_ns(node))
-        }
-        (Some(node), _) => time_ns(node),
-    }
 }
