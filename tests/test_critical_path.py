@@ -158,9 +158,9 @@ def test_the_window_of_the_trace_is_that_of_its_path():
     ("window", "words"),
     [
         ({"step": 7}, "the trace has no step 7; its steps go from 1 to 2"),
-        ({"annotation": "fit"}, 'the trace has 0 annotations "fit", none numbered 0'),
+        ({"annotation": "fit"}, 'the trace has no annotation "fit"'),
         ({"between": (5, 6)}, "the trace has no work between 5 and 6 ns"),
-        ({"annotation": "ProfilerStep#1", "instance": 3}, "has 1 annotations"),
+        ({"annotation": "ProfilerStep#1", "instance": 3}, "has one annotation"),
     ],
 )
 def test_a_window_that_is_not_there_is_an_error_in_words(window, words):
@@ -191,6 +191,16 @@ def test_the_longest_path_by_work_is_there_for_comparison():
     assert ("kernel", "K") in {row[2:] for row in path_of(events)}
     longest = path_of(events, method="longest")
     assert longest[-2:] == [(32, 58, "operator", "B"), (58, 62, "runtime", "cudaDeviceSynchronize")]
+
+
+def test_the_longest_path_by_work_leaves_waiting_out():
+    events = [launch(0, 2, 1), call("cudaDeviceSynchronize", 10, 36), kernel("K", 4, 30, 1)]
+    longest = path_of([*events, operator("next", 36, 46)], method="longest")
+    assert longest[-3:] == [
+        (4, 30, "kernel", "K"),
+        (30, 36, "sync_return", "cudaDeviceSynchronize"),
+        (36, 46, "operator", "next"),
+    ]
 
 
 # What-if.

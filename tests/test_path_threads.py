@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from path_rules import named, path_of
-from tiny_traces import BACKWARD, annotation, call, copy, frame, kernel, launch, operator
+from tiny_traces import BACKWARD, annotation, arrow, call, copy, frame, kernel, launch, operator
 from twins.path_edges import Role
 from twins.path_events import nanoseconds
 from twins.path_twin import build_graph, critical_path
@@ -255,6 +255,18 @@ def test_the_backward_thread_takes_over_and_hands_back():
         (80, 84, "handover", "ProfilerStep#1"),
         (84, 94, "operator", "optimizer"),
     ]
+
+
+@pytest.mark.parametrize(("one", "other"), [(4, 5), (5, 4)])
+def test_of_two_forward_threads_the_main_one_waits_whatever_its_number(one, other):
+    events = [
+        *(annotation("ProfilerStep#1", 0, 90, one), operator("forward", 0, 10, one)),
+        *(operator("beside", 0, 12, other), operator("backward", 15, 50, 6)),
+        *(operator("optimizer", 60, 70, one), operator("more", 62, 65, other)),
+        *arrow(5, 15, 1, from_thread=one, to_thread=6),
+        *arrow(6, 15, 2, from_thread=other, to_thread=6),
+    ]
+    assert (15, 50, "operator", "backward") in path_of(events)
 
 
 def test_an_operator_waits_only_if_it_holds_all_of_the_backward_work():

@@ -159,6 +159,28 @@ def test_a_wait_call_is_used_up_by_the_next_launch():
     assert path_of(events)[-2:] == [(13, 21.5, "launch", "L"), (21.5, 40, "kernel", "L")]
 
 
+def test_without_calls_that_record_any_wait_call_since_the_last_launch_there_will_do():
+    events = [
+        *(launch(0, 2, 1), call("cudaStreamWaitEvent", 3, 4), launch(4, 5, 3), launch(5, 7, 2)),
+        *(kernel("P", 4, 15, 1), kernel("other", 6, 8, 3, stream=9)),
+        kernel("K", 18, 25, 2, stream=8),
+    ]
+    assert path_of(events)[-2:] == [(15, 18, "event_wait", "K"), (18, 25, "kernel", "K")]
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        (52, (50, 52, "event_wait", "first")),
+        (30, (0, 30, "kernel", "other")),
+        (252, (50, 252, "unexplained", "first")),
+    ],
+)
+def test_work_to_which_nothing_leads_still_has_a_reason(start, expected):
+    events = [kernel("other", 0, 50), kernel("first", start, 300, stream=8)]
+    assert path_of(events)[-2] == expected
+
+
 def test_a_kernel_a_little_late_does_not_wait_for_the_device():
     events = recorded_behind(kernel("holder", 3, 90, 1), kernel("K", 14, 99, 2, stream=8))
     assert path_of(events)[-2:] == [(6, 14, "launch", "K"), (14, 99, "kernel", "K")]
@@ -269,21 +291,29 @@ def stream_sync(end, *works):
 @pytest.mark.parametrize(
     ("end", "works", "waited"),
     [
-        pytest.param(18, (14, 8), [], id="short: the last stream had been over"),
-        pytest.param(18, (17, 15), ["B"], id="short: the last stream, not the last end"),
-        pytest.param(18, (15, 90), ["A"], id="short: the last stream runs on, so the one before"),
-        pytest.param(18, (14, 17.5), [], id="short: too near its end"),
-        pytest.param(18, (90, 20), [], id="short: both run on"),
+        pytest.param(17, (14, 8), [], id="short: the last stream had been over"),
+        pytest.param(17, (16, 15), ["B"], id="short: the last stream, not the last end"),
+        pytest.param(17, (15, 90), ["A"], id="short: the last stream runs on, so the one before"),
+        pytest.param(17, (14, 16.5), [], id="short: too near its end"),
+        pytest.param(17, (90, 20), [], id="short: both run on"),
         pytest.param(40, (35, 38), ["B"], id="long: the last end"),
         pytest.param(40, (38, 35), ["A"], id="long: the last end, whichever stream"),
         pytest.param(40, (38, 44), ["A"], id="long: what is over, not what is over soon"),
         pytest.param(40, (15, 44), ["B"], id="long: clocks disagree"),
-        pytest.param(40, (44, 15), ["B"], id="long: clocks disagree, but not for this stream"),
+        pytest.param(40, (44, 42), ["B"], id="long: clocks disagree, and the last stream"),
+        pytest.param(40, (44, 15), ["A"], id="long: clocks disagree, on any stream"),
+        pytest.param(40, (20, 15), ["A"], id="long: it returned late"),
     ],
 )
 def test_a_call_that_names_no_stream_means_the_likeliest(end, works, waited):
     events = stream_sync(end, *works)
     assert waited_for(events) == waited
+
+
+@pytest.mark.parametrize("end", [14, 16.5, 17, 20])
+def test_where_there_is_one_stream_a_call_means_that(end):
+    events = [launch(0, 2, 1), call("cudaStreamSynchronize", 10, 17), kernel("K", 4, end, 1)]
+    assert waited_for([*events, operator("next", 17, 40)]) == ["K"]
 
 
 def event_sync(end, *works):
@@ -299,9 +329,11 @@ def event_sync(end, *works):
 @pytest.mark.parametrize(
     ("end", "works", "waited"),
     [
-        pytest.param(40, (20, 38), ["A"], id="the thread that recorded had launched A"),
+        pytest.param(40, (32, 38), ["A"], id="the thread that recorded had launched A"),
         pytest.param(40, (8, 38), ["B"], id="long: at least it was the last of its stream"),
-        pytest.param(18, (8, 16), [], id="short: that is not enough"),
+        pytest.param(40, (20, 38), ["B"], id="long: and A had been over for too long"),
+        pytest.param(40, (20, 22), ["A"], id="long: both had, so the likelier"),
+        pytest.param(17, (8, 16), [], id="short: that is not enough"),
         pytest.param(40, (44, 8), ["A"], id="clocks disagree"),
         pytest.param(40, (44, 38), ["B"], id="what is over, not what is over soon"),
         pytest.param(40, (8, 44), [], id="clocks disagree, but there is no good reason"),

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from path_rules import OURS, makespan_us, named, path_of
-from tiny_traces import US, annotation, call, kernel, launch, operator, read
+from tiny_traces import BACKWARD, US, annotation, call, kernel, launch, operator, read
 from twins.path_edges import Edge, Evidence, Kind, Points, Role
 from twins.path_events import parse_trace
 from twins.path_graph import _without_circles
@@ -102,6 +102,14 @@ def test_between_two_times_the_path_is_clipped():
         (10, 15, "host_gap", None),
         (15, 20, "operator", "B"),
     ]
+
+
+def test_in_a_gap_of_the_main_thread_what_leads_on_decides():
+    events = [operator("A", 0, 10), operator("B", 50, 60)]
+    assert path_of(events, between_ns=(20 * US, 30 * US)) == [(20, 30, "host_gap", None)]
+    backward = [operator("f", 0, 10), operator(BACKWARD + "A", 15, 50, 2), operator("o", 55, 60)]
+    path = path_of(backward, between_ns=(5 * US, 40 * US))
+    assert path[-1] == (15, 40, "operator", BACKWARD + "A")
 
 
 def test_beyond_the_first_and_last_event_nothing_is_known():

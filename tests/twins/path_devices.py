@@ -240,6 +240,8 @@ def _explained(start: _Start, points: Points, devices: Devices) -> list[Edge]:
     """Add the reason of a start that comes later than its edges say, or name the gap openly."""
     work_ns = start.work.start_ns
     forward = [edge for edge in start.edges if points.time_ns(edge.source) <= work_ns]
+    if not start.edges:
+        return _any_reason(start, points, devices)
     if not forward:
         return start.edges
     binding = min(forward, key=points.binding_order)
@@ -255,6 +257,28 @@ def _explained(start: _Start, points: Points, devices: Devices) -> list[Edge]:
         others = [edge for edge in start.edges if edge is not binding]
         return [*others, _gap_edge(binding, devices.launches.call_of(start.work))]
     return start.edges
+
+
+def _any_reason(start: _Start, points: Points, devices: Devices) -> list[Edge]:
+    """Find the reason for work to which nothing leads, no call and nothing on its stream."""
+    work = start.work
+    reason = _release(start, -limits.LARGEST_TIME_NS, points, devices)
+    reason = reason or _occupation(work, points, devices)
+    if reason:
+        return [reason]
+    before = [
+        other
+        for lane in devices.lanes_of(work.lane.owner)
+        if lane != work.lane
+        for other in devices.streams[lane].works
+        if other.end_ns <= work.start_ns
+        if devices.launches.submitted_ns(other) < devices.launches.submitted_ns(work)
+    ]
+    last = latest_to_end(before)
+    if last is None:
+        return []
+    source, target = points.end(last), points.start(work)
+    return [Edge(source, target, Kind.UNEXPLAINED, Role.NO_REASON, work, Evidence.NONE)]
 
 
 def _reason(start: _Start, ready_ns: int, points: Points, devices: Devices) -> Edge | None:
@@ -309,11 +333,12 @@ def _least_mark(start: _Start, late_ns: int, devices: Devices) -> Mark | None:
         may_wait = is_late and _may_wait_without_call(start.work, devices)
         return Mark.UNMARKED if may_wait else None
     last_launch = devices.recent.last_launch(call) if call else -1
+    is_just_asked = start.wait_calls[-1].rank > last_launch
     if is_late:
         return Mark.UNMARKED
-    if start.wait_calls[-1].rank < last_launch:
-        return None
-    return Mark.POSSIBLE if late_ns > limits.LATE_START_AFTER_WAIT_CALL_NS else Mark.LIKELY
+    if late_ns > limits.LATE_START_AFTER_WAIT_CALL_NS:
+        return Mark.POSSIBLE if is_just_asked or not devices.marks.has_records else None
+    return Mark.LIKELY if is_just_asked else None
 
 
 def _may_wait_without_call(work: Event, devices: Devices) -> bool:

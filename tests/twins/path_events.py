@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from enum import IntEnum
@@ -23,7 +23,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 STEP_PREFIX = "ProfilerStep#"
 EVENT_SYNC, STREAM_SYNC, CONTEXT_SYNC = "Event Sync", "Stream Sync", "Context Sync"
 STREAM_WAIT = "Stream Wait Event"
-API = r"^(?:cuda|cu|hip)"
+API = r"^[a-z]+"
 
 
 class EventClass(IntEnum):
@@ -85,13 +85,17 @@ class SyncRecord:
         return self.kind in {STREAM_SYNC, CONTEXT_SYNC}
 
 
+Arrows = Mapping[tuple[Lane, Lane], Sequence[int]]
+"""When the arrows start that lead from one thread to another."""
+
+
 @dataclass(frozen=True)
 class Trace:
     """All that the graph is made of."""
 
     events: list[Event]
     records: list[SyncRecord]
-    autograd_arrows: Counter[tuple[Lane, Lane]]
+    autograd_arrows: Arrows
     counts: Counter[str]
 
 
@@ -237,13 +241,17 @@ def _sync_record(row: int, raw: RawEvent) -> SyncRecord:
     )
 
 
-def _autograd_arrows(rows: Iterable[tuple[int, RawEvent]]) -> Counter[tuple[Lane, Lane]]:
-    """Count the arrows from forward to backward operators by (from thread, to thread)."""
-    ends: dict[str, dict[Any, Lane]] = {"s": {}, "f": {}}
+def _autograd_arrows(rows: Iterable[tuple[int, RawEvent]]) -> Arrows:
+    """List the arrows from forward to backward operators by (from thread, to thread)."""
+    ends: dict[str, dict[Any, tuple[Lane, int]]] = {"s": {}, "f": {}}
     for _, raw in rows:
         if raw.get("cat") == "fwdbwd" and raw.get("ph") in ends:
             thread = Lane(is_stream=False, owner=raw.get("pid"), number=raw.get("tid"))
-            ends[raw["ph"]][raw.get("pid"), raw.get("id")] = thread
-    return Counter(
-        (ends["s"][arrow], target) for arrow, target in ends["f"].items() if arrow in ends["s"]
-    )
+            end = (thread, nanoseconds(raw["ts"]))
+            ends[raw["ph"]][raw.get("pid"), raw.get("id")] = end
+    arrows: dict[tuple[Lane, Lane], list[int]] = defaultdict(list)
+    for arrow, (target, _) in ends["f"].items():
+        if arrow in ends["s"]:
+            source, start_ns = ends["s"][arrow]
+            arrows[source, target].append(start_ns)
+    return arrows

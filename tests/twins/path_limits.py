@@ -12,9 +12,10 @@ SHORTEST_WAIT_NS = 3_200
 """Synchronising calls that found nothing to wait for were seen to take 1.0 us in the median and 3.1
 us at the third quartile. Shorter than this, a call is not asked what it waited for."""
 
-LONG_SYNC_NS = 10 * US
-"""A call that synchronises for less than this may just as well have found nothing to wait for. It
-takes good evidence to say what it waited for: the next thing to end on some stream is not."""
+LONG_SYNC_NS = 8 * US
+"""The shortest call that was seen to wait where the wait was recorded. A shorter one may just as
+well have found nothing to wait for: it takes good evidence to say what it waited for, and the next
+thing to end on some stream is not."""
 
 SYNC_RETURN_NS = 10 * US
 """From the end of the work to the end of the call that waited for it: 3 to 8 us were seen where the
@@ -71,6 +72,9 @@ unmapped. Anything slower was slow by itself: some allocations take seconds."""
 TYPICAL_PERCENT = 10
 """The latency an edge that did not bind would have shown is the 10th percentile of those of
 its role that did: low, because whatever else delays an edge makes it longer, never shorter."""
+
+LARGEST_TIME_NS = (1 << 62) - 1
+"""Times beyond this take no part."""
 
 INCONCLUSIVE_SHARE = (1, 5)
 """With more than this share of unexplained time, the path is no basis for a decision."""

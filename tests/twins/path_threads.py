@@ -12,7 +12,7 @@ from .path_edges import Edge, Evidence, Kind, Points, Role
 from .path_events import STEP_PREFIX, Event, EventClass, Lane, Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 DATA_LOADING = r"(?i)data_?loader"
 """torch names its frames ``torch/utils/data/dataloader.py(...)`` and ``enumerate(DataLoader)#...``;
@@ -125,18 +125,27 @@ def _autograd_threads(trace: Trace) -> set[tuple[Lane, Lane]]:
     """Find (forward, backward) pairs; a main thread runs its backward operators itself."""
     leading = main_threads(trace)
     main_of = {thread.owner: thread for thread in leading}
-    callers: dict[Lane, Counter[Lane]] = defaultdict(Counter)
-    for (source, target), count in sorted(trace.autograd_arrows.items(), key=str):
+    callers: dict[Lane, dict[Lane, Sequence[int]]] = defaultdict(dict)
+    for (source, target), starts_ns in sorted(trace.autograd_arrows.items(), key=str):
         if source != target:
-            callers[target][source] += count
+            callers[target][source] = starts_ns
     for event in trace.events:
         if event.event_class is EventClass.OPERATOR and event.name.startswith(AUTOGRAD):
-            callers.setdefault(event.lane, Counter())
+            callers.setdefault(event.lane, {})
     return {
-        (votes.most_common(1)[0][0] if votes else main_of[engine.owner], engine)
+        (_forward_thread(votes, main_of[engine.owner]), engine)
         for engine, votes in callers.items()
         if engine not in leading and engine.owner in main_of
     }
+
+
+def _forward_thread(votes: Mapping[Lane, Sequence[int]], main: Lane) -> Lane:
+    """Choose where most arrows come from; of several the main thread, else the first arrow."""
+
+    def strength(thread: Lane) -> tuple[int, bool, int]:
+        return (len(votes[thread]), thread == main, -min(votes[thread]))
+
+    return max(votes, key=strength, default=main)
 
 
 def _bursts(chain: Chain) -> Iterator[Burst]:

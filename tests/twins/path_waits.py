@@ -25,13 +25,13 @@ from .path_hints import Mark
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-DEVICE_SYNC_CALL = re.compile(API + "(?:Device|Ctx)Synchronize")
-STREAM_SYNC_CALL = re.compile(API + "StreamSynchronize")
-EVENT_SYNC_CALL = re.compile(API + "EventSynchronize")
+DEVICE_SYNC_CALL = re.compile(API + "(?:DeviceSynchronize|CtxSynchronize|SynchronizeDevice)")
+STREAM_SYNC_CALL = re.compile(API + "(?:StreamSynchronize|SynchronizeStream)")
+EVENT_SYNC_CALL = re.compile(API + "(?:EventSynchronize|SynchronizeEvent)")
 QUERY_CALL = re.compile(API + "(?:Event|Stream)Query")
 IMPLICIT_SYNC_CALL = re.compile(
     API
-    + r"(?:Mem)?(?:Free|Malloc|Alloc|Host(?:Alloc|Malloc|Free|Register|Unregister)"
+    + r"(?:Mem)?(?:Free|Malloc|ExtMalloc|Alloc|Host(?:Alloc|Malloc|Free|Register|Unregister)"
     + r"|ModuleLoad|ModuleUnload|LibraryLoad)(?!.*Async)"
 )
 """Freeing, allocating, pinning host memory and loading code may wait for the whole device."""
@@ -239,17 +239,25 @@ def _last_ending_in(call: Event, works: Sequence[Event], tolerance_ns: int) -> E
 
 def _work_of_some_stream(call: Event, inference: _Inference) -> Event | None:
     """Find what a call waited for that does not say for which stream."""
+    every = inference.last_finished(list(inference.devices.streams), call)
+    if len(inference.devices.streams) == 1:
+        return _last_ending_in(call, every, limits.CLOCK_TOLERANCE_NS)
     lately = inference.last_finished(inference.devices.recent.before(call), call)
     if call.duration_ns < limits.LONG_SYNC_NS and lately:
         over = [work for work in lately if work.end_ns <= call.end_ns]
         if over and call.end_ns - over[0].end_ns >= limits.QUICKEST_RETURN_NS:
             return _last_ending_in(call, over[:1], 0)
         return None
-    every = inference.last_finished(list(inference.devices.streams), call)
-    over_last = _last_ending_in(call, every, 0)
-    if over_last and call.end_ns - over_last.end_ns <= limits.SYNC_RETURN_NS:
-        return over_last
-    return _last_ending_in(call, lately[:1], limits.CLOCK_TOLERANCE_NS) or over_last
+    over = _last_ending_in(call, every, 0)
+    if over and _has_just_ended(over, call):
+        return over
+    soon_over = [work for work in lately[:1] if work.end_ns > call.end_ns]
+    found = _last_ending_in(call, soon_over, limits.CLOCK_TOLERANCE_NS)
+    return found or _last_ending_in(call, every, limits.CLOCK_TOLERANCE_NS)
+
+
+def _has_just_ended(work: Event, call: Event) -> bool:
+    return call.end_ns - work.end_ns <= limits.SYNC_RETURN_NS
 
 
 def _marked_work(call: Event, inference: _Inference) -> Event | None:
@@ -258,10 +266,13 @@ def _marked_work(call: Event, inference: _Inference) -> Event | None:
     possible = inference.submitted(call, Mark.POSSIBLE)
     if not inference.devices.marks.has_records:
         return _last_ending_in(call, possible, limits.CLOCK_TOLERANCE_NS)
-    found = _last_ending_in(call, likely, 0)
-    if not found and call.duration_ns >= limits.LONG_SYNC_NS:
-        found = _last_ending_in(call, possible, 0)
-    return found or _last_ending_in(call, likely, limits.CLOCK_TOLERANCE_NS)
+    if call.duration_ns < limits.LONG_SYNC_NS:
+        possible = likely
+    over = [_last_ending_in(call, likely, 0), _last_ending_in(call, possible, 0)]
+    for work in over:
+        if work and _has_just_ended(work, call):
+            return work
+    return _last_ending_in(call, likely, limits.CLOCK_TOLERANCE_NS) or over[1]
 
 
 def _implicit_producer(call: Event, inference: _Inference) -> Event | None:

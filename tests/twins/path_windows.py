@@ -69,11 +69,20 @@ def between_window(graph: Graph, start_ns: int, end_ns: int) -> Window:
     works = [
         work for work in _leading_work(graph) if work.start_ns < end_ns and work.end_ns > start_ns
     ]
+    if all(work.end_ns < end_ns for work in works):
+        works += _next_on_main_thread(graph, end_ns)
     if not works:
         message = f"no work between {start_ns} and {end_ns} ns"
         raise ValueError(message)
     candidates = tuple(graph.points.end(work) for work in works)
     return Window(start_ns, end_ns, last_point(graph, candidates), candidates, openers=())
+
+
+def _next_on_main_thread(graph: Graph, at_ns: int) -> list[Event]:
+    """Find what a main thread begins next, if it worked before: what leads there fills the gap."""
+    works = [work for work in _leading_work(graph) if work.event_class is not EventClass.DEVICE]
+    busy = {work.lane for work in works if work.start_ns < at_ns}
+    return [work for work in works if work.start_ns >= at_ns and work.lane in busy][:1]
 
 
 def last_point(

@@ -74,6 +74,7 @@ class Document:
     exit_code: int = exit_codes.OK
     text: Callable[[Terminal], str] = field(default=lambda _: "")
     markdown: Callable[[], str] = field(default=lambda: "")
+    forms_with_warnings: Sequence[str] = ("json", "jsonl")  # beside others they go to stderr
     records: Callable[[], list[Record]] = field(default=list)
     columns: Sequence[str] = ()  # of the records; needed where there may be none
 
@@ -113,6 +114,8 @@ def emit(documents: Iterable[Document], form: str, terminal: Terminal) -> int:
     for document in documents:
         if document.problem is not None:
             document.problem.show()
+        if form not in document.forms_with_warnings:
+            _warn(document)
         if form == "json":
             kept.append(document.envelope())
         else:
@@ -123,6 +126,16 @@ def emit(documents: Iterable[Document], form: str, terminal: Terminal) -> int:
     if form == "json":
         _write(_json(kept[0] if len(kept) == 1 else kept, indent=2))
     return exit_code
+
+
+def _warn(document: Document) -> None:
+    """Tell people what is to be known when using an answer; in JSON it is part of the answer."""
+    path = document.input.get("path")
+    where = f"{escape(path)}: " if path else ""
+    for warned in document.warnings:
+        hint = f"; {warned.hint}" if warned.hint else ""
+        line = f"{warned.message}: {warned.effect}{hint}"
+        sys.stderr.write(f"warning: {where}{escape(line)} [{warned.code}]\n")
 
 
 def cell(text: str | None) -> str | None:

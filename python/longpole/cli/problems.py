@@ -90,7 +90,7 @@ class Problem:
     def show(self) -> None:
         """Tell the user, on stderr."""
         where = f"{self.path}: " if self.path else ""
-        lines = [f"error: {where}{self.message} [{self.code}]"]
+        lines = [f"error: {where}{' '.join(self.message.split())} [{self.code}]"]
         if self.hint:
             lines.append(f"hint: {self.hint}")
         sys.stderr.write("".join(f"{escape(line)}\n" for line in lines))

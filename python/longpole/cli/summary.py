@@ -91,6 +91,7 @@ def _document(path: str, trace: Trace, step: int | None, top: int) -> Document:
             "long_pole_reason": None if isinstance(pole, LongPole) else pole,
         },
         truncated=_truncated(found),
+        forms_with_warnings=("json", "jsonl", "text"),
         text=lambda terminal: summary_text.text(path, trace, found, sentence, terminal),
         markdown=lambda: summary_text.markdown(path, found, sentence),
         records=lambda: summary_records.records(path, found),

@@ -38,8 +38,8 @@ def answer_each(
         for path in paths:
             try:
                 yield answer(path, read(path, options))
-            except (TraceError, OSError) as error:
-                if options.debug:
+            except (TraceError, OSError, click.UsageError) as error:
+                if options.debug or (len(paths) == 1 and isinstance(error, click.UsageError)):
                     raise
                 yield Document.of_problem(schema, Problem.of(error).at(path))
 

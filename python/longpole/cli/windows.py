@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from longpole.cli import exit_codes
+from longpole.cli.doubts import doubts
 from longpole.cli.output import Document
 from longpole.cli.traces import describe, title, warnings_of
 from longpole.critical_path import step_number
@@ -116,7 +117,10 @@ def window_options(verb: Callable[..., int]) -> Callable[..., int]:
         "  [default: period]",
     )
     @click.option(
-        "--data-load", metavar="PATTERN", help="Names of Python functions that load data."
+        "--data-load",
+        metavar="PATTERN",
+        help="What frames and annotations that load data are called, instead of what loaders of"
+        " torch are.",
     )
     @functools.wraps(verb)
     def with_window(**arguments: Any) -> int:
@@ -130,10 +134,11 @@ def known_of(path: str, trace: Trace, window: Window, found: CriticalPath) -> di
     """Give what every document about a window says."""
     inconclusive = found.status == "inconclusive"
     start_ns, end_ns = found.window
+    warnings = [*warnings_of(trace), *doubts(trace, found, window.name, window.data_load)]
     return {
         "input": describe(path, trace),
-        "warnings": warnings_of(trace),
-        "status": "partial" if inconclusive or trace.status == "recovered" else "ok",
+        "warnings": warnings,
+        "status": "partial" if warnings else "ok",
         "scope": {
             "rank": trace.rank,
             "step": window.step_number,

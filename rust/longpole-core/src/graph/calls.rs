@@ -178,16 +178,21 @@ impl<'a> Calls<'a> {
 
     /// What a call waited for that does not say for which stream.
     fn work_of_some_stream(&self, call: Rank, recent: &Recent) -> Option<Rank> {
+        if self.streams.all.len() == 1 {
+            return self.last_ending_in(call, &[0]);
+        }
         let called_ns = self.timeline().start_ns(call);
         let last = |stream: usize| self.streams.all[stream].last_finished_before(called_ns);
         let lately: Vec<_> = recent.streams().filter_map(last).collect();
         if self.is_short(call) && !lately.is_empty() {
             return self.over_lately(call, &lately);
         }
-        let over = self.last_over(call);
-        let just_over = over.filter(|&work| self.returns_ns(work, call) <= limits::SYNC_RETURN_NS);
-        let soon_over = lately.first().copied().filter(|&work| self.ends_in(work, call));
-        just_over.or(soon_over).or(over)
+        let is_soon_over =
+            |work: &Rank| self.ends_in(*work, call) && self.returns_ns(*work, call) < 0;
+        self.last_over(call)
+            .filter(|&work| self.has_just_ended(work, call))
+            .or_else(|| lately.first().copied().filter(is_soon_over))
+            .or_else(|| self.last_ending_in(call, &self.every_stream()))
     }
 
     /// Takes the call to mean the first of some streams that has nothing left at its end.
@@ -200,11 +205,19 @@ impl<'a> Calls<'a> {
 
     /// The last to end in the call, on any stream.
     fn last_over(&self, call: Rank) -> Option<Rank> {
-        let every: Vec<_> = (0..self.streams.all.len()).collect();
         latest_to_end(
-            self.last_finished(call, &every)
+            self.last_finished(call, &self.every_stream())
                 .filter(|&(_, work)| self.ends_in(work, call) && self.returns_ns(work, call) >= 0),
         )
+    }
+
+    fn every_stream(&self) -> Vec<usize> {
+        (0..self.streams.all.len()).collect()
+    }
+
+    /// Whether work ended so shortly before the call that this may well be why.
+    fn has_just_ended(&self, work: Rank, call: Rank) -> bool {
+        self.returns_ns(work, call) <= limits::SYNC_RETURN_NS
     }
 
     /// How long after the end of the work the call ends.
@@ -224,9 +237,14 @@ impl<'a> Calls<'a> {
             return self.last_marked(call, late_ns, Mark::Possible);
         }
         let least = if self.is_short(call) { Mark::Likely } else { Mark::Possible };
-        self.last_marked(call, end_ns, Mark::Likely)
-            .or_else(|| self.last_marked(call, end_ns, least))
+        let likely = self.last_marked(call, end_ns, Mark::Likely);
+        let possible = self.last_marked(call, end_ns, least);
+        let has_just_ended = |work: &Rank| self.has_just_ended(*work, call);
+        likely
+            .filter(has_just_ended)
+            .or(possible.filter(has_just_ended))
             .or_else(|| self.last_marked(call, late_ns, Mark::Likely))
+            .or(possible)
     }
 
     /// The last to end, up to a time, of all submitted work that is marked at least so.

@@ -12,10 +12,10 @@ const US: i64 = 1_000;
 /// asked what it waited for.
 pub const SHORTEST_WAIT_NS: i64 = 3_200;
 
-/// A call that synchronises for less than this may just as well have found nothing to
-/// wait for. It takes good evidence to say what it waited for: the next thing to end
-/// on some stream is not.
-pub const LONG_SYNC_NS: i64 = 10 * US;
+/// The shortest call that was seen to wait where the wait was recorded. A shorter one may
+/// just as well have found nothing to wait for: it takes good evidence to say what it
+/// waited for, and the next thing to end on some stream is not.
+pub const LONG_SYNC_NS: i64 = 8 * US;
 
 /// From the end of the work to the end of the call that waited for it. 3 to 8 us were
 /// seen where the wait was recorded; ...

@@ -135,9 +135,15 @@ pub fn build(
 
 /// Which names a pattern is found in, one row for each text.
 pub(crate) fn matching(pattern: &str, tables: &Tables) -> Result<Vec<bool>> {
-    let pattern = Regex::new(pattern)
-        .map_err(|error| Error::new(ErrorKind::Pattern(error.to_string()), 0))?;
+    let pattern =
+        Regex::new(pattern).map_err(|error| Error::new(ErrorKind::Pattern(sentence(&error)), 0))?;
     Ok(tables.strings.matching(|name| pattern.is_match(name)))
+}
+
+/// The reason without the drawing of where it is.
+fn sentence(error: &regex::Error) -> String {
+    let drawn = error.to_string();
+    drawn.rsplit("error: ").next().unwrap_or(&drawn).trim().to_owned()
 }
 
 /// Adds the edges into device work, and into calls that wait for it.

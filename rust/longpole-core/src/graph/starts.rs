@@ -167,7 +167,12 @@ impl<'a> Starts<'a> {
         let forward = |place: &usize| self.nodes.time_ns(edges[*place].source) <= start_ns;
         let binding =
             (first..edges.len()).filter(forward).min_by_key(|&place| order(&edges[place]));
-        let Some(binding) = binding else { return };
+        let Some(binding) = binding else {
+            if edges.len() == first {
+                edges.extend(self.any_reason(work));
+            }
+            return;
+        };
         let ready_ns = edges[binding].finished_ns(self.nodes.times_ns());
         let late_ns = start_ns - ready_ns;
         if let Some(reason) = self.reason(work, running, ready_ns) {
@@ -181,6 +186,18 @@ impl<'a> Starts<'a> {
             edges[binding].role = Role::NoReason;
             edges[binding].evidence = Evidence::None;
         }
+    }
+
+    /// The reason for the start of work to which nothing leads: no call, and nothing
+    /// before it on its stream.
+    fn any_reason(&self, work: Rank) -> Option<Edge> {
+        let release = self.release(work, -limits::LARGEST_TIME_NS);
+        release.or_else(|| self.occupation(work)).or_else(|| {
+            let before = self.last_ended_elsewhere(work, i64::MIN, Mark::Unmarked)?;
+            let nodes = (self.nodes.end(before), self.nodes.start(work));
+            let words = (Kind::Unexplained, Role::NoReason);
+            Some(Edge::new(nodes, words, Some(work), Evidence::None))
+        })
     }
 
     fn reason(&self, work: Rank, running: Option<Rank>, ready_ns: i64) -> Option<Edge> {
@@ -217,9 +234,12 @@ impl<'a> Starts<'a> {
     fn suspicion(&self, work: Rank, late_ns: i64) -> Option<(i64, Mark)> {
         let after_call_ns = limits::WAIT_RELEASE_AFTER_WAIT_CALL_NS;
         let is_late = late_ns > limits::LATE_START_NS;
+        let is_rather_late = late_ns > limits::LATE_START_AFTER_WAIT_CALL_NS;
         match self.asked_to_wait[work.row()] {
             Asked::JustNow | Asked::Before if is_late => Some((after_call_ns, Mark::Unmarked)),
-            Asked::JustNow if late_ns > limits::LATE_START_AFTER_WAIT_CALL_NS => {
+            Asked::JustNow if is_rather_late => Some((after_call_ns, Mark::Possible)),
+            // Which calls record is not known: there, any wait call may be the one.
+            Asked::Before if is_rather_late && !self.marks.has_records => {
                 Some((after_call_ns, Mark::Possible))
             }
             Asked::JustNow => Some((after_call_ns, Mark::Likely)),

@@ -19,7 +19,8 @@ pub struct AutogradPair {
 /// A backward thread is one that forward operators of another thread point to, or
 /// that runs operators of the autograd engine. A main thread is none: it runs the
 /// backward operators of a CPU model itself. Its forward thread is the one most
-/// arrows come from, else the main thread of its process.
+/// arrows come from (of several the main thread, else the one with the first arrow),
+/// else the main thread of its process.
 pub fn autograd_pairs(tables: &Tables, is_main: &[bool]) -> Vec<AutogradPair> {
     let main_of: HashMap<_, _> = lanes(tables)
         .filter(|lane| is_main[lane.row()])
@@ -34,7 +35,8 @@ pub fn autograd_pairs(tables: &Tables, is_main: &[bool]) -> Vec<AutogradPair> {
         .filter(|(engine, _)| !is_main[engine.row()])
         .filter_map(|(backward, votes)| {
             let main = *main_of.get(&tables.lanes.place(backward).process)?;
-            Some(AutogradPair { forward: most_votes(&votes, tables).unwrap_or(main), backward })
+            let forward = most_votes(&votes, main, tables).unwrap_or(main);
+            Some(AutogradPair { forward, backward })
         })
         .collect()
 }
@@ -43,26 +45,41 @@ fn lanes(tables: &Tables) -> impl Iterator<Item = LaneId> {
     (0..tables.lanes.len()).map(LaneId::from_row)
 }
 
-/// How many arrows lead to each thread, by the thread they come from.
-fn callers(tables: &Tables) -> BTreeMap<LaneId, BTreeMap<LaneId, u64>> {
+/// How many arrows come from a thread, and when the first of them does.
+#[derive(Clone, Copy, Default)]
+struct Votes {
+    count: u64,
+    first_ns: i64,
+}
+
+/// The arrows that lead to each thread, by the thread they come from.
+fn callers(tables: &Tables) -> BTreeMap<LaneId, BTreeMap<LaneId, Votes>> {
     let flows = &tables.flows;
     let ends = Ends::of(tables);
-    let mut callers: BTreeMap<LaneId, BTreeMap<LaneId, u64>> = BTreeMap::new();
+    let mut callers: BTreeMap<LaneId, BTreeMap<LaneId, Votes>> = BTreeMap::new();
     for &(key, _, row) in &ends.finishes {
         let Some(start) = ends.start_of(key, flows.time_ns[row]) else { continue };
         let (source, target) = (ends.thread_of(start, flows), ends.thread_of(row, flows));
         if let (Some(source), Some(target)) = (source, target) {
             if source != target {
-                *callers.entry(target).or_default().entry(source).or_default() += 1;
+                let start_ns = flows.time_ns[start];
+                let first = Votes { count: 0, first_ns: start_ns };
+                let votes = callers.entry(target).or_default().entry(source).or_insert(first);
+                votes.count += 1;
+                votes.first_ns = votes.first_ns.min(start_ns);
             }
         }
     }
     callers
 }
 
-/// The thread with most votes; of several the one with the smallest numbers.
-fn most_votes(votes: &BTreeMap<LaneId, u64>, tables: &Tables) -> Option<LaneId> {
-    let strength = |&(&lane, &count): &(&LaneId, &u64)| (count, Reverse(track(lane, tables)));
+/// The thread with most votes. Numbers of threads decide only between those that are
+/// alike in everything else.
+fn most_votes(votes: &BTreeMap<LaneId, Votes>, main: LaneId, tables: &Tables) -> Option<LaneId> {
+    let strength = |&(&lane, votes): &(&LaneId, &Votes)| {
+        let numbers = Reverse(track(lane, tables));
+        (votes.count, lane == main, Reverse(votes.first_ns), numbers)
+    };
     votes.iter().max_by_key(strength).map(|(&lane, _)| lane)
 }
 

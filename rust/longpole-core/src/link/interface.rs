@@ -1,6 +1,6 @@
 use crate::strings::Strings;
 
-/// What a call of the CUDA or HIP interface does to the order of things, by its name.
+/// What a call of CUDA, HIP or another interface does to the order of things, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Waits for all streams of a device.
@@ -23,14 +23,16 @@ pub enum Purpose {
     Other,
 }
 
-const PREFIXES: [&str; 3] = ["cuda", "cu", "hip"];
-
-/// Begins of names behind the prefix.
-const PURPOSES: [(&str, Purpose); 9] = [
+/// Begins of names behind the prefix of their interface, which is in small letters:
+/// `cuda`, `cu`, `hip`, `musa`, `aclrt` and so on.
+const PURPOSES: [(&str, Purpose); 12] = [
     ("DeviceSynchronize", Purpose::WaitForDevice),
     ("CtxSynchronize", Purpose::WaitForDevice),
     ("StreamSynchronize", Purpose::WaitForStream),
     ("EventSynchronize", Purpose::WaitForEvent),
+    ("SynchronizeDevice", Purpose::WaitForDevice),
+    ("SynchronizeStream", Purpose::WaitForStream),
+    ("SynchronizeEvent", Purpose::WaitForEvent),
     ("StreamWaitEvent", Purpose::LetStreamWait),
     ("EventRecord", Purpose::RecordEvent),
     ("EventQuery", Purpose::Query),
@@ -39,9 +41,10 @@ const PURPOSES: [(&str, Purpose); 9] = [
 ];
 
 /// Begins of names behind the prefix, and behind `Mem` if that follows.
-const MAY_WAIT: [&str; 11] = [
+const MAY_WAIT: [&str; 12] = [
     "Free",
     "Malloc",
+    "ExtMalloc",
     "Alloc",
     "HostAlloc",
     "HostMalloc",
@@ -59,11 +62,9 @@ pub fn purposes(strings: &Strings) -> Vec<Purpose> {
 }
 
 fn purpose(name: &str) -> Purpose {
-    PREFIXES
-        .iter()
-        .filter_map(|prefix| name.strip_prefix(prefix))
-        .find_map(purpose_behind_prefix)
-        .unwrap_or(Purpose::Other)
+    let rest = name.trim_start_matches(|letter: char| letter.is_ascii_lowercase());
+    let has_prefix = rest.len() < name.len();
+    has_prefix.then(|| purpose_behind_prefix(rest)).flatten().unwrap_or(Purpose::Other)
 }
 
 fn purpose_behind_prefix(rest: &str) -> Option<Purpose> {
@@ -101,7 +102,11 @@ mod tests {
             ("hipHostMalloc", Purpose::MayWait),
             ("cudaMallocAsync", Purpose::Other),
             ("cudaLaunchKernel", Purpose::Other),
-            ("myDeviceSynchronize", Purpose::Other),
+            ("musaStreamSynchronize", Purpose::WaitForStream),
+            ("aclrtSynchronizeDevice", Purpose::WaitForDevice),
+            ("hipExtMallocWithFlags", Purpose::MayWait),
+            ("DeviceSynchronize", Purpose::Other),
+            ("my_DeviceSynchronize", Purpose::Other),
         ];
         for (name, expected) in cases {
             assert_eq!(purpose(name), expected, "{name}");

@@ -213,11 +213,20 @@ fn slack_is_the_delay_that_just_does_not_move_the_end() {
 fn no_chain_holds_more_work_than_the_longest() {
     each_graph(|seed, graph| {
         let (window, end) = (whole(graph), end_of(graph));
-        let clip = |node: NodeId| graph.nodes.time_ns(node).clamp(window.start_ns, window.end_ns);
+        let time_ns = |node: NodeId| graph.nodes.time_ns(node);
+        let clip = |time_ns: i64| time_ns.clamp(window.start_ns, window.end_ns);
+        // What its binding edge says was waiting is none of an event's own time.
+        let waited_until_ns = |edge: &Edge| {
+            let number = graph.edges.binding(edge.target).filter(|_| edge.role.is_own_time())?;
+            let binding = &graph.edges.as_slice()[number];
+            let waits = binding.role.waits().is_some() || binding.role == Role::Handover;
+            waits.then(|| binding.finished_ns(graph.nodes.times_ns()))
+        };
         let work_ns = |number: usize| {
             let edge = &graph.edges.as_slice()[number];
+            let from_ns = waited_until_ns(edge).unwrap_or(i64::MIN).max(time_ns(edge.source));
             if edge.kind.is_work() {
-                clip(edge.target) - clip(edge.source)
+                clip(time_ns(edge.target)) - clip(from_ns)
             } else {
                 0
             }

@@ -70,7 +70,7 @@ fn questions(graph: &Graph, tables: &Tables, path: &Path) -> Vec<Question> {
         of_kind("no stream waited for another", Kind::EventWait, Effect::Detach),
     ];
     let half = Effect::Scale(Ratio::HALF);
-    for kind in [Kind::Kernel, Kind::Operator] {
+    for kind in [Kind::Kernel, Kind::Operator, Kind::Runtime, Kind::DataLoading] {
         let names = longest_names(tables, path, kind);
         questions.extend(names.into_iter().map(|name| {
             let matching = Some(exactly(tables.strings.get(name)));

@@ -1,10 +1,11 @@
 use super::walk::Schedule;
 use super::windows::Window;
-use crate::graph::{Edge, Graph};
-use crate::ids::{row_in_column, NodeId, NO_ROW};
+use crate::graph::{Edge, Graph, Role};
+use crate::ids::{row_in_column, NO_ROW};
 
 /// Reaches every node by the chain that holds most work inside a window. Waiting and
-/// order weigh nothing; between chains of the same work the binding order decides.
+/// order weigh nothing, and what waited only what it took beyond that; between chains of
+/// the same work the binding order decides.
 ///
 /// This is the longest path in the sense of project plans. The binding chain is what
 /// really decided; this one is for comparison.
@@ -31,6 +32,15 @@ fn weight_ns(edge: &Edge, graph: &Graph, window: &Window) -> i64 {
     if !edge.kind.is_work() {
         return 0;
     }
-    let clipped = |node: NodeId| graph.nodes.time_ns(node).clamp(window.start_ns, window.end_ns);
-    clipped(edge.target) - clipped(edge.source)
+    let clipped = |time_ns: i64| time_ns.clamp(window.start_ns, window.end_ns);
+    let from_ns = graph.nodes.time_ns(edge.source).max(waited_until_ns(edge, graph));
+    clipped(graph.nodes.time_ns(edge.target)) - clipped(from_ns)
+}
+
+/// When the wait that ended at the target of an edge was over, if it was one.
+fn waited_until_ns(edge: &Edge, graph: &Graph) -> i64 {
+    let binding = graph.edges.binding(edge.target).map(|number| &graph.edges.as_slice()[number]);
+    let is_wait = |role: Role| role.waits().is_some() || role == Role::Handover;
+    let wait = binding.filter(|binding| edge.role.is_own_time() && is_wait(binding.role));
+    wait.map_or(i64::MIN, |wait| wait.finished_ns(graph.nodes.times_ns()))
 }

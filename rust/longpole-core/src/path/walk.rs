@@ -141,8 +141,8 @@ pub(super) fn last_node(graph: &Graph, window: &Window, schedule: &Schedule) -> 
 pub(super) fn last_of(graph: &Graph, events: &[EventId], times_ns: &[i64]) -> Option<NodeId> {
     let ends = events.iter().filter_map(|&event| graph.timeline.rank(event));
     let last = ends.max_by_key(|&rank| {
-        let time_ns = times_ns[graph.nodes.end(rank).row()];
-        (time_ns, std::cmp::Reverse(rank))
+        let end = graph.nodes.end(rank);
+        (times_ns[end.row()], std::cmp::Reverse(rank))
     });
     last.map(|rank| graph.nodes.end(rank))
 }

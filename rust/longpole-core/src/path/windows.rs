@@ -140,6 +140,9 @@ fn no_step(number: i64, steps: &[Step]) -> String {
     let mut numbers: Vec<_> = steps.iter().map(|step| step.number).collect();
     numbers.sort_unstable();
     match (numbers.first(), numbers.last()) {
+        (Some(only), Some(last)) if only == last => {
+            format!("the trace has no step {number}; its only step is {only}")
+        }
         (Some(first), Some(last)) => {
             format!("the trace has no step {number}; its steps go from {first} to {last}")
         }
@@ -180,8 +183,13 @@ fn annotation(
     let mut found: Vec<_> = events.ids().filter(is_named).collect();
     found.sort_by(|&one, &two| by_content(one, two, tables));
     let span = *found.get(instance).ok_or_else(|| {
-        let count = found.len();
-        missing(format!("the trace has {count} annotations {name:?}, none numbered {instance}"))
+        missing(match found.len() {
+            0 => format!("the trace has no annotation {name:?}"),
+            1 => format!("the trace has one annotation {name:?}, numbered 0, and none {instance}"),
+            count => {
+                format!("the trace has {count} annotations {name:?}, none numbered {instance}")
+            }
+        })
     })?;
     Submissions::of(tables, launches).window(span, end, tables)
 }
@@ -193,10 +201,27 @@ fn between(tables: &Tables, start_ns: i64, end_ns: i64) -> Result<Window> {
     candidates.retain(|&event| {
         events.span(event).is_some_and(|(start, end)| start < end_ns && end > start_ns)
     });
+    let lasts = |event: &EventId| events.end_ns(*event).is_some_and(|end| end >= end_ns);
+    if !candidates.iter().any(lasts) {
+        candidates.extend(next_on_main_thread(tables, end_ns));
+    }
     if candidates.is_empty() {
         return Err(missing(format!("the trace has no work between {start_ns} and {end_ns} ns")));
     }
     Ok(Window { start_ns, end_ns, candidates, opening: Opening::Time })
+}
+
+/// The first work that a main thread begins at or after a time, if it worked before: what
+/// leads there tells what happened until then.
+fn next_on_main_thread(tables: &Tables, at_ns: i64) -> Option<EventId> {
+    let events = &tables.events;
+    let works = leading_work(tables);
+    let on_thread = || works.iter().filter(|&&event| !events.kind(event).is_device_work());
+    let began = on_thread().filter(|&&event| events.start_ns(event) < at_ns);
+    let busy: std::collections::BTreeSet<_> = began.map(|&event| events.lane(event)).collect();
+    let next = on_thread()
+        .filter(|&&event| events.start_ns(event) >= at_ns && busy.contains(&events.lane(event)));
+    next.copied().min_by(|&one, &two| by_content(one, two, tables))
 }
 
 /// The work of devices and main threads. Work with neither a time nor a duration is
@@ -361,7 +386,7 @@ mod tests {
         );
         assert_eq!(
             words(Choice::Annotation("fit".to_owned(), 0, End::Last)),
-            "the trace has 0 annotations \"fit\", none numbered 0"
+            "the trace has no annotation \"fit\""
         );
         assert_eq!(words(Choice::Between(70, 80)), "the trace has no work between 70 and 80 ns");
     }

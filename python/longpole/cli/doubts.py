@@ -1,0 +1,64 @@
+"""What makes an answer about a window doubtful, though the trace was read as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from longpole.cli.output import Warned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.critical_path import CriticalPath
+    from longpole.trace import Trace
+
+__all__ = ["doubts"]
+
+
+def doubts(
+    trace: Trace, path: CriticalPath, window_name: str, data_load: str | None
+) -> Iterator[Warned]:
+    """Give the doubts about the path of a window."""
+    n_launches = _launches_into_nothing(trace)
+    if n_launches:
+        yield Warned(
+            code="no_device_work",
+            count=n_launches,
+            message="calls launched work on a device, and the trace holds none of it",
+            effect="the answer is about the host alone",
+            hint="see `longpole check`",
+        )
+    if path.status == "inconclusive":
+        yield Warned(
+            code="inconclusive",
+            count=1,
+            message=f"more than a fifth of {window_name} is unexplained",
+            effect="the answer is no basis for a decision",
+        )
+    if data_load is not None and not _finds_name(trace, data_load):
+        yield Warned(
+            code="pattern_without_effect",
+            count=1,
+            message=f"no name in the trace matches --data-load {data_load!r}",
+            effect="nothing counts as data loading",
+        )
+
+
+def _launches_into_nothing(trace: Trace) -> int:
+    """Count the calls that launched, where the trace holds no work of a device at all."""
+    import polars as pl
+
+    from longpole.analyses.window import LAUNCHING_NAMES
+
+    if trace.launches.height:
+        return 0
+    is_call = pl.col("kind").cast(pl.String).is_in(["runtime", "driver"])
+    launches = pl.col("name").cast(pl.String).str.contains(LAUNCHING_NAMES)
+    return trace.events.filter(is_call, launches).height
+
+
+def _finds_name(trace: Trace, pattern: str) -> bool:
+    import polars as pl
+
+    names = trace.events.select(pl.col("name").cast(pl.String).unique())
+    return names.filter(pl.col("name").str.contains(pattern)).height > 0
