@@ -60,7 +60,7 @@ def test_every_answer_names_its_window(options, window, step, trace, capsys):
     _, out = answer(capsys, "path", trace, *options)
     assert out.splitlines()[0] == f"{trace}: critical path, {window}"
     _, out = answer(capsys, "whatif", trace, "--drop", "kernel", *options)
-    assert out.startswith(f"{trace}: {window}: ")
+    assert out.startswith(f"{trace}: {window}, with kernel dropped: ")
     _, out = answer(capsys, "path", trace, *options, "--json")
     scope = json.loads(out)["scope"]
     assert (scope["step"], scope["window"]) == (step, window)
@@ -113,6 +113,8 @@ def test_waits_are_a_table(trace, capsys):
         ("whatif",),
         ("whatif", "--ideal", "--drop", "launch"),
         ("whatif", "--drop", "gemms"),
+        ("whatif", "--drop", ""),
+        ("whatif", "--scale", "=2"),
         ("whatif", "--scale", "kernel"),
         ("whatif", "--scale", "kernel=-1"),
         ("whatif", "--detach", "kernel"),
@@ -180,8 +182,9 @@ def test_a_window_of_no_length_gets_one_sentence(question, tmp_path, capsys):
     ids=str,
 )
 def test_a_change_of_nothing_is_said(change, code, trace, capsys):
-    found, out = answer(capsys, "whatif", trace, *change)
-    assert (found, "Warning: nothing in the window matches" in out) == (code, code != 0)
+    found = run(["whatif", trace, *change])
+    warned = "nothing in the trace matches" in capsys.readouterr().err
+    assert (found, warned) == (code, code != 0)
     _, out = answer(capsys, "whatif", trace, *change, "--json")
     assert bool(json.loads(out)["warnings"]) == (code != 0)
 
@@ -206,8 +209,8 @@ def test_the_names_that_are_told_and_all_else_sum_to_the_whole(trace, capsys):
     _, out = answer(capsys, "path", trace, "--top", "2")
     names = out.split("Most of it:\n")[1].split("\n\n")[0].splitlines()
     assert [line.split("  ")[-1] for line in names] == [
-        "kernel: long",
-        "operator: after",
+        "kernel: long (event 3)",
+        "operator: after (event 5)",
         "all else",
     ]
     shares = [float(line.split()[0]) for line in names]
@@ -224,3 +227,63 @@ def test_csv_has_its_header_also_where_the_first_trace_has_no_rows(trace, tmp_pa
     empty = written(tmp_path / "empty", [])
     _, out = answer(capsys, "path", empty, trace, "--format", "csv")
     assert out.startswith("path,kind,event,")
+
+
+def test_what_was_lost_of_a_trace_is_said_beside_the_answer(tmp_path, capsys):
+    damaged = tmp_path / "cut.json"
+    damaged.write_text((tmp_path / written(tmp_path, WAITING)).read_text()[:-60])
+    for options in ([], ["--format", "md"], ["--format", "csv"]):
+        assert run(["path", str(damaged), *options]) == exit_codes.OK
+        told = capsys.readouterr()
+        assert told.err.startswith(f"warning: {damaged}: ")
+        assert "warning" not in told.out
+    run(["path", str(damaged), "--json"])
+    told = capsys.readouterr()
+    assert (json.loads(told.out)["status"], told.err) == ("partial", "")
+
+
+def test_launches_without_any_work_are_said(tmp_path, capsys):
+    trace = written(tmp_path, [launch(0, 2, 1), operator("A", 2, 30)])
+    assert run(["path", trace]) == exit_codes.OK
+    assert "the trace holds none of it" in capsys.readouterr().err
+
+
+def test_a_pattern_that_finds_nothing_is_said(trace, capsys):
+    assert run(["path", trace, "--data-load", "zzz"]) == exit_codes.OK
+    assert "no name in the trace matches --data-load 'zzz'" in capsys.readouterr().err
+
+
+def test_a_bad_pattern_is_told_in_one_line(trace, capsys):
+    assert run(["path", trace, "--data-load", "("]) == exit_codes.USAGE
+    first, *_ = capsys.readouterr().err.splitlines()
+    assert first == "error: no regular expression: unclosed group [usage]"
+
+
+def test_of_several_traces_each_is_answered(trace, tmp_path, capsys):
+    (tmp_path / "other").mkdir()
+    other = written(tmp_path / "other", [operator("A", 0, 5)])
+    code, out = answer(capsys, "path", trace, other, trace, "--step", "1", "--json")
+    assert code == exit_codes.USAGE
+    assert [found["status"] for found in json.loads(out)] == ["ok", "error", "ok"]
+    assert json.loads(out)[1]["error"]["path"] == other
+
+
+def test_an_answer_carries_its_question(trace, capsys):
+    _, out = answer(capsys, "whatif", trace, "--scale", "kernel:long=0.5", "--json")
+    data = json.loads(out)["data"]
+    assert data["changes"] == [{"change": "scale", "kind": "kernel", "matching": "long", "by": 0.5}]
+    assert data["gain"] == pytest.approx(data["gain_ns"] / data["length_ns"])
+    _, out = answer(capsys, "whatif", trace, "--scale", "kernel:long=0.5", "--format", "csv")
+    header, row = out.splitlines()
+    assert header == "path,window,changes,length_ns,makespan_ns,gain_ns,gain"
+    assert "kernel:long x 0.5" in row
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_lines_are_hardly_wider_than_the_terminal(width, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    name = "void at::native::" + "very_long_kernel_name<" * 40
+    trace = written(tmp_path, [launch(0, 2, 1), kernel(name, 4, 40, 1), operator(name, 2, 30)])
+    _, out = answer(capsys, "path", trace)
+    lines = out.split("\n\n")[1].splitlines()
+    assert max(map(len, lines)) <= max(width, 70)

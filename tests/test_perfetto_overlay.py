@@ -1,9 +1,11 @@
 """The overlay for Perfetto decodes with the published schema into the pieces of the path."""
 
+import json
 import zipfile
 
 import pytest
 
+import longpole
 from tiny_traces import call, frame, kernel, launch, operator, read
 
 WAITING = [
@@ -100,3 +102,16 @@ def test_nothing_is_overwritten_unless_asked_for(tmp_path):
     path.to_perfetto(target, force=True)
     assert target.read_bytes() != b"precious"
     assert [file.name for file in tmp_path.iterdir()] == ["trace.json"]
+
+
+def test_the_trace_itself_is_never_written_over(tmp_path):
+    original = tmp_path / "trace.json"
+    original.write_text(json.dumps({"traceEvents": WAITING}))
+    path = longpole.read_trace(original).critical_path()
+    changed = path.what_if(longpole.Drop(kind="launch")).critical_path
+    for found in (path, changed):
+        with pytest.raises(FileExistsError, match="the trace itself"):
+            found.to_perfetto(original, force=True)
+    with pytest.raises(FileExistsError, match="the trace itself"):
+        read(WAITING).critical_path().to_perfetto(original, beside=original, force=True)
+    assert json.loads(original.read_text())["traceEvents"] == WAITING

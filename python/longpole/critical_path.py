@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -28,12 +29,22 @@ if TYPE_CHECKING:
 
 __all__ = ["CriticalPath", "Detach", "Drop", "Scale", "WhatIf"]
 
+# Which of its parts end a step or an annotation.
+ENDS: Final = ("period", "last", "cpu", "gpu")
+
 # How exactly a factor is taken: a float like 0.1 means one tenth.
 MOST_DENOMINATOR: Final = 10**9
 
 # What `explain` leaves out; the frames hold all.
 SMALLEST_SHARE_TOLD: Final = 0.01
 MOST_NAMES_TOLD: Final = 5
+
+# What stands beside a name in its line, and how much of a name there is at least.
+NARROWEST_LINE: Final = 52
+SHORTEST_NAME: Final = 16
+
+# What can be let not wait.
+WAITING_KINDS: Final = ("sync_return", "event_wait", "queue_full")
 
 # What the kinds mean, in the words of `explain`.
 MEANINGS: Final = {
@@ -93,6 +104,12 @@ class Detach:
     kind: str = "sync_return"
     matching: str | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse what does not wait."""
+        if self.kind not in WAITING_KINDS:
+            message = f"{self.kind!r} is no kind of waiting; there are {', '.join(WAITING_KINDS)}"
+            raise ValueError(message)
+
 
 Change = Scale | Drop | Detach
 
@@ -103,8 +120,9 @@ class CriticalPath:
     Frames are made on first use and kept. The column `event` is a row of `Trace.events`.
     """
 
-    def __init__(self, core: CorePath) -> None:
+    def __init__(self, core: CorePath, source: Path | None = None) -> None:
         self._core = core
+        self._source = source
 
     @property
     def window(self) -> tuple[int, int]:
@@ -149,8 +167,14 @@ class CriticalPath:
 
     @cached_property
     def by_name(self) -> pl.DataFrame:
-        """The time of each kind and name, the greatest first, with the columns of `by_kind`."""
-        return self._grouped("kind", "name")
+        """The time of each kind and name, the greatest first.
+
+        The columns of `by_kind`, and `longest_event`: whose time the longest piece is.
+        """
+        import polars as pl
+
+        longest = pl.col("event").sort_by("duration_ns", "event", descending=[True, False]).first()
+        return self._grouped("kind", "name", longest_event=longest)
 
     @cached_property
     def slack(self) -> pl.DataFrame:
@@ -208,9 +232,15 @@ class CriticalPath:
         ------
         ValueError
             A kind, pattern or factor that is none.
+        TypeError
+            Something that is no change.
         """
         given = [changes] if isinstance(changes, Scale | Drop | Detach) else list(changes)
-        return WhatIf(CriticalPath(self._core.what_if([_parts(change) for change in given])), self)
+        if not all(isinstance(change, Scale | Drop | Detach) for change in given):
+            message = f"changes are Scale, Drop and Detach, not {changes!r}"
+            raise TypeError(message)
+        changed = self._core.what_if([_parts(change) for change in given])
+        return WhatIf(CriticalPath(changed, self._source), self)
 
     def ideal(self) -> pl.DataFrame:
         """Compute what the window would take if this or that were free, the best first.
@@ -224,8 +254,13 @@ class CriticalPath:
         gain_ns = self.length_ns - pl.col("makespan_ns")
         return answers.with_columns(gain_ns=gain_ns, gain=gain_ns / max(self.length_ns, 1))
 
-    def explain(self, top: int = MOST_NAMES_TOLD) -> str:
-        """Say in words what the window waited for, with the `top` names that took most of it."""
+    def explain(self, top: int = MOST_NAMES_TOLD, *, width: int = 100) -> str:
+        """Say in words what the window waited for, with the `top` names that took most of it.
+
+        Names are shortened so that lines are hardly longer than `width`.
+        The event beside a name is the one whose time the longest piece is, as a row of
+        `Trace.events`.
+        """
         lines = [f"{duration(self.length_ns)} passed, of which:"]
         told = [
             (time_ns, part, f"{MEANINGS[kind]} ({kind})")
@@ -233,11 +268,13 @@ class CriticalPath:
             if part >= SMALLEST_SHARE_TOLD or kind in {"unexplained", "graph_gap"}
         ]
         lines += self._rows(told)
-        named = self.by_name.drop_nulls("name").head(top)
-        names = short_names(named["name"].to_list(), 60)
+        named = self.by_name.head(top)
+        names = short_names(named["name"].to_list(), max(width - NARROWEST_LINE, SHORTEST_NAME))
         told = [
-            (time_ns, part, f"{kind}: {name}")
-            for name, (kind, _, time_ns, part, _) in zip(names, named.iter_rows(), strict=True)
+            (time_ns, part, f"{kind}: {name}" + ("" if event is None else f" (event {event})"))
+            for name, (kind, _, time_ns, part, _, event) in zip(
+                names, named.iter_rows(), strict=True
+            )
         ]
         lines += ["", "Most of it:", *self._rows(told)] if told else []
         return "\n".join([*lines, *self._doubts()])
@@ -264,12 +301,13 @@ class CriticalPath:
         Raises
         ------
         FileExistsError
-            The file is there already and `force` is not given.
+            The file is there already and `force` is not given, or it is the trace itself.
         """
         from zipfile import ZIP_STORED, ZipFile
 
         overlay = self._core.perfetto()
-        with _new_file(Path(path), force=force) as half_written:
+        kept = [Path(source) for source in (self._source, beside) if source is not None]
+        with _new_file(Path(path), force=force, kept=kept) as half_written:
             if beside is None:
                 half_written.write_bytes(overlay)
                 return
@@ -296,16 +334,16 @@ class CriticalPath:
         shares = ", ".join(f"{kind} {share(part)}" for kind, _, part, _ in kinds)
         return f"<longpole.CriticalPath: {duration(self.length_ns)}, {shares or 'empty'}>"
 
-    def _grouped(self, *keys: str) -> pl.DataFrame:
+    def _grouped(self, *keys: str, **more: pl.Expr) -> pl.DataFrame:
         import polars as pl
 
         length_ns = max(self.length_ns, 1)
         texts = self.segments.with_columns(pl.col(keys).cast(pl.String))
         return (
             texts.group_by(*keys)
-            .agg(pl.col("duration_ns").sum(), segments=pl.len().cast(pl.Int64))
+            .agg(pl.col("duration_ns").sum(), segments=pl.len().cast(pl.Int64), **more)
             .with_columns(share=pl.col("duration_ns") / length_ns)
-            .select(*keys, "duration_ns", "share", "segments")
+            .select(*keys, "duration_ns", "share", "segments", *more)
             .sort("duration_ns", *keys, descending=[True, *(False for _ in keys)])
         )
 
@@ -320,15 +358,23 @@ class CriticalPath:
 
     def _doubts(self) -> list[str]:
         doubts = []
-        if self.inferred_ns:
+        n_inferred, n_waits = self._waits_on_path()
+        if self.inferred_ns or n_inferred:
             part = share(self.inferred_ns / self.length_ns)
-            doubts.append(f"{part} of it is inferred: the trace holds no record of it.")
+            waits = f"{n_inferred:,} of the {count(n_waits, 'wait')} on it"
+            doubts.append(f"Inferred, for nothing recorded them: {waits}, and {part} of its time.")
         if self.counts["clock_skew"]:
             early = count(self.counts["clock_skew"], "piece")
             doubts.append(f"{early} of work began before the call that launched it.")
         if self.status == "inconclusive":
             doubts.append("So much is unexplained that this is no basis for a decision.")
         return ["", *doubts] if doubts else []
+
+    def _waits_on_path(self) -> tuple[int, int]:
+        """Count the waits that the path passes: those inferred, and all."""
+        waits = self.sync_dependencies
+        on_path = waits.filter(waits["on_path"])
+        return int((on_path["evidence"].cast(str) == "inferred").sum()), on_path.height
 
 
 class WhatIf:
@@ -364,6 +410,15 @@ def window_choice(
     if sum(choice is not None for choice in (step, annotation, between)) > 1:
         message = "step, annotation and between exclude each other"
         raise ValueError(message)
+    if end not in ENDS:
+        message = f"end is one of {', '.join(ENDS)}, not {end!r}"
+        raise ValueError(message)
+    if not isinstance(instance, int):
+        message = f"instance is the number of one annotation, not {instance!r}"
+        raise TypeError(message)
+    if instance and annotation is None:
+        message = "instance counts annotations; say which"
+        raise ValueError(message)
     if step is not None:
         return ("step", step_number(step), end)
     if annotation is not None:
@@ -372,9 +427,20 @@ def window_choice(
             raise ValueError(message)
         return ("annotation", annotation, instance, "last" if end == "period" else end)
     if between is not None:
-        start_ns, end_ns = between
-        return ("between", start_ns, end_ns)
+        return ("between", *_two_times(between))
     return ("whole",)
+
+
+def _two_times(between: Sequence[int]) -> tuple[int, int]:
+    try:
+        start_ns, end_ns = map(index, between)
+    except (TypeError, ValueError):
+        message = f"between is two times in whole ns, not {between!r}"
+        raise TypeError(message) from None
+    if end_ns < start_ns:
+        message = f"between ends before it starts: {between!r}"
+        raise ValueError(message)
+    return start_ns, end_ns
 
 
 def step_number(step: int | str) -> int:
@@ -409,8 +475,14 @@ def _factor(by: float | Fraction) -> Fraction:
 
 
 @contextmanager
-def _new_file(path: Path, *, force: bool) -> Iterator[Path]:
-    """Let a file be written under another name, so that it is there as a whole or not at all."""
+def _new_file(path: Path, *, force: bool, kept: Sequence[Path] = ()) -> Iterator[Path]:
+    """Let a file be written under another name, so that it is there as a whole or not at all.
+
+    What is `kept` is not written over.
+    """
+    if path.exists() and any(other.exists() and path.samefile(other) for other in kept):
+        message = f"{path} is the trace itself, which is not written over"
+        raise FileExistsError(message)
     if path.exists() and not force:
         message = f"{path} is there already; force=True replaces it"
         raise FileExistsError(message)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from longpole._core import read_trace as read_core
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Sequence
     from typing import BinaryIO
 
@@ -98,7 +99,7 @@ def read_trace(
         max_events=max_events,
         progress=progress,
     )
-    return Trace(core)
+    return Trace(core, source if isinstance(source, str | os.PathLike) else None)
 
 
 class Trace:
@@ -108,8 +109,9 @@ class Trace:
     `events`, the column `event`.
     """
 
-    def __init__(self, core: CoreTrace) -> None:
+    def __init__(self, core: CoreTrace, path: str | os.PathLike[str] | None = None) -> None:
         self._core = core
+        self._path = None if path is None else Path(path)
 
     @cached_property
     def events(self) -> pl.DataFrame:
@@ -409,7 +411,10 @@ class Trace:
         WindowError
             The trace has no such step, annotation or work.
         ValueError
-            Arguments that exclude each other, or a pattern that is none.
+            Arguments that exclude each other, that are none of those named, or a pattern
+            that is none.
+        TypeError
+            Numbers or times that are none.
 
         Examples
         --------
@@ -423,7 +428,8 @@ class Trace:
             raise ValueError(message)
         window = window_choice(step, annotation, instance, between, end)
         longest = method == "longest"
-        return CriticalPath(self._core.critical_path(window, longest=longest, data_load=data_load))
+        core = self._core.critical_path(window, longest=longest, data_load=data_load)
+        return CriticalPath(core, self._path)
 
     def sync_dependencies(self, step: int | str | None = None) -> pl.DataFrame:
         """Who waited for work on a device, or might have had to, in a step or the whole trace.

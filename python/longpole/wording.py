@@ -50,11 +50,13 @@ def share(part: float) -> str:
 
     Examples
     --------
-    >>> share(0.4683), share(0.00001), share(0), share(1), share(0.9999)
-    ('46.8 %', '<0.1 %', '0 %', '100 %', '>99.9 %')
+    >>> share(0.4683), share(0.00001), share(0), share(1), share(0.9999), share(-0.00001)
+    ('46.8 %', '<0.1 %', '0 %', '100 %', '>99.9 %', '-<0.1 %')
     """
     if part in (0, 1):
         return f"{100 * part:.0f} %"
+    if part < 0:
+        return f"-{share(-part)}"
     if 0 < part < _SMALLEST_SHARE:
         return "<0.1 %"
     if 1 - _SMALLEST_SHARE < part < 1:

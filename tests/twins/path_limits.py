@@ -2,7 +2,7 @@
 
 None of them decides which edge binds: latencies need no threshold. They only say when a profiler
 that was silent may be helped out by a guess, and each guess is marked ``inferred``. All are
-judgement, made with what real profiles of A100, H100 and MI250 show; "seen" means seen there.
+judgement, made with what real profiles of V100, A100, H100 and MI250 show; "seen" means seen there.
 """
 
 US = 1_000

@@ -77,7 +77,7 @@ def device_times(trace: Trace, window: Window) -> tuple[DeviceTime, ...]:
 
 def main_device(devices: tuple[DeviceTime, ...]) -> DeviceTime | None:
     """Choose the device that an answer is about: the busiest, the first of equals."""
-    busy = [device for device in devices if device.whole.n_events]
+    busy = [device for device in devices if device.whole.busy_ns]
     return max(busy, key=lambda device: device.whole.busy_ns, default=None)
 
 

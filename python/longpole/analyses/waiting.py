@@ -133,7 +133,7 @@ def _launched_work(question: _Question) -> tuple[str, list[Evidence]]:
     gaps = _gaps(question).with_columns(waits_ns=_gap_after_call())
     return (
         f"{question.subject} has work that is launched and has not begun {question.portion}: "
-        "the calls had returned, so it is not the host that it waits for."
+        "the calls that launched it had returned before."
     ), _ended_by(question, gaps)
 
 

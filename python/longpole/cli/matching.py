@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from longpole.critical_path import Change, CriticalPath
     from longpole.trace import Trace
 
-__all__ = ["WAITS", "WORK", "matched"]
+__all__ = ["WORK", "matched"]
 
-WAITS: Final[Mapping[str, Sequence[str]]] = {
+_WAITS: Final[Mapping[str, Sequence[str]]] = {
     "sync_return": ("sync", "sync_inside"),
     "event_wait": ("event_wait",),
     "queue_full": ("queue_full",),
@@ -34,7 +34,7 @@ def matched(change: Change, path: CriticalPath, trace: Trace) -> int:
     import polars as pl
 
     if isinstance(change, Detach):
-        chosen = path.edges.filter(pl.col("role").cast(pl.String).is_in(WAITS[change.kind]))
+        chosen = path.edges.filter(pl.col("role").cast(pl.String).is_in(_WAITS[change.kind]))
         waiting = path.nodes.select("event", target="node")
         chosen = chosen.select("target").join(waiting, on="target")
     else:

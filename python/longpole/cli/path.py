@@ -11,6 +11,7 @@ from longpole.cli.options import Options, shared_options, traces_argument
 from longpole.cli.output import Document, markdown_cell
 from longpole.cli.traces import answer_each, title
 from longpole.cli.windows import Window, abstained, known_of, window_options
+from longpole.wording import duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +75,7 @@ def _document(name: str, trace: Trace, window: Window, found: CriticalPath, top:
         truncated={"names": {"shown": shown.height, "total": found.by_name.height}},
         text=lambda terminal: (
             terminal.styled(f"{title(name)}: critical path, {window.name}", "bold")
-            + f"\n{found.explain(top=top)}\n"
+            + f"\n{found.explain(top=top, width=terminal.width)}\n"
         ),
         markdown=lambda: _markdown(name, window, found, top),
         records=lambda: records_of(name, found.segments),
@@ -82,6 +83,7 @@ def _document(name: str, trace: Trace, window: Window, found: CriticalPath, top:
 
 
 def _markdown(name: str, window: Window, found: CriticalPath, top: int) -> str:
-    headline = f"### {markdown_cell(name)}: critical path, {markdown_cell(window.name)}"
+    headline = f"### {markdown_cell(name)}: critical path, {markdown_cell(window.name)}: "
+    headline += duration(found.length_ns)
     lines = [headline, "", *markdown_of(found.by_kind)]
     return "\n".join([*lines, "", *markdown_of(found.by_name.head(top))]) + "\n"

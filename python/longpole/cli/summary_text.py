@@ -34,8 +34,8 @@ def text(
 ) -> str:
     """Write a summary for a terminal."""
     lines = [terminal.styled(_title(path, trace, summary), "bold"), ""]
-    lines += terminal.paragraph(escape(summary.answer.sentence), "  ")
     lines += terminal.paragraph(escape(long_pole), "  ") if long_pole else []
+    lines += terminal.paragraph(escape(summary.answer.sentence), "  ")
     for columns, rows in _tables(summary):
         lines += ["", *terminal.table(columns, rows)] if rows else []
     notes = _notes(trace, summary)
@@ -45,8 +45,9 @@ def text(
 
 def markdown(path: str, summary: Summary, long_pole: str | None) -> str:
     """Write a summary as Markdown, to paste into a pull request."""
-    lines = [f"### {markdown_cell(path)}", "", markdown_cell(summary.answer.sentence)]
-    lines += ["", markdown_cell(long_pole)] if long_pole else []
+    lines = [f"### {markdown_cell(path)}", ""]
+    lines += [markdown_cell(long_pole), ""] if long_pole else []
+    lines += [markdown_cell(summary.answer.sentence)]
     for columns, rows in _tables(summary):
         lines += ["", *_markdown_table(columns, rows)] if rows else []
     return "\n".join(lines) + "\n"
@@ -122,7 +123,7 @@ def _idle(summary: Summary) -> Table:
             _share(summary, device.idle.unlinked_ns),
         ]
         for device in summary.devices
-        if device.whole.n_events
+        if device.whole.busy_ns
     ]
     return columns, rows
 

@@ -8,12 +8,13 @@ import click
 
 from longpole.cli import exit_codes
 from longpole.cli.frames import markdown_of, records_of
-from longpole.cli.matching import WAITS, matched
+from longpole.cli.matching import matched
 from longpole.cli.options import Options, shared_options, traces_argument
 from longpole.cli.output import Document, Warned, markdown_cell
 from longpole.cli.terminal import Column
 from longpole.cli.traces import answer_each, title
 from longpole.cli.windows import Window, abstained, known_of, window_options
+from longpole.critical_path import Detach, Drop, Scale
 from longpole.wording import count, duration, escape, share
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["whatif"]
 
 _SCHEMA: Final = "longpole.whatif/1"
+_MOST_NAMES: Final = 10
+_LEAST_GAIN: Final = 0.001
+_NOUNS: Final = {"sync_return": "call", "runtime": "call", "data_loading": "data loading"}
 
 
 @click.command()
@@ -92,13 +96,14 @@ def whatif(
 
 
 def _changes(scale: Sequence[str], drop: Sequence[str], detach: Sequence[str]) -> list[Change]:
-    from longpole.critical_path import Detach, Drop, Scale
-
-    return [
-        *(Scale(by=by, kind=kind, matching=name) for kind, name, by in map(_scaled, scale)),
-        *(Drop(kind=kind, matching=name) for kind, name in map(_what, drop)),
-        *(Detach(kind=kind, matching=name) for kind, name in map(_waiting, detach)),
-    ]
+    try:
+        return [
+            *(Scale(by=by, kind=kind, matching=name) for kind, name, by in map(_scaled, scale)),
+            *(Drop(kind=kind, matching=name) for kind, name in map(_what, drop)),
+            *(Detach(kind=kind, matching=name) for kind, name in map(_waiting, detach)),
+        ]
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _scaled(text: str) -> tuple[str | None, str | None, float]:
@@ -115,6 +120,9 @@ def _scaled(text: str) -> tuple[str | None, str | None, float]:
 
 def _what(text: str) -> tuple[str | None, str | None]:
     """Split `KIND:PATTERN`, of which either may be missing."""
+    if not text:
+        message = "say what is different: a kind, or `kind:pattern`"
+        raise click.UsageError(message)
     kind, _, pattern = text.partition(":")
     return kind or None, pattern or None
 
@@ -122,9 +130,6 @@ def _what(text: str) -> tuple[str | None, str | None]:
 def _waiting(text: str) -> tuple[str, str | None]:
     """Split what is to wait no longer; without a kind it is calls that wait for the device."""
     kind, pattern = _what(text)
-    if kind is not None and kind not in WAITS:
-        message = f"{kind!r} is no kind of waiting; there are {', '.join(WAITS)}"
-        raise click.BadParameter(message, param_hint="'--detach'")
     return kind or "sync_return", pattern
 
 
@@ -150,29 +155,65 @@ def _changed_document(
         schema=_SCHEMA,
         **known,
         data={
-            "length_ns": found.length_ns,
-            "makespan_ns": answer.makespan_ns,
-            "gain_ns": answer.gain_ns,
+            "changes": [_change(change) for change in changes],
+            **_gain(found, answer),
+            "inferred_ns": answer.critical_path.inferred_ns,
             "kinds": kinds.to_dicts(),
+            "names": answer.critical_path.by_name.head(_MOST_NAMES).to_dicts(),
         },
         text=lambda terminal: _lines(
-            terminal.styled(_headline(name, window, found, answer), "bold"),
-            *(f"Warning: {escape(warned.message)}: {warned.effect}." for warned in without_effect),
-            answer.critical_path.explain(),
+            terminal.styled(_headline(name, window, found, answer, changes), "bold"),
+            answer.critical_path.explain(width=terminal.width),
         ),
         markdown=lambda: _lines(
-            f"### {markdown_cell(_headline(name, window, found, answer))}", "", *markdown_of(kinds)
+            f"### {markdown_cell(_headline(name, window, found, answer, changes))}",
+            "",
+            *markdown_of(kinds),
         ),
-        records=lambda: records_of(name, answer.critical_path.segments),
+        records=lambda: [
+            {
+                "path": name,
+                "window": window.name,
+                "changes": ", ".join(map(_words, changes)),
+                **_gain(found, answer),
+            }
+        ],
     )
 
 
+def _gain(found: CriticalPath, answer: WhatIf) -> dict[str, int | float]:
+    return {
+        "length_ns": found.length_ns,
+        "makespan_ns": answer.makespan_ns,
+        "gain_ns": answer.gain_ns,
+        "gain": answer.gain_ns / found.length_ns,
+    }
+
+
+def _change(change: Change) -> dict[str, str | float | None]:
+    """Give a change as data: what is done, and to what."""
+    done = type(change).__name__.lower()
+    by = float(change.by) if isinstance(change, Scale) else None
+    return {"change": done, "kind": change.kind, "matching": change.matching, "by": by}
+
+
+def _words(change: Change) -> str:
+    """Give a change as it was asked for."""
+    what = _target(change)
+    if isinstance(change, Scale):
+        return f"{what} x {float(change.by):g}"
+    return f"{what} {'dropped' if isinstance(change, Drop) else 'detached'}"
+
+
+def _target(change: Change) -> str:
+    return ":".join(part for part in (change.kind or "", change.matching) if part is not None)
+
+
 def _unmatched(change: Change) -> Warned:
-    what = ":".join(part for part in (change.kind or "", change.matching) if part is not None)
     return Warned(
         code="change_without_effect",
         count=1,
-        message=f"nothing in the window matches {what!r}",
+        message=f"nothing in the trace matches {_target(change)!r}",
         effect="this change changes nothing",
         hint="`longpole path` lists kinds and names",
     )
@@ -191,7 +232,8 @@ def _ideal_document(name: str, trace: Trace, window: Window, found: CriticalPath
             *_gains(answers, terminal),
         ),
         markdown=lambda: _lines(
-            f"### {markdown_cell(name)}: {markdown_cell(window.name)}",
+            f"### {markdown_cell(name)}: {markdown_cell(window.name)}: "
+            f"{duration(found.length_ns)}; if ...",
             "",
             *markdown_of(answers.rename({"gain": "share"})),
         ),
@@ -200,8 +242,8 @@ def _ideal_document(name: str, trace: Trace, window: Window, found: CriticalPath
 
 
 def _gains(answers: pl.DataFrame, terminal: Terminal) -> list[str]:
-    """List what would make the window shorter, and count what would not."""
-    helpful = answers.filter(answers["gain_ns"] != 0)
+    """List what would make the window shorter or longer, and count what hardly would."""
+    helpful = answers.filter(answers["gain"].abs() >= _LEAST_GAIN)
     columns = [
         Column("gain"),
         Column("share"),
@@ -220,25 +262,29 @@ def _gains(answers: pl.DataFrame, terminal: Terminal) -> list[str]:
         for row in helpful.iter_rows(named=True)
     ]
     lines = terminal.table(columns, rows) if rows else []
-    useless = answers.height - helpful.height
-    if useless:
-        lines.append(f"  {count(useless, 'more question')} would gain nothing.")
+    useless = answers.filter(answers["gain"].abs() < _LEAST_GAIN)
+    if useless.height:
+        little = f"less than {share(_LEAST_GAIN)}" if (useless["gain_ns"] != 0).any() else "nothing"
+        lines.append(f"  {count(useless.height, 'more question')} would gain {little}.")
     return lines
 
 
 def _question(question: str, kind: str) -> str:
     """Say what `this` is."""
-    noun = "call" if kind == "sync_return" else kind
+    noun = _NOUNS.get(kind, kind)
     return (
         question.replace("this ", f"this {noun} ", 1) if question.startswith("this ") else question
     )
 
 
-def _headline(name: str, window: Window, found: CriticalPath, answer: WhatIf) -> str:
-    part = share(abs(answer.gain_ns) / max(found.length_ns, 1))
+def _headline(
+    name: str, window: Window, found: CriticalPath, answer: WhatIf, changes: Sequence[Change]
+) -> str:
+    asked = escape(", ".join(map(_words, changes)))
+    part = share(abs(answer.gain_ns) / found.length_ns)
     than = "less" if answer.gain_ns >= 0 else "more"
     times = f"{duration(found.length_ns)} -> {duration(answer.makespan_ns)}"
-    return f"{title(name)}: {window.name}: {times}, {part} {than}"
+    return f"{title(name)}: {window.name}, with {asked}: {times}, {part} {than}"
 
 
 def _lines(*lines: str) -> str:

@@ -3,7 +3,7 @@
 //!
 //! None of them decides which edge binds: latencies need no threshold. They only say
 //! when a profiler that was silent may be helped out by a guess, and each guess is
-//! marked as inferred. "Seen" means: on profiles of A100, H100 and MI250 machines.
+//! marked as inferred. "Seen" means: on profiles of V100, A100, H100 and MI250 machines.
 
 const US: i64 = 1_000;
 
