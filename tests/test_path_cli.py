@@ -287,3 +287,17 @@ def test_lines_are_hardly_wider_than_the_terminal(width, tmp_path, capsys, monke
     _, out = answer(capsys, "path", trace)
     lines = out.split("\n\n")[1].splitlines()
     assert max(map(len, lines)) <= max(width, 70)
+
+
+def test_slack_is_listed_with_what_has_least_of_it_first(trace, capsys):
+    _, out = answer(capsys, "table", trace, "slack", "--format", "jsonl")
+    rows = json.loads(out)["data"]["rows"]
+    slack = [row["slack_ns"] for row in rows if row["slack_ns"] is not None]
+    assert slack == sorted(slack)
+    assert {"kind", "name", "start_ns", "duration_ns"} <= rows[0].keys()
+
+
+def test_waits_have_the_time_of_what_waited(trace, capsys):
+    _, out = answer(capsys, "table", trace, "sync", "--json")
+    (wait,) = json.loads(out)["data"]["rows"]
+    assert (wait["start_ns"], wait["duration_ns"]) == (10_000, 30_000)

@@ -50,6 +50,8 @@ def _cells(frame: pl.DataFrame) -> list[list[str]]:
 def _cell(column: str, value: Any) -> str:
     if value is None:
         return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, int) and column in {"duration_ns", "makespan_ns", "gain_ns"}:
         return duration(value)
     if isinstance(value, float):

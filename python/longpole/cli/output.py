@@ -201,6 +201,8 @@ _WRITERS: Final[dict[str, Callable[[Document, Terminal, int], str]]] = {
 
 
 def _csv_cell(value: str | float | None) -> str | float | None:
+    if isinstance(value, bool):
+        return json.dumps(value)
     return cell(escape(value)) if isinstance(value, str) else value
 
 

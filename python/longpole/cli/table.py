@@ -23,12 +23,27 @@ if TYPE_CHECKING:
 __all__ = ["table"]
 
 _SCHEMA: Final = "longpole.table/1"
-_TABLES: Final[dict[str, Callable[[CriticalPath], pl.DataFrame]]] = {
-    "sync": lambda path: path.sync_dependencies,
-    "segments": lambda path: path.segments,
-    "slack": lambda path: path.slack,
-    "violations": lambda path: path.violations,
+_TABLES: Final[dict[str, Callable[[CriticalPath, Trace], pl.DataFrame]]] = {
+    "sync": lambda path, trace: _timed(path.sync_dependencies, trace),
+    "segments": lambda path, _: path.segments,
+    "slack": lambda path, trace: _named(path.slack, trace),
+    "violations": lambda path, _: path.violations,
 }
+
+
+def _timed(waits: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+    """Give waits with the time of what waited, in the order in which it began."""
+    times = trace.events.select("start_ns", "duration_ns", target="event")
+    return waits.join(times, on="target").sort("start_ns", "target", "source")
+
+
+def _named(slack: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+    """Give the slack of events with what they are, the least first; what has none stands last."""
+    import polars as pl
+
+    names = trace.events.select("event", "kind", "name", "start_ns", "duration_ns")
+    ordered = slack.join(names, on="event").sort("slack_ns", "event", nulls_last=True)
+    return ordered.with_columns(pl.col("kind", "name").cast(pl.String))
 
 
 @click.command()
@@ -40,7 +55,7 @@ def table(*, trace: str, name: str, window: Window, options: Options) -> int:
     """Print one of the tables behind the answers.
 
     NAME is `sync` (who waited for whom on a device), `segments` (the critical path),
-    `slack` (how late each event may be) or `violations` (edges back in time).
+    `slack` (how late each event may end, the least first) or `violations` (edges back in time).
 
     \b
     Examples:
@@ -52,7 +67,7 @@ def table(*, trace: str, name: str, window: Window, options: Options) -> int:
         found = window.path_of(read)
         if found is None:
             return abstained(_SCHEMA, path, read)
-        rows = _TABLES[name](found)
+        rows = _TABLES[name](found, read)
         return Document(
             schema=_SCHEMA,
             **known_of(path, read, window, found),
