@@ -28,6 +28,10 @@ pub struct Ideal {
 /// wants to know of another asks for it.
 const MOST_NAMES: usize = 8;
 
+/// A name with less than one part in this many of the path is not asked about: nothing
+/// gains more than it has of the path.
+const LEAST_PART: i64 = 1_000;
+
 /// What the window would take if this or that were free: the real long poles, the
 /// greatest gain first.
 ///
@@ -102,7 +106,9 @@ fn longest_names(tables: &Tables, path: &Path, kind: Kind) -> Vec<StringId> {
             *time_ns.entry(name).or_default() += segment.duration_ns();
         }
     }
-    let mut names: Vec<_> = time_ns.into_iter().collect();
+    let length_ns = path.end_ns - path.start_ns;
+    let mut names: Vec<_> =
+        time_ns.into_iter().filter(|&(_, ns)| ns > length_ns / LEAST_PART).collect();
     names.sort_by_key(|&(name, ns)| (std::cmp::Reverse(ns), tables.strings.get(name)));
     names.into_iter().take(MOST_NAMES).map(|(name, _)| name).collect()
 }
