@@ -108,7 +108,7 @@ def test_an_explanation_is_in_words_with_the_greatest_share_first():
         "   68.9 %   31.0 µs  kernels computed (kernel)",
     ]
     assert "kernel: long" in text
-    assert text.endswith("recorded them: 1 of the 1 wait on it, and 11.1 % of its time.")
+    assert text.endswith("nothing recorded it: 1 of 1 wait on it and 11.1 % of its time.")
 
 
 def test_a_path_that_is_mostly_unexplained_is_inconclusive():
@@ -188,18 +188,25 @@ def test_arguments_that_make_no_sense_are_refused(wrong):
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("wrong", "words"),
     [
-        {"annotation": "fit", "instance": (0, 1)},
-        {"between": (3.0, 5.5)},
-        {"between": (1, 2, 3)},
-        {"between": 5},
-        {"annotation": 5},
+        ({"annotation": "fit", "instance": (0, 1)}, "instance is the number of one annotation"),
+        ({"between": (3.0, 5.5)}, "between is two times in whole ns"),
+        ({"between": (1, 2, 3)}, "between is two times in whole ns"),
+        ({"between": 5}, "between is two times in whole ns"),
     ],
 )
-def test_numbers_that_are_none_are_refused(wrong):
-    with pytest.raises(TypeError, match=r"."):
+def test_numbers_that_are_none_are_refused(wrong, words):
+    with pytest.raises(TypeError, match=words):
         read(STEPS).critical_path(**wrong)
+
+
+@pytest.mark.parametrize("by", [1, 0.9, 0.8, 0.5])
+def test_waits_after_a_change_are_those_of_its_path(by):
+    changed = read(WAITING).critical_path().what_if(Scale(kind="kernel", by=by)).critical_path
+    waits = changed.sync_dependencies
+    returned = (changed.segments["kind"].cast(str) == "sync_return").sum()
+    assert waits.filter("on_path", "waited").height == returned
 
 
 def test_what_is_no_change_is_refused():

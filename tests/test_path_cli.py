@@ -250,7 +250,7 @@ def test_launches_without_any_work_are_said(tmp_path, capsys):
 
 def test_a_pattern_that_finds_nothing_is_said(trace, capsys):
     assert run(["path", trace, "--data-load", "zzz"]) == exit_codes.OK
-    assert "no name in the trace matches --data-load 'zzz'" in capsys.readouterr().err
+    assert "no frame or annotation matches --data-load 'zzz'" in capsys.readouterr().err
 
 
 def test_a_bad_pattern_is_told_in_one_line(trace, capsys):

@@ -269,6 +269,20 @@ def test_of_two_forward_threads_the_main_one_waits_whatever_its_number(one, othe
     assert (15, 50, "operator", "backward") in path_of(events)
 
 
+@pytest.mark.parametrize(("one", "other"), [(4, 5), (5, 4)])
+def test_of_two_other_forward_threads_that_of_the_first_arrow_waits(one, other):
+    events = [
+        *(annotation("ProfilerStep#1", 0, 90, 1), operator("main", 0, 5, 1)),
+        *(operator("first", 0, 10, one), operator("second", 0, 10, other)),
+        *(operator("backward", 15, 50, 6), operator("next", 60, 70, one)),
+        *(operator("soon", 12, 20, other), call("cudaLaunchKernel", 70, 72, 1, tid=one)),
+        kernel("K", 74, 90, 1),
+        *arrow(5, 15, 1, from_thread=one, to_thread=6),
+        *arrow(6, 15, 2, from_thread=other, to_thread=6),
+    ]
+    assert (15, 50, "operator", "backward") in path_of(events)
+
+
 def test_an_operator_waits_only_if_it_holds_all_of_the_backward_work():
     backward = operator(BACKWARD + "A", 15, 50, tid=2)
     holding = [operator("call", 10, 60), operator("next", 60, 70), backward]

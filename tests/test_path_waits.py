@@ -108,18 +108,29 @@ def test_a_start_in_time_did_not_wait_for_work_without_an_event_behind_it():
     assert path_of(events)[-2:] == [(19, 21.5, "kernel_delay", "K"), (21.5, 30, "kernel", "K")]
 
 
-def test_the_later_the_start_the_less_must_speak_for_what_ended_just_before():
-    def reason(start):
-        events = [
-            *(launch(-4, -2, 3), call("cudaEventRecord", -1, 0), launch(0, 2, 1)),
-            *(call("cudaStreamWaitEvent", 3, 4), launch(4, 6, 2)),
-            *(kernel("marked", 3, start - 2, 3, stream=9), kernel("P", 3, start - 1, 1)),
-            kernel("K", start, start + 5, 2, stream=8),
-        ]
-        return [step[3] for step in path_of(events) if step[2] == "kernel"]
+@pytest.mark.parametrize(
+    ("start", "kind"), [(12, "launch"), (19, "launch"), (26, "launch"), (27, "event_wait")]
+)
+def test_only_a_very_late_start_waited_for_work_without_an_event_behind_it(start, kind):
+    events = [
+        *(call("cudaEventRecord", -1, 0), launch(0, 2, 1), call("cudaStreamWaitEvent", 3, 4)),
+        *(launch(4, 6, 2), kernel("P", 3, start - 1, 1), kernel("K", start, 40, 2, stream=8)),
+    ]
+    assert path_of(events)[-2][2] == kind
 
-    assert reason(25) == ["marked", "K"]
-    assert reason(35) == ["marked", "K"]
+
+@pytest.mark.parametrize(("end", "kind"), [(34, "launch"), (35, "event_wait"), (50, "event_wait")])
+def test_where_a_wait_was_asked_for_its_end_may_be_a_little_back(end, kind):
+    events = recorded_behind(kernel("P", 3, end, 1), kernel("K", 60, 70, 2, stream=8))
+    assert path_of(events)[-2][2] == kind
+
+
+def test_work_that_was_submitted_later_is_not_waited_for():
+    events = [
+        *(launch(0, 2, 2), launch(30, 32, 1), kernel("P", 33, 50, 1)),
+        kernel("K", 55, 60, 2, stream=8),
+    ]
+    assert path_of(events)[-2:] == [(2, 55, "launch", "K"), (55, 60, "kernel", "K")]
 
 
 def test_of_two_that_ended_the_one_with_an_event_behind_it_was_waited_for():

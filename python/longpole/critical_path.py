@@ -122,7 +122,7 @@ class CriticalPath:
 
     def __init__(self, core: CorePath, source: Path | None = None) -> None:
         self._core = core
-        self._source = source
+        self._source = None if source is None else source.absolute()
 
     @property
     def window(self) -> tuple[int, int]:
@@ -306,7 +306,7 @@ class CriticalPath:
         from zipfile import ZIP_STORED, ZipFile
 
         overlay = self._core.perfetto()
-        kept = [Path(source) for source in (self._source, beside) if source is not None]
+        kept = [*([self._source] if self._source else []), *([Path(beside)] if beside else [])]
         with _new_file(Path(path), force=force, kept=kept) as half_written:
             if beside is None:
                 half_written.write_bytes(overlay)
@@ -359,10 +359,11 @@ class CriticalPath:
     def _doubts(self) -> list[str]:
         doubts = []
         n_inferred, n_waits = self._waits_on_path()
-        if self.inferred_ns or n_inferred:
-            part = share(self.inferred_ns / self.length_ns)
-            waits = f"{n_inferred:,} of the {count(n_waits, 'wait')} on it"
-            doubts.append(f"Inferred, for nothing recorded them: {waits}, and {part} of its time.")
+        inferred = [f"{n_inferred:,} of {count(n_waits, 'wait')} on it"] if n_inferred else []
+        if self.inferred_ns:
+            inferred.append(f"{share(self.inferred_ns / self.length_ns)} of its time")
+        if inferred:
+            doubts.append(f"Inferred, for nothing recorded it: {' and '.join(inferred)}.")
         if self.counts["clock_skew"]:
             early = count(self.counts["clock_skew"], "piece")
             doubts.append(f"{early} of work began before the call that launched it.")
@@ -413,9 +414,11 @@ def window_choice(
     if end not in ENDS:
         message = f"end is one of {', '.join(ENDS)}, not {end!r}"
         raise ValueError(message)
-    if not isinstance(instance, int):
+    try:
+        instance = index(instance)
+    except TypeError:
         message = f"instance is the number of one annotation, not {instance!r}"
-        raise TypeError(message)
+        raise TypeError(message) from None
     if instance and annotation is None:
         message = "instance counts annotations; say which"
         raise ValueError(message)

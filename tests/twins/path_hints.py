@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .path_devices import Launches, Stream
 
-RECORD_CALL = re.compile(API + "EventRecord")
+RECORD_CALL = re.compile(API + "(?:EventRecord|RecordEvent)")
 
 
 class Mark(IntEnum):

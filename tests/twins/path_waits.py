@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 DEVICE_SYNC_CALL = re.compile(API + "(?:DeviceSynchronize|CtxSynchronize|SynchronizeDevice)")
 STREAM_SYNC_CALL = re.compile(API + "(?:StreamSynchronize|SynchronizeStream)")
 EVENT_SYNC_CALL = re.compile(API + "(?:EventSynchronize|SynchronizeEvent)")
-QUERY_CALL = re.compile(API + "(?:Event|Stream)Query")
+QUERY_CALL = re.compile(API + "(?:(?:Event|Stream)Query|Query(?:Event|Stream))")
 IMPLICIT_SYNC_CALL = re.compile(
     API
     + r"(?:Mem)?(?:Free|Malloc|ExtMalloc|Alloc|Host(?:Alloc|Malloc|Free|Register|Unregister)"

@@ -9,7 +9,7 @@ import click
 
 from longpole.cli import exit_codes
 from longpole.cli.options import Options, shared_options, traces_argument
-from longpole.cli.output import FORMATS, Document, Warned
+from longpole.cli.output import Document, Warned
 from longpole.cli.traces import answer_each, describe, title
 from longpole.wording import count, escape
 
@@ -67,7 +67,6 @@ def _document(path: str, trace: Trace, *, strict: bool) -> Document:
         input=describe(path, trace),
         status="partial" if trace.status == "recovered" else "ok",
         scope={"rank": trace.rank},
-        forms_with_warnings=FORMATS,
         warnings=[_warned(finding) for finding in findings if finding.severity != "info"],
         data=_data(findings, counts),
         exit_code=exit_codes.FINDINGS if has_failed else exit_codes.OK,

@@ -39,7 +39,7 @@ def doubts(
         yield Warned(
             code="pattern_without_effect",
             count=1,
-            message=f"no name in the trace matches --data-load {data_load!r}",
+            message=f"no frame or annotation matches --data-load {data_load!r}",
             effect="nothing counts as data loading",
         )
 
@@ -60,5 +60,6 @@ def _launches_into_nothing(trace: Trace) -> int:
 def _finds_name(trace: Trace, pattern: str) -> bool:
     import polars as pl
 
-    names = trace.events.select(pl.col("name").cast(pl.String).unique())
+    may_load = pl.col("kind").cast(pl.String).is_in(["python", "annotation"])
+    names = trace.events.filter(may_load).select(pl.col("name").cast(pl.String).unique())
     return names.filter(pl.col("name").str.contains(pattern)).height > 0

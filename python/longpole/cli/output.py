@@ -74,7 +74,7 @@ class Document:
     exit_code: int = exit_codes.OK
     text: Callable[[Terminal], str] = field(default=lambda _: "")
     markdown: Callable[[], str] = field(default=lambda: "")
-    forms_with_warnings: Sequence[str] = ("json", "jsonl")  # beside others they go to stderr
+    forms_with_warnings: Sequence[str] = FORMATS  # beside others they go to stderr
     records: Callable[[], list[Record]] = field(default=list)
     columns: Sequence[str] = ()  # of the records; needed where there may be none
 

@@ -10,7 +10,7 @@ import click
 from longpole.cli import exit_codes
 from longpole.cli.options import Options, shared_options, traces_argument
 from longpole.cli.output import Document
-from longpole.cli.traces import answer_each, describe, title, warnings_of
+from longpole.cli.traces import NotInTraceError, answer_each, describe, title, warnings_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +63,7 @@ def _document(path: str, trace: Trace, step: int | None, top: int) -> Document:
     try:
         found = summarize(trace, step=step, top=top)
     except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="'--step'") from error
+        raise NotInTraceError(str(error)) from error
     known: dict[str, Any] = {
         "schema": _SCHEMA,
         "input": describe(path, trace),

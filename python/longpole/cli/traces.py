@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from longpole.cli.options import Options
     from longpole.trace import Trace
 
-__all__ = ["answer_each", "describe", "title", "warnings_of"]
+__all__ = ["NotInTraceError", "answer_each", "describe", "title", "warnings_of"]
+
+
+class NotInTraceError(click.UsageError):
+    """A part of a trace was asked for that it has not, though another trace may."""
 
 
 def answer_each(
@@ -38,8 +42,8 @@ def answer_each(
         for path in paths:
             try:
                 yield answer(path, read(path, options))
-            except (TraceError, OSError, click.UsageError) as error:
-                if options.debug or (len(paths) == 1 and isinstance(error, click.UsageError)):
+            except (TraceError, OSError, NotInTraceError) as error:
+                if options.debug or (len(paths) == 1 and isinstance(error, NotInTraceError)):
                     raise
                 yield Document.of_problem(schema, Problem.of(error).at(path))
 

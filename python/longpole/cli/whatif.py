@@ -201,7 +201,7 @@ def _words(change: Change) -> str:
     """Give a change as it was asked for."""
     what = _target(change)
     if isinstance(change, Scale):
-        return f"{what} x {float(change.by):g}"
+        return f"{what} x {change.by}"
     return f"{what} {'dropped' if isinstance(change, Drop) else 'detached'}"
 
 

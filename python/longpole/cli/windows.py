@@ -11,7 +11,7 @@ import click
 from longpole.cli import exit_codes
 from longpole.cli.doubts import doubts
 from longpole.cli.output import Document
-from longpole.cli.traces import describe, title, warnings_of
+from longpole.cli.traces import NotInTraceError, describe, title, warnings_of
 from longpole.critical_path import step_number
 from longpole.errors import WindowError
 from longpole.wording import escape
@@ -85,12 +85,12 @@ class Window:
         except WindowError as error:
             if self.is_whole:
                 return None
-            raise click.UsageError(str(error)) from error
+            raise NotInTraceError(str(error)) from error
         except ValueError as error:
             raise click.UsageError(str(error)) from error
         except OverflowError as error:
             message = f"the trace has no {self.name}"
-            raise click.UsageError(message) from error
+            raise NotInTraceError(message) from error
 
 
 def window_options(verb: Callable[..., int]) -> Callable[..., int]:
@@ -138,6 +138,7 @@ def known_of(path: str, trace: Trace, window: Window, found: CriticalPath) -> di
     return {
         "input": describe(path, trace),
         "warnings": warnings,
+        "forms_with_warnings": ("json", "jsonl"),
         "status": "partial" if warnings else "ok",
         "scope": {
             "rank": trace.rank,
@@ -159,6 +160,7 @@ def abstained(schema: str, path: str, trace: Trace, window: Window | None = None
         schema=schema,
         input=describe(path, trace),
         warnings=warnings_of(trace),
+        forms_with_warnings=("json", "jsonl"),
         status="abstained",
         exit_code=exit_codes.INCONCLUSIVE,
         text=lambda _: f"{title(path)}: {why}\n",

@@ -242,7 +242,7 @@ impl CriticalPath {
 
     /// The waits that end inside the window.
     fn sync_dependencies(&self) -> PyResult<Table> {
-        let rows = path::sync_dependencies(&self.graph, &self.path);
+        let rows = path::sync_dependencies(&self.graph, &self.path, &self.schedule);
         let (events, strings) = (&self.tables.events, &self.tables.strings);
         let ids = |of: fn(&path::SyncDependency) -> longpole_core::ids::EventId| {
             rows.iter().map(|row| events.external_id(of(row)).in_column()).collect()

@@ -19,6 +19,11 @@ pub(super) enum Mark {
     Likely,
 }
 
+impl Mark {
+    /// From what speaks most for a wait to what speaks least.
+    pub(super) const FROM_LIKELY: [Self; 3] = [Self::Likely, Self::Possible, Self::Unmarked];
+}
+
 /// The mark of all work.
 pub(super) struct Marks {
     of_work: Vec<Mark>,

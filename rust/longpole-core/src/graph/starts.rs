@@ -6,7 +6,7 @@ use super::edges::Edge;
 use super::limits;
 use super::marks::{Mark, Marks};
 use super::nodes::Nodes;
-use super::streams::{first_of_last, latest_to_end, Streams};
+use super::streams::{first_of_last, latest_to_end, Stream, Streams};
 use super::timeline::Timeline;
 use super::waits::Asked;
 use super::words::{Evidence, Kind, Role};
@@ -191,13 +191,25 @@ impl<'a> Starts<'a> {
     /// The reason for the start of work to which nothing leads: no call, and nothing
     /// before it on its stream.
     fn any_reason(&self, work: Rank) -> Option<Edge> {
-        let release = self.release(work, -limits::LARGEST_TIME_NS);
-        release.or_else(|| self.occupation(work)).or_else(|| {
-            let before = self.last_ended_elsewhere(work, i64::MIN, Mark::Unmarked)?;
-            let nodes = (self.nodes.end(before), self.nodes.start(work));
-            let words = (Kind::Unexplained, Role::NoReason);
-            Some(Edge::new(nodes, words, Some(work), Evidence::None))
-        })
+        let start_ns = self.timeline().start_ns(work);
+        let device = self.streams.whole_device(self.streams.device_of(work));
+        let after_ns = start_ns - limits::WAIT_RELEASE_NS - 1;
+        let released = Mark::FROM_LIKELY
+            .into_iter()
+            .find_map(|mark| self.last_ended_in(device, work, after_ns, mark));
+        if let Some((_, producer)) = released {
+            return Some(self.released_by(producer, work));
+        }
+        if self.streams.kind_of(work) != Kind::Copy {
+            if let Some((_, holder)) = device.kernel_running_at(start_ns) {
+                let start = self.nodes.start(work);
+                return Some(self.inside_edge(holder, start, Role::DeviceOccupied));
+            }
+        }
+        let (_, before) = self.last_ended_in(device, work, i64::MIN, Mark::Unmarked)?;
+        let nodes = (self.nodes.end(before), self.nodes.start(work));
+        let words = (Kind::Unexplained, Role::NoReason);
+        Some(Edge::new(nodes, words, Some(work), Evidence::None))
     }
 
     fn reason(&self, work: Rank, running: Option<Rank>, ready_ns: i64) -> Option<Edge> {
@@ -219,14 +231,16 @@ impl<'a> Starts<'a> {
         let (reach_ns, least) = self.suspicion(work, start_ns - ready_ns)?;
         let producer = [limits::WAIT_RELEASE_NS, reach_ns].into_iter().find_map(|reach_ns| {
             let after_ns = ready_ns.max(start_ns - reach_ns - 1);
-            let marks = [Mark::Likely, Mark::Possible, Mark::Unmarked].into_iter();
-            marks
-                .take_while(|&mark| mark >= least)
-                .find_map(|mark| self.last_ended_elsewhere(work, after_ns, mark))
+            let marks = Mark::FROM_LIKELY.into_iter().take_while(|&mark| mark >= least);
+            marks.into_iter().find_map(|mark| self.last_ended_elsewhere(work, after_ns, mark))
         });
-        let nodes = (self.nodes.end(producer?), self.nodes.start(work));
+        producer.map(|producer| self.released_by(producer, work))
+    }
+
+    fn released_by(&self, producer: Rank, work: Rank) -> Edge {
+        let nodes = (self.nodes.end(producer), self.nodes.start(work));
         let words = (Kind::EventWait, Role::EventWait);
-        Some(Edge::new(nodes, words, Some(work), Evidence::Inferred))
+        Edge::new(nodes, words, Some(work), Evidence::Inferred)
     }
 
     /// How long before its start something may have ended that the work waited for, and
@@ -253,15 +267,29 @@ impl<'a> Starts<'a> {
     /// The work of another stream of the device that ended last before this one began,
     /// of those submitted before it and marked at least so.
     fn last_ended_elsewhere(&self, work: Rank, after_ns: i64, least: Mark) -> Option<Rank> {
+        let streams = self.other_streams(work).map(|stream| &self.streams.all[stream]);
+        latest_to_end(
+            streams.filter_map(|stream| self.last_ended_in(stream, work, after_ns, least)),
+        )
+    }
+
+    /// The same in one stream, or in a device taken for one.
+    fn last_ended_in(
+        &self,
+        stream: &Stream,
+        work: Rank,
+        after_ns: i64,
+        least: Mark,
+    ) -> Option<(i64, Rank)> {
         let timeline = self.timeline();
         let submitted_ns = timeline.submitted_ns(work);
+        let own = self.streams.stream_of(work);
         let may_be = |&(_, other): &(i64, Rank)| {
-            self.marks.of_work(other) >= least && timeline.submitted_ns(other) < submitted_ns
+            self.marks.of_work(other) >= least
+                && timeline.submitted_ns(other) < submitted_ns
+                && self.streams.stream_of(other) != own
         };
-        latest_to_end(self.other_streams(work).filter_map(|stream| {
-            let ending = self.streams.all[stream].ending_in(after_ns, timeline.start_ns(work));
-            first_of_last(ending.filter(may_be))
-        }))
+        first_of_last(stream.ending_in(after_ns, timeline.start_ns(work)).filter(may_be))
     }
 
     /// Whether no wait call is to be expected: none is in the trace, or none could be

@@ -1,3 +1,4 @@
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use super::timeline::Timeline;
@@ -16,6 +17,8 @@ pub(super) struct Streams<'a> {
     stream_of_lane: Vec<u32>,
     kind_of_work: Vec<Kind>,
     launched: Launched,
+    /// All work of each device as if it were of one stream; made where it is asked for.
+    whole_devices: OnceCell<Vec<Stream>>,
 }
 
 /// The work of one stream, in the orders in which it is asked for.
@@ -50,6 +53,7 @@ impl<'a> Streams<'a> {
             stream_of_lane: Vec::new(),
             kind_of_work: timeline.ranks().map(kind_of).collect(),
             launched: Launched::of(timeline),
+            whole_devices: OnceCell::new(),
         };
         streams.number_lanes(tables);
         for work in timeline.ranks().filter(|&rank| timeline.kind(rank).is_device_work()) {
@@ -125,6 +129,22 @@ impl<'a> Streams<'a> {
 
     pub(super) fn of_device(&self, device: usize) -> &[usize] {
         &self.of_device[device]
+    }
+
+    /// All work of a device as if it were of one stream.
+    pub(super) fn whole_device(&self, device: usize) -> &Stream {
+        let devices = self.whole_devices.get_or_init(|| {
+            let mut devices: Vec<_> = self.of_device.iter().map(|_| Stream::default()).collect();
+            let is_work = |rank: &Rank| self.timeline.kind(*rank).is_device_work();
+            for work in self.timeline.ranks().filter(is_work) {
+                devices[self.device_of(work)].works.push(work);
+            }
+            for device in &mut devices {
+                device.sort(self.timeline, &self.kind_of_work);
+            }
+            devices
+        });
+        &devices[device]
     }
 
     /// The streams of the device with a number.

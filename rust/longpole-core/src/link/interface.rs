@@ -25,7 +25,7 @@ pub enum Purpose {
 
 /// Begins of names behind the prefix of their interface, which is in small letters:
 /// `cuda`, `cu`, `hip`, `musa`, `aclrt` and so on.
-const PURPOSES: [(&str, Purpose); 12] = [
+const PURPOSES: [(&str, Purpose); 15] = [
     ("DeviceSynchronize", Purpose::WaitForDevice),
     ("CtxSynchronize", Purpose::WaitForDevice),
     ("StreamSynchronize", Purpose::WaitForStream),
@@ -35,8 +35,11 @@ const PURPOSES: [(&str, Purpose); 12] = [
     ("SynchronizeEvent", Purpose::WaitForEvent),
     ("StreamWaitEvent", Purpose::LetStreamWait),
     ("EventRecord", Purpose::RecordEvent),
+    ("RecordEvent", Purpose::RecordEvent),
     ("EventQuery", Purpose::Query),
     ("StreamQuery", Purpose::Query),
+    ("QueryEvent", Purpose::Query),
+    ("QueryStream", Purpose::Query),
     ("GraphLaunch", Purpose::LaunchGraph),
 ];
 
@@ -104,6 +107,8 @@ mod tests {
             ("cudaLaunchKernel", Purpose::Other),
             ("musaStreamSynchronize", Purpose::WaitForStream),
             ("aclrtSynchronizeDevice", Purpose::WaitForDevice),
+            ("aclrtRecordEvent", Purpose::RecordEvent),
+            ("aclrtQueryEvent", Purpose::Query),
             ("hipExtMallocWithFlags", Purpose::MayWait),
             ("DeviceSynchronize", Purpose::Other),
             ("my_DeviceSynchronize", Purpose::Other),

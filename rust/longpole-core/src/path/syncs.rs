@@ -1,4 +1,4 @@
-use super::walk::Path;
+use super::walk::{Path, Schedule};
 use crate::graph::{Evidence, Graph, Kind};
 use crate::ids::EventId;
 
@@ -19,9 +19,9 @@ pub struct SyncDependency {
     pub on_path: bool,
 }
 
-/// The waits that end inside the window of a path, in content order of what waited,
-/// then of what was waited for.
-pub fn sync_dependencies(graph: &Graph, path: &Path) -> Vec<SyncDependency> {
+/// The waits that end inside the window of a path, in the times of a schedule, in content
+/// order of what waited, then of what was waited for.
+pub fn sync_dependencies(graph: &Graph, path: &Path, schedule: &Schedule) -> Vec<SyncDependency> {
     let mut on_path = path.edges.clone();
     on_path.sort_unstable();
     let mut found: Vec<_> = graph
@@ -31,7 +31,7 @@ pub fn sync_dependencies(graph: &Graph, path: &Path) -> Vec<SyncDependency> {
         .enumerate()
         .filter_map(|(number, edge)| {
             let kind = edge.role.waits()?;
-            let time_ns = graph.nodes.time_ns(edge.target);
+            let time_ns = schedule.times_ns[edge.target.row()];
             let (source, target) = (graph.nodes.event(edge.source), graph.nodes.event(edge.target));
             let is_number = |other: &u32| (*other as usize).cmp(&number);
             let sync = SyncDependency {
@@ -39,7 +39,7 @@ pub fn sync_dependencies(graph: &Graph, path: &Path) -> Vec<SyncDependency> {
                 target: graph.timeline.event(target),
                 kind,
                 evidence: edge.evidence,
-                waited: graph.edges.binding(edge.target) == Some(number),
+                waited: schedule.reached_by[edge.target.row()] as usize == number,
                 on_path: on_path.binary_search_by(is_number).is_ok(),
             };
             (path.start_ns <= time_ns && time_ns <= path.end_ns).then_some((target, source, sync))

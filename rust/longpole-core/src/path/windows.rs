@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{EventId, StringId};
@@ -197,13 +197,14 @@ fn annotation(
 fn between(tables: &Tables, start_ns: i64, end_ns: i64) -> Result<Window> {
     let (start_ns, end_ns) = in_range((start_ns, end_ns));
     let events = &tables.events;
-    let mut candidates = leading_work(tables);
-    candidates.retain(|&event| {
-        events.span(event).is_some_and(|(start, end)| start < end_ns && end > start_ns)
-    });
+    let works = leading_work(tables);
+    let overlaps = |event: &EventId| {
+        events.span(*event).is_some_and(|(start, end)| start < end_ns && end > start_ns)
+    };
+    let mut candidates: Vec<_> = works.iter().copied().filter(overlaps).collect();
     let lasts = |event: &EventId| events.end_ns(*event).is_some_and(|end| end >= end_ns);
     if !candidates.iter().any(lasts) {
-        candidates.extend(next_on_main_thread(tables, end_ns));
+        candidates.extend(next_on_main_thread(tables, &works, end_ns));
     }
     if candidates.is_empty() {
         return Err(missing(format!("the trace has no work between {start_ns} and {end_ns} ns")));
@@ -213,12 +214,11 @@ fn between(tables: &Tables, start_ns: i64, end_ns: i64) -> Result<Window> {
 
 /// The first work that a main thread begins at or after a time, if it worked before: what
 /// leads there tells what happened until then.
-fn next_on_main_thread(tables: &Tables, at_ns: i64) -> Option<EventId> {
+fn next_on_main_thread(tables: &Tables, works: &[EventId], at_ns: i64) -> Option<EventId> {
     let events = &tables.events;
-    let works = leading_work(tables);
     let on_thread = || works.iter().filter(|&&event| !events.kind(event).is_device_work());
     let began = on_thread().filter(|&&event| events.start_ns(event) < at_ns);
-    let busy: std::collections::BTreeSet<_> = began.map(|&event| events.lane(event)).collect();
+    let busy: BTreeSet<_> = began.map(|&event| events.lane(event)).collect();
     let next = on_thread()
         .filter(|&&event| events.start_ns(event) >= at_ns && busy.contains(&events.lane(event)));
     next.copied().min_by(|&one, &two| by_content(one, two, tables))
