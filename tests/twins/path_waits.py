@@ -248,9 +248,11 @@ def _work_of_some_stream(call: Event, inference: _Inference) -> Event | None:
         if over and call.end_ns - over[0].end_ns >= limits.QUICKEST_RETURN_NS:
             return _last_ending_in(call, over[:1], 0)
         return None
-    over = _last_ending_in(call, every, 0)
-    if over and _has_just_ended(over, call):
-        return over
+    for least_ns in (limits.QUICKEST_RETURN_NS, 0):
+        over = [work for work in every if call.end_ns - work.end_ns >= least_ns]
+        last = _last_ending_in(call, over, 0)
+        if last and _has_just_ended(last, call):
+            return last
     soon_over = [work for work in lately[:1] if work.end_ns > call.end_ns]
     found = _last_ending_in(call, soon_over, limits.CLOCK_TOLERANCE_NS)
     return found or _last_ending_in(call, every, limits.CLOCK_TOLERANCE_NS)
@@ -267,7 +269,7 @@ def _marked_work(call: Event, inference: _Inference) -> Event | None:
     if not inference.devices.marks.has_records:
         return _last_ending_in(call, possible, limits.CLOCK_TOLERANCE_NS)
     if call.duration_ns < limits.LONG_SYNC_NS:
-        possible = likely
+        return _last_ending_in(call, likely, 0)
     over = [_last_ending_in(call, likely, 0), _last_ending_in(call, possible, 0)]
     for work in over:
         if work and _has_just_ended(work, call):

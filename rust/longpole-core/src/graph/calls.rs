@@ -189,8 +189,10 @@ impl<'a> Calls<'a> {
         }
         let is_soon_over =
             |work: &Rank| self.ends_in(*work, call) && self.returns_ns(*work, call) < 0;
-        self.last_over(call)
-            .filter(|&work| self.has_just_ended(work, call))
+        let has_just_ended = |work: &Rank| self.has_just_ended(*work, call);
+        self.last_over(call, limits::QUICKEST_RETURN_NS)
+            .filter(has_just_ended)
+            .or_else(|| self.last_over(call, 0).filter(has_just_ended))
             .or_else(|| lately.first().copied().filter(is_soon_over))
             .or_else(|| self.last_ending_in(call, &self.every_stream()))
     }
@@ -203,12 +205,12 @@ impl<'a> Calls<'a> {
         (waited && self.ends_in(over, call)).then_some(over)
     }
 
-    /// The last to end in the call, on any stream.
-    fn last_over(&self, call: Rank) -> Option<Rank> {
-        latest_to_end(
-            self.last_finished(call, &self.every_stream())
-                .filter(|&(_, work)| self.ends_in(work, call) && self.returns_ns(work, call) >= 0),
-        )
+    /// The last to end in the call, on any stream, at least so long before its end.
+    fn last_over(&self, call: Rank, least_ns: i64) -> Option<Rank> {
+        let is_over = |&(_, work): &(i64, Rank)| {
+            self.ends_in(work, call) && self.returns_ns(work, call) >= least_ns
+        };
+        latest_to_end(self.last_finished(call, &self.every_stream()).filter(is_over))
     }
 
     fn every_stream(&self) -> Vec<usize> {
@@ -236,9 +238,11 @@ impl<'a> Calls<'a> {
         if !self.marks.has_records {
             return self.last_marked(call, late_ns, Mark::Possible);
         }
-        let least = if self.is_short(call) { Mark::Likely } else { Mark::Possible };
         let likely = self.last_marked(call, end_ns, Mark::Likely);
-        let possible = self.last_marked(call, end_ns, least);
+        if self.is_short(call) {
+            return likely;
+        }
+        let possible = self.last_marked(call, end_ns, Mark::Possible);
         let has_just_ended = |work: &Rank| self.has_just_ended(*work, call);
         likely
             .filter(has_just_ended)
