@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from simulator import (
     FEATURES,
     PROGRAMS,
+    RARE_FEATURES,
     Drop,
     Machine,
     NoWait,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FEATURES",
     "PROGRAMS",
+    "RARE_FEATURES",
     "Drop",
     "Machine",
     "NoWait",

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "benches"))
 
 import longpole
 import workloads
-from workloads import FEATURES, simulate
+from workloads import FEATURES, RARE_FEATURES, simulate
 
 SHARED = Path(__file__).parents[1] / "../shared/data"
 SEEDS = 120
@@ -148,7 +148,7 @@ def test_without_records_events_recorded_in_any_order_are_found_mostly(tmp_path)
     """Nothing in such a trace says which of several streams an event was recorded on."""
     shares = []
     for seed in range(SEEDS):
-        run = simulate("random", seed=seed, features=FEATURES - {"full_queue"} | {"late_records"})
+        run = simulate("random", seed=seed, features=FEATURES - {"full_queue"} | RARE_FEATURES)
         trace, rows = written(run, tmp_path, sync_records=False)
         for window in run.truth.windows:
             ours = found_pieces(trace, path_in(trace, window), window)

@@ -14,12 +14,13 @@ from .large import write_large
 from .machine import Machine
 from .program import Program
 from .programs import graphed, inference, training
-from .random_programs import FEATURES, random_program
+from .random_programs import FEATURES, RARE_FEATURES, random_program
 from .run import PROGRAMS, Run, simulate
 
 __all__ = [
     "FEATURES",
     "PROGRAMS",
+    "RARE_FEATURES",
     "Change",
     "Drop",
     "Machine",

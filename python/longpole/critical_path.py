@@ -122,7 +122,7 @@ class CriticalPath:
 
     def __init__(self, core: CorePath, source: Path | None = None) -> None:
         self._core = core
-        self._source = None if source is None else source.absolute()
+        self._source = source
 
     @property
     def window(self) -> tuple[int, int]:
@@ -306,7 +306,7 @@ class CriticalPath:
         from zipfile import ZIP_STORED, ZipFile
 
         overlay = self._core.perfetto()
-        kept = [*([self._source] if self._source else []), *([Path(beside)] if beside else [])]
+        kept = [Path(file) for file in (self._source, beside) if file is not None]
         with _new_file(Path(path), force=force, kept=kept) as half_written:
             if beside is None:
                 half_written.write_bytes(overlay)

@@ -111,7 +111,7 @@ class Trace:
 
     def __init__(self, core: CoreTrace, path: str | os.PathLike[str] | None = None) -> None:
         self._core = core
-        self._path = None if path is None else Path(path)
+        self._path = None if path is None else Path(path).absolute()
 
     @cached_property
     def events(self) -> pl.DataFrame:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from longpole.trace import Trace
 
-__all__ = ["Finding", "Place", "check"]
+__all__ = ["Finding", "Place", "check", "launches_without_work"]
 
 
 def check(trace: Trace) -> tuple[Finding, ...]:
@@ -74,7 +74,7 @@ def _links(trace: Trace) -> Iterator[Finding]:
     elif unlinked.height:
         part = share(unlinked.height / work.height)
         yield _found("unlinked_device_work", unlinked, share=part)
-    idle_launches = _launches_without_work(trace)
+    idle_launches = launches_without_work(trace)
     if idle_launches.height:
         yield _found("launches_without_work", idle_launches)
     if doubts["ambiguous_correlations"]:
@@ -85,7 +85,8 @@ def _links(trace: Trace) -> Iterator[Finding]:
         yield _found("no_synchronization_records")
 
 
-def _launches_without_work(trace: Trace) -> pl.DataFrame:
+def launches_without_work(trace: Trace) -> pl.DataFrame:
+    """List the calls that launched work which the trace does not hold."""
     launched = pl.col("event").is_in(trace.launches["call"].implode())
     # Where a runtime call stands on top of the driver's, one of the two has the work.
     having = trace.events.filter(launched).select("parent", "event")

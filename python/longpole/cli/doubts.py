@@ -19,7 +19,7 @@ def doubts(
     trace: Trace, path: CriticalPath, window_name: str, data_load: str | None
 ) -> Iterator[Warned]:
     """Give the doubts about the path of a window."""
-    n_launches = _launches_into_nothing(trace)
+    n_launches = 0 if trace.launches.height else _n_launches_without_work(trace)
     if n_launches:
         yield Warned(
             code="no_device_work",
@@ -44,17 +44,10 @@ def doubts(
         )
 
 
-def _launches_into_nothing(trace: Trace) -> int:
-    """Count the calls that launched, where the trace holds no work of a device at all."""
-    import polars as pl
+def _n_launches_without_work(trace: Trace) -> int:
+    from longpole.analyses.check import launches_without_work
 
-    from longpole.analyses.window import LAUNCHING_NAMES
-
-    if trace.launches.height:
-        return 0
-    is_call = pl.col("kind").cast(pl.String).is_in(["runtime", "driver"])
-    launches = pl.col("name").cast(pl.String).str.contains(LAUNCHING_NAMES)
-    return trace.events.filter(is_call, launches).height
+    return launches_without_work(trace).height
 
 
 def _finds_name(trace: Trace, pattern: str) -> bool:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from longpole.cli.terminal import Terminal
 
 __all__ = [
+    "DATA_FORMATS",
     "FORMATS",
     "ClosedPipeError",
     "Document",
@@ -36,6 +37,7 @@ __all__ = [
 ]
 
 FORMATS: Final = ("text", "json", "jsonl", "csv", "md")
+DATA_FORMATS: Final = ("json", "jsonl")  # of which warnings are a part
 
 Record = dict[str, str | int | float | None]
 Status = Literal["ok", "partial", "abstained", "error"]

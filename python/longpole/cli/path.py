@@ -10,7 +10,7 @@ from longpole.cli.frames import markdown_of, records_of
 from longpole.cli.options import Options, shared_options, traces_argument
 from longpole.cli.output import Document, markdown_cell
 from longpole.cli.traces import answer_each, title
-from longpole.cli.windows import Window, abstained, known_of, window_options
+from longpole.cli.windows import Window, answer_of, known_of, window_options
 from longpole.wording import duration
 
 if TYPE_CHECKING:
@@ -48,15 +48,10 @@ def path(*, traces: Sequence[str], window: Window, top: int, options: Options) -
       longpole path trace.json.gz --format csv > path.csv
     """
 
-    def answer(name: str, trace: Trace) -> Document:
-        found = window.path_of(trace)
-        if found is None:
-            return abstained(_SCHEMA, name, trace)
-        if not found.length_ns:
-            return abstained(_SCHEMA, name, trace, window)
+    def document(name: str, trace: Trace, found: CriticalPath) -> Document:
         return _document(name, trace, window, found, top)
 
-    return answer_each(traces, options, _SCHEMA, answer)
+    return answer_each(traces, options, _SCHEMA, answer_of(_SCHEMA, window, document))
 
 
 def _document(name: str, trace: Trace, window: Window, found: CriticalPath, top: int) -> Document:

@@ -9,7 +9,7 @@ import click
 
 from longpole.cli import exit_codes
 from longpole.cli.options import Options, shared_options, traces_argument
-from longpole.cli.output import Document
+from longpole.cli.output import DATA_FORMATS, Document
 from longpole.cli.traces import NotInTraceError, answer_each, describe, title, warnings_of
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _document(path: str, trace: Trace, step: int | None, top: int) -> Document:
             "long_pole_reason": None if isinstance(pole, LongPole) else pole,
         },
         truncated=_truncated(found),
-        forms_with_warnings=("json", "jsonl", "text"),
+        forms_with_warnings=(*DATA_FORMATS, "text"),
         text=lambda terminal: summary_text.text(path, trace, found, sentence, terminal),
         markdown=lambda: summary_text.markdown(path, found, sentence),
         records=lambda: summary_records.records(path, found),

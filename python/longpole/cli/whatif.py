@@ -13,7 +13,7 @@ from longpole.cli.options import Options, shared_options, traces_argument
 from longpole.cli.output import Document, Warned, markdown_cell
 from longpole.cli.terminal import Column
 from longpole.cli.traces import answer_each, title
-from longpole.cli.windows import Window, abstained, known_of, window_options
+from longpole.cli.windows import Window, answer_of, known_of, window_options
 from longpole.critical_path import Detach, Drop, Scale
 from longpole.wording import count, duration, escape, share
 
@@ -82,17 +82,12 @@ def whatif(
         message = "say what is different with --scale, --drop or --detach, or ask for --ideal"
         raise click.UsageError(message)
 
-    def answer(name: str, trace: Trace) -> Document:
-        found = window.path_of(trace)
-        if found is None:
-            return abstained(_SCHEMA, name, trace)
-        if not found.length_ns:
-            return abstained(_SCHEMA, name, trace, window)
+    def document(name: str, trace: Trace, found: CriticalPath) -> Document:
         if ideal:
             return _ideal_document(name, trace, window, found)
         return _changed_document(name, trace, window, found, changes)
 
-    return answer_each(traces, options, _SCHEMA, answer)
+    return answer_each(traces, options, _SCHEMA, answer_of(_SCHEMA, window, document))
 
 
 def _changes(scale: Sequence[str], drop: Sequence[str], detach: Sequence[str]) -> list[Change]:

@@ -10,7 +10,7 @@ import click
 
 from longpole.cli import exit_codes
 from longpole.cli.doubts import doubts
-from longpole.cli.output import Document
+from longpole.cli.output import DATA_FORMATS, Document
 from longpole.cli.traces import NotInTraceError, describe, title, warnings_of
 from longpole.critical_path import step_number
 from longpole.errors import WindowError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from longpole.critical_path import CriticalPath
     from longpole.trace import Trace
 
-__all__ = ["Window", "abstained", "known_of", "window_options"]
+__all__ = ["Window", "abstained", "answer_of", "known_of", "window_options"]
 
 _LAST_NS: Final = 2**63 - 1
 _TIME_NS: Final = click.IntRange(-_LAST_NS, _LAST_NS)
@@ -130,6 +130,22 @@ def window_options(verb: Callable[..., int]) -> Callable[..., int]:
     return with_window
 
 
+def answer_of(
+    schema: str, window: Window, document: Callable[[str, Trace, CriticalPath], Document]
+) -> Callable[[str, Trace], Document]:
+    """Answer from the critical path of the window, where there is one to measure."""
+
+    def answer(name: str, trace: Trace) -> Document:
+        found = window.path_of(trace)
+        if found is None:
+            return abstained(schema, name, trace)
+        if not found.length_ns:
+            return abstained(schema, name, trace, window)
+        return document(name, trace, found)
+
+    return answer
+
+
 def known_of(path: str, trace: Trace, window: Window, found: CriticalPath) -> dict[str, Any]:
     """Give what every document about a window says."""
     inconclusive = found.status == "inconclusive"
@@ -138,7 +154,7 @@ def known_of(path: str, trace: Trace, window: Window, found: CriticalPath) -> di
     return {
         "input": describe(path, trace),
         "warnings": warnings,
-        "forms_with_warnings": ("json", "jsonl"),
+        "forms_with_warnings": DATA_FORMATS,
         "status": "partial" if warnings else "ok",
         "scope": {
             "rank": trace.rank,
@@ -160,7 +176,7 @@ def abstained(schema: str, path: str, trace: Trace, window: Window | None = None
         schema=schema,
         input=describe(path, trace),
         warnings=warnings_of(trace),
-        forms_with_warnings=("json", "jsonl"),
+        forms_with_warnings=DATA_FORMATS,
         status="abstained",
         exit_code=exit_codes.INCONCLUSIVE,
         text=lambda _: f"{title(path)}: {why}\n",

@@ -229,12 +229,15 @@ impl<'a> Starts<'a> {
     fn release(&self, work: Rank, ready_ns: i64) -> Option<Edge> {
         let start_ns = self.timeline().start_ns(work);
         let (reach_ns, least) = self.suspicion(work, start_ns - ready_ns)?;
-        let producer = [limits::WAIT_RELEASE_NS, reach_ns].into_iter().find_map(|reach_ns| {
+        let likeliest = |reach_ns: i64| {
             let after_ns = ready_ns.max(start_ns - reach_ns - 1);
-            let marks = Mark::FROM_LIKELY.into_iter().take_while(|&mark| mark >= least);
-            marks.into_iter().find_map(|mark| self.last_ended_elsewhere(work, after_ns, mark))
-        });
-        producer.map(|producer| self.released_by(producer, work))
+            let mut marks = Mark::FROM_LIKELY.into_iter().take_while(|&mark| mark >= least);
+            marks.find_map(|mark| self.last_ended_elsewhere(work, after_ns, mark))
+        };
+        let usual_ns = limits::WAIT_RELEASE_NS;
+        let farther = || (reach_ns > usual_ns).then(|| likeliest(reach_ns)).flatten();
+        let producer = likeliest(usual_ns).or_else(farther)?;
+        Some(self.released_by(producer, work))
     }
 
     fn released_by(&self, producer: Rank, work: Rank) -> Edge {
