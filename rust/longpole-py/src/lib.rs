@@ -10,6 +10,7 @@ mod extract;
 mod guard;
 mod source;
 mod trace;
+mod verdict;
 
 /// What `longpole` is made of below Python.
 #[pyo3::pymodule(gil_used = false)]

@@ -64,6 +64,27 @@ pub fn purposes(strings: &Strings) -> Vec<Purpose> {
     strings.iter().map(purpose).collect()
 }
 
+/// Whether a call puts kernels on a device. `cudaLaunchHostFunc` does not.
+pub fn launches_kernels(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let behind = name.find("launch").map(|place| &name[place..]);
+    behind.is_some_and(|behind| behind.contains("kernel")) || name.contains("graphlaunch")
+}
+
+/// Whether a call gives memory of the device or of the host, or takes it back.
+pub fn is_allocation(name: &str) -> bool {
+    let rest = name.trim_start_matches(|letter: char| letter.is_ascii_lowercase());
+    let rest = rest.strip_prefix("Mem").unwrap_or(rest);
+    let begins = ["Map", "Unmap", "Create", "Release", "AddressReserve", "AddressFree"];
+    let is_mapping = begins.iter().any(|begin| rest == *begin);
+    let allocates = !rest.contains("Module") && !rest.contains("Library");
+    rest.len() < name.len() && (is_mapping || (allocates && (may_wait(rest) || is_async(rest))))
+}
+
+fn is_async(rest: &str) -> bool {
+    rest.contains("Async") && (rest.starts_with("Malloc") || rest.starts_with("Free"))
+}
+
 fn purpose(name: &str) -> Purpose {
     let rest = name.trim_start_matches(|letter: char| letter.is_ascii_lowercase());
     let has_prefix = rest.len() < name.len();

@@ -9,7 +9,7 @@ mod records;
 mod steps;
 
 pub use autograd::{autograd_pairs, AutogradPair};
-pub use interface::{purposes, Purpose};
+pub use interface::{is_allocation, launches_kernels, purposes, Purpose};
 pub use launches::{launches, Launches, LinkedBy};
 pub use main_threads::main_threads;
 pub use records::{sync_records, SyncRecord, WaitsFor};

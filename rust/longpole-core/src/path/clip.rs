@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::walk::last_of;
-use super::windows::{Opening, Window};
+use super::windows::{Moment, Opening, Window};
 use crate::graph::Graph;
 use crate::ids::{NodeId, Rank};
 
@@ -14,8 +14,8 @@ pub(super) fn moved(graph: &Graph, window: &Window, times_ns: &[i64]) -> (i64, i
     let start_ns = moved_start(graph, window, times_ns);
     let border = Border::of(graph, window);
     let latest_ns = |times_ns: &[i64]| {
-        let ranks = window.candidates.iter().filter_map(|&event| graph.timeline.rank(event));
-        ranks.map(|rank| border.end_ns(rank, times_ns)).max()
+        let of = |moment: &Moment| border.time_ns(*moment, times_ns);
+        window.candidates.iter().filter_map(of).max()
     };
     let end_ns = match (latest_ns(graph.nodes.times_ns()), latest_ns(times_ns)) {
         (Some(observed), Some(moved)) => moved.saturating_add(window.end_ns - observed),
@@ -26,8 +26,7 @@ pub(super) fn moved(graph: &Graph, window: &Window, times_ns: &[i64]) -> (i64, i
 
 fn moved_start(graph: &Graph, window: &Window, times_ns: &[i64]) -> i64 {
     let opener = match &window.opening {
-        Opening::Start(event) => graph.start_of(*event),
-        Opening::Ends(events) => last_of(graph, events, times_ns),
+        Opening::Moments(moments) => last_of(graph, moments, times_ns),
         Opening::Time => return moved_time(graph, window, times_ns),
     };
     opener.map_or(window.start_ns, |node| times_ns[node.row()])
@@ -76,7 +75,8 @@ struct Border<'a> {
 impl<'a> Border<'a> {
     fn of(graph: &'a Graph, window: &Window) -> Self {
         let mut border = Self { graph, at_ns: window.end_ns, around: HashMap::new() };
-        let ranks = window.candidates.iter().filter_map(|&event| graph.timeline.rank(event));
+        let ranks =
+            window.candidates.iter().filter_map(|moment| graph.timeline.rank(moment.event()));
         let is_host = |rank: &Rank| !graph.timeline.kind(*rank).is_device_work();
         if ranks.filter(is_host).any(|rank| border.cuts(rank)) {
             border.around = border.nodes_around();
@@ -105,6 +105,15 @@ impl<'a> Border<'a> {
             }
         }
         around
+    }
+
+    /// When a moment comes; of what the border cuts, the part before it counts.
+    fn time_ns(&self, moment: Moment, times_ns: &[i64]) -> Option<i64> {
+        let rank = self.graph.timeline.rank(moment.event())?;
+        Some(match moment {
+            Moment::Start(_) => times_ns[self.graph.nodes.start(rank).row()],
+            Moment::End(_) => self.end_ns(rank, times_ns),
+        })
     }
 
     /// When an event ends, as far as it lies before the border.

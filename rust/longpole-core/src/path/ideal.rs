@@ -61,7 +61,7 @@ type Question = (&'static str, Option<StringId>, Change);
 
 fn questions(graph: &Graph, tables: &Tables, path: &Path) -> Vec<Question> {
     let of_kind = |question, kind, effect| {
-        (question, None, Change { effect, kind: Some(kind), matching: None })
+        (question, None, Change { effect, kind: Some(kind), matching: None, events: None })
     };
     let free = Effect::Scale(Ratio::ZERO);
     let mut questions = vec![
@@ -82,13 +82,18 @@ fn questions(graph: &Graph, tables: &Tables, path: &Path) -> Vec<Question> {
             (
                 "this took half the time",
                 Some(name),
-                Change { effect: half, kind: Some(kind), matching },
+                Change { effect: half, kind: Some(kind), matching, events: None },
             )
         }));
     }
     questions.extend(waiting_names(graph, tables).into_iter().map(|name| {
         let matching = Some(exactly(tables.strings.get(name)));
-        let change = Change { effect: Effect::RemoveWait, kind: Some(Kind::SyncReturn), matching };
+        let change = Change {
+            effect: Effect::RemoveWait,
+            kind: Some(Kind::SyncReturn),
+            matching,
+            events: None,
+        };
         ("this did not wait", Some(name), change)
     }));
     questions

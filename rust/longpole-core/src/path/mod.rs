@@ -6,6 +6,7 @@ mod brute_force;
 mod clip;
 mod ideal;
 mod longest;
+mod remedies;
 mod slack;
 mod syncs;
 mod walk;
@@ -14,8 +15,15 @@ mod windows;
 
 pub use ideal::{ideal, Ideal};
 pub use longest::longest;
+pub use remedies::{
+    verdict, Cause, Doubt, Function, Lengths, Loader, Remedy, RemedyKind, Side, Status, Usual,
+    Verdict,
+};
 pub use slack::slack_ns;
 pub use syncs::{sync_dependencies, SyncDependency};
 pub use walk::{walk, Path, Schedule, Segment};
 pub use what_if::{lags_ns, what_if, Change, Effect, Ratio, WhatIf};
-pub use windows::{steps, whole, window, Choice, Opening, StepWindow, Window, WindowEnd};
+pub use windows::{
+    scope, steps, whole, window, Choice, Marked, Moment, Opening, Scope, Step, Steps, Unit, Window,
+    WindowEnd,
+};

@@ -1,7 +1,9 @@
 //! The critical path: from the end of a window back along what finished last.
 
+use std::cmp::Reverse;
+
 use super::clip::moved;
-use super::windows::Window;
+use super::windows::{Moment, Window};
 use crate::graph::{Evidence, Graph, Kind};
 use crate::ids::{EventId, NodeId, NO_ROW};
 
@@ -140,11 +142,16 @@ pub(super) fn last_node(graph: &Graph, window: &Window, schedule: &Schedule) -> 
     last_of(graph, &window.candidates, &schedule.times_ns)
 }
 
-pub(super) fn last_of(graph: &Graph, events: &[EventId], times_ns: &[i64]) -> Option<NodeId> {
-    let ends = events.iter().filter_map(|&event| graph.timeline.rank(event));
-    let last = ends.max_by_key(|&rank| {
-        let end = graph.nodes.end(rank);
-        (times_ns[end.row()], std::cmp::Reverse(rank))
-    });
-    last.map(|rank| graph.nodes.end(rank))
+/// The node of the last of some moments, of several the first in content order.
+pub(super) fn last_of(graph: &Graph, moments: &[Moment], times_ns: &[i64]) -> Option<NodeId> {
+    let nodes = moments.iter().filter_map(|&moment| node_of(graph, moment));
+    nodes.max_by_key(|&node| (times_ns[node.row()], Reverse(graph.nodes.event(node))))
+}
+
+/// The node of a moment, if its event takes part.
+pub(super) fn node_of(graph: &Graph, moment: Moment) -> Option<NodeId> {
+    match moment {
+        Moment::Start(event) => graph.start_of(event),
+        Moment::End(event) => graph.end_of(event),
+    }
 }
