@@ -8,7 +8,7 @@ tested elsewhere.
 from .trace_devices import busy, gaps, steps, whole_window
 from .trace_events import Event, Trace, read, spelled_like
 from .trace_links import launches
-from .trace_nesting import depths, own_times, parents
+from .trace_nesting import depths, self_times, parents
 
 __all__ = [
     "Event",
@@ -17,7 +17,7 @@ __all__ = [
     "depths",
     "gaps",
     "launches",
-    "own_times",
+    "self_times",
     "parents",
     "read",
     "spelled_like",
