@@ -1,6 +1,5 @@
 """Reading, linking and measuring agree with a twin that does all of it in plain Python."""
 
-
 import pytest
 from hypothesis import given
 
