@@ -2,7 +2,7 @@
 //! optionally with millions of nodes behind `--`, as in `-- 10`.
 //!
 //! The graph is that of a program that launches work on four streams: every event has
-//! its own time, follows one on its lane, and about two more edges lead to it.
+//! its self time, follows one on its lane, and about two more edges lead to it.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::cast_precision_loss)] // a bench
 

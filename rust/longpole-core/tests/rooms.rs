@@ -13,7 +13,8 @@ const FOUNDATION: &[&str] =
     &["error", "ids", "time", "strings", "intervals", "diagnostics", "progress"];
 
 /// Upstream first.
-const RIVER: &[&str] = &["tables", "read", "link", "stack", "graph", "path", "measure", "write"];
+const RIVER: &[&str] =
+    &["vocabulary", "tables", "read", "link", "stack", "graph", "path", "measure", "write"];
 
 /// Beside the river: uses the foundation only.
 const BESIDE: &[&str] = &["extract"];

@@ -216,9 +216,9 @@ fn no_chain_holds_more_work_than_the_longest() {
         let (window, end) = (whole(graph), end_of(graph));
         let time_ns = |node: NodeId| graph.nodes.time_ns(node);
         let clip = |time_ns: i64| time_ns.clamp(window.start_ns, window.end_ns);
-        // What its binding edge says was waiting is none of an event's own time.
+        // What its binding edge says was waiting is none of an event's self time.
         let waited_until_ns = |edge: &Edge| {
-            let number = graph.edges.binding(edge.target).filter(|_| edge.role.is_own_time())?;
+            let number = graph.edges.binding(edge.target).filter(|_| edge.role.is_self_time())?;
             let binding = &graph.edges.as_slice()[number];
             let waits = binding.role.waits().is_some() || binding.role == Role::Handover;
             waits.then(|| binding.finished_ns(graph.nodes.times_ns()))

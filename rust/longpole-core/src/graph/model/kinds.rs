@@ -170,7 +170,7 @@ impl Role {
     }
 
     /// Whether the edge says how long something itself takes, not what it waits for.
-    pub fn is_own_time(self) -> bool {
+    pub fn is_self_time(self) -> bool {
         matches!(self, Self::ThreadOrder | Self::DeviceWork | Self::OverlapTail)
     }
 }
