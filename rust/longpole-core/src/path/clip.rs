@@ -1,11 +1,11 @@
 //! Where a window begins and ends in other times than those observed.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::walk::last_of;
 use super::windows::{Moment, Opening, Window};
 use crate::graph::Graph;
-use crate::ids::{NodeId, Rank};
+use crate::ids::{NodeId, Order};
 
 /// Where a window begins and ends when every node comes at one of `times_ns`.
 ///
@@ -30,6 +30,20 @@ fn moved_start(graph: &Graph, window: &Window, times_ns: &[i64]) -> i64 {
         Opening::Time => return moved_time(graph, window, times_ns),
     };
     opener.map_or(window.start_ns, |node| times_ns[node.row()])
+}
+
+/// The node of the last of some moments, of several the first in content order.
+pub(super) fn last_of(graph: &Graph, moments: &[Moment], times_ns: &[i64]) -> Option<NodeId> {
+    let nodes = moments.iter().filter_map(|&moment| node_of(graph, moment));
+    nodes.max_by_key(|&node| (times_ns[node.row()], Reverse(graph.nodes.event(node))))
+}
+
+/// The node of a moment, if its event takes part.
+pub(super) fn node_of(graph: &Graph, moment: Moment) -> Option<NodeId> {
+    match moment {
+        Moment::Start(event) => graph.start_of(event),
+        Moment::End(event) => graph.end_of(event),
+    }
 }
 
 /// Moves a window's start, which is a time and no event, with what the path crosses it on.
@@ -75,17 +89,17 @@ struct Border<'a> {
 impl<'a> Border<'a> {
     fn of(graph: &'a Graph, window: &Window) -> Self {
         let mut border = Self { graph, at_ns: window.end_ns, around: HashMap::new() };
-        let ranks =
-            window.candidates.iter().filter_map(|moment| graph.timeline.rank(moment.event()));
-        let is_host = |rank: &Rank| !graph.timeline.kind(*rank).is_device_work();
-        if ranks.filter(is_host).any(|rank| border.cuts(rank)) {
+        let orders =
+            window.candidates.iter().filter_map(|moment| graph.timeline.order(moment.event()));
+        let is_host = |order: &Order| !graph.timeline.kind(*order).is_device_work();
+        if orders.filter(is_host).any(|order| border.cuts(order)) {
             border.around = border.nodes_around();
         }
         border
     }
 
-    fn cuts(&self, rank: Rank) -> bool {
-        self.graph.timeline.end_ns(rank) > self.at_ns
+    fn cuts(&self, order: Order) -> bool {
+        self.graph.timeline.end_ns(order) > self.at_ns
     }
 
     fn nodes_around(&self) -> HashMap<usize, (NodeId, NodeId)> {
@@ -109,22 +123,22 @@ impl<'a> Border<'a> {
 
     /// When a moment comes; of what the border cuts, the part before it counts.
     fn time_ns(&self, moment: Moment, times_ns: &[i64]) -> Option<i64> {
-        let rank = self.graph.timeline.rank(moment.event())?;
+        let order = self.graph.timeline.order(moment.event())?;
         Some(match moment {
-            Moment::Start(_) => times_ns[self.graph.nodes.start(rank).row()],
-            Moment::End(_) => self.end_ns(rank, times_ns),
+            Moment::Start(_) => times_ns[self.graph.nodes.start(order).row()],
+            Moment::End(_) => self.end_ns(order, times_ns),
         })
     }
 
     /// When an event ends, as far as it lies before the border.
-    fn end_ns(&self, rank: Rank, times_ns: &[i64]) -> i64 {
+    fn end_ns(&self, order: Order, times_ns: &[i64]) -> i64 {
         let nodes = &self.graph.nodes;
-        let whole = (nodes.start(rank), nodes.end(rank));
-        if !self.cuts(rank) {
+        let whole = (nodes.start(order), nodes.end(order));
+        if !self.cuts(order) {
             return times_ns[whole.1.row()];
         }
-        let thread = self.graph.timeline.lane(rank);
-        let is_work = self.graph.timeline.kind(rank).is_device_work();
+        let thread = self.graph.timeline.lane(order);
+        let is_work = self.graph.timeline.kind(order).is_device_work();
         let cut = self.around.get(&thread).copied().filter(|_| !is_work).unwrap_or(whole);
         let before_ns = self.at_ns - nodes.time_ns(cut.0);
         times_ns[cut.0.row()].saturating_add(part_ns(before_ns, cut, self.graph, times_ns))

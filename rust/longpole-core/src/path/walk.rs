@@ -1,9 +1,7 @@
 //! The critical path: from the end of a window back along what finished last.
 
-use std::cmp::Reverse;
-
-use super::clip::moved;
-use super::windows::{Moment, Window};
+use super::clip::{last_of, moved};
+use super::windows::Window;
 use crate::graph::{Evidence, Graph, Kind};
 use crate::ids::{EventId, NodeId, NO_ROW};
 
@@ -105,7 +103,7 @@ pub fn walk(graph: &Graph, window: &Window, schedule: &Schedule) -> Path {
             start_ns: time_ns(edge.source),
             end_ns: time_ns(edge.target),
             kind: edge.kind,
-            event: edge.event().map(|rank| graph.timeline.event(rank)),
+            event: edge.event().map(|order| graph.timeline.event(order)),
             evidence: edge.evidence,
         });
         node = edge.source;
@@ -140,18 +138,4 @@ impl Path {
 /// the first in content order.
 pub(super) fn last_node(graph: &Graph, window: &Window, schedule: &Schedule) -> Option<NodeId> {
     last_of(graph, &window.candidates, &schedule.times_ns)
-}
-
-/// The node of the last of some moments, of several the first in content order.
-pub(super) fn last_of(graph: &Graph, moments: &[Moment], times_ns: &[i64]) -> Option<NodeId> {
-    let nodes = moments.iter().filter_map(|&moment| node_of(graph, moment));
-    nodes.max_by_key(|&node| (times_ns[node.row()], Reverse(graph.nodes.event(node))))
-}
-
-/// The node of a moment, if its event takes part.
-pub(super) fn node_of(graph: &Graph, moment: Moment) -> Option<NodeId> {
-    match moment {
-        Moment::Start(event) => graph.start_of(event),
-        Moment::End(event) => graph.end_of(event),
-    }
 }

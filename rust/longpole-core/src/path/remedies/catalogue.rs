@@ -214,7 +214,7 @@ fn allocation(question: &Question<'_>) -> Option<Remedy> {
     let is_allocation = strings.matching(is_allocation);
     let timeline = &graph.timeline;
     let calls: Vec<_> = timeline
-        .ranks()
+        .orders()
         .filter(|&call| timeline.kind(call).is_call())
         .filter(|&call| timeline.name(call).is_some_and(|name| is_allocation[name.row()]))
         .map(|call| timeline.event(call))
@@ -280,7 +280,7 @@ fn part(name: String, names: &[&str], times: Vec<(EventId, i64)>) -> Remedy {
 fn names_of_family<'a>(of: &str, question: &Question<'a>) -> Vec<&'a str> {
     let timeline = &question.graph.timeline;
     let mut is_kernel = vec![false; question.tables.strings.len()];
-    for kernel in timeline.ranks().filter(|&work| timeline.kind(work) == EventKind::Kernel) {
+    for kernel in timeline.orders().filter(|&work| timeline.kind(work) == EventKind::Kernel) {
         if let Some(name) = timeline.name(kernel) {
             is_kernel[name.row()] = true;
         }

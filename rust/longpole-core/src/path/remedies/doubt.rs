@@ -138,7 +138,7 @@ fn unlinked(question: &Question<'_>, launches: &Launches) -> f64 {
     let last_ns = windows.last().map_or(i64::MAX, |window| window.end_ns);
     let mut count = [0_i64; 2];
     let mut time_ns = [0_i64; 2];
-    for work in timeline.ranks().filter(|&work| timeline.kind(work).is_device_work()) {
+    for work in timeline.orders().filter(|&work| timeline.kind(work).is_device_work()) {
         if timeline.start_ns(work) < last_ns && first_ns < timeline.end_ns(work) {
             let is_linked = usize::from(launches.launcher(timeline.event(work)).is_some());
             count[is_linked] += 1;

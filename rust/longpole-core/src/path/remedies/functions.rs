@@ -52,7 +52,7 @@ fn calls_of(name: StringId, question: &Question<'_>) -> Vec<EventId> {
     let timeline = &question.graph.timeline;
     let is_call = |kind| matches!(kind, EventKind::Python | EventKind::Annotation);
     timeline
-        .ranks()
+        .orders()
         .filter(|&event| timeline.name(event) == Some(name) && is_call(timeline.kind(event)))
         .map(|event| timeline.event(event))
         .collect()

@@ -135,7 +135,7 @@ pub fn verdict(
 ) -> Result<Verdict> {
     let observed = Schedule::observed(graph);
     let paths: Vec<_> = scope.windows.iter().map(|window| walk(graph, window, &observed)).collect();
-    let has_work = graph.timeline.ranks().any(|work| graph.timeline.kind(work).is_device_work());
+    let has_work = graph.timeline.orders().any(|work| graph.timeline.kind(work).is_device_work());
     let lags_ns = lags_ns(graph);
     let question = Question { graph, tables, nesting, scope, paths: &paths, lags_ns: &lags_ns };
     let answers = question.answers(progress)?;

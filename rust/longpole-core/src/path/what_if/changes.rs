@@ -4,7 +4,7 @@ use crate::error::Result;
 use std::collections::HashMap;
 
 use crate::graph::{matching, Edge, Graph, Kind, Role};
-use crate::ids::{EventId, Rank};
+use crate::ids::{EventId, Order};
 use crate::tables::Tables;
 
 /// Something about the program that is imagined to be different.
@@ -169,7 +169,7 @@ impl Chosen {
             && self.inside.as_ref().is_none_or(|inside| inside.holds(number, edge))
     }
 
-    fn has_name(&self, event: Option<Rank>, graph: &Graph) -> bool {
+    fn has_name(&self, event: Option<Order>, graph: &Graph) -> bool {
         let Some(is_named) = &self.is_named else { return true };
         event.and_then(|event| graph.timeline.name(event)).is_some_and(|name| is_named[name.row()])
     }
@@ -187,9 +187,9 @@ impl Inside {
     fn of(chosen: &[EventId], nested: bool, graph: &Graph) -> Self {
         let mut events = vec![false; graph.timeline.len()];
         let mut on_thread = false;
-        for rank in chosen.iter().filter_map(|&event| graph.timeline.rank(event)) {
-            events[rank.row()] = true;
-            on_thread |= !graph.timeline.kind(rank).is_device_work();
+        for order in chosen.iter().filter_map(|&event| graph.timeline.order(event)) {
+            events[order.row()] = true;
+            on_thread |= !graph.timeline.kind(order).is_device_work();
         }
         let mut inside = Self { events, edges: Vec::new() };
         if on_thread && nested {
