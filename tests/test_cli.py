@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from longpole.cli import exit_codes, program, progress
-from longpole.cli.terminal import Column, Terminal
+from longpole.cli.answer.terminal import Column, Terminal
 from longpole.testing import TraceBuilder
 
 LONGPOLE = (sys.executable, "-m", "longpole")
@@ -327,7 +327,7 @@ def test_importing_brings_nothing_heavy(code):
 def test_a_bar_moves_only_where_somebody_watches(trace, monkeypatch, is_terminal, is_ci):
     monkeypatch.setattr("sys.stderr", io.StringIO())
     monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
-    monkeypatch.setattr("longpole.cli.progress._PATIENCE_SECONDS", 0)
+    monkeypatch.setattr("longpole.cli.answer.progress._PATIENCE_SECONDS", 0)
     monkeypatch.setenv("CI", "1" if is_ci else "")
     with progress.reading(trace, enabled=True) as show:
         if show:

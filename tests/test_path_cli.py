@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from longpole.cli import exit_codes
-from longpole.cli.matching import WORK
+from longpole.cli.answer import exit_codes
+from longpole.cli.ask.matching import WORK
 from longpole.cli.program import run
 from longpole.critical_path import Drop
 from tiny_traces import annotation, call, kernel, launch, operator, read
