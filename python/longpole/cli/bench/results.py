@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from longpole.bench.record import Outcome
+from longpole.bench.records.record import Outcome
 from longpole.cli.ask.options import Options, shared_options
 from longpole.cli.answer.output import Document, Warned, emit, markdown_table
 from longpole.cli.answer.terminal import Column, Terminal
