@@ -225,8 +225,8 @@ class Trace:
     def devices(self) -> pl.DataFrame:
         """The devices that work ran on, or that the trace describes.
 
-        Columns: `device`, `name`, `count` (of GPU activities), `n_streams`; what else the profiler wrote
-        about a device stands in `metadata["deviceProperties"]`.
+        Columns: `device`, `name`, `count` (of GPU activities), `n_streams`; what else the
+        profiler wrote about a device stands in `metadata["deviceProperties"]`.
         """
         import polars as pl
 

@@ -121,18 +121,21 @@ def choose_window(
     >>> choose_window(trace).step, choose_window(trace, "ProfilerStep#1").duration_ns
     (2, 50000)
     """
+    if whole and step is not None:
+        message = "step and whole exclude each other"
+        raise ValueError(message)
     if whole:
-        if step is not None:
-            message = "step and whole exclude each other"
-            raise ValueError(message)
         return _whole(trace, "as asked")
-    steps = trace.steps
     if step is not None:
-        number = step_number(step)
-        return _longest(_numbered(steps, number), "as asked")
-    if steps.is_empty():
+        return _longest(_numbered(trace.steps, step_number(step)), "as asked")
+    if trace.steps.is_empty():
         return _whole(trace, "it marks no steps")
-    complete = _complete(trace)
+    return _default_step(trace)
+
+
+def _default_step(trace: Marked) -> Window:
+    """Choose a step of a trace that has some. This is the default of every answer."""
+    steps, complete = trace.steps, _complete(trace)
     if complete.is_empty():
         return _longest(steps, f"the longest of {_count(steps)}, none of them complete")
     if steps.height == 1:

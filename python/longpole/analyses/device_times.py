@@ -88,8 +88,8 @@ def _device(
 ) -> DeviceTime:
     whole, *streams = busy
     launch_bound_share = None
-    if idle.host_ns is not None and window.span_ns:
-        launch_bound_share = idle.host_ns / window.span_ns
+    if idle.host_ns is not None and window.duration_ns:
+        launch_bound_share = idle.host_ns / window.duration_ns
     return DeviceTime(device, name, whole, tuple(streams), idle, launch_bound_share)
 
 

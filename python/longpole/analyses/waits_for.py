@@ -15,13 +15,13 @@ import polars as pl
 
 from longpole.analyses.busiest_lane import busiest_lane
 from longpole.analyses.by_name import NameTime, by_name
-from longpole.analyses.device_times import DeviceTime
 from longpole.analyses.doing import Doing, HotSpot, doing
 from longpole.wording import count, duration, share, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from longpole.analyses.device_times import DeviceTime
     from longpole.trace import Trace
     from longpole.windows import Window
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -40,5 +41,5 @@ def path(*, traces: Sequence[str], window: Asked, top: int, options: Options) ->
     """
     from longpole.cli.answer.path import PATH, path_answer
 
-    answer = about_window(PATH, window, lambda *found: path_answer(*found, window.data_load, top))
+    answer = about_window(PATH, window, partial(path_answer, top=top))
     return answer_each(traces, options, PATH, answer)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from longpole.cli.answer.table import TABLE, TABLES, table_answer
@@ -29,7 +31,5 @@ def table(*, trace: str, name: str, window: Asked, options: Options) -> int:
       longpole table trace.json.gz sync --format csv
       longpole table trace.json.gz slack --step 3 --format jsonl
     """
-    answer = about_window(
-        TABLE, window, lambda *found: table_answer(name, *found, window.data_load)
-    )
+    answer = about_window(TABLE, window, partial(table_answer, table=name))
     return answer_each([trace], options, TABLE, answer)

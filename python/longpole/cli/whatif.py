@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -39,11 +40,5 @@ def whatif(
     from longpole.cli.answer.whatif import WHATIF, changed_answer, ideal_answer
 
     changes = changes_of(asked, ideal=ideal)
-    answer = about_window(
-        WHATIF,
-        window,
-        lambda *found: ideal_answer(*found, window.data_load)
-        if ideal
-        else changed_answer(*found, window.data_load, changes),
-    )
-    return answer_each(traces, options, WHATIF, answer)
+    answer = ideal_answer if ideal else partial(changed_answer, changes=changes)
+    return answer_each(traces, options, WHATIF, about_window(WHATIF, window, answer))

@@ -88,7 +88,7 @@ def parts_of(change: Change) -> tuple[str, str | None, str | None, int, int]:
     """Give a change as the core takes it: effect, kind, pattern, and the factor as a fraction."""
     match change:
         case RemoveWait():
-            return ("detach", change.kind, change.matching, 1, 1)
+            return ("remove_wait", change.kind, change.matching, 1, 1)
         case Drop():
             return ("scale", change.kind, change.matching, 0, 1)
         case Scale():

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from longpole.report.blocks import Bar, Chart, Column, Notes, Sentence, Table
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
-    from longpole.critical_path.path import CriticalPath
+    from collections.abc import Mapping
+
+    import polars as pl
+
     from longpole.report.blocks import Block
 
 __all__ = ["MEANINGS", "path_blocks"]
@@ -47,7 +50,26 @@ MEANINGS: Final = {
 """What the kinds of a path stand for."""
 
 
-def path_blocks(path: CriticalPath, top: int) -> list[Block]:
+class Told(Protocol):
+    """What is told of a critical path."""
+
+    @property
+    def length_ns(self) -> int: ...
+    @property
+    def inferred_ns(self) -> int: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def by_kind(self) -> pl.DataFrame: ...
+    @property
+    def by_name(self) -> pl.DataFrame: ...
+    @property
+    def counts(self) -> Mapping[str, int]: ...
+    @property
+    def sync_dependencies(self) -> pl.DataFrame: ...
+
+
+def path_blocks(path: Told, top: int) -> list[Block]:
     """Show a path: its kinds as a chart, the `top` names that take most of it, and warnings."""
     blocks: list[Block] = [Sentence(f"Total {duration(path.length_ns)}:"), _kinds(path)]
     names = path.by_name.head(top).select("share", "duration_ns", "kind", "name", "longest_event")
@@ -57,7 +79,7 @@ def path_blocks(path: CriticalPath, top: int) -> list[Block]:
     return [*blocks, Notes(notes)] if notes else blocks
 
 
-def _kinds(path: CriticalPath) -> Chart:
+def _kinds(path: Told) -> Chart:
     kinds = path.by_kind.select("kind", "duration_ns", "share").rows()
     told = [row for row in kinds if row[2] >= _SMALLEST_SHARE or row[0] in _ALWAYS_TOLD]
     bars = [
@@ -70,7 +92,7 @@ def _kinds(path: CriticalPath) -> Chart:
     return Chart(bars)
 
 
-def _notes(path: CriticalPath) -> list[str]:
+def _notes(path: Told) -> list[str]:
     """Say what the path rests on that is not certain."""
     notes = []
     n_inferred, n_waits = _waits_on_path(path)
@@ -93,7 +115,7 @@ def _notes(path: CriticalPath) -> list[str]:
     return notes
 
 
-def _waits_on_path(path: CriticalPath) -> tuple[int, int]:
+def _waits_on_path(path: Told) -> tuple[int, int]:
     """Count the waits on the path: those inferred, and all."""
     waits = path.sync_dependencies
     on_path = waits.filter(waits["on_path"])

@@ -183,7 +183,7 @@ class CriticalPath:
         beside: str | os.PathLike[str] | None = None,
         force: bool = False,
     ) -> None:
-        """Write the path as a trace for ui.perfetto.dev, with an arrow from each segment to the next.
+        """Write the path as a trace for ui.perfetto.dev, with arrows between its segments.
 
         Parameters
         ----------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 __all__ = [
     "Bar",
@@ -22,6 +22,7 @@ __all__ = [
     "Sentence",
     "Style",
     "Table",
+    "Type",
     "shown",
 ]
 
@@ -120,16 +121,15 @@ def shown(column: Column, value: Cell) -> str:
     """
     if value is None:
         return "-"
-    match column.type:
-        case "duration" if not isinstance(value, str):
-            return duration(round(value))
-        case "share" if not isinstance(value, str):
-            return share(value)
-        case "change" if not isinstance(value, str):
-            return f"{100 * value:+.1f} %"
-        case "count" if isinstance(value, int):
-            return count(value)
-        case "flag":
-            return "yes" if value else "no"
-        case _:
-            return str(value)
+    if isinstance(value, str) or column.type not in _WORDS:
+        return str(value)
+    return _WORDS[column.type](value)
+
+
+_WORDS: Final[dict[str, Callable[[float], str]]] = {
+    "duration": lambda value: duration(round(value)),
+    "share": share,
+    "change": lambda value: f"{100 * value:+.1f} %",
+    "count": lambda value: count(round(value)),
+    "flag": lambda value: "yes" if value else "no",
+}

@@ -19,6 +19,7 @@ __all__ = ["text"]
 
 _GUTTER: Final = "  "
 _NARROWEST_NAME: Final = 12
+_NAME_IN_WIDE_TABLE: Final = 32
 _LONGEST_BAR: Final = 16
 
 
@@ -132,7 +133,9 @@ class _Page:
         ]
         n_names = len(columns) - len(fixed)
         free = self.terminal.width - len(self.indent) - sum(fixed) - len(_GUTTER) * (n_names - 1)
-        room = max(free // max(n_names, 1), _NARROWEST_NAME)
+        room = free // max(n_names, 1)
+        # A table that is too wide in any case need not cut its names short.
+        room = room if room >= _NARROWEST_NAME else _NAME_IN_WIDE_TABLE
         for column, cell, whole in zip(columns, cells, texts, strict=True):
             yield short_names(whole, room) if column.type == "name" else cell
 

@@ -6,7 +6,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.problems import Problem
 from longpole.report.csv import csv_text
 from longpole.report.document import Document
 from longpole.report.html import page
@@ -18,6 +17,7 @@ from longpole.wording import escape
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from longpole.cli.answer.problems import Problem
     from longpole.report.terminal import Terminal
 
 __all__ = ["Answer", "ClosedPipeError", "emit", "failed"]

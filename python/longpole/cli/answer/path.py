@@ -21,13 +21,13 @@ __all__ = ["PATH", "path_answer"]
 PATH: Final = "longpole.path/1"
 
 
-def path_answer(name: str, trace: Trace, found: Found, data_load: str | None, top: int) -> Answer:
+def path_answer(name: str, trace: Trace, found: Found, *, top: int) -> Answer:
     """Show a path: how long each kind and name is on it; in CSV each segment."""
     path = found.path
     shown = path.by_name.head(top)
     document = Document(
         schema=PATH,
-        **known_of(name, trace, found, data_load),
+        **known_of(name, trace, found),
         data={
             "length_ns": path.length_ns,
             "inferred_ns": path.inferred_ns,

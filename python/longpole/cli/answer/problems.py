@@ -42,7 +42,7 @@ class Problem:
     offset: int | None = None
 
     @classmethod
-    def of(cls, error: Exception) -> Self:
+    def of(cls, error: Exception) -> Self:  # noqa: PLR0911 (one for each kind of error)
         """Put an exception into words."""
         match error:
             case TraceError():

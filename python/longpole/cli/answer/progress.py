@@ -7,15 +7,19 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from longpole.cli.answer.live import Live
+from longpole.wording import escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 __all__ = ["reading"]
 
-# What is read faster needs no bar, and rich need not be imported for it.
+# What is read faster needs no bar.
 _PATIENCE_SECONDS: Final = 0.5
+_BAR_CHARACTERS: Final = 30
 
 
 @contextmanager
@@ -24,51 +28,35 @@ def reading(path: str, *, enabled: bool) -> Iterator[Callable[[int], None] | Non
     if not (enabled and sys.stderr.isatty() and not os.environ.get("CI")):
         yield None
         return
-    bar = _Bar(path)
+    begun = time.monotonic()
+    name = escape(Path(path).name) if path != "-" else "stdin"
+    size, live = _size(path), Live()
+
+    def show(n_bytes: int) -> None:
+        if time.monotonic() - begun >= _PATIENCE_SECONDS:
+            live.show([_line(name, n_bytes, size)])
+
     try:
-        yield bar.show
+        yield show
     finally:
-        bar.close()
+        live.clear()
 
 
-class _Bar:
-    """A bar that appears when reading takes its time."""
+def _line(name: str, n_bytes: int, size: int | None) -> str:
+    """Say how much is read: of a plain file as a bar, else the bytes (uncompressed).
 
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._begun = time.monotonic()
-        self._progress: Any = None
-        self._task: Any = None
-
-    def show(self, n_bytes: int) -> None:
-        """Move the bar to the number of bytes that are read (of the uncompressed file)."""
-        if self._progress is None:
-            if time.monotonic() - self._begun < _PATIENCE_SECONDS:
-                return
-            self._open()
-        self._progress.update(self._task, completed=n_bytes)
-
-    def close(self) -> None:
-        """Take the bar away."""
-        if self._progress is not None:
-            self._progress.stop()
-
-    def _open(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-
-        from longpole.wording import escape
-
-        name = escape(Path(self._path).name) if self._path != "-" else "stdin"
-        self._progress = Progress(
-            TextColumn("reading {task.description}", markup=False),
-            BarColumn(),
-            DownloadColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._task = self._progress.add_task(name, total=_size(self._path))
-        self._progress.start()
+    Examples
+    --------
+    >>> _line("a.json", 30_000_000, 60_000_000)
+    'reading a.json [===============               ] 30 of 60 MB'
+    >>> _line("a.json.gz", 30_000_000, None)
+    'reading a.json.gz: 30 MB'
+    """
+    if not size:
+        return f"reading {name}: {n_bytes / 1e6:.0f} MB"
+    bar = "=" * round(min(n_bytes / size, 1) * _BAR_CHARACTERS)
+    amount = f"{n_bytes / 1e6:.0f} of {size / 1e6:.0f} MB"
+    return f"reading {name} [{bar:<{_BAR_CHARACTERS}}] {amount}"
 
 
 def _size(path: str) -> int | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
+from longpole.cli.answer.live import Live
 from longpole.wording import escape
 
 if TYPE_CHECKING:
@@ -35,28 +37,30 @@ def show_progress(runner: Runner, *, enabled: bool) -> Iterator[Writable]:
     if not enabled or not sys.stderr.isatty() or os.environ.get("CI"):
         yield sys.stderr
         return
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
+    live, started = Live(), time.monotonic()
+    done = threading.Event()
 
-    console = Console(stderr=True)
-    started = time.monotonic()
-
-    class Lines:
-        """Drawn anew each time, from what the runner says then."""
-
-        def __rich__(self) -> Text:
-            elapsed_s = time.monotonic() - started
-            return Text("\n".join(_lines(runner.status(), elapsed_s)), no_wrap=True)
+    def redraw() -> None:
+        while not done.wait(1 / REFRESHES_PER_S):
+            with lock:
+                live.show(list(_lines(runner.status(), time.monotonic() - started)))
 
     class Above:
-        """Prints above the lines that are redrawn."""
+        """Writes above the lines that are redrawn."""
 
-        def write(self, text: str) -> Any:
-            console.print(text.rstrip("\n"), markup=False, highlight=False)
+        def write(self, text: str) -> None:
+            with lock:
+                live.write_above(text)
 
-    with Live(Lines(), console=console, refresh_per_second=REFRESHES_PER_S, transient=True):
+    lock = threading.Lock()
+    thread = threading.Thread(target=redraw, daemon=True)
+    thread.start()
+    try:
         yield Above()
+    finally:
+        done.set()
+        thread.join()
+        live.clear()
 
 
 def _lines(status: Status, elapsed_s: float) -> Iterator[str]:

@@ -31,12 +31,12 @@ SUMMARY: Final = "longpole.summary/1"
 _N_STREAMS: Final = 8
 _N_BLOCKING: Final = 5
 _CLASSES: Final = ("busy", "compute", "communication", "copy", "idle")
-_CLASS_TITLES: Final = ("busy", "compute", "communication", "memcpy and memset", "idle")
+_CLASS_TITLES: Final = ("busy", "compute", "communication", "memcpy/memset", "idle")
 _IDLE: Final = (
     ("waiting for launches", "host_ns"),
     ("queued behind other work", "launched_ns"),
     ("after the last activity", "after_last_ns"),
-    ("launch not recorded", "unlinked_ns"),
+    ("launching call not recorded", "unlinked_ns"),
 )
 
 
@@ -130,14 +130,14 @@ def _devices(found: Summary) -> Table:
 
 
 def _idle(found: Summary) -> Table:
+    devices = [device for device in found.devices if device.whole.busy_ns]
     first = Column(f"idle, share of {found.window.noun}")
-    columns = [first, *(Column(title, "share") for title, _ in _IDLE)]
+    columns = [first, *(Column(_device(device), "share") for device in devices)]
     rows = [
-        (_device(device), *(_share(found, getattr(device.idle, part)) for _, part in _IDLE))
-        for device in found.devices
-        if device.whole.busy_ns
+        (title, *(_share(found, getattr(device.idle, part)) for device in devices))
+        for title, part in _IDLE
     ]
-    return Table(columns, rows)
+    return Table(columns, rows if devices else [])
 
 
 def _lists(found: Summary) -> list[Table]:

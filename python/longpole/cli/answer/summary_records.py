@@ -22,7 +22,9 @@ def records(path: str, summary: Summary) -> list[Record]:
     rows = [_record(path, "window", span_ns, span_ns, name=f"{window.name}, {window.reason}")]
     answer = summary.answer
     rows.append(
-        _record(path, "answer", answer.duration_ns, span_ns, name=answer.sentence, device=answer.device)
+        _record(
+            path, "answer", answer.duration_ns, span_ns, name=answer.sentence, device=answer.device
+        )
     )
     for device in summary.devices:
         for busy in (device.whole, *device.streams):

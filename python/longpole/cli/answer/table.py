@@ -31,14 +31,12 @@ TABLES: Final[dict[str, Callable[[CriticalPath, Trace], pl.DataFrame]]] = {
 }
 
 
-def table_answer(
-    table: str, path: str, trace: Trace, found: Found, data_load: str | None
-) -> Answer:
+def table_answer(path: str, trace: Trace, found: Found, *, table: str) -> Answer:
     """Give one table."""
     rows = TABLES[table](found.path, trace)
     document = Document(
         schema=TABLE,
-        **known_of(path, trace, found, data_load),
+        **known_of(path, trace, found),
         data={"table": table, "rows": rows.to_dicts()},
         blocks=lambda: [
             Headline(f"{name_of(path)}: {table}, {found.name} ({found.reason})"),

@@ -43,12 +43,10 @@ _GAINS: Final = (
 )
 
 
-def changed_answer(
-    name: str, trace: Trace, found: Found, data_load: str | None, changes: Sequence[Change]
-) -> Answer:
+def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[Change]) -> Answer:
     """Say how long the window would take after some changes."""
     answer = _asked(found.path, changes)
-    known = known_of(name, trace, found, data_load)
+    known = known_of(name, trace, found)
     unmatched = [_unmatched(change) for change in changes if not matched(change, found.path, trace)]
     if unmatched:
         known |= {"warnings": [*known["warnings"], *unmatched], "status": "partial"}
@@ -71,13 +69,13 @@ def changed_answer(
     return document, exit_codes.INCONCLUSIVE if unmatched else exit_code_of(found)
 
 
-def ideal_answer(name: str, trace: Trace, found: Found, data_load: str | None) -> Answer:
+def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
     """Rank the answers to the usual questions."""
     answers = found.path.ideal()
     headline = f"{name_of(name)}: {found.name}: {duration(found.path.length_ns)}; if ..."
     document = Document(
         schema=WHATIF,
-        **known_of(name, trace, found, data_load),
+        **known_of(name, trace, found),
         data={"length_ns": found.path.length_ns, "ideal": answers.to_dicts()},
         blocks=lambda: [Headline(headline), *_gains(answers)],
         records=lambda: records_of(name, answers),

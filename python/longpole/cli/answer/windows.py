@@ -27,11 +27,15 @@ class Found:
     step: int | None
     reason: str
     path: CriticalPath
+    data_load: str | None
 
 
-def known_of(path: str, trace: Trace, found: Found, data_load: str | None) -> dict[str, Any]:
+def known_of(path: str, trace: Trace, found: Found) -> dict[str, Any]:
     """Give what every document about a window says."""
-    warnings = [*warnings_of(trace), *window_warnings(trace, found.path, found.name, data_load)]
+    warnings = [
+        *warnings_of(trace),
+        *window_warnings(trace, found.path, found.name, found.data_load),
+    ]
     return {
         "input": describe(path, trace),
         "warnings": warnings,

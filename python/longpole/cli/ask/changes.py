@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -39,8 +39,11 @@ def change_options(command: Callable[..., int]) -> Callable[..., int]:
 def changes_of(asked: Mapping[str, Sequence[str]], *, ideal: bool) -> list[Change]:
     """Read the changes that were asked for."""
     try:
-        changes = [
-            *(Scale(by=by, kind=kind, matching=name) for kind, name, by in map(_scaled, asked["scale"])),
+        changes: list[Change] = [
+            *(
+                Scale(by=by, kind=kind, matching=name)
+                for kind, name, by in map(_scaled, asked["scale"])
+            ),
             *(Drop(kind=kind, matching=name) for kind, name in map(_what, asked["drop"])),
             *(
                 RemoveWait(kind=kind or "sync_return", matching=name)
@@ -58,7 +61,7 @@ def changes_of(asked: Mapping[str, Sequence[str]], *, ideal: bool) -> list[Chang
     return changes
 
 
-def _scaled(text: str) -> tuple[str | None, str | None, float]:
+def _scaled(text: str) -> tuple[Any, str | None, float]:
     what, equals, factor = text.rpartition("=")
     try:
         by = float(factor)
@@ -70,7 +73,7 @@ def _scaled(text: str) -> tuple[str | None, str | None, float]:
     return (*_what(what), by)
 
 
-def _what(text: str) -> tuple[str | None, str | None]:
+def _what(text: str) -> tuple[Any, str | None]:
     """Split `KIND:PATTERN`, of which either may be missing."""
     if not text:
         message = "say what is different: a kind, or `kind:pattern`"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 import time
@@ -14,12 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench import Outcome, Policy, Runner, fingerprint_changes, read_jobs, read_results
 from longpole.cli.answer import exit_codes
-from longpole.cli.ask.runner import usage_error
+from longpole.cli.answer.emit import emit
 from longpole.cli.answer.runner_progress import show_progress
-from longpole.cli.answer.output import Document, Warned, emit
-from longpole.cli.answer.terminal import Terminal
+from longpole.cli.ask.runner import usage_error
 from longpole.devices import select
 from longpole.errors import ResultsError
+from longpole.files import new_file
+from longpole.report.blocks import Headline, Notes
+from longpole.report.document import Document, Warned
+from longpole.report.terminal import Terminal
 from longpole.wording import count, escape
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from longpole.bench import Job, Record
     from longpole.cli.answer.runner_progress import Writable
     from longpole.cli.ask.options import Options
+    from longpole.report.blocks import Block
 
 __all__ = ["Session", "run_session"]
 
@@ -113,9 +116,8 @@ class Session:
             "given": dict(self.given),
             "jobs": [job.to_dict() for job in self.jobs],
         }
-        unfinished = self.plan.with_name(f"{self.plan.name}.{os.getpid()}")
-        unfinished.write_text(json.dumps(plan))
-        unfinished.replace(self.plan)
+        with new_file(self.plan, force=True) as unfinished:
+            unfinished.write_text(json.dumps(plan))
 
     def policy(self) -> Policy:
         """Give the limits, where none was given those that everybody has."""
@@ -165,12 +167,12 @@ def run_session(
         input={"path": str(session.results)},
         warnings=warnings,
         data=summary,
-        exit_code=_exit_code(records),
-        text=lambda _: _summary_text(summary),
-        markdown=lambda: _summary_text(summary),
+        blocks=lambda: _summary_blocks(summary),
         records=lambda: [{"outcome": name, "n_jobs": n} for name, n in summary["outcomes"].items()],
     )
-    return emit([document], options.form, Terminal.of(sys.stdout, options.color))
+    return emit(
+        [(document, _exit_code(records))], options.form, Terminal.of(sys.stdout, options.color)
+    )
 
 
 class _Failures:
@@ -192,14 +194,13 @@ class _Failures:
             self._console.write("further failures are not shown here\n")
 
 
-def _summary_text(summary: Mapping[str, Any]) -> str:
+def _summary_blocks(summary: Mapping[str, Any]) -> list[Block]:
     outcomes = ", ".join(f"{number} {name}" for name, number in summary["outcomes"].items())
     seconds = summary["duration_ns"] / 1e9
     before = f" ({count(summary['n_done_before'])} done before)" if summary["n_done_before"] else ""
-    lines = [f"{count(summary['n_jobs'], 'job')}{before} in {seconds:.1f} s: {outcomes}"]
-    lines += [f"quarantined {uuid}: {why}" for uuid, why in summary["quarantined"].items()]
-    lines.append(f"results: {summary['results']}")
-    return "".join(f"{escape(line)}\n" for line in lines)
+    headline = f"{count(summary['n_jobs'], 'job')}{before} in {seconds:.1f} s: {outcomes}"
+    notes = [f"quarantined {uuid}: {why}" for uuid, why in summary["quarantined"].items()]
+    return [Headline(headline), Notes([*notes, f"results: {summary['results']}"])]
 
 
 def _exit_code(records: Sequence[Record]) -> int:

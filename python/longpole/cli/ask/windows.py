@@ -28,14 +28,12 @@ _TIME_NS: Final = click.IntRange(-_LAST_NS, _LAST_NS)
 _NO_WORK: Final = "the trace has no work on a main thread or a device"
 
 
-class _Step(click.ParamType):
+class _Step(click.ParamType[int]):
     """The number of a step."""
 
     name = "step"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         try:
             return step_number(value)
         except ValueError as error:
@@ -99,7 +97,8 @@ class Asked:
         if not path.length_ns:
             return f"{name} is 0 ns long, so that nothing can be measured"
         until = f", --end {self.end}" if self.end else ""
-        return Found(name + until, None if chosen is None else chosen.step, reason, path)
+        step = None if chosen is None else chosen.step
+        return Found(name + until, step, reason, path, self.data_load)
 
     @property
     def _name(self) -> str | None:

@@ -8,27 +8,31 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from longpole.cli.answer import exit_codes
+from longpole.cli.answer.emit import emit
 from longpole.cli.ask.options import Options, shared_options
-from longpole.cli.answer.output import Document, Warned, emit, markdown_table
-from longpole.cli.answer.terminal import Column, Terminal
-from longpole.wording import count, duration, escape
+from longpole.report.blocks import Column, Notes, Sentence, Table
+from longpole.report.document import Document, Warned
+from longpole.report.terminal import Terminal
+from longpole.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from longpole.bench import Record
+    from longpole.report.blocks import Block, Cell
 
 __all__ = ["best"]
 
 _SCHEMA: Final = "longpole.bench.best/1"
 _COLUMNS: Final = (
-    Column("key", "left", has_names=True),
-    Column("best", "left", has_names=True),
-    Column("time"),
-    Column("workspace"),
-    Column("job", "left"),
-    Column("device", "left"),
+    Column("key", "name"),
+    Column("best", "name"),
+    Column("time", "duration"),
+    Column("workspace", "number"),
+    Column("job"),
+    Column("device"),
 )
+_NOTHING: Final = "no run gave a result that can be chosen"
 
 
 @click.command()
@@ -65,12 +69,11 @@ def best(*, path: str, by: str | None, options: Options) -> int:
         scope={"by": by},
         warnings=warnings,
         data={"best": rows},
-        exit_code=exit_codes.OK if rows else exit_codes.INCONCLUSIVE,
-        text=lambda terminal: _text(rows, warnings, terminal),
-        markdown=lambda: _markdown(rows),
+        blocks=lambda: _blocks(rows, warnings),
         records=lambda: rows,
     )
-    return emit([document], options.form, Terminal.of(sys.stdout, options.color))
+    exit_code = exit_codes.OK if rows else exit_codes.INCONCLUSIVE
+    return emit([(document, exit_code)], options.form, Terminal.of(sys.stdout, options.color))
 
 
 def _warnings(by: str | None, n_left_out: int) -> list[Warned]:
@@ -93,27 +96,19 @@ def _row(key: str, record: Record) -> dict[str, Any]:
     }
 
 
-def _text(rows: Sequence[dict[str, Any]], warnings: Sequence[Warned], terminal: Terminal) -> str:
-    cells = [_cells(row) for row in rows]
-    none = ["no run gave a result that can be chosen"]
-    lines = terminal.table(_COLUMNS, cells, indent="") if cells else none
-    lines += [escape(warned.message) for warned in warnings]
-    return "\n".join(lines) + "\n"
+def _blocks(rows: Sequence[dict[str, Any]], warnings: Sequence[Warned]) -> list[Block]:
+    best: Block = Table(_COLUMNS, [_cells(row) for row in rows]) if rows else Sentence(_NOTHING)
+    notes = [warned.message for warned in warnings]
+    return [best, Notes(notes)] if notes else [best]
 
 
-def _markdown(rows: Sequence[dict[str, Any]]) -> str:
-    titles = [column.title for column in _COLUMNS]
-    sides = [column.align for column in _COLUMNS]
-    return "\n".join(markdown_table(titles, [_cells(row) for row in rows], sides)) + "\n"
-
-
-def _cells(row: dict[str, Any]) -> list[str]:
+def _cells(row: dict[str, Any]) -> tuple[Cell, ...]:
     workspace = row["workspace_bytes"]
-    return [
+    return (
         row["key"],
         row["name"] + (" (unstable)" if row["unstable"] else ""),
-        duration(round(row["time_ns"])),
-        "-" if workspace is None else f"{workspace:,} B",
+        row["time_ns"],
+        None if workspace is None else f"{workspace:,} B",
         row["id"],
-        row["device"] or "-",
-    ]
+        row["device"],
+    )

@@ -10,17 +10,21 @@ import click
 
 from longpole.bench.compare.comparison import Verdict
 from longpole.cli.answer import exit_codes
+from longpole.cli.answer.emit import emit
 from longpole.cli.ask.options import Options, shared_options
-from longpole.cli.answer.output import Document, Warned, emit, markdown_cell, markdown_table
 from longpole.cli.ask.shares import parse_share
-from longpole.cli.answer.terminal import Column, Terminal
-from longpole.wording import duration, escape, share
+from longpole.report.blocks import Column, Headline, Notes, Table
+from longpole.report.document import Document, Warned
+from longpole.report.terminal import Terminal
+from longpole.wording import share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longpole.bench.compare.comparison import Comparison, Difference
-    from longpole.cli.answer.output import Record
+    from longpole.cli.answer.emit import Answer
+    from longpole.report.blocks import Block, Cell
+    from longpole.report.document import Record
 
 __all__ = ["compare"]
 
@@ -32,12 +36,12 @@ _CODES: Final = {
     Verdict.SAME: exit_codes.OK,
 }
 _COLUMNS: Final = (
-    Column("verdict", "left"),
-    Column("key", "left", has_names=True),
-    Column("change"),
-    Column("interval"),
-    Column("base"),
-    Column("new"),
+    Column("verdict"),
+    Column("key", "name"),
+    Column("change", "change"),
+    Column("interval", "number"),
+    Column("base", "duration"),
+    Column("new", "duration"),
 )
 
 
@@ -78,49 +82,38 @@ def compare(*, base: str, new: str, gate: float, confidence: float, options: Opt
         message = "a confidence of 0 says nothing"
         raise click.UsageError(message)
     comparison = compare_measurements(base, new, gate, confidence=confidence)
-    document = _document(f"{base} to {new}", {"base": base, "new": new}, comparison)
-    return emit([document], options.form, Terminal.of(sys.stdout, options.color))
+    answer = _answer(f"{base} to {new}", {"base": base, "new": new}, comparison)
+    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
 
 
-def _document(title: str, inputs: dict[str, str], comparison: Comparison) -> Document:
+def _answer(title: str, inputs: dict[str, str], comparison: Comparison) -> Answer:
     verdict = comparison.verdict
-    return Document(
+    document = Document(
         schema=_SCHEMA,
         input=inputs,
         status="abstained" if verdict is Verdict.INCONCLUSIVE else "ok",
         scope={"gate": comparison.gate, "confidence": comparison.confidence},
         warnings=[
-            Warned("doubt", 1, said, "verdicts may rest on it") for said in _doubts(comparison)
+            Warned("uncertain", 1, said, "verdicts may rest on it")
+            for said in _warnings(comparison)
         ],
         data={
             "verdict": verdict,
             "differences": [_plain(each) for each in comparison.differences],
         },
-        exit_code=_CODES[verdict],
-        text=lambda terminal: _text(title, comparison, terminal),
-        markdown=lambda: _markdown(title, comparison),
+        blocks=lambda: _blocks(title, comparison),
         records=lambda: [_record(each) for each in comparison.differences],
     )
+    return document, _CODES[verdict]
 
 
-def _text(title: str, comparison: Comparison, terminal: Terminal) -> str:
-    lines = [terminal.styled(f"{escape(title)}: {_counts(comparison)}", "bold"), ""]
-    lines += terminal.table(_COLUMNS, [_cells(each) for each in comparison.differences])
-    notes = [*_open_questions(comparison), *_doubts(comparison)]
-    lines += ["", *(line for note in notes for line in terminal.paragraph(escape(note), "  "))]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _markdown(title: str, comparison: Comparison) -> str:
-    lines = [f"### {markdown_cell(title)}: {_counts(comparison)}", ""]
-    lines += markdown_table(
-        [column.title for column in _COLUMNS],
-        [_cells(each) for each in comparison.differences],
-        [column.align for column in _COLUMNS],
-    )
-    notes = [*_open_questions(comparison), *_doubts(comparison)]
-    lines += ["", *(f"- {markdown_cell(note)}" for note in notes)]
-    return "\n".join(lines).rstrip() + "\n"
+def _blocks(title: str, comparison: Comparison) -> list[Block]:
+    notes = [*_open_questions(comparison), *_warnings(comparison)]
+    return [
+        Headline(f"{title}: {_counts(comparison)}"),
+        Table(_COLUMNS, [_cells(each) for each in comparison.differences]),
+        *([Notes(notes)] if notes else []),
+    ]
 
 
 def _counts(comparison: Comparison) -> str:
@@ -130,20 +123,12 @@ def _counts(comparison: Comparison) -> str:
     return f"{counts or 'nothing to compare'} ({terms})"
 
 
-def _cells(difference: Difference) -> list[str]:
-    medians = [
-        duration(round(side.median_ns)) if side else "-"
-        for side in (difference.base, difference.new)
-    ]
-    change, interval = "-", "-"
-    if difference.change is not None and difference.interval is not None:
-        change = _signed(difference.change)
-        interval = " to ".join(map(_signed, difference.interval))
-    return [difference.verdict, difference.key, change, interval, *medians]
-
-
-def _signed(change: float) -> str:
-    return f"{100 * change:+.1f} %"
+def _cells(difference: Difference) -> tuple[Cell, ...]:
+    base, new = (side.median_ns if side else None for side in (difference.base, difference.new))
+    interval = None
+    if difference.interval is not None:
+        interval = " to ".join(f"{100 * end:+.1f} %" for end in difference.interval)
+    return difference.verdict, difference.key, difference.change, interval, base, new
 
 
 def _open_questions(comparison: Comparison) -> Iterator[str]:
@@ -152,7 +137,7 @@ def _open_questions(comparison: Comparison) -> Iterator[str]:
             yield f"{difference.key}: {difference.reason}"
 
 
-def _doubts(comparison: Comparison) -> Iterator[str]:
+def _warnings(comparison: Comparison) -> Iterator[str]:
     yield from comparison.warnings
     for difference in comparison.differences:
         yield from (f"{difference.key}: {warning}" for warning in difference.warnings)

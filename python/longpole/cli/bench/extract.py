@@ -8,28 +8,33 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from longpole.cli.answer import exit_codes
-from longpole.cli.ask.options import is_debugging
-from longpole.cli.answer.output import FORMATS, Document, Record, Warned, emit, markdown_table
+from longpole.cli.answer.emit import emit, failed
+from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.problems import Problem
-from longpole.cli.answer.terminal import Column, Terminal
-from longpole.cli.ask.traces import title
+from longpole.cli.ask.options import is_debugging
+from longpole.report.blocks import Column, Headline, Table
+from longpole.report.document import DATA_FORMATS, FORMATS, Document, Warned
+from longpole.report.terminal import Terminal
 from longpole.wording import count as count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from longpole.bench import Extraction, MeasuredRow
+    from longpole.cli.answer.emit import Answer
+    from longpole.report.blocks import Block
+    from longpole.report.document import Record
 
 __all__ = ["extract"]
 
 _SCHEMA: Final = "longpole.bench.extract/1"
 _COLUMNS: Final = (
-    Column("operation", "left", has_names=True),
-    Column("time_ns"),
-    Column("workspace_bytes"),
-    Column("data_bytes"),
-    Column("status", "left"),
-    Column("format", "left"),
+    Column("operation", "name"),
+    Column("time_ns", "number"),
+    Column("workspace_bytes", "number"),
+    Column("data_bytes", "number"),
+    Column("status"),
+    Column("format"),
 )
 
 
@@ -40,7 +45,7 @@ _COLUMNS: Final = (
     "formats",
     multiple=True,
     metavar="auto|NAME|regex=PATTERN|FORM",
-    help="What to look for, by default every format; or, as with all verbs, how to write "
+    help="What to look for, by default every format; or, as with all commands, how to write "
     f"the answer: {', '.join(FORMATS)}. May be given several times.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
@@ -60,11 +65,11 @@ def extract(*, logs: Sequence[str], formats: Sequence[str], as_json: bool, died:
     """
     forms = ["json" if as_json else "text", *(name for name in formats if name in FORMATS)]
     wanted = [name for name in formats if name not in FORMATS] or ["auto"]
-    documents = (_answer(log, wanted, died=died, form=forms[-1]) for log in logs)
-    return emit(documents, forms[-1], Terminal.of(sys.stdout))
+    answers = (_answer(log, wanted, died=died) for log in logs)
+    return emit(answers, forms[-1], Terminal.of(sys.stdout))
 
 
-def _answer(log: str, wanted: Sequence[str], *, died: bool, form: str) -> Document:
+def _answer(log: str, wanted: Sequence[str], *, died: bool) -> Answer:
     """Look into one log; one that cannot be read does not keep the others from it."""
     from longpole import bench
 
@@ -76,28 +81,24 @@ def _answer(log: str, wanted: Sequence[str], *, died: bool, form: str) -> Docume
     except OSError as error:
         if is_debugging():
             raise
-        return Document.of_problem(_SCHEMA, Problem.of(error).at(log))
-    document = _document(log, found)
-    if form not in ("json", "jsonl"):
-        for warned in document.warnings:
-            click.echo(f"warning: {title(log)}: {warned.message}; {warned.effect}", err=True)
-    return document
+        return failed(_SCHEMA, Problem.of(error).at(log))
+    return _found(log, found)
 
 
-def _document(log: str, found: Extraction) -> Document:
+def _found(log: str, found: Extraction) -> Answer:
     has_result = found.best() is not None
-    return Document(
+    document = Document(
         schema=_SCHEMA,
         input={"path": log, "bytes": found.n_bytes},
         status=("partial" if found.rejected_counts else "ok") if has_result else "abstained",
-        exit_code=exit_codes.OK if has_result else exit_codes.INCONCLUSIVE,
         warnings=_warnings(found),
+        forms_with_warnings=DATA_FORMATS,
         data={"records": list(_records(found)), "rejected": found.rejected.to_dicts()},
         truncated=_truncated(found),
-        text=lambda terminal: _text(log, found, terminal),
-        markdown=lambda: _markdown(found),
+        blocks=lambda: _blocks(log, found),
         records=lambda: [{"log": log, **_flat(row)} for row in found.measurements],
     )
+    return document, exit_codes.OK if has_result else exit_codes.INCONCLUSIVE
 
 
 def _warnings(found: Extraction) -> list[Warned]:
@@ -106,7 +107,7 @@ def _warnings(found: Extraction) -> list[Warned]:
     for reason, count in found.rejected_counts.items():
         first = rejected.filter(rejected["reason"] == reason).head(1)
         places = "".join(
-            f", the first at byte {offset}: {title(excerpt)}"
+            f", the first at byte {offset}: {name_of(excerpt)}"
             for offset, excerpt in first.select("offset", "excerpt").iter_rows()
         )
         message = f"{count_of(count, 'row')} could not be read ({reason}){places}"
@@ -128,24 +129,11 @@ def _truncated(found: Extraction) -> dict[str, Any] | None:
     return {"rejected": {"shown": shown, "total": total}} if shown < total else None
 
 
-def _text(log: str, found: Extraction, terminal: Terminal) -> str:
+def _blocks(log: str, found: Extraction) -> list[Block]:
     if not found.measurements:
-        return f"{title(log)}: no row of a format that was looked for\n"
-    lines = terminal.table(_COLUMNS, [_cells(row) for row in found.measurements])
-    return "\n".join([title(log), *lines, ""])
-
-
-def _markdown(found: Extraction) -> str:
-    titles = [column.title for column in _COLUMNS]
-    sides = [column.align for column in _COLUMNS]
-    rows = [_cells(row) for row in found.measurements]
-    return "\n".join([*markdown_table(titles, rows, sides), ""])
-
-
-def _cells(row: MeasuredRow) -> list[str]:
-    values = _flat(row)
-    cells = (values[column.title] for column in _COLUMNS)
-    return ["-" if value is None else str(value) for value in cells]
+        return [Headline(f"{name_of(log)}: no row of a format that was looked for")]
+    rows = [[_flat(row)[column.title] for column in _COLUMNS] for row in found.measurements]
+    return [Headline(name_of(log)), Table(_COLUMNS, rows)]
 
 
 def _flat(row: MeasuredRow) -> Record:

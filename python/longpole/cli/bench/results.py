@@ -8,28 +8,32 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from longpole.bench.records.record import Outcome
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.emit import emit
 from longpole.cli.ask.options import Options, shared_options
-from longpole.cli.answer.output import Document, Warned, emit, markdown_table
-from longpole.cli.answer.terminal import Column, Terminal
-from longpole.wording import count, duration
+from longpole.report.blocks import Column, Notes, Sentence, Table
+from longpole.report.document import Document, Warned
+from longpole.report.terminal import Terminal
+from longpole.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from longpole.bench import Record
-    from longpole.cli.answer.output import Record as Row
+    from longpole.report.blocks import Block, Cell
+    from longpole.report.document import Record as Row
 
 __all__ = ["results"]
 
 _SCHEMA: Final = "longpole.bench.results/1"
 _COLUMNS: Final = (
-    Column("job", "left", has_names=True),
-    Column("outcome", "left"),
-    Column("attempt"),
-    Column("took"),
-    Column("best", "left"),
-    Column("time"),
-    Column("said", "left"),
+    Column("job", "name"),
+    Column("outcome"),
+    Column("attempt", "number"),
+    Column("took", "duration"),
+    Column("best"),
+    Column("time", "duration"),
+    Column("message"),
 )
 _SAID_CHARACTERS: Final = 60
 
@@ -62,11 +66,10 @@ def results(*, path: str, outcome: str | None, all_attempts: bool, options: Opti
         input={"path": path, "n_records": len(stored.records)},
         warnings=_warnings(stored.skipped),
         data={"records": [record.to_dict() for record in records]},
-        text=lambda terminal: _text(records, stored.skipped, terminal),
-        markdown=lambda: _markdown(records),
+        blocks=lambda: _blocks(records, stored.skipped),
         records=lambda: [_row(record) for record in records],
     )
-    return emit([document], options.form, Terminal.of(sys.stdout, options.color))
+    return emit([(document, exit_codes.OK)], options.form, Terminal.of(sys.stdout, options.color))
 
 
 def _warnings(skipped: int) -> list[Warned]:
@@ -76,30 +79,24 @@ def _warnings(skipped: int) -> list[Warned]:
     return [Warned("no_record", skipped, f"{count(skipped, 'row')} could not be read", effect)]
 
 
-def _text(records: Sequence[Record], skipped: int, terminal: Terminal) -> str:
-    cells = [_cells(record) for record in records]
-    lines = terminal.table(_COLUMNS, cells, indent="") if cells else ["no such record"]
-    lines += [warned.message for warned in _warnings(skipped)]
-    return "\n".join(lines) + "\n"
+def _blocks(records: Sequence[Record], skipped: int) -> list[Block]:
+    rows = [_cells(record) for record in records]
+    found: Block = Table(_COLUMNS, rows) if rows else Sentence("no such record")
+    notes = [warned.message for warned in _warnings(skipped)]
+    return [found, Notes(notes)] if notes else [found]
 
 
-def _markdown(records: Sequence[Record]) -> str:
-    titles = [column.title for column in _COLUMNS]
-    sides = [column.align for column in _COLUMNS]
-    return "\n".join(markdown_table(titles, [_cells(each) for each in records], sides)) + "\n"
-
-
-def _cells(record: Record) -> list[str]:
+def _cells(record: Record) -> tuple[Cell, ...]:
     said = record.message
-    return [
+    return (
         record.id,
         record.outcome,
-        str(record.attempt),
-        "-" if record.seconds is None else duration(round(record.seconds * 1e9)),
-        record.best.name if record.best else "-",
-        duration(round(record.best.time_ns)) if record.best else "-",
+        record.attempt,
+        None if record.seconds is None else record.seconds * 1e9,
+        record.best.name if record.best else None,
+        record.best.time_ns if record.best else None,
         said if len(said) <= _SAID_CHARACTERS else said[: _SAID_CHARACTERS - 1] + "…",
-    ]
+    )
 
 
 def _row(record: Record) -> Row:

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from longpole.cli.ask.runner import runner_options
 from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.runner import runner_options
 
 __all__ = ["resume"]
 
@@ -27,6 +27,6 @@ def resume(*, results: str, options: Options, **limits: Any) -> int:
     Example:
       longpole bench resume jobs.results.jsonl
     """
-    from longpole.cli.answer.session import Session, run_session
+    from longpole.cli.ask.session import Session, run_session
 
     return run_session(Session.load(Path(results), limits), options, resume=True)

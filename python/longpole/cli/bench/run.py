@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longpole.cli.ask.runner import runner_options, usage_error
 from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.runner import runner_options, usage_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -83,7 +83,7 @@ def run(
       longpole bench run jobs.jsonl --devices 0,1 --timeout 20
       longpole bench run --repeat 10 --key gemm_1024 -- ./gemm_profiler 1024 1024 1024
     """
-    from longpole.cli.answer.session import Session, run_session
+    from longpole.cli.ask.session import Session, run_session
 
     command = click.get_current_context().meta["command"]
     try:

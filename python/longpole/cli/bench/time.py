@@ -19,11 +19,13 @@ import click
 from longpole.bench.time.clocks import CpuClock, TorchClock
 from longpole.bench.time.timing import Effort, measure_in_turns
 from longpole.cli.answer import exit_codes
+from longpole.cli.answer.emit import emit
 from longpole.cli.ask.options import Options, shared_options
-from longpole.cli.answer.output import Document, emit, markdown_cell
 from longpole.cli.ask.shares import parse_share
-from longpole.cli.answer.terminal import Terminal
-from longpole.wording import count, duration, escape
+from longpole.report.blocks import Headline, Notes
+from longpole.report.document import Document
+from longpole.report.terminal import Terminal
+from longpole.wording import count, duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +34,9 @@ if TYPE_CHECKING:
     from longpole.bench.compare.stats import Summary
     from longpole.bench.time.clocks import Cache, Clock
     from longpole.bench.time.timing import Timing
-    from longpole.cli.answer.output import Record
+    from longpole.cli.answer.emit import Answer
+    from longpole.report.blocks import Block
+    from longpole.report.document import Record
 
     Function: TypeAlias = Callable[..., object]
     Point: TypeAlias = dict[str, int | float | str]
@@ -116,8 +120,8 @@ def time(
     terminal = Terminal.of(sys.stdout, options.color)
     with _opened(output, force=force) as records:
         timings = _timings(found, points, clock, effort, factory=factory)
-        documents = (_document(timing) for timing in _written(timings, records))
-        return emit(documents, options.form, terminal)
+        answers = (_answer(timing) for timing in _written(timings, records))
+        return emit(answers, options.form, terminal)
 
 
 def _found(name: str) -> Function:
@@ -235,31 +239,31 @@ def _written(timings: Iterator[Timing], records: TextIO | None) -> Iterator[Timi
         yield timing
 
 
-def _document(timing: Timing) -> Document:
+def _answer(timing: Timing) -> Answer:
     summary = timing.summarise()
-    return Document(
+    document = Document(
         schema=_SCHEMA,
         input={"key": timing.key},
         status="abstained" if summary is None else "ok",
         data=timing.to_dict(),
-        exit_code=exit_codes.FINDINGS if summary is None else exit_codes.OK,
-        text=lambda _: _text(timing, summary),
-        markdown=lambda: markdown_cell(_text(timing, summary)) + "\n",
+        blocks=lambda: _blocks(timing, summary),
         records=lambda: [_record(timing, summary)],
     )
+    return document, exit_codes.FINDINGS if summary is None else exit_codes.OK
 
 
-def _text(timing: Timing, summary: Summary | None) -> str:
-    key = escape(timing.key)
+def _blocks(timing: Timing, summary: Summary | None) -> list[Block]:
     if summary is None:
-        return f"{key}: {escape(timing.message)} ({timing.outcome})\n"
+        return [Headline(f"{timing.key}: {timing.message} ({timing.outcome})")]
     low, high = (duration(round(end)) for end in summary.interval_ns)
-    lines = [f"{key}: {duration(round(summary.median_ns))}, from {low} to {high}"]
     calls = "" if timing.n_calls == 1 else f" of {count(timing.n_calls, 'call')} each"
-    lines.append(f"{count(summary.n_samples, 'sample')}{calls}, stopped by {timing.stopped_by}")
+    notes = [f"{count(summary.n_samples, 'sample')}{calls}, stopped by {timing.stopped_by}"]
     if not timing.is_settled:
-        lines.append("the time had not settled when the samples were taken")
-    return "\n  ".join([*lines, *summary.warnings]) + "\n"
+        notes.append("the time had not settled when the samples were taken")
+    return [
+        Headline(f"{timing.key}: {duration(round(summary.median_ns))}, from {low} to {high}"),
+        Notes([*notes, *summary.warnings]),
+    ]
 
 
 def _record(timing: Timing, summary: Summary | None) -> Record:
