@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import longpole
+from oracles.twin import path_twin as twin
 from real_traces import SHARED, real_traces
 from tiny_traces import (
     US,
@@ -24,7 +25,6 @@ from tiny_traces import (
     segments,
     sync_record,
 )
-from twins import path_twin as twin
 
 ENDS = ("period", "last", "cpu", "gpu")
 CHANGES = [

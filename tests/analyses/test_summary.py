@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 import longpole
 from longpole.cli.program import run
 from longpole.testing import TraceBuilder
+from real_traces import SHARED
 
-TRACES = Path(__file__).parents[1] / "../shared/data/traces"
+TRACES = SHARED / "traces"
 
 
 def summary(builder, **options):

@@ -4,11 +4,11 @@ Each test is a tiny trace and the path it must give, in microseconds.
 """
 
 import pytest
-
 from path_rules import TWO_STREAMS, named, path_of
+
+from oracles.twin.path_edges import Role
+from oracles.twin.path_twin import build_graph, critical_path
 from tiny_traces import call, copy, kernel, launch, operator, read, sync_record
-from twins.path_edges import Role
-from twins.path_twin import build_graph, critical_path
 
 # Waits between streams.
 

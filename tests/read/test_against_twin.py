@@ -1,18 +1,18 @@
 """Reading, linking and measuring agree with a twin that does all of it in plain Python."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 
 import longpole
+from oracles.twin import trace_twin as twin
+from real_traces import SHARED
 from strategies import traces
 from styles import document
 from tables import assert_table, plain
-from twins import trace_twin as twin
 
-DATA = Path(__file__).parents[1] / "../shared/data"
-KINETO_FILES = sorted([*DATA.glob("traces/**/*.json.gz"), *DATA.glob("et_pairs/*.kineto.json.gz")])
+KINETO_FILES = sorted(
+    [*SHARED.glob("traces/**/*.json.gz"), *SHARED.glob("et_pairs/*.kineto.json.gz")]
+)
 EVENT_COLUMNS = [
     *("kind", "category", "name", "process", "thread", "device", "stream"),
     *("start_ns", "duration_ns", "correlation", "external_id", "position"),
@@ -24,7 +24,7 @@ def test_a_generated_trace_gives_the_tables_of_the_twin(events):
     assert_agrees(document(events))
 
 
-@pytest.mark.skipif(not KINETO_FILES, reason=f"no traces in {DATA}")
+@pytest.mark.skipif(not KINETO_FILES, reason=f"no traces in {SHARED}")
 @pytest.mark.parametrize("path", KINETO_FILES, ids=lambda path: path.name)
 def test_a_real_trace_gives_the_tables_of_the_twin(path):
     assert_agrees(path.read_bytes())

@@ -10,7 +10,7 @@ import pytest
 
 from adapters.corpus_adapter import answer
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 MANIFEST = CORPUS / "manifest.json"
 CASES = json.loads(MANIFEST.read_bytes())["entries"] if MANIFEST.exists() else []
 

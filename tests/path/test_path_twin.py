@@ -7,9 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from real_traces import SHARED, real_traces
-from tiny_traces import US
-from twins.path_twin import (
+from oracles.twin.path_twin import (
     Detach,
     Drop,
     Scale,
@@ -20,6 +18,8 @@ from twins.path_twin import (
     slack,
     what_if,
 )
+from real_traces import SHARED, real_traces
+from tiny_traces import US
 
 # The same on shared and on real traces.
 

@@ -2,19 +2,16 @@
 
 import gzip
 import json
-import sys
 from collections import Counter
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benches"))
-
-import workloads
-from simulator.kinds import Kind
-from simulator.layouts import LAYOUTS
-from simulator.program import (
+from oracles import simulator
+from oracles.simulator import Drop, Machine, NoWait, Scale, command, simulate, write_large
+from oracles.simulator.kinds import Kind
+from oracles.simulator.layouts import LAYOUTS
+from oracles.simulator.program import (
     Backward,
     Busy,
     Launch,
@@ -27,7 +24,6 @@ from simulator.program import (
     annotation,
     operator,
 )
-from workloads import Drop, Machine, NoWait, Scale, simulate, write_large
 
 SEEDS = range(150)
 NAMED = [(name, seed) for name in ("training", "inference", "graphed") for seed in range(4)]
@@ -192,7 +188,7 @@ def test_a_device_may_run_one_kernel_at_a_time():
 
 @pytest.mark.parametrize("limit", [1, 7, 1_024])
 def test_a_queue_never_holds_more_than_its_limit(limit):
-    program = workloads.random_program(3, features={"streams", "full_queue", "graphs"})
+    program = simulator.random_program(3, features={"streams", "full_queue", "graphs"})
     run = simulate(program, machine=Machine(queue_limit=limit))
     changes = {}
     for call in run.timeline.activities:
@@ -357,7 +353,7 @@ def assert_arrows_join(events):
 def test_the_command_line_writes_a_trace_and_its_truth(tmp_path):
     trace, truth = tmp_path / "trace.json.gz", tmp_path / "truth.json"
     arguments = ["training", "--steps", "2", "--seed", "3", "-o", str(trace), "--truth", str(truth)]
-    assert workloads.main(arguments) == 0
+    assert command.main(arguments) == 0
     with gzip.open(trace) as file:
         assert json.load(file)["traceEvents"]
     assert next(window["name"] for window in json.loads(truth.read_text())["windows"]) == "trace"

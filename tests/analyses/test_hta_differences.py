@@ -5,15 +5,14 @@ Its answers are those of version 0.6.1, which knows an event by its place in `tr
 
 import gzip
 import json
-from pathlib import Path
 
 import polars as pl
 import pytest
 
 import longpole
+from real_traces import SHARED
 from tables import plain
 
-SHARED = Path(__file__).parents[1] / "../shared/data"
 ANSWERS = SHARED / "hta_results"
 US = 1_000
 WORK = ["kernel", "copy", "fill"]

@@ -5,19 +5,15 @@ their records of waiting.
 import gzip
 import json
 import statistics
-import sys
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benches"))
-
 import longpole
-import workloads
-from workloads import FEATURES, RARE_FEATURES, simulate
+from oracles import simulator
+from oracles.simulator import FEATURES, RARE_FEATURES, simulate
+from real_traces import SHARED
 
-SHARED = Path(__file__).parents[1] / "../shared/data"
 SEEDS = 120
 LONG_SEEDS = 1_000
 NAMED = [(name, seed) for name in ("training", "inference", "graphed") for seed in range(3)]
@@ -25,20 +21,20 @@ NAMED = [(name, seed) for name in ("training", "inference", "graphed") for seed 
 # The same change for the machine and for longpole.
 CHANGES = {
     "kernels twice as fast": (
-        workloads.Scale("kernel", by=0.5),
+        simulator.Scale("kernel", by=0.5),
         longpole.Scale(kind="kernel", by=0.5),
     ),
     "kernels twice as slow": (
-        workloads.Scale("kernel", by=2),
+        simulator.Scale("kernel", by=2),
         longpole.Scale(kind="kernel", by=2),
     ),
     "operators twice as fast": (
-        workloads.Scale("operator", by=0.5),
+        simulator.Scale("operator", by=0.5),
         longpole.Scale(kind="operator", by=0.5),
     ),
-    "free launches": (workloads.Drop("launch"), longpole.Drop(kind="launch")),
-    "no gaps": (workloads.Drop("host_gap"), longpole.Drop(kind="host_gap")),
-    "no waiting calls": (workloads.NoWait("sync_return"), longpole.Detach(kind="sync_return")),
+    "free launches": (simulator.Drop("launch"), longpole.Drop(kind="launch")),
+    "no gaps": (simulator.Drop("host_gap"), longpole.Drop(kind="host_gap")),
+    "no waiting calls": (simulator.NoWait("sync_return"), longpole.Detach(kind="sync_return")),
 }
 
 

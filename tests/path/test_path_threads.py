@@ -7,12 +7,12 @@ import random
 from collections import Counter
 
 import pytest
-
 from path_rules import named, path_of
+
+from oracles.twin.path_edges import Role
+from oracles.twin.path_events import nanoseconds
+from oracles.twin.path_twin import build_graph, critical_path
 from tiny_traces import BACKWARD, annotation, arrow, call, copy, frame, kernel, launch, operator
-from twins.path_edges import Role
-from twins.path_events import nanoseconds
-from twins.path_twin import build_graph, critical_path
 
 # Times and events.
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-CHECKER = HERE.parents[1] / "shared" / "faults" / "check_runner.py"
+CHECKER = HERE.parents[2] / "shared" / "faults" / "check_runner.py"
 
 pytestmark = pytest.mark.skipif(not CHECKER.exists(), reason=f"{CHECKER} is not here")
 
 
 def passes_every_scenario():
-    adapter = shlex.join([sys.executable, str(HERE / "adapters" / "runner_adapter.py")])
+    adapter = shlex.join([sys.executable, str(HERE.parent / "adapters" / "runner_adapter.py")])
     command = [sys.executable, str(CHECKER), "--cmd", adapter + " {spec}"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     failures = [line for line in answer.stdout.splitlines() if not line.startswith("PASS")]

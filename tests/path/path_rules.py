@@ -4,8 +4,7 @@ Times are microseconds. A path is a list of (start, end, kind, name of the event
 """
 
 import longpole
-from tiny_traces import US, launch, read, segments
-from twins.path_twin import (
+from oracles.twin.path_twin import (
     Detach,
     Drop,
     Scale,
@@ -14,6 +13,7 @@ from twins.path_twin import (
     find_window,
     what_if,
 )
+from tiny_traces import US, launch, read, segments
 
 OURS = {Scale: longpole.Scale, Drop: longpole.Drop, Detach: longpole.Detach}
 TWO_STREAMS = [launch(0, 2, 1), launch(11, 13, 2)]

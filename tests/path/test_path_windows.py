@@ -6,13 +6,12 @@ Each test is a tiny trace and the path it must give, in microseconds.
 from fractions import Fraction
 
 import pytest
-
 from path_rules import OURS, makespan_us, named, path_of
-from tiny_traces import BACKWARD, US, annotation, call, kernel, launch, operator, read
-from twins.path_edges import Edge, Evidence, Kind, Points, Role
-from twins.path_events import parse_trace
-from twins.path_graph import _without_circles
-from twins.path_twin import (
+
+from oracles.twin.path_edges import Edge, Evidence, Kind, Points, Role
+from oracles.twin.path_events import parse_trace
+from oracles.twin.path_graph import _without_circles
+from oracles.twin.path_twin import (
     Detach,
     Drop,
     Scale,
@@ -23,6 +22,7 @@ from twins.path_twin import (
     sync_dependencies,
     what_if,
 )
+from tiny_traces import BACKWARD, US, annotation, call, kernel, launch, operator, read
 
 # Binding and ties.
 
