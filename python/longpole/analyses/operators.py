@@ -23,8 +23,8 @@ class OperatorTime:
 
     name: str | None
     count: int
-    own_ns: int
-    longest_own_ns: int
+    self_ns: int
+    longest_self_ns: int
     longest_event: int
 
 
@@ -47,5 +47,5 @@ def operators(
         return Ranking((), 0)
     named = trace.events.filter(pl.col("kind") == "operator").select("event", "name")
     spans = trace.lanes.select("lane", **window.times())
-    ranked = by_name(trace.times_within(spans).join(named, on="event"), "own_ns")
+    ranked = by_name(trace.times_within(spans).join(named, on="event"), "self_ns")
     return Ranking(tuple(OperatorTime(*row) for row in ranked.head(top).iter_rows()), ranked.height)
