@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from longpole import bench
 from longpole.bench import ProfileResult, extract_profile_result
-from longpole.cli import exit_codes
-from longpole.cli.bench_extract import extract as extract_command
+from longpole.cli.answer import exit_codes
+from longpole.cli.bench.extract import extract as extract_command
 
 FAILED = (ProfileResult("", 0, 0), True)
 BIG = "12345678901234567890123456"

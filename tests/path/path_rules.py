@@ -5,7 +5,7 @@ Times are microseconds. A path is a list of (start, end, kind, name of the event
 
 import longpole
 from oracles.twin.path_twin import (
-    Detach,
+    RemoveWait,
     Drop,
     Scale,
     build_graph,
@@ -15,7 +15,7 @@ from oracles.twin.path_twin import (
 )
 from tiny_traces import US, launch, read, segments
 
-OURS = {Scale: longpole.Scale, Drop: longpole.Drop, Detach: longpole.Detach}
+OURS = {Scale: longpole.Scale, Drop: longpole.Drop, RemoveWait: longpole.RemoveWait}
 TWO_STREAMS = [launch(0, 2, 1), launch(11, 13, 2)]
 """Launches of two kernels."""
 

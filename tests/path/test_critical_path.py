@@ -10,7 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import longpole
-from longpole import Detach, Drop, Scale
+from longpole import RemoveWait, Drop, Scale
 from tiny_traces import (
     US,
     annotation,
@@ -211,10 +211,10 @@ def test_waits_after_a_change_are_those_of_its_path(by):
 
 def test_what_is_no_change_is_refused():
     path = read(WAITING).critical_path()
-    with pytest.raises(TypeError, match="changes are Scale, Drop and Detach"):
+    with pytest.raises(TypeError, match="changes are Scale, Drop and RemoveWait"):
         path.what_if("x")
     with pytest.raises(ValueError, match="'kernel' is no kind of waiting"):
-        Detach(kind="kernel")
+        RemoveWait(kind="kernel")
 
 
 def test_the_longest_path_by_work_is_there_for_comparison():
@@ -247,8 +247,8 @@ def test_the_longest_path_by_work_leaves_waiting_out():
         ([Scale(kind="kernel", by=2)], 76),
         ([Drop(matching="long")], 20),
         ([Drop(kind="launch"), Drop(kind="sync_return")], 38),
-        ([Detach()], 35),
-        ([Detach(matching="StreamSync")], 45),
+        ([RemoveWait()], 35),
+        ([RemoveWait(matching="StreamSync")], 45),
     ],
 )
 def test_what_if(changes, makespan):

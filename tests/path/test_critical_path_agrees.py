@@ -34,8 +34,8 @@ CHANGES = [
         (longpole.Drop, twin.Drop, {"kind": "launch"}),
         (longpole.Drop, twin.Drop, {"matching": "^K"}),
     ],
-    [(longpole.Detach, twin.Detach, {"kind": "sync_return"})],
-    [(longpole.Detach, twin.Detach, {"kind": "event_wait", "matching": "K2"})],
+    [(longpole.RemoveWait, twin.RemoveWait, {"kind": "sync_return"})],
+    [(longpole.RemoveWait, twin.RemoveWait, {"kind": "event_wait", "matching": "K2"})],
 ]
 
 
@@ -110,7 +110,7 @@ def test_the_shared_cases():
 def changes_of(question):
     scale = question["scale"]
     return [
-        *([longpole.Detach()] if question["drop_sync"] else []),
+        *([longpole.RemoveWait()] if question["drop_sync"] else []),
         *([longpole.Drop(kind="launch")] if question["zero_launch"] else []),
         *([longpole.Scale(matching=scale[0], by=float(scale[1]))] if scale else []),
     ]

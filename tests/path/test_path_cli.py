@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from longpole.cli import exit_codes
-from longpole.cli.matching import WORK
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.matching import WORK
 from longpole.cli.program import run
 from longpole.critical_path import Drop
 from tiny_traces import annotation, call, kernel, launch, operator, read
@@ -117,7 +117,7 @@ def test_waits_are_a_table(trace, capsys):
         ("whatif", "--scale", "=2"),
         ("whatif", "--scale", "kernel"),
         ("whatif", "--scale", "kernel=-1"),
-        ("whatif", "--detach", "kernel"),
+        ("whatif", "--remove-wait", "kernel"),
         ("path", "--between", "5", "1"),
         ("path", "--between", "0", "99999999999999999999"),
         ("path", "--step", "99999999999999999999"),
@@ -175,9 +175,9 @@ def test_a_window_of_no_length_gets_one_sentence(question, tmp_path, capsys):
         (("--drop", "copy"), exit_codes.INCONCLUSIVE),
         (("--drop", "kernel:^long$"), exit_codes.OK),
         (("--scale", ":zzz=2"), exit_codes.INCONCLUSIVE),
-        (("--detach", "sync_return:zzz"), exit_codes.INCONCLUSIVE),
-        (("--detach", "sync_return:Device"), exit_codes.OK),
-        (("--detach", "event_wait"), exit_codes.INCONCLUSIVE),
+        (("--remove-wait", "sync_return:zzz"), exit_codes.INCONCLUSIVE),
+        (("--remove-wait", "sync_return:Device"), exit_codes.OK),
+        (("--remove-wait", "event_wait"), exit_codes.INCONCLUSIVE),
     ],
     ids=str,
 )

@@ -34,7 +34,7 @@ CHANGES = {
     ),
     "free launches": (simulator.Drop("launch"), longpole.Drop(kind="launch")),
     "no gaps": (simulator.Drop("host_gap"), longpole.Drop(kind="host_gap")),
-    "no waiting calls": (simulator.NoWait("sync_return"), longpole.Detach(kind="sync_return")),
+    "no waiting calls": (simulator.NoWait("sync_return"), longpole.RemoveWait(kind="sync_return")),
 }
 
 

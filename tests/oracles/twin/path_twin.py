@@ -16,7 +16,7 @@ from .path_events import Event, RawEvent, read_events
 from .path_graph import Graph, build_graph
 from .path_retime import (
     Change,
-    Detach,
+    RemoveWait,
     Drop,
     Scale,
     Timeline,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CriticalPath",
-    "Detach",
+    "RemoveWait",
     "Drop",
     "Graph",
     "RawEvent",
