@@ -33,6 +33,7 @@ pub(crate) struct VerdictParts {
     waits_lead: bool,
     nearly_balanced: bool,
     function: Option<(String, f64)>,
+    busiest: Option<(String, f64)>,
     loader: Option<&'static str>,
     usual: Option<(Vec<&'static str>, Vec<&'static str>, f64)>,
 }
@@ -114,6 +115,9 @@ impl VerdictParts {
             function: verdict
                 .function
                 .map(|function| (tables.strings.get(function.name).to_owned(), function.share)),
+            busiest: verdict
+                .busiest
+                .map(|(name, share)| (tables.strings.get(name).to_owned(), share)),
             loader: verdict.loader.map(path::Loader::name),
             usual: verdict.usual.map(usual),
             remedies: verdict.remedies.into_iter().map(RemedyParts::of).collect(),

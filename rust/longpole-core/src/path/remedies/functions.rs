@@ -43,6 +43,21 @@ pub(super) fn function(question: &Question<'_>) -> Option<Function> {
     Some(Function { name, share, events: calls_of(name, question) })
 }
 
+/// The name that has most of the host's time on the path, with its share of all time.
+pub(super) fn busiest(question: &Question<'_>) -> Option<(StringId, f64)> {
+    let mut of_name: HashMap<StringId, i64> = HashMap::new();
+    for (event, ns) in question.time_on_path(|kind| Side::Host.has(kind) && kind != Kind::Launch) {
+        if let Some(name) = question.tables.events.name(event) {
+            *of_name.entry(name).or_default() += ns;
+        }
+    }
+    let mut names: Vec<_> = of_name.into_iter().collect();
+    names.sort_unstable_by_key(|&(name, ns)| (std::cmp::Reverse(ns), name));
+    let total_ns: i64 = question.paths.iter().map(|path| path.end_ns - path.start_ns).sum();
+    #[allow(clippy::cast_precision_loss)] // a share
+    names.first().map(|&(name, ns)| (name, ns as f64 / total_ns.max(1) as f64))
+}
+
 /// A module's `forward` spreads its time over the modules in it.
 fn is_module(name: &str) -> bool {
     name.starts_with("nn.Module") || name.contains("): forward") || name.contains("_call_impl")

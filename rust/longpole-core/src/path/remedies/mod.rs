@@ -22,7 +22,7 @@ use super::what_if::{lags_ns, what_if, Change};
 use super::windows::Scope;
 use crate::error::Result;
 use crate::graph::{Graph, Kind};
-use crate::ids::EventId;
+use crate::ids::{EventId, StringId};
 use crate::link::Launches;
 use crate::progress::Progress;
 use crate::stack::Nesting;
@@ -108,6 +108,8 @@ pub struct Verdict {
     pub nearly_balanced: bool,
     /// The function that has most of the time of the host.
     pub function: Option<Function>,
+    /// What the host did longest on the path, with its share of the time.
+    pub busiest: Option<(StringId, f64)>,
     /// Who loads data.
     pub loader: Option<Loader>,
     /// What the window that is shown says alone, if something else.
@@ -332,6 +334,7 @@ impl Question<'_> {
             waits_lead: ruling.waits_lead,
             nearly_balanced: ruling.nearly_balanced,
             function: answers.function.clone(),
+            busiest: functions::busiest(self),
             loader: loaders::loader(self),
         }
     }
