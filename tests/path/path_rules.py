@@ -5,8 +5,8 @@ Times are microseconds. A path is a list of (start, end, kind, name of the event
 
 import longpole
 from oracles.twin.path_twin import (
-    RemoveWait,
     Drop,
+    RemoveWait,
     Scale,
     build_graph,
     critical_path,

@@ -10,7 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import longpole
-from longpole import RemoveWait, Drop, Scale
+from longpole import Drop, RemoveWait, Scale
 from tiny_traces import (
     US,
     annotation,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from longpole.verdict.parts import VerdictParts
 
-__all__ = ["advice", "cause"]
+__all__ = ["MOSTLY_UNNAMED", "advice", "cause"]
 
 _SYNC: Final = "enable_cuda_sync_events=True"
 _SCHEDULE: Final = (
@@ -44,7 +44,7 @@ _CAUSES: Final = {
 _SHARE_OF: Final = {"unlinked": "unlinked", "remaining": "floor", "polling": "polling"}
 
 # With more of the host's time without a name, the function is not known.
-_MOSTLY_UNNAMED: Final = 0.5
+MOSTLY_UNNAMED: Final = 0.5
 
 
 def cause(parts: VerdictParts) -> tuple[float, str] | None:
@@ -71,7 +71,7 @@ def _better(parts: VerdictParts) -> str | None:
         return "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]"
     if parts["unit"] in {"trace", "repetition"}:
         return "prof.step() in the loop, or name the annotation of an iteration with --step-name"
-    if "host" in parts["sides"] and parts["doubt"]["unnamed_host"] > _MOSTLY_UNNAMED:
+    if "host" in parts["sides"] and parts["doubt"]["unnamed_host"] > MOSTLY_UNNAMED:
         return "with_stack=True to know the function; record without it for the time"
     if parts["doubt"]["rest"] > parts["doubt"]["unknown"] and "host" not in parts["sides"]:
         return _SYNC

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.verdict.advice import advice, cause
+from longpole.verdict.advice import MOSTLY_UNNAMED, advice, cause
 from longpole.wording import count, duration, short_name
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class _Words:
         if parts["waits_lead"]:
             told = [f"{self.window()}.", *self.waits()]
         elif parts["nearly_balanced"]:
-            told = [self.nearly_balanced(), *self.remedies()]
+            told = [self.nearly_balanced()]
         elif len(parts["sides"]) > 1:
             told = [self.two_sides(), *self.remedies(), *self.waits()]
         else:
@@ -123,7 +123,8 @@ class _Words:
         return (
             f"{self.window()}; host and device take almost equally long: up to {host} shorter "
             f"without the host's work, {kernels} without the kernels, {both} without both. "
-            "Shorten both."
+            "Shorten both: CUDA graphs or torch.compile for the host, faster kernels for the "
+            "device."
         )
 
     def kernels(self) -> list[str]:
@@ -139,11 +140,9 @@ class _Words:
         told = f"Twice as fast, all kernels save up to {self.percent(self.gain_of('kernels'))}"
         parts = [row for row in self.named_parts("kernels") if row["gain"] >= _LEAST_PART]
         for row in parts[:1]:
-            told += f", {self._kernel(row['name'])} alone {self.percent(row['gain'])}"
+            name = short_name(row["name"], _WIDEST_NAME)
+            told += f", {name} alone {self.percent(row['gain'])}"
         return [f"{told}."]
-
-    def _kernel(self, name: str | None) -> str:
-        return "those of no known family" if name == "other" else short_name(name, _WIDEST_NAME)
 
     def host(self) -> list[str]:
         """Name the host, and its cheap remedies before the others."""
@@ -208,14 +207,20 @@ class _Words:
         """Say what to do about operators, Python and launches."""
         gain = self.percent(self.gain_of("host_work"))
         if is_alone:
-            return (
-                f"It is up to {gain} shorter if operators, Python and launches take no time; "
-                "CUDA graphs or torch.compile remove most of that."
-            )
+            told = f"It is up to {gain} shorter if operators, Python and launches take no time"
+            return f"{told}; {self.how_to_shorten_the_host()}."
         return (
             f"Operators, Python and launches: up to {gain} (CUDA graphs, torch.compile); "
             "these gains do not add up."
         )
+
+    def how_to_shorten_the_host(self) -> str:
+        """Say what removes host work, or why the trace does not tell."""
+        if self.parts["doubt"]["unnamed_host"] > MOSTLY_UNNAMED:
+            return "most of that has no name in the trace, which with_stack=True gives it"
+        if self.parts["unit"] == "trace":
+            return "the trace marks no iterations, so that set-up may be most of it"
+        return "CUDA graphs or torch.compile remove most of that"
 
     def communication(self) -> list[str]:
         """Name communication."""
@@ -258,7 +263,7 @@ class _Words:
         sites = self.named_parts("blocking_calls")
         if not sites:
             return f"Calls that wait for the GPU: up to {gain} shorter if they do not wait."
-        where = short_name(sites[0]["name"], _WIDEST_NAME)
+        where = _place(sites[0]["name"] or "")
         if len(sites) == 1:
             return f"Not waiting for the GPU in {where} saves up to {gain}."
         more = count(len(sites) - 1, "more place")
@@ -340,6 +345,12 @@ class _Words:
             f"{self.window()}; the trace does not tell what holds it up: {share} {what}.",
             f"Record {record}.",
         ]
+
+
+def _place(name: str) -> str:
+    """Shorten the frame of a place, and keep the operator."""
+    what, separator, frame = name.partition(" in ")
+    return f"{what}{separator}{short_name(frame, _WIDEST_NAME)}" if frame else what
 
 
 _SIDES: Final = {

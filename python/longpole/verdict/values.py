@@ -10,8 +10,8 @@ from longpole.verdict.advice import advice
 from longpole.verdict.sentences import sentence
 
 if TYPE_CHECKING:
-    from longpole.verdict.parts import VerdictParts
     from longpole.critical_path.changes import Change
+    from longpole.verdict.parts import VerdictParts
 
 __all__ = ["Doubt", "Remedy", "Span", "Verdict", "verdict_of"]
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::families::family;
+use super::families::{family, OTHER};
 use super::functions::Function;
 use super::rule::Ruling;
 use super::Question;
@@ -312,9 +312,10 @@ pub(super) fn name(remedies: &mut [Remedy], ruling: &Ruling) {
                 reached = remedy.cumulative.unwrap_or(reached);
                 more && is_named(kind)
             }
-            (RemedyKind::Kernels, Some(_)) => {
-                let first = !std::mem::replace(&mut family_named, true);
-                first && is_named(kind)
+            (RemedyKind::Kernels, Some(name)) => {
+                let is_first = !family_named && name != OTHER;
+                family_named |= is_first;
+                is_first && is_named(kind)
             }
             _ => is_named(kind),
         };

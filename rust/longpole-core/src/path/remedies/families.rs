@@ -12,7 +12,7 @@ const FAMILIES: [(&str, &str); 11] = [
     ("convolution", "conv|dgrad|wgrad|winograd"),
     ("gemm", "gemm|cutlass|xmma|Cijk|wgmma"),
     ("softmax", "softmax"),
-    ("norm", "norm"),
+    ("norm", r"norm|(^|[^a-z])bn_"),
     ("embedding", "embedding"),
     ("optimizer", "multi_tensor|adam|sgd"),
     ("reduce", "reduce"),

@@ -157,10 +157,13 @@ fn lone_step(found: &Steps) -> Option<Scope> {
         (complete, "no complete one has a step before it in the trace")
     };
     let row = found.median_of(&rows)?;
-    let which = match (found.rows.len(), found.rows[row].is_complete) {
-        (1, true) => "the only step".to_owned(),
-        (1, false) => "the only step, which is not complete".to_owned(),
-        (count, _) => format!("the median of {} of {count} steps: {which}", rows.len()),
+    let which = match (found.rows.len(), rows.len(), found.rows[row].is_complete) {
+        (1, _, true) => "the only step".to_owned(),
+        (1, _, false) => "the only step, which is not complete".to_owned(),
+        (count, 1, true) => {
+            format!("the only complete one of {count} steps; the trace has no step before it")
+        }
+        (count, n_rows, _) => format!("the median of {n_rows} of {count} steps; {which}"),
     };
     Some(of_run(found, &[row], which))
 }
