@@ -30,7 +30,7 @@ class Marked(Protocol):
     def scope(
         self, step: int | None = None, *, whole: bool = False, step_name: str | None = None
     ) -> tuple[str, int | None, int, int, str]:
-        """What the window is one of, its number, its times, and why it was chosen."""
+        """Tell what the window is one of, its number, its times, and why it was chosen."""
         ...
 
 

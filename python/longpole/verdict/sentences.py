@@ -8,6 +8,8 @@ from longpole.verdict.advice import MOSTLY_UNNAMED, advice, cause
 from longpole.wording import count, duration, short_name
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from longpole.verdict.parts import RemedyParts, VerdictParts
 
 __all__ = ["sentence"]
@@ -63,12 +65,12 @@ class _Words:
         self.gains = dict(parts["gains"])
 
     def remedy(self, kind: str) -> RemedyParts | None:
-        """The remedy as a whole."""
+        """Give the remedy as a whole."""
         whole = (row for row in self.parts["remedies"] if row["remedy"] == kind)
         return next((row for row in whole if row["name"] is None), None)
 
     def named_parts(self, kind: str) -> list[RemedyParts]:
-        """The named parts of a remedy."""
+        """List the named parts of a remedy."""
         rows = self.parts["remedies"]
         return [row for row in rows if row["remedy"] == kind and row["name"] and row["named"]]
 
@@ -81,7 +83,7 @@ class _Words:
         return f"{100 * gain:.0f} %" if gain >= 0.005 else "less than 1 %"  # noqa: PLR2004
 
     def gain_of(self, kind: str) -> float:
-        """The gain of a remedy as a whole."""
+        """Give the gain of a remedy as a whole."""
         remedy = self.remedy(kind)
         return 0.0 if remedy is None else max(remedy["gain"], 0.0)
 
@@ -231,8 +233,10 @@ class _Words:
     def overlap(self) -> list[str]:
         """Say what to do about communication."""
         return [
-            "Hide it behind computing: start it earlier, change the bucket size, send fewer "
-            "bytes. One rank cannot tell whether others are late; compare the traces of all."
+            (
+                "Hide it behind computing: start it earlier, change the bucket size, send fewer "
+                "bytes. One rank cannot tell whether others are late; compare the traces of all."
+            )
         ]
 
     def copies(self) -> list[str]:
@@ -315,14 +319,10 @@ class _Words:
         """Say that nothing gains much by itself."""
         sides = [f"{_NOUNS[side]} {self.percent(gain)}" for side, gain in self._best_two()]
         both = self.percent(self.parts["kernels_and_host"])
-        return [
-            f"{self.window()}; nothing recorded gains 5 % by itself ({', '.join(sides)}; "
-            f"kernels and host together {both}).",
-            *self.waits(),
-            *self.usual(),
-        ]
+        told = f"{self.window()}; nothing recorded gains 5 % by itself ({', '.join(sides)}; "
+        return [f"{told}kernels and host together {both}).", *self.waits(), *self.usual()]
 
-    def _best_two(self) -> list[tuple[str, float]]:
+    def _best_two(self) -> Sequence[tuple[str, float]]:
         return sorted(self.gains.items(), key=lambda row: -row[1])[:2]
 
     def no_device(self) -> list[str]:
