@@ -185,17 +185,28 @@ def _right_ns(
 ) -> int:
     """Return how long a piece is right while it overlaps a true one.
 
-    Within the tolerance of a border, what is true on the other side of it is right too.
+    What is true at most the tolerance before or after is right too.
     """
     start_ns, end_ns = shared
     if one.is_right(truth[number]):
         return end_ns - start_ns
-    good_ns = 0
-    if number and one.is_right(truth[number - 1]):
-        good_ns += max(0, min(end_ns, truth[number].start_ns + tolerance_ns) - start_ns)
-    if number + 1 < len(truth) and one.is_right(truth[number + 1]):
-        good_ns += max(0, end_ns - max(start_ns, truth[number].end_ns - tolerance_ns))
-    return min(good_ns, end_ns - start_ns)
+    until_ns, good_ns = start_ns, 0
+    for other in _near(truth, number, start_ns - tolerance_ns, end_ns + tolerance_ns):
+        if one.is_right(other):
+            from_ns = max(until_ns, other.start_ns - tolerance_ns)
+            until_ns = max(until_ns, min(end_ns, other.end_ns + tolerance_ns))
+            good_ns += max(0, until_ns - from_ns)
+    return good_ns
+
+
+def _near(truth: Sequence[Piece], number: int, start_ns: int, end_ns: int) -> Sequence[Piece]:
+    """Return the true pieces around one of them that lie in a stretch of time."""
+    first = last = number
+    while first and truth[first - 1].end_ns > start_ns:
+        first -= 1
+    while last + 1 < len(truth) and truth[last + 1].start_ns < end_ns:
+        last += 1
+    return truth[first : last + 1]
 
 
 def overlaps(
