@@ -220,7 +220,7 @@ def test_operators_are_ranked_by_the_time_that_is_their_own():
         .operator("aten::addmm", (95, 99))
     )
     rows = summary(builder, top=1).operators
-    assert [(row.name, row.n_events, row.own_ns) for row in rows.rows] == [
+    assert [(row.name, row.n_events, row.self_ns) for row in rows.rows] == [
         ("aten::addmm", 2, 84_000)
     ]
     assert rows.n_total == 2

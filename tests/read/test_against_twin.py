@@ -70,11 +70,11 @@ def assert_same_arguments(trace, expected):
 
 def assert_same_nesting(trace, expected):
     parent_of = twin.parents(expected)
-    depth_of, own_ns = twin.depths(parent_of), twin.own_times(expected)
+    depth_of, self_ns = twin.depths(parent_of), twin.self_times(expected)
     rows = range(len(expected.events))
     assert trace.events["parent"].to_list() == [parent_of.get(row) for row in rows]
     assert trace.events["depth"].to_list() == [depth_of.get(row) for row in rows]
-    assert trace.own_times["own_ns"].to_list() == [own_ns.get(row) for row in rows]
+    assert trace.self_times["self_ns"].to_list() == [self_ns.get(row) for row in rows]
 
 
 def assert_same_device_time(trace, expected):

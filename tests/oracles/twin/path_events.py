@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,15 @@ STEP_PREFIX = "ProfilerStep#"
 EVENT_SYNC, STREAM_SYNC, CONTEXT_SYNC = "Event Sync", "Stream Sync", "Context Sync"
 STREAM_WAIT = "Stream Wait Event"
 API = r"^[a-z]+"
+OLD_CATEGORIES = {
+    "Operator": "cpu_op",
+    "Kernel": "kernel",
+    "Memcpy": "gpu_memcpy",
+    "Memset": "gpu_memset",
+    "Runtime": "cuda_runtime",
+}
+"""Those of torch before 1.10."""
+OLD_ANNOTATION = re.compile(r"ProfilerStep#|enumerate\(DataLoader\)#|Optimizer\.")
 
 
 class EventClass(IntEnum):
@@ -148,7 +158,7 @@ def _is_span(raw: RawEvent, category: str) -> bool:
 def _event_class(raw: RawEvent) -> EventClass | None:
     if raw.get("ph") != "X" or "ts" not in raw:
         return None
-    category = str(raw.get("cat", ""))
+    category = _category(raw)
     if category.endswith(("runtime", "driver")):
         return EventClass.RUNTIME
     return {
@@ -162,19 +172,26 @@ def _event_class(raw: RawEvent) -> EventClass | None:
     }.get(category)
 
 
+def _category(raw: RawEvent) -> str:
+    category = str(raw.get("cat", ""))
+    if category == "Operator" and OLD_ANNOTATION.match(str(raw.get("name", ""))):
+        return "user_annotation"
+    return OLD_CATEGORIES.get(category, category)
+
+
 def _fields(row: int, raw: RawEvent, event_class: EventClass) -> dict[str, Any]:
     args = raw.get("args") or {}
     start_ns = nanoseconds(raw["ts"])
     return {
         "row": row,
         "event_class": event_class,
-        "category": raw["cat"],
+        "category": _category(raw),
         "name": str(raw.get("name", "")),
         "lane": _lane(raw, args, event_class),
         "start_ns": start_ns,
         "end_ns": start_ns + nanoseconds(raw.get("dur", 0)),
         "correlation": _number(args.get("correlation")) or 0,
-        "external_id": _number(args.get("External id")),
+        "external_id": _number(args.get("External id", args.get("external id"))),
     }
 
 
@@ -206,7 +223,7 @@ def _identity(args: Mapping[str, Any]) -> int:
     index = _number(args.get("Ev Idx"))
     if index is not None:
         return index
-    for name in ("Record function id", "External id", "correlation"):
+    for name in ("Record function id", "External id", "external id", "correlation"):
         number = _number(args.get(name))
         if number:
             return number
@@ -221,8 +238,9 @@ def _number(value: Any) -> int | None:
 
 
 def _sortable(value: Any) -> tuple[bool, int, str]:
-    """Order process and thread ids, which are numbers or texts."""
-    return (False, value, "") if isinstance(value, int) else (True, 0, str(value))
+    """Order process and thread ids, which are numbers, also written as texts, or names."""
+    number = _number(value)
+    return (True, 0, str(value)) if number is None else (False, number, "")
 
 
 def _sync_record(row: int, raw: RawEvent) -> SyncRecord:

@@ -18,7 +18,8 @@ DATA_LOADING = r"(?i)data_?loader"
 """torch names its frames ``torch/utils/data/dataloader.py(...)`` and ``enumerate(DataLoader)#...``;
 a loader of one's own is usually called so too."""
 
-AUTOGRAD = "autograd::engine::evaluate_function"
+AUTOGRAD = re.compile(r"autograd::engine::evaluate_function|.*(Backwards?|AccumulateGrad)\d*$")
+"""Torch before 1.10 recorded the nodes of the backward graph alone, without the engine."""
 
 Chain = list[Edge]
 
@@ -130,7 +131,7 @@ def _autograd_threads(trace: Trace) -> set[tuple[Lane, Lane]]:
         if source != target:
             callers[target][source] = starts_ns
     for event in trace.events:
-        if event.event_class is EventClass.OPERATOR and event.name.startswith(AUTOGRAD):
+        if event.event_class is EventClass.OPERATOR and AUTOGRAD.match(event.name):
             callers.setdefault(event.lane, {})
     return {
         (_forward_thread(votes, main_of[engine.owner]), engine)

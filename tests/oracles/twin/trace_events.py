@@ -28,12 +28,15 @@ KIND_OF_CATEGORY = {
     "gpu_memcpy": "copy",
     "Memcpy": "copy",
     "gpu_memset": "fill",
+    "Memset": "fill",
     "gpu_user_annotation": "device_annotation",
     "cuda_sync": "synchronization",
     "cuda_profiler_range": "counter_range",
     "overhead": "overhead",
     "Trace": "span",
 }
+OLD_ANNOTATION = re.compile(r"ProfilerStep#|enumerate\(DataLoader\)#|Optimizer\.")
+"""Until torch 1.9, annotations have the category of operators."""
 OUTSIDE_IN = ["annotation", "operator", "python", "runtime", "driver", "other"]
 CLASS_OF_KIND = {"kernel": "compute", "copy": "copy", "fill": "copy"}
 ON_DEVICE = {*CLASS_OF_KIND, "device_annotation", "synchronization"}
@@ -167,6 +170,8 @@ def _event(row: int, position: int, raw: dict[str, Any]) -> Event:
 def _kind(raw: dict[str, Any]) -> str:
     if raw.get("ph") in {"i", "I", "R"}:
         return "instant"
+    if raw.get("cat") == "Operator" and OLD_ANNOTATION.match(raw.get("name") or ""):
+        return "annotation"
     return KIND_OF_CATEGORY.get(raw.get("cat"), "other")
 
 

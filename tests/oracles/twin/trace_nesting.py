@@ -89,7 +89,7 @@ def depths(parent_of: dict[int, int | None]) -> dict[int, int]:
     return {row: depth(row) for row in parent_of}
 
 
-def own_times(trace: Trace) -> dict[int, int]:
+def self_times(trace: Trace) -> dict[int, int]:
     """Give every instant of a thread to the event running then that started last."""
     own = {event.row: 0 for event in trace.events if event.nests}
     for events in _by_lane(event for event in trace.events if event.nests).values():

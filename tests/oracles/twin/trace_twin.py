@@ -8,7 +8,7 @@ tested elsewhere.
 from .trace_devices import busy, gaps, steps, whole_window
 from .trace_events import Event, Trace, read, spelled_like
 from .trace_links import launches
-from .trace_nesting import depths, own_times, parents
+from .trace_nesting import depths, parents, self_times
 
 __all__ = [
     "Event",
@@ -17,9 +17,9 @@ __all__ = [
     "depths",
     "gaps",
     "launches",
-    "own_times",
     "parents",
     "read",
+    "self_times",
     "spelled_like",
     "steps",
     "whole_window",

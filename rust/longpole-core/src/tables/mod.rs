@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 pub use args::{ArgColumn, ArgTable, ArgTables, ArgValue, Values, NO_SHORT};
 pub use counters::CounterTable;
-pub use events::{EventKind, EventRow, EventTable};
+pub use events::{EventRow, EventTable};
 pub use flows::{FlowSource, FlowTable};
 pub use header::Header;
 pub use lanes::{LaneTable, Place};
@@ -28,6 +28,7 @@ pub use work::WorkClass;
 
 use crate::diagnostics::Diagnostics;
 use crate::strings::Strings;
+pub use crate::vocabulary::EventKind;
 
 /// Stands for "none" in columns of integers.
 pub const NO_INTEGER: i64 = i64::MIN;

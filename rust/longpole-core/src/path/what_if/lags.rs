@@ -22,7 +22,7 @@ pub fn lags_ns(graph: &Graph) -> Vec<i64> {
 }
 
 fn lag_ns(edge: &Edge, binding: &Edge, graph: &Graph, typical: &[i64]) -> i64 {
-    if !edge.role.is_own_time() {
+    if !edge.role.is_self_time() {
         return edge.gap_ns(&graph.nodes).min(typical[edge.role as usize]);
     }
     match binding.role {
@@ -38,7 +38,7 @@ fn typical_latencies_ns(graph: &Graph) -> Vec<i64> {
     for node in graph.nodes.ids() {
         if let Some(number) = graph.edges.binding(node) {
             let edge = &graph.edges.as_slice()[number];
-            if !edge.role.is_own_time() {
+            if !edge.role.is_self_time() {
                 gaps_ns[edge.role as usize].push(edge.gap_ns(&graph.nodes));
             }
         }

@@ -1,12 +1,20 @@
+//! The events that take part in the critical path, in content order.
+//!
+//! Every tie between events is settled by what they are, never by where the file lists
+//! them, so the events are sorted once and a row number is a place in that order. Columns
+//! are plain vectors: a rule that asks for a million starts reads them in one sweep.
+//! Events without an end, of negative duration or too far in time take no part; they are
+//! counted.
+
 use std::cmp::Reverse;
 
 use super::limits::LARGEST_TIME_NS;
-use crate::ids::{row_in_column, EventId, InColumn, Rank, StringId, NO_ROW};
+use crate::ids::{row_in_column, EventId, InColumn, Order, StringId, NO_ROW};
 use crate::link::Launches;
 use crate::tables::{by_content, EventKind, Tables};
 
 /// The events that take part in the critical path, in content order: a row for each,
-/// named by its [`Rank`]. Of two ranks the smaller one is the event that comes first.
+/// named by its [`Order`]. Of two the smaller one is the event that comes first.
 #[derive(Debug, Clone, Default)]
 pub struct Timeline {
     event: Vec<u32>,
@@ -16,7 +24,7 @@ pub struct Timeline {
     start_ns: Vec<i64>,
     end_ns: Vec<i64>,
     launcher: Vec<u32>,
-    rank_of_event: Vec<u32>,
+    order_of_event: Vec<u32>,
     /// Events that end before they begin: they take no part.
     pub negative_durations: u64,
     /// Events without an end, or too far from all others: they take no part.
@@ -25,9 +33,9 @@ pub struct Timeline {
 
 impl Timeline {
     /// Puts the events of a trace in order.
-    pub(super) fn of(tables: &Tables, launches: &Launches) -> Self {
+    pub(in crate::graph) fn of(tables: &Tables, launches: &Launches) -> Self {
         let mut timeline =
-            Self { rank_of_event: vec![NO_ROW; tables.events.len()], ..Self::default() };
+            Self { order_of_event: vec![NO_ROW; tables.events.len()], ..Self::default() };
         let order = timeline.sorted_events(tables);
         timeline.fill(&order, tables);
         timeline.launcher = order
@@ -35,7 +43,7 @@ impl Timeline {
             .map(|&(_, event)| {
                 let call =
                     launches.launcher(event).filter(|_| tables.events.kind(event).is_device_work());
-                call.and_then(|call| timeline.rank(call)).in_column()
+                call.and_then(|call| timeline.order(call)).in_column()
             })
             .collect();
         timeline
@@ -45,9 +53,9 @@ impl Timeline {
     pub(super) fn of_spans(spans: &[(i64, i64)]) -> Self {
         let mut order: Vec<_> = (0..spans.len()).collect();
         order.sort_by_key(|&row| (spans[row].0, Reverse(spans[row].1)));
-        let mut timeline = Self { rank_of_event: vec![NO_ROW; spans.len()], ..Self::default() };
-        for (rank, &row) in order.iter().enumerate() {
-            timeline.rank_of_event[row] = row_in_column(rank);
+        let mut timeline = Self { order_of_event: vec![NO_ROW; spans.len()], ..Self::default() };
+        for (place, &row) in order.iter().enumerate() {
+            timeline.order_of_event[row] = row_in_column(place);
             timeline.event.push(row_in_column(row));
             timeline.kind.push(EventKind::Operator);
             timeline.lane.push(0);
@@ -81,8 +89,8 @@ impl Timeline {
 
     fn fill(&mut self, order: &[(i64, EventId)], tables: &Tables) {
         let events = &tables.events;
-        for (rank, &(start, event)) in order.iter().enumerate() {
-            self.rank_of_event[event.row()] = row_in_column(rank);
+        for (place, &(start, event)) in order.iter().enumerate() {
+            self.order_of_event[event.row()] = row_in_column(place);
             self.event.push(Some(event).in_column());
             self.kind.push(events.kind(event));
             self.lane.push(Some(events.lane(event)).in_column());
@@ -102,58 +110,58 @@ impl Timeline {
         self.event.is_empty()
     }
 
-    /// Every rank, in order.
-    pub fn ranks(&self) -> impl DoubleEndedIterator<Item = Rank> + ExactSizeIterator {
-        (0..self.len()).map(Rank::from_row)
+    /// Every place, in order.
+    pub fn orders(&self) -> impl DoubleEndedIterator<Item = Order> + ExactSizeIterator {
+        (0..self.len()).map(Order::from_row)
     }
 
-    /// The event with a rank.
-    pub fn event(&self, rank: Rank) -> EventId {
-        EventId::from_row(self.event[rank.row()] as usize)
+    /// The event at a place.
+    pub fn event(&self, order: Order) -> EventId {
+        EventId::from_row(self.event[order.row()] as usize)
     }
 
-    /// The rank of an event, if it takes part.
-    pub fn rank(&self, event: EventId) -> Option<Rank> {
-        Rank::from_column(self.rank_of_event[event.row()])
+    /// The place of an event, if it takes part.
+    pub fn order(&self, event: EventId) -> Option<Order> {
+        Order::from_column(self.order_of_event[event.row()])
     }
 
     /// What it is.
-    pub fn kind(&self, rank: Rank) -> EventKind {
-        self.kind[rank.row()]
+    pub fn kind(&self, order: Order) -> EventKind {
+        self.kind[order.row()]
     }
 
     /// The row of its place in the table of lanes.
-    pub fn lane(&self, rank: Rank) -> usize {
-        self.lane[rank.row()] as usize
+    pub fn lane(&self, order: Order) -> usize {
+        self.lane[order.row()] as usize
     }
 
     /// Its name.
-    pub fn name(&self, rank: Rank) -> Option<StringId> {
-        StringId::from_column(self.name[rank.row()])
+    pub fn name(&self, order: Order) -> Option<StringId> {
+        StringId::from_column(self.name[order.row()])
     }
 
     /// When it began.
-    pub fn start_ns(&self, rank: Rank) -> i64 {
-        self.start_ns[rank.row()]
+    pub fn start_ns(&self, order: Order) -> i64 {
+        self.start_ns[order.row()]
     }
 
     /// When it ended.
-    pub fn end_ns(&self, rank: Rank) -> i64 {
-        self.end_ns[rank.row()]
+    pub fn end_ns(&self, order: Order) -> i64 {
+        self.end_ns[order.row()]
     }
 
     /// How long it took.
-    pub fn duration_ns(&self, rank: Rank) -> i64 {
-        self.end_ns(rank) - self.start_ns(rank)
+    pub fn duration_ns(&self, order: Order) -> i64 {
+        self.end_ns(order) - self.start_ns(order)
     }
 
     /// The call that launched it, for work on a device.
-    pub fn launcher(&self, rank: Rank) -> Option<Rank> {
-        Rank::from_column(self.launcher[rank.row()])
+    pub fn launcher(&self, order: Order) -> Option<Order> {
+        Order::from_column(self.launcher[order.row()])
     }
 
     /// When the host began to launch the work; its own start where nothing is known.
-    pub fn submitted_ns(&self, work: Rank) -> i64 {
+    pub fn submitted_ns(&self, work: Order) -> i64 {
         self.start_ns(self.launcher(work).unwrap_or(work))
     }
 }

@@ -9,11 +9,12 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
 
 use super::edges::Edge;
+use super::kinds::Evidence;
 use super::nodes::Nodes;
 use crate::ids::NodeId;
 
 /// An order of the nodes in which every edge leads onward, and the edges cut for it.
-pub(super) struct Order {
+pub(super) struct NodeOrder {
     /// The nodes in that order; none where the order they have is one.
     pub(super) nodes: Option<Vec<NodeId>>,
     /// Edges of no length that closed a circle, by their places, sorted.
@@ -21,13 +22,13 @@ pub(super) struct Order {
 }
 
 /// Orders the nodes so that every edge leads onward. No edge leads back in time.
-pub(super) fn order(edges: &[Edge], nodes: &Nodes) -> Order {
+pub(super) fn order(edges: &[Edge], nodes: &Nodes) -> NodeOrder {
     let mut of_instant: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
     for edge in edges.iter().filter(|edge| edge.source >= edge.target) {
         of_instant.entry(nodes.time_ns(edge.target)).or_default();
     }
     if of_instant.is_empty() {
-        return Order { nodes: None, cut: Vec::new() };
+        return NodeOrder { nodes: None, cut: Vec::new() };
     }
     for (place, edge) in edges.iter().enumerate() {
         if nodes.time_ns(edge.source) == nodes.time_ns(edge.target) {
@@ -46,7 +47,7 @@ pub(super) fn order(edges: &[Edge], nodes: &Nodes) -> Order {
         cut.append(&mut instant.cut);
     }
     cut.sort_unstable();
-    Order { nodes: Some(order), cut }
+    NodeOrder { nodes: Some(order), cut }
 }
 
 /// The nodes of one instant. Inside, a node is its distance from the first of them.
@@ -116,7 +117,7 @@ impl<'a> Instant<'a> {
         let circle_of = self.circles();
         let weakness = |place: &usize| {
             let edge = &self.edges[*place];
-            let inferred = edge.evidence == super::Evidence::Inferred;
+            let inferred = edge.evidence == Evidence::Inferred;
             let order = edge.binding_order(self.nodes, self.nodes.times_ns());
             (inferred, edge.role.tie_class(), order)
         };

@@ -1,8 +1,14 @@
+//! The points in time of the graph: the start and the end of every event.
+//!
+//! Nodes are rows in order of time, so that a sweep over all nodes is a sweep over time
+//! and re-timing needs no sort. Nodes of one instant have an order that suits threads;
+//! where an edge asks for another one, `instants` changes it.
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::timeline::Timeline;
-use crate::ids::{InColumn, NodeId, Rank, NO_ROW};
+use crate::ids::{InColumn, NodeId, Order, NO_ROW};
 
 /// The starts and ends of all events, in order of time; a node is a place in that order.
 ///
@@ -18,15 +24,16 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    pub(super) fn of(timeline: &Timeline) -> Self {
+    pub(in crate::graph) fn of(timeline: &Timeline) -> Self {
         let mut nodes = Self {
             start: vec![NO_ROW; timeline.len()],
             end: vec![NO_ROW; timeline.len()],
             ..Self::default()
         };
         let mut open = BinaryHeap::new();
-        let ranks: Vec<_> = timeline.ranks().collect();
-        for instant in ranks.chunk_by(|&one, &two| timeline.start_ns(one) == timeline.start_ns(two))
+        let orders: Vec<_> = timeline.orders().collect();
+        for instant in
+            orders.chunk_by(|&one, &two| timeline.start_ns(one) == timeline.start_ns(two))
         {
             let now = timeline.start_ns(instant[0]);
             nodes.close_until(now, &mut open, timeline);
@@ -55,7 +62,7 @@ impl Nodes {
         }
     }
 
-    fn push(&mut self, time_ns: i64, event: Rank, is_end: bool) {
+    fn push(&mut self, time_ns: i64, event: Order, is_end: bool) {
         let node = Some(NodeId::from_row(self.time_ns.len())).in_column();
         let side = if is_end { &mut self.end } else { &mut self.start };
         side[event.row()] = node;
@@ -100,8 +107,8 @@ impl Nodes {
     }
 
     /// Whose start or end it is.
-    pub fn event(&self, node: NodeId) -> Rank {
-        Rank::from_row(self.event[node.row()] as usize)
+    pub fn event(&self, node: NodeId) -> Order {
+        Order::from_row(self.event[node.row()] as usize)
     }
 
     /// Whether it is an end.
@@ -110,15 +117,15 @@ impl Nodes {
     }
 
     /// The node at which an event starts.
-    pub fn start(&self, event: Rank) -> NodeId {
+    pub fn start(&self, event: Order) -> NodeId {
         NodeId::from_row(self.start[event.row()] as usize)
     }
 
     /// The node at which an event ends.
-    pub fn end(&self, event: Rank) -> NodeId {
+    pub fn end(&self, event: Order) -> NodeId {
         NodeId::from_row(self.end[event.row()] as usize)
     }
 }
 
 /// An end to come: the first in time on top, inner before outer.
-type OpenEnd = Reverse<(i64, Reverse<Rank>)>;
+type OpenEnd = Reverse<(i64, Reverse<Order>)>;

@@ -1,16 +1,23 @@
+//! The work of every stream, in the orders in which the rules ask for it.
+//!
+//! Rules ask "what was submitted last before this call", "what ends in this interval",
+//! "which kernel runs now". Sorted columns and running maxima answer each by bisection,
+//! which keeps the graph near linear in the number of events. A stream number means
+//! nothing without its device; where a trace names neither, process and thread stand in.
+
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
+use super::kinds::Kind;
 use super::timeline::Timeline;
-use super::words::Kind;
-use crate::ids::{row_in_column, Rank, StringId, NO_ROW};
+use crate::ids::{row_in_column, Order, StringId, NO_ROW};
 use crate::tables::{Place, Tables, WorkClass};
 
 /// All streams, and who launched what on them. A stream number means nothing without
 /// its device.
-pub(super) struct Streams<'a> {
-    pub(super) timeline: &'a Timeline,
-    pub(super) all: Vec<Stream>,
+pub(in crate::graph) struct Streams<'a> {
+    pub(in crate::graph) timeline: &'a Timeline,
+    pub(in crate::graph) all: Vec<Stream>,
     device_of_stream: Vec<usize>,
     of_device: Vec<Vec<usize>>,
     stream_of_number: HashMap<(Option<i64>, Option<i64>), usize>,
@@ -23,27 +30,27 @@ pub(super) struct Streams<'a> {
 
 /// The work of one stream, in the orders in which it is asked for.
 #[derive(Default)]
-pub(super) struct Stream {
+pub(in crate::graph) struct Stream {
     /// In content order.
-    pub(super) works: Vec<Rank>,
+    pub(in crate::graph) works: Vec<Order>,
     /// With the time of submission, in that order.
-    submitted: Vec<(i64, Rank)>,
+    submitted: Vec<(i64, Order)>,
     /// Of the work submitted up to each place, what finishes last.
-    last_finished: Vec<Rank>,
+    last_finished: Vec<Order>,
     /// With the ends, in that order.
-    ends: Vec<(i64, Rank)>,
+    ends: Vec<(i64, Order)>,
     /// Whether work ended before it was submitted, as it does when clocks disagree.
     has_early_ends: bool,
     /// The kernels in content order, with their ends.
-    kernels: Vec<(i64, i64, Rank)>,
+    kernels: Vec<(i64, i64, Order)>,
     /// For each kernel, the last one before it that ends later.
     longer_before: Vec<u32>,
 }
 
 impl<'a> Streams<'a> {
-    pub(super) fn of(timeline: &'a Timeline, tables: &Tables) -> Self {
+    pub(in crate::graph) fn of(timeline: &'a Timeline, tables: &Tables) -> Self {
         let class_of = WorkClass::of_events(&tables.events, &tables.strings);
-        let kind_of = |rank| class_of(timeline.event(rank)).map_or(Kind::Operator, kind_of_class);
+        let kind_of = |order| class_of(timeline.event(order)).map_or(Kind::Operator, kind_of_class);
         let mut streams = Self {
             timeline,
             all: Vec::new(),
@@ -51,12 +58,12 @@ impl<'a> Streams<'a> {
             of_device: Vec::new(),
             stream_of_number: HashMap::new(),
             stream_of_lane: Vec::new(),
-            kind_of_work: timeline.ranks().map(kind_of).collect(),
+            kind_of_work: timeline.orders().map(kind_of).collect(),
             launched: Launched::of(timeline),
             whole_devices: OnceCell::new(),
         };
         streams.number_lanes(tables);
-        for work in timeline.ranks().filter(|&rank| timeline.kind(rank).is_device_work()) {
+        for work in timeline.orders().filter(|&order| timeline.kind(order).is_device_work()) {
             let stream = streams.stream_of(work);
             streams.all[stream].works.push(work);
         }
@@ -92,7 +99,8 @@ impl<'a> Streams<'a> {
     /// The lanes of device work, in content order of their first work.
     fn lanes_of_work(&self) -> Vec<usize> {
         let mut is_known = vec![false; self.stream_of_lane.len()];
-        let works = self.timeline.ranks().filter(|&rank| self.timeline.kind(rank).is_device_work());
+        let works =
+            self.timeline.orders().filter(|&order| self.timeline.kind(order).is_device_work());
         let lanes = works.map(|work| self.timeline.lane(work));
         lanes.filter(|&lane| !std::mem::replace(&mut is_known[lane], true)).collect()
     }
@@ -107,36 +115,36 @@ impl<'a> Streams<'a> {
     }
 
     /// How many lanes there are, of threads and of streams.
-    pub(super) fn n_lanes(&self) -> usize {
+    pub(in crate::graph) fn n_lanes(&self) -> usize {
         self.stream_of_lane.len()
     }
 
-    pub(super) fn stream_of(&self, work: Rank) -> usize {
+    pub(in crate::graph) fn stream_of(&self, work: Order) -> usize {
         self.stream_of_lane[self.timeline.lane(work)] as usize
     }
 
-    pub(super) fn device_of(&self, work: Rank) -> usize {
+    pub(in crate::graph) fn device_of(&self, work: Order) -> usize {
         self.device_of_stream(self.stream_of(work))
     }
 
-    pub(super) fn device_of_stream(&self, stream: usize) -> usize {
+    pub(in crate::graph) fn device_of_stream(&self, stream: usize) -> usize {
         self.device_of_stream[stream]
     }
 
-    pub(super) fn n_devices(&self) -> usize {
+    pub(in crate::graph) fn n_devices(&self) -> usize {
         self.of_device.len()
     }
 
-    pub(super) fn of_device(&self, device: usize) -> &[usize] {
+    pub(in crate::graph) fn of_device(&self, device: usize) -> &[usize] {
         &self.of_device[device]
     }
 
     /// All work of a device as if it were of one stream.
-    pub(super) fn whole_device(&self, device: usize) -> &Stream {
+    pub(in crate::graph) fn whole_device(&self, device: usize) -> &Stream {
         let devices = self.whole_devices.get_or_init(|| {
             let mut devices: Vec<_> = self.of_device.iter().map(|_| Stream::default()).collect();
-            let is_work = |rank: &Rank| self.timeline.kind(*rank).is_device_work();
-            for work in self.timeline.ranks().filter(is_work) {
+            let is_work = |order: &Order| self.timeline.kind(*order).is_device_work();
+            for work in self.timeline.orders().filter(is_work) {
                 devices[self.device_of(work)].works.push(work);
             }
             for device in &mut devices {
@@ -148,7 +156,7 @@ impl<'a> Streams<'a> {
     }
 
     /// The streams of the device with a number.
-    pub(super) fn of_device_number(&self, device: Option<i64>) -> Vec<usize> {
+    pub(in crate::graph) fn of_device_number(&self, device: Option<i64>) -> Vec<usize> {
         let mut streams: Vec<_> = self
             .stream_of_number
             .iter()
@@ -160,17 +168,21 @@ impl<'a> Streams<'a> {
     }
 
     /// The stream with a number.
-    pub(super) fn numbered(&self, device: Option<i64>, stream: Option<i64>) -> Option<&Stream> {
+    pub(in crate::graph) fn numbered(
+        &self,
+        device: Option<i64>,
+        stream: Option<i64>,
+    ) -> Option<&Stream> {
         self.stream_of_number.get(&(device, stream)).map(|&stream| &self.all[stream])
     }
 
     /// What time of this work is called.
-    pub(super) fn kind_of(&self, work: Rank) -> Kind {
+    pub(in crate::graph) fn kind_of(&self, work: Order) -> Kind {
         self.kind_of_work[work.row()]
     }
 
     /// The work that a call launched, in content order.
-    pub(super) fn launched_by(&self, call: Rank) -> &[Rank] {
+    pub(in crate::graph) fn launched_by(&self, call: Order) -> &[Order] {
         self.launched.by(call)
     }
 }
@@ -190,7 +202,7 @@ impl Stream {
         self.submitted.sort();
         self.ends = works.iter().map(|&work| (timeline.end_ns(work), work)).collect();
         self.ends.sort();
-        let mut last: Option<(i64, Rank)> = None;
+        let mut last: Option<(i64, Order)> = None;
         for &(submitted_ns, work) in &self.submitted {
             let end_ns = timeline.end_ns(work);
             last = last.max(Some((end_ns, work)));
@@ -210,31 +222,31 @@ impl Stream {
     }
 
     /// The work submitted last before a time.
-    pub(super) fn last_submitted_before(&self, at_ns: i64) -> Option<Rank> {
+    pub(in crate::graph) fn last_submitted_before(&self, at_ns: i64) -> Option<Order> {
         let count = self.n_submitted_before(at_ns);
         count.checked_sub(1).map(|last| self.submitted[last].1)
     }
 
     /// Of the work submitted before a time, what finishes last (perhaps later).
-    pub(super) fn last_finished_before(&self, at_ns: i64) -> Option<Rank> {
+    pub(in crate::graph) fn last_finished_before(&self, at_ns: i64) -> Option<Order> {
         let count = self.n_submitted_before(at_ns);
         count.checked_sub(1).map(|last| self.last_finished[last])
     }
 
     /// The work submitted next after a time.
-    pub(super) fn next_submitted_after(&self, at_ns: i64) -> Option<Rank> {
+    pub(in crate::graph) fn next_submitted_after(&self, at_ns: i64) -> Option<Order> {
         let next = self.submitted.partition_point(|&(submitted, _)| submitted <= at_ns);
         self.submitted.get(next).map(|&(_, work)| work)
     }
 
     /// How much of the work submitted before a time ends after it.
-    pub(super) fn n_outstanding(&self, at_ns: i64, timeline: &Timeline) -> usize {
+    pub(in crate::graph) fn n_outstanding(&self, at_ns: i64, timeline: &Timeline) -> usize {
         let n_submitted = self.n_submitted_before(at_ns);
         if !self.has_early_ends {
             // What has ended was submitted before.
             return n_submitted - self.ends.partition_point(|&(end, _)| end <= at_ns);
         }
-        let is_outstanding = |work: Rank| timeline.end_ns(work) > at_ns;
+        let is_outstanding = |work: Order| timeline.end_ns(work) > at_ns;
         (0..n_submitted)
             .rev()
             .take_while(|&place| is_outstanding(self.last_finished[place]))
@@ -243,22 +255,22 @@ impl Stream {
     }
 
     /// The work that ends in `(after, until]`, the last one first.
-    pub(super) fn ending_in(
+    pub(in crate::graph) fn ending_in(
         &self,
         after_ns: i64,
         until_ns: i64,
-    ) -> impl Iterator<Item = (i64, Rank)> + '_ {
+    ) -> impl Iterator<Item = (i64, Order)> + '_ {
         let behind = self.ends.partition_point(|&(end, _)| end <= until_ns);
         self.ends[..behind].iter().rev().copied().take_while(move |&(end, _)| end > after_ns)
     }
 
     /// The work that is the last submitted when one of some points in time comes.
-    pub(super) fn last_at<'s>(
+    pub(in crate::graph) fn last_at<'s>(
         &'s self,
         sorted_times_ns: &'s [i64],
-    ) -> impl Iterator<Item = Rank> + 's {
+    ) -> impl Iterator<Item = Order> + 's {
         let next_ns = |place: usize| self.submitted.get(place + 1).map_or(i64::MAX, |next| next.0);
-        let is_last = move |(place, &(submitted, work)): (usize, &(i64, Rank))| {
+        let is_last = move |(place, &(submitted, work)): (usize, &(i64, Order))| {
             let next_time = sorted_times_ns.partition_point(|&time| time <= submitted);
             let time = *sorted_times_ns.get(next_time)?;
             (time <= next_ns(place)).then_some(work)
@@ -267,7 +279,7 @@ impl Stream {
     }
 
     /// Of the kernels that run at a time, the one that began last.
-    pub(super) fn kernel_running_at(&self, at_ns: i64) -> Option<(i64, Rank)> {
+    pub(in crate::graph) fn kernel_running_at(&self, at_ns: i64) -> Option<(i64, Order)> {
         let began = self.kernels.partition_point(|&(start, _, _)| start < at_ns);
         let mut place = began.checked_sub(1)?;
         while self.kernels[place].1 <= at_ns {
@@ -280,7 +292,7 @@ impl Stream {
     }
 }
 
-fn longer_before(kernels: &[(i64, i64, Rank)]) -> Vec<u32> {
+fn longer_before(kernels: &[(i64, i64, Order)]) -> Vec<u32> {
     let mut longer = Vec::with_capacity(kernels.len());
     for (place, &(_, end, _)) in kernels.iter().enumerate() {
         let mut before = place.checked_sub(1);
@@ -295,13 +307,13 @@ fn longer_before(kernels: &[(i64, i64, Rank)]) -> Vec<u32> {
 /// The work of each call.
 struct Launched {
     first: Vec<u32>,
-    works: Vec<Rank>,
+    works: Vec<Order>,
 }
 
 impl Launched {
     fn of(timeline: &Timeline) -> Self {
         let launched =
-            || timeline.ranks().filter_map(|work| Some((timeline.launcher(work)?, work)));
+            || timeline.orders().filter_map(|work| Some((timeline.launcher(work)?, work)));
         let mut first = vec![0_u32; timeline.len() + 1];
         for (call, _) in launched() {
             first[call.row() + 1] += 1;
@@ -310,7 +322,7 @@ impl Launched {
             first[row + 1] += first[row];
         }
         let mut next = first.clone();
-        let mut works = vec![Rank::from_row(0); first.last().copied().unwrap_or(0) as usize];
+        let mut works = vec![Order::from_row(0); first.last().copied().unwrap_or(0) as usize];
         for (call, work) in launched() {
             let slot = &mut next[call.row()];
             works[*slot as usize] = work;
@@ -319,19 +331,21 @@ impl Launched {
         Self { first, works }
     }
 
-    fn by(&self, call: Rank) -> &[Rank] {
+    fn by(&self, call: Order) -> &[Order] {
         &self.works[self.first[call.row()] as usize..self.first[call.row() + 1] as usize]
     }
 }
 
 /// Chooses the work that ends last; of several the first in content order.
-pub(super) fn latest_to_end(works: impl Iterator<Item = (i64, Rank)>) -> Option<Rank> {
+pub(in crate::graph) fn latest_to_end(works: impl Iterator<Item = (i64, Order)>) -> Option<Order> {
     works.max_by_key(|&(end, work)| (end, std::cmp::Reverse(work))).map(|(_, work)| work)
 }
 
 /// For lists of `(end, work)` with the last end first: the first in content order of
 /// those that end last.
-pub(super) fn first_of_last(mut works: impl Iterator<Item = (i64, Rank)>) -> Option<(i64, Rank)> {
+pub(in crate::graph) fn first_of_last(
+    mut works: impl Iterator<Item = (i64, Order)>,
+) -> Option<(i64, Order)> {
     let last = works.next()?;
     Some(works.take_while(|work| work.0 == last.0).last().unwrap_or(last))
 }

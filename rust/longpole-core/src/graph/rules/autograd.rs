@@ -2,24 +2,17 @@
 
 use std::collections::HashMap;
 
-use super::edges::Edge;
-use super::nodes::Nodes;
-use super::timeline::Timeline;
-use super::words::{Evidence, Kind, Role};
-use crate::ids::{NodeId, Rank};
-use crate::link::AutogradPair;
+use crate::graph::facts::Facts;
+use crate::graph::model::{Edge, Evidence, Kind, Nodes, Role};
+use crate::ids::{NodeId, Order};
 
 /// Lets the backward thread begin with the forward thread's call, and that one go on
 /// after it.
 ///
 /// A gap of the forward thread in which the backward thread works is waiting. Time of
 /// an operator is waiting only if it holds the whole work, from idle to idle.
-pub(super) fn handovers(
-    pairs: &[AutogradPair],
-    timeline: &Timeline,
-    nodes: &Nodes,
-    chains: &[Edge],
-) -> Vec<Edge> {
+pub(super) fn edges(chains: &[Edge], facts: &Facts<'_>) -> Vec<Edge> {
+    let (timeline, nodes, pairs) = (facts.timeline, facts.nodes, &facts.autograd);
     let mut chain_of_lane: HashMap<usize, Vec<Edge>> = HashMap::new();
     for pair in pairs {
         chain_of_lane.entry(pair.forward.row()).or_default();
@@ -83,6 +76,6 @@ fn turn(gap: &Edge, bursts: &[Burst], nodes: &Nodes) -> [Option<Edge>; 2] {
     ]
 }
 
-fn handover(nodes: (NodeId, NodeId), label: Option<Rank>) -> Edge {
+fn handover(nodes: (NodeId, NodeId), label: Option<Order>) -> Edge {
     Edge::new(nodes, (Kind::Handover, Role::Handover), label, Evidence::Inferred)
 }

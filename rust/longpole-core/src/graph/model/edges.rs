@@ -1,8 +1,14 @@
+//! The edges of the graph: what could not happen before what, and why.
+//!
+//! The rules give edges in any order. They are then sorted by target, the binding edge
+//! first, so that the walk back reads one row per node. An edge has no weight of its own:
+//! how long it took follows from the times of its nodes.
+
 use std::cmp::Reverse;
 
+use super::kinds::{Evidence, Kind, Role};
 use super::nodes::Nodes;
-use super::words::{Evidence, Kind, Role};
-use crate::ids::{InColumn, NodeId, Rank, NO_ROW};
+use crate::ids::{InColumn, NodeId, Order, NO_ROW};
 
 /// Lets `target` happen no earlier than `source`, for the reason that its role gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,22 +28,22 @@ pub struct Edge {
 
 /// Of two edges into one node the smaller one binds: the one that finished last, then
 /// by its role, then by content.
-pub(crate) type BindingOrder = (Reverse<i64>, u8, Rank, bool, Role);
+pub(crate) type BindingOrder = (Reverse<i64>, u8, Order, bool, Role);
 
 impl Edge {
     /// An edge whose time belongs to `event`.
     pub fn new(
         (source, target): (NodeId, NodeId),
         (kind, role): (Kind, Role),
-        event: Option<Rank>,
+        event: Option<Order>,
         evidence: Evidence,
     ) -> Self {
         Self { source, target, event: event.in_column(), kind, role, evidence }
     }
 
     /// The event whose time it is.
-    pub fn event(&self) -> Option<Rank> {
-        Rank::from_column(self.event)
+    pub fn event(&self) -> Option<Order> {
+        Order::from_column(self.event)
     }
 
     /// How long it took, negative for one that leads back in time.

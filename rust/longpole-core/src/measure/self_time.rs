@@ -11,12 +11,12 @@ use crate::tables::{EventTable, Tables, NO_INTEGER};
 /// thread, one row for each event; [`NO_INTEGER`] for what stands on no thread.
 ///
 /// Every instant of a thread belongs to the open event that started last, also
-/// where events cross; so own times sum to the time in which anything ran.
+/// where events cross; so self times sum to the time in which anything ran.
 ///
 /// # Errors
 ///
 /// Only when `progress` asks to stop.
-pub fn own_time_ns(tables: &Tables, progress: Progress<'_>) -> Result<Vec<i64>> {
+pub fn self_time_ns(tables: &Tables, progress: Progress<'_>) -> Result<Vec<i64>> {
     let order = outside_in(tables, progress)?;
     let mut own = vec![NO_INTEGER; tables.events.len()];
     for event in &order {
@@ -31,9 +31,9 @@ pub fn own_time_ns(tables: &Tables, progress: Progress<'_>) -> Result<Vec<i64>> 
 pub struct TimeWithin {
     /// The event.
     pub event: EventId,
-    /// The time that is its own, as [`own_time_ns`] gives it.
-    pub own_ns: i64,
-    /// The own time of the event and of all that is nested in it.
+    /// The time that is its own, as [`self_time_ns`] gives it.
+    pub self_ns: i64,
+    /// The self time of the event and of all that is nested in it.
     pub total_ns: i64,
 }
 
@@ -66,7 +66,7 @@ pub fn times_within(
     }
     let times = order.into_iter().map(|event| TimeWithin {
         event,
-        own_ns: own[event.row()],
+        self_ns: own[event.row()],
         total_ns: total[event.row()],
     });
     Ok(times.filter(|row| row.total_ns > 0).collect())
@@ -144,9 +144,9 @@ mod tests {
         read_bytes(format!("[{}]", events.join(",")).as_bytes(), &Options::default()).unwrap()
     }
 
-    /// Own times in us.
+    /// Self time in us.
     fn own(rows: &[(i64, i64, i64)]) -> Vec<i64> {
-        own_time_ns(&operators(rows), &silent).unwrap().iter().map(|ns| ns / 1000).collect()
+        self_time_ns(&operators(rows), &silent).unwrap().iter().map(|ns| ns / 1000).collect()
     }
 
     #[test]
@@ -175,7 +175,7 @@ mod tests {
         let spans = [(lane, 0, 20_000), (lane, 15_000, 50_000), (lane, 200_000, 300_000)];
         let found = times_within(&tables, &nesting, spans, &silent).unwrap();
         let figures: Vec<_> =
-            found.iter().map(|row| (row.event.row(), row.own_ns, row.total_ns)).collect();
+            found.iter().map(|row| (row.event.row(), row.self_ns, row.total_ns)).collect();
         assert_eq!(figures, [(0, 20_000, 50_000), (1, 30_000, 30_000)]);
     }
 }

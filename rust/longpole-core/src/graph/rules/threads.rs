@@ -1,24 +1,25 @@
-use super::edges::Edge;
-use super::nodes::Nodes;
-use super::timeline::Timeline;
-use super::words::{Evidence, Kind, Role};
+//! All points of a thread form one chain, and the time between two points belongs to the
+//! open call, operator or Python function that started last.
+//!
+//! That needs no proper nesting: where one begins in another and outlives it, the first
+//! has the time before the second begins. Such crossings are counted.
+
 use crate::error::Result;
-use crate::ids::{NodeId, Rank};
+use crate::graph::facts::Facts;
+use crate::graph::model::{Edge, Evidence, Kind, Role};
+use crate::ids::{NodeId, Order};
 use crate::progress::{report, Progress};
 use crate::tables::EventKind;
 
 /// Connects the nodes of each thread; every edge belongs to the event that had its
 /// time. Gives the number of events that others cross.
-///
-/// `is_loader` says of each name whether it is that of a data loader.
-pub(super) fn chains(
-    timeline: &Timeline,
-    nodes: &Nodes,
-    is_loader: &[bool],
+pub(super) fn edges(
+    facts: &Facts<'_>,
     edges: &mut Vec<Edge>,
     progress: Progress<'_>,
 ) -> Result<u64> {
-    let n_lanes = timeline.ranks().map(|event| timeline.lane(event) + 1).max().unwrap_or(0);
+    let (timeline, nodes) = (facts.timeline, facts.nodes);
+    let n_lanes = timeline.orders().map(|event| timeline.lane(event) + 1).max().unwrap_or(0);
     let mut threads: Vec<Thread> = Vec::new();
     threads.resize_with(n_lanes, Thread::default);
     let mut crossings = 0;
@@ -34,7 +35,7 @@ pub(super) fn chains(
         let thread = &mut threads[timeline.lane(event)];
         edges.extend(thread.last.map(|last| thread.edge(last, node)));
         let loads =
-            may_load(kind) && timeline.name(event).is_some_and(|name| is_loader[name.row()]);
+            may_load(kind) && timeline.name(event).is_some_and(|name| facts.is_loader[name.row()]);
         if nodes.is_end(node) {
             crossings += u64::from(thread.close(event, kind, loads));
         } else {
@@ -53,7 +54,7 @@ fn may_load(kind: EventKind) -> bool {
 #[derive(Default)]
 struct Thread {
     last: Option<NodeId>,
-    open: [Vec<Rank>; 4],
+    open: [Vec<Order>; 4],
     n_loaders: u32,
 }
 
@@ -63,13 +64,13 @@ const FRAMES: usize = 2;
 const CALLS: usize = 3;
 
 impl Thread {
-    fn open(&mut self, event: Rank, kind: EventKind, loads: bool) {
+    fn open(&mut self, event: Order, kind: EventKind, loads: bool) {
         self.open[usize::from(kind.layer())].push(event);
         self.n_loaders += u32::from(loads);
     }
 
     /// Whether work that began inside the event goes on after it; labels may cross.
-    fn close(&mut self, event: Rank, kind: EventKind, loads: bool) -> bool {
+    fn close(&mut self, event: Order, kind: EventKind, loads: bool) -> bool {
         let open = &mut self.open[usize::from(kind.layer())];
         if let Some(place) = open.iter().rposition(|&other| other == event) {
             open.remove(place);
@@ -85,7 +86,7 @@ impl Thread {
     }
 
     /// Whose the time is: of the open call, operator or frame that started last.
-    fn owner(&self) -> (Kind, Option<Rank>) {
+    fn owner(&self) -> (Kind, Option<Order>) {
         let last = |layer: usize| self.open[layer].last().copied();
         if let Some(call) = last(CALLS) {
             return (Kind::Runtime, Some(call));

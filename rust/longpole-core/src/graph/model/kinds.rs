@@ -1,29 +1,34 @@
-/// Declares words with the name that each has outside.
-macro_rules! words {
-    ($(#[$doc:meta])* $enum:ident { $($(#[$word_doc:meta])* $word:ident $name:literal,)* }) => {
+//! The names an edge carries: what its time is called, why it exists, how it is known.
+//!
+//! Each name is written once, beside its variant, and is the one seen in columns, on the
+//! command line and in the documentation.
+
+/// Declares an enum whose variants each have a name outside.
+macro_rules! named {
+    ($(#[$doc:meta])* $enum:ident { $($(#[$variant_doc:meta])* $variant:ident $name:literal,)* }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
-        pub enum $enum { $($(#[$word_doc])* $word,)* }
+        pub enum $enum { $($(#[$variant_doc])* $variant,)* }
 
         impl $enum {
             /// Every one, in the order of the enum.
-            pub const ALL: &'static [Self] = &[$(Self::$word,)*];
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             /// Its name in columns and on the command line.
             pub fn name(self) -> &'static str {
-                match self { $(Self::$word => $name,)* }
+                match self { $(Self::$variant => $name,)* }
             }
 
             /// The one with a name.
             pub fn of_name(name: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|word| word.name() == name)
+                Self::ALL.iter().copied().find(|it| it.name() == name)
             }
         }
     };
 }
 
-words! {
+named! {
     /// What the time of an edge is called when the path takes it.
     Kind {
         /// An operator, or a Python function inside one.
@@ -67,7 +72,7 @@ words! {
     }
 }
 
-words! {
+named! {
     /// Why an edge exists; several roles may share a kind. In order of their names,
     /// which settles the last of the ties.
     Role {
@@ -108,7 +113,7 @@ words! {
     }
 }
 
-words! {
+named! {
     /// How an edge is known.
     Evidence {
         /// By the order of time on one lane.
@@ -165,7 +170,7 @@ impl Role {
     }
 
     /// Whether the edge says how long something itself takes, not what it waits for.
-    pub fn is_own_time(self) -> bool {
+    pub fn is_self_time(self) -> bool {
         matches!(self, Self::ThreadOrder | Self::DeviceWork | Self::OverlapTail)
     }
 }
@@ -180,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_is_found_by_its_name() {
+    fn every_kind_is_found_by_its_name() {
         assert!(Kind::ALL.iter().all(|&kind| Kind::of_name(kind.name()) == Some(kind)));
         assert_eq!(Kind::of_name("gemm"), None);
     }

@@ -3,13 +3,13 @@
 
 /// The streams a thread launched on so far.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Recent {
+pub(in crate::graph) struct Recent {
     /// Each once, the one launched on last at the end.
     streams: Vec<usize>,
 }
 
 impl Recent {
-    pub(super) fn launched_on(&mut self, stream: usize) {
+    pub(in crate::graph) fn launched_on(&mut self, stream: usize) {
         if self.streams.last() != Some(&stream) {
             self.streams.retain(|&other| other != stream);
             self.streams.push(stream);
@@ -17,7 +17,7 @@ impl Recent {
     }
 
     /// The one launched on last comes first.
-    pub(super) fn streams(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(in crate::graph) fn streams(&self) -> impl Iterator<Item = usize> + '_ {
         self.streams.iter().rev().copied()
     }
 }
