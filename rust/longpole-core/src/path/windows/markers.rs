@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn numbers_and_long_hexadecimal_words_of_a_name_do_not_matter() {
-        assert_eq!(pattern_of("execute_12_batch_deadbeef01"), "execute_#_batch_deadbeef#");
+        assert_eq!(pattern_of("execute_12_batch_deadbeef01"), "execute_#_batch_#");
         assert_eq!(pattern_of("run 0badcafe0 of 17"), "run # of #");
         assert_eq!(pattern_of("forward"), "forward");
     }
