@@ -79,8 +79,9 @@ def test_few_modules_know_the_core():
     assert knowing == {
         "bench/extraction.py",
         "bench/run/guard.py",
-        "critical_path.py",
+        "critical_path/path.py",
         "errors.py",
+        "frames.py",
         "trace.py",
     }
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from oracles.twin.path_twin import (
-    RemoveWait,
     Drop,
+    RemoveWait,
     Scale,
     build_graph,
     critical_path,

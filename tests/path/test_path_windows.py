@@ -12,8 +12,8 @@ from oracles.twin.path_edges import Edge, Evidence, Kind, Points, Role
 from oracles.twin.path_events import parse_trace
 from oracles.twin.path_graph import _without_circles
 from oracles.twin.path_twin import (
-    RemoveWait,
     Drop,
+    RemoveWait,
     Scale,
     build_graph,
     critical_path,
