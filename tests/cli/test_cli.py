@@ -256,7 +256,7 @@ def test_check_answers_in_every_format(longpole, tmp_path):
     assert document["data"]["counts"]["warning"] == 1
     rows = csv.DictReader(io.StringIO(longpole("check", path, "--format", "csv")[1]))
     assert [row["code"] for row in rows] == codes
-    assert "| no\\_correlations |" in longpole("check", path, "--format", "md")[1]
+    assert "no\\_correlations: " in longpole("check", path, "--format", "md")[1]
     assert "1 warning, 3 notes" in longpole("check", path)[1].splitlines()[0]
 
 
@@ -301,7 +301,7 @@ def test_a_traceback_is_for_those_who_ask(trace, monkeypatch, longpole):
     def fail(*_args, **_kwargs):
         raise ZeroDivisionError("by design")  # noqa: EM101, TRY003
 
-    monkeypatch.setattr("longpole.analyses.summary.summary", fail)
+    monkeypatch.setattr("longpole.cli.answer.summary.summary", fail)
     code, _, err = longpole(trace)
     assert code == exit_codes.INTERNAL
     assert "Traceback" not in err

@@ -98,8 +98,8 @@ def _notes(path: Told) -> list[str]:
     n_inferred, n_waits = _waits_on_path(path)
     inferred = []
     if n_inferred:
-        n_of = f"all {n_waits:,}" if n_inferred == n_waits else f"{n_inferred:,} of {n_waits:,}"
-        inferred.append(f"{n_of} waits on the path")
+        of = "all" if n_inferred == n_waits else f"{n_inferred:,} of"
+        inferred.append(f"{of} {count(n_waits, 'wait')} on the path")
     if path.inferred_ns:
         inferred.append(f"{share(path.inferred_ns / path.length_ns)} of its time")
     if inferred:

@@ -54,7 +54,9 @@ def _has_headline(blocks: Sequence[Block]) -> bool:
 
 
 def _are_close(before: Block | None, block: Block) -> bool:
-    """Tell sentences of one paragraph, between which no line is left blank."""
+    """Tell blocks between which no line is left blank: what a paragraph or a headline says."""
+    if isinstance(block, Notes):
+        return isinstance(before, Headline)
     return isinstance(before, Sentence) and isinstance(block, Sentence)
 
 

@@ -38,7 +38,7 @@ def path_answer(name: str, trace: Trace, found: Found, *, top: int) -> Answer:
         },
         truncated={"names": {"shown": shown.height, "total": path.by_name.height}},
         blocks=lambda: [
-            Headline(f"{name_of(name)}: critical path, {found.name} ({found.reason})"),
+            Headline(f"{name_of(name)}: critical path, {found.title}"),
             *path_blocks(path, top),
         ],
         records=lambda: records_of(name, path.segments),

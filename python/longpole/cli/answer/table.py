@@ -39,7 +39,7 @@ def table_answer(path: str, trace: Trace, found: Found, *, table: str) -> Answer
         **known_of(path, trace, found),
         data={"table": table, "rows": rows.to_dicts()},
         blocks=lambda: [
-            Headline(f"{name_of(path)}: {table}, {found.name} ({found.reason})"),
+            Headline(f"{name_of(path)}: {table}, {found.title}"),
             table_of(rows),
         ],
         records=lambda: records_of(path, rows),

@@ -72,7 +72,7 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
 def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
     """Rank the answers to the usual questions."""
     answers = found.path.ideal()
-    headline = f"{name_of(name)}: {found.name}: {duration(found.path.length_ns)}; if ..."
+    headline = f"{name_of(name)}: {found.title}: {duration(found.path.length_ns)}; if ..."
     document = Document(
         schema=WHATIF,
         **known_of(name, trace, found),
@@ -157,4 +157,4 @@ def _headline(name: str, found: Found, answer: WhatIf, words: str) -> str:
     part = share(abs(answer.gain_ns) / before_ns)
     than = "less" if answer.gain_ns >= 0 else "more"
     times = f"{duration(before_ns)} -> {duration(answer.makespan_ns)}"
-    return f"{name_of(name)}: {found.name}, with {words}: {times}, {part} {than}"
+    return f"{name_of(name)}: {found.title}, with {words}: {times}, {part} {than}"

@@ -29,6 +29,11 @@ class Found:
     path: CriticalPath
     data_load: str | None
 
+    @property
+    def title(self) -> str:
+        """The window, and why it was chosen where it was not asked for."""
+        return self.name if self.reason == "as asked" else f"{self.name} ({self.reason})"
+
 
 def known_of(path: str, trace: Trace, found: Found) -> dict[str, Any]:
     """Give what every document about a window says."""
