@@ -164,15 +164,18 @@ def test_a_trace_without_times_has_no_summary():
     assert summary(builder) is None
 
 
-def test_the_longest_complete_step_is_the_default():
+def test_the_median_of_the_complete_steps_that_follow_another_is_the_default():
     builder = TraceBuilder()
     for number, start, end in [(1, 0, 10), (2, 10, 50), (3, 50, 70)]:
         builder.step(number, (start, end)).launch(
             "gemm", call=(start, start + 1), work=(start + 1, end)
         )
     window = summary(builder).window
-    assert (window.step, window.duration_ns) == (2, 40_000)
-    assert window.reason == "the longest of 3 complete steps"
+    assert (window.step, window.duration_ns) == (3, 20_000)
+    assert window.reason == (
+        "the median of 2 complete steps that follow one another, without the first behind the "
+        "start of the profiler"
+    )
 
 
 def test_a_step_whose_kernels_are_lost_is_not_complete():
@@ -185,7 +188,7 @@ def test_a_step_whose_kernels_are_lost_is_not_complete():
     )
     window = summary(builder).window
     assert window.step == 1
-    assert window.reason == "the only complete one of 2 steps"
+    assert window.reason == ("the only complete one of 2 steps; the trace has no step before it")
 
 
 def test_a_step_can_be_asked_for_by_number():
@@ -195,7 +198,7 @@ def test_a_step_can_be_asked_for_by_number():
 
 def test_a_step_that_is_not_there_is_answered_with_those_that_are():
     builder = TraceBuilder().step(4, (0, 10)).step(5, (10, 90))
-    with pytest.raises(longpole.WindowError, match=r"no step 6; it has 4, 5"):
+    with pytest.raises(longpole.WindowError, match=r"no step 6; its steps go from 4 to 5"):
         summary(builder, step=6)
 
 
