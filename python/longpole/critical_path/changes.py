@@ -40,6 +40,7 @@ WorkKind = Literal[
     "handover",
     "graph_gap",
     "unexplained",
+    "unrecorded",
     "before_first_event",
     "after_last_event",
 ]

@@ -42,8 +42,9 @@ MEANINGS: Final = {
     "sync_return": "return from synchronization calls",
     "queue_full": "return from launches that found the queue full",
     "handover": "thread handoff between forward and backward",
-    "graph_gap": "idle device inside a graph, cause unknown",
-    "unexplained": "idle device, cause unknown",
+    "graph_gap": "late start inside a graph, cause not recorded",
+    "unexplained": "late start, cause not recorded",
+    "unrecorded": "waits for something that the trace does not hold",
     "before_first_event": "before the first recorded event",
     "after_last_event": "after the last recorded event",
 }

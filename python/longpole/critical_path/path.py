@@ -51,7 +51,7 @@ class CriticalPath:
 
     @property
     def status(self) -> Literal["ok", "inconclusive"]:
-        """`inconclusive` where too much of the path is unexplained to base a decision on it."""
+        """`inconclusive` where more than a tenth of the window is unexplained."""
         return "inconclusive" if self._core.is_inconclusive else "ok"
 
     @property
@@ -61,8 +61,24 @@ class CriticalPath:
 
     @property
     def unexplained_ns(self) -> int:
-        """The time on the path that nothing in the trace explains."""
+        """The time on the path that nothing in the trace explains.
+
+        It is the time of `unexplained`, `unrecorded`, `graph_gap` and `before_first_event`.
+        """
         return self._core.unexplained_ns
+
+    @property
+    def doubtful_ns(self) -> int:
+        """The time on the path whose certainty is `doubtful`; see `segments`."""
+        return self._core.doubtful_ns
+
+    @property
+    def behind_unexplained_ns(self) -> int:
+        """The time before the last unexplained segment.
+
+        The path was followed back through that segment, so all of this time rests on it.
+        """
+        return self._core.behind_unexplained_ns
 
     @cached_property
     def segments(self) -> pl.DataFrame:
@@ -70,7 +86,11 @@ class CriticalPath:
 
         Columns: `kind`, `event` (whose time it is; null where nobody's), `name`, `lane`
         (row in `Trace.lanes`), `start_ns`, `duration_ns`, `evidence` (`order`,
-        `correlation`, `recorded`, `inferred` or `none`).
+        `correlation`, `recorded`, `inferred` or `none`), `certainty` (`certain`; `likely`:
+        inferred; `doubtful`: inferred where other work may have been meant, or on the way
+        back from a gap that nothing explains; `unknown`), `rival` (the event that may have
+        been meant instead; null for none) and `busy_ns` (for unexplained time, how long
+        some device was busy meanwhile; null otherwise).
         """
         return frame_of(self._core.segments())
 
