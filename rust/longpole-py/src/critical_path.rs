@@ -308,21 +308,6 @@ impl CriticalPath {
             lags_ns: OnceLock::from(found.lags_ns),
         })
     }
-
-    /// How long the window would take if this or that were free.
-    fn ideal(&self, py: Python<'_>) -> PyResult<Table> {
-        let (tables, graph, window) = (&self.tables, &self.graph, &self.window);
-        let rows = enter(py, None, None, |progress| {
-            path::ideal(graph, tables, window, &self.path, self.lags_ns(), progress)
-        })?;
-        let kind = |row: &path::Ideal| row.kind.map_or(NO_ROW, |kind| kind as u32);
-        Columns::default()
-            .strings("question", rows.iter().map(|row| Some(row.question)))
-            .choices("kind", rows.iter().map(kind), &names(Kind::ALL, Kind::name))
-            .texts("name", rows.iter().map(|row| row.name.in_column()), &tables.strings)
-            .integers("makespan_ns", rows.iter().map(|row| row.makespan_ns).collect())
-            .into_table()
-    }
 }
 
 fn change(

@@ -5,7 +5,6 @@
 mod brute_force;
 mod busy;
 mod clip;
-mod ideal;
 mod longest;
 mod remedies;
 mod slack;
@@ -15,7 +14,6 @@ mod what_if;
 mod windows;
 
 pub use busy::busy_ns;
-pub use ideal::{ideal, Ideal};
 pub use longest::longest;
 pub use remedies::{
     verdict, Cause, Doubt, Function, Lengths, Loader, Remedy, RemedyKind, Side, Status, Usual,
