@@ -9,7 +9,6 @@
 use std::collections::HashMap;
 
 use super::numbers::Unit;
-use super::records::{Measurement, Status};
 
 /// Operations with a summary of their own.
 const MAX_OPERATIONS: usize = 10_000;
@@ -52,6 +51,20 @@ pub struct Fastest {
     pub data_bytes: Option<i64>,
 }
 
+/// A row that is not kept.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row<'a> {
+    pub(super) format: u32,
+    pub(super) operation: Option<&'a [u8]>,
+    /// NaN where there is no finite time.
+    pub(super) time_ns: f64,
+    pub(super) printed_time: &'a [u8],
+    pub(super) unit: Unit,
+    pub(super) workspace_bytes: Option<i64>,
+    pub(super) data_bytes: Option<i64>,
+    pub(super) is_selectable: bool,
+}
+
 /// The summaries while they are written.
 #[derive(Debug, Default)]
 pub(super) struct Omissions {
@@ -61,22 +74,16 @@ pub(super) struct Omissions {
 }
 
 impl Omissions {
-    /// Counts a row. `time_ns` is NaN where there is no finite time.
-    pub(super) fn add(
-        &mut self,
-        format: u32,
-        measurement: &Measurement<'_>,
-        status: Status,
-        time_ns: f64,
-    ) {
-        let place = self.place(format, measurement.operation);
-        let row = &mut self.rows[place];
-        row.count += 1;
-        row.last_ns = time_ns;
-        if status.is_selectable() {
-            row.selectable += 1;
-            if row.fastest.as_ref().is_none_or(|fastest| time_ns < fastest.time_ns) {
-                row.fastest = Some(Fastest::of(measurement, time_ns));
+    /// Counts a row.
+    pub(super) fn add(&mut self, row: Row<'_>) {
+        let place = self.place(row.format, row.operation);
+        let summary = &mut self.rows[place];
+        summary.count += 1;
+        summary.last_ns = row.time_ns;
+        if row.is_selectable {
+            summary.selectable += 1;
+            if summary.fastest.as_ref().is_none_or(|fastest| row.time_ns < fastest.time_ns) {
+                summary.fastest = Some(Fastest::of(row));
             }
         }
     }
@@ -103,13 +110,13 @@ impl Omissions {
 }
 
 impl Fastest {
-    fn of(measurement: &Measurement<'_>, time_ns: f64) -> Self {
+    fn of(row: Row<'_>) -> Self {
         Self {
-            time_ns,
-            printed_time: String::from_utf8_lossy(measurement.time).into_owned(),
-            unit: measurement.unit,
-            workspace_bytes: measurement.workspace_bytes,
-            data_bytes: measurement.data_bytes,
+            time_ns: row.time_ns,
+            printed_time: String::from_utf8_lossy(row.printed_time).into_owned(),
+            unit: row.unit,
+            workspace_bytes: row.workspace_bytes,
+            data_bytes: row.data_bytes,
         }
     }
 }

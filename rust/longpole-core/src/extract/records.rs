@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::lines::{Ending, Line, Place};
 use super::numbers::{self, Number, Unit};
-use super::omitted::{Omissions, Omitted};
+use super::omitted::{self, Omissions, Omitted};
 use crate::ids::{row_in_column, InColumn, NO_ROW};
 use crate::strings::Strings;
 
@@ -269,12 +269,24 @@ impl Found {
             return false;
         };
         if self.is_full() {
-            let status = status(measurement, number);
-            self.omissions.add(self.format, measurement, status, finite(number));
+            self.omit(measurement, number);
             return false;
         }
         self.push(measurement, number);
         true
+    }
+
+    fn omit(&mut self, measurement: &Measurement<'_>, number: Number) {
+        self.omissions.add(omitted::Row {
+            format: self.format,
+            operation: measurement.operation,
+            time_ns: finite(number),
+            printed_time: measurement.time,
+            unit: measurement.unit,
+            workspace_bytes: measurement.workspace_bytes,
+            data_bytes: measurement.data_bytes,
+            is_selectable: status(measurement, number).is_selectable(),
+        });
     }
 
     /// Whether further rows are summarised: once this is so, it stays so.
