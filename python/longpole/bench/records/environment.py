@@ -81,7 +81,7 @@ def variables_on_record(
     Examples
     --------
     >>> variables_on_record({"OMP_NUM_THREADS": "8", "TOKEN": "secret"})
-    {'OMP_NUM_THREADS': '8', 'TOKEN': {'digest': 'a42d8c62f17e5a5b'}}
+    {'OMP_NUM_THREADS': '8', 'TOKEN': {'digest': '8d17f115bd08b509'}}
     """
     told = RECORDED_VARIABLES.union(recorded)
     return {
