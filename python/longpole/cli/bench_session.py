@@ -70,8 +70,11 @@ class Session:
         ResultsError
             Something is there that is not to be replaced.
         """
+        if not force:
+            make_room(self.results, force=False)
         check_plan_can_be_written(self.plan, force=force)
-        make_room(self.results, force=force)
+        if force:
+            make_room(self.results, force=True)  # nothing is removed for a run that cannot begin
 
     def save(self, *, force: bool) -> None:
         """Note what was asked for, so that the run can be resumed."""

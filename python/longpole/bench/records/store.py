@@ -216,18 +216,14 @@ def _check_ours(path: Path, *, resume: bool) -> None:
 
 def _check_all_ours(path: Path) -> None:
     """Refuse to remove a file with any line that is not ours, the cut last one aside."""
-    has_record = False
+    _check_ours(path, resume=True)
     for line in rows_of(path):
-        kind = row_kind(line)
-        has_record |= kind is RowKind.RECORD
-        if kind is RowKind.FOREIGN and line.endswith(b"\n"):
+        if row_kind(line) is RowKind.FOREIGN and line.endswith(b"\n"):
             message = (
                 f"{path} holds lines that are no records of a run, and is not replaced\n"
                 "hint: give another name for the results"
             )
             raise ResultsError(message)
-    if not has_record:
-        _check_ours(path, resume=True)
 
 
 def _end_last_row(descriptor: int, path: Path) -> None:
