@@ -44,7 +44,7 @@ pub(crate) fn read_trace(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Trace> {
     let arguments = args.map_or(Ok(Arguments::Default), ArgumentChoice::into_arguments)?;
-    let options = Options { arguments, strict, max_bytes, max_events };
+    let options = Options { arguments, vocabulary: Arc::default(), strict, max_bytes, max_events };
     let name = source.name();
     let raised = source.raised();
     let outcome = enter(py, name.as_deref(), progress.as_ref(), |progress| match source {

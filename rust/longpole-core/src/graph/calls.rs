@@ -5,23 +5,23 @@ use super::limits;
 use super::marks::{Mark, Marks};
 use super::nodes::Nodes;
 use super::recent::Recent;
-use super::starts::purpose_of;
+use super::starts::role_of;
 use super::streams::{first_of_last, latest_to_end, Streams};
 use super::timeline::Timeline;
 use super::waits::{return_edge, RecordedSyncs};
 use super::words::{Evidence, Kind, Role};
 use crate::error::Result;
 use crate::ids::Rank;
-use crate::link::Purpose;
 use crate::progress::{report, Progress};
 use crate::tables::{EventKind, Tables};
+use crate::vocabulary::ApiRole;
 
 /// What the ends of calls are explained from.
 pub(super) struct Calls<'a> {
     streams: &'a Streams<'a>,
     nodes: &'a Nodes,
     tables: &'a Tables,
-    purposes: &'a [Purpose],
+    roles: &'a [ApiRole],
     marks: &'a Marks,
 }
 
@@ -30,10 +30,10 @@ impl<'a> Calls<'a> {
         streams: &'a Streams<'a>,
         nodes: &'a Nodes,
         tables: &'a Tables,
-        purposes: &'a [Purpose],
+        roles: &'a [ApiRole],
         marks: &'a Marks,
     ) -> Self {
-        Self { streams, nodes, tables, purposes, marks }
+        Self { streams, nodes, tables, roles, marks }
     }
 
     fn timeline(&self) -> &Timeline {
@@ -110,7 +110,7 @@ impl<'a> Calls<'a> {
     /// still runs.
     fn copy_edge(&self, copy: Rank, call: Rank) -> Option<Edge> {
         let timeline = self.timeline();
-        let pageable = self.name(copy).contains("Pageable");
+        let pageable = self.tables.is_pageable(self.timeline().event(copy));
         let blocks = pageable || !self.name(call).contains("Async");
         let late_ns = timeline.end_ns(copy) - timeline.end_ns(call);
         if timeline.start_ns(copy) >= timeline.end_ns(call) {
@@ -131,11 +131,13 @@ impl<'a> Calls<'a> {
 
     /// The work that the call waited for, of what calls of its name wait for.
     fn producer(&self, call: Rank, recent: &Recent) -> Option<Rank> {
-        match purpose_of(call, self.timeline(), self.purposes) {
-            Purpose::WaitForDevice => self.last_ending_in(call, self.streams_of_device(recent)),
-            Purpose::WaitForStream => self.work_of_some_stream(call, recent),
-            Purpose::WaitForEvent => self.marked_work(call),
-            Purpose::MayWait => self.implicit(call, self.streams_of_device(recent)),
+        match role_of(call, self.timeline(), self.roles) {
+            ApiRole::DeviceSynchronize => self.last_ending_in(call, self.streams_of_device(recent)),
+            ApiRole::StreamSynchronize => self.work_of_some_stream(call, recent),
+            ApiRole::EventSynchronize => self.marked_work(call),
+            ApiRole::Allocate | ApiRole::Free | ApiRole::LoadModule => {
+                self.implicit(call, self.streams_of_device(recent))
+            }
             _ => None,
         }
     }

@@ -1,10 +1,10 @@
 //! Work behind which the program recorded an event.
 
 use super::recent::Recent;
-use super::starts::purpose_of;
+use super::starts::role_of;
 use super::streams::Streams;
 use crate::ids::Rank;
-use crate::link::Purpose;
+use crate::vocabulary::ApiRole;
 
 /// How likely it is that an event was recorded right behind a piece of work: the call
 /// that records names no stream.
@@ -32,9 +32,9 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    pub(super) fn of(streams: &Streams<'_>, purposes: &[Purpose]) -> Self {
+    pub(super) fn of(streams: &Streams<'_>, roles: &[ApiRole]) -> Self {
         let timeline = streams.timeline;
-        let records = |event: &Rank| purpose_of(*event, timeline, purposes) == Purpose::RecordEvent;
+        let records = |event: &Rank| role_of(*event, timeline, roles) == ApiRole::EventRecord;
         let times_ns: Vec<_> =
             timeline.ranks().filter(records).map(|event| timeline.start_ns(event)).collect();
         if times_ns.is_empty() {
@@ -44,13 +44,13 @@ impl Marks {
         for work in streams.all.iter().flat_map(|stream| stream.last_at(&times_ns)) {
             marks.of_work[work.row()] = Mark::Possible;
         }
-        marks.add_likely(streams, purposes);
+        marks.add_likely(streams, roles);
         marks
     }
 
     /// A thread records behind what it launched last; where it records several events in
     /// a row, each further one belongs to the stream it used before that.
-    fn add_likely(&mut self, streams: &Streams<'_>, purposes: &[Purpose]) {
+    fn add_likely(&mut self, streams: &Streams<'_>, roles: &[ApiRole]) {
         let timeline = streams.timeline;
         let mut threads = vec![(Recent::default(), 0); streams.n_lanes()];
         for call in timeline.ranks().filter(|&event| timeline.kind(event).is_call()) {
@@ -58,7 +58,7 @@ impl Marks {
             if let Some(&first) = streams.launched_by(call).first() {
                 recent.launched_on(streams.stream_of(first));
                 *n_records = 0;
-            } else if purpose_of(call, timeline, purposes) == Purpose::RecordEvent {
+            } else if role_of(call, timeline, roles) == ApiRole::EventRecord {
                 let stream = recent.streams().nth(*n_records).map(|stream| &streams.all[stream]);
                 let last = stream.and_then(|it| it.last_submitted_before(timeline.start_ns(call)));
                 if let Some(work) = last {

@@ -157,15 +157,14 @@ fn device_edges(
     progress: Progress<'_>,
 ) -> Result<()> {
     let streams = Streams::of(timeline, tables);
-    let purposes = link::purposes(&tables.strings);
+    let roles = tables.roles();
     let records = link::sync_records(tables, launches);
     let records = waits::Records { all: &records, tables, streams: &streams, nodes };
-    let (waits, asked) = (records.stream_waits(), records.asked_to_wait(&purposes));
-    let marks = marks::Marks::of(&streams, &purposes);
-    starts::Starts::new(&streams, nodes, &purposes, &waits, &asked, &marks)
-        .edges(edges, progress)?;
-    let syncs = records.syncs(&purposes);
-    calls::Calls::new(&streams, nodes, tables, &purposes, &marks).edges(&syncs, edges, progress)?;
+    let (waits, asked) = (records.stream_waits(), records.asked_to_wait(&roles));
+    let marks = marks::Marks::of(&streams, &roles);
+    starts::Starts::new(&streams, nodes, &roles, &waits, &asked, &marks).edges(edges, progress)?;
+    let syncs = records.syncs(&roles);
+    calls::Calls::new(&streams, nodes, tables, &roles, &marks).edges(&syncs, edges, progress)?;
     counts.unknown_sync = syncs.unknown;
     counts.sync_without_call = syncs.without_call;
     let is_unlinked =

@@ -12,14 +12,14 @@ use super::waits::Asked;
 use super::words::{Evidence, Kind, Role};
 use crate::error::Result;
 use crate::ids::{NodeId, Rank};
-use crate::link::Purpose;
 use crate::progress::{report, Progress};
+use crate::vocabulary::ApiRole;
 
 /// What the starts of device work are explained from.
 pub(super) struct Starts<'a> {
     pub(super) streams: &'a Streams<'a>,
     pub(super) nodes: &'a Nodes,
-    pub(super) purposes: &'a [Purpose],
+    pub(super) roles: &'a [ApiRole],
     /// Edges of recorded waits between streams, in order of the work that waits.
     pub(super) recorded_waits: &'a [(Rank, Edge)],
     /// Of all work, whether its thread asked its stream to wait, without a record,
@@ -35,19 +35,19 @@ impl<'a> Starts<'a> {
     pub(super) fn new(
         streams: &'a Streams<'a>,
         nodes: &'a Nodes,
-        purposes: &'a [Purpose],
+        roles: &'a [ApiRole],
         recorded_waits: &'a [(Rank, Edge)],
         asked_to_wait: &'a [Asked],
         marks: &'a Marks,
     ) -> Self {
         let timeline = streams.timeline;
-        let lets_wait = |event| purpose_of(event, timeline, purposes) == Purpose::LetStreamWait;
+        let lets_wait = |event| role_of(event, timeline, roles) == ApiRole::StreamWait;
         let has_wait_calls = timeline.ranks().any(lets_wait);
         let nodes_of_thread = std::cell::OnceCell::new();
         Self {
             streams,
             nodes,
-            purposes,
+            roles,
             recorded_waits,
             asked_to_wait,
             marks,
@@ -303,8 +303,7 @@ impl<'a> Starts<'a> {
 
     fn is_in_graph(&self, work: Rank) -> bool {
         let timeline = self.timeline();
-        let launches_graph =
-            |call| purpose_of(call, timeline, self.purposes) == Purpose::LaunchGraph;
+        let launches_graph = |call| role_of(call, timeline, self.roles) == ApiRole::GraphLaunch;
         timeline.launcher(work).is_some_and(launches_graph)
     }
 
@@ -344,8 +343,8 @@ pub(super) fn inside_edge(
     Edge::new((nodes.start(holder), target), words, Some(holder), Evidence::Inferred)
 }
 
-pub(super) fn purpose_of(event: Rank, timeline: &Timeline, purposes: &[Purpose]) -> Purpose {
-    timeline.name(event).map_or(Purpose::Other, |name| purposes[name.row()])
+pub(super) fn role_of(event: Rank, timeline: &Timeline, roles: &[ApiRole]) -> ApiRole {
+    timeline.name(event).map_or(ApiRole::Other, |name| roles[name.row()])
 }
 
 /// What runs on a stream when the next piece of work starts.

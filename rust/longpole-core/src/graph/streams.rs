@@ -42,7 +42,7 @@ pub(super) struct Stream {
 
 impl<'a> Streams<'a> {
     pub(super) fn of(timeline: &'a Timeline, tables: &Tables) -> Self {
-        let class_of = WorkClass::of_events(&tables.events, &tables.strings);
+        let class_of = tables.work_classes();
         let kind_of = |rank| class_of(timeline.event(rank)).map_or(Kind::Operator, kind_of_class);
         let mut streams = Self {
             timeline,

@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use super::edges::Edge;
 use super::limits;
 use super::nodes::Nodes;
-use super::starts::{inside_edge, purpose_of};
+use super::starts::{inside_edge, role_of};
 use super::streams::{Stream, Streams};
 use super::timeline::Timeline;
 use super::words::{Evidence, Kind, Role};
 use crate::ids::Rank;
-use crate::link::{Purpose, SyncRecord, WaitsFor};
+use crate::link::{SyncRecord, WaitsFor};
 use crate::tables::Tables;
+use crate::vocabulary::ApiRole;
 
 /// The records of a trace, ready to be asked.
 pub(super) struct Records<'a> {
@@ -75,14 +76,14 @@ impl Records<'_> {
 
     /// Of all work, whether its thread asked its stream to wait since it launched
     /// there last. Calls with a record are left out: there, nothing is to be guessed.
-    pub(super) fn asked_to_wait(&self, purposes: &[Purpose]) -> Vec<Asked> {
+    pub(super) fn asked_to_wait(&self, roles: &[ApiRole]) -> Vec<Asked> {
         let timeline = self.streams.timeline;
         let mut asked = vec![Asked::No; timeline.len()];
         let mut n_waits: HashMap<usize, u32> = HashMap::new();
         let mut n_launched: HashMap<usize, u32> = HashMap::new();
         let mut n_seen: HashMap<(usize, usize), u32> = HashMap::new();
         let recorded = self.recorded_stream_wait_calls();
-        let lets_wait = |call| purpose_of(call, timeline, purposes) == Purpose::LetStreamWait;
+        let lets_wait = |call| role_of(call, timeline, roles) == ApiRole::StreamWait;
         if !timeline.ranks().any(lets_wait) {
             return asked;
         }
@@ -116,7 +117,7 @@ impl Records<'_> {
     }
 
     /// What the records say about calls that waited.
-    pub(super) fn syncs(&self, purposes: &[Purpose]) -> RecordedSyncs {
+    pub(super) fn syncs(&self, roles: &[ApiRole]) -> RecordedSyncs {
         let mut found = RecordedSyncs::default();
         for record in self.all {
             let call = record.call.and_then(|call| self.streams.timeline.rank(call));
@@ -126,7 +127,7 @@ impl Records<'_> {
                 (WaitsFor::EventOfStream(_), _) => {}
                 (_, Some(call)) => {
                     let producers = found.producers.entry(call).or_default();
-                    if purpose_of(call, self.streams.timeline, purposes) != Purpose::Query {
+                    if role_of(call, self.streams.timeline, roles) != ApiRole::Query {
                         producers.extend(self.producers(record, call));
                     }
                 }

@@ -50,6 +50,8 @@ const IDS: &[&str] = &[
     "wait_on_cuda_event_id",
     "cuda_event_id",
     "cuda_sync_kind",
+    "src kind",
+    "dst kind",
 ];
 
 /// What one asks about kernels, copies, operators, collectives, Python

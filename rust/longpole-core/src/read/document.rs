@@ -33,7 +33,7 @@ pub(super) fn read(
         options,
         progress,
         scanner: EventScanner::new(options.arguments.keys()),
-        collector: Collector::default(),
+        collector: Collector::new(Arc::clone(&options.vocabulary)),
         diagnostics: Diagnostics::default(),
         findings: Vec::new(),
         said: Vec::new(),
@@ -513,6 +513,7 @@ impl Document<'_> {
         let collector = self.collector;
         Ok(Tables {
             strings,
+            vocabulary: Arc::clone(&self.options.vocabulary),
             events: Arc::new(collector.events),
             lanes: Arc::new(collector.lanes),
             args: Arc::new(collector.args),

@@ -119,6 +119,12 @@ impl EventScanner {
         Ok(())
     }
 
+    /// Whether the event in the draft names a stream that is waited for.
+    pub(super) fn says_stream_waited_for(&self) -> bool {
+        let name = |argument: &Argument| self.argument_keys.name(argument.row);
+        self.draft.arguments.iter().any(|argument| name(argument) == "wait_on_stream")
+    }
+
     #[inline]
     fn member(&mut self, scanner: &mut Scanner<'_>, key: Key) -> Scan<()> {
         match key {

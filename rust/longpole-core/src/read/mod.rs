@@ -20,18 +20,22 @@ mod source;
 
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 pub use arguments::Arguments;
 
 use crate::error::Result;
 use crate::progress::{silent, Progress};
 use crate::tables::Tables;
+use crate::vocabulary::Vocabulary;
 
 /// What to keep, and when to stop.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Which arguments of events are kept.
     pub arguments: Arguments,
+    /// What names mean.
+    pub vocabulary: Arc<Vocabulary>,
     /// Makes the first finding the error, and means JSON as in RFC 8259.
     pub strict: bool,
     /// Stop after this many bytes of the uncompressed file.
