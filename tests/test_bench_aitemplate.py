@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from longpole.bench.aitemplate import ProfileResult, ProfilerRunner, Runner
+from longpole.bench.compatible.aitemplate import ProfileResult, ProfilerRunner, Runner
 
 TWO = "echo OP:a,TIME:2.5,WS:64; echo OP:b,TIME:1.5,WS:0"
 

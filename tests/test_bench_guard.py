@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from longpole.bench.guard import Ending, Guard, GuardLostError, Order
+from longpole.bench.run.guard import Ending, Guard, GuardLostError, Order
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 from longpole.bench import Job, read_jobs
-from longpole.bench.job import parse_argv
+from longpole.bench.run.job import parse_argv
 
 
 def test_a_string_is_split_as_a_shell_would():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from longpole.bench.output import Output, Tail, check_format
+from longpole.bench.run.output import Output, Tail, check_format
 
 TEXT = b"noise\nOP:a::b<1,2>,TIME:1e-05,WS:0\r\n 50%\rOP:b,TIME:2.5E+01,WS:64\nend\n"
 

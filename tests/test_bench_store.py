@@ -8,13 +8,13 @@ import sys
 import pytest
 
 from longpole.bench import Measurement, Outcome, Record, read_results
-from longpole.bench.store import Store
+from longpole.bench.records.store import Store
 from longpole.errors import ResultsError
 
 FILL = """
 import resource, sys
 from longpole.bench import Outcome, Record
-from longpole.bench.store import Store
+from longpole.bench.records.store import Store
 from longpole.errors import ResultsError
 resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500))
 store = Store(sys.argv[1])

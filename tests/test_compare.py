@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from longpole.bench import Verdict, compare, save_baseline
-from longpole.bench.samples import gather
+from longpole.bench.records.samples import gather
 from longpole.cli.bench_baseline import baseline as baseline_command
 from longpole.cli.bench_compare import compare as compare_command
 from longpole.cli.problems import Problem

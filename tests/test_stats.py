@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from longpole.bench import stats
+from longpole.bench.compare import stats
 
 
 def test_one_wild_sample_moves_neither_middle_nor_deviation():

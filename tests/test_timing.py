@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from longpole.bench import CpuClock, Effort, FakeClock, TorchClock, Verdict, compare
-from longpole.bench.timing import measure, measure_in_turns
+from longpole.bench.time.timing import measure, measure_in_turns
 from longpole.cli.bench_time import time as time_command
 from longpole.errors import DeviceError, MissingDependencyError
 

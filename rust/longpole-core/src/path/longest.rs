@@ -1,3 +1,5 @@
+//! The longest path by work, for comparison with tools that define the path so.
+
 use super::walk::Schedule;
 use super::windows::Window;
 use crate::graph::{Edge, Graph, Role};

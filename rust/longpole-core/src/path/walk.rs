@@ -1,4 +1,6 @@
-use super::borders::moved;
+//! The critical path: from the end of a window back along what finished last.
+
+use super::clip::moved;
 use super::windows::Window;
 use crate::graph::{Evidence, Graph, Kind};
 use crate::ids::{EventId, NodeId, NO_ROW};

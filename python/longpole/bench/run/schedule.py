@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from threading import Condition
 from typing import TYPE_CHECKING
 
-from longpole.bench.record import Record
+from longpole.bench.records.record import Record
 
 if TYPE_CHECKING:
-    from longpole.bench.job import Job
-    from longpole.bench.record import Outcome
+    from longpole.bench.records.record import Outcome
+    from longpole.bench.run.job import Job
 
 __all__ = ["Schedule", "Task"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from longpole.bench import stats
+from longpole.bench.compare import stats
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from longpole.bench.samples import Runs
+    from longpole.bench.records.samples import Runs
 
 __all__ = ["Evidence", "weigh", "weigh_together"]
 

@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.bench.choice import fastest
-from longpole.bench.environment import fingerprint
-from longpole.bench.guard import Ending, Guard, GuardLostError, Order
-from longpole.bench.output import NO_RESULTS, Found, Output
-from longpole.bench.record import Outcome
-from longpole.bench.verdict import Verdict, judge, launch_can_pass, signal_name
+from longpole.bench.records.choice import fastest
+from longpole.bench.records.environment import fingerprint
+from longpole.bench.records.record import Outcome
+from longpole.bench.run.guard import Ending, Guard, GuardLostError, Order
+from longpole.bench.run.judgement import Judgement, judge, launch_can_pass, signal_name
+from longpole.bench.run.output import NO_RESULTS, Found, Output
 from longpole.devices import DeviceLostError, Lease, child_changes
 from longpole.errors import DeviceError
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Protocol
 
-    from longpole.bench.job import Job
-    from longpole.bench.policy import Policy
-    from longpole.bench.record import Record
-    from longpole.bench.schedule import Schedule, Task
+    from longpole.bench.records.record import Record
+    from longpole.bench.run.job import Job
+    from longpole.bench.run.policy import Policy
+    from longpole.bench.run.schedule import Schedule, Task
     from longpole.devices import Device, Provider
 
     class Journal(Protocol):
@@ -156,22 +156,24 @@ class Slot(Thread):
             return self._device_lost(task, str(error))
         finally:
             lease.release()
-        verdict = self._judge(task, attempt)
-        delay_s = self._delay_before_retry(task, attempt.ending, verdict)
-        record = self._record(task, attempt, verdict, is_final=delay_s is None)
-        return record, verdict.device_trouble, delay_s
+        judgement = self._judge(task, attempt)
+        delay_s = self._delay_before_retry(task, attempt.ending, judgement)
+        record = self._record(task, attempt, judgement, is_final=delay_s is None)
+        return record, judgement.device_trouble, delay_s
 
-    def _judge(self, task: Task, attempt: Attempt) -> Verdict:
+    def _judge(self, task: Task, attempt: Attempt) -> Judgement:
         expects_result = task.job.format != NO_RESULTS
         ending, output, found = attempt.ending, attempt.output, attempt.found
-        verdict = judge(ending, output, found, expects_result=expects_result)
-        if attempt.limited_by_total and verdict.outcome is Outcome.TIMEOUT:
-            return replace(verdict, outcome=Outcome.CANCELLED, message=self._out_of_time())
-        if verdict.outcome is Outcome.DEVICE_ERROR:
-            return _blame(task, verdict)
-        if attempt.device_lost and verdict.outcome is not Outcome.OK:
-            verdict = replace(verdict, outcome=Outcome.DEVICE_ERROR, message=attempt.device_lost)
-        return replace(verdict, device_trouble=verdict.device_trouble or attempt.device_lost)
+        judgement = judge(ending, output, found, expects_result=expects_result)
+        if attempt.limited_by_total and judgement.outcome is Outcome.TIMEOUT:
+            return replace(judgement, outcome=Outcome.CANCELLED, message=self._out_of_time())
+        if judgement.outcome is Outcome.DEVICE_ERROR:
+            return _blame(task, judgement)
+        if attempt.device_lost and judgement.outcome is not Outcome.OK:
+            judgement = replace(
+                judgement, outcome=Outcome.DEVICE_ERROR, message=attempt.device_lost
+            )
+        return replace(judgement, device_trouble=judgement.device_trouble or attempt.device_lost)
 
     def _take_turn(self, task: Task, lease: Lease) -> bool:
         def is_over() -> bool:
@@ -243,16 +245,16 @@ class Slot(Thread):
         except DeviceLostError as error:
             return None, str(error)
 
-    def _delay_before_retry(self, task: Task, ending: Ending, verdict: Verdict) -> float | None:
+    def _delay_before_retry(self, task: Task, ending: Ending, judgement: Judgement) -> float | None:
         """Say how long to wait before the next attempt; None when this was the last."""
         policy = self._policy
-        if task.is_cancelled or verdict.outcome is Outcome.CANCELLED:
+        if task.is_cancelled or judgement.outcome is Outcome.CANCELLED:
             return None
-        if verdict.outcome is Outcome.DEVICE_ERROR:
-            return 0.0 if verdict.device_trouble else None  # on another device
+        if judgement.outcome is Outcome.DEVICE_ERROR:
+            return 0.0 if judgement.device_trouble else None  # on another device
         if launch_can_pass(ending) and task.attempts < policy.launch_attempts:
             return policy.launch_delay_s
-        if verdict.outcome in CAN_BE_RETRIED and task.attempts <= policy.retries:
+        if judgement.outcome in CAN_BE_RETRIED and task.attempts <= policy.retries:
             return 0.0
         return None
 
@@ -271,18 +273,20 @@ class Slot(Thread):
         reason = self._out_of_time() if self._is_out_of_time() else "cancelled before it began"
         return task.record(Outcome.CANCELLED, reason, self.device.uuid)
 
-    def _record(self, task: Task, attempt: Attempt, verdict: Verdict, *, is_final: bool) -> Record:
+    def _record(
+        self, task: Task, attempt: Attempt, judgement: Judgement, *, is_final: bool
+    ) -> Record:
         ending, output = attempt.ending, attempt.output
-        is_sound = verdict.outcome is Outcome.OK
+        is_sound = judgement.outcome is Outcome.OK
         return replace(
-            task.record(verdict.outcome, verdict.message, self.device.uuid),
+            task.record(judgement.outcome, judgement.message, self.device.uuid),
             is_final=is_final,
             exit_code=ending.exit_code,
             signal=signal_name(ending.signal) if ending.signal else None,
             results=attempt.found.results,
             best=fastest(attempt.found.results) if is_sound else None,
             unparsed=attempt.found.unparsed,
-            unstable=verdict.unstable,
+            unstable=judgement.unstable,
             strays=ending.strays,
             started_at=attempt.started_at,
             seconds=ending.seconds,
@@ -294,13 +298,13 @@ class Slot(Thread):
         )
 
 
-def _blame(task: Task, verdict: Verdict) -> Verdict:
+def _blame(task: Task, judgement: Judgement) -> Judgement:
     """Blame the device, or the job when it says the same of a second one.
 
     A broken job must not take down one device after the other.
     """
     task.device_errors += 1
-    return verdict if task.device_errors == 1 else replace(verdict, device_trouble=None)
+    return judgement if task.device_errors == 1 else replace(judgement, device_trouble=None)
 
 
 def _environment(job: Job, changes: Mapping[str, str | None]) -> dict[str, str]:

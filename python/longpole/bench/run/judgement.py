@@ -14,16 +14,16 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from longpole.bench.record import Outcome
+from longpole.bench.records.record import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from longpole.bench.guard import Ending
-    from longpole.bench.output import Found, Output
-    from longpole.bench.record import Measurement
+    from longpole.bench.records.record import Measurement
+    from longpole.bench.run.guard import Ending
+    from longpole.bench.run.output import Found, Output
 
-__all__ = ["Verdict", "judge", "launch_can_pass", "spread_of_repeats"]
+__all__ = ["Judgement", "judge", "launch_can_pass", "spread_of_repeats"]
 
 # What drivers and runtimes say when the device itself is the trouble.
 DEVICE_TROUBLE: Final = re.compile(
@@ -52,7 +52,7 @@ QUOTED_CHARACTERS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Judgement:
     """An outcome and its reason. `device_trouble` names what makes the device unusable."""
 
     outcome: Outcome
@@ -61,16 +61,16 @@ class Verdict:
     unstable: bool = False
 
 
-def judge(ending: Ending, output: Output, found: Found, *, expects_result: bool) -> Verdict:
+def judge(ending: Ending, output: Output, found: Found, *, expects_result: bool) -> Judgement:
     """Say what the ending of a job means."""
     if ending.refused is not None:
-        return Verdict(Outcome.NOT_STARTED, f"not started: {ending.refused[1]}")
+        return Judgement(Outcome.NOT_STARTED, f"not started: {ending.refused[1]}")
     if ending.stopped is not None:
         return _judge_stopped(ending)
     if ending.signal is not None or ending.exit_code:
         return _judge_failed(ending, output)
     if expects_result and not found.results:
-        return Verdict(Outcome.NO_RESULT, _nothing_found(output, found))
+        return Judgement(Outcome.NO_RESULT, _nothing_found(output, found))
     return _judge_success(ending, found)
 
 
@@ -95,30 +95,30 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _judge_stopped(ending: Ending) -> Verdict:
+def _judge_stopped(ending: Ending) -> Judgement:
     outcome = Outcome.TIMEOUT if ending.stopped == "limit" else Outcome.CANCELLED
     by = "SIGKILL, for it did not heed SIGTERM" if ending.forced else "SIGTERM"
     message = f"not done after {ending.seconds or 0:.1f} s; ended by {by}"
     if not ending.unkillable:
-        return Verdict(outcome, message)
+        return Judgement(outcome, message)
     trouble = f"stuck in the kernel, not even SIGKILL ends it: {', '.join(ending.unkillable)}"
-    return Verdict(outcome, f"{message}; {trouble}", trouble)
+    return Judgement(outcome, f"{message}; {trouble}", trouble)
 
 
-def _judge_failed(ending: Ending, output: Output) -> Verdict:
+def _judge_failed(ending: Ending, output: Output) -> Judgement:
     said = _quote(output)
     trouble = DEVICE_TROUBLE.search(output.stderr.text() + output.stdout.text())
     if trouble:
-        return Verdict(Outcome.DEVICE_ERROR, said or trouble[0], said or trouble[0])
+        return Judgement(Outcome.DEVICE_ERROR, said or trouble[0], said or trouble[0])
     if ending.signal is None:
-        return Verdict(Outcome.NONZERO, _join(f"exit status {ending.exit_code}", said))
+        return Judgement(Outcome.NONZERO, _join(f"exit status {ending.exit_code}", said))
     message = f"ended by {signal_name(ending.signal)}"
     if ending.signal == signal.SIGKILL:
         message += " from outside (the out-of-memory killer does that; see dmesg)"
-    return Verdict(Outcome.SIGNAL, _join(message, said))
+    return Judgement(Outcome.SIGNAL, _join(message, said))
 
 
-def _judge_success(ending: Ending, found: Found) -> Verdict:
+def _judge_success(ending: Ending, found: Found) -> Judgement:
     spreads = spread_of_repeats(found.results)
     notes = [
         f"unstable: repeats of {name} differ by {share:.0%}"
@@ -131,7 +131,7 @@ def _judge_success(ending: Ending, found: Found) -> Verdict:
     if found.unparsed:
         notes.append(f"{found.unparsed} rows are no results")
     trouble = f"cannot be killed: {', '.join(ending.unkillable)}" if ending.unkillable else None
-    return Verdict(Outcome.OK, "; ".join(notes), trouble, unstable)
+    return Judgement(Outcome.OK, "; ".join(notes), trouble, unstable)
 
 
 def _nothing_found(output: Output, found: Found) -> str:

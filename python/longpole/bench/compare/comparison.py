@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from longpole.bench.baselines import find_measurements
-from longpole.bench.samples import Runs, gather
+from longpole.bench.records.baselines import find_measurements
+from longpole.bench.records.samples import Runs, gather
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from longpole.bench.evidence import Evidence
-    from longpole.bench.samples import Measurements, Source
-    from longpole.bench.stats import Interval, Summary
+    from longpole.bench.compare.evidence import Evidence
+    from longpole.bench.compare.stats import Interval, Summary
+    from longpole.bench.records.samples import Measurements, Source
 
 __all__ = ["Comparison", "Difference", "Verdict", "compare"]
 
@@ -129,7 +129,7 @@ def compare(
     if not (gate >= 0 and 0 < confidence < 1):
         message = "a gate is not negative, and a confidence lies between 0 and 1"
         raise ValueError(message)
-    from longpole.bench.evidence import weigh_together
+    from longpole.bench.compare.evidence import weigh_together
 
     base_side, new_side = gather(_located(base)), gather(_located(new))
     pairs = [(runs, new_side.runs.get(key, Runs())) for key, runs in base_side.runs.items()]

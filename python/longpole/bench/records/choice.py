@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from longpole.bench.record import Outcome
+from longpole.bench.records.record import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from longpole.bench.record import Measurement, Record
+    from longpole.bench.records.record import Measurement, Record
 
 __all__ = ["best_records", "fastest", "final_records"]
 

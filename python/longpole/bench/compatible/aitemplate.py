@@ -1,7 +1,7 @@
 """AITemplate's two profiler runners, over `longpole.bench.Runner`.
 
 The names, the arguments and the order of events are AITemplate's, so that
-`from longpole.bench.aitemplate import ProfilerRunner` is all there is to change.
+`from longpole.bench.compatible.aitemplate import ProfilerRunner` is all there is to change.
 What differs is what went wrong there: a hung profiler is ended, a device is
 never lost, a profiler that crashed or printed nothing is no result, and what
 fails is raised where somebody can catch it.
@@ -14,18 +14,18 @@ from concurrent.futures import wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from longpole.bench import runner as engine
-from longpole.bench.job import Job, parse_argv
-from longpole.bench.legacy import ProfileResult
-from longpole.bench.policy import Policy
-from longpole.bench.record import Outcome
+from longpole.bench.compatible.profile_result import ProfileResult
+from longpole.bench.records.record import Outcome
+from longpole.bench.run import runner as engine
+from longpole.bench.run.job import Job, parse_argv
+from longpole.bench.run.policy import Policy
 from longpole.devices import discover, select, unlisted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Future
 
-    from longpole.bench.record import Measurement, Record
+    from longpole.bench.records.record import Measurement, Record
     from longpole.devices import Device, Found
 
     class Delegate(Protocol):

@@ -1,11 +1,25 @@
-use super::changes::{changed_lags_ns, Change};
-use super::retime::retime;
+//! What would the window take if something were different: the whole trace is timed
+//! anew, and the window read off again.
+//!
+//! A change multiplies the time of chosen edges or removes waits. All else keeps the
+//! least time it needs, which [`lags_ns`] learns from the trace. Nothing is known about
+//! what a changed program would do instead: the order of the work stays.
+
+mod changes;
+mod lags;
+mod retime;
+
 use super::walk::{walk, Path, Schedule};
 use super::windows::Window;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::progress::Progress;
 use crate::tables::Tables;
+use changes::changed_lags_ns;
+pub(super) use changes::REMOVED;
+pub use changes::{Change, Effect, Ratio};
+pub use lags::lags_ns;
+use retime::retime;
 
 /// How long a window would take, and what it would then wait for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,7 +36,7 @@ pub struct WhatIf {
 
 /// Re-times the whole trace after some changes and reads the window off again.
 ///
-/// `lags_ns` are those of [`lags_ns`](super::lags_ns); without changes every time comes
+/// `lags_ns` are those of [`lags_ns`]; without changes every time comes
 /// out as it was.
 ///
 /// # Errors

@@ -8,8 +8,8 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.bench.output import check_format
-from longpole.bench.policy import LONGEST_S
+from longpole.bench.run.output import check_format
+from longpole.bench.run.policy import LONGEST_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

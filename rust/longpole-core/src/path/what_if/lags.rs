@@ -1,3 +1,5 @@
+//! The least time that each edge needs.
+
 use crate::graph::limits::TYPICAL_PERCENT;
 use crate::graph::{Edge, Graph, Role};
 

@@ -1,3 +1,8 @@
+//! Stretches of a trace that can be asked about: steps, annotations, two times, all of it.
+//!
+//! A window is more than two times: it knows which events open and end it, so that it
+//! moves with them when a change is tried.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -34,7 +39,7 @@ pub enum Opening {
 
 /// Which of its parts end a step or an annotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum WindowEnd {
     /// The last of all; and the window begins where the step before ended so.
     Period,
     /// The last of the annotation and the device work launched inside it.
@@ -51,9 +56,9 @@ pub enum Choice {
     /// All work of main threads and devices.
     Whole,
     /// The `ProfilerStep` with a number.
-    Step(i64, End),
+    Step(i64, WindowEnd),
     /// One of the annotations with a name, counted in order of time.
-    Annotation(String, usize, End),
+    Annotation(String, usize, WindowEnd),
     /// From one time to another.
     Between(i64, i64),
 }
@@ -107,10 +112,10 @@ pub fn steps(tables: &Tables, launches: &Launches) -> Vec<StepWindow> {
     steps
         .iter()
         .map(|step| {
-            let ends = submissions.ends(step.event, End::Last, tables);
+            let ends = submissions.ends(step.event, WindowEnd::Last, tables);
             let before = before(step, &steps, tables);
             let opening = before.map_or(Opening::Start(step.event), |before| {
-                Opening::Ends(submissions.ends(before.event, End::Last, tables))
+                Opening::Ends(submissions.ends(before.event, WindowEnd::Last, tables))
             });
             let window = Window::new(tables, ends, opening);
             StepWindow {
@@ -122,15 +127,15 @@ pub fn steps(tables: &Tables, launches: &Launches) -> Vec<StepWindow> {
         .collect()
 }
 
-fn step(tables: &Tables, launches: &Launches, number: i64, end: End) -> Result<Window> {
+fn step(tables: &Tables, launches: &Launches, number: i64, end: WindowEnd) -> Result<Window> {
     let steps = link::steps(tables);
     let found = first_numbered(&steps, number, tables);
     let step = found.ok_or_else(|| missing(no_step(number, &steps)))?;
     let submissions = Submissions::of(tables, launches);
-    match before(step, &steps, tables).filter(|_| end == End::Period) {
+    match before(step, &steps, tables).filter(|_| end == WindowEnd::Period) {
         Some(before) => {
-            let opening = Opening::Ends(submissions.ends(before.event, End::Last, tables));
-            Ok(Window::new(tables, submissions.ends(step.event, End::Last, tables), opening))
+            let opening = Opening::Ends(submissions.ends(before.event, WindowEnd::Last, tables));
+            Ok(Window::new(tables, submissions.ends(step.event, WindowEnd::Last, tables), opening))
         }
         None => submissions.window(step.event, end, tables),
     }
@@ -170,7 +175,7 @@ fn annotation(
     launches: &Launches,
     name: &str,
     instance: usize,
-    end: End,
+    end: WindowEnd,
 ) -> Result<Window> {
     let events = &tables.events;
     let id = tables.strings.lookup(name);
@@ -281,7 +286,7 @@ impl Submissions {
     }
 
     /// The window of an annotation.
-    fn window(&self, span: EventId, end: End, tables: &Tables) -> Result<Window> {
+    fn window(&self, span: EventId, end: WindowEnd, tables: &Tables) -> Result<Window> {
         let ends = self.ends(span, end, tables);
         if ends.is_empty() {
             return Err(missing("no device work was launched in that window".to_owned()));
@@ -290,14 +295,14 @@ impl Submissions {
     }
 
     /// What completes an annotation: its own end, and the device work launched in it.
-    fn ends(&self, span: EventId, end: End, tables: &Tables) -> Vec<EventId> {
+    fn ends(&self, span: EventId, end: WindowEnd, tables: &Tables) -> Vec<EventId> {
         let works = self.of_process.get(&process_of(span, tables)).map_or(&[][..], Vec::as_slice);
         let events = &tables.events;
         let end_ns = events.end_ns(span).unwrap_or(i64::MIN);
         let first = works.partition_point(|&(submitted, _)| submitted < events.start_ns(span));
         let behind = works.partition_point(|&(submitted, _)| submitted < end_ns).max(first);
-        let own = (end != End::Gpu).then_some(span);
-        let launched = if end == End::Cpu { &[] } else { &works[first..behind] };
+        let own = (end != WindowEnd::Gpu).then_some(span);
+        let launched = if end == WindowEnd::Cpu { &[] } else { &works[first..behind] };
         own.into_iter().chain(launched.iter().map(|&(_, work)| work)).collect()
     }
 }
@@ -346,15 +351,15 @@ mod tests {
     #[test]
     fn a_step_ends_with_its_annotation_and_all_work_it_launched() {
         let step = |end| times(&Choice::Step(2, end));
-        assert_eq!(step(End::Period), Ok((30, 60)));
-        assert_eq!(step(End::Last), Ok((20, 60)));
-        assert_eq!(step(End::Gpu), Ok((20, 60)));
-        assert_eq!(step(End::Cpu), Ok((20, 40)));
+        assert_eq!(step(WindowEnd::Period), Ok((30, 60)));
+        assert_eq!(step(WindowEnd::Last), Ok((20, 60)));
+        assert_eq!(step(WindowEnd::Gpu), Ok((20, 60)));
+        assert_eq!(step(WindowEnd::Cpu), Ok((20, 40)));
     }
 
     #[test]
     fn a_period_without_the_step_before_begins_at_its_annotation() {
-        assert_eq!(times(&Choice::Step(1, End::Period)), Ok((0, 30)));
+        assert_eq!(times(&Choice::Step(1, WindowEnd::Period)), Ok((0, 30)));
     }
 
     #[test]
@@ -381,11 +386,11 @@ mod tests {
     fn a_window_that_is_not_there_is_an_error_in_words() {
         let words = |choice| times(&choice).unwrap_err().to_string();
         assert_eq!(
-            words(Choice::Step(7, End::Last)),
+            words(Choice::Step(7, WindowEnd::Last)),
             "the trace has no step 7; its steps go from 1 to 2"
         );
         assert_eq!(
-            words(Choice::Annotation("fit".to_owned(), 0, End::Last)),
+            words(Choice::Annotation("fit".to_owned(), 0, WindowEnd::Last)),
             "the trace has no annotation \"fit\""
         );
         assert_eq!(words(Choice::Between(70, 80)), "the trace has no work between 70 and 80 ns");

@@ -8,11 +8,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from longpole.bench.extraction import Extractor
-from longpole.bench.record import Measurement
+from longpole.bench.records.record import Measurement
 
 if TYPE_CHECKING:
     from longpole.bench.extraction import Extraction, MeasuredRow
-    from longpole.bench.guard import Stream
+    from longpole.bench.run.guard import Stream
 
 __all__ = ["NO_RESULTS", "Found", "Output", "Tail", "check_format"]
 

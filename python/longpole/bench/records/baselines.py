@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from longpole.bench.samples import read_measurements
+from longpole.bench.records.samples import read_measurements
 from longpole.errors import ResultsError
 
 __all__ = ["baseline_folder", "baseline_path", "find_measurements", "save_baseline"]

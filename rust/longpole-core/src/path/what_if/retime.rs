@@ -1,10 +1,12 @@
+//! The time of every node after a change, in one pass over the nodes.
+
 use std::cmp::Reverse;
 
-use super::changes::DETACHED;
-use super::walk::Schedule;
+use super::changes::REMOVED;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::ids::{row_in_column, NodeId, NO_ROW};
+use crate::path::walk::Schedule;
 use crate::progress::{report, Progress};
 
 /// Computes all times anew, in the order of the nodes: each comes when the last of its
@@ -34,7 +36,7 @@ impl Schedule {
         let edges = graph.edges.as_slice();
         let mut range = graph.edges.range(node);
         let reached_ns = |number: usize, times_ns: &[i64]| {
-            (lags_ns[number] != DETACHED)
+            (lags_ns[number] != REMOVED)
                 .then(|| times_ns[edges[number].source.row()].saturating_add(lags_ns[number]))
         };
         let latest = range.clone().filter_map(|number| reached_ns(number, &self.times_ns)).max();

@@ -1,3 +1,5 @@
+//! Changes of a program, and the edges they choose.
+
 use crate::error::Result;
 use crate::graph::{matching, Edge, Graph, Kind};
 use crate::ids::Rank;
@@ -20,7 +22,7 @@ pub enum Effect {
     /// Multiplies the time; by 0, what depends on it still depends on it.
     Scale(Ratio),
     /// Lets what is chosen no longer wait. It is chosen by the kind of its waiting.
-    Detach,
+    RemoveWait,
 }
 
 /// A factor, exact: the product of a time and it rounds half to even.
@@ -77,7 +79,7 @@ fn greatest_common_divisor(mut one: u128, mut two: u128) -> u128 {
     one
 }
 
-/// The lags of all edges after some changes, [`DETACHED`] for edges that are gone.
+/// The lags of all edges after some changes, [`REMOVED`] for edges that are gone.
 ///
 /// # Errors
 ///
@@ -96,13 +98,13 @@ pub(super) fn changed_lags_ns(
             if chosen(edge) {
                 match change.effect {
                     Effect::Scale(ratio) => factors[number] = factors[number].times(ratio),
-                    Effect::Detach => changed_ns[number] = DETACHED,
+                    Effect::RemoveWait => changed_ns[number] = REMOVED,
                 }
             }
         }
     }
     for (lag, factor) in changed_ns.iter_mut().zip(factors) {
-        if *lag != DETACHED && factor != Ratio::ONE {
+        if *lag != REMOVED && factor != Ratio::ONE {
             *lag = factor.of(*lag);
         }
     }
@@ -110,7 +112,7 @@ pub(super) fn changed_lags_ns(
 }
 
 /// Stands for the lag of an edge that is no longer there.
-pub(super) const DETACHED: i64 = i64::MIN;
+pub(in crate::path) const REMOVED: i64 = i64::MIN;
 
 impl Change {
     /// Whether an edge is chosen: by kind and name of the event whose time it is, or
@@ -118,7 +120,7 @@ impl Change {
     fn chosen<'g>(&self, graph: &'g Graph, tables: &Tables) -> Result<impl Fn(&Edge) -> bool + 'g> {
         let is_named =
             self.matching.as_ref().map(|pattern| matching(pattern, tables)).transpose()?;
-        let (kind, detaches) = (self.kind, self.effect == Effect::Detach);
+        let (kind, removes_wait) = (self.kind, self.effect == Effect::RemoveWait);
         let has_name = move |event: Option<Rank>| {
             let Some(is_named) = &is_named else { return true };
             event
@@ -126,7 +128,7 @@ impl Change {
                 .is_some_and(|name| is_named[name.row()])
         };
         Ok(move |edge: &Edge| {
-            if detaches {
+            if removes_wait {
                 let waits = edge.role.waits() == Some(kind.unwrap_or(Kind::SyncReturn));
                 return waits && has_name(Some(graph.nodes.event(edge.target)));
             }

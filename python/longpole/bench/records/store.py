@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Self
 
-from longpole.bench.record import Record
+from longpole.bench.records.record import Record
 from longpole.errors import ResultsError
 
 if TYPE_CHECKING:

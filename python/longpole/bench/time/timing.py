@@ -16,12 +16,12 @@ from enum import StrEnum
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.bench.clocks import Clock, CpuClock
+from longpole.bench.time.clocks import Clock, CpuClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from longpole.bench.stats import Summary
+    from longpole.bench.compare.stats import Summary
 
 __all__ = ["Effort", "Stop", "Timing", "measure", "measure_in_turns"]
 
@@ -124,7 +124,7 @@ class Timing:
 
     def summarise(self, *, confidence: float = 0.95) -> Summary | None:
         """Say what the samples say together; None where there is none."""
-        from longpole.bench.stats import summarise
+        from longpole.bench.compare.stats import summarise
 
         return summarise(self.samples_ns, confidence=confidence) if self.samples_ns else None
 
@@ -159,7 +159,7 @@ def measure(
 
     Examples
     --------
-    >>> from longpole.bench.clocks import FakeClock
+    >>> from longpole.bench.time.clocks import FakeClock
     >>> clock = FakeClock(noise_share=0.01)
     >>> timing = measure(lambda: clock.work(50_000), key="work", clock=clock)
     >>> timing.outcome, round(timing.summarise().median_ns, -3)
@@ -192,7 +192,7 @@ def measure_in_turns(
     Examples
     --------
     >>> from longpole.bench import compare
-    >>> from longpole.bench.clocks import FakeClock
+    >>> from longpole.bench.time.clocks import FakeClock
     >>> clock = FakeClock(noise_share=0.01, drift_share_per_s=0.05)
     >>> timings = measure_in_turns(
     ...     {"old": lambda: clock.work(50_000), "new": lambda: clock.work(53_000)}, clock=clock
@@ -353,7 +353,7 @@ def _sample_in_turns(
 
 
 def _worst_precision(subjects: Sequence[_Subject], effort: Effort) -> float:
-    from longpole.bench.stats import summarise
+    from longpole.bench.compare.stats import summarise
 
     return max(
         (

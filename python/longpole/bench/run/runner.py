@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Self
 
-from longpole.bench.policy import Policy
-from longpole.bench.record import Outcome
-from longpole.bench.schedule import Schedule, Task
-from longpole.bench.slot import Slot
-from longpole.bench.store import Store, read_results
+from longpole.bench.records.record import Outcome
+from longpole.bench.records.store import Store, read_results
+from longpole.bench.run.policy import Policy
+from longpole.bench.run.schedule import Schedule, Task
+from longpole.bench.run.slot import Slot
 from longpole.devices import Device, Found, select
 from longpole.errors import DeviceError
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from pathlib import Path
 
-    from longpole.bench.job import Job
-    from longpole.bench.record import Record
+    from longpole.bench.records.record import Record
+    from longpole.bench.run.job import Job
     from longpole.devices import Provider
 
 __all__ = ["Runner", "Running", "Status"]
