@@ -7,10 +7,10 @@
 //! Limits: how long a call waited is not said, only how long it took.
 
 use crate::error::Result;
-use crate::graph::Graph;
+use crate::graph::{Graph, Kind};
 use crate::ids::EventId;
 use crate::link::Launches;
-use crate::progress::Progress;
+use crate::progress::{report, Progress};
 use crate::tables::{EventKind, Tables};
 use crate::vocabulary::{ApiRole, Names, Waiting};
 
@@ -53,7 +53,7 @@ pub fn blocking_calls(
 ) -> Result<Vec<Blocking>> {
     let mut reasons = vec![None; tables.events.len()];
     note_waits(graph, &mut reasons);
-    crate::progress::check(progress)?;
+    report(progress, tables.events.len() as u64)?;
     note_copies(tables, launches, &mut reasons);
     let roles = tables.roles();
     let role_of = |call| tables.events.name(call).map_or(ApiRole::Other, |name| roles[name.row()]);
@@ -70,7 +70,8 @@ pub fn blocking_calls(
 
 /// Notes the calls for which the graph has something they waited for.
 fn note_waits(graph: &Graph, reasons: &mut [Option<Reason>]) {
-    let waits = graph.edges.as_slice().iter().filter(|edge| edge.role.is_host_wait());
+    let waits =
+        graph.edges.as_slice().iter().filter(|edge| edge.role.waits() == Some(Kind::SyncReturn));
     for edge in waits {
         let call = graph.timeline.event(graph.nodes.event(edge.target));
         reasons[call.row()] = Some(Reason::Waited);

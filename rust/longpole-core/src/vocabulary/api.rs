@@ -244,9 +244,12 @@ fn behind_prefix(name: &str) -> ApiRole {
     }
 }
 
-/// One name for each entry of the tables, as CUDA, HIP or their owners write it, for tests
-/// that go over all of them.
-pub fn api_examples() -> Vec<(String, ApiRole)> {
+/// The prefixes of interfaces that are shown with every name.
+const PREFIXES: [&str; 7] = ["cuda", "cu", "hip", "musa", "aclrt", "ze", "ur"];
+
+/// Every name of the tables with its role: whole names as they are, and what stands behind a
+/// prefix with each of the prefixes.
+pub fn api_names() -> Vec<(String, ApiRole)> {
     let bare = WHOLE.iter().chain(EXACT).map(|&(name, role)| (name.to_owned(), role));
     let prefixed = |prefix: &'static str| {
         BEHIND_PREFIX.iter().map(move |(stem, _)| {
@@ -255,8 +258,7 @@ pub fn api_examples() -> Vec<(String, ApiRole)> {
             (name, role)
         })
     };
-    bare.chain(["cuda", "cu", "hip", "musa", "aclrt", "ze", "ur"].into_iter().flat_map(prefixed))
-        .collect()
+    bare.chain(PREFIXES.into_iter().flat_map(prefixed)).collect()
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ mod loading;
 mod markers;
 mod user;
 
-pub use api::{api_examples, ApiRole, Waiting};
+pub use api::{api_names, ApiRole, Waiting};
 pub use category::EventKind;
 pub use collectives::{data_type, data_type_of_kernel, Collective};
 pub use kernels::{is_pageable, WorkClass, MEMORY_KINDS};
