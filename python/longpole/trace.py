@@ -70,8 +70,8 @@ def read_trace(
         collectives, or a list of names for the ids and those.
     vocabulary
         A TOML file (or its content) with regular expressions for names that longpole does not
-        know, such as those of the kernels of one's own collectives. See `Vocabulary` in the
-        formats page.
+        know, such as those of the kernels of one's own collectives. The page on formats has
+        an example.
     strict
         Raise on the first finding instead of recovering; the file must be JSON as in
         RFC 8259.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator, Mapping
 
 __all__ = ["Additions", "additions"]
@@ -40,11 +40,10 @@ def additions(source: str | os.PathLike[str] | Mapping[str, Any] | None) -> Addi
     """
     if source is None:
         return []
-    if not hasattr(source, "items"):
-        source = _parsed(Path(source))
+    sections = _parsed(Path(source)) if isinstance(source, str | os.PathLike) else source
     return [
         (section, meaning, pattern)
-        for section, meanings in source.items()
+        for section, meanings in sections.items()
         for meaning, patterns in _items(section, meanings)
         for pattern in _patterns(f"{section}.{meaning}", patterns)
     ]

@@ -34,7 +34,7 @@ fn tables(events: &[Event]) -> Tables {
 
 fn built(tables: &Tables) -> Result<Graph> {
     let launches = link::launches(tables, &silent)?;
-    graph::build(tables, &launches, graph::DATA_LOADING, &silent)
+    graph::build(tables, &launches, longpole_core::vocabulary::DATA_LOADING, &silent)
 }
 
 /// The path of the whole trace after some changes.
@@ -151,7 +151,7 @@ fn work_before_its_own_call_is_a_violation_and_hangs_on_its_thread() {
 #[test]
 fn a_circle_of_no_length_loses_its_guessed_edge() {
     let graph = Graph::of_events(&[(0, 0), (0, 0)], |timeline, nodes| {
-        let [one, two] = [0, 1].map(|row| timeline.rank(EventId::from_row(row)).unwrap());
+        let [one, two] = [0, 1].map(|row| timeline.order(EventId::from_row(row)).unwrap());
         let edge = |source, target, role, evidence| {
             Edge::new((source, target), (Kind::Runtime, role), None, evidence)
         };
@@ -194,6 +194,7 @@ fn a_long_build_can_be_stopped() {
     let tables = tables(&[LAUNCH]);
     let launches = link::launches(&tables, &silent).unwrap();
     let stop = |_| std::ops::ControlFlow::Break(());
-    let error = graph::build(&tables, &launches, graph::DATA_LOADING, &stop).unwrap_err();
+    let error = graph::build(&tables, &launches, longpole_core::vocabulary::DATA_LOADING, &stop)
+        .unwrap_err();
     assert_eq!(error.code(), "cancelled");
 }

@@ -101,7 +101,7 @@ impl CriticalPath {
     }
 
     fn event_of(&self, edge: &Edge) -> u32 {
-        edge.event().map(|rank| self.graph.timeline.event(rank)).in_column()
+        edge.event().map(|order| self.graph.timeline.event(order)).in_column()
     }
 
     /// The columns that edges have in common.

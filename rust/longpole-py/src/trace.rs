@@ -34,7 +34,7 @@ pub(crate) struct Trace {
 
 /// Reads a trace; see `longpole.read_trace`.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)] // arguments come by value from Python
+#[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)] // keywords, by value, from Python
 #[pyo3(signature = (source, *, args=None, vocabulary=Vec::new(), strict=false, max_bytes=None, max_events=None, progress=None))]
 pub(crate) fn read_trace(
     py: Python<'_>,

@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::walk::last_of;
 use super::windows::{Opening, Window};
 use crate::graph::Graph;
-use crate::ids::{NodeId, Rank};
+use crate::ids::{EventId, NodeId, Order};
 
 /// Where a window begins and ends when every node comes at one of `times_ns`.
 ///
@@ -14,8 +13,8 @@ pub(super) fn moved(graph: &Graph, window: &Window, times_ns: &[i64]) -> (i64, i
     let start_ns = moved_start(graph, window, times_ns);
     let border = Border::of(graph, window);
     let latest_ns = |times_ns: &[i64]| {
-        let ranks = window.candidates.iter().filter_map(|&event| graph.timeline.rank(event));
-        ranks.map(|rank| border.end_ns(rank, times_ns)).max()
+        let orders = window.candidates.iter().filter_map(|&event| graph.timeline.order(event));
+        orders.map(|order| border.end_ns(order, times_ns)).max()
     };
     let end_ns = match (latest_ns(graph.nodes.times_ns()), latest_ns(times_ns)) {
         (Some(observed), Some(moved)) => moved.saturating_add(window.end_ns - observed),
@@ -31,6 +30,16 @@ fn moved_start(graph: &Graph, window: &Window, times_ns: &[i64]) -> i64 {
         Opening::Time => return moved_time(graph, window, times_ns),
     };
     opener.map_or(window.start_ns, |node| times_ns[node.row()])
+}
+
+/// The node at which the last of some events ends, of several the first in content order.
+pub(super) fn last_of(graph: &Graph, events: &[EventId], times_ns: &[i64]) -> Option<NodeId> {
+    let ends = events.iter().filter_map(|&event| graph.timeline.order(event));
+    let last = ends.max_by_key(|&order| {
+        let end = graph.nodes.end(order);
+        (times_ns[end.row()], std::cmp::Reverse(order))
+    });
+    last.map(|order| graph.nodes.end(order))
 }
 
 /// Moves a window's start, which is a time and no event, with what the path crosses it on.
@@ -76,16 +85,16 @@ struct Border<'a> {
 impl<'a> Border<'a> {
     fn of(graph: &'a Graph, window: &Window) -> Self {
         let mut border = Self { graph, at_ns: window.end_ns, around: HashMap::new() };
-        let ranks = window.candidates.iter().filter_map(|&event| graph.timeline.rank(event));
-        let is_host = |rank: &Rank| !graph.timeline.kind(*rank).is_device_work();
-        if ranks.filter(is_host).any(|rank| border.cuts(rank)) {
+        let orders = window.candidates.iter().filter_map(|&event| graph.timeline.order(event));
+        let is_host = |order: &Order| !graph.timeline.kind(*order).is_device_work();
+        if orders.filter(is_host).any(|order| border.cuts(order)) {
             border.around = border.nodes_around();
         }
         border
     }
 
-    fn cuts(&self, rank: Rank) -> bool {
-        self.graph.timeline.end_ns(rank) > self.at_ns
+    fn cuts(&self, order: Order) -> bool {
+        self.graph.timeline.end_ns(order) > self.at_ns
     }
 
     fn nodes_around(&self) -> HashMap<usize, (NodeId, NodeId)> {
@@ -108,14 +117,14 @@ impl<'a> Border<'a> {
     }
 
     /// When an event ends, as far as it lies before the border.
-    fn end_ns(&self, rank: Rank, times_ns: &[i64]) -> i64 {
+    fn end_ns(&self, order: Order, times_ns: &[i64]) -> i64 {
         let nodes = &self.graph.nodes;
-        let whole = (nodes.start(rank), nodes.end(rank));
-        if !self.cuts(rank) {
+        let whole = (nodes.start(order), nodes.end(order));
+        if !self.cuts(order) {
             return times_ns[whole.1.row()];
         }
-        let thread = self.graph.timeline.lane(rank);
-        let is_work = self.graph.timeline.kind(rank).is_device_work();
+        let thread = self.graph.timeline.lane(order);
+        let is_work = self.graph.timeline.kind(order).is_device_work();
         let cut = self.around.get(&thread).copied().filter(|_| !is_work).unwrap_or(whole);
         let before_ns = self.at_ns - nodes.time_ns(cut.0);
         times_ns[cut.0.row()].saturating_add(part_ns(before_ns, cut, self.graph, times_ns))

@@ -20,10 +20,10 @@ pub fn slack_ns(
 ) -> Vec<i64> {
     let mut slack = vec![NO_INTEGER; n_events];
     let Some(latest) = latest_ns(graph, window, schedule, lags_ns) else { return slack };
-    for rank in graph.timeline.ranks() {
-        let end = graph.nodes.end(rank);
+    for order in graph.timeline.orders() {
+        let end = graph.nodes.end(order);
         if latest[end.row()] != NO_INTEGER {
-            let event = graph.timeline.event(rank);
+            let event = graph.timeline.event(order);
             slack[event.row()] = latest[end.row()].saturating_sub(schedule.times_ns[end.row()]);
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::graph::{matching, Edge, Graph, Kind};
-use crate::ids::Rank;
+use crate::ids::Order;
 use crate::tables::Tables;
 
 /// Something about the program that is imagined to be different.
@@ -121,7 +121,7 @@ impl Change {
         let is_named =
             self.matching.as_ref().map(|pattern| matching(pattern, tables)).transpose()?;
         let (kind, removes_wait) = (self.kind, self.effect == Effect::RemoveWait);
-        let has_name = move |event: Option<Rank>| {
+        let has_name = move |event: Option<Order>| {
             let Some(is_named) = &is_named else { return true };
             event
                 .and_then(|event| graph.timeline.name(event))
