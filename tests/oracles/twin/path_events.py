@@ -26,7 +26,6 @@ EVENT_SYNC, STREAM_SYNC, CONTEXT_SYNC = "Event Sync", "Stream Sync", "Context Sy
 STREAM_WAIT = "Stream Wait Event"
 API = r"^[a-z]+"
 OLD_CATEGORIES = {
-    "Operator": "cpu_op",
     "Kernel": "kernel",
     "Memcpy": "gpu_memcpy",
     "Memset": "gpu_memset",
@@ -166,6 +165,7 @@ def _event_class(raw: RawEvent) -> EventClass | None:
     return {
         "user_annotation": EventClass.ANNOTATION,
         "cpu_op": EventClass.OPERATOR,
+        "Operator": EventClass.OPERATOR,
         "python_function": EventClass.PYTHON,
         "kernel": EventClass.DEVICE,
         "gpu_memcpy": EventClass.DEVICE,

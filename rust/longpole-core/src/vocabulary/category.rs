@@ -57,10 +57,13 @@ kinds! {
     Other "other",
 }
 
+/// The category of operators until torch 1.9.
+const OLD: &str = "Operator";
+
 /// Categories by name: of today, and with a capital letter those until torch 1.9.
 const CATEGORIES: &[(&str, EventKind)] = &[
     ("cpu_op", EventKind::Operator),
-    ("Operator", EventKind::Operator),
+    (OLD, EventKind::Operator),
     ("operator", EventKind::Operator),
     ("python_function", EventKind::Python),
     ("kernel", EventKind::Kernel),
@@ -89,9 +92,9 @@ const ENDINGS: &[(&str, EventKind)] =
 /// until torch 1.9 annotations had the category of operators, and MTIA lists waits and
 /// copies among its kernels.
 const EXCEPTIONS: &[(&str, &str, EventKind)] = &[
-    ("Operator", "ProfilerStep#", EventKind::Annotation),
-    ("Operator", "enumerate(DataLoader)#", EventKind::Annotation),
-    ("Operator", "Optimizer.", EventKind::Annotation),
+    (OLD, "ProfilerStep#", EventKind::Annotation),
+    (OLD, "enumerate(DataLoader)#", EventKind::Annotation),
+    (OLD, "Optimizer.", EventKind::Annotation),
     ("mtia_ccp_events", "event_wait", EventKind::Synchronization),
     ("mtia_ccp_events", "dma_request", EventKind::Copy),
 ];
@@ -108,6 +111,11 @@ impl EventKind {
     /// The kinds that events of a category have by the beginning of their names.
     pub fn exceptions(category: &str) -> impl Iterator<Item = (&'static str, Self)> + use<'_> {
         EXCEPTIONS.iter().filter(move |row| row.0 == category).map(|&(_, name, kind)| (name, kind))
+    }
+
+    /// Whether a category is that of all work on threads until torch 1.9.
+    pub fn is_old_category(category: &str) -> bool {
+        category == OLD
     }
 
     /// Whether it keeps a stream of a device busy.

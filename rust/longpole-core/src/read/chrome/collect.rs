@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::arguments::{DEVICE, STREAM};
-use super::brackets::{Brackets, Track};
 use super::event::{Argument, Draft, EventScanner, Time};
-use super::scan::{Span, Token};
+use super::pairs::{Brackets, Track};
 use crate::diagnostics::Code;
 use crate::ids::{EventId, LaneId, StringId};
+use crate::read::json::{Span, Token};
 use crate::strings::Strings;
 use crate::tables::{
     ArgTables, ArgValue, CounterTable, EventKind, EventRow, EventTable, FlowSource, FlowTable,

@@ -1,6 +1,6 @@
 //! Which arguments of events are kept.
 
-use super::keys::{Key, Keys};
+use crate::read::json::{Key, Keys};
 
 /// Which arguments (`args`) of events are kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
