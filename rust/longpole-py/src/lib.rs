@@ -10,6 +10,7 @@ mod extract;
 mod guard;
 mod source;
 mod trace;
+mod tunable;
 mod vocabulary;
 
 /// What `longpole` is made of below Python.
@@ -29,6 +30,8 @@ mod _core {
     use crate::guard::guard_main;
     #[pymodule_export]
     use crate::trace::{read_trace, Trace};
+    #[pymodule_export]
+    use crate::tunable::read_tunable;
     #[pymodule_export]
     use crate::vocabulary::api_names;
 

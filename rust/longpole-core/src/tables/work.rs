@@ -5,7 +5,7 @@
 
 use super::{argument_text, EventKind, Tables};
 use crate::ids::EventId;
-use crate::vocabulary::{is_pageable, WorkClass, MEMORY_KINDS};
+use crate::vocabulary::{pageable_ends, WorkClass, MEMORY_KINDS};
 
 impl Tables {
     /// The class of each event that is work on a device, asked often: the names
@@ -29,10 +29,11 @@ impl Tables {
         argument_text(event, "Collective name", self).is_some_and(|name| !name.is_empty())
     }
 
-    /// Whether a memcpy moves pageable memory, which the driver stages itself.
-    pub(crate) fn is_pageable(&self, event: EventId) -> bool {
+    /// Whether the source and the destination of a memcpy are pageable memory, which the
+    /// driver stages itself.
+    pub(crate) fn pageable_ends(&self, event: EventId) -> [bool; 2] {
         let kinds = MEMORY_KINDS.map(|key| argument_text(event, key, self));
         let name = self.events.name(event).map_or("", |name| self.strings.get(name));
-        is_pageable(name, kinds)
+        pageable_ends(name, kinds)
     }
 }

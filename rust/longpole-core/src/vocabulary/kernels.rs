@@ -72,14 +72,13 @@ impl WorkClass {
     }
 }
 
-/// Whether a memcpy moves pageable memory, which the driver stages itself, by the kinds of
-/// source and destination among its arguments, else by its name (`Memcpy HtoD (Pageable ->
-/// Device)`).
-pub fn is_pageable(name: &str, memory_kinds: [Option<&str>; 2]) -> bool {
-    let is_pageable = |kind: &str| kind.eq_ignore_ascii_case("pageable");
+/// Whether the source and the destination of a memcpy are pageable memory, which the driver
+/// stages itself: by the kinds of both among its arguments, else by its name
+/// (`Memcpy HtoD (Pageable -> Device)`).
+pub fn pageable_ends(name: &str, memory_kinds: [Option<&str>; 2]) -> [bool; 2] {
     match memory_kinds {
-        [None, None] => name.contains("Pageable"),
-        kinds => kinds.into_iter().flatten().any(is_pageable),
+        [None, None] => [name.contains("Pageable ->"), name.contains("-> Pageable")],
+        kinds => kinds.map(|kind| kind.is_some_and(|kind| kind.eq_ignore_ascii_case("pageable"))),
     }
 }
 
@@ -126,9 +125,10 @@ mod tests {
 
     #[test]
     fn arguments_tell_of_pageable_memory_before_names() {
-        assert!(is_pageable("Memcpy HtoD (Pageable -> Device)", [None, None]));
-        assert!(is_pageable("HtoD", [Some("pageable"), Some("device")]));
-        assert!(!is_pageable("HtoD", [Some("pinned"), Some("device")]));
-        assert!(!is_pageable("Memcpy HtoD (Pinned -> Device)", [None, None]));
+        let [from, to] = [[true, false], [false, true]];
+        assert_eq!(pageable_ends("Memcpy HtoD (Pageable -> Device)", [None, None]), from);
+        assert_eq!(pageable_ends("Memcpy DtoH (Device -> Pageable)", [None, None]), to);
+        assert_eq!(pageable_ends("HtoD", [Some("pageable"), Some("device")]), from);
+        assert_eq!(pageable_ends("DtoH", [Some("device"), Some("pinned")]), [false, false]);
     }
 }
