@@ -186,7 +186,7 @@ fn a_pattern_that_is_none_is_an_error_in_words() {
     let tables = tables(&[LAUNCH]);
     let launches = link::launches(&tables, &silent).unwrap();
     let error = graph::build(&tables, &launches, "(", &silent).unwrap_err();
-    assert!(error.to_string().starts_with("no regular expression: "), "{error}");
+    assert!(error.to_string().starts_with("invalid regular expression: "), "{error}");
 }
 
 #[test]
