@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from longpole.analyses.findings import KINDS, READING_HINTS, SEVERITIES, Finding, Place
-from longpole.analyses.window import LAUNCHING_NAMES
+from longpole.analyses.window import launching_calls
 from longpole.wording import duration, share
 
 if TYPE_CHECKING:
@@ -92,8 +92,7 @@ def launches_without_work(trace: Trace) -> pl.DataFrame:
     having = trace.events.filter(launched).select("parent", "event")
     related = pl.concat([having["parent"].drop_nulls(), having["event"]]).implode()
     return trace.events.filter(
-        pl.col("kind").cast(pl.String).is_in(["runtime", "driver"]),
-        pl.col("name").cast(pl.String).str.contains(LAUNCHING_NAMES),
+        pl.col("event").is_in(launching_calls(trace).implode()),
         ~pl.col("event").is_in(related),
         ~pl.col("parent").is_in(related).fill_null(value=False),
     )

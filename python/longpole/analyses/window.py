@@ -10,10 +10,7 @@ import polars as pl
 if TYPE_CHECKING:
     from longpole.trace import Trace
 
-__all__ = ["LAUNCHING_NAMES", "Window", "choose_window", "is_step"]
-
-LAUNCHING_NAMES = r"(?i)launch.*kernel|graphlaunch"
-"""Calls that put kernels on a device. `cudaLaunchHostFunc` is none of them."""
+__all__ = ["Window", "choose_window", "is_step", "launching_calls"]
 
 # A step in which more of the launches have lost their work is not complete: the
 # profiler began or stopped within it.
@@ -66,6 +63,12 @@ def choose_window(trace: Trace, step: int | None = None) -> Window | None:
     return _longest(complete, f"the longest of {_count(complete, 'complete ')}")
 
 
+def launching_calls(trace: Trace) -> pl.Series:
+    """List the calls that put kernels on a device; `cudaLaunchHostFunc` is none of them."""
+    role = pl.col("role").cast(pl.String)
+    return trace.api_roles.filter(role.is_in(["launch", "graph_launch"]))["event"]
+
+
 def is_step(trace: Trace) -> pl.Expr:
     """Tell annotations of steps, which say when and not what, by `event`."""
     return pl.col("event").is_in(trace.steps["event"].implode())
@@ -105,10 +108,7 @@ def _complete(trace: Trace) -> pl.DataFrame:
     steps = trace.steps.join(trace.events.select("event", "process"), on="event")
     launching = (
         trace.events.lazy()
-        .filter(
-            pl.col("kind").cast(pl.String).is_in(["runtime", "driver"]),
-            pl.col("name").cast(pl.String).str.contains(LAUNCHING_NAMES),
-        )
+        .filter(pl.col("event").is_in(launching_calls(trace).implode()))
         .select(
             "process", "start_ns", has_work=pl.col("event").is_in(trace.launches["call"].implode())
         )

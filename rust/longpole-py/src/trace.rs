@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use longpole_core::graph::{self, Graph};
 use longpole_core::ids::{row_in_column, InColumn, LaneId, NO_ROW};
 use longpole_core::link::{self, Launches};
-use longpole_core::measure;
+use longpole_core::measure::{self, Reason};
 use longpole_core::path;
 use longpole_core::read::{self, Arguments, Options};
 use longpole_core::stack::{self, Nesting};
 use longpole_core::tables::{EventKind, EventTable, FlowTable, Tables, WorkClass};
+use longpole_core::vocabulary::{ApiRole, Names};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -19,6 +20,7 @@ use crate::arrow::{Columns, Table};
 use crate::critical_path::{CriticalPath, WindowChoice};
 use crate::enter::enter;
 use crate::source::Source;
+use crate::vocabulary::{with_additions, Addition};
 
 /// One trace that was read.
 #[pyclass(frozen, module = "longpole._core")]
@@ -32,19 +34,26 @@ pub(crate) struct Trace {
 
 /// Reads a trace; see `longpole.read_trace`.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)] // arguments come by value from Python
-#[pyo3(signature = (source, *, args=None, strict=false, max_bytes=None, max_events=None, progress=None))]
+#[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)] // keywords, by value, from Python
+#[pyo3(signature = (source, *, args=None, vocabulary=Vec::new(), strict=false, max_bytes=None, max_events=None, progress=None))]
 pub(crate) fn read_trace(
     py: Python<'_>,
     source: Source,
     args: Option<ArgumentChoice>,
+    vocabulary: Vec<Addition>,
     strict: bool,
     max_bytes: Option<u64>,
     max_events: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Trace> {
     let arguments = args.map_or(Ok(Arguments::Default), ArgumentChoice::into_arguments)?;
-    let options = Options { arguments, strict, max_bytes, max_events };
+    let options = Options {
+        arguments,
+        vocabulary: Arc::new(with_additions(&vocabulary)?),
+        strict,
+        max_bytes,
+        max_events,
+    };
     let name = source.name();
     let raised = source.raised();
     let outcome = enter(py, name.as_deref(), progress.as_ref(), |progress| match source {
@@ -110,6 +119,28 @@ impl Trace {
             .rows("operator", rows.iter().map(|row| row.operator.in_column()).collect())
             .choices("linked_by", rows.iter().map(by), &["correlation", "external_id"])
             .integers("delay_ns", rows.iter().map(|row| row.delay_ns.in_column()).collect())
+            .into_table()
+    }
+
+    /// The role of each runtime API call.
+    fn api_roles(&self, py: Python<'_>) -> PyResult<Table> {
+        let tables = &self.tables;
+        let rows = enter(py, None, None, |_| Ok(measure::api_roles(tables)))?;
+        Columns::default()
+            .rows("event", rows.iter().map(|row| Some(row.0).in_column()).collect())
+            .choices("role", rows.iter().map(|row| row.1 as u32), ApiRole::NAMES)
+            .into_table()
+    }
+
+    /// The runtime API calls that waited for a device, and how that is known.
+    fn blocking_calls(&self, py: Python<'_>) -> PyResult<Table> {
+        let (launches, graph) = (self.linked(py)?, self.graph(py, None)?);
+        let rows = enter(py, None, None, |progress| {
+            measure::blocking_calls(&self.tables, &launches, &graph, progress)
+        })?;
+        Columns::default()
+            .rows("event", rows.iter().map(|row| Some(row.call).in_column()).collect())
+            .choices("reason", rows.iter().map(|row| row.reason as u32), Reason::NAMES)
             .into_table()
     }
 
@@ -400,8 +431,8 @@ impl Trace {
         Ok(match name {
             "event" => table.rows(name, (0..row_in_column(events.len())).collect()),
             "kind" => {
-                let kinds: Vec<_> = EventKind::ALL.iter().map(|kind| kind.name()).collect();
-                table.choices(name, events.kinds().iter().map(|&kind| u32::from(kind)), &kinds)
+                let kinds = EventKind::NAMES;
+                table.choices(name, events.kinds().iter().map(|&kind| u32::from(kind)), kinds)
             }
             "category" => table.texts(name, events.categories().iter().copied(), strings),
             "name" => table.texts(name, events.names().iter().copied(), strings),
@@ -439,17 +470,18 @@ impl Trace {
 
     /// The graph, made anew when another pattern says what loads data.
     fn graph(&self, py: Python<'_>, data_load: Option<&str>) -> PyResult<Arc<Graph>> {
-        let pattern = data_load.unwrap_or(graph::DATA_LOADING);
+        let pattern =
+            data_load.map_or_else(|| self.tables.vocabulary.data_loading(), str::to_owned);
         let known = || self.graph.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, graph)) = known().as_ref().filter(|(of, _)| of == pattern) {
+        if let Some((_, graph)) = known().as_ref().filter(|(of, _)| *of == pattern) {
             return Ok(Arc::clone(graph));
         }
         let launches = self.linked(py)?;
         let built = enter(py, None, None, |progress| {
-            graph::build(&self.tables, &launches, pattern, progress)
+            graph::build(&self.tables, &launches, &pattern, progress)
         })?;
         let built = Arc::new(built);
-        *known() = Some((pattern.to_owned(), Arc::clone(&built)));
+        *known() = Some((pattern, Arc::clone(&built)));
         Ok(built)
     }
 

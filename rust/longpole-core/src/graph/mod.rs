@@ -25,11 +25,6 @@ use crate::progress::{report, Progress};
 use crate::tables::Tables;
 use facts::Facts;
 
-/// Names of what loads data, if the caller knows no better: torch calls its frames
-/// `torch/utils/data/dataloader.py(...)` and `enumerate(DataLoader)#...`, and a loader of
-/// one's own is usually called so too.
-pub const DATA_LOADING: &str = "(?i)data_?loader";
-
 /// Builds the graph of a whole trace. `data_load` is the pattern of names of what
 /// loads data.
 ///

@@ -17,8 +17,9 @@ pub(super) use recent::Recent;
 
 use super::model::{Edge, Evidence, Kind, Nodes, Role, Streams, Timeline};
 use crate::ids::{NodeId, Order};
-use crate::link::{self, AutogradPair, Launches, Purpose, SyncRecord};
+use crate::link::{self, AutogradPair, Launches, SyncRecord};
 use crate::tables::Tables;
+use crate::vocabulary::ApiRole;
 use purposes::Purposes;
 
 /// The facts of one trace.
@@ -53,10 +54,10 @@ impl<'a> Facts<'a> {
         is_loader: Vec<bool>,
     ) -> Self {
         let streams = Streams::of(timeline, tables);
-        let purposes = Purposes::of(&tables.strings);
+        let purposes = Purposes::of(tables);
         let records = link::sync_records(tables, launches);
         let has_wait_calls =
-            timeline.orders().any(|it| purposes.purpose(it, timeline) == Purpose::LetStreamWait);
+            timeline.orders().any(|it| purposes.purpose(it, timeline) == ApiRole::StreamWait);
         Self {
             tables,
             timeline,
@@ -73,7 +74,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    pub(super) fn purpose(&self, event: Order) -> Purpose {
+    pub(super) fn purpose(&self, event: Order) -> ApiRole {
         self.purposes.purpose(event, self.timeline)
     }
 
@@ -87,7 +88,7 @@ impl<'a> Facts<'a> {
     }
 
     pub(super) fn is_in_graph(&self, work: Order) -> bool {
-        let launches_graph = |call| self.purpose(call) == Purpose::LaunchGraph;
+        let launches_graph = |call| self.purpose(call) == ApiRole::GraphLaunch;
         self.timeline.launcher(work).is_some_and(launches_graph)
     }
 

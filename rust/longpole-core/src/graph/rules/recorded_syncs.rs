@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use crate::graph::facts::Facts;
 use crate::graph::model::Stream;
 use crate::ids::Order;
-use crate::link::{Purpose, SyncRecord, WaitsFor};
+use crate::link::{SyncRecord, WaitsFor};
+use crate::vocabulary::ApiRole;
 
 /// What the records say about calls.
 #[derive(Default)]
@@ -30,7 +31,7 @@ pub(super) fn syncs(facts: &Facts<'_>) -> RecordedSyncs {
             (WaitsFor::EventOfStream(_), _) => {}
             (_, Some(call)) => {
                 let producers = found.producers.entry(call).or_default();
-                if facts.purpose(call) != Purpose::Query {
+                if facts.purpose(call) != ApiRole::Query {
                     producers.extend(self::producers(record, call, facts));
                 }
             }
