@@ -29,6 +29,20 @@ pub const QUICKEST_RETURN_NS: i64 = US;
 /// for. Starts before their own call are counted, those by more than this apart.
 pub const CLOCK_TOLERANCE_NS: i64 = 10 * US;
 
+/// Work starts no sooner than this after its call began to launch it; 2.0 us were seen. A
+/// clock that says otherwise is behind.
+pub const QUICKEST_LAUNCH_NS: i64 = US;
+
+/// What a launch takes from the start of its call, where clocks are corrected ...
+pub const USUAL_LAUNCH_NS: i64 = 5 * US;
+
+/// ... and what a call takes to return from a wait. What is left of an offset is then
+/// below 2.2 us on simulated programs.
+pub const USUAL_RETURN_NS: i64 = 2 * US;
+
+/// So many events must say that a clock is off: one or two may be badly stamped.
+pub const LEAST_CLOCK_EVIDENCE: usize = 3;
+
 /// Where one stream is used alone, the latency seen is at most 13 us after a
 /// predecessor and 8 us after a launch. Later than this needs a reason.
 pub const LATE_START_NS: i64 = 20 * US;
