@@ -15,6 +15,7 @@ __all__ = [
     "extract_formats",
     "guard_main",
     "read_trace",
+    "read_tunable",
 ]
 
 class LongpoleError(Exception):
@@ -157,3 +158,4 @@ class Extraction:
     def is_unterminated(self) -> bool: ...
 
 def extract_formats() -> list[tuple[str, str]]: ...
+def read_tunable(text: bytes) -> Table: ...
