@@ -33,11 +33,14 @@ pub const CLOCK_TOLERANCE_NS: i64 = 10 * US;
 /// clock that says otherwise is behind.
 pub const QUICKEST_LAUNCH_NS: i64 = US;
 
-/// What a launch takes from the start of its call, where clocks are corrected ...
-pub const USUAL_LAUNCH_NS: i64 = 5 * US;
+/// What the quickest launch of a trace takes from the start of its call, where clocks are
+/// corrected: 2 to 6 us on simulated programs, 2 to 25 us on profiles.
+pub const USUAL_LAUNCH_NS: i64 = 4 * US;
 
-/// ... and what a call takes to return from a wait. What is left of an offset is then
-/// below 2.2 us on simulated programs.
+/// Several launches that start as soon as this, once a clock is corrected, confirm it.
+pub const QUICK_LAUNCH_NS: i64 = 10 * US;
+
+/// What a call takes to return from a wait, at the least, where clocks are corrected.
 pub const USUAL_RETURN_NS: i64 = 2 * US;
 
 /// So many events must say that a clock is off: one or two may be badly stamped.

@@ -263,6 +263,21 @@ impl Stream {
             .count()
     }
 
+    /// How many pieces of work end after a time, from one of them on back in the order of
+    /// submission, at most `limit`.
+    pub(in crate::graph) fn n_ending_after(
+        &self,
+        last: Order,
+        at_ns: i64,
+        limit: usize,
+        timeline: &Timeline,
+    ) -> usize {
+        let key = (timeline.submitted_ns(last), last);
+        let behind = self.submitted.partition_point(|&work| work <= key);
+        let works = self.submitted[..behind].iter().rev();
+        works.take_while(|&&(_, work)| timeline.end_ns(work) > at_ns).take(limit).count()
+    }
+
     /// The work that ends in `(after, until]`, the last one first.
     pub(in crate::graph) fn ending_in(
         &self,
