@@ -7,6 +7,7 @@ mod asked;
 mod marks;
 mod purposes;
 mod recent;
+mod recorded_syncs;
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -14,6 +15,7 @@ use std::collections::HashMap;
 pub(super) use asked::Asked;
 pub(super) use marks::{Mark, Marks};
 pub(super) use recent::Recent;
+pub(super) use recorded_syncs::RecordedSyncs;
 
 use super::model::{Edge, Evidence, Kind, Nodes, Role, Streams, Timeline};
 use crate::ids::{NodeId, Order};
@@ -29,11 +31,13 @@ pub(super) struct Facts<'a> {
     pub(super) nodes: &'a Nodes,
     pub(super) streams: Streams<'a>,
     /// For each name, whether it is that of a data loader.
-    pub(super) is_loader: Vec<bool>,
+    pub(super) is_loader: &'a [bool],
     /// The forward and backward threads.
     pub(super) autograd: Vec<AutogradPair>,
     /// The records of synchronisation, in order of time.
     pub(super) records: Vec<SyncRecord>,
+    /// What the records say about calls that waited.
+    pub(super) recorded: RecordedSyncs,
     /// Of all work, whether its thread asked its stream to wait, without a record, since
     /// it launched there last.
     pub(super) asked: Vec<Asked>,
@@ -51,7 +55,7 @@ impl<'a> Facts<'a> {
         launches: &Launches,
         timeline: &'a Timeline,
         nodes: &'a Nodes,
-        is_loader: Vec<bool>,
+        is_loader: &'a [bool],
     ) -> Self {
         let streams = Streams::of(timeline, tables);
         let purposes = Purposes::of(tables);
@@ -66,6 +70,7 @@ impl<'a> Facts<'a> {
             autograd: link::autograd_pairs(tables, &link::main_threads(tables)),
             asked: asked::of_works(&streams, &purposes, &records, has_wait_calls),
             marks: Marks::of(&streams, &purposes),
+            recorded: recorded_syncs::of_calls(&records, &streams, &purposes, tables),
             streams,
             records,
             has_wait_calls,
@@ -80,6 +85,11 @@ impl<'a> Facts<'a> {
 
     pub(super) fn name(&self, event: Order) -> &str {
         self.timeline.name(event).map_or("", |name| self.tables.strings.get(name))
+    }
+
+    /// All work of devices, in content order.
+    pub(super) fn works(&self) -> impl Iterator<Item = Order> + '_ {
+        self.timeline.orders().filter(|&event| self.timeline.kind(event).is_device_work())
     }
 
     /// Every call into the runtime or driver, in content order.

@@ -20,6 +20,7 @@ pub(in crate::graph) struct Streams<'a> {
     pub(in crate::graph) all: Vec<Stream>,
     device_of_stream: Vec<usize>,
     of_device: Vec<Vec<usize>>,
+    number_of_device: Vec<Option<i64>>,
     stream_of_number: HashMap<(Option<i64>, Option<i64>), usize>,
     stream_of_lane: Vec<u32>,
     kind_of_work: Vec<Kind>,
@@ -56,6 +57,7 @@ impl<'a> Streams<'a> {
             all: Vec::new(),
             device_of_stream: Vec::new(),
             of_device: Vec::new(),
+            number_of_device: Vec::new(),
             stream_of_number: HashMap::new(),
             stream_of_lane: Vec::new(),
             kind_of_work: timeline.orders().map(kind_of).collect(),
@@ -111,6 +113,8 @@ impl<'a> Streams<'a> {
         self.device_of_stream.push(device);
         self.of_device.resize_with(self.of_device.len().max(device + 1), Vec::new);
         self.of_device[device].push(stream);
+        self.number_of_device.resize(self.of_device.len(), None);
+        self.number_of_device[device] = place.device;
         self.stream_of_number.insert((place.device, place.stream), stream);
     }
 
@@ -133,6 +137,11 @@ impl<'a> Streams<'a> {
 
     pub(in crate::graph) fn n_devices(&self) -> usize {
         self.of_device.len()
+    }
+
+    /// The number of a device, if the trace gives it one.
+    pub(in crate::graph) fn device_number(&self, device: usize) -> Option<i64> {
+        self.number_of_device[device]
     }
 
     pub(in crate::graph) fn of_device(&self, device: usize) -> &[usize] {
@@ -252,6 +261,21 @@ impl Stream {
             .take_while(|&place| is_outstanding(self.last_finished[place]))
             .filter(|&place| is_outstanding(self.submitted[place].1))
             .count()
+    }
+
+    /// How many pieces of work end after a time, from one of them on back in the order of
+    /// submission, at most `limit`.
+    pub(in crate::graph) fn n_ending_after(
+        &self,
+        last: Order,
+        at_ns: i64,
+        limit: usize,
+        timeline: &Timeline,
+    ) -> usize {
+        let key = (timeline.submitted_ns(last), last);
+        let behind = self.submitted.partition_point(|&work| work <= key);
+        let works = self.submitted[..behind].iter().rev();
+        works.take_while(|&&(_, work)| timeline.end_ns(work) > at_ns).take(limit).count()
     }
 
     /// The work that ends in `(after, until]`, the last one first.
