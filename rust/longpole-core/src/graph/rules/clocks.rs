@@ -9,8 +9,8 @@
 use crate::graph::facts::Facts;
 use crate::graph::model::{limits, ClockShift};
 use crate::ids::Order;
-use crate::vocabulary::ApiRole;
 use crate::tables::EventKind;
+use crate::vocabulary::ApiRole;
 
 /// The devices whose clock is off, and by how much.
 pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
@@ -105,7 +105,9 @@ fn known_waits(facts: &Facts<'_>) -> Vec<(Order, Order)> {
     for call in facts.calls() {
         if let Some(producers) = facts.recorded.producers.get(&call) {
             found.extend(producers.iter().map(|&work| (work, call)));
-        } else if facts.purpose(call) == ApiRole::DeviceSynchronize && facts.streams.n_devices() == 1 {
+        } else if facts.purpose(call) == ApiRole::DeviceSynchronize
+            && facts.streams.n_devices() == 1
+        {
             found.extend(last_submitted_before(call, facts).map(|work| (work, call)));
         } else {
             let copies = facts.streams.launched_by(call).iter().copied();
