@@ -25,7 +25,7 @@ TWO_STREAMS = [launch(0, 2, 1), launch(11, 13, 2)]
 def graph_of(events):
     """Give the graph of the twin, which has the edges and the counts that longpole's has."""
     graph, trace = build_graph(events), read(events)
-    path = trace.critical_path()
+    path = trace.critical_path(whole=True)
     assert our_edges(path, path.edges, positions(trace)) == their_edges(graph, graph.edges)
     assert our_edges(path, path.violations, positions(trace)) == their_edges(
         graph, graph.violations

@@ -27,7 +27,7 @@ def long_call_behind_a_kernel(name):
 
 
 def waits_in_product(trace):
-    return "sync_return" in trace.critical_path().edges["kind"].to_list()
+    return "sync_return" in trace.critical_path(whole=True).edges["kind"].to_list()
 
 
 def waits_in_reference(events):
@@ -83,7 +83,12 @@ def test_a_user_adds_names_in_a_file(tmp_path):
     trace = longpole.read_trace(data, vocabulary=file)
     assert trace.launches["work_class"].to_list() == ["communication"]
     assert trace.blocking_calls["event"].to_list() == [2]
-    kinds = longpole.read_trace(data, vocabulary=file).critical_path().segments["kind"].to_list()
+    kinds = (
+        longpole.read_trace(data, vocabulary=file)
+        .critical_path(whole=True)
+        .segments["kind"]
+        .to_list()
+    )
     assert "data_loading" in kinds
     assert longpole.read_trace(data).launches.is_empty()
 
@@ -126,7 +131,7 @@ def test_a_copy_of_the_newer_exporter_says_its_memory_in_arguments(kind):
     copy["args"] |= {"src kind": kind, "dst kind": "device", "copy kind": "HtoD"}
     events = [call("cudaMemcpyAsync", 0, 50, 1), copy]
     roles = [edge.role for edge in twin.build_graph(events).edges]
-    edges = read(events).critical_path().edges
+    edges = read(events).critical_path(whole=True).edges
     is_staged = edges.filter(pl.col("role") == "staging").height == 1
     assert is_staged == (kind == "pageable") == ("staging" in roles)
 
