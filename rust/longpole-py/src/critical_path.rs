@@ -218,7 +218,10 @@ impl CriticalPath {
         let bytes = enter(py, None, None, |_| {
             Ok(write::perfetto(&self.tables, &self.path, &self.slack_ns()))
         })?;
-        Ok(PyBytes::new(py, &bytes))
+        PyBytes::new_with(py, bytes.len(), |into| {
+            py.detach(|| into.copy_from_slice(&bytes));
+            Ok(())
+        })
     }
 
     /// For each event, by how much it may end later before the window's end moves.
@@ -346,7 +349,14 @@ impl CriticalPath {
 fn change((effect, kind, matching, numerator, denominator): ChangeParts) -> PyResult<Change> {
     let ratio = Ratio::new(numerator, denominator)
         .ok_or_else(|| PyValueError::new_err("a factor's denominator is not 0"))?;
-    let effect = if effect == "remove_wait" { Effect::RemoveWait } else { Effect::Scale(ratio) };
+    let effect = match effect.as_str() {
+        "remove_wait" => Effect::RemoveWait,
+        "scale" => Effect::Scale(ratio),
+        other => {
+            let message = format!("a change is \"scale\" or \"remove_wait\", not {other:?}");
+            return Err(PyValueError::new_err(message));
+        }
+    };
     let known = |name: String| {
         Kind::of_name(&name).ok_or_else(|| {
             let kinds = names(Kind::ALL, Kind::name).join(", ");

@@ -35,12 +35,12 @@ pub(crate) struct Trace {
 /// Reads a trace; see `longpole.read_trace`.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)] // keywords, by value, from Python
-#[pyo3(signature = (source, *, args=None, vocabulary=Vec::new(), strict=false, max_bytes=None, max_events=None, progress=None))]
+#[pyo3(signature = (source, *, args=None, vocabulary=None, strict=false, max_bytes=None, max_events=None, progress=None))]
 pub(crate) fn read_trace(
     py: Python<'_>,
     source: Source,
     args: Option<ArgumentChoice>,
-    vocabulary: Vec<Addition>,
+    vocabulary: Option<Vec<Addition>>,
     strict: bool,
     max_bytes: Option<u64>,
     max_events: Option<u64>,
@@ -49,7 +49,7 @@ pub(crate) fn read_trace(
     let arguments = args.map_or(Ok(Arguments::Default), ArgumentChoice::into_arguments)?;
     let options = Options {
         arguments,
-        vocabulary: Arc::new(with_additions(&vocabulary)?),
+        vocabulary: Arc::new(with_additions(&vocabulary.unwrap_or_default())?),
         strict,
         max_bytes,
         max_events,
