@@ -128,7 +128,7 @@ def read_trace(
     source: str | os.PathLike[str] | bytes | BinaryIO,
     *,
     args: str | Sequence[str] | None = None,
-    vocabulary: Sequence[tuple[str, str, str]] = (),
+    vocabulary: Sequence[tuple[str, str, str]] | None = None,
     strict: bool = False,
     max_bytes: int | None = None,
     max_events: int | None = None,
