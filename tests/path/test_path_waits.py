@@ -383,6 +383,21 @@ def test_a_record_decides_even_against_the_nearer_end():
     assert read(events).critical_path(whole=True).inferred_ns == 0
 
 
+def test_a_recorded_event_sync_reaches_only_to_work_before_its_event():
+    record = {"wait_on_stream": 7, "wait_on_cuda_event_record_corr_id": 2}
+    events = [
+        *(launch(0, 2, 1), call("cudaEventRecord", 3, 4, 2), launch(5, 7, 3)),
+        *(call("cudaEventSynchronize", 10, 40, 4), operator("next", 40, 50)),
+        *(kernel("before", 4, 30, 1), kernel("after", 31, 38, 3)),
+        sync_record("Event Sync", 10, 4, -1, **record),
+    ]
+    assert path_of(events)[-3:] == [
+        (4, 30, "kernel", "before"),
+        (30, 40, "sync_return", "cudaEventSynchronize"),
+        (40, 50, "operator", "next"),
+    ]
+
+
 def test_a_recorded_device_sync_waits_for_all_streams_of_that_device_only():
     events = [
         *(launch(0, 2, 1), launch(2, 4, 3), launch(4, 6, 4)),
