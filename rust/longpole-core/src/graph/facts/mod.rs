@@ -5,6 +5,7 @@
 
 mod asked;
 mod marks;
+mod paired;
 mod purposes;
 mod recent;
 mod recorded_syncs;
@@ -43,6 +44,8 @@ pub(super) struct Facts<'a> {
     pub(super) asked: Vec<Asked>,
     /// Of all work, whether an event was recorded behind it.
     pub(super) marks: Marks,
+    /// For work whose thread let a stream wait before it, what that is likely to be for.
+    pub(super) paired: HashMap<Order, Vec<Order>>,
     /// Whether the trace has calls that let a stream wait at all.
     pub(super) has_wait_calls: bool,
     purposes: Purposes,
@@ -70,6 +73,7 @@ impl<'a> Facts<'a> {
             autograd: link::autograd_pairs(tables, &link::main_threads(tables)),
             asked: asked::of_works(&streams, &purposes, &records, has_wait_calls),
             marks: Marks::of(&streams, &purposes),
+            paired: paired::of_works(&streams, &purposes),
             recorded: recorded_syncs::of_calls(&records, &streams, &purposes, tables),
             streams,
             records,
@@ -106,6 +110,18 @@ impl<'a> Facts<'a> {
     pub(super) fn other_streams(&self, work: Order) -> impl Iterator<Item = usize> + '_ {
         let own = self.streams.stream_of(work);
         let all = self.streams.of_device(self.streams.device_of(work));
+        all.iter().copied().filter(move |&stream| stream != own)
+    }
+
+    /// The streams on which work may have ended that a piece of work waited for: where its
+    /// thread let a stream wait, those of all devices of the process.
+    pub(super) fn streams_to_wait_for(&self, work: Order) -> impl Iterator<Item = usize> + '_ {
+        let own = self.streams.stream_of(work);
+        let device = self.streams.device_of(work);
+        let all = match self.asked[work.row()] {
+            Asked::No => self.streams.of_device(device),
+            Asked::Before | Asked::JustNow => self.streams.of_process(device),
+        };
         all.iter().copied().filter(move |&stream| stream != own)
     }
 

@@ -61,7 +61,7 @@ fn producers(
             let recorded_ns =
                 record.recorded_by.map_or(called_ns, |call| tables.events.start_ns(call));
             let last = |stream: &Stream| stream.last_finished_before(recorded_ns);
-            numbered(Some(stream)).and_then(last).into_iter().collect()
+            streams.recorded_on(record, stream, tables).and_then(last).into_iter().collect()
         }
         WaitsFor::Device => {
             let of_device = streams.of_device_number(record.device);

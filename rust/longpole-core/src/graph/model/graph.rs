@@ -56,11 +56,13 @@ pub struct Counts {
     pub sync_without_call: u64,
     /// Devices whose stamps were moved, for their clocks disagree with the host's.
     pub clock_shifts: u64,
+    /// Kernels of a collective of several devices that waited for another one of it.
+    pub joint_collectives: u64,
 }
 
 impl Counts {
     /// Each count with its name, in a fixed order.
-    pub fn named(&self) -> [(&'static str, u64); 11] {
+    pub fn named(&self) -> [(&'static str, u64); 12] {
         [
             ("negative_duration", self.negative_duration),
             ("untimed", self.untimed),
@@ -73,6 +75,7 @@ impl Counts {
             ("unknown_sync", self.unknown_sync),
             ("sync_without_call", self.sync_without_call),
             ("clock_shifts", self.clock_shifts),
+            ("joint_collectives", self.joint_collectives),
         ]
     }
 }

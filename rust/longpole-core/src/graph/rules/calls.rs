@@ -41,7 +41,9 @@ pub(super) fn edges(
 /// The edge of a wait that nothing recorded.
 fn inferred(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Edge> {
     let timeline = facts.timeline;
-    if timeline.duration_ns(call) < limits::SHORTEST_WAIT_NS {
+    let may_be_short = facts.purpose(call) == Purpose::WaitForDevice
+        && device_syncs::may_mean_several(recent, facts);
+    if timeline.duration_ns(call) < limits::SHORTEST_WAIT_NS && !may_be_short {
         return None;
     }
     let works = facts.streams.launched_by(call).iter().copied();

@@ -17,6 +17,7 @@ mod ended_before;
 mod event_syncs;
 mod full_queue;
 mod implicit_waits;
+mod joint_collectives;
 mod launches;
 mod occupied;
 mod overlapped;
@@ -45,6 +46,9 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
     let handovers = autograd::edges(&edges, facts);
     starts::edges(facts, &mut edges, progress)?;
     calls::edges(facts, &mut edges, progress)?;
+    let joint = joint_collectives::edges(facts);
+    let joint_collectives = joint.len() as u64;
+    edges.extend(joint);
     edges.extend(handovers);
     let is_unlinked =
         |&work: &_| timeline.kind(work).is_device_work() && timeline.launcher(work).is_none();
@@ -55,6 +59,7 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
         unlinked_work: timeline.orders().filter(is_unlinked).count() as u64,
         unknown_sync: facts.recorded.unknown,
         sync_without_call: facts.recorded.without_call,
+        joint_collectives,
         ..Counts::default()
     };
     Ok((edges, counts))
