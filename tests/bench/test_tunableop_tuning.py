@@ -106,7 +106,7 @@ def test_results_of_two_versions_are_not_mixed_by_a_resume():
 def test_a_pattern_must_have_a_wildcard_and_find_something():
     with pytest.raises(ValueError, match="must hold"):
         tune("untuned0.csv", gpus=["fake:1"])
-    with pytest.raises(ResultsError, match="0 files match"):
+    with pytest.raises(ResultsError, match="0 files found"):
         tune("nothing*.csv", gpus=["fake:1"])
 
 

@@ -28,13 +28,17 @@ from longpole.bench.tunableop.problems import Problem
 from longpole.bench.tunableop.records import TunableFile, read
 from longpole.bench.tunableop.signature import Gemm
 from longpole.bench.tunableop.tune import Failure, Tuning, tune
+from longpole.bench.tunableop.tune_gemm import Attempt, GemmTuning, Limits, tune_gemm
 from longpole.bench.tunableop.untuned import Share, gather_untuned, split
 
 __all__ = [
+    "Attempt",
     "Conflict",
     "Coverage",
     "Failure",
     "Gemm",
+    "GemmTuning",
+    "Limits",
     "Merged",
     "Problem",
     "Share",
@@ -60,6 +64,7 @@ __all__ = [
     "speedup",
     "split",
     "tune",
+    "tune_gemm",
     "unpin",
     "with_ordinal",
 ]

@@ -169,7 +169,8 @@ def environment_warnings(
 
     Examples
     --------
-    >>> environment_warnings({"PYTORCH_TUNABLEOP_VEROBSE": "1"}, "2.9.1")
+    >>> environ = {"PYTORCH_TUNABLEOP_ENABLED": "1", "PYTORCH_TUNABLEOP_VEROBSE": "1"}
+    >>> environment_warnings(environ, "2.9.1")
     ['PYTORCH_TUNABLEOP_VEROBSE is unknown to torch; did you mean PYTORCH_TUNABLEOP_VERBOSE?']
     """
     environ = os.environ if environ is None else environ

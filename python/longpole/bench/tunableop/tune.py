@@ -15,7 +15,7 @@ import sys
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from longpole.bench.records import Outcome, Record
 from longpole.bench.run import Job, Policy, Runner
@@ -71,7 +71,7 @@ class Tuning:
 
 
 def tune(
-    pattern: str,
+    recorded: str | Sequence[str | os.PathLike[str]],
     *,
     gpus: int | Sequence[str | int] | None = None,
     filename: str | os.PathLike[str] = RESULTS,
@@ -87,9 +87,9 @@ def tune(
 
     Parameters
     ----------
-    pattern
-        The recorded files; it must hold `?` or `*`. A `?` stands for one character: from
-        ten GPUs on it takes `*`.
+    recorded
+        The recorded files: a list, or a pattern, which must hold `?` or `*`. A `?` stands for
+        one character: from ten GPUs on it takes `*`.
     gpus
         How many GPUs, or which, as `longpole.devices.select` takes them; all by default.
     filename
@@ -126,7 +126,7 @@ def tune(
         A GPU is not there, or no worker can tune here.
     """
     devices = _devices(gpus)
-    keys = _recorded(pattern)
+    keys = _recorded(recorded)
     outputs = [full_name(filename, ordinal) for ordinal in range(len(devices))]
     if not force:
         refuse_existing(*outputs)
@@ -319,17 +319,21 @@ def _devices(gpus: int | Sequence[str | int] | None) -> Found:
     return Found(dict(list(found.items())[:gpus]))
 
 
-def _recorded(pattern: str) -> dict[Key, int]:
-    """Gather the GEMMs of all files of a pattern, with their costs."""
+def _recorded(recorded: str | Sequence[str | os.PathLike[str]]) -> dict[Key, int]:
+    """Gather the GEMMs of all files, with their costs."""
+    paths = _matching(recorded) if isinstance(recorded, str) else recorded
+    keys = costs(gather_untuned(paths))
+    if not keys:
+        message = f"no GEMM is recorded in {recorded}: {len(paths)} files found"
+        raise ResultsError(message)
+    return keys
+
+
+def _matching(pattern: str) -> Sequence[str]:
     if not any(wildcard in pattern for wildcard in "?*"):
         message = f"the pattern of the recorded files must hold ? or *, and {pattern!r} does not"
         raise ValueError(message)
-    paths: list[Any] = sorted(glob.glob(pattern))  # noqa: PTH207 - as torch takes it
-    keys = costs(gather_untuned(paths))
-    if not keys:
-        message = f"{len(paths)} files match {pattern!r}, and no GEMM is recorded in them"
-        raise ResultsError(message)
-    return keys
+    return sorted(glob.glob(pattern))  # noqa: PTH207 - as torch takes it
 
 
 def _batches(costs: Mapping[Key, int], n_devices: int, batch_size: int) -> list[list[Key]]:
