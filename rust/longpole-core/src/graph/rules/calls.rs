@@ -41,7 +41,7 @@ pub(super) fn edges(
 /// The edge of a wait that nothing recorded.
 fn inferred(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Edge> {
     let timeline = facts.timeline;
-    let may_be_short = facts.purpose(call) == Purpose::WaitForDevice
+    let may_be_short = facts.purpose(call) == ApiRole::DeviceSynchronize
         && device_syncs::may_mean_several(recent, facts);
     if timeline.duration_ns(call) < limits::SHORTEST_WAIT_NS && !may_be_short {
         return None;
