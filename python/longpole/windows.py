@@ -11,10 +11,7 @@ from longpole.errors import WindowError
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["LAUNCHING_NAMES", "Marked", "Window", "choose_window", "is_step", "step_number"]
-
-LAUNCHING_NAMES = r"(?i)launch.*kernel|graphlaunch"
-"""Calls that put kernels on a device. `cudaLaunchHostFunc` is none of them."""
+__all__ = ["Marked", "Window", "choose_window", "is_step", "launching_calls", "step_number"]
 
 _LARGEST = 2**63
 
@@ -31,6 +28,11 @@ class Marked(Protocol):
         self, step: int | None = None, *, whole: bool = False, step_name: str | None = None
     ) -> tuple[str, int | None, int, int, str]:
         """Tell what the window is one of, its number, its times, and why it was chosen."""
+        ...
+
+    @property
+    def api_roles(self) -> pl.DataFrame:
+        """What each runtime API call does, by its name."""
         ...
 
 
@@ -158,3 +160,11 @@ def step_number(step: int | str) -> int:
         message = f"a step is a number or ProfilerStep#N, not {step!r}"
         raise ValueError(message)
     return int(number[1])
+
+
+def launching_calls(trace: Marked) -> pl.Series:
+    """List the calls that put kernels on a device; `cudaLaunchHostFunc` is none of them."""
+    import polars as pl
+
+    role = pl.col("role").cast(pl.String)
+    return trace.api_roles.filter(role.is_in(["launch", "graph_launch"]))["event"]

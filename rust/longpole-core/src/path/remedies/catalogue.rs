@@ -9,9 +9,9 @@ use super::rule::Ruling;
 use super::Question;
 use crate::graph::Kind;
 use crate::ids::{EventId, StringId};
-use crate::link::is_allocation;
 use crate::path::what_if::{Change, Effect, Ratio};
 use crate::tables::EventKind;
+use crate::vocabulary::ApiRole;
 
 /// What may hold a program up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -210,13 +210,15 @@ fn duration_ns(event: EventId, question: &Question<'_>) -> i64 {
 
 /// Allocating takes no time and waits for nothing.
 fn allocation(question: &Question<'_>) -> Option<Remedy> {
-    let (graph, strings) = (question.graph, &question.tables.strings);
-    let is_allocation = strings.matching(is_allocation);
-    let timeline = &graph.timeline;
+    let roles = question.tables.roles();
+    let allocates = |role: ApiRole| {
+        matches!(role, ApiRole::Allocate | ApiRole::StreamOrderedAllocate | ApiRole::Free)
+    };
+    let timeline = &question.graph.timeline;
     let calls: Vec<_> = timeline
         .orders()
         .filter(|&call| timeline.kind(call).is_call())
-        .filter(|&call| timeline.name(call).is_some_and(|name| is_allocation[name.row()]))
+        .filter(|&call| timeline.name(call).is_some_and(|name| allocates(roles[name.row()])))
         .map(|call| timeline.event(call))
         .collect();
     if calls.is_empty() {

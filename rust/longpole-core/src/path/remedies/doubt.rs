@@ -2,8 +2,9 @@
 
 use super::Question;
 use crate::graph::{Evidence, Kind};
-use crate::link::{purposes, Launches, Purpose};
+use crate::link::Launches;
 use crate::path::walk::{Path, Segment};
+use crate::vocabulary::ApiRole;
 
 /// Beyond this share of the path nothing is named. Of bad paths among 368 simulated ones it
 /// catches four in five, and none of the good.
@@ -151,11 +152,11 @@ fn unlinked(question: &Question<'_>, launches: &Launches) -> f64 {
 
 /// The share of the paths spent in queries, and on the host between two of them.
 fn polling(question: &Question<'_>) -> f64 {
-    let purposes = purposes(&question.tables.strings);
+    let roles = question.tables.roles();
     let is_query = |segment: &Segment| {
         let name = segment.event.and_then(|event| question.tables.events.name(event));
         segment.kind == Kind::Runtime
-            && name.is_some_and(|name| purposes[name.row()] == Purpose::Query)
+            && name.is_some_and(|name| roles[name.row()] == ApiRole::Query)
     };
     let of_path = |path: &Path| -> i64 {
         let polls: Vec<_> = path.segments.iter().map(is_query).collect();

@@ -233,7 +233,8 @@ impl EdgesOf {
 /// A window whose moments are looked up once.
 struct Prepared<'a> {
     window: &'a Window,
-    /// The nodes that open it, and those that may end it, unless it cuts events in two.
+    /// The nodes that open it, and those that may end it, unless it cuts events in two
+    /// or the clock of a device was shifted.
     nodes: Option<(Vec<NodeId>, Vec<NodeId>)>,
 }
 
@@ -246,9 +247,13 @@ impl<'a> Prepared<'a> {
             Opening::Moments(opening) => Some((nodes_of(opening), nodes_of(&window.candidates))),
             Opening::Time => None,
         };
-        let is_cut =
-            |nodes: &[NodeId]| nodes.iter().any(|&node| graph.nodes.time_ns(node) > window.end_ns);
-        Self { window, nodes: nodes.filter(|(_, ends)| !is_cut(ends)) }
+        let is_plain = |&node: &NodeId| {
+            let is_shifted = graph.timeline.clock_shift_ns(graph.nodes.event(node)) != 0;
+            !is_shifted && graph.nodes.time_ns(node) <= window.end_ns
+        };
+        let are_plain =
+            |(opening, ends): &(Vec<NodeId>, Vec<NodeId>)| opening.iter().chain(ends).all(is_plain);
+        Self { window, nodes: nodes.filter(are_plain) }
     }
 
     /// So many nodes must be known to tell how long it takes.

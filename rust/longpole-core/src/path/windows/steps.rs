@@ -17,6 +17,7 @@ use crate::error::Result;
 use crate::ids::{EventId, StringId};
 use crate::link::{self, Launches};
 use crate::tables::{by_content, Tables};
+use crate::vocabulary::ApiRole;
 
 /// An iteration of which more launches than one in so many have lost their work is not
 /// complete: the profiler began or stopped within it.
@@ -196,11 +197,12 @@ impl Completeness {
                 has_work[call.row()] = true;
             }
         }
-        let is_launch = tables.strings.matching(link::launches_kernels);
+        let roles = tables.roles();
+        let launches_work = |role: ApiRole| matches!(role, ApiRole::Launch | ApiRole::GraphLaunch);
         let mut calls: HashMap<StringId, Vec<(i64, bool)>> = HashMap::new();
         let launching = events.ids().filter(|&event| {
             events.kind(event).is_call()
-                && events.name(event).is_some_and(|name| is_launch[name.row()])
+                && events.name(event).is_some_and(|name| launches_work(roles[name.row()]))
         });
         for call in launching {
             let row = (events.start_ns(call), has_work[call.row()]);
