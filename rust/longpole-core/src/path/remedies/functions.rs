@@ -67,8 +67,15 @@ pub(super) fn busiest(question: &Question<'_>) -> Option<(StringId, f64)> {
 /// Whether a name is a place in the program: not a module that spreads its time over those
 /// in it, nor what frameworks and the interpreter wrap around functions.
 fn is_place(name: &str) -> bool {
-    let wrappers =
-        ["nn.Module", "): forward", "_call_impl", "torch/", "torch.", "<built-in function next>"];
+    let wrappers = [
+        "nn.Module",
+        "): forward",
+        "_call_impl",
+        "torch/",
+        "torch.",
+        "<built-in function next>",
+        "enumerate(DataLoader)",
+    ];
     !wrappers.iter().any(|wrapper| name.contains(wrapper))
 }
 
