@@ -278,7 +278,8 @@ impl Trace {
     ) -> PyResult<VerdictParts> {
         let (launches, graph) = (self.linked(py)?, self.graph(py, data_load)?);
         let nesting = self.nesting(py)?;
-        VerdictParts::find(py, &self.tables, &launches, &graph, &nesting, &window, step_name)
+        let WindowChoice(choice) = window;
+        VerdictParts::find(py, &self.tables, &launches, &graph, &nesting, &choice, step_name)
     }
 
     /// The window of a choice, what it is one of, and why: `(unit, number, start_ns, end_ns,
@@ -291,8 +292,9 @@ impl Trace {
         step_name: Option<&str>,
     ) -> PyResult<(&'static str, Option<i64>, i64, i64, String)> {
         let (launches, tables) = (self.linked(py)?, &self.tables);
-        let scope =
-            enter(py, None, None, |_| path::scope(tables, &launches, &window.0, step_name))?;
+        let WindowChoice(choice) = window;
+        let find = || path::scope(tables, &launches, &choice, step_name);
+        let scope = enter(py, None, None, |_| find())?;
         let (start_ns, end_ns) = (scope.window().start_ns, scope.window().end_ns);
         Ok((scope.unit.name(), scope.number(), start_ns, end_ns, scope.reason))
     }

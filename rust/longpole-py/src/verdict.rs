@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use longpole_core::graph::Graph;
 use longpole_core::ids::EventId;
 use longpole_core::link::Launches;
-use longpole_core::path::{self, Change, Effect, Remedy, RemedyKind, Scope, Side, Usual, Verdict};
+use longpole_core::path::{
+    self, Change, Choice, Effect, Remedy, RemedyKind, Scope, Side, Usual, Verdict,
+};
 use longpole_core::stack::Nesting;
 use longpole_core::tables::Tables;
 use pyo3::prelude::*;
 
-use crate::critical_path::WindowChoice;
 use crate::enter::enter;
 
 /// A verdict as a dictionary; `python/longpole/_core.pyi` gives its fields.
@@ -69,7 +70,7 @@ impl VerdictParts {
         launches: &Launches,
         graph: &Graph,
         nesting: &Nesting,
-        WindowChoice(choice): &WindowChoice,
+        choice: &Choice,
         step_name: Option<&str>,
     ) -> PyResult<Self> {
         let (scope, verdict) = enter(py, None, None, |progress| {

@@ -225,39 +225,46 @@ impl Question<'_> {
     fn answers(&self, progress: Progress<'_>) -> Result<Answers> {
         let trials = Trials::new(self.graph, self.tables, self.lags_ns, &self.scope.windows);
         let function = functions::function(self);
-        let sides: Vec<_> = Side::ALL.iter().map(|side| side.removed()).collect();
-        let both = [Side::Kernels.removed(), Side::Host.removed()].concat();
-        let mut changes = sides.clone();
-        changes.extend([both, sides.concat()]);
-        let mut remedies = catalogue::whole(self, function.as_ref());
-        let first = changes.len();
-        changes.extend(remedies.iter().map(|remedy| remedy.changes.clone()));
-        let mut results = self.tried(&trials, &changes, progress)?;
-        let mut found: Vec<_> = remedies.drain(..).zip(results.drain(first..)).collect();
-        let gain_of = |kind| {
-            let of = |(remedy, _): &&(Remedy, Trial)| remedy.kind == kind;
-            found.iter().find(of).map_or(0.0, |(_, trial)| trial.gain(None))
-        };
+        let mut changes: Vec<_> = Side::ALL.iter().map(|side| side.removed()).collect();
+        let everything = changes.concat();
+        changes.push([Side::Kernels.removed(), Side::Host.removed()].concat());
+        changes.push(everything);
+        let n_sides = Side::ALL.len();
+        let whole = catalogue::whole(self, function.as_ref());
+        changes.extend(whole.iter().map(|remedy| remedy.changes.clone()));
+        let mut sides = self.tried(&trials, &changes, progress)?;
+        let gained = sides.split_off(n_sides + 2);
+        let mut remedies: Vec<_> = whole.into_iter().zip(gained).collect();
+        let [kernels_and_host, everything] =
+            [n_sides, n_sides + 1].map(|place| sides[place].clone());
+        sides.truncate(n_sides);
+        remedies.extend(self.parts(&trials, &sides, &remedies, progress)?);
+        Ok(Answers { sides, kernels_and_host, everything, remedies, function })
+    }
+
+    /// Tries kernels by family and name, and the places that block, where these gain.
+    fn parts(
+        &self,
+        trials: &Trials<'_>,
+        sides: &[Trial],
+        whole: &[(Remedy, Trial)],
+        progress: Progress<'_>,
+    ) -> Result<Vec<(Remedy, Trial)>> {
         let mut parts = Vec::new();
-        if results[Side::Kernels as usize].gain(None) >= rule::LEAST_GAIN {
+        if sides[Side::Kernels as usize].gain(None) >= rule::LEAST_GAIN {
             parts.extend(catalogue::kernels(self));
         }
-        let sites = if gain_of(RemedyKind::BlockingCalls) >= rule::LEAST_GAIN {
-            sites::sites(self)
-        } else {
-            Vec::new()
-        };
-        let n_parts = parts.len();
-        parts.extend(sites);
+        let n_kernels = parts.len();
+        let blocking = whole.iter().find(|(remedy, _)| remedy.kind == RemedyKind::BlockingCalls);
+        if blocking.is_some_and(|(_, trial)| trial.gain(None) >= rule::LEAST_GAIN) {
+            parts.extend(sites::sites(self));
+        }
         let changes: Vec<_> = parts.iter().map(|remedy| remedy.changes.clone()).collect();
-        let mut tried: Vec<_> =
-            parts.into_iter().zip(self.tried(&trials, &changes, progress)?).collect();
-        let sites = tried.split_off(n_parts);
-        found.extend(tried);
-        found.extend(self.cumulative(&trials, sites, progress)?);
-        let [everything, kernels_and_host] =
-            [results.pop().unwrap_or_default(), results.pop().unwrap_or_default()];
-        Ok(Answers { sides: results, kernels_and_host, everything, remedies: found, function })
+        let gained = self.tried(trials, &changes, progress)?;
+        let mut found: Vec<_> = parts.into_iter().zip(gained).collect();
+        let places = found.split_off(n_kernels);
+        found.extend(self.cumulative(trials, places, progress)?);
+        Ok(found)
     }
 
     /// Puts the sites that block in order of their own gain, and tries them together, too:

@@ -155,10 +155,10 @@ fn reach(latest: &mut Times, source: &Times, lag_ns: i64, fates: u16) {
         }
         return;
     }
-    let lags_ns = [lag_ns, Ratio::HALF.of(lag_ns), 0, REMOVED];
+    let changed_ns = [lag_ns, Ratio::HALF.of(lag_ns), 0, REMOVED];
     for (lane, (latest, source)) in latest.iter_mut().zip(source).enumerate() {
-        let fate = usize::from(fates >> (BITS * lane)) % lags_ns.len();
-        *latest = (*latest).max(source.wrapping_add(lags_ns[fate]));
+        let fate = usize::from(fates >> (BITS * lane)) % changed_ns.len();
+        *latest = (*latest).max(source.wrapping_add(changed_ns[fate]));
     }
 }
 

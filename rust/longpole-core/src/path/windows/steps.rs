@@ -6,7 +6,7 @@
 //! The first iteration behind the start of the profiler has none, and so is left out with
 //! all that happens only once.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use super::completion::{process_of, Submissions};
@@ -184,7 +184,7 @@ fn holds_half(rows: &[Step], tables: &Tables, submissions: &Submissions) -> bool
 
 /// The calls that launch kernels, and whether the trace has their work.
 struct Completeness {
-    calls: HashMap<StringId, Vec<(i64, bool)>>,
+    calls: BTreeMap<StringId, Vec<(i64, bool)>>,
     any_linked: bool,
 }
 
@@ -199,7 +199,7 @@ impl Completeness {
         }
         let roles = tables.roles();
         let launches_work = |role: ApiRole| matches!(role, ApiRole::Launch | ApiRole::GraphLaunch);
-        let mut calls: HashMap<StringId, Vec<(i64, bool)>> = HashMap::new();
+        let mut calls: BTreeMap<StringId, Vec<(i64, bool)>> = BTreeMap::new();
         let launching = events.ids().filter(|&event| {
             events.kind(event).is_call()
                 && events.name(event).is_some_and(|name| launches_work(roles[name.row()]))
