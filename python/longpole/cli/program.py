@@ -42,7 +42,8 @@ class Program(Commands):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete commands and, as a file may stand in their place, files."""
-        return [*super().shell_complete(ctx, incomplete), CompletionItem(incomplete, type="file")]
+        found = super().shell_complete(ctx, incomplete)
+        return found or [CompletionItem(incomplete, type="file")]
 
     def _is_file(self, text: str) -> bool:
         """Whether a first argument is meant for a file: it exists, or looks like a path."""
