@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from longpole.analyses.kernels import kernels
     from longpole.analyses.launches_without_work import launches_without_work
     from longpole.analyses.operators import OperatorTime, operators
+    from longpole.analyses.overlap import Overlap, overlap
     from longpole.analyses.summary import Summary, summary
     from longpole.critical_path.changes import Drop, RemoveWait, Scale
     from longpole.critical_path.path import CriticalPath, WhatIf
@@ -48,6 +49,7 @@ __all__ = [
     "LongpoleError",
     "MissingDependencyError",
     "OperatorTime",
+    "Overlap",
     "Remedy",
     "RemoveWait",
     "ResultsError",
@@ -66,6 +68,7 @@ __all__ = [
     "kernels",
     "launches_without_work",
     "operators",
+    "overlap",
     "read_trace",
     "summary",
 ]
@@ -79,6 +82,7 @@ _MODULE_OF = {
     "Drop": "critical_path.changes",
     "Finding": "analyses.findings",
     "OperatorTime": "analyses.operators",
+    "Overlap": "analyses.overlap",
     "Remedy": "verdict.values",
     "RemoveWait": "critical_path.changes",
     "Scale": "critical_path.changes",

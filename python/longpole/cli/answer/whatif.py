@@ -33,6 +33,7 @@ __all__ = ["WHATIF", "changed_answer", "ideal_answer"]
 
 WHATIF: Final = "longpole.whatif/1"
 _MOST_NAMES: Final = 5
+_MOST_NAMES_IN_DATA: Final = 10
 _LEAST_GAIN: Final = 0.001
 
 
@@ -51,7 +52,9 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
         data={
             "changes": [plain_change(change) for change in changes],
             **gains,
+            "inferred_ns": answer.critical_path.inferred_ns,
             "kinds": answer.critical_path.by_kind.to_dicts(),
+            "names": answer.critical_path.by_name.head(_MOST_NAMES_IN_DATA).to_dicts(),
         },
         blocks=lambda: [
             Headline(_headline(name, found, answer, words)),
