@@ -37,6 +37,10 @@ pub enum ErrorKind {
     NoEvents,
     /// The file ends before its list of events begins.
     EndsBeforeEvents,
+    /// A whole JSON document without a list of nodes.
+    NoNodes,
+    /// The file ends before its list of nodes begins.
+    EndsBeforeNodes,
     /// `traceEvents` is something else than an array.
     EventsNotAnArray,
     /// The compressed stream gave no byte of a trace.
@@ -85,7 +89,8 @@ impl Error {
             ErrorKind::OtherKind { .. } => "other_kind_of_file",
             ErrorKind::UnknownFormat { .. } => "unknown_format",
             ErrorKind::NoEvents => "no_trace_events",
-            ErrorKind::EndsBeforeEvents => "truncated",
+            ErrorKind::NoNodes => "no_nodes",
+            ErrorKind::EndsBeforeEvents | ErrorKind::EndsBeforeNodes => "truncated",
             ErrorKind::EventsNotAnArray => "trace_events_not_an_array",
             ErrorKind::Compression(_) => "compression",
             ErrorKind::Strict(code) => code.name(),
@@ -104,7 +109,10 @@ impl Error {
             ErrorKind::UnknownFormat { .. } | ErrorKind::NoEvents => Some(
                 "give the Kineto trace that the PyTorch profiler exported (export_chrome_trace)",
             ),
-            ErrorKind::EndsBeforeEvents => {
+            ErrorKind::NoNodes => {
+                Some("give the execution trace that PyTorch's ExecutionTraceObserver wrote")
+            }
+            ErrorKind::EndsBeforeEvents | ErrorKind::EndsBeforeNodes => {
                 Some("the file was cut while it was written or copied; record or copy it again")
             }
             ErrorKind::Compression(_) => Some("copy the file again, or check it with `gzip -t`"),
@@ -129,6 +137,10 @@ impl fmt::Display for Error {
             ErrorKind::NoEvents => write!(f, "the document holds no `traceEvents`")?,
             ErrorKind::EndsBeforeEvents => {
                 write!(f, "the file is truncated: it ends before any `traceEvents`")?;
+            }
+            ErrorKind::NoNodes => write!(f, "the document holds no list `nodes`")?,
+            ErrorKind::EndsBeforeNodes => {
+                write!(f, "the file is truncated: it ends before any `nodes`")?;
             }
             ErrorKind::EventsNotAnArray => write!(f, "`traceEvents` is not an array")?,
             ErrorKind::Compression(what) => write!(f, "the gzip stream is damaged: {what}")?,

@@ -10,6 +10,7 @@ mod collect;
 mod digits;
 mod document;
 mod event;
+pub mod execution_trace;
 mod gzip;
 mod header;
 mod keys;

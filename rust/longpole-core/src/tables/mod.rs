@@ -6,6 +6,7 @@
 mod args;
 mod counters;
 mod events;
+mod execution;
 mod flows;
 mod header;
 mod lanes;
@@ -18,6 +19,9 @@ use std::sync::Arc;
 pub use args::{ArgColumn, ArgTable, ArgTables, ArgValue, Values, NO_SHORT};
 pub use counters::CounterTable;
 pub use events::{EventKind, EventRow, EventTable};
+pub use execution::{
+    given, ExecutionHeader, ExecutionNode, ExecutionTrace, NodeLayout, Root, NodeValues,
+};
 pub use flows::{FlowSource, FlowTable};
 pub use header::Header;
 pub use lanes::{LaneTable, Place};
