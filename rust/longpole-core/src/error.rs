@@ -51,6 +51,8 @@ pub enum ErrorKind {
     Io(IoError),
     /// A pattern that is no regular expression, with the reason.
     Pattern(String),
+    /// An execution trace and a trace that do not belong together, with the figures.
+    NotAPair(String),
     /// A window that the trace does not have, in words.
     NoWindow(String),
     /// The caller asked to stop, through [`Progress`](crate::progress::Progress).
@@ -96,6 +98,7 @@ impl Error {
             ErrorKind::Strict(code) => code.name(),
             ErrorKind::Io(_) => "io",
             ErrorKind::Pattern(_) => "bad_pattern",
+            ErrorKind::NotAPair(_) => "not_a_pair",
             ErrorKind::NoWindow(_) => "no_window",
             ErrorKind::Cancelled => "cancelled",
         }
@@ -118,6 +121,9 @@ impl Error {
             ErrorKind::Compression(_) => Some("copy the file again, or check it with `gzip -t`"),
             ErrorKind::Strict(_) => Some("read without strict=True to recover what is whole"),
             ErrorKind::EventsNotAnArray => Some("the events of a trace are a list: `[{...}, ...]`"),
+            ErrorKind::NotAPair(_) => {
+                Some("give the two files of one rank of one run, recorded together")
+            }
             ErrorKind::Io(_)
             | ErrorKind::Pattern(_)
             | ErrorKind::NoWindow(_)
@@ -148,6 +154,9 @@ impl fmt::Display for Error {
             ErrorKind::Io(error) => write!(f, "{}", error.message)?,
             // Not of a place in the file.
             ErrorKind::Pattern(why) => return write!(f, "no regular expression: {why}"),
+            ErrorKind::NotAPair(figures) => {
+                return write!(f, "the two files do not belong together: {figures}");
+            }
             ErrorKind::NoWindow(why) => return write!(f, "{why}"),
             ErrorKind::Cancelled => write!(f, "stopped by the caller")?,
         }

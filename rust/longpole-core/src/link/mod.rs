@@ -2,6 +2,7 @@
 
 mod autograd;
 mod calls;
+mod execution;
 mod interface;
 mod launches;
 mod main_threads;
@@ -9,6 +10,7 @@ mod records;
 mod steps;
 
 pub use autograd::{autograd_pairs, AutogradPair};
+pub use execution::{execution, ExecutionLink, Iteration, Method, Unlinked};
 pub use interface::{purposes, Purpose};
 pub use launches::{launches, Launches, LinkedBy};
 pub use main_threads::main_threads;
