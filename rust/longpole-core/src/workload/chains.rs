@@ -1,4 +1,7 @@
 //! What each thread did, operator by operator: self times, waiting, and gaps.
+//!
+//! A range of the program (`record_function`, a step) that holds operators is a label and
+//! does no work: the time between its operators is a gap, at the place where it passed.
 
 use std::collections::BTreeMap;
 
@@ -6,6 +9,7 @@ use super::dependencies::DependencyKind;
 use super::waits::Waits;
 use super::Sources;
 use crate::ids::LaneId;
+use crate::tables::EventKind;
 
 /// The nodes of one thread in the order in which they began.
 pub(super) struct Chain {
@@ -18,8 +22,10 @@ pub(super) struct Chain {
 /// Time between operators of a thread.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gap {
-    /// The row of the operator at which it ends.
-    pub(super) before: usize,
+    /// The row of the operator at which it ends, or of the last of its thread.
+    pub(super) row: usize,
+    /// Whether it follows the last operator.
+    pub(super) is_last: bool,
     pub(super) lane: LaneId,
     pub(super) start_ns: i64,
     pub(super) end_ns: i64,
@@ -31,8 +37,11 @@ pub(super) struct Gap {
 pub(super) struct Chains {
     /// By lane.
     pub(super) of_lane: BTreeMap<usize, Chain>,
-    /// For each row of the execution trace, its self time without waiting.
+    /// For each row of the execution trace, its self time without waiting; none of it for
+    /// labels.
     pub(super) work_ns: Vec<i64>,
+    /// For each row, its self time.
+    pub(super) self_ns: Vec<i64>,
     /// For each row, the waiting in its self time.
     pub(super) blocked_ns: Vec<i64>,
     /// Where time passed between operators, by lane and time.
@@ -64,6 +73,7 @@ pub(super) fn chains(sources: Sources<'_>, waits: &Waits) -> Chains {
     let mut chains = Chains {
         of_lane: of_lane(sources),
         work_ns: vec![0; n_rows],
+        self_ns: vec![0; n_rows],
         blocked_ns: vec![0; n_rows],
         gaps: Vec::new(),
     };
@@ -74,15 +84,32 @@ pub(super) fn chains(sources: Sources<'_>, waits: &Waits) -> Chains {
         let mut sweep = Sweep {
             blocked: &waits.blocked[lane],
             next_blocked: 0,
+            lane: LaneId::from_row(lane),
             last_ns: origins[&lane],
             open: Vec::new(),
-            gap: (0, 0, origins[&lane]),
+            gap: None,
+            gaps: &mut chains.gaps,
             work_ns: &mut chains.work_ns,
+            self_ns: &mut chains.self_ns,
             blocked_ns: &mut chains.blocked_ns,
         };
-        sweep.run(chain, LaneId::from_row(lane), &mut chains.gaps);
+        sweep.run(chain, &labels(chain, sources));
     }
     chains
+}
+
+/// Which nodes of a thread are ranges that hold others.
+fn labels(chain: &Chain, sources: Sources<'_>) -> Vec<bool> {
+    let events = &sources.tables.events;
+    let next = chain.nodes.iter().skip(1).map(Some).chain([None]);
+    let is_range = |row: usize| {
+        let event = sources.link.event(row);
+        event.is_some_and(|event| events.kind(event) == EventKind::Annotation)
+    };
+    let holds = |&(_, _, end_ns, _): &(i64, i64, i64, usize), next: Option<&(i64, i64, i64, usize)>| {
+        next.is_some_and(|next| next.2 <= end_ns && next.0 < end_ns)
+    };
+    chain.nodes.iter().zip(next).map(|(node, next)| is_range(node.3) && holds(node, next)).collect()
 }
 
 fn of_lane(sources: Sources<'_>) -> BTreeMap<usize, Chain> {
@@ -124,42 +151,50 @@ fn origins(of_lane: &BTreeMap<usize, Chain>, waits: &Waits, first_ns: i64) -> BT
 struct Sweep<'a> {
     blocked: &'a [(i64, i64)],
     next_blocked: usize,
+    lane: LaneId,
     last_ns: i64,
-    /// End and row of the open nodes, the innermost last.
-    open: Vec<(i64, usize)>,
-    /// Work and waiting since the last operator ended, and when the last wait was over.
-    gap: (i64, i64, i64),
+    /// The open nodes, the innermost last.
+    open: Vec<Open>,
+    gap: Option<Gap>,
+    gaps: &'a mut Vec<Gap>,
     work_ns: &'a mut [i64],
+    self_ns: &'a mut [i64],
     blocked_ns: &'a mut [i64],
 }
 
+struct Open {
+    end_ns: i64,
+    row: usize,
+    is_label: bool,
+}
+
 impl Sweep<'_> {
-    fn run(&mut self, chain: &Chain, lane: LaneId, gaps: &mut Vec<Gap>) {
-        for &(start_ns, _, end_ns, row) in &chain.nodes {
+    fn run(&mut self, chain: &Chain, labels: &[bool]) {
+        let mut last = 0;
+        for (&(start_ns, _, end_ns, row), &is_label) in chain.nodes.iter().zip(labels) {
             self.close_until(start_ns);
             self.pass(start_ns);
-            if self.open.is_empty() {
-                self.end_gap(row, lane, start_ns, gaps);
-            }
-            self.open.push((end_ns, row));
+            self.end_gap(row, false);
+            self.open.push(Open { end_ns, row, is_label });
+            last = row;
         }
         self.close_until(i64::MAX);
+        self.end_gap(last, true);
     }
 
     /// Ends the open nodes that end by a time, in order of their ends.
     fn close_until(&mut self, time_ns: i64) {
         while let Some(place) = self.next_to_close(time_ns) {
-            self.pass(self.open[place].0);
+            self.pass(self.open[place].end_ns);
             self.open.remove(place);
-            self.gap = (0, 0, self.last_ns);
         }
     }
 
     fn next_to_close(&self, time_ns: i64) -> Option<usize> {
         // Usually the innermost; where nodes cross, the one that ends first.
         let ends = self.open.iter().enumerate().rev();
-        let first = ends.min_by_key(|(_, &(end_ns, _))| end_ns)?;
-        (first.1 .0 <= time_ns).then_some(first.0)
+        let (place, first) = ends.min_by_key(|(_, open)| open.end_ns)?;
+        (first.end_ns <= time_ns).then_some(place)
     }
 
     /// Gives the time up to a point to the innermost open node, or to the gap.
@@ -168,20 +203,32 @@ impl Sweep<'_> {
         if time_ns <= from_ns {
             return;
         }
+        self.last_ns = time_ns;
         let (blocked_ns, last_blocked_ns) = self.blocked_within(from_ns, time_ns);
         let work_ns = time_ns - from_ns - blocked_ns;
+        if let Some(open) = self.open.last() {
+            self.self_ns[open.row] += time_ns - from_ns;
+        }
         match self.open.last() {
-            Some(&(_, row)) => {
+            Some(&Open { row, is_label: false, .. }) => {
                 self.work_ns[row] += work_ns;
                 self.blocked_ns[row] += blocked_ns;
             }
-            None => {
-                self.gap.0 += work_ns;
-                self.gap.1 += blocked_ns;
-                self.gap.2 = self.gap.2.max(last_blocked_ns);
-            }
+            _ => self.pass_gap(work_ns, blocked_ns, last_blocked_ns, time_ns),
         }
-        self.last_ns = time_ns;
+    }
+
+    fn pass_gap(&mut self, work_ns: i64, blocked_ns: i64, start_ns: i64, end_ns: i64) {
+        let lane = self.lane;
+        let nothing =
+            Gap { row: 0, is_last: false, lane, start_ns, end_ns, work_ns: 0, blocked_ns: 0 };
+        let gap = self.gap.get_or_insert(nothing);
+        gap.work_ns += work_ns;
+        gap.blocked_ns += blocked_ns;
+        gap.end_ns = end_ns;
+        if blocked_ns > 0 {
+            gap.start_ns = start_ns;
+        }
     }
 
     /// How much of a span was waiting, and when the last wait in it was over.
@@ -204,10 +251,8 @@ impl Sweep<'_> {
         (sum_ns, last_ns)
     }
 
-    fn end_gap(&mut self, before: usize, lane: LaneId, end_ns: i64, gaps: &mut Vec<Gap>) {
-        let (work_ns, blocked_ns, start_ns) = self.gap;
-        if work_ns > 0 {
-            gaps.push(Gap { before, lane, start_ns, end_ns, work_ns, blocked_ns });
-        }
+    fn end_gap(&mut self, row: usize, is_last: bool) {
+        let gap = self.gap.take().filter(|gap| gap.work_ns > 0);
+        self.gaps.extend(gap.map(|gap| Gap { row, is_last, ..gap }));
     }
 }

@@ -6,7 +6,7 @@ use super::chains::Chains;
 use super::devices::LinkedDevice;
 use super::storages;
 use super::waits::{Wait, Waits};
-use super::{NodeKind, Sources, WorkloadNode};
+use super::{NodeKind, Sources, WorkloadNode, FIRST_GAP, LAST_GAP};
 use crate::graph::Evidence;
 use crate::ids::EventId;
 
@@ -117,7 +117,7 @@ struct Builder<'a> {
     nodes: &'a [WorkloadNode],
     chains: &'a Chains,
     row_of_operator: Vec<usize>,
-    row_of_gap: HashMap<usize, usize>,
+    row_of_gap: HashMap<i64, usize>,
     row_of_event: HashMap<EventId, usize>,
     /// The place of each node in an order that every dependency follows.
     order: Vec<(i64, NodeKind, i64)>,
@@ -141,7 +141,7 @@ impl<'a> Builder<'a> {
         for (row, node) in nodes.iter().enumerate() {
             match node.kind {
                 NodeKind::Operator => builder.row_of_operator[node.row] = row,
-                NodeKind::Gap => drop(builder.row_of_gap.insert(node.row, row)),
+                NodeKind::Gap => drop(builder.row_of_gap.insert(node.id, row)),
                 NodeKind::Device => {
                     builder.row_of_event.extend(node.event.map(|event| (event, row)));
                 }
@@ -204,9 +204,11 @@ impl<'a> Builder<'a> {
     fn program_order(&mut self) {
         for chain in self.chains.of_lane.values() {
             let mut last = None;
-            for &(start_ns, _, _, operator) in &chain.nodes {
+            for (place, &(start_ns, _, _, operator)) in chain.nodes.iter().enumerate() {
                 let row = self.row_of_operator[operator];
-                for next in self.row_of_gap.get(&operator).copied().into_iter().chain([row]) {
+                let last_gap = self.gap(operator, true).filter(|_| place + 1 == chain.nodes.len());
+                let gap = self.gap(operator, false);
+                for next in gap.into_iter().chain([row]).chain(last_gap) {
                     if let Some(last) = last {
                         self.follows(last, next, start_ns);
                     }
@@ -216,8 +218,15 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// The gap before an operator, or behind it where that is the last of its thread.
+    fn gap(&self, operator: usize, is_last: bool) -> Option<usize> {
+        let first = if is_last { LAST_GAP } else { FIRST_GAP };
+        self.row_of_gap.get(&(first + self.sources.trace.nodes[operator].id)).copied()
+    }
+
     /// Whatever began before on the thread; it may still be around.
     fn follows(&mut self, source: usize, target: usize, start_ns: i64) {
+        let start_ns = self.nodes[target].span.map_or(start_ns, |span| span.0);
         let found = self.dependency(source, target, DependencyKind::ProgramOrder);
         let is_around = self.nodes[source].span.is_some_and(|span| span.1 > start_ns);
         let after = if is_around { Moment::Start } else { Moment::End };
@@ -315,7 +324,7 @@ impl<'a> Builder<'a> {
         let Some(next) = chain.first_from(wait.target.time_ns.max(over_ns)) else {
             return [None, None];
         };
-        let gap = self.row_of_gap.get(&next).copied();
+        let gap = self.gap(next, false);
         let begins_behind = |&gap: &usize| {
             self.nodes[gap].span.is_some_and(|span| span.0 >= over_ns && over_ns > i64::MIN)
         };

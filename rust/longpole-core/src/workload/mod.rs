@@ -20,7 +20,7 @@ mod waits;
 
 pub use dependencies::{Dependency, DependencyKind, Dropped, Moment};
 pub use devices::{DeviceReason, LinkedDevice};
-pub use replay::{replay, Replay, ReplayNode, Resource, ResourceReplay};
+pub use replay::{replay, replay_workload, Replay, ReplayNode, Resource, ResourceReplay};
 
 use crate::error::Result;
 use crate::graph::Graph;
@@ -62,8 +62,11 @@ pub struct WorkloadNode {
     pub lane: Option<LaneId>,
     /// When it started and ended.
     pub span: Option<(i64, i64)>,
-    /// How long it worked: for operators, the self time without waiting.
+    /// How long it worked: for operators, the self time without waiting; for labels that
+    /// only hold others, nothing.
     pub work_ns: i64,
+    /// How long nothing inside it ran on its thread, waiting included.
+    pub self_ns: i64,
     /// How long its thread waited while nothing inside it ran.
     pub blocked_ns: i64,
 }
@@ -132,6 +135,8 @@ pub fn workload(sources: Sources<'_>, progress: Progress<'_>) -> Result<Workload
 
 /// Ids of gaps: above all ids of nodes and device work, and below 2^53.
 const FIRST_GAP: i64 = 1 << 52;
+/// The same for what follows the last operator of a thread.
+const LAST_GAP: i64 = FIRST_GAP + (1 << 51);
 
 fn nodes(
     sources: Sources<'_>,
@@ -150,17 +155,19 @@ fn nodes(
             lane: event.map(|event| events.lane(event)),
             span: event.and_then(|event| events.span(event)),
             work_ns: chains.work_ns[row],
+            self_ns: chains.self_ns[row],
             blocked_ns: chains.blocked_ns[row],
         });
     }
     nodes.extend(chains.gaps.iter().map(|gap| WorkloadNode {
-        id: FIRST_GAP + sources.trace.nodes[gap.before].id,
+        id: sources.trace.nodes[gap.row].id + if gap.is_last { LAST_GAP } else { FIRST_GAP },
         kind: NodeKind::Gap,
-        row: gap.before,
+        row: gap.row,
         event: None,
         lane: Some(gap.lane),
         span: Some((gap.start_ns, gap.end_ns)),
         work_ns: gap.work_ns,
+        self_ns: gap.work_ns + gap.blocked_ns,
         blocked_ns: gap.blocked_ns,
     }));
     nodes.extend(devices.iter().map(|device| WorkloadNode {
@@ -171,6 +178,7 @@ fn nodes(
         lane: Some(events.lane(device.event)),
         span: events.span(device.event),
         work_ns: events.duration_ns(device.event).unwrap_or(0),
+        self_ns: events.duration_ns(device.event).unwrap_or(0),
         blocked_ns: 0,
     }));
     nodes.sort_by_key(|node| node.id);

@@ -8,6 +8,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use super::{DependencyKind, NodeKind, Workload, WorkloadNode};
+use crate::ids::row_in_column;
+
 /// What runs one node at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
@@ -56,6 +59,30 @@ pub struct Replay {
     pub resources: BTreeMap<Resource, ResourceReplay>,
     /// Nodes that never ran, because they wait for each other or for what waits so.
     pub stuck: usize,
+}
+
+/// Replays a workload with its measured durations; without `gaps` as if no time passed
+/// between operators.
+pub fn replay_workload(workload: &Workload, gaps: bool) -> Replay {
+    let nodes: Vec<_> = workload.nodes.iter().map(|node| replay_node(node, gaps)).collect();
+    let dependencies = workload.dependencies.iter();
+    let dependencies: Vec<_> = dependencies
+        .filter(|dependency| dependency.kind != DependencyKind::Control)
+        .map(|dependency| (dependency.source, dependency.target))
+        .collect();
+    replay(&nodes, &dependencies)
+}
+
+fn replay_node(node: &WorkloadNode, gaps: bool) -> ReplayNode {
+    let lane = node.lane.map(|lane| i64::from(row_in_column(lane.row())));
+    let resource = match node.kind {
+        NodeKind::Device => lane.map(Resource::Stream),
+        NodeKind::Operator | NodeKind::Gap => lane.map(Resource::Thread),
+    };
+    let is_counted = gaps || node.kind != NodeKind::Gap;
+    let duration_ns = if is_counted { node.work_ns } else { 0 };
+    let measured = node.span.filter(|_| node.kind != NodeKind::Gap);
+    ReplayNode { id: node.id, resource, duration_ns, measured }
 }
 
 /// Replays nodes with dependencies given as `(source, target)` rows.

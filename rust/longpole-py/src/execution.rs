@@ -1,0 +1,328 @@
+//! Execution traces, and what linking them to a trace gives.
+
+use std::sync::Arc;
+
+use longpole_core::graph::Evidence;
+use longpole_core::ids::{InColumn, NO_ROW};
+use longpole_core::link::{self, ExecutionLink, Method, Unlinked};
+use longpole_core::read::execution_trace::{self, Options};
+use longpole_core::tables::{ExecutionTrace as Nodes, Tables, NO_INTEGER};
+use longpole_core::workload::{
+    self, DependencyKind, DeviceReason, Moment, NodeKind, Sources, Workload,
+};
+use pyo3::prelude::*;
+
+use crate::arrow::{Columns, Table};
+use crate::enter::enter;
+use crate::source::Source;
+use crate::trace::{diagnostics_table, Trace};
+
+/// A PyTorch execution trace that was read.
+#[pyclass(frozen, module = "longpole._core")]
+pub(crate) struct ExecutionTrace {
+    trace: Arc<Nodes>,
+}
+
+/// Reads an execution trace; see `longpole.read_execution_trace`.
+#[pyfunction]
+#[pyo3(signature = (source, *, strict=false, max_bytes=None, progress=None))]
+#[allow(clippy::needless_pass_by_value)] // arguments come by value from Python
+pub(crate) fn read_execution_trace(
+    py: Python<'_>,
+    source: Source,
+    strict: bool,
+    max_bytes: Option<u64>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<ExecutionTrace> {
+    let options = Options { strict, max_bytes };
+    let (name, raised) = (source.name(), source.raised());
+    let outcome = enter(py, name.as_deref(), progress.as_ref(), |progress| match source {
+        Source::Path(path) => execution_trace::read_path(&path, options, progress),
+        Source::Bytes(bytes) => execution_trace::read(&bytes[..], options, progress),
+        Source::Reader(reader) => execution_trace::read(reader, options, progress),
+    });
+    if let Some(raised) = raised.lock().ok().and_then(|mut raised| raised.take()) {
+        return Err(raised);
+    }
+    Ok(ExecutionTrace { trace: Arc::new(outcome?) })
+}
+
+#[pymethods]
+impl ExecutionTrace {
+    /// One row for each node, by id.
+    fn nodes(&self) -> PyResult<Table> {
+        let (nodes, strings) = (&self.trace.nodes, &self.trace.strings);
+        let number = |column: fn(&longpole_core::tables::ExecutionNode) -> i64| {
+            nodes.iter().map(column).collect::<Vec<_>>()
+        };
+        let mut table = Columns::default()
+            .integers("node", number(|node| node.id))
+            .texts("name", nodes.iter().map(|node| Some(node.name).in_column()), strings)
+            .integers("parent", number(|node| node.parent))
+            .integers("rf_id", number(|node| node.rf_id))
+            .integers("fw_parent", number(|node| node.fw_parent))
+            .integers("seq_id", number(|node| node.seq_id))
+            .integers("scope", number(|node| node.scope))
+            .integers("tid", number(|node| node.tid))
+            .integers("fw_tid", number(|node| node.fw_tid));
+        let texts = [
+            ("op_schema", nodes.iter().map(|node| node.op_schema).collect::<Vec<_>>()),
+            ("input_values", nodes.iter().map(|node| node.inputs.values).collect()),
+            ("input_shapes", nodes.iter().map(|node| node.inputs.shapes).collect()),
+            ("input_types", nodes.iter().map(|node| node.inputs.types).collect()),
+            ("output_values", nodes.iter().map(|node| node.outputs.values).collect()),
+            ("output_shapes", nodes.iter().map(|node| node.outputs.shapes).collect()),
+            ("output_types", nodes.iter().map(|node| node.outputs.types).collect()),
+        ];
+        for (name, ids) in texts {
+            table = table.texts(name, ids.into_iter().map(|id| Some(id).in_column()), strings);
+        }
+        table.into_table()
+    }
+
+    /// What was found wrong, a row a kind.
+    fn diagnostics(&self) -> PyResult<Table> {
+        diagnostics_table(&self.trace.diagnostics)
+    }
+
+    /// Whether something of the file was lost or altered.
+    #[getter]
+    fn is_recovered(&self) -> bool {
+        self.trace.diagnostics.is_recovered()
+    }
+
+    /// The version of the format.
+    #[getter]
+    fn schema(&self) -> &str {
+        &self.trace.header.schema
+    }
+
+    /// The process that wrote it.
+    #[getter]
+    fn pid(&self) -> Option<i64> {
+        self.trace.header.pid
+    }
+
+    /// How many bytes the uncompressed file has.
+    #[getter]
+    fn n_bytes(&self) -> u64 {
+        self.trace.bytes
+    }
+
+    /// How many nodes there are.
+    fn __len__(&self) -> usize {
+        self.trace.nodes.len()
+    }
+}
+
+/// An execution trace with the times of a trace.
+#[pyclass(frozen, module = "longpole._core")]
+pub(crate) struct LinkedTrace {
+    trace: Arc<Nodes>,
+    tables: Tables,
+    link: ExecutionLink,
+    workload: Workload,
+}
+
+/// Links an execution trace to a trace; see `longpole.link_execution_trace`.
+#[pyfunction]
+#[pyo3(signature = (execution, trace, *, iteration=None, progress=None))]
+#[allow(clippy::needless_pass_by_value)] // arguments come by value from Python
+pub(crate) fn link_execution_trace(
+    py: Python<'_>,
+    execution: &ExecutionTrace,
+    trace: &Trace,
+    iteration: Option<usize>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<LinkedTrace> {
+    let nodes = Arc::clone(&execution.trace);
+    let (launches, nesting) = (trace.linked(py)?, trace.nesting(py)?);
+    let tables = trace.tables().clone();
+    let link = enter(py, None, None, |_| link::execution(&nodes, &tables, iteration))?;
+    let graph = trace.graph(py, None)?;
+    let sources = Sources {
+        trace: &nodes,
+        tables: &tables,
+        link: &link,
+        launches: &launches,
+        nesting: &nesting,
+        graph: &graph,
+    };
+    let workload =
+        enter(py, None, progress.as_ref(), |progress| workload::workload(sources, progress))?;
+    Ok(LinkedTrace { trace: nodes, tables, link, workload })
+}
+
+#[pymethods]
+impl LinkedTrace {
+    /// One row for each node, by id.
+    fn nodes(&self) -> PyResult<Table> {
+        let nodes = &self.workload.nodes;
+        let strings = &self.tables.strings;
+        let start_ns = nodes.iter().map(|node| node.span.map_or(NO_INTEGER, |span| span.0));
+        let duration_ns =
+            nodes.iter().map(|node| node.span.map_or(NO_INTEGER, |span| span.1 - span.0));
+        let lanes = &self.tables.lanes;
+        let place = |node: &workload::WorkloadNode| node.lane.map(|lane| lanes.place(lane));
+        Columns::default()
+            .integers("node", nodes.iter().map(|node| node.id).collect())
+            .choices("kind", nodes.iter().map(|node| node.kind as u32), NodeKind::NAMES)
+            .strings("name", nodes.iter().map(|node| Some(self.name(node))))
+            .integers("operator", nodes.iter().map(|node| self.trace.nodes[node.row].id).collect())
+            .rows("event", nodes.iter().map(|node| node.event.in_column()).collect())
+            .texts(
+                "process",
+                nodes.iter().map(|node| place(node).map(|place| place.process).in_column()),
+                strings,
+            )
+            .texts(
+                "thread",
+                nodes.iter().map(|node| place(node).map(|place| place.thread).in_column()),
+                strings,
+            )
+            .integers(
+                "device",
+                nodes.iter().map(|node| place(node).and_then(|place| place.device).in_column()).collect(),
+            )
+            .integers(
+                "stream",
+                nodes.iter().map(|node| place(node).and_then(|place| place.stream).in_column()).collect(),
+            )
+            .integers("start_ns", start_ns.collect())
+            .integers("duration_ns", duration_ns.collect())
+            .integers("self_ns", self.timed(|node| node.self_ns))
+            .integers("work_ns", self.timed(|node| node.work_ns))
+            .integers("blocked_ns", self.timed(|node| node.blocked_ns))
+            .into_table()
+    }
+
+    /// One row for each dependency, by target.
+    fn dependencies(&self) -> PyResult<Table> {
+        let (found, nodes) = (&self.workload.dependencies, &self.workload.nodes);
+        let evidence: Vec<_> = Evidence::ALL.iter().map(|evidence| evidence.name()).collect();
+        Columns::default()
+            .integers("node", found.iter().map(|one| nodes[one.target].id).collect())
+            .integers("depends_on", found.iter().map(|one| nodes[one.source].id).collect())
+            .choices("kind", found.iter().map(|one| one.kind as u32), DependencyKind::NAMES)
+            .choices("after", found.iter().map(|one| one.after as u32), Moment::NAMES)
+            .choices("evidence", found.iter().map(|one| one.evidence as u32), &evidence)
+            .rows("event", found.iter().map(|one| one.target_event.in_column()).collect())
+            .rows("source_event", found.iter().map(|one| one.source_event.in_column()).collect())
+            .into_table()
+    }
+
+    /// Nodes without an event, and device work without a node, each with its reason.
+    fn unlinked(&self) -> PyResult<Table> {
+        let rows = (0..self.trace.nodes.len()).filter_map(|row| Some((row, self.link.reason(row)?)));
+        let rows: Vec<_> = rows.collect();
+        let events = &self.workload.unlinked;
+        let ids = rows.iter().map(|&(row, _)| self.trace.nodes[row].id);
+        let n_reasons = Unlinked::NAMES.len();
+        let reasons = [Unlinked::NAMES, DeviceReason::NAMES].concat();
+        let device_reason = |reason: DeviceReason| (n_reasons + reason as usize) as u32;
+        Columns::default()
+            .integers("node", ids.chain(events.iter().map(|_| NO_INTEGER)).collect())
+            .rows(
+                "event",
+                rows.iter()
+                    .map(|_| NO_ROW)
+                    .chain(events.iter().map(|&(event, _)| Some(event).in_column()))
+                    .collect(),
+            )
+            .choices(
+                "reason",
+                rows.iter()
+                    .map(|&(_, reason)| reason as u32)
+                    .chain(events.iter().map(|&(_, reason)| device_reason(reason))),
+                &reasons,
+            )
+            .into_table()
+    }
+
+    /// The iterations of the trace that fit, where the order of names decided.
+    fn iterations(&self) -> PyResult<Table> {
+        let found = &self.link.iterations;
+        let chosen = |number: usize| self.link.chosen == Some(number);
+        Columns::default()
+            .integers("start_ns", found.iter().map(|one| one.start_ns).collect())
+            .integers("duration_ns", found.iter().map(|one| one.end_ns - one.start_ns).collect())
+            .integers("n_nodes", found.iter().map(|one| one.n_nodes() as i64).collect())
+            .booleans("chosen", (0..found.len()).map(chosen).collect())
+            .into_table()
+    }
+
+    /// How nodes were found: by what number or order.
+    #[getter]
+    fn method(&self) -> &'static str {
+        Method::NAMES[self.link.method as usize]
+    }
+
+    /// How many nodes were found in the trace.
+    #[getter]
+    fn n_linked(&self) -> usize {
+        self.link.n_linked()
+    }
+
+    /// Whether the two files name different processes.
+    #[getter]
+    fn pids_differ(&self) -> bool {
+        self.link.pids_differ
+    }
+
+    /// From the first start to the last end of all nodes with times.
+    #[getter]
+    fn measured_span(&self) -> Option<(i64, i64)> {
+        self.workload.measured_span()
+    }
+
+    /// Dependencies that were left out, by reason.
+    #[getter]
+    fn dropped(&self) -> [(&'static str, u64); 3] {
+        let dropped = self.workload.dropped;
+        [
+            ("against_time", dropped.against_time),
+            ("source_outside", dropped.source_outside),
+            ("target_outside", dropped.target_outside),
+        ]
+    }
+
+    /// A replay: how long it takes, how long the run took, nodes that never run, and for
+    /// each thread and stream its label, nodes, busy time, end and measured end.
+    #[allow(clippy::type_complexity)]
+    fn replay(
+        &self,
+        gaps: bool,
+    ) -> (i64, Option<i64>, usize, Vec<(String, i64, usize, i64, i64, Option<i64>)>) {
+        let replay = workload::replay_workload(&self.workload, gaps);
+        let resources = replay
+            .resources
+            .iter()
+            .map(|(resource, one)| {
+                let (kind, lane) = match resource {
+                    workload::Resource::Thread(lane) => ("thread", *lane),
+                    workload::Resource::Stream(lane) => ("stream", *lane),
+                };
+                (kind.to_owned(), lane, one.n_nodes, one.busy_ns, one.end_ns, one.measured_end_ns)
+            })
+            .collect();
+        (replay.makespan_ns, replay.measured_ns, replay.stuck, resources)
+    }
+}
+
+impl LinkedTrace {
+    fn name(&self, node: &workload::WorkloadNode) -> &str {
+        match (node.kind, node.event) {
+            (NodeKind::Gap, _) => "gap",
+            (NodeKind::Device, Some(event)) => {
+                self.tables.events.name(event).map_or("", |name| self.tables.strings.get(name))
+            }
+            _ => self.trace.name(node.row),
+        }
+    }
+
+    /// Times are null where the node has none.
+    fn timed(&self, column: fn(&workload::WorkloadNode) -> i64) -> Vec<i64> {
+        let nodes = self.workload.nodes.iter();
+        nodes.map(|node| node.span.map_or(NO_INTEGER, |_| column(node))).collect()
+    }
+}
