@@ -31,7 +31,7 @@ $(BUILT): $(READY) $(RUST_SOURCES) pyproject.toml
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet >/dev/null
 	@touch $@
 
-$(EXAMPLE): $(BUILT) benches/workloads.py
+$(EXAMPLE): $(BUILT) benches/workloads.py $(wildcard tests/oracles/simulator/*.py)
 	@mkdir -p $(dir $@)
 	$(BIN)/python benches/workloads.py training --seed 0 --steps 4 -o $@
 

@@ -34,7 +34,7 @@ def all_tables(trace: longpole.Trace) -> dict[str, pl.DataFrame]:
     tables = {
         "events": trace.events,
         "launches": trace.launches,
-        "own_times": trace.own_times,
+        "self_times": trace.self_times,
         "steps": trace.steps,
         "flows": trace.flows,
         "asynchronous": trace.asynchronous,

@@ -78,7 +78,7 @@ def test_few_modules_know_the_core():
     }
     assert knowing == {
         "bench/extraction.py",
-        "bench/guard.py",
+        "bench/run/guard.py",
         "critical_path.py",
         "errors.py",
         "trace.py",

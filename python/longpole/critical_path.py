@@ -458,7 +458,7 @@ def step_number(step: int | str) -> int:
 def _parts(change: Change) -> tuple[str, str | None, str | None, int, int]:
     match change:
         case Detach():
-            return ("detach", change.kind, change.matching, 1, 1)
+            return ("remove_wait", change.kind, change.matching, 1, 1)
         case Drop():
             return ("scale", change.kind, change.matching, 0, 1)
         case Scale():

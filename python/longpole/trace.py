@@ -145,9 +145,9 @@ class Trace:
         return _frame(self._core.launches())
 
     @cached_property
-    def own_times(self) -> pl.DataFrame:
-        """The time of each `event` on a thread in which nothing inside it ran: `own_ns`."""
-        return _frame(self._core.own_times())
+    def self_times(self) -> pl.DataFrame:
+        """The time of each `event` on a thread in which nothing inside it ran: `self_ns`."""
+        return _frame(self._core.self_times())
 
     @cached_property
     def crossings(self) -> pl.DataFrame:
@@ -357,7 +357,7 @@ class Trace:
         Returns
         -------
         DataFrame
-            The events that ran then: `event`, `own_ns` (nothing inside it ran) and
+            The events that ran then: `event`, `self_ns` (nothing inside it ran) and
             `total_ns` (with all that is nested in it).
         """
         rows = spans.select("lane", "start_ns", "end_ns").rows()

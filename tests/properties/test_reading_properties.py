@@ -285,7 +285,7 @@ def test_args_says_which_arguments_are_kept(args, columns):
 def test_what_is_kept_beside_them_does_not_change_the_events(events, args):
     data = document(events)
     fewer, default = longpole.read_trace(data, args=args), longpole.read_trace(data)
-    for name in ["events", "launches", "own_times", "steps", "flows", "counters"]:
+    for name in ["events", "launches", "self_times", "steps", "flows", "counters"]:
         assert_table(getattr(fewer, name), getattr(default, name).rows())
 
 

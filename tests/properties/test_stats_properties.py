@@ -6,9 +6,9 @@ from contextlib import suppress
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longpole.bench import stats
-from longpole.bench.compare import Verdict, compare
-from longpole.bench.samples import gather, read_measurements
+from longpole.bench.compare import stats
+from longpole.bench.compare.comparison import Verdict, compare
+from longpole.bench.records.samples import gather, read_measurements
 from longpole.errors import ResultsError
 
 # Ten thousand draws take longer where the machine is busy.

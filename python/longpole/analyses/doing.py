@@ -37,7 +37,7 @@ class Doing:
     spot: HotSpot | None
     """The deepest that holds at least half of the recorded time."""
     owners: pl.DataFrame
-    """Own time by name, as `ranking.by_name` gives it."""
+    """Self time by name, as `ranking.by_name` gives it."""
 
 
 def doing(trace: Trace, spans: pl.DataFrame) -> Doing:
@@ -48,13 +48,13 @@ def doing(trace: Trace, spans: pl.DataFrame) -> Doing:
     columns = ["event", "name", "parent"]
     times = trace.times_within(spans).join(trace.events.select(columns), on="event")
     times = times.with_columns(pl.col("name").cast(pl.String), is_step=is_step(trace))
-    owners = times.filter(pl.col("own_ns") > 0, ~pl.col("is_step"))
-    recorded_ns = int(owners["own_ns"].sum())
+    owners = times.filter(pl.col("self_ns") > 0, ~pl.col("is_step"))
+    recorded_ns = int(owners["self_ns"].sum())
     return Doing(
         total_ns=int((spans["end_ns"] - spans["start_ns"]).sum()),
         recorded_ns=recorded_ns,
         spot=_hot_spot(times, round(_DOMINANT * recorded_ns)),
-        owners=by_name(owners, "own_ns"),
+        owners=by_name(owners, "self_ns"),
     )
 
 

@@ -66,7 +66,7 @@ KINDS: Final = {
     ),
     "only_counter_ranges": Kind(
         "info",
-        "kernels are recorded as counter ranges only, without their own times",
+        "kernels are recorded as counter ranges only, without individual durations",
         "analyses see the CPU side and the counters",
         "record once more without counters for the timeline",
     ),

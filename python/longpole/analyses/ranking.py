@@ -52,8 +52,8 @@ class OperatorTime:
 
     name: str | None
     n_events: int
-    own_ns: int
-    longest_own_ns: int
+    self_ns: int
+    longest_self_ns: int
     longest_event: int
 
 
@@ -73,10 +73,10 @@ def top_kernels(trace: Trace, window: Window, top: int) -> Ranking[NameTime]:
 
 
 def top_operators(trace: Trace, window: Window, top: int) -> Ranking[OperatorTime]:
-    """Rank the operators of a window by name and own time, on all threads together."""
+    """Rank the operators of a window by name and self time, on all threads together."""
     operators = trace.events.filter(pl.col("kind") == "operator").select("event", "name")
     times = trace.times_within(_everywhere(trace, window)).join(operators, on="event")
-    ranked = by_name(times, "own_ns")
+    ranked = by_name(times, "self_ns")
     return Ranking(tuple(OperatorTime(*row) for row in ranked.head(top).iter_rows()), ranked.height)
 
 
@@ -88,8 +88,8 @@ def busiest_lane(trace: Trace, window: Window) -> pl.DataFrame:
         trace.times_within(spans)
         .join(lanes, on="event")
         .group_by("lane")
-        .agg(pl.col("own_ns").sum())
-        .sort("own_ns", "lane", descending=[True, False])
+        .agg(pl.col("self_ns").sum())
+        .sort("self_ns", "lane", descending=[True, False])
         .head(1)
     )
     return spans.join(busiest, on="lane", how="semi")

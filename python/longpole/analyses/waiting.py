@@ -248,7 +248,7 @@ def _done(did: Doing, thread: str) -> list[Evidence]:
     others = did.owners.filter(pl.col("name").ne_missing(pl.lit(did.spot.name)))
     return [
         Evidence(**spot, what=f"{thread} in"),
-        *_evidence(others, "own time of")[: _N_ROWS - 1],
+        *_evidence(others, "self time of")[: _N_ROWS - 1],
     ]
 
 

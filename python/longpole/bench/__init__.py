@@ -14,19 +14,29 @@ Examples
 ('gemm', 250000)
 """
 
-from longpole.bench.baselines import save_baseline
-from longpole.bench.choice import best_records, final_records
-from longpole.bench.clocks import CpuClock, FakeClock, TorchClock
 from longpole.bench.compare import Comparison, Difference, Verdict, compare
-from longpole.bench.environment import fingerprint_changes
+from longpole.bench.compatible import ProfileResult, extract_profile_result
 from longpole.bench.extraction import Extraction, Extractor, MeasuredRow, extract, formats
-from longpole.bench.job import Job, read_jobs
-from longpole.bench.legacy import ProfileResult, extract_profile_result
-from longpole.bench.policy import Policy
-from longpole.bench.record import Measurement, Outcome, Record
-from longpole.bench.runner import Runner, Status
-from longpole.bench.store import read_results
-from longpole.bench.timing import Effort, Timing, measure, measure_in_turns
+from longpole.bench.records import (
+    Measurement,
+    Outcome,
+    Record,
+    best_records,
+    final_records,
+    fingerprint_changes,
+    read_results,
+    save_baseline,
+)
+from longpole.bench.run import Job, Policy, Runner, Status, read_jobs
+from longpole.bench.time import (
+    CpuClock,
+    Effort,
+    FakeClock,
+    Timing,
+    TorchClock,
+    measure,
+    measure_in_turns,
+)
 
 __all__ = [
     "Comparison",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from longpole.bench.compare import Verdict
+from longpole.bench.compare.comparison import Verdict
 from longpole.cli import exit_codes
 from longpole.cli.options import Options, shared_options
 from longpole.cli.output import Document, Warned, emit, markdown_cell, markdown_table
@@ -19,7 +19,7 @@ from longpole.wording import duration, escape, share
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.bench.compare import Comparison, Difference
+    from longpole.bench.compare.comparison import Comparison, Difference
     from longpole.cli.output import Record
 
 __all__ = ["compare"]

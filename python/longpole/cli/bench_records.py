@@ -8,7 +8,7 @@ from longpole.bench import read_results
 from longpole.errors import ResultsError
 
 if TYPE_CHECKING:
-    from longpole.bench.store import StoredResults
+    from longpole.bench.records.store import StoredResults
 
 __all__ = ["records_of_runs"]
 

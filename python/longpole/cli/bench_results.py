@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from longpole.bench.record import Outcome
+from longpole.bench.records.record import Outcome
 from longpole.cli.options import Options, shared_options
 from longpole.cli.output import Document, Warned, emit, markdown_table
 from longpole.cli.terminal import Column, Terminal

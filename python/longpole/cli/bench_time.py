@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
 
-from longpole.bench.clocks import CpuClock, TorchClock
-from longpole.bench.timing import Effort, measure_in_turns
+from longpole.bench.time.clocks import CpuClock, TorchClock
+from longpole.bench.time.timing import Effort, measure_in_turns
 from longpole.cli import exit_codes
 from longpole.cli.options import Options, shared_options
 from longpole.cli.output import Document, emit, markdown_cell
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import TextIO
 
-    from longpole.bench.clocks import Cache, Clock
-    from longpole.bench.stats import Summary
-    from longpole.bench.timing import Timing
+    from longpole.bench.compare.stats import Summary
+    from longpole.bench.time.clocks import Cache, Clock
+    from longpole.bench.time.timing import Timing
     from longpole.cli.output import Record
 
     Function: TypeAlias = Callable[..., object]

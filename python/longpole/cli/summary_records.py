@@ -45,7 +45,7 @@ def rankings(summary: Summary) -> dict[str, list[Figures]]:
             for row in summary.kernels.rows
         ],
         "operator": [
-            (row.name, row.own_ns, row.n_events, row.longest_own_ns, row.longest_event)
+            (row.name, row.self_ns, row.n_events, row.longest_self_ns, row.longest_event)
             for row in summary.operators.rows
         ],
         "blocking call": [

@@ -134,7 +134,7 @@ def _lists(summary: Summary) -> list[Table]:
     calls = ranked["blocking call"]
     return [
         _ranked(summary, "kernels", "time", summary.kernels.n_total, ranked["kernel"]),
-        _ranked(summary, "operators", "own time", summary.operators.n_total, ranked["operator"]),
+        _ranked(summary, "operators", "self time", summary.operators.n_total, ranked["operator"]),
         _ranked(summary, "blocking calls", "time", len(calls), calls[:_N_BLOCKING]),
     ]
 

@@ -2,7 +2,7 @@
 //! optionally with millions of nodes behind `--`, as in `-- 10`.
 //!
 //! The graph is that of a program that launches work on four streams: every event has
-//! its own time, follows one on its lane, and about two more edges lead to it.
+//! its self time, follows one on its lane, and about two more edges lead to it.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::cast_precision_loss)] // a bench
 
@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use longpole_core::graph::{Edge, Evidence, Graph, Kind, Nodes, Role, Timeline};
-use longpole_core::ids::{EventId, NodeId, Rank};
+use longpole_core::ids::{EventId, NodeId, Order};
 use longpole_core::path::{lags_ns, longest, slack_ns, walk, Opening, Schedule, Window};
 
 const LANES: usize = 5;
@@ -59,13 +59,13 @@ fn window(spans: &[(i64, i64)]) -> Window {
 
 fn edges(timeline: &Timeline, nodes: &Nodes) -> Vec<Edge> {
     let mut edges = Vec::with_capacity(timeline.len() * 4);
-    let mut add = |source: NodeId, target: NodeId, words, event: Rank| {
+    let mut add = |source: NodeId, target: NodeId, words, event: Order| {
         edges.push(Edge::new((source, target), words, Some(event), Evidence::Order));
     };
-    for event in timeline.ranks() {
+    for event in timeline.orders() {
         let (start, end) = (nodes.start(event), nodes.end(event));
         add(start, end, (Kind::Kernel, Role::DeviceWork), event);
-        let before = |steps: usize| event.row().checked_sub(steps).map(Rank::from_row);
+        let before = |steps: usize| event.row().checked_sub(steps).map(Order::from_row);
         if let Some(other) = before(LANES) {
             add(nodes.end(other), start, (Kind::KernelDelay, Role::StreamOrder), event);
         }

@@ -45,7 +45,7 @@ handle! {
 handle! {
     /// A place in the content order of the events of one
     /// [`Timeline`](crate::graph::Timeline).
-    Rank
+    Order
 }
 handle! {
     /// A point of one [`Graph`](crate::graph::Graph), in the order that respects its edges.
@@ -99,7 +99,7 @@ macro_rules! handle_in_column {
     };
 }
 
-handle_in_column!(EventId LaneId StringId Rank NodeId);
+handle_in_column!(EventId LaneId StringId Order NodeId);
 
 /// Declares how an optional handle is read back from a column.
 macro_rules! handle_from_column {
@@ -113,4 +113,4 @@ macro_rules! handle_from_column {
     };
 }
 
-handle_from_column!(EventId StringId Rank);
+handle_from_column!(EventId StringId Order);

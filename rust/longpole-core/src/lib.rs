@@ -19,7 +19,7 @@
 //! ```
 //!
 //! The rooms lie along one river, each using only those before it:
-//! [`tables`], [`read`], [`link`], [`stack`], [`graph`], [`path`], [`measure`],
+//! [`vocabulary`], [`tables`], [`read`], [`link`], [`stack`], [`graph`], [`path`], [`measure`],
 //! [`workload`], [`mod@write`]. Beside it lies [`extract`], which reads what benchmarks print.
 
 #![forbid(unsafe_code)]
@@ -41,6 +41,7 @@ pub mod stack;
 pub mod strings;
 pub mod tables;
 pub mod time;
+pub mod vocabulary;
 pub mod workload;
 pub mod write;
 

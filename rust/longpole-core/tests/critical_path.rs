@@ -151,7 +151,7 @@ fn work_before_its_own_call_is_a_violation_and_hangs_on_its_thread() {
 #[test]
 fn a_circle_of_no_length_loses_its_guessed_edge() {
     let graph = Graph::of_events(&[(0, 0), (0, 0)], |timeline, nodes| {
-        let [one, two] = [0, 1].map(|row| timeline.rank(EventId::from_row(row)).unwrap());
+        let [one, two] = [0, 1].map(|row| timeline.order(EventId::from_row(row)).unwrap());
         let edge = |source, target, role, evidence| {
             Edge::new((source, target), (Kind::Runtime, role), None, evidence)
         };

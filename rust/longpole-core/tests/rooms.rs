@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used)] // in helpers of tests as in tests
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,10 +13,24 @@ const FOUNDATION: &[&str] =
     &["error", "ids", "time", "strings", "intervals", "diagnostics", "progress"];
 
 /// Upstream first.
-const RIVER: &[&str] = &["tables", "read", "link", "stack", "graph", "path", "measure", "workload", "write"];
+const RIVER: &[&str] = &[
+    "vocabulary",
+    "tables",
+    "read",
+    "link",
+    "stack",
+    "graph",
+    "path",
+    "measure",
+    "workload",
+    "write",
+];
 
 /// Beside the river: uses the foundation only.
 const BESIDE: &[&str] = &["extract"];
+
+/// Rooms whose files still use each other; none may join them.
+const TANGLED: &[&str] = &["read"];
 
 #[test]
 fn rooms_look_upstream_only() {
@@ -45,6 +60,164 @@ fn every_room_is_listed() {
         .collect();
     unknown.sort();
     assert!(unknown.is_empty(), "rooms without a place in the order: {unknown:?}");
+}
+
+#[test]
+fn no_file_of_a_room_uses_one_that_uses_it() {
+    let mut circles = Vec::new();
+    for room in [FOUNDATION, RIVER, BESIDE].concat() {
+        let circle = circles_of(room);
+        assert!(circle.is_some() || !TANGLED.contains(&room), "{room} is untangled: say so");
+        circles.extend(circle.filter(|_| !TANGLED.contains(&room)));
+    }
+    assert!(circles.is_empty(), "files that use each other:\n{}", circles.join("\n"));
+}
+
+#[test]
+fn circles_are_found() {
+    let uses = |pairs: &[(&str, &str)]| {
+        let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (user, used) in pairs {
+            uses.entry((*user).to_owned()).or_default().insert((*used).to_owned());
+        }
+        uses
+    };
+    assert!(circle_in(&uses(&[("a", "b"), ("b", "c"), ("a", "c")])).is_none());
+    let circle = circle_in(&uses(&[("x", "a"), ("a", "b"), ("b", "c"), ("c", "a")]));
+    assert_eq!(circle.unwrap(), ["a", "b", "c", "a"]);
+}
+
+/// A circle of files of a room that use each other, drawn as a line.
+fn circles_of(room: &str) -> Option<String> {
+    let files = rust_files(room);
+    let names = Names::of(&files);
+    let uses = files.iter().map(|file| {
+        let here = module_of(file);
+        let used = paths_in(file).into_iter().filter_map(|path| names.module(&path, file));
+        (here.clone(), used.filter(|used| *used != here).collect())
+    });
+    circle_in(&uses.collect()).map(|circle| circle.join(" -> "))
+}
+
+/// The module that a file is: `graph::model` for `graph/model/mod.rs`.
+fn module_of(file: &Path) -> String {
+    let path = file.strip_prefix(sources()).unwrap().with_extension("");
+    let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    parts.join("::").trim_end_matches("::mod").to_owned()
+}
+
+/// The modules of a room, and what the front page of a folder hands on.
+struct Names {
+    modules: BTreeSet<String>,
+    /// Which module a name of a front page comes from.
+    handed_on: BTreeMap<String, String>,
+}
+
+impl Names {
+    fn of(files: &[PathBuf]) -> Self {
+        let modules = files.iter().map(|file| module_of(file)).collect();
+        let mut handed_on = BTreeMap::new();
+        for file in files {
+            let here = module_of(file);
+            for found in hand_ons().captures_iter(&code_of(file)) {
+                for name in found[2].split(',').map(str::trim).filter(|name| !name.is_empty()) {
+                    let origin = format!("{here}::{}", &found[1]);
+                    handed_on.insert(format!("{here}::{name}"), origin);
+                }
+            }
+        }
+        Self { modules, handed_on }
+    }
+
+    /// The module in which what a path names was written.
+    fn module(&self, path: &str, file: &Path) -> Option<String> {
+        let here = module_of(file);
+        let parent = here.rsplit_once("::").map_or("", |(parent, _)| parent);
+        let absolute = match path.split_once("::")? {
+            ("crate", rest) => rest.to_owned(),
+            ("super", rest) => format!("{parent}::{rest}"),
+            ("self", rest) => format!("{here}::{rest}"),
+            _ => format!("{here}::{path}"),
+        };
+        let mut path = absolute.as_str();
+        loop {
+            if self.modules.contains(path) {
+                // A path inside this very file names no other one.
+                return Some(path.to_owned()).filter(|module| *module != here);
+            }
+            if let Some(origin) = self.handed_on.get(path) {
+                return Some(origin.clone());
+            }
+            path = path.rsplit_once("::")?.0;
+        }
+    }
+}
+
+/// Lines with which a front page hands on what its children made.
+fn hand_ons() -> regex::Regex {
+    regex::Regex::new(r"pub(?:\([^)]*\))? use (\w+)::\{?([\w,\s]+)\}?;").unwrap()
+}
+
+/// What a file consists of without comments, tests, and how widely things are seen.
+fn code_of(file: &Path) -> String {
+    let text = fs::read_to_string(file).unwrap();
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let code = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let visibility = regex::Regex::new(r"pub\(in [^)]*\)").unwrap();
+    visibility.replace_all(&code.collect::<Vec<_>>().join("\n"), "pub(super)").into_owned()
+}
+
+/// All paths in the code of a file, those of `use` lines with braces taken apart.
+/// What a front page only hands on it does not use.
+fn paths_in(file: &Path) -> Vec<String> {
+    let code = code_of(file);
+    let code = hand_ons().replace_all(&code, "");
+    let mut paths = Vec::new();
+    let (mut prefixes, mut path) = (Vec::<String>::new(), String::new());
+    for letter in code.chars() {
+        match letter {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | ':' => path.push(letter),
+            '{' if path.ends_with("::") => prefixes.push(std::mem::take(&mut path)),
+            _ => {
+                if path.contains("::") || !(path.is_empty() || prefixes.is_empty()) {
+                    paths.push(prefixes.concat() + &path);
+                }
+                path.clear();
+                match letter {
+                    '}' => drop(prefixes.pop()),
+                    ';' => prefixes.clear(),
+                    _ => {}
+                }
+            }
+        }
+    }
+    paths
+}
+
+/// A way from a file over those it uses back to itself.
+fn circle_in(uses: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec<String>> {
+    let mut done = BTreeSet::new();
+    uses.keys().find_map(|start| circle_from(start, uses, &mut Vec::new(), &mut done))
+}
+
+fn circle_from(
+    here: &str,
+    uses: &BTreeMap<String, BTreeSet<String>>,
+    way: &mut Vec<String>,
+    done: &mut BTreeSet<String>,
+) -> Option<Vec<String>> {
+    if let Some(first) = way.iter().position(|module| module == here) {
+        return Some([&way[first..], &[here.to_owned()]].concat());
+    }
+    if !done.insert(here.to_owned()) {
+        return None;
+    }
+    way.push(here.to_owned());
+    let found = uses
+        .get(here)
+        .and_then(|used| used.iter().find_map(|next| circle_from(next, uses, way, done)));
+    way.pop();
+    found
 }
 
 /// Where the sources of `room` name one of `others`. Tests within may: they read

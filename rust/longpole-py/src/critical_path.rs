@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use longpole_core::graph::{Edge, Evidence, Graph, Kind, Role};
 use longpole_core::ids::{row_in_column, InColumn, NO_ROW};
 use longpole_core::link::Launches;
-use longpole_core::path::{self, Change, Choice, Effect, End, Path, Ratio, Schedule, Window};
+use longpole_core::path::{self, Change, Choice, Effect, Path, Ratio, Schedule, Window, WindowEnd};
 use longpole_core::tables::Tables;
 use longpole_core::write;
 use pyo3::exceptions::PyValueError;
@@ -52,12 +52,12 @@ impl<'py> FromPyObject<'_, 'py> for WindowChoice {
     }
 }
 
-fn end(word: &Bound<'_, PyAny>) -> PyResult<End> {
+fn end(word: &Bound<'_, PyAny>) -> PyResult<WindowEnd> {
     match word.extract::<String>()?.as_str() {
-        "period" => Ok(End::Period),
-        "last" => Ok(End::Last),
-        "cpu" => Ok(End::Cpu),
-        "gpu" => Ok(End::Gpu),
+        "period" => Ok(WindowEnd::Period),
+        "last" => Ok(WindowEnd::Last),
+        "cpu" => Ok(WindowEnd::Cpu),
+        "gpu" => Ok(WindowEnd::Gpu),
         other => Err(PyValueError::new_err(format!(
             "end is \"period\", \"last\", \"cpu\" or \"gpu\", not {other:?}"
         ))),
@@ -101,7 +101,7 @@ impl CriticalPath {
     }
 
     fn event_of(&self, edge: &Edge) -> u32 {
-        edge.event().map(|rank| self.graph.timeline.event(rank)).in_column()
+        edge.event().map(|order| self.graph.timeline.event(order)).in_column()
     }
 
     /// The columns that edges have in common.
@@ -301,7 +301,7 @@ impl CriticalPath {
 fn change((effect, kind, matching, numerator, denominator): ChangeParts) -> PyResult<Change> {
     let ratio = Ratio::new(numerator, denominator)
         .ok_or_else(|| PyValueError::new_err("a factor's denominator is not 0"))?;
-    let effect = if effect == "detach" { Effect::Detach } else { Effect::Scale(ratio) };
+    let effect = if effect == "remove_wait" { Effect::RemoveWait } else { Effect::Scale(ratio) };
     let known = |name: String| {
         Kind::of_name(&name).ok_or_else(|| {
             let kinds = names(Kind::ALL, Kind::name).join(", ");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longpole_core::graph::Evidence;
-use longpole_core::ids::{InColumn, NO_ROW};
+use longpole_core::ids::{row_in_column, InColumn, NO_ROW};
 use longpole_core::link::{self, ExecutionLink, Method, Unlinked};
 use longpole_core::read::execution_trace::{self, Options};
 use longpole_core::tables::{ExecutionTrace as Nodes, Tables, NO_INTEGER};
@@ -182,11 +182,17 @@ impl LinkedTrace {
             )
             .integers(
                 "device",
-                nodes.iter().map(|node| place(node).and_then(|place| place.device).in_column()).collect(),
+                nodes
+                    .iter()
+                    .map(|node| place(node).and_then(|place| place.device).in_column())
+                    .collect(),
             )
             .integers(
                 "stream",
-                nodes.iter().map(|node| place(node).and_then(|place| place.stream).in_column()).collect(),
+                nodes
+                    .iter()
+                    .map(|node| place(node).and_then(|place| place.stream).in_column())
+                    .collect(),
             )
             .integers("start_ns", start_ns.collect())
             .integers("duration_ns", duration_ns.collect())
@@ -213,13 +219,14 @@ impl LinkedTrace {
 
     /// Nodes without an event, and device work without a node, each with its reason.
     fn unlinked(&self) -> PyResult<Table> {
-        let rows = (0..self.trace.nodes.len()).filter_map(|row| Some((row, self.link.reason(row)?)));
+        let rows =
+            (0..self.trace.nodes.len()).filter_map(|row| Some((row, self.link.reason(row)?)));
         let rows: Vec<_> = rows.collect();
         let events = &self.workload.unlinked;
         let ids = rows.iter().map(|&(row, _)| self.trace.nodes[row].id);
         let n_reasons = Unlinked::NAMES.len();
         let reasons = [Unlinked::NAMES, DeviceReason::NAMES].concat();
-        let device_reason = |reason: DeviceReason| (n_reasons + reason as usize) as u32;
+        let device_reason = |reason: DeviceReason| row_in_column(n_reasons + reason as usize);
         Columns::default()
             .integers("node", ids.chain(events.iter().map(|_| NO_INTEGER)).collect())
             .rows(
@@ -246,7 +253,7 @@ impl LinkedTrace {
         Columns::default()
             .integers("start_ns", found.iter().map(|one| one.start_ns).collect())
             .integers("duration_ns", found.iter().map(|one| one.end_ns - one.start_ns).collect())
-            .integers("n_nodes", found.iter().map(|one| one.n_nodes() as i64).collect())
+            .integers("n_nodes", found.iter().map(|one| i64::from(row_in_column(one.n_nodes()))).collect())
             .booleans("chosen", (0..found.len()).map(chosen).collect())
             .into_table()
     }

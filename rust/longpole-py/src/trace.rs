@@ -115,12 +115,12 @@ impl Trace {
     }
 
     /// The time of each event in which nothing that began after it ran on its thread.
-    fn own_times(&self, py: Python<'_>) -> PyResult<Table> {
+    fn self_times(&self, py: Python<'_>) -> PyResult<Table> {
         let tables = &self.tables;
-        let own = enter(py, None, None, |progress| measure::own_time_ns(tables, progress))?;
+        let own = enter(py, None, None, |progress| measure::self_time_ns(tables, progress))?;
         Columns::default()
             .rows("event", (0..row_in_column(tables.events.len())).collect())
-            .integers("own_ns", own)
+            .integers("self_ns", own)
             .into_table()
     }
 
@@ -135,7 +135,7 @@ impl Trace {
         })?;
         Columns::default()
             .rows("event", rows.iter().map(|row| Some(row.event).in_column()).collect())
-            .integers("own_ns", rows.iter().map(|row| row.own_ns).collect())
+            .integers("self_ns", rows.iter().map(|row| row.self_ns).collect())
             .integers("total_ns", rows.iter().map(|row| row.total_ns).collect())
             .into_table()
     }

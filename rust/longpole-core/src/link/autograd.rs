@@ -1,9 +1,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-use super::main_threads::engine_names;
 use crate::ids::{LaneId, StringId};
 use crate::tables::{track, ArgValue, EventKind, FlowTable, Tables};
+use crate::vocabulary::is_backward_node;
 
 /// A thread that runs the backward pass, and the thread that waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,7 +84,7 @@ fn most_votes(votes: &BTreeMap<LaneId, Votes>, main: LaneId, tables: &Tables) ->
 }
 
 fn engines(tables: &Tables) -> impl Iterator<Item = LaneId> + '_ {
-    let is_engine = engine_names(&tables.strings);
+    let is_engine = tables.strings.matching(is_backward_node);
     let events = &tables.events;
     events
         .ids()

@@ -1,8 +1,8 @@
 use std::collections::HashMap;
 
 use crate::ids::{EventId, LaneId};
-use crate::strings::Strings;
 use crate::tables::{by_content, EventKind, Tables};
+use crate::vocabulary::step_number;
 
 /// Which lanes are the main thread of their process, one row for each lane.
 ///
@@ -46,7 +46,7 @@ impl Claim {
 /// A claim for each thread, in order of their first events.
 fn claims(tables: &Tables) -> Vec<Claim> {
     let events = &tables.events;
-    let is_step = tables.strings.matching(|name| name.starts_with("ProfilerStep#"));
+    let is_step = tables.strings.matching(|name| step_number(name).is_some());
     let mut of_lane: Vec<Option<Claim>> = Vec::new();
     of_lane.resize_with(tables.lanes.len(), || None);
     for event in events.ids().filter(|&event| runs_on_thread(event, tables)) {
@@ -85,9 +85,4 @@ fn runs_on_thread(event: EventId, tables: &Tables) -> bool {
     let labels_or_works =
         matches!(kind, EventKind::Annotation | EventKind::Operator | EventKind::Python);
     (labels_or_works || kind.is_call()) && tables.events.end_ns(event).is_some()
-}
-
-/// Which names are of operators that only the autograd engine runs.
-pub(super) fn engine_names(strings: &Strings) -> Vec<bool> {
-    strings.matching(|name| name.starts_with("autograd::engine::evaluate_function"))
 }

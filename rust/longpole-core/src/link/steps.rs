@@ -1,5 +1,6 @@
 use crate::ids::EventId;
 use crate::tables::{EventKind, Tables};
+use crate::vocabulary::step_number;
 
 /// One iteration of the training or inference loop, as `ProfilerStep#N` marks it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,22 +29,4 @@ pub fn steps(tables: &Tables) -> Vec<Step> {
         (events.start_ns(step.event), step.number, events.end_ns(step.event), step.event)
     });
     steps
-}
-
-fn step_number(name: &str) -> Option<i64> {
-    name.strip_prefix("ProfilerStep")?.trim_start().strip_prefix('#')?.trim().parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_step_is_known_by_its_number() {
-        assert_eq!(step_number("ProfilerStep#12"), Some(12));
-        assert_eq!(step_number("ProfilerStep # 3"), Some(3));
-        for other in ["ProfilerStep", "ProfilerStep#x", "step#1", "ProfilerStep#1.5"] {
-            assert_eq!(step_number(other), None);
-        }
-    }
 }

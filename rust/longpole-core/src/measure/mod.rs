@@ -4,10 +4,10 @@ mod busy;
 mod doubts;
 mod gaps;
 mod launches;
-mod own_time;
+mod self_time;
 
 pub use busy::{busy, Busy};
 pub use doubts::doubts;
 pub use gaps::{gaps, Gap};
 pub use launches::{launches, Launch};
-pub use own_time::{own_time_ns, times_within, TimeWithin};
+pub use self_time::{self_time_ns, times_within, TimeWithin};

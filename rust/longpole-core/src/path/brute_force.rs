@@ -47,7 +47,7 @@ fn graph(seed: u64) -> Graph {
                 let [one, two] = [(); 2].map(|()| NodeId::from_row(dice.below(count)));
                 let owner = dice.below(timeline.len());
                 let words = (dice.one_of(&Kind::ALL[..12]), dice.one_of(Role::ALL));
-                let owner = timeline.rank(EventId::from_row(owner));
+                let owner = timeline.order(EventId::from_row(owner));
                 Edge::new((one, two), words, owner, dice.one_of(Evidence::ALL))
             })
             .filter(|edge| edge.source != edge.target)
@@ -58,8 +58,8 @@ fn graph(seed: u64) -> Graph {
 /// A window from time 2 to the last end.
 fn whole(graph: &Graph) -> Window {
     let candidates: Vec<_> =
-        graph.timeline.ranks().map(|rank| graph.timeline.event(rank)).collect();
-    let end_ns = graph.timeline.ranks().map(|rank| graph.timeline.end_ns(rank)).max().unwrap();
+        graph.timeline.orders().map(|order| graph.timeline.event(order)).collect();
+    let end_ns = graph.timeline.orders().map(|order| graph.timeline.end_ns(order)).max().unwrap();
     Window { start_ns: 2.min(end_ns), end_ns, candidates, opening: Opening::Time }
 }
 
@@ -197,8 +197,9 @@ fn slack_is_the_delay_that_just_does_not_move_the_end() {
         let end_ns = graph.nodes.time_ns(end);
         let schedule = Schedule::observed(graph);
         let slack = slack_ns(graph, &window, &schedule, &lags_ns, graph.timeline.len());
-        for rank in graph.timeline.ranks() {
-            let (node, slack_ns) = (graph.nodes.end(rank), slack[graph.timeline.event(rank).row()]);
+        for order in graph.timeline.orders() {
+            let (node, slack_ns) =
+                (graph.nodes.end(order), slack[graph.timeline.event(order).row()]);
             let moved = |delay| time_by_chains(graph, end, &lags_ns, Some((node, delay))) - end_ns;
             if slack_ns == NO_INTEGER {
                 assert_eq!(moved(1_000), 0, "{seed}");
@@ -215,9 +216,9 @@ fn no_chain_holds_more_work_than_the_longest() {
         let (window, end) = (whole(graph), end_of(graph));
         let time_ns = |node: NodeId| graph.nodes.time_ns(node);
         let clip = |time_ns: i64| time_ns.clamp(window.start_ns, window.end_ns);
-        // What its binding edge says was waiting is none of an event's own time.
+        // What its binding edge says was waiting is none of an event's self time.
         let waited_until_ns = |edge: &Edge| {
-            let number = graph.edges.binding(edge.target).filter(|_| edge.role.is_own_time())?;
+            let number = graph.edges.binding(edge.target).filter(|_| edge.role.is_self_time())?;
             let binding = &graph.edges.as_slice()[number];
             let waits = binding.role.waits().is_some() || binding.role == Role::Handover;
             waits.then(|| binding.finished_ns(graph.nodes.times_ns()))

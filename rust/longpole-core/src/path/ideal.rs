@@ -1,8 +1,9 @@
+//! The usual what-if questions about one window.
+
 use std::collections::BTreeMap;
 
-use super::changes::{Change, Effect, Ratio};
 use super::walk::Path;
-use super::what_if::what_if;
+use super::what_if::{what_if, Change, Effect, Ratio};
 use super::windows::Window;
 use crate::error::Result;
 use crate::graph::{Graph, Kind};
@@ -70,8 +71,8 @@ fn questions(graph: &Graph, tables: &Tables, path: &Path) -> Vec<Question> {
         of_kind("data loading took no time", Kind::DataLoading, free),
         of_kind("communication was overlapped", Kind::Communication, free),
         of_kind("copies took no time", Kind::Copy, free),
-        of_kind("no call waited for the device", Kind::SyncReturn, Effect::Detach),
-        of_kind("no stream waited for another", Kind::EventWait, Effect::Detach),
+        of_kind("no call waited for the device", Kind::SyncReturn, Effect::RemoveWait),
+        of_kind("no stream waited for another", Kind::EventWait, Effect::RemoveWait),
     ];
     let half = Effect::Scale(Ratio::HALF);
     for kind in [Kind::Kernel, Kind::Operator, Kind::Runtime, Kind::DataLoading] {
@@ -87,7 +88,7 @@ fn questions(graph: &Graph, tables: &Tables, path: &Path) -> Vec<Question> {
     }
     questions.extend(waiting_names(graph, tables).into_iter().map(|name| {
         let matching = Some(exactly(tables.strings.get(name)));
-        let change = Change { effect: Effect::Detach, kind: Some(Kind::SyncReturn), matching };
+        let change = Change { effect: Effect::RemoveWait, kind: Some(Kind::SyncReturn), matching };
         ("this did not wait", Some(name), change)
     }));
     questions

@@ -1,3 +1,5 @@
+//! The longest path by work, for comparison with tools that define the path so.
+
 use super::walk::Schedule;
 use super::windows::Window;
 use crate::graph::{Edge, Graph, Role};
@@ -41,6 +43,6 @@ fn weight_ns(edge: &Edge, graph: &Graph, window: &Window) -> i64 {
 fn waited_until_ns(edge: &Edge, graph: &Graph) -> i64 {
     let binding = graph.edges.binding(edge.target).map(|number| &graph.edges.as_slice()[number]);
     let is_wait = |role: Role| role.waits().is_some() || role == Role::Handover;
-    let wait = binding.filter(|binding| edge.role.is_own_time() && is_wait(binding.role));
+    let wait = binding.filter(|binding| edge.role.is_self_time() && is_wait(binding.role));
     wait.map_or(i64::MIN, |wait| wait.finished_ns(graph.nodes.times_ns()))
 }

@@ -1,5 +1,7 @@
-use super::changes::DETACHED;
+//! By how much an event may end later before the window's end moves.
+
 use super::walk::{last_node, Schedule};
+use super::what_if::REMOVED;
 use super::windows::Window;
 use crate::graph::Graph;
 use crate::tables::NO_INTEGER;
@@ -18,10 +20,10 @@ pub fn slack_ns(
 ) -> Vec<i64> {
     let mut slack = vec![NO_INTEGER; n_events];
     let Some(latest) = latest_ns(graph, window, schedule, lags_ns) else { return slack };
-    for rank in graph.timeline.ranks() {
-        let end = graph.nodes.end(rank);
+    for order in graph.timeline.orders() {
+        let end = graph.nodes.end(order);
         if latest[end.row()] != NO_INTEGER {
-            let event = graph.timeline.event(rank);
+            let event = graph.timeline.event(order);
             slack[event.row()] = latest[end.row()].saturating_sub(schedule.times_ns[end.row()]);
         }
     }
@@ -43,7 +45,7 @@ fn latest_ns(
         if at_latest == NO_INTEGER {
             continue;
         }
-        for number in graph.edges.range(node).filter(|&number| lags_ns[number] != DETACHED) {
+        for number in graph.edges.range(node).filter(|&number| lags_ns[number] != REMOVED) {
             let source = &mut latest[graph.edges.as_slice()[number].source.row()];
             let source_latest = at_latest.saturating_sub(lags_ns[number]);
             if *source == NO_INTEGER || source_latest < *source {

@@ -1,3 +1,5 @@
+//! Who waited for whom inside a window.
+
 use super::walk::{Path, Schedule};
 use crate::graph::{Evidence, Graph, Kind};
 use crate::ids::EventId;

@@ -1,4 +1,6 @@
-use super::borders::moved;
+//! The critical path: from the end of a window back along what finished last.
+
+use super::clip::{last_of, moved};
 use super::windows::Window;
 use crate::graph::{Evidence, Graph, Kind};
 use crate::ids::{EventId, NodeId, NO_ROW};
@@ -101,7 +103,7 @@ pub fn walk(graph: &Graph, window: &Window, schedule: &Schedule) -> Path {
             start_ns: time_ns(edge.source),
             end_ns: time_ns(edge.target),
             kind: edge.kind,
-            event: edge.event().map(|rank| graph.timeline.event(rank)),
+            event: edge.event().map(|order| graph.timeline.event(order)),
             evidence: edge.evidence,
         });
         node = edge.source;
@@ -136,13 +138,4 @@ impl Path {
 /// the first in content order.
 pub(super) fn last_node(graph: &Graph, window: &Window, schedule: &Schedule) -> Option<NodeId> {
     last_of(graph, &window.candidates, &schedule.times_ns)
-}
-
-pub(super) fn last_of(graph: &Graph, events: &[EventId], times_ns: &[i64]) -> Option<NodeId> {
-    let ends = events.iter().filter_map(|&event| graph.timeline.rank(event));
-    let last = ends.max_by_key(|&rank| {
-        let end = graph.nodes.end(rank);
-        (times_ns[end.row()], std::cmp::Reverse(rank))
-    });
-    last.map(|rank| graph.nodes.end(rank))
 }

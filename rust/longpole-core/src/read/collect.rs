@@ -15,6 +15,7 @@ use crate::tables::{
     LaneTable, MetadataTable, Place, NO_INTEGER,
 };
 use crate::time::MAX_TIME_NS;
+use crate::vocabulary;
 
 /// The tables as they grow.
 #[derive(Default)]
@@ -114,7 +115,7 @@ impl Collector {
     ) {
         let draft = &scanner.draft;
         let category = draft.category.map(|span| self.category(span, text));
-        let kind = self.kind(draft, category);
+        let kind = self.kind(draft, category, text);
         let lane = self.lane(draft, text, kind);
         let start_ns = draft.start_ns();
         let (duration_ns, doubt) = draft.duration_ns();
@@ -156,12 +157,19 @@ impl Collector {
         }
     }
 
-    fn kind(&mut self, draft: &Draft, category: Option<StringId>) -> EventKind {
-        match draft.phase {
-            b'X' | b'B' => {
-                category.map_or(EventKind::Other, |category| self.kinds.of(category, &self.strings))
+    fn kind(&mut self, draft: &Draft, category: Option<StringId>, text: &[u8]) -> EventKind {
+        match (draft.phase, category) {
+            (b'X' | b'B', Some(category)) => {
+                let kind = self.kinds.of(category, &self.strings);
+                let is_annotation = kind.depends_on_name
+                    && draft.name.is_some_and(|name| vocabulary::is_annotation(name.of(text)));
+                if is_annotation {
+                    EventKind::Annotation
+                } else {
+                    kind.kind
+                }
             }
-            b'i' | b'I' | b'R' => EventKind::Instant,
+            (b'i' | b'I' | b'R', _) => EventKind::Instant,
             _ => EventKind::Other,
         }
     }
@@ -398,16 +406,26 @@ impl Number {
 /// The kind of each category seen so far.
 #[derive(Default)]
 struct KindOfCategory {
-    kinds: Vec<Option<EventKind>>,
+    kinds: Vec<Option<Meaning>>,
+}
+
+/// What a category says about its events.
+#[derive(Clone, Copy)]
+struct Meaning {
+    kind: EventKind,
+    depends_on_name: bool,
 }
 
 impl KindOfCategory {
-    fn of(&mut self, category: StringId, strings: &Strings) -> EventKind {
+    fn of(&mut self, category: StringId, strings: &Strings) -> Meaning {
         if category.row() >= self.kinds.len() {
             self.kinds.resize(category.row() + 1, None);
         }
-        *self.kinds[category.row()]
-            .get_or_insert_with(|| EventKind::of_category(strings.get(category)))
+        *self.kinds[category.row()].get_or_insert_with(|| {
+            let category = strings.get(category);
+            let depends_on_name = EventKind::depends_on_name(category);
+            Meaning { kind: EventKind::of_category(category), depends_on_name }
+        })
     }
 }
 

@@ -18,9 +18,9 @@ use std::sync::Arc;
 
 pub use args::{ArgColumn, ArgTable, ArgTables, ArgValue, Values, NO_SHORT};
 pub use counters::CounterTable;
-pub use events::{EventKind, EventRow, EventTable};
+pub use events::{EventRow, EventTable};
 pub use execution::{
-    given, ExecutionHeader, ExecutionNode, ExecutionTrace, NodeLayout, Root, NodeValues,
+    given, ExecutionHeader, ExecutionNode, ExecutionTrace, NodeLayout, NodeValues, Root,
 };
 pub use flows::{FlowSource, FlowTable};
 pub use header::Header;
@@ -32,6 +32,7 @@ pub use work::WorkClass;
 
 use crate::diagnostics::Diagnostics;
 use crate::strings::Strings;
+pub use crate::vocabulary::EventKind;
 
 /// Stands for "none" in columns of integers.
 pub const NO_INTEGER: i64 = i64::MIN;

@@ -9,7 +9,7 @@ use super::dependencies::DependencyKind;
 use super::waits::Waits;
 use super::Sources;
 use crate::ids::LaneId;
-use crate::tables::EventKind;
+use crate::vocabulary::EventKind;
 
 /// The nodes of one thread in the order in which they began.
 pub(super) struct Chain {
@@ -106,7 +106,8 @@ fn labels(chain: &Chain, sources: Sources<'_>) -> Vec<bool> {
         let event = sources.link.event(row);
         event.is_some_and(|event| events.kind(event) == EventKind::Annotation)
     };
-    let holds = |&(_, _, end_ns, _): &(i64, i64, i64, usize), next: Option<&(i64, i64, i64, usize)>| {
+    let holds = |&(_, _, end_ns, _): &(i64, i64, i64, usize),
+                 next: Option<&(i64, i64, i64, usize)>| {
         next.is_some_and(|next| next.2 <= end_ns && next.0 < end_ns)
     };
     chain.nodes.iter().zip(next).map(|(node, next)| is_range(node.3) && holds(node, next)).collect()

@@ -56,7 +56,11 @@ fn written<'a>(
     let arguments = in_place.arguments(node.op_schema);
     let altered = read.iter().filter(|(place, _)| arguments.contains(place));
     let outputs = tensors(trace.strings.get(node.outputs.values));
-    outputs.into_iter().map(|(_, tensor)| tensor).chain(altered.map(|&(_, tensor)| tensor)).collect()
+    outputs
+        .into_iter()
+        .map(|(_, tensor)| tensor)
+        .chain(altered.map(|&(_, tensor)| tensor))
+        .collect()
 }
 
 /// The arguments that each schema marks as written, as in `Tensor(a!) self`.

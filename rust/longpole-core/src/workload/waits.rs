@@ -35,15 +35,17 @@ pub(super) struct Waits {
 
 impl Waits {
     pub(super) fn of(graph: &Graph, tables: &Tables) -> Self {
-        let mut waits =
-            Self { all: Vec::new(), blocked: vec![Vec::new(); tables.lanes.len()] };
+        let mut waits = Self { all: Vec::new(), blocked: vec![Vec::new(); tables.lanes.len()] };
         let edges = graph.edges.as_slice();
         for node in graph.nodes.ids() {
             let into = &edges[graph.edges.range(node)];
             let before = waits.all.len();
             for edge in into {
                 let Some(kind) = kind(edge.role) else { continue };
-                let source = point(graph, tables, edge.source);
+                let mut source = point(graph, tables, edge.source);
+                if edge.role == Role::Staging {
+                    source.time_ns = tables.events.end_ns(source.event).unwrap_or(source.time_ns);
+                }
                 let target = point(graph, tables, edge.target);
                 waits.all.push(Wait { kind, evidence: edge.evidence, source, target });
             }
@@ -60,11 +62,13 @@ impl Waits {
     /// The thread of `node` waited from its last point until what it waited for was over.
     fn block(&mut self, graph: &Graph, tables: &Tables, into: &[Edge], node: NodeId) {
         let Some(chain) = into.iter().find(|edge| edge.role == Role::ThreadOrder) else { return };
-        let times_ns = graph.nodes.times_ns();
-        let waited = into.iter().filter(|edge| kind(edge.role).is_some());
-        let Some(until_ns) = waited.map(|edge| edge.finished_ns(times_ns)).max() else { return };
-        let (from_ns, node_ns) = (times_ns[chain.source.row()], times_ns[node.row()]);
-        let until_ns = until_ns.min(node_ns);
+        let chain_ns = graph.nodes.time_ns(chain.source);
+        let waits = into.iter().filter(|edge| kind(edge.role).is_some());
+        let spans: Vec<_> = waits.map(|edge| waited(graph, edge, chain_ns)).collect();
+        let from_ns = spans.iter().map(|span| span.0).min();
+        let until_ns = spans.iter().map(|span| span.1).max();
+        let (Some(from_ns), Some(until_ns)) = (from_ns, until_ns) else { return };
+        let until_ns = until_ns.min(graph.nodes.time_ns(node));
         if from_ns < until_ns {
             let lane = point(graph, tables, node).lane;
             self.blocked[lane.row()].push((from_ns, until_ns));
@@ -72,9 +76,22 @@ impl Waits {
     }
 }
 
+/// From when until when the thread of an edge's target waited for its source; a call that
+/// launched what it waits for works until that starts.
+fn waited(graph: &Graph, edge: &Edge, from_ns: i64) -> (i64, i64) {
+    let (source, target) = (graph.nodes.event(edge.source), graph.nodes.event(edge.target));
+    let launched_it = graph.timeline.launcher(source) == Some(target);
+    let from_ns = if launched_it { from_ns.max(graph.timeline.start_ns(source)) } else { from_ns };
+    let until_ns = match edge.role {
+        Role::Staging => graph.timeline.end_ns(source),
+        _ => edge.finished_ns(graph.nodes.times_ns()),
+    };
+    (from_ns, until_ns)
+}
+
 fn kind(role: Role) -> Option<DependencyKind> {
     match role {
-        Role::Sync | Role::SyncInside => Some(DependencyKind::Sync),
+        Role::Sync | Role::SyncInside | Role::Staging => Some(DependencyKind::Sync),
         Role::QueueFull => Some(DependencyKind::QueueFull),
         Role::EventWait => Some(DependencyKind::EventWait),
         Role::Handover => Some(DependencyKind::Handover),

@@ -7,13 +7,14 @@
 mod aitemplate;
 mod cutlass_csv;
 mod cutlass_text;
+mod format;
 mod hipblaslt;
 mod nccl;
 mod ncu;
 mod rocblas;
 
-use super::lines::Line;
-use super::records::Found;
+pub use format::Format;
+pub(in crate::extract) use format::{Interest, Reader};
 
 /// Every format, in the order in which they are listed to users.
 pub const FORMATS: &[Format] = &[
@@ -29,41 +30,6 @@ pub const FORMATS: &[Format] = &[
 /// The format of that name.
 pub fn format(name: &str) -> Option<Format> {
     FORMATS.iter().find(|format| format.name == name).copied()
-}
-
-/// What a tool prints, and how it is read.
-#[derive(Debug, Clone, Copy)]
-pub struct Format {
-    /// Its name on the command line and in the column `format`.
-    pub name: &'static str,
-    /// What prints it.
-    pub summary: &'static str,
-    /// A line that begins something of this format holds one of these.
-    pub(super) anchors: &'static [&'static str],
-    pub(super) reader: fn() -> Box<dyn Reader>,
-}
-
-/// Reads the lines of one format.
-///
-/// An anchored line is shown to all readers, whosever anchor it holds: a reader that
-/// asked for anchored lines only must do nothing on a line without one of its own.
-/// So what is found cannot depend on which other formats are looked for. The one
-/// exception is a last line without line end, of which the anchor may be missing.
-pub(super) trait Reader: Send {
-    /// Looks at a line.
-    fn line(&mut self, line: Line<'_>, found: &mut Found) -> Interest;
-
-    /// The stream has ended: hands over what was still open.
-    fn end(&mut self, _found: &mut Found) {}
-}
-
-/// Which lines a reader must be shown next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Interest {
-    /// Those with an anchor.
-    Anchors,
-    /// All of them: a block or a table is open.
-    EveryLine,
 }
 
 #[cfg(test)]

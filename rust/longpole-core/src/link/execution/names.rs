@@ -1,5 +1,6 @@
 use crate::ids::{EventId, InColumn, StringId};
-use crate::tables::{EventKind, ExecutionTrace, Tables};
+use crate::tables::{ExecutionTrace, Tables};
+use crate::vocabulary::EventKind;
 
 /// The names of the nodes as names of the trace: two files number their texts apart.
 pub(super) struct Names {

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use super::names::{candidates, Names};
 use super::{link, ExecutionLink, Method, Unlinked, LEAST_AGREEMENT_PERCENT};
 use crate::ids::EventId;
-use crate::tables::{ArgValue, EventKind, ExecutionTrace, Tables};
+use crate::tables::{ArgValue, ExecutionTrace, Tables};
+use crate::vocabulary::EventKind;
 
 /// How well two files agree on a number.
 pub(super) struct Agreement {
@@ -98,11 +99,7 @@ fn integer(value: ArgValue, tables: &Tables) -> Option<i64> {
     }
 }
 
-pub(super) fn by_external_id(
-    trace: &ExecutionTrace,
-    tables: &Tables,
-    names: &Names,
-) -> Agreement {
+pub(super) fn by_external_id(trace: &ExecutionTrace, tables: &Tables, names: &Names) -> Agreement {
     let mut events = HashMap::new();
     for event in candidates(tables) {
         if let Some(number) = tables.events.external_id(event) {

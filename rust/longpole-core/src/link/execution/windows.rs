@@ -44,11 +44,7 @@ struct Thread {
 type Fits<'a> = Vec<&'a [EventId]>;
 
 /// The iterations that fit, in order of time.
-pub(super) fn iterations(
-    trace: &ExecutionTrace,
-    tables: &Tables,
-    names: &Names,
-) -> Vec<Iteration> {
+pub(super) fn iterations(trace: &ExecutionTrace, tables: &Tables, names: &Names) -> Vec<Iteration> {
     let threads = threads(trace, names);
     let lanes = lanes(tables);
     let fits: Vec<Fits<'_>> = threads.iter().map(|thread| fits(thread, &lanes, tables)).collect();
@@ -106,7 +102,8 @@ fn fits<'a>(thread: &Thread, lanes: &'a [Vec<EventId>], tables: &Tables) -> Fits
         let mut matched = 0;
         for (place, &event) in lane.iter().enumerate() {
             let name = tables.events.name(event);
-            while matched > 0 && (matched == thread.names.len() || name != Some(thread.names[matched]))
+            while matched > 0
+                && (matched == thread.names.len() || name != Some(thread.names[matched]))
             {
                 matched = failure[matched - 1];
             }
@@ -187,9 +184,8 @@ pub(super) fn link_iteration(
             events[row] = Some(event);
         }
     }
-    let mut link = link(trace, tables, Method::ThreadOrder, |row| {
-        events[row].ok_or(Unlinked::NoThreadFits)
-    });
+    let mut link =
+        link(trace, tables, Method::ThreadOrder, |row| events[row].ok_or(Unlinked::NoThreadFits));
     link.chosen = Some(chosen);
     link.iterations = iterations;
     Ok(link)

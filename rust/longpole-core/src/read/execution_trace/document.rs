@@ -389,8 +389,7 @@ impl Document<'_> {
     }
 
     fn note_missing_parents(&mut self) -> Result<()> {
-        let is_known =
-            |id: i64| self.nodes.binary_search_by_key(&id, |node| node.id).is_ok();
+        let is_known = |id: i64| self.nodes.binary_search_by_key(&id, |node| node.id).is_ok();
         let missing = self.nodes.iter().filter(|node| !is_known(node.parent)).count();
         for _ in 0..missing {
             self.note(Code::MissingParent, 0)?;

@@ -38,11 +38,7 @@ pub struct Options {
 ///
 /// When the file cannot be opened or read, holds no execution trace, or (strict) is not
 /// sound, and when `progress` asks to stop.
-pub fn read_path(
-    path: &Path,
-    options: Options,
-    progress: Progress<'_>,
-) -> Result<ExecutionTrace> {
+pub fn read_path(path: &Path, options: Options, progress: Progress<'_>) -> Result<ExecutionTrace> {
     read(source::open(path)?, options, progress)
 }
 
@@ -51,11 +47,7 @@ pub fn read_path(
 /// # Errors
 ///
 /// As [`read_path`].
-pub fn read(
-    source: impl Read,
-    options: Options,
-    progress: Progress<'_>,
-) -> Result<ExecutionTrace> {
+pub fn read(source: impl Read, options: Options, progress: Progress<'_>) -> Result<ExecutionTrace> {
     let window = source::Window::new(Box::new(source), options.max_bytes)?;
     document::read(window, options, progress)
 }

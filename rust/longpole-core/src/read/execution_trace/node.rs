@@ -205,11 +205,7 @@ fn value<'a>(scanner: &mut Scanner<'a>) -> Scan<Value<'a>> {
 }
 
 /// The lists of one side: an object of four, or in the flat layout the values alone.
-fn lists(
-    scanner: &mut Scanner<'_>,
-    values: &mut NodeValues,
-    strings: &mut Strings,
-) -> Scan<()> {
+fn lists(scanner: &mut Scanner<'_>, values: &mut NodeValues, strings: &mut Strings) -> Scan<()> {
     if scanner.peek_significant()? != b'{' {
         values.values = value(scanner)?.intern(strings);
         return Ok(());
@@ -228,11 +224,7 @@ fn lists(
     })
 }
 
-fn attributes(
-    scanner: &mut Scanner<'_>,
-    draft: &mut Draft,
-    strings: &mut Strings,
-) -> Scan<()> {
+fn attributes(scanner: &mut Scanner<'_>, draft: &mut Draft, strings: &mut Strings) -> Scan<()> {
     scanner.expect(b'[')?;
     loop {
         match scanner.peek_significant()? {

@@ -1,0 +1,5 @@
+"""Interfaces of other tools, for programs that were written for them."""
+
+from longpole.bench.compatible.profile_result import ProfileResult, extract_profile_result
+
+__all__ = ["ProfileResult", "extract_profile_result"]

@@ -1,0 +1,104 @@
+"""Measurements kept under a name, to compare later ones with.
+
+A baseline is a copy of a file of records, `NAME.jsonl`, in the folder `.longpole/baselines` of
+the working directory, or in the one that `LONGPOLE_BASELINES` names. It is written whole or not
+at all, and never over another one unless told to.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from longpole.bench.records.samples import read_measurements
+from longpole.errors import ResultsError
+
+__all__ = ["baseline_folder", "baseline_path", "find_measurements", "save_baseline"]
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
+
+
+def baseline_folder() -> Path:
+    """Give the folder that baselines are kept in; it need not exist."""
+    return Path(os.environ.get("LONGPOLE_BASELINES") or Path(".longpole", "baselines"))
+
+
+def baseline_path(name: str) -> Path:
+    """Give the file of a baseline; it need not exist.
+
+    Raises
+    ------
+    ValueError
+        The name is not made of letters, digits, dots, dashes and underscores.
+    """
+    if not _NAME.fullmatch(name):
+        message = f"{name!r} names no baseline: letters, digits and . _ - do"
+        raise ValueError(message)
+    return baseline_folder() / f"{name}.jsonl"
+
+
+def find_measurements(name: str) -> Path:
+    """Give the file of that path, or else the baseline of that name.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is neither.
+    """
+    path = Path(name)
+    if path.exists():
+        return path
+    if _NAME.fullmatch(name) and baseline_path(name).exists():
+        return baseline_path(name)
+    message = "there is neither a file nor a baseline of that name"
+    raise FileNotFoundError(errno.ENOENT, message, name)
+
+
+def save_baseline(name: str, source: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+    """Keep a file of records under a name.
+
+    Parameters
+    ----------
+    name
+        Letters, digits, dots, dashes and underscores.
+    source
+        The file; it is copied as it is.
+    overwrite
+        Take the place of a baseline of the same name.
+
+    Raises
+    ------
+    ResultsError
+        The file holds no measurement.
+    FileExistsError
+        There is a baseline of that name.
+    """
+    target = baseline_path(name)
+    if not any(runs.samples_ns for runs in read_measurements(source).runs.values()):
+        message = f"no run in {os.fspath(source)} succeeded"
+        raise ResultsError(message)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _write_whole(target, Path(source).read_bytes(), overwrite=overwrite)
+    return target
+
+
+def _write_whole(target: Path, content: bytes, *, overwrite: bool) -> None:
+    with tempfile.NamedTemporaryFile(
+        dir=target.parent, prefix=f".{target.name}.", delete=False
+    ) as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    written = Path(file.name)
+    try:
+        written.chmod(0o644)
+        if overwrite:
+            written.replace(target)
+        else:
+            target.hardlink_to(written)  # fails where there is a target, as a rename would not
+    finally:
+        written.unlink(missing_ok=True)

@@ -1,0 +1,11 @@
+"""Run jobs on devices, one at a time on each.
+
+`Runner` hands `Job`s to devices and gives a record for each attempt. A guard process
+beside each device enforces time limits and ends every process that a job leaves behind.
+"""
+
+from longpole.bench.run.job import Job, read_jobs
+from longpole.bench.run.policy import Policy
+from longpole.bench.run.runner import Runner, Status
+
+__all__ = ["Job", "Policy", "Runner", "Status", "read_jobs"]

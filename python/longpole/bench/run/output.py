@@ -1,0 +1,110 @@
+"""What a job prints: counted, searched for results as it comes, and only its end kept."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from longpole.bench.extraction import Extractor
+from longpole.bench.records.record import Measurement
+
+if TYPE_CHECKING:
+    from longpole.bench.extraction import Extraction, MeasuredRow
+    from longpole.bench.run.guard import Stream
+
+__all__ = ["NO_RESULTS", "Found", "Output", "Tail", "check_format"]
+
+NO_RESULTS: Final = "none"
+TAIL_BYTES: Final = 64 << 10
+SPEAKS_OF_ERROR: Final = re.compile(r"error|fail|fatal|exception|what\(\)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The results in an output, in the order of printing, and how many rows are none."""
+
+    results: tuple[Measurement, ...] = ()
+    unparsed: int = 0
+
+
+class Tail:
+    """The length of a stream of bytes, and its last 64 KiB."""
+
+    def __init__(self) -> None:
+        self.n_bytes = 0
+        self._kept = bytearray()
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next piece."""
+        self.n_bytes += len(chunk)
+        self._kept += chunk[-TAIL_BYTES:]
+        if len(self._kept) > 2 * TAIL_BYTES:
+            del self._kept[:-TAIL_BYTES]
+
+    def text(self, n_bytes: int = TAIL_BYTES) -> str:
+        """Give the end as text; bytes that are no UTF-8 are replaced."""
+        return bytes(self._kept[-n_bytes:]).decode("utf-8", "replace")
+
+    def telling_line(self) -> str:
+        """Give the last line that speaks of an error, or else the last that is not blank."""
+        lines = [line.strip() for line in reversed(self.text().splitlines())]
+        return next(filter(SPEAKS_OF_ERROR.search, lines), next(filter(None, lines), ""))
+
+
+class Output:
+    """Both streams of a job. Results are looked for on standard output.
+
+    Parameters
+    ----------
+    format_name
+        As `Job.format`.
+    """
+
+    def __init__(self, format_name: str) -> None:
+        self.stdout = Tail()
+        self.stderr = Tail()
+        self._extractor = None if format_name == NO_RESULTS else Extractor(format_name)
+
+    def take(self, stream: Stream, chunk: bytes) -> None:
+        """Take what the job printed."""
+        if stream == "stderr":
+            self.stderr.feed(chunk)
+            return
+        self.stdout.feed(chunk)
+        if self._extractor is not None:
+            self._extractor.feed(chunk)
+
+    def finish(self, *, died: bool) -> Found:
+        """Say what was found. Where the job died, a last line without its end is no result."""
+        if self._extractor is None:
+            return Found()
+        return _found(self._extractor.finish(died=died))
+
+
+@cache
+def check_format(name: str) -> None:
+    """Refuse a format that there is not.
+
+    Raises
+    ------
+    ValueError
+        The name is unknown, or the pattern cannot be used.
+    """
+    if name != NO_RESULTS:
+        Extractor(name)
+
+
+def _found(extraction: Extraction) -> Found:
+    rows = extraction.measurements
+    results = tuple(_measurement(row) for row in rows if row.is_selectable)
+    n_rejected = sum(extraction.rejected_counts.values())
+    return Found(results, len(rows) - len(results) + n_rejected)
+
+
+def _measurement(row: MeasuredRow) -> Measurement:
+    original = {"time": row.printed_time, "unit": row.printed_unit, "format": row.format}
+    time_ns = row.time_ns or 0.0
+    whole_ns = int(time_ns) if time_ns.is_integer() else time_ns
+    return Measurement(row.operation or "", whole_ns, row.workspace_bytes, original)

@@ -1,0 +1,334 @@
+"""Runs jobs on devices, one at a time on each, and writes down what came of every attempt."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from concurrent.futures import as_completed
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING, Self
+
+from longpole.bench.records.record import Outcome
+from longpole.bench.records.store import Store, read_results
+from longpole.bench.run.policy import Policy
+from longpole.bench.run.schedule import Schedule, Task
+from longpole.bench.run.slot import Slot
+from longpole.devices import Device, Found, select
+from longpole.errors import DeviceError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from concurrent.futures import Future
+    from pathlib import Path
+
+    from longpole.bench.records.record import Record
+    from longpole.bench.run.job import Job
+    from longpole.devices import Provider
+
+__all__ = ["Runner", "Running", "Status"]
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What a device is doing. `waits_for` names who holds it, while its turn is not come."""
+
+    id: str
+    seconds: float
+    waits_for: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How far a runner is. `n_known` jobs were done by the run that is resumed."""
+
+    n_jobs: int
+    n_open: int
+    n_known: int = 0
+    outcomes: Mapping[str, int] = field(default_factory=dict)
+    running: Mapping[str, Running] = field(default_factory=dict)
+    quarantined: Mapping[str, str] = field(default_factory=dict)
+
+
+class Runner:
+    """A pool of devices that jobs are handed to.
+
+    Every attempt is on disk before the next one begins on the same device. A
+    device that fails is left alone and named, and its job goes to another. No
+    process of a job outlives the runner, not even when the runner is killed.
+
+    May be used from several threads, and again after a run. Leaving the `with`
+    block waits for all jobs; leaving it by an exception ends them.
+
+    Parameters
+    ----------
+    devices
+        What `longpole.devices.select` gives, or the names it takes, or devices.
+        None is device 0.
+    results
+        The file to append records to. None keeps them in memory only.
+    resume
+        Go on with a results file: what it has decided is not run again.
+    policy
+        Limits and retries.
+    lock_folder
+        Where device locks lie; by default where every runner of this machine looks.
+
+    Raises
+    ------
+    DeviceError
+        A device is not there.
+    ResultsError
+        The results file cannot be written, is in use, or holds results already.
+
+    Examples
+    --------
+    >>> from longpole.bench import Job, Runner
+    >>> with Runner(["cpu"]) as runner:
+    ...     records = runner.run([Job(["echo", "OP:gemm,TIME:1.5,WS:0"], key="gemm")])
+    >>> records[0].outcome, records[0].best.time_ns
+    (<Outcome.OK: 'ok'>, 1500000)
+    """
+
+    def __init__(
+        self,
+        devices: Found | Sequence[Device | str | int] | None = None,
+        *,
+        results: str | os.PathLike[str] | None = None,
+        resume: bool = False,
+        policy: Policy | None = None,
+        lock_folder: Path | None = None,
+    ) -> None:
+        self._devices = _choose(devices)
+        self._policy = policy or Policy()
+        self._lock_folder = lock_folder
+        self._mutex = Lock()
+        self._schedule = Schedule()
+        self._slots: list[Slot] = []
+        self._ids: set[str] = set()
+        self._repetitions: Counter[str] = Counter()
+        self._outcomes: Counter[str] = Counter()
+        self._n_jobs = 0
+        self._n_known = 0
+        self._n_working = 0
+        self._is_closed = False
+        self._quarantined: dict[Device, str] = {}
+        self._error: BaseException | None = None
+        self._store = None if results is None else Store(results, resume=resume)
+        self._decided = _decided_in(results) if results is not None and resume else {}
+
+    @property
+    def quarantined(self) -> dict[str, str]:
+        """The devices that failed, by UUID, and why."""
+        with self._mutex:
+            return {device.uuid: reason for device, reason in self._quarantined.items()}
+
+    def submit(self, job: Job) -> Future[Record]:
+        """Hand in a job; its future gives the record of its last attempt.
+
+        A job with a key that was handed in before is a repetition of it. The
+        future of a job that the results file has decided is done already; when
+        no device is left, the record says so.
+        """
+        return self._submit(job).future
+
+    def run(
+        self, jobs: Iterable[Job], on_record: Callable[[Record], object] | None = None
+    ) -> list[Record]:
+        """Run jobs to their end, and give their last records in the order of the jobs.
+
+        Parameters
+        ----------
+        jobs
+            What to run.
+        on_record
+            Called in this thread with each record that this run makes, in the order
+            of completion, after it is on disk. What it raises ends these jobs and is
+            raised here.
+        """
+        tasks: list[Task] = []
+        try:
+            tasks.extend(self._submit(job) for job in jobs)
+            for future in as_completed([task.future for task in tasks if not task.is_known]):
+                record = future.result()
+                if on_record is not None:
+                    on_record(record)
+        except BaseException:
+            self._cancel(tasks)
+            raise
+        return [task.future.result() for task in tasks]
+
+    def cancel(self) -> None:
+        """End what runs and forget what waits. Records that are written stay."""
+        self._cancel(self._schedule.open_tasks())
+
+    def close(self) -> None:
+        """Wait for all jobs and give the devices back. The runner takes no more jobs."""
+        with self._mutex:
+            self._is_closed = True
+        self._schedule.close()
+        try:
+            for slot in self._slots:
+                slot.join()
+        except BaseException:
+            for slot in self._slots:
+                slot.kill_guard()
+            raise
+        finally:
+            if self._store is not None:
+                self._store.close()
+
+    def status(self) -> Status:
+        """Say how far the runner is, for a progress line."""
+        now = time.monotonic()
+        running = {}
+        for slot in self._slots:
+            task, since = slot.task, slot.task_since
+            if task is not None and since is not None:
+                running[slot.device.uuid] = Running(task.id, now - since, slot.waits_for)
+        with self._mutex:
+            quarantined = {device.uuid: why for device, why in self._quarantined.items()}
+            outcomes = dict(self._outcomes)
+        n_open = len(self._schedule.open_tasks())
+        return Status(self._n_jobs, n_open, self._n_known, outcomes, running, quarantined)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.cancel()
+        self.close()
+
+    def write(self, record: Record) -> None:
+        """Put an attempt on disk. Called by the slots."""
+        if self._store is not None and record.attempt:
+            self._store.append(record)
+        if record.is_final:
+            with self._mutex:
+                self._outcomes[record.outcome] += 1
+
+    def quarantine(self, device: Device, reason: str) -> None:
+        """Leave a device alone from now on. Called by the slots."""
+        with self._mutex:
+            self._quarantined.setdefault(device, reason)
+
+    def fail(self, error: BaseException) -> None:
+        """End everything: results cannot be written, or longpole has made a mistake.
+
+        Called by the slots.
+        """
+        with self._mutex:
+            self._error = self._error or error
+        tasks = self._schedule.open_tasks()
+        for task in tasks:
+            if not task.future.running() and not task.future.done():
+                task.future.set_exception(error)
+        self._cancel(tasks)
+
+    def leave(self) -> None:
+        """Take note that a slot has ended. Called by the slots."""
+        with self._mutex:
+            self._n_working -= 1
+        if not self._n_working:
+            self._strand()
+
+    def _submit(self, job: Job) -> Task:
+        with self._mutex:
+            if self._error is not None:
+                raise self._error
+            if self._is_closed:
+                message = "the runner is closed and takes no more jobs"
+                raise RuntimeError(message)
+            task = Task(job, self._name(job.key), job.digest())
+            self._n_jobs += 1
+            known = self._decided.get((task.id, task.digest))
+            if known is not None:
+                self._outcomes[known.outcome] += 1
+                self._n_known += 1
+        if known is not None:
+            task.is_known = True
+            task.future.set_result(known)
+            return task
+        self._schedule.put(task)
+        self._start_slots()
+        if not self._n_working:
+            self._strand()  # the last device has failed
+        return task
+
+    def _name(self, key: str) -> str:
+        """Give an id of its own to each repetition of a key."""
+        while True:
+            self._repetitions[key] += 1
+            count = self._repetitions[key]
+            name = key if count == 1 else f"{key}#{count}"
+            if name not in self._ids:
+                self._ids.add(name)
+                return name
+
+    def _start_slots(self) -> None:
+        """Start the devices with the first job: who hands in none takes none."""
+        with self._mutex:
+            if self._slots:
+                return
+            total_s = self._policy.total_timeout_s
+            deadline = None if total_s is None else time.monotonic() + total_s
+            for device, provider in self._devices.items():
+                slot = Slot(
+                    device,
+                    provider,
+                    schedule=self._schedule,
+                    policy=self._policy,
+                    journal=self,
+                    lock_folder=self._lock_folder,
+                )
+                slot.deadline = deadline
+                self._slots.append(slot)
+            self._n_working = len(self._slots)
+            for slot in self._slots:
+                slot.start()
+
+    def _cancel(self, tasks: Iterable[Task]) -> None:
+        for task in tasks:
+            task.is_cancelled = True
+            task.future.cancel()
+            for slot in self._slots:
+                slot.cancel(task)
+        self._schedule.hurry()
+
+    def _strand(self) -> None:
+        """Answer for the jobs that no device is left for."""
+        for task in self._schedule.open_tasks():
+            if task.begin() and not task.future.done():
+                record = task.record(Outcome.DEVICE_ERROR, self._no_device_left())
+                with self._mutex:
+                    self._outcomes[record.outcome] += 1
+                task.future.set_result(record)
+            self._schedule.finish(task)
+
+    def _no_device_left(self) -> str:
+        reasons = [f"{device.uuid}: {why}" for device, why in self._quarantined.items()]
+        return "no device is left; " + "; ".join(reasons)
+
+
+def _choose(
+    devices: Found | Sequence[Device | str | int] | None,
+) -> Mapping[Device, Provider | None]:
+    if isinstance(devices, Found):
+        chosen: dict[Device, Provider | None] = dict(devices)
+    else:
+        names = [each for each in devices or () if not isinstance(each, Device)]
+        chosen = {each: None for each in devices or () if isinstance(each, Device)}
+        if names or not chosen:
+            chosen.update(select(names))
+    if not chosen:
+        message = "there is no device to run on"
+        raise DeviceError(message)
+    return chosen
+
+
+def _decided_in(path: str | os.PathLike[str]) -> dict[tuple[str, str], Record]:
+    """Find the last word on each job in a results file, where it was said."""
+    records = read_results(path).records
+    return {(each.id, each.digest): each for each in records if each.is_decided}

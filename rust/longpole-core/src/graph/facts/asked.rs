@@ -1,0 +1,69 @@
+//! Whether a thread asked a stream to wait before it launched a piece of work there.
+//!
+//! A wait call (`cudaStreamWaitEvent`) names neither stream nor event in a trace without
+//! records. What can be said is that the next work of the thread may have waited.
+
+use std::collections::HashMap;
+
+use super::purposes::Purposes;
+use crate::graph::model::Streams;
+use crate::ids::Order;
+use crate::link::{Purpose, SyncRecord, WaitsFor};
+
+/// Whether the thread that launched a piece of work had asked a stream to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::graph) enum Asked {
+    /// It had not since it launched on this stream last.
+    No,
+    /// It had, but launched on other streams since.
+    Before,
+    /// It had, and launched nothing since.
+    JustNow,
+}
+
+/// Of all work, whether its thread asked its stream to wait since it launched there
+/// last. Calls with a record are left out: there, nothing is to be guessed.
+pub(super) fn of_works(
+    streams: &Streams<'_>,
+    purposes: &Purposes,
+    records: &[SyncRecord],
+    has_wait_calls: bool,
+) -> Vec<Asked> {
+    let timeline = streams.timeline;
+    let mut asked = vec![Asked::No; timeline.len()];
+    if !has_wait_calls {
+        return asked;
+    }
+    let recorded = recorded_wait_calls(streams, records);
+    let lets_wait = |call| purposes.purpose(call, timeline) == Purpose::LetStreamWait;
+    let mut n_waits: HashMap<usize, u32> = HashMap::new();
+    let mut n_launched: HashMap<usize, u32> = HashMap::new();
+    let mut n_seen: HashMap<(usize, usize), u32> = HashMap::new();
+    for call in timeline.orders().filter(|&event| timeline.kind(event).is_call()) {
+        let thread = timeline.lane(call);
+        let waits = n_waits.entry(thread).or_default();
+        *waits += u32::from(lets_wait(call) && recorded.binary_search(&call).is_err());
+        let works = streams.launched_by(call);
+        let seen = |work: Order| (thread, streams.stream_of(work));
+        for &work in works {
+            if n_launched.get(&thread).copied().unwrap_or(0) < *waits {
+                asked[work.row()] = Asked::JustNow;
+            } else if n_seen.get(&seen(work)).copied().unwrap_or(0) < *waits {
+                asked[work.row()] = Asked::Before;
+            }
+        }
+        for &work in works {
+            n_seen.insert(seen(work), *waits);
+            n_launched.insert(thread, *waits);
+        }
+    }
+    asked
+}
+
+fn recorded_wait_calls(streams: &Streams<'_>, records: &[SyncRecord]) -> Vec<Order> {
+    let is_wait = |record: &&SyncRecord| matches!(record.waits_for, WaitsFor::EventOfStream(_));
+    let call = |record: &SyncRecord| streams.timeline.order(record.call?);
+    let mut calls: Vec<_> = records.iter().filter(is_wait).filter_map(call).collect();
+    calls.sort_unstable();
+    calls
+}

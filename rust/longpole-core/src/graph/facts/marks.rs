@@ -1,0 +1,80 @@
+//! Work behind which the program recorded an event.
+//!
+//! The call that records an event names no stream. What a thread launched last, and what
+//! was the last work of each stream at that time, say how likely the event stands behind
+//! a piece of work.
+
+use super::purposes::Purposes;
+use super::recent::Recent;
+use crate::graph::model::Streams;
+use crate::ids::Order;
+use crate::link::Purpose;
+
+/// How likely it is that an event was recorded right behind a piece of work: the call
+/// that records names no stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::graph) enum Mark {
+    /// Whenever an event was recorded, the stream held later work, or none yet.
+    Unmarked,
+    /// The work was the last of its stream when some event was recorded. So is all
+    /// work of a trace that shows no event being recorded.
+    Possible,
+    /// And the thread that recorded the event had launched on that stream just before.
+    Likely,
+}
+
+impl Mark {
+    /// From what speaks most for a wait to what speaks least.
+    pub(in crate::graph) const FROM_LIKELY: [Self; 3] =
+        [Self::Likely, Self::Possible, Self::Unmarked];
+}
+
+/// The mark of all work.
+pub(in crate::graph) struct Marks {
+    of_work: Vec<Mark>,
+    /// Whether the trace shows events being recorded.
+    pub(in crate::graph) has_records: bool,
+}
+
+impl Marks {
+    pub(in crate::graph) fn of(streams: &Streams<'_>, purposes: &Purposes) -> Self {
+        let timeline = streams.timeline;
+        let records = |event: &Order| purposes.purpose(*event, timeline) == Purpose::RecordEvent;
+        let times_ns: Vec<_> =
+            timeline.orders().filter(records).map(|event| timeline.start_ns(event)).collect();
+        if times_ns.is_empty() {
+            return Self { of_work: vec![Mark::Possible; timeline.len()], has_records: false };
+        }
+        let mut marks = Self { of_work: vec![Mark::Unmarked; timeline.len()], has_records: true };
+        for work in streams.all.iter().flat_map(|stream| stream.last_at(&times_ns)) {
+            marks.of_work[work.row()] = Mark::Possible;
+        }
+        marks.add_likely(streams, purposes);
+        marks
+    }
+
+    /// A thread records behind what it launched last; where it records several events in
+    /// a row, each further one belongs to the stream it used before that.
+    fn add_likely(&mut self, streams: &Streams<'_>, purposes: &Purposes) {
+        let timeline = streams.timeline;
+        let mut threads = vec![(Recent::default(), 0); streams.n_lanes()];
+        for call in timeline.orders().filter(|&event| timeline.kind(event).is_call()) {
+            let (recent, n_records) = &mut threads[timeline.lane(call)];
+            if let Some(&first) = streams.launched_by(call).first() {
+                recent.launched_on(streams.stream_of(first));
+                *n_records = 0;
+            } else if purposes.purpose(call, timeline) == Purpose::RecordEvent {
+                let stream = recent.streams().nth(*n_records).map(|stream| &streams.all[stream]);
+                let last = stream.and_then(|it| it.last_submitted_before(timeline.start_ns(call)));
+                if let Some(work) = last {
+                    self.of_work[work.row()] = Mark::Likely;
+                }
+                *n_records += 1;
+            }
+        }
+    }
+
+    pub(in crate::graph) fn of_work(&self, work: Order) -> Mark {
+        self.of_work[work.row()]
+    }
+}

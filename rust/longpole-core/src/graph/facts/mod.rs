@@ -1,0 +1,134 @@
+//! What the rules ask of a trace, found out once.
+//!
+//! A rule is a function of these facts, so that no rule calls another and each can be
+//! read alone. What only one rule asks for stands with that rule.
+
+mod asked;
+mod marks;
+mod purposes;
+mod recent;
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+pub(super) use asked::Asked;
+pub(super) use marks::{Mark, Marks};
+pub(super) use recent::Recent;
+
+use super::model::{Edge, Evidence, Kind, Nodes, Role, Streams, Timeline};
+use crate::ids::{NodeId, Order};
+use crate::link::{self, AutogradPair, Launches, Purpose, SyncRecord};
+use crate::tables::Tables;
+use purposes::Purposes;
+
+/// The facts of one trace.
+pub(super) struct Facts<'a> {
+    pub(super) tables: &'a Tables,
+    pub(super) timeline: &'a Timeline,
+    pub(super) nodes: &'a Nodes,
+    pub(super) streams: Streams<'a>,
+    /// For each name, whether it is that of a data loader.
+    pub(super) is_loader: Vec<bool>,
+    /// The forward and backward threads.
+    pub(super) autograd: Vec<AutogradPair>,
+    /// The records of synchronisation, in order of time.
+    pub(super) records: Vec<SyncRecord>,
+    /// Of all work, whether its thread asked its stream to wait, without a record, since
+    /// it launched there last.
+    pub(super) asked: Vec<Asked>,
+    /// Of all work, whether an event was recorded behind it.
+    pub(super) marks: Marks,
+    /// Whether the trace has calls that let a stream wait at all.
+    pub(super) has_wait_calls: bool,
+    purposes: Purposes,
+    nodes_of_thread: OnceCell<HashMap<usize, Vec<NodeId>>>,
+}
+
+impl<'a> Facts<'a> {
+    pub(super) fn of(
+        tables: &'a Tables,
+        launches: &Launches,
+        timeline: &'a Timeline,
+        nodes: &'a Nodes,
+        is_loader: Vec<bool>,
+    ) -> Self {
+        let streams = Streams::of(timeline, tables);
+        let purposes = Purposes::of(&tables.strings);
+        let records = link::sync_records(tables, launches);
+        let has_wait_calls =
+            timeline.orders().any(|it| purposes.purpose(it, timeline) == Purpose::LetStreamWait);
+        Self {
+            tables,
+            timeline,
+            nodes,
+            is_loader,
+            autograd: link::autograd_pairs(tables, &link::main_threads(tables)),
+            asked: asked::of_works(&streams, &purposes, &records, has_wait_calls),
+            marks: Marks::of(&streams, &purposes),
+            streams,
+            records,
+            has_wait_calls,
+            purposes,
+            nodes_of_thread: OnceCell::new(),
+        }
+    }
+
+    pub(super) fn purpose(&self, event: Order) -> Purpose {
+        self.purposes.purpose(event, self.timeline)
+    }
+
+    pub(super) fn name(&self, event: Order) -> &str {
+        self.timeline.name(event).map_or("", |name| self.tables.strings.get(name))
+    }
+
+    /// Every call into the runtime or driver, in content order.
+    pub(super) fn calls(&self) -> impl Iterator<Item = Order> + '_ {
+        self.timeline.orders().filter(|&event| self.timeline.kind(event).is_call())
+    }
+
+    pub(super) fn is_in_graph(&self, work: Order) -> bool {
+        let launches_graph = |call| self.purpose(call) == Purpose::LaunchGraph;
+        self.timeline.launcher(work).is_some_and(launches_graph)
+    }
+
+    /// The other streams of the device that a piece of work runs on.
+    pub(super) fn other_streams(&self, work: Order) -> impl Iterator<Item = usize> + '_ {
+        let own = self.streams.stream_of(work);
+        let all = self.streams.of_device(self.streams.device_of(work));
+        all.iter().copied().filter(move |&stream| stream != own)
+    }
+
+    /// The last node of the thread of `call` at or before a time.
+    pub(super) fn last_of_thread(&self, call: Order, at_ns: i64) -> Option<NodeId> {
+        let nodes = self.nodes_of_threads().get(&self.timeline.lane(call))?;
+        let behind = nodes.partition_point(|&node| self.nodes.time_ns(node) <= at_ns);
+        behind.checked_sub(1).map(|last| nodes[last])
+    }
+
+    /// The nodes of each thread, in order; made where they are asked for.
+    fn nodes_of_threads(&self) -> &HashMap<usize, Vec<NodeId>> {
+        self.nodes_of_thread.get_or_init(|| {
+            let mut nodes: HashMap<usize, Vec<NodeId>> = HashMap::new();
+            for node in self.nodes.ids() {
+                let event = self.nodes.event(node);
+                if !self.timeline.kind(event).is_device_work() {
+                    nodes.entry(self.timeline.lane(event)).or_default().push(node);
+                }
+            }
+            nodes
+        })
+    }
+
+    /// The edge that leaves a running kernel and takes its time up to `target`.
+    pub(super) fn inside_edge(&self, holder: Order, target: NodeId, role: Role) -> Edge {
+        let named = (self.streams.kind_of(holder), role);
+        let source = self.nodes.start(holder);
+        Edge::new((source, target), named, Some(holder), Evidence::Inferred)
+    }
+
+    /// The edge of work that waited, on another stream, for the end of `producer`.
+    pub(super) fn wait_edge(&self, producer: Order, work: Order, evidence: Evidence) -> Edge {
+        let nodes = (self.nodes.end(producer), self.nodes.start(work));
+        Edge::new(nodes, (Kind::EventWait, Role::EventWait), Some(work), evidence)
+    }
+}

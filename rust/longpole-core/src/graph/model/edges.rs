@@ -1,0 +1,147 @@
+//! The edges of the graph: what could not happen before what, and why.
+//!
+//! The rules give edges in any order. They are then sorted by target, the binding edge
+//! first, so that the walk back reads one row per node. An edge has no weight of its own:
+//! how long it took follows from the times of its nodes.
+
+use std::cmp::Reverse;
+
+use super::kinds::{Evidence, Kind, Role};
+use super::nodes::Nodes;
+use crate::ids::{InColumn, NodeId, Order, NO_ROW};
+
+/// Lets `target` happen no earlier than `source`, for the reason that its role gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Edge {
+    /// What must have happened.
+    pub source: NodeId,
+    /// What waits for it.
+    pub target: NodeId,
+    event: u32,
+    /// What its time is called on the path.
+    pub kind: Kind,
+    /// Why it exists.
+    pub role: Role,
+    /// How it is known.
+    pub evidence: Evidence,
+}
+
+/// Of two edges into one node the smaller one binds: the one that finished last, then
+/// by its role, then by content.
+pub(crate) type BindingOrder = (Reverse<i64>, u8, Order, bool, Role);
+
+impl Edge {
+    /// An edge whose time belongs to `event`.
+    pub fn new(
+        (source, target): (NodeId, NodeId),
+        (kind, role): (Kind, Role),
+        event: Option<Order>,
+        evidence: Evidence,
+    ) -> Self {
+        Self { source, target, event: event.in_column(), kind, role, evidence }
+    }
+
+    /// The event whose time it is.
+    pub fn event(&self) -> Option<Order> {
+        Order::from_column(self.event)
+    }
+
+    /// How long it took, negative for one that leads back in time.
+    pub fn gap_ns(&self, nodes: &Nodes) -> i64 {
+        nodes.time_ns(self.target) - nodes.time_ns(self.source)
+    }
+
+    /// When what it waits for was over, in any times of the nodes.
+    pub fn finished_ns(&self, times_ns: &[i64]) -> i64 {
+        times_ns[if self.role.is_inside() { self.target } else { self.source }.row()]
+    }
+
+    /// What decides among the edges into one node, in any times of the nodes.
+    pub(crate) fn binding_order(&self, nodes: &Nodes, times_ns: &[i64]) -> BindingOrder {
+        (
+            Reverse(self.finished_ns(times_ns)),
+            self.role.tie_class(),
+            nodes.event(self.source),
+            nodes.is_end(self.source),
+            self.role,
+        )
+    }
+}
+
+/// The edges into each node, the binding one first.
+#[derive(Debug, Clone, Default)]
+pub struct Edges {
+    edges: Vec<Edge>,
+    first_of_node: Vec<u32>,
+}
+
+impl Edges {
+    /// Sorts edges by target and binding order.
+    pub(super) fn of(edges: &[Edge], nodes: &Nodes) -> Self {
+        let first_of_node = first_of_node(edges, nodes.len());
+        let mut next = first_of_node.clone();
+        let mut sorted = edges.to_vec();
+        for edge in edges {
+            let slot = &mut next[edge.target.row()];
+            sorted[*slot as usize] = *edge;
+            *slot += 1;
+        }
+        let sorted = Self { edges: sorted, first_of_node };
+        sorted.by_binding_order(nodes)
+    }
+
+    fn by_binding_order(mut self, nodes: &Nodes) -> Self {
+        for node in nodes.ids() {
+            let range = self.range(node);
+            if range.len() > 1 {
+                self.edges[range].sort_by_key(|edge| edge.binding_order(nodes, nodes.times_ns()));
+            }
+        }
+        self
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.edges.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.edges.is_empty()
+    }
+
+    /// All of them, by target.
+    pub fn as_slice(&self) -> &[Edge] {
+        &self.edges
+    }
+
+    /// The numbers of the edges into a node.
+    pub fn range(&self, node: NodeId) -> std::ops::Range<usize> {
+        self.first_of_node[node.row()] as usize..self.first_of_node[node.row() + 1] as usize
+    }
+
+    /// The number of the edge that binds a node; none where nothing leads to it.
+    pub fn binding(&self, node: NodeId) -> Option<usize> {
+        Some(self.range(node)).filter(|range| !range.is_empty()).map(|range| range.start)
+    }
+
+    /// For each node, the number of the edge that binds it, [`NO_ROW`] for none.
+    pub fn bindings(&self) -> Vec<u32> {
+        self.first_of_node
+            .windows(2)
+            .map(|pair| if pair[0] < pair[1] { pair[0] } else { NO_ROW })
+            .collect()
+    }
+}
+
+fn first_of_node(edges: &[Edge], n_nodes: usize) -> Vec<u32> {
+    crate::ids::row_in_column(edges.len());
+    let mut first = vec![0; n_nodes + 1];
+    for edge in edges {
+        first[edge.target.row() + 1] += 1;
+    }
+    for node in 0..n_nodes {
+        first[node + 1] += first[node];
+    }
+    first
+}

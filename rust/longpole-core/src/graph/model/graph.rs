@@ -1,0 +1,141 @@
+//! The graph itself: timeline, nodes and edges, and what could not be settled.
+//!
+//! Edges that lead back in time, and those that close a circle within one instant, are
+//! taken out and kept apart, so that the nodes stand in an order in which every edge
+//! leads onward.
+
+use super::edges::{Edge, Edges};
+use super::kinds::Role;
+use super::nodes::Nodes;
+use super::timeline::Timeline;
+use super::{instants, limits};
+use crate::ids::{EventId, NodeId};
+
+/// Why every moment of a trace came when it did. See [`build`].
+#[derive(Debug, Clone, Default)]
+pub struct Graph {
+    /// The events that take part, in content order.
+    pub timeline: Timeline,
+    /// Their starts and ends, in an order in which every edge leads onward.
+    pub nodes: Nodes,
+    /// The edges into each node, the binding one first.
+    pub edges: Edges,
+    /// Edges that would lead back in time, left out of the graph.
+    pub violations: Vec<Edge>,
+    /// Edges of no length that closed a circle, left out of the graph.
+    pub cut: Vec<Edge>,
+    /// What could not be settled, or settled with a doubt.
+    pub counts: Counts,
+}
+
+/// Counts of what could not be settled, or settled with a doubt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Events that end before they begin: they take no part.
+    pub negative_duration: u64,
+    /// Events without an end, or too far from all others: they take no part.
+    pub untimed: u64,
+    /// Events of a thread that others cross.
+    pub crossing: u64,
+    /// Work on a device whose call is not in the trace.
+    pub unlinked_work: u64,
+    /// Work that began before its own call.
+    pub clock_skew: u64,
+    /// The same by more than clocks usually disagree.
+    pub large_clock_skew: u64,
+    /// Edges that would lead back in time.
+    pub violation: u64,
+    /// Edges that closed a circle of no length.
+    pub circle: u64,
+    /// Records of synchronisation that do not say what was waited for.
+    pub unknown_sync: u64,
+    /// Records of synchronisation whose call is not in the trace.
+    pub sync_without_call: u64,
+}
+
+impl Counts {
+    /// Each count with its name, in a fixed order.
+    pub fn named(&self) -> [(&'static str, u64); 10] {
+        [
+            ("negative_duration", self.negative_duration),
+            ("untimed", self.untimed),
+            ("crossing", self.crossing),
+            ("unlinked_work", self.unlinked_work),
+            ("clock_skew", self.clock_skew),
+            ("large_clock_skew", self.large_clock_skew),
+            ("violation", self.violation),
+            ("circle", self.circle),
+            ("unknown_sync", self.unknown_sync),
+            ("sync_without_call", self.sync_without_call),
+        ]
+    }
+}
+
+impl Graph {
+    /// A graph of events that come from no trace, given as `(start, end)`, with the
+    /// edges that `edges` lays among their starts and ends.
+    pub fn of_events(
+        spans: &[(i64, i64)],
+        edges: impl FnOnce(&Timeline, &Nodes) -> Vec<Edge>,
+    ) -> Self {
+        let timeline = Timeline::of_spans(spans);
+        let nodes = Nodes::of(&timeline);
+        let edges = edges(&timeline, &nodes);
+        Self::of(timeline, nodes, edges, Counts::default())
+    }
+
+    /// Puts nodes and edges in order.
+    pub(in crate::graph) fn of(
+        timeline: Timeline,
+        nodes: Nodes,
+        mut edges: Vec<Edge>,
+        counts: Counts,
+    ) -> Self {
+        let violations: Vec<_> = edges.extract_if(.., |edge| edge.gap_ns(&nodes) < 0).collect();
+        let order = instants::order(&edges, &nodes);
+        let cut: Vec<_> = order.cut.iter().map(|&place| edges[place]).collect();
+        for &place in order.cut.iter().rev() {
+            edges.remove(place);
+        }
+        let mut graph = Self { timeline, nodes, violations, cut, counts, ..Self::default() };
+        if let Some(order) = order.nodes {
+            graph.reorder(&order, &mut edges);
+        }
+        graph.edges = Edges::of(&edges, &graph.nodes);
+        graph.count_skew();
+        graph
+    }
+
+    fn reorder(&mut self, order: &[NodeId], edges: &mut [Edge]) {
+        let mut place = vec![NodeId::from_row(0); order.len()];
+        for (row, node) in order.iter().enumerate() {
+            place[node.row()] = NodeId::from_row(row);
+        }
+        self.nodes = self.nodes.reordered(order);
+        for edge in edges.iter_mut().chain(&mut self.violations).chain(&mut self.cut) {
+            edge.source = place[edge.source.row()];
+            edge.target = place[edge.target.row()];
+        }
+    }
+
+    fn count_skew(&mut self) {
+        let early_ns =
+            |edge: &&Edge| (edge.role == Role::Launch).then(|| -edge.gap_ns(&self.nodes));
+        let skews: Vec<_> = self.violations.iter().filter_map(|edge| early_ns(&edge)).collect();
+        let large = skews.iter().filter(|&&ns| ns > limits::CLOCK_TOLERANCE_NS);
+        self.counts.large_clock_skew = large.count() as u64;
+        self.counts.clock_skew = skews.len() as u64;
+        self.counts.violation = self.violations.len() as u64;
+        self.counts.circle = self.cut.len() as u64;
+    }
+
+    /// The node at which an event of the trace ends, if it takes part.
+    pub fn end_of(&self, event: EventId) -> Option<NodeId> {
+        self.timeline.order(event).map(|order| self.nodes.end(order))
+    }
+
+    /// The node at which an event of the trace starts, if it takes part.
+    pub fn start_of(&self, event: EventId) -> Option<NodeId> {
+        self.timeline.order(event).map(|order| self.nodes.start(order))
+    }
+}

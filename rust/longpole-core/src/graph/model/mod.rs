@@ -1,0 +1,20 @@
+//! What the graph is made of: events in order, points in time, edges, and their names.
+//!
+//! The rules fill it and everything after reads it; nothing here knows a rule.
+
+mod edges;
+#[allow(clippy::module_inception)] // the graph itself
+mod graph;
+mod instants;
+mod kinds;
+pub mod limits;
+mod nodes;
+mod streams;
+mod timeline;
+
+pub use edges::{Edge, Edges};
+pub use graph::{Counts, Graph};
+pub use kinds::{Evidence, Kind, Role};
+pub use nodes::Nodes;
+pub(super) use streams::{first_of_last, latest_to_end, Stream, Streams};
+pub use timeline::Timeline;

@@ -1,0 +1,131 @@
+//! The points in time of the graph: the start and the end of every event.
+//!
+//! Nodes are rows in order of time, so that a sweep over all nodes is a sweep over time
+//! and re-timing needs no sort. Nodes of one instant have an order that suits threads;
+//! where an edge asks for another one, `instants` changes it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::timeline::Timeline;
+use crate::ids::{InColumn, NodeId, Order, NO_ROW};
+
+/// The starts and ends of all events, in order of time; a node is a place in that order.
+///
+/// At one instant come ends (inner first), then events without duration (start, then
+/// end), then starts (outer first).
+#[derive(Debug, Clone, Default)]
+pub struct Nodes {
+    time_ns: Vec<i64>,
+    event: Vec<u32>,
+    is_end: Vec<bool>,
+    start: Vec<u32>,
+    end: Vec<u32>,
+}
+
+impl Nodes {
+    pub(in crate::graph) fn of(timeline: &Timeline) -> Self {
+        let mut nodes = Self {
+            start: vec![NO_ROW; timeline.len()],
+            end: vec![NO_ROW; timeline.len()],
+            ..Self::default()
+        };
+        let mut open = BinaryHeap::new();
+        let orders: Vec<_> = timeline.orders().collect();
+        for instant in
+            orders.chunk_by(|&one, &two| timeline.start_ns(one) == timeline.start_ns(two))
+        {
+            let now = timeline.start_ns(instant[0]);
+            nodes.close_until(now, &mut open, timeline);
+            // Longer events come first in content order, those without duration last.
+            let lasting = instant.partition_point(|&event| timeline.end_ns(event) > now);
+            for &event in &instant[lasting..] {
+                nodes.push(now, event, false);
+                nodes.push(now, event, true);
+            }
+            for &event in &instant[..lasting] {
+                nodes.push(now, event, false);
+                open.push(Reverse((timeline.end_ns(event), Reverse(event))));
+            }
+        }
+        nodes.close_until(i64::MAX, &mut open, timeline);
+        nodes
+    }
+
+    fn close_until(&mut self, now: i64, open: &mut BinaryHeap<OpenEnd>, timeline: &Timeline) {
+        while let Some(&Reverse((end, Reverse(event)))) =
+            open.peek().filter(|first| first.0 .0 <= now)
+        {
+            open.pop();
+            debug_assert_eq!(end, timeline.end_ns(event));
+            self.push(end, event, true);
+        }
+    }
+
+    fn push(&mut self, time_ns: i64, event: Order, is_end: bool) {
+        let node = Some(NodeId::from_row(self.time_ns.len())).in_column();
+        let side = if is_end { &mut self.end } else { &mut self.start };
+        side[event.row()] = node;
+        self.time_ns.push(time_ns);
+        self.event.push(Some(event).in_column());
+        self.is_end.push(is_end);
+    }
+
+    /// Puts the nodes into another order; `order` names the old node of each new one.
+    pub(super) fn reordered(&self, order: &[NodeId]) -> Self {
+        let mut nodes =
+            Self { start: self.start.clone(), end: self.end.clone(), ..Self::default() };
+        for &node in order {
+            nodes.push(self.time_ns(node), self.event(node), self.is_end(node));
+        }
+        nodes
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.time_ns.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.time_ns.is_empty()
+    }
+
+    /// Every node, in order.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = NodeId> + ExactSizeIterator {
+        (0..self.len()).map(NodeId::from_row)
+    }
+
+    /// When it was.
+    pub fn time_ns(&self, node: NodeId) -> i64 {
+        self.time_ns[node.row()]
+    }
+
+    /// The column of times.
+    pub fn times_ns(&self) -> &[i64] {
+        &self.time_ns
+    }
+
+    /// Whose start or end it is.
+    pub fn event(&self, node: NodeId) -> Order {
+        Order::from_row(self.event[node.row()] as usize)
+    }
+
+    /// Whether it is an end.
+    pub fn is_end(&self, node: NodeId) -> bool {
+        self.is_end[node.row()]
+    }
+
+    /// The node at which an event starts.
+    pub fn start(&self, event: Order) -> NodeId {
+        NodeId::from_row(self.start[event.row()] as usize)
+    }
+
+    /// The node at which an event ends.
+    pub fn end(&self, event: Order) -> NodeId {
+        NodeId::from_row(self.end[event.row()] as usize)
+    }
+}
+
+/// An end to come: the first in time on top, inner before outer.
+type OpenEnd = Reverse<(i64, Reverse<Order>)>;

@@ -1,0 +1,351 @@
+//! The work of every stream, in the orders in which the rules ask for it.
+//!
+//! Rules ask "what was submitted last before this call", "what ends in this interval",
+//! "which kernel runs now". Sorted columns and running maxima answer each by bisection,
+//! which keeps the graph near linear in the number of events. A stream number means
+//! nothing without its device; where a trace names neither, process and thread stand in.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+use super::kinds::Kind;
+use super::timeline::Timeline;
+use crate::ids::{row_in_column, Order, StringId, NO_ROW};
+use crate::tables::{Place, Tables, WorkClass};
+
+/// All streams, and who launched what on them. A stream number means nothing without
+/// its device.
+pub(in crate::graph) struct Streams<'a> {
+    pub(in crate::graph) timeline: &'a Timeline,
+    pub(in crate::graph) all: Vec<Stream>,
+    device_of_stream: Vec<usize>,
+    of_device: Vec<Vec<usize>>,
+    stream_of_number: HashMap<(Option<i64>, Option<i64>), usize>,
+    stream_of_lane: Vec<u32>,
+    kind_of_work: Vec<Kind>,
+    launched: Launched,
+    /// All work of each device as if it were of one stream; made where it is asked for.
+    whole_devices: OnceCell<Vec<Stream>>,
+}
+
+/// The work of one stream, in the orders in which it is asked for.
+#[derive(Default)]
+pub(in crate::graph) struct Stream {
+    /// In content order.
+    pub(in crate::graph) works: Vec<Order>,
+    /// With the time of submission, in that order.
+    submitted: Vec<(i64, Order)>,
+    /// Of the work submitted up to each place, what finishes last.
+    last_finished: Vec<Order>,
+    /// With the ends, in that order.
+    ends: Vec<(i64, Order)>,
+    /// Whether work ended before it was submitted, as it does when clocks disagree.
+    has_early_ends: bool,
+    /// The kernels in content order, with their ends.
+    kernels: Vec<(i64, i64, Order)>,
+    /// For each kernel, the last one before it that ends later.
+    longer_before: Vec<u32>,
+}
+
+impl<'a> Streams<'a> {
+    pub(in crate::graph) fn of(timeline: &'a Timeline, tables: &Tables) -> Self {
+        let class_of = WorkClass::of_events(&tables.events, &tables.strings);
+        let kind_of = |order| class_of(timeline.event(order)).map_or(Kind::Operator, kind_of_class);
+        let mut streams = Self {
+            timeline,
+            all: Vec::new(),
+            device_of_stream: Vec::new(),
+            of_device: Vec::new(),
+            stream_of_number: HashMap::new(),
+            stream_of_lane: Vec::new(),
+            kind_of_work: timeline.orders().map(kind_of).collect(),
+            launched: Launched::of(timeline),
+            whole_devices: OnceCell::new(),
+        };
+        streams.number_lanes(tables);
+        for work in timeline.orders().filter(|&order| timeline.kind(order).is_device_work()) {
+            let stream = streams.stream_of(work);
+            streams.all[stream].works.push(work);
+        }
+        for stream in &mut streams.all {
+            stream.sort(timeline, &streams.kind_of_work);
+        }
+        streams
+    }
+
+    /// Gives each lane of work the stream it stands for. Where the trace names no
+    /// device or stream, process and thread take their places.
+    fn number_lanes(&mut self, tables: &Tables) {
+        let mut devices: HashMap<(Option<i64>, Option<StringId>), usize> = HashMap::new();
+        let mut streams: HashMap<(usize, Option<i64>, Option<StringId>), usize> = HashMap::new();
+        self.stream_of_lane = vec![NO_ROW; tables.lanes.len()];
+        for lane in self.lanes_of_work() {
+            let place = tables.lanes.places()[lane];
+            let unnamed = |named: Option<i64>, text| named.is_none().then_some(text);
+            let n_devices = devices.len();
+            let device = *devices
+                .entry((place.device, unnamed(place.device, place.process)))
+                .or_insert(n_devices);
+            let stream = *streams
+                .entry((device, place.stream, unnamed(place.stream, place.thread)))
+                .or_insert(self.all.len());
+            if stream == self.all.len() {
+                self.add_stream(place, device);
+            }
+            self.stream_of_lane[lane] = row_in_column(stream);
+        }
+    }
+
+    /// The lanes of device work, in content order of their first work.
+    fn lanes_of_work(&self) -> Vec<usize> {
+        let mut is_known = vec![false; self.stream_of_lane.len()];
+        let works =
+            self.timeline.orders().filter(|&order| self.timeline.kind(order).is_device_work());
+        let lanes = works.map(|work| self.timeline.lane(work));
+        lanes.filter(|&lane| !std::mem::replace(&mut is_known[lane], true)).collect()
+    }
+
+    fn add_stream(&mut self, place: Place, device: usize) {
+        let stream = self.all.len();
+        self.all.push(Stream::default());
+        self.device_of_stream.push(device);
+        self.of_device.resize_with(self.of_device.len().max(device + 1), Vec::new);
+        self.of_device[device].push(stream);
+        self.stream_of_number.insert((place.device, place.stream), stream);
+    }
+
+    /// How many lanes there are, of threads and of streams.
+    pub(in crate::graph) fn n_lanes(&self) -> usize {
+        self.stream_of_lane.len()
+    }
+
+    pub(in crate::graph) fn stream_of(&self, work: Order) -> usize {
+        self.stream_of_lane[self.timeline.lane(work)] as usize
+    }
+
+    pub(in crate::graph) fn device_of(&self, work: Order) -> usize {
+        self.device_of_stream(self.stream_of(work))
+    }
+
+    pub(in crate::graph) fn device_of_stream(&self, stream: usize) -> usize {
+        self.device_of_stream[stream]
+    }
+
+    pub(in crate::graph) fn n_devices(&self) -> usize {
+        self.of_device.len()
+    }
+
+    pub(in crate::graph) fn of_device(&self, device: usize) -> &[usize] {
+        &self.of_device[device]
+    }
+
+    /// All work of a device as if it were of one stream.
+    pub(in crate::graph) fn whole_device(&self, device: usize) -> &Stream {
+        let devices = self.whole_devices.get_or_init(|| {
+            let mut devices: Vec<_> = self.of_device.iter().map(|_| Stream::default()).collect();
+            let is_work = |order: &Order| self.timeline.kind(*order).is_device_work();
+            for work in self.timeline.orders().filter(is_work) {
+                devices[self.device_of(work)].works.push(work);
+            }
+            for device in &mut devices {
+                device.sort(self.timeline, &self.kind_of_work);
+            }
+            devices
+        });
+        &devices[device]
+    }
+
+    /// The streams of the device with a number.
+    pub(in crate::graph) fn of_device_number(&self, device: Option<i64>) -> Vec<usize> {
+        let mut streams: Vec<_> = self
+            .stream_of_number
+            .iter()
+            .filter(|((of, _), _)| *of == device)
+            .map(|(_, &stream)| stream)
+            .collect();
+        streams.sort_unstable();
+        streams
+    }
+
+    /// The stream with a number.
+    pub(in crate::graph) fn numbered(
+        &self,
+        device: Option<i64>,
+        stream: Option<i64>,
+    ) -> Option<&Stream> {
+        self.stream_of_number.get(&(device, stream)).map(|&stream| &self.all[stream])
+    }
+
+    /// What time of this work is called.
+    pub(in crate::graph) fn kind_of(&self, work: Order) -> Kind {
+        self.kind_of_work[work.row()]
+    }
+
+    /// The work that a call launched, in content order.
+    pub(in crate::graph) fn launched_by(&self, call: Order) -> &[Order] {
+        self.launched.by(call)
+    }
+}
+
+fn kind_of_class(class: WorkClass) -> Kind {
+    match class {
+        WorkClass::Compute => Kind::Kernel,
+        WorkClass::Communication => Kind::Communication,
+        WorkClass::Copy => Kind::Copy,
+    }
+}
+
+impl Stream {
+    fn sort(&mut self, timeline: &Timeline, kind_of_work: &[Kind]) {
+        let works = &self.works;
+        self.submitted = works.iter().map(|&work| (timeline.submitted_ns(work), work)).collect();
+        self.submitted.sort();
+        self.ends = works.iter().map(|&work| (timeline.end_ns(work), work)).collect();
+        self.ends.sort();
+        let mut last: Option<(i64, Order)> = None;
+        for &(submitted_ns, work) in &self.submitted {
+            let end_ns = timeline.end_ns(work);
+            last = last.max(Some((end_ns, work)));
+            self.last_finished.extend(last.map(|(_, work)| work));
+            self.has_early_ends |= end_ns <= submitted_ns;
+        }
+        self.kernels = works
+            .iter()
+            .filter(|work| kind_of_work[work.row()] != Kind::Copy)
+            .map(|&work| (timeline.start_ns(work), timeline.end_ns(work), work))
+            .collect();
+        self.longer_before = longer_before(&self.kernels);
+    }
+
+    fn n_submitted_before(&self, at_ns: i64) -> usize {
+        self.submitted.partition_point(|&(submitted, _)| submitted < at_ns)
+    }
+
+    /// The work submitted last before a time.
+    pub(in crate::graph) fn last_submitted_before(&self, at_ns: i64) -> Option<Order> {
+        let count = self.n_submitted_before(at_ns);
+        count.checked_sub(1).map(|last| self.submitted[last].1)
+    }
+
+    /// Of the work submitted before a time, what finishes last (perhaps later).
+    pub(in crate::graph) fn last_finished_before(&self, at_ns: i64) -> Option<Order> {
+        let count = self.n_submitted_before(at_ns);
+        count.checked_sub(1).map(|last| self.last_finished[last])
+    }
+
+    /// The work submitted next after a time.
+    pub(in crate::graph) fn next_submitted_after(&self, at_ns: i64) -> Option<Order> {
+        let next = self.submitted.partition_point(|&(submitted, _)| submitted <= at_ns);
+        self.submitted.get(next).map(|&(_, work)| work)
+    }
+
+    /// How much of the work submitted before a time ends after it.
+    pub(in crate::graph) fn n_outstanding(&self, at_ns: i64, timeline: &Timeline) -> usize {
+        let n_submitted = self.n_submitted_before(at_ns);
+        if !self.has_early_ends {
+            // What has ended was submitted before.
+            return n_submitted - self.ends.partition_point(|&(end, _)| end <= at_ns);
+        }
+        let is_outstanding = |work: Order| timeline.end_ns(work) > at_ns;
+        (0..n_submitted)
+            .rev()
+            .take_while(|&place| is_outstanding(self.last_finished[place]))
+            .filter(|&place| is_outstanding(self.submitted[place].1))
+            .count()
+    }
+
+    /// The work that ends in `(after, until]`, the last one first.
+    pub(in crate::graph) fn ending_in(
+        &self,
+        after_ns: i64,
+        until_ns: i64,
+    ) -> impl Iterator<Item = (i64, Order)> + '_ {
+        let behind = self.ends.partition_point(|&(end, _)| end <= until_ns);
+        self.ends[..behind].iter().rev().copied().take_while(move |&(end, _)| end > after_ns)
+    }
+
+    /// The work that is the last submitted when one of some points in time comes.
+    pub(in crate::graph) fn last_at<'s>(
+        &'s self,
+        sorted_times_ns: &'s [i64],
+    ) -> impl Iterator<Item = Order> + 's {
+        let next_ns = |place: usize| self.submitted.get(place + 1).map_or(i64::MAX, |next| next.0);
+        let is_last = move |(place, &(submitted, work)): (usize, &(i64, Order))| {
+            let next_time = sorted_times_ns.partition_point(|&time| time <= submitted);
+            let time = *sorted_times_ns.get(next_time)?;
+            (time <= next_ns(place)).then_some(work)
+        };
+        self.submitted.iter().enumerate().filter_map(is_last)
+    }
+
+    /// Of the kernels that run at a time, the one that began last.
+    pub(in crate::graph) fn kernel_running_at(&self, at_ns: i64) -> Option<(i64, Order)> {
+        let began = self.kernels.partition_point(|&(start, _, _)| start < at_ns);
+        let mut place = began.checked_sub(1)?;
+        while self.kernels[place].1 <= at_ns {
+            place = self.longer_before.get(place).copied().filter(|&row| row != NO_ROW)? as usize;
+        }
+        let (start, _, _) = self.kernels[place];
+        // Of those that began together the first in content order is the longest.
+        let first = self.kernels.partition_point(|&(other, _, _)| other < start);
+        Some((start, self.kernels[first].2))
+    }
+}
+
+fn longer_before(kernels: &[(i64, i64, Order)]) -> Vec<u32> {
+    let mut longer = Vec::with_capacity(kernels.len());
+    for (place, &(_, end, _)) in kernels.iter().enumerate() {
+        let mut before = place.checked_sub(1);
+        while let Some(other) = before.filter(|&other| kernels[other].1 <= end) {
+            before = Some(longer[other]).filter(|&row| row != NO_ROW).map(|row: u32| row as usize);
+        }
+        longer.push(before.map_or(NO_ROW, row_in_column));
+    }
+    longer
+}
+
+/// The work of each call.
+struct Launched {
+    first: Vec<u32>,
+    works: Vec<Order>,
+}
+
+impl Launched {
+    fn of(timeline: &Timeline) -> Self {
+        let launched =
+            || timeline.orders().filter_map(|work| Some((timeline.launcher(work)?, work)));
+        let mut first = vec![0_u32; timeline.len() + 1];
+        for (call, _) in launched() {
+            first[call.row() + 1] += 1;
+        }
+        for row in 0..timeline.len() {
+            first[row + 1] += first[row];
+        }
+        let mut next = first.clone();
+        let mut works = vec![Order::from_row(0); first.last().copied().unwrap_or(0) as usize];
+        for (call, work) in launched() {
+            let slot = &mut next[call.row()];
+            works[*slot as usize] = work;
+            *slot += 1;
+        }
+        Self { first, works }
+    }
+
+    fn by(&self, call: Order) -> &[Order] {
+        &self.works[self.first[call.row()] as usize..self.first[call.row() + 1] as usize]
+    }
+}
+
+/// Chooses the work that ends last; of several the first in content order.
+pub(in crate::graph) fn latest_to_end(works: impl Iterator<Item = (i64, Order)>) -> Option<Order> {
+    works.max_by_key(|&(end, work)| (end, std::cmp::Reverse(work))).map(|(_, work)| work)
+}
+
+/// For lists of `(end, work)` with the last end first: the first in content order of
+/// those that end last.
+pub(in crate::graph) fn first_of_last(
+    mut works: impl Iterator<Item = (i64, Order)>,
+) -> Option<(i64, Order)> {
+    let last = works.next()?;
+    Some(works.take_while(|work| work.0 == last.0).last().unwrap_or(last))
+}

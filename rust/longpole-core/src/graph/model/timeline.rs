@@ -1,0 +1,171 @@
+//! The events that take part in the critical path, in content order.
+//!
+//! Every tie between events is settled by what they are, never by where the file lists
+//! them, so the events are sorted once and a row number is a place in that order. Columns
+//! are plain vectors: a rule that asks for a million starts reads them in one sweep.
+//! Events without an end, of negative duration or too far in time take no part; they are
+//! counted.
+
+use std::cmp::Reverse;
+
+use super::limits::LARGEST_TIME_NS;
+use crate::ids::{row_in_column, EventId, InColumn, Order, StringId, NO_ROW};
+use crate::link::Launches;
+use crate::tables::{by_content, EventKind, Tables};
+
+/// The events that take part in the critical path, in content order: a row for each,
+/// named by its [`Order`]. Of two the smaller one is the event that comes first.
+#[derive(Debug, Clone, Default)]
+pub struct Timeline {
+    event: Vec<u32>,
+    kind: Vec<EventKind>,
+    lane: Vec<u32>,
+    name: Vec<u32>,
+    start_ns: Vec<i64>,
+    end_ns: Vec<i64>,
+    launcher: Vec<u32>,
+    order_of_event: Vec<u32>,
+    /// Events that end before they begin: they take no part.
+    pub negative_durations: u64,
+    /// Events without an end, or too far from all others: they take no part.
+    pub untimed: u64,
+}
+
+impl Timeline {
+    /// Puts the events of a trace in order.
+    pub(in crate::graph) fn of(tables: &Tables, launches: &Launches) -> Self {
+        let mut timeline =
+            Self { order_of_event: vec![NO_ROW; tables.events.len()], ..Self::default() };
+        let order = timeline.sorted_events(tables);
+        timeline.fill(&order, tables);
+        timeline.launcher = order
+            .iter()
+            .map(|&(_, event)| {
+                let call =
+                    launches.launcher(event).filter(|_| tables.events.kind(event).is_device_work());
+                call.and_then(|call| timeline.order(call)).in_column()
+            })
+            .collect();
+        timeline
+    }
+
+    /// Events that come from no trace, as `(start, end)`: operators of one thread.
+    pub(super) fn of_spans(spans: &[(i64, i64)]) -> Self {
+        let mut order: Vec<_> = (0..spans.len()).collect();
+        order.sort_by_key(|&row| (spans[row].0, Reverse(spans[row].1)));
+        let mut timeline = Self { order_of_event: vec![NO_ROW; spans.len()], ..Self::default() };
+        for (place, &row) in order.iter().enumerate() {
+            timeline.order_of_event[row] = row_in_column(place);
+            timeline.event.push(row_in_column(row));
+            timeline.kind.push(EventKind::Operator);
+            timeline.lane.push(0);
+            timeline.name.push(NO_ROW);
+            timeline.start_ns.push(spans[row].0);
+            timeline.end_ns.push(spans[row].1);
+            timeline.launcher.push(NO_ROW);
+        }
+        timeline
+    }
+
+    /// Profilers write each kind in order of time, so that a sort that merges runs
+    /// has little to do.
+    fn sorted_events(&mut self, tables: &Tables) -> Vec<(i64, EventId)> {
+        let events = &tables.events;
+        let mut order = Vec::with_capacity(events.len());
+        for event in events.ids().filter(|&event| takes_part(events.kind(event))) {
+            match events.span(event) {
+                Some((start, end)) if -LARGEST_TIME_NS <= start && end <= LARGEST_TIME_NS => {
+                    order.push((start, event));
+                }
+                _ if events.duration_ns(event).is_some_and(|duration| duration < 0) => {
+                    self.negative_durations += 1;
+                }
+                _ => self.untimed += 1,
+            }
+        }
+        order.sort_by(|one, two| one.0.cmp(&two.0).then_with(|| by_content(one.1, two.1, tables)));
+        order
+    }
+
+    fn fill(&mut self, order: &[(i64, EventId)], tables: &Tables) {
+        let events = &tables.events;
+        for (place, &(start, event)) in order.iter().enumerate() {
+            self.order_of_event[event.row()] = row_in_column(place);
+            self.event.push(Some(event).in_column());
+            self.kind.push(events.kind(event));
+            self.lane.push(Some(events.lane(event)).in_column());
+            self.name.push(events.name(event).in_column());
+            self.start_ns.push(start);
+            self.end_ns.push(events.end_ns(event).unwrap_or(start));
+        }
+    }
+
+    /// How many events take part.
+    pub fn len(&self) -> usize {
+        self.event.len()
+    }
+
+    /// Whether none does.
+    pub fn is_empty(&self) -> bool {
+        self.event.is_empty()
+    }
+
+    /// Every place, in order.
+    pub fn orders(&self) -> impl DoubleEndedIterator<Item = Order> + ExactSizeIterator {
+        (0..self.len()).map(Order::from_row)
+    }
+
+    /// The event at a place.
+    pub fn event(&self, order: Order) -> EventId {
+        EventId::from_row(self.event[order.row()] as usize)
+    }
+
+    /// The place of an event, if it takes part.
+    pub fn order(&self, event: EventId) -> Option<Order> {
+        Order::from_column(self.order_of_event[event.row()])
+    }
+
+    /// What it is.
+    pub fn kind(&self, order: Order) -> EventKind {
+        self.kind[order.row()]
+    }
+
+    /// The row of its place in the table of lanes.
+    pub fn lane(&self, order: Order) -> usize {
+        self.lane[order.row()] as usize
+    }
+
+    /// Its name.
+    pub fn name(&self, order: Order) -> Option<StringId> {
+        StringId::from_column(self.name[order.row()])
+    }
+
+    /// When it began.
+    pub fn start_ns(&self, order: Order) -> i64 {
+        self.start_ns[order.row()]
+    }
+
+    /// When it ended.
+    pub fn end_ns(&self, order: Order) -> i64 {
+        self.end_ns[order.row()]
+    }
+
+    /// How long it took.
+    pub fn duration_ns(&self, order: Order) -> i64 {
+        self.end_ns(order) - self.start_ns(order)
+    }
+
+    /// The call that launched it, for work on a device.
+    pub fn launcher(&self, order: Order) -> Option<Order> {
+        Order::from_column(self.launcher[order.row()])
+    }
+
+    /// When the host began to launch the work; its own start where nothing is known.
+    pub fn submitted_ns(&self, work: Order) -> i64 {
+        self.start_ns(self.launcher(work).unwrap_or(work))
+    }
+}
+
+fn takes_part(kind: EventKind) -> bool {
+    kind.layer() <= EventKind::Kernel.layer()
+}

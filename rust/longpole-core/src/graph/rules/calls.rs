@@ -1,0 +1,65 @@
+//! Why calls end when they end: what a record says they waited for, or else what calls of
+//! their name wait for.
+
+use super::recorded_syncs::RecordedSyncs;
+use super::{copies, device_syncs, event_syncs, full_queue, implicit_waits, returns, stream_syncs};
+use crate::error::Result;
+use crate::graph::facts::{Facts, Recent};
+use crate::graph::model::{latest_to_end, limits, Edge, Evidence};
+use crate::ids::Order;
+use crate::link::Purpose;
+use crate::progress::{report, Progress};
+use crate::tables::EventKind;
+
+/// Adds the edges into the ends of calls that waited for a device.
+pub(super) fn edges(
+    recorded: &RecordedSyncs,
+    facts: &Facts<'_>,
+    edges: &mut Vec<Edge>,
+    progress: Progress<'_>,
+) -> Result<()> {
+    let mut threads = vec![Recent::default(); facts.tables.lanes.len()];
+    for call in facts.calls() {
+        if call.row() % (1 << 12) == 0 {
+            report(progress, call.row() as u64)?;
+        }
+        let recent = &mut threads[facts.timeline.lane(call)];
+        match recorded.producers.get(&call) {
+            Some(producers) => edges.extend(
+                producers.iter().map(|&it| returns::edge(it, call, Evidence::Recorded, facts)),
+            ),
+            None => edges.extend(inferred(call, recent, facts)),
+        }
+        if let Some(&first) = facts.streams.launched_by(call).first() {
+            edges.extend(full_queue::edge(call, first, facts));
+            recent.launched_on(facts.streams.stream_of(first));
+        }
+    }
+    Ok(())
+}
+
+/// The edge of a wait that nothing recorded.
+fn inferred(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Edge> {
+    let timeline = facts.timeline;
+    if timeline.duration_ns(call) < limits::SHORTEST_WAIT_NS {
+        return None;
+    }
+    let works = facts.streams.launched_by(call).iter().copied();
+    let copies = works.filter(|&work| timeline.kind(work) == EventKind::Copy);
+    if let Some(copy) = latest_to_end(copies.map(|work| (timeline.end_ns(work), work))) {
+        return copies::edge(copy, call, facts);
+    }
+    let producer = producer(call, recent, facts)?;
+    Some(returns::edge(producer, call, Evidence::Inferred, facts))
+}
+
+/// The work that the call waited for, of what calls of its name wait for.
+fn producer(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Order> {
+    match facts.purpose(call) {
+        Purpose::WaitForDevice => device_syncs::producer(call, recent, facts),
+        Purpose::WaitForStream => stream_syncs::producer(call, recent, facts),
+        Purpose::WaitForEvent => event_syncs::producer(call, facts),
+        Purpose::MayWait => implicit_waits::producer(call, recent, facts),
+        _ => None,
+    }
+}

@@ -1,0 +1,57 @@
+//! The candidates for what a call waited for: work submitted before it that ended in it.
+
+use crate::graph::facts::{Facts, Recent};
+use crate::graph::model::{latest_to_end, limits};
+use crate::ids::Order;
+
+/// The streams of the device that the calling thread launched on last.
+pub(super) fn streams_of_device<'f>(recent: &Recent, facts: &'f Facts<'_>) -> &'f [usize] {
+    let streams = &facts.streams;
+    let last = recent.streams().next().map(|stream| streams.device_of_stream(stream));
+    let only_device = (streams.n_devices() == 1).then_some(0);
+    last.or(only_device).map_or(&[], |device| streams.of_device(device))
+}
+
+/// What finishes last on each stream, of the work submitted before the call.
+pub(super) fn last_finished<'s>(
+    call: Order,
+    streams: &'s [usize],
+    facts: &'s Facts<'_>,
+) -> impl Iterator<Item = (i64, Order)> + 's {
+    let called_ns = facts.timeline.start_ns(call);
+    streams.iter().filter_map(move |&stream| {
+        let work = facts.streams.all[stream].last_finished_before(called_ns)?;
+        Some((facts.timeline.end_ns(work), work))
+    })
+}
+
+/// Of those the last that ended in the call.
+pub(super) fn last_ending_in(call: Order, streams: &[usize], facts: &Facts<'_>) -> Option<Order> {
+    let ended = last_finished(call, streams, facts).filter(|&(_, work)| ends_in(work, call, facts));
+    latest_to_end(ended)
+}
+
+/// Whether work ended in a call, as far as clocks agree.
+pub(super) fn ends_in(work: Order, call: Order, facts: &Facts<'_>) -> bool {
+    let timeline = facts.timeline;
+    let latest_ns = timeline.end_ns(call) + limits::CLOCK_TOLERANCE_NS;
+    let end_ns = timeline.end_ns(work);
+    timeline.start_ns(call) < end_ns
+        && end_ns <= latest_ns
+        && timeline.start_ns(work) < timeline.end_ns(call)
+}
+
+/// How long after the end of the work the call ends.
+pub(super) fn returns_ns(work: Order, call: Order, facts: &Facts<'_>) -> i64 {
+    facts.timeline.end_ns(call) - facts.timeline.end_ns(work)
+}
+
+/// Whether work ended so shortly before the end of the call that this may well be why.
+pub(super) fn has_just_ended(work: Order, call: Order, facts: &Facts<'_>) -> bool {
+    returns_ns(work, call, facts) <= limits::SYNC_RETURN_NS
+}
+
+/// Whether a call may just as well have found nothing to wait for.
+pub(super) fn is_short(call: Order, facts: &Facts<'_>) -> bool {
+    facts.timeline.duration_ns(call) < limits::LONG_SYNC_NS
+}

@@ -1,0 +1,60 @@
+//! The rules: why each node could not come earlier. One file a rule, as
+//! `docs/critical-path.md` describes them.
+//!
+//! `threads` and `autograd` explain the nodes of threads, `starts` the starts of device
+//! work, `calls` the ends of calls that waited. A rule asks the facts and gives edges; it
+//! never looks at what became of the edges of another one, except `autograd`, which needs
+//! the gaps of a thread, and the rules behind `starts`, which explain what order and
+//! launches leave open.
+
+mod autograd;
+mod calls;
+mod candidates;
+mod copies;
+mod device_syncs;
+mod ended_before;
+mod event_syncs;
+mod full_queue;
+mod implicit_waits;
+mod launches;
+mod occupied;
+mod overlapped;
+mod recorded_syncs;
+mod recorded_waits;
+mod released;
+mod returns;
+mod starts;
+mod stream_order;
+mod stream_syncs;
+mod threads;
+mod unexplained;
+mod unlinked;
+
+use super::facts::Facts;
+use super::model::{Counts, Edge};
+use crate::error::Result;
+use crate::progress::Progress;
+
+/// All edges of a trace, and what could not be settled.
+pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Edge>, Counts)> {
+    let timeline = facts.timeline;
+    let mut edges = Vec::with_capacity(facts.nodes.len() * 5 / 4);
+    let crossing = threads::edges(facts, &mut edges, progress)?;
+    let handovers = autograd::edges(&edges, facts);
+    starts::edges(facts, &mut edges, progress)?;
+    let syncs = recorded_syncs::syncs(facts);
+    calls::edges(&syncs, facts, &mut edges, progress)?;
+    edges.extend(handovers);
+    let is_unlinked =
+        |&work: &_| timeline.kind(work).is_device_work() && timeline.launcher(work).is_none();
+    let counts = Counts {
+        negative_duration: timeline.negative_durations,
+        untimed: timeline.untimed,
+        crossing,
+        unlinked_work: timeline.orders().filter(is_unlinked).count() as u64,
+        unknown_sync: syncs.unknown,
+        sync_without_call: syncs.without_call,
+        ..Counts::default()
+    };
+    Ok((edges, counts))
+}

@@ -1,0 +1,14 @@
+//! Work that starts while its predecessor on the stream still runs was released from
+//! inside that one, unless something else ended shortly before (programmatic dependent
+//! launch).
+
+use crate::graph::facts::Facts;
+use crate::graph::model::{limits, Edge, Role};
+use crate::ids::Order;
+
+/// The edge from inside the running predecessor.
+pub(super) fn edge(work: Order, running: Order, late_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
+    let start = facts.nodes.start(work);
+    (late_ns > limits::OVERLAP_SOURCE_NS)
+        .then(|| facts.inside_edge(running, start, Role::OverlapInside))
+}

@@ -1,0 +1,52 @@
+//! Waits between streams that nothing recorded: a late start follows the work of another
+//! stream whose end, just before, let it begin.
+//!
+//! How late a start must be, and how little must speak for the other work, depends on
+//! whether the launching thread asked a stream to wait.
+
+use super::ended_before;
+use crate::graph::facts::{Asked, Facts, Mark};
+use crate::graph::model::{limits, Edge, Evidence};
+use crate::ids::Order;
+
+/// The edge from the likeliest work that ended as shortly before as is usual, else from
+/// the likeliest at all.
+pub(super) fn edge(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
+    let start_ns = facts.timeline.start_ns(work);
+    let (reach_ns, least) = suspicion(work, start_ns - ready_ns, facts)?;
+    let likeliest = |reach_ns: i64| {
+        let after_ns = ready_ns.max(start_ns - reach_ns - 1);
+        let mut marks = Mark::FROM_LIKELY.into_iter().take_while(|&mark| mark >= least);
+        marks.find_map(|mark| ended_before::elsewhere(work, after_ns, mark, facts))
+    };
+    let usual_ns = limits::WAIT_RELEASE_NS;
+    let farther = || (reach_ns > usual_ns).then(|| likeliest(reach_ns)).flatten();
+    let producer = likeliest(usual_ns).or_else(farther)?;
+    Some(facts.wait_edge(producer, work, Evidence::Inferred))
+}
+
+/// How long before its start something may have ended that the work waited for, and how
+/// little must speak for it. The later the start, the less.
+fn suspicion(work: Order, late_ns: i64, facts: &Facts<'_>) -> Option<(i64, Mark)> {
+    let after_call_ns = limits::WAIT_RELEASE_AFTER_WAIT_CALL_NS;
+    let is_late = late_ns > limits::LATE_START_NS;
+    let is_rather_late = late_ns > limits::LATE_START_AFTER_WAIT_CALL_NS;
+    match facts.asked[work.row()] {
+        Asked::JustNow | Asked::Before if is_late => Some((after_call_ns, Mark::Unmarked)),
+        Asked::JustNow if is_rather_late => Some((after_call_ns, Mark::Possible)),
+        // Which calls record is not known: there, any wait call may be the one.
+        Asked::Before if is_rather_late && !facts.marks.has_records => {
+            Some((after_call_ns, Mark::Possible))
+        }
+        Asked::JustNow => Some((after_call_ns, Mark::Likely)),
+        Asked::No if is_late && may_wait_without_call(work, facts) => {
+            Some((limits::WAIT_RELEASE_NS, Mark::Unmarked))
+        }
+        Asked::Before | Asked::No => None,
+    }
+}
+
+/// Whether no wait call is to be expected: none is in the trace, or none could be seen.
+fn may_wait_without_call(work: Order, facts: &Facts<'_>) -> bool {
+    !facts.has_wait_calls || facts.timeline.launcher(work).is_none() || facts.is_in_graph(work)
+}

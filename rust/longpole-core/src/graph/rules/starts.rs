@@ -1,0 +1,90 @@
+//! Why device work starts when it starts: order and launches first, then the rules that
+//! explain a start which comes later than these say.
+
+use super::stream_order::Neighbours;
+use super::{
+    launches, occupied, overlapped, recorded_waits, released, stream_order, unexplained, unlinked,
+};
+use crate::error::Result;
+use crate::graph::facts::Facts;
+use crate::graph::model::{limits, Edge};
+use crate::ids::Order;
+use crate::progress::{report, Progress};
+
+/// Adds the edges into the start and the end of every piece of device work.
+pub(super) fn edges(
+    facts: &Facts<'_>,
+    edges: &mut Vec<Edge>,
+    progress: Progress<'_>,
+) -> Result<()> {
+    let waits = recorded_waits::edges(facts);
+    for stream in &facts.streams.all {
+        let mut neighbours = Neighbours::default();
+        for (row, &work) in stream.works.iter().enumerate() {
+            if row % (1 << 14) == 0 {
+                report(progress, row as u64)?;
+            }
+            neighbours.go_to(work, facts.timeline);
+            stream_order::end_edges(work, &neighbours, facts, edges);
+            start_edges(work, &neighbours, &waits, facts, edges);
+            neighbours.add(work, facts.timeline);
+        }
+    }
+    Ok(())
+}
+
+fn start_edges(
+    work: Order,
+    neighbours: &Neighbours,
+    recorded_waits: &[(Order, Edge)],
+    facts: &Facts<'_>,
+    edges: &mut Vec<Edge>,
+) {
+    let first = edges.len();
+    stream_order::start_edges(work, neighbours, facts, edges);
+    launches::edges(work, facts, edges);
+    let waits = recorded_waits.partition_point(|&(waiter, _)| waiter < work);
+    let waits = recorded_waits[waits..].iter().take_while(|&&(waiter, _)| waiter == work);
+    edges.extend(waits.map(|&(_, edge)| edge));
+    explain(work, neighbours.running, facts, edges, first);
+}
+
+/// Adds the reason of a start that comes later than its edges (those from `first` on)
+/// say, or names the gap openly.
+fn explain(
+    work: Order,
+    running: Option<Order>,
+    facts: &Facts<'_>,
+    edges: &mut Vec<Edge>,
+    first: usize,
+) {
+    let nodes = facts.nodes;
+    let start_ns = facts.timeline.start_ns(work);
+    let binding = (first..edges.len())
+        .filter(|&place| nodes.time_ns(edges[place].source) <= start_ns)
+        .min_by_key(|&place| edges[place].binding_order(nodes, nodes.times_ns()));
+    let Some(binding) = binding else {
+        if edges.len() == first {
+            edges.extend(unlinked::edge(work, facts));
+        }
+        return;
+    };
+    let ready_ns = edges[binding].finished_ns(nodes.times_ns());
+    if let Some(reason) = reason(work, running, ready_ns, facts) {
+        edges.push(reason);
+    } else if running.is_none() {
+        unexplained::rename(work, start_ns - ready_ns, &mut edges[binding], facts);
+    }
+}
+
+fn reason(work: Order, running: Option<Order>, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
+    let late_ns = facts.timeline.start_ns(work) - ready_ns;
+    if let Some(running) = running {
+        return overlapped::edge(work, running, late_ns, facts);
+    }
+    let occupied = || {
+        let is_late = late_ns > limits::LATE_START_NS;
+        is_late.then(|| occupied::edge(work, facts)).flatten()
+    };
+    released::edge(work, ready_ns, facts).or_else(occupied)
+}

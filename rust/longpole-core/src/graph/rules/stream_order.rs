@@ -1,0 +1,84 @@
+//! Work of one stream runs in order.
+//!
+//! A piece of work follows the one of its stream that finished last before it starts. If
+//! an earlier one still runs, it may not start before that one did, and of the time they
+//! share the earlier one has all: the later one's end follows the earlier one's.
+
+use std::collections::BTreeSet;
+
+use crate::graph::facts::Facts;
+use crate::graph::model::{limits, Edge, Evidence, Kind, Role, Timeline};
+use crate::ids::Order;
+
+/// Adds the edges into the end of a piece of work.
+pub(super) fn end_edges(
+    work: Order,
+    neighbours: &Neighbours,
+    facts: &Facts<'_>,
+    edges: &mut Vec<Edge>,
+) {
+    let (start, end) = (facts.nodes.start(work), facts.nodes.end(work));
+    let kind = facts.streams.kind_of(work);
+    edges.push(Edge::new((start, end), (kind, Role::DeviceWork), Some(work), Evidence::Order));
+    for other in neighbours.ending_before(facts.timeline.end_ns(work)) {
+        let ends = (facts.nodes.end(other), end);
+        edges.push(Edge::new(ends, (kind, Role::OverlapTail), Some(work), Evidence::Order));
+    }
+}
+
+/// Adds the edges from its stream into the start of a piece of work.
+pub(super) fn start_edges(
+    work: Order,
+    neighbours: &Neighbours,
+    facts: &Facts<'_>,
+    edges: &mut Vec<Edge>,
+) {
+    let start = facts.nodes.start(work);
+    let mut push = |source, named| {
+        edges.push(Edge::new((source, start), named, Some(work), Evidence::Order));
+    };
+    if let Some((_, other)) = neighbours.last_finished {
+        push(facts.nodes.end(other), (Kind::KernelDelay, Role::StreamOrder));
+    }
+    if let Some(other) = neighbours.running {
+        push(facts.nodes.start(other), (Kind::StreamOverlap, Role::StreamOverlap));
+    }
+}
+
+/// What runs on a stream when the next piece of work starts.
+#[derive(Default)]
+pub(super) struct Neighbours {
+    /// What still runs, by its end.
+    unfinished: BTreeSet<(i64, Order)>,
+    /// What began, in that order; what is over is taken off the end.
+    began: Vec<Order>,
+    /// The running one that began last.
+    pub(super) running: Option<Order>,
+    /// The finished one that finished last, with its end.
+    last_finished: Option<(i64, Order)>,
+}
+
+impl Neighbours {
+    pub(super) fn go_to(&mut self, work: Order, timeline: &Timeline) {
+        let now = timeline.start_ns(work);
+        while let Some(&first) = self.unfinished.first().filter(|first| first.0 <= now) {
+            self.unfinished.pop_first();
+            self.last_finished = self.last_finished.max(Some(first));
+        }
+        while self.began.last().is_some_and(|&last| timeline.end_ns(last) <= now) {
+            self.began.pop();
+        }
+        self.running = self.began.last().copied();
+    }
+
+    pub(super) fn add(&mut self, work: Order, timeline: &Timeline) {
+        self.unfinished.insert((timeline.end_ns(work), work));
+        self.began.push(work);
+    }
+
+    /// What still runs and ends before a time, the last of them.
+    fn ending_before(&self, end_ns: i64) -> impl Iterator<Item = Order> + '_ {
+        let ending = self.unfinished.range(..(end_ns, Order::from_row(0)));
+        ending.rev().take(limits::MOST_OVERLAPS).map(|&(_, other)| other)
+    }
+}

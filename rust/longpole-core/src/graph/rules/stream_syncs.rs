@@ -1,0 +1,47 @@
+//! Stream synchronise: the call names no stream, but threads synchronise what they use.
+
+use super::candidates::{
+    ends_in, has_just_ended, is_short, last_ending_in, last_finished, returns_ns,
+};
+use crate::graph::facts::{Facts, Recent};
+use crate::graph::model::{latest_to_end, limits};
+use crate::ids::Order;
+
+/// What such a call waited for.
+pub(super) fn producer(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Order> {
+    let streams = &facts.streams.all;
+    if streams.len() == 1 {
+        return last_ending_in(call, &[0], facts);
+    }
+    let called_ns = facts.timeline.start_ns(call);
+    let last = |stream: usize| streams[stream].last_finished_before(called_ns);
+    let lately: Vec<_> = recent.streams().filter_map(last).collect();
+    if is_short(call, facts) && !lately.is_empty() {
+        return over_lately(call, &lately, facts);
+    }
+    let is_soon_over =
+        |work: &Order| ends_in(*work, call, facts) && returns_ns(*work, call, facts) < 0;
+    let has_just_ended = |work: &Order| has_just_ended(*work, call, facts);
+    let every_stream: Vec<_> = (0..streams.len()).collect();
+    last_over(call, &every_stream, limits::QUICKEST_RETURN_NS, facts)
+        .filter(has_just_ended)
+        .or_else(|| last_over(call, &every_stream, 0, facts).filter(has_just_ended))
+        .or_else(|| lately.first().copied().filter(is_soon_over))
+        .or_else(|| last_ending_in(call, &every_stream, facts))
+}
+
+/// Takes the call to mean the first of some streams that has nothing left at its end.
+fn over_lately(call: Order, last_of_streams: &[Order], facts: &Facts<'_>) -> Option<Order> {
+    let mut works = last_of_streams.iter().copied();
+    let over = works.find(|&work| returns_ns(work, call, facts) >= 0)?;
+    let waited = returns_ns(over, call, facts) >= limits::QUICKEST_RETURN_NS;
+    (waited && ends_in(over, call, facts)).then_some(over)
+}
+
+/// The last to end in the call, on some streams, at least so long before its end.
+fn last_over(call: Order, streams: &[usize], least_ns: i64, facts: &Facts<'_>) -> Option<Order> {
+    let is_over = |&(_, work): &(i64, Order)| {
+        ends_in(work, call, facts) && returns_ns(work, call, facts) >= least_ns
+    };
+    latest_to_end(last_finished(call, streams, facts).filter(is_over))
+}

@@ -1,0 +1,181 @@
+use std::collections::HashMap;
+
+use crate::error::Result;
+use crate::ids::{EventId, LaneId};
+use crate::intervals::Spans;
+use crate::progress::Progress;
+use crate::stack::{outside_in, Nesting};
+use crate::tables::{EventTable, Tables, NO_INTEGER};
+
+/// The time of each event in which nothing that began after it ran on its
+/// thread, one row for each event; [`NO_INTEGER`] for what stands on no thread.
+///
+/// Every instant of a thread belongs to the open event that started last, also
+/// where events cross; so self times sum to the time in which anything ran.
+///
+/// # Errors
+///
+/// Only when `progress` asks to stop.
+pub fn self_time_ns(tables: &Tables, progress: Progress<'_>) -> Result<Vec<i64>> {
+    let order = outside_in(tables, progress)?;
+    let mut own = vec![NO_INTEGER; tables.events.len()];
+    for event in &order {
+        own[event.row()] = 0;
+    }
+    for_each_owned(&tables.events, &order, |event, start, end| own[event.row()] += end - start);
+    Ok(own)
+}
+
+/// How long an event ran within spans of its thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeWithin {
+    /// The event.
+    pub event: EventId,
+    /// The time that is its own, as [`self_time_ns`] gives it.
+    pub self_ns: i64,
+    /// The self time of the event and of all that is nested in it.
+    pub total_ns: i64,
+}
+
+/// What threads did in `spans`, each of which stands on one lane: the events
+/// that ran in them, from the outside in. Spans of a lane count once where they
+/// overlap.
+///
+/// # Errors
+///
+/// Only when `progress` asks to stop.
+pub fn times_within(
+    tables: &Tables,
+    nesting: &Nesting,
+    spans: impl IntoIterator<Item = (LaneId, i64, i64)>,
+    progress: Progress<'_>,
+) -> Result<Vec<TimeWithin>> {
+    let spans = by_lane(spans);
+    let order = outside_in(tables, progress)?;
+    let mut own = vec![0; tables.events.len()];
+    for_each_owned(&tables.events, &order, |event, start, end| {
+        if let Some(spans) = spans.get(&tables.events.lane(event)) {
+            own[event.row()] += spans.length_within_ns(start, end);
+        }
+    });
+    let mut total = own.clone();
+    for &event in order.iter().rev() {
+        if let Some(parent) = nesting.parent(event) {
+            total[parent.row()] += total[event.row()];
+        }
+    }
+    let times = order.into_iter().map(|event| TimeWithin {
+        event,
+        self_ns: own[event.row()],
+        total_ns: total[event.row()],
+    });
+    Ok(times.filter(|row| row.total_ns > 0).collect())
+}
+
+fn by_lane(spans: impl IntoIterator<Item = (LaneId, i64, i64)>) -> HashMap<LaneId, Spans> {
+    let mut listed: HashMap<LaneId, Vec<(i64, i64)>> = HashMap::new();
+    for (lane, start, end) in spans {
+        listed.entry(lane).or_default().push((start, end));
+    }
+    listed.into_iter().map(|(lane, spans)| (lane, Spans::union_of(spans))).collect()
+}
+
+/// Hands every span of time of every thread to `visit`, with the event that owns
+/// it. `order` is from the outside in.
+fn for_each_owned(events: &EventTable, order: &[EventId], visit: impl FnMut(EventId, i64, i64)) {
+    let mut thread = Thread { visit, open: Vec::new(), now: i64::MIN };
+    let mut lane = None;
+    for &event in order {
+        let Some((start, end)) = events.span(event) else { continue };
+        if lane.replace(events.lane(event)) != Some(events.lane(event)) {
+            thread.go_to(i64::MAX);
+            thread.now = i64::MIN;
+        }
+        thread.go_to(start);
+        thread.open.push((event, end));
+    }
+    thread.go_to(i64::MAX);
+}
+
+/// A thread at a point in time.
+struct Thread<Visit> {
+    visit: Visit,
+    /// The events that have begun, in that order, with their ends; some have ended.
+    open: Vec<(EventId, i64)>,
+    now: i64,
+}
+
+impl<Visit: FnMut(EventId, i64, i64)> Thread<Visit> {
+    /// Gives the time up to `then` to those that own it.
+    fn go_to(&mut self, then: i64) {
+        while let Some(&(event, end)) = self.open.last() {
+            let until = end.min(then);
+            if until > self.now {
+                (self.visit)(event, self.now, until);
+                self.now = until;
+            }
+            if end > then {
+                return;
+            }
+            self.open.pop();
+        }
+        self.now = then;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::silent;
+    use crate::read::{read_bytes, Options};
+    use crate::stack::nesting;
+
+    /// Operators `(thread, start, end)` in us.
+    fn operators(rows: &[(i64, i64, i64)]) -> Tables {
+        let events: Vec<_> = rows
+            .iter()
+            .map(|(thread, start, end)| {
+                format!(
+                    r#"{{"ph":"X","cat":"cpu_op","name":"n","pid":1,"tid":{thread},"ts":{start},"dur":{}}}"#,
+                    end - start
+                )
+            })
+            .collect();
+        read_bytes(format!("[{}]", events.join(",")).as_bytes(), &Options::default()).unwrap()
+    }
+
+    /// Self time in us.
+    fn own(rows: &[(i64, i64, i64)]) -> Vec<i64> {
+        self_time_ns(&operators(rows), &silent).unwrap().iter().map(|ns| ns / 1000).collect()
+    }
+
+    #[test]
+    fn children_are_taken_off_once() {
+        let rows = [(1, 0, 100), (1, 10, 40), (1, 20, 30), (1, 60, 60), (1, 90, 100)];
+        assert_eq!(own(&rows), [60, 20, 10, 0, 10]);
+    }
+
+    #[test]
+    fn where_events_cross_the_later_one_owns_the_time_and_the_sum_closes() {
+        let rows = [(1, 0, 100), (1, 10, 40), (1, 35, 60), (1, 50, 120)];
+        assert_eq!(own(&rows), [10, 25, 15, 70]);
+        assert_eq!(own(&rows).iter().sum::<i64>(), 120);
+    }
+
+    #[test]
+    fn threads_do_not_know_each_other() {
+        assert_eq!(own(&[(1, 50, 100), (2, 0, 60)]), [50, 60]);
+    }
+
+    #[test]
+    fn what_a_thread_did_in_some_spans_counts_outside_in() {
+        let tables = operators(&[(1, 0, 100), (1, 10, 40), (2, 0, 100)]);
+        let nesting = nesting(&tables, &silent).unwrap();
+        let lane = tables.events.lane(EventId::from_row(0));
+        let spans = [(lane, 0, 20_000), (lane, 15_000, 50_000), (lane, 200_000, 300_000)];
+        let found = times_within(&tables, &nesting, spans, &silent).unwrap();
+        let figures: Vec<_> =
+            found.iter().map(|row| (row.event.row(), row.self_ns, row.total_ns)).collect();
+        assert_eq!(figures, [(0, 20_000, 50_000), (1, 30_000, 30_000)]);
+    }
+}

@@ -1,0 +1,132 @@
+//! Where a window begins and ends in other times than those observed.
+
+use std::collections::HashMap;
+
+use super::windows::{Opening, Window};
+use crate::graph::Graph;
+use crate::ids::{EventId, NodeId, Order};
+
+/// Where a window begins and ends when every node comes at one of `times_ns`.
+///
+/// Of what a border cuts in two, each part becomes longer or shorter as the whole does.
+pub(super) fn moved(graph: &Graph, window: &Window, times_ns: &[i64]) -> (i64, i64) {
+    let start_ns = moved_start(graph, window, times_ns);
+    let border = Border::of(graph, window);
+    let latest_ns = |times_ns: &[i64]| {
+        let orders = window.candidates.iter().filter_map(|&event| graph.timeline.order(event));
+        orders.map(|order| border.end_ns(order, times_ns)).max()
+    };
+    let end_ns = match (latest_ns(graph.nodes.times_ns()), latest_ns(times_ns)) {
+        (Some(observed), Some(moved)) => moved.saturating_add(window.end_ns - observed),
+        _ => window.end_ns,
+    };
+    (start_ns, end_ns.max(start_ns))
+}
+
+fn moved_start(graph: &Graph, window: &Window, times_ns: &[i64]) -> i64 {
+    let opener = match &window.opening {
+        Opening::Start(event) => graph.start_of(*event),
+        Opening::Ends(events) => last_of(graph, events, times_ns),
+        Opening::Time => return moved_time(graph, window, times_ns),
+    };
+    opener.map_or(window.start_ns, |node| times_ns[node.row()])
+}
+
+/// The node at which the last of some events ends, of several the first in content order.
+pub(super) fn last_of(graph: &Graph, events: &[EventId], times_ns: &[i64]) -> Option<NodeId> {
+    let ends = events.iter().filter_map(|&event| graph.timeline.order(event));
+    let last = ends.max_by_key(|&order| {
+        let end = graph.nodes.end(order);
+        (times_ns[end.row()], std::cmp::Reverse(order))
+    });
+    last.map(|order| graph.nodes.end(order))
+}
+
+/// Moves a window's start, which is a time and no event, with what the path crosses it on.
+fn moved_time(graph: &Graph, window: &Window, times_ns: &[i64]) -> i64 {
+    let Some((source, target)) = crossing(graph, window) else { return window.start_ns };
+    let inside_ns = graph.nodes.time_ns(target) - window.start_ns;
+    times_ns[target.row()] - part_ns(inside_ns, (source, target), graph, times_ns)
+}
+
+/// The ends of the edge on which the observed path crosses the start of its window.
+fn crossing(graph: &Graph, window: &Window) -> Option<(NodeId, NodeId)> {
+    let mut target = last_of(graph, &window.candidates, graph.nodes.times_ns())?;
+    loop {
+        let source = graph.edges.as_slice()[graph.edges.binding(target)?].source;
+        if graph.nodes.time_ns(source) <= window.start_ns {
+            return (window.start_ns < graph.nodes.time_ns(target)).then_some((source, target));
+        }
+        target = source;
+    }
+}
+
+/// How long a part of what lies between two nodes takes in other times.
+fn part_ns(
+    observed_ns: i64,
+    (source, target): (NodeId, NodeId),
+    graph: &Graph,
+    times_ns: &[i64],
+) -> i64 {
+    let whole_ns = i128::from(graph.nodes.time_ns(target) - graph.nodes.time_ns(source));
+    let moved_ns = i128::from(times_ns[target.row()]) - i128::from(times_ns[source.row()]);
+    let part_ns = i128::from(observed_ns) * moved_ns.max(0) / whole_ns.max(1);
+    i64::try_from(part_ns).unwrap_or(i64::MAX)
+}
+
+/// The end of a window, and what it cuts in two.
+struct Border<'a> {
+    graph: &'a Graph,
+    at_ns: i64,
+    /// The nodes around it on each thread, of which one leads over it.
+    around: HashMap<usize, (NodeId, NodeId)>,
+}
+
+impl<'a> Border<'a> {
+    fn of(graph: &'a Graph, window: &Window) -> Self {
+        let mut border = Self { graph, at_ns: window.end_ns, around: HashMap::new() };
+        let orders = window.candidates.iter().filter_map(|&event| graph.timeline.order(event));
+        let is_host = |order: &Order| !graph.timeline.kind(*order).is_device_work();
+        if orders.filter(is_host).any(|order| border.cuts(order)) {
+            border.around = border.nodes_around();
+        }
+        border
+    }
+
+    fn cuts(&self, order: Order) -> bool {
+        self.graph.timeline.end_ns(order) > self.at_ns
+    }
+
+    fn nodes_around(&self) -> HashMap<usize, (NodeId, NodeId)> {
+        let graph = self.graph;
+        let mut last_before: HashMap<usize, NodeId> = HashMap::new();
+        let mut around = HashMap::new();
+        for node in graph.nodes.ids() {
+            let event = graph.nodes.event(node);
+            if graph.timeline.kind(event).is_device_work() {
+                continue;
+            }
+            let thread = graph.timeline.lane(event);
+            if graph.nodes.time_ns(node) <= self.at_ns {
+                last_before.insert(thread, node);
+            } else if let Some(before) = last_before.remove(&thread) {
+                around.insert(thread, (before, node));
+            }
+        }
+        around
+    }
+
+    /// When an event ends, as far as it lies before the border.
+    fn end_ns(&self, order: Order, times_ns: &[i64]) -> i64 {
+        let nodes = &self.graph.nodes;
+        let whole = (nodes.start(order), nodes.end(order));
+        if !self.cuts(order) {
+            return times_ns[whole.1.row()];
+        }
+        let thread = self.graph.timeline.lane(order);
+        let is_work = self.graph.timeline.kind(order).is_device_work();
+        let cut = self.around.get(&thread).copied().filter(|_| !is_work).unwrap_or(whole);
+        let before_ns = self.at_ns - nodes.time_ns(cut.0);
+        times_ns[cut.0.row()].saturating_add(part_ns(before_ns, cut, self.graph, times_ns))
+    }
+}

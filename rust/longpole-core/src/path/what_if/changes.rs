@@ -1,0 +1,164 @@
+//! Changes of a program, and the edges they choose.
+
+use crate::error::Result;
+use crate::graph::{matching, Edge, Graph, Kind};
+use crate::ids::Order;
+use crate::tables::Tables;
+
+/// Something about the program that is imagined to be different.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// What happens to the time of what is chosen.
+    pub effect: Effect,
+    /// Only what has this kind; without it, any work.
+    pub kind: Option<Kind>,
+    /// Only what has a name in which this pattern is found.
+    pub matching: Option<String>,
+}
+
+/// What a change does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Effect {
+    /// Multiplies the time; by 0, what depends on it still depends on it.
+    Scale(Ratio),
+    /// Lets what is chosen no longer wait. It is chosen by the kind of its waiting.
+    RemoveWait,
+}
+
+/// A factor, exact: the product of a time and it rounds half to even.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ratio {
+    numerator: u64,
+    denominator: u64,
+}
+
+impl Ratio {
+    /// Nothing is changed.
+    pub const ONE: Self = Self { numerator: 1, denominator: 1 };
+    /// It takes no time.
+    pub const ZERO: Self = Self { numerator: 0, denominator: 1 };
+    /// It takes half the time.
+    pub const HALF: Self = Self { numerator: 1, denominator: 2 };
+
+    /// None where the denominator is 0.
+    pub fn new(numerator: u64, denominator: u64) -> Option<Self> {
+        (denominator > 0).then_some(Self { numerator, denominator })
+    }
+
+    /// The product of two factors. Beyond 64 bits it loses its last digits.
+    fn times(self, other: Self) -> Self {
+        let mut numerator = u128::from(self.numerator) * u128::from(other.numerator);
+        let mut denominator = u128::from(self.denominator) * u128::from(other.denominator);
+        let common = greatest_common_divisor(numerator, denominator).max(1);
+        (numerator, denominator) = (numerator / common, denominator / common);
+        while numerator.max(denominator) > u128::from(u64::MAX) {
+            (numerator, denominator) = (numerator / 2, (denominator / 2).max(1));
+        }
+        let narrow = |value| u64::try_from(value).unwrap_or(u64::MAX);
+        Self { numerator: narrow(numerator), denominator: narrow(denominator) }
+    }
+
+    /// The time multiplied.
+    fn of(self, time_ns: i64) -> i64 {
+        let product = i128::from(time_ns) * i128::from(self.numerator);
+        let denominator = i128::from(self.denominator);
+        let (floor, rest) = (product.div_euclid(denominator), product.rem_euclid(denominator));
+        let up = match (rest * 2).cmp(&denominator) {
+            std::cmp::Ordering::Less => 0,
+            std::cmp::Ordering::Equal => floor.rem_euclid(2),
+            std::cmp::Ordering::Greater => 1,
+        };
+        i64::try_from(floor + up).unwrap_or(i64::MAX)
+    }
+}
+
+fn greatest_common_divisor(mut one: u128, mut two: u128) -> u128 {
+    while two > 0 {
+        (one, two) = (two, one % two);
+    }
+    one
+}
+
+/// The lags of all edges after some changes, [`REMOVED`] for edges that are gone.
+///
+/// # Errors
+///
+/// When a pattern is no regular expression.
+pub(super) fn changed_lags_ns(
+    graph: &Graph,
+    tables: &Tables,
+    lags_ns: &[i64],
+    changes: &[Change],
+) -> Result<Vec<i64>> {
+    let mut factors = vec![Ratio::ONE; graph.edges.len()];
+    let mut changed_ns = lags_ns.to_vec();
+    for change in changes {
+        let chosen = change.chosen(graph, tables)?;
+        for (number, edge) in graph.edges.as_slice().iter().enumerate() {
+            if chosen(edge) {
+                match change.effect {
+                    Effect::Scale(ratio) => factors[number] = factors[number].times(ratio),
+                    Effect::RemoveWait => changed_ns[number] = REMOVED,
+                }
+            }
+        }
+    }
+    for (lag, factor) in changed_ns.iter_mut().zip(factors) {
+        if *lag != REMOVED && factor != Ratio::ONE {
+            *lag = factor.of(*lag);
+        }
+    }
+    Ok(changed_ns)
+}
+
+/// Stands for the lag of an edge that is no longer there.
+pub(in crate::path) const REMOVED: i64 = i64::MIN;
+
+impl Change {
+    /// Whether an edge is chosen: by kind and name of the event whose time it is, or
+    /// of the one that waits.
+    fn chosen<'g>(&self, graph: &'g Graph, tables: &Tables) -> Result<impl Fn(&Edge) -> bool + 'g> {
+        let is_named =
+            self.matching.as_ref().map(|pattern| matching(pattern, tables)).transpose()?;
+        let (kind, removes_wait) = (self.kind, self.effect == Effect::RemoveWait);
+        let has_name = move |event: Option<Order>| {
+            let Some(is_named) = &is_named else { return true };
+            event
+                .and_then(|event| graph.timeline.name(event))
+                .is_some_and(|name| is_named[name.row()])
+        };
+        Ok(move |edge: &Edge| {
+            if removes_wait {
+                let waits = edge.role.waits() == Some(kind.unwrap_or(Kind::SyncReturn));
+                return waits && has_name(Some(graph.nodes.event(edge.target)));
+            }
+            kind.map_or_else(|| edge.kind.is_work(), |kind| edge.kind == kind)
+                && has_name(edge.event())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_round_half_to_even() {
+        let rounded: Vec<_> = [1, 2, 3, 5].iter().map(|&ns| Ratio::HALF.of(ns)).collect();
+        assert_eq!(rounded, [0, 1, 2, 2]);
+        assert_eq!(Ratio::new(1, 3).map(|third| third.of(8)), Some(3));
+    }
+
+    #[test]
+    fn factors_multiply_exactly() {
+        let third = Ratio::new(1, 3).unwrap();
+        assert_eq!(third.times(Ratio::new(3, 2).unwrap()), Ratio::HALF);
+        assert_eq!(Ratio::new(3, 0), None);
+    }
+
+    #[test]
+    fn a_factor_beyond_all_bounds_stays_in_bounds() {
+        let huge = Ratio::new(u64::MAX, 1).unwrap();
+        assert_eq!(huge.times(huge).of(i64::MAX), i64::MAX);
+    }
+}

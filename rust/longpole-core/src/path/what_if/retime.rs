@@ -1,0 +1,59 @@
+//! The time of every node after a change, in one pass over the nodes.
+
+use std::cmp::Reverse;
+
+use super::changes::REMOVED;
+use crate::error::Result;
+use crate::graph::Graph;
+use crate::ids::{row_in_column, NodeId, NO_ROW};
+use crate::path::walk::Schedule;
+use crate::progress::{report, Progress};
+
+/// Computes all times anew, in the order of the nodes: each comes when the last of its
+/// sources, plus lag, has come. Nodes to which nothing leads keep their times.
+///
+/// Among the edges that reach a node exactly, the binding rule decides.
+///
+/// # Errors
+///
+/// Only when `progress` asks to stop.
+pub(super) fn retime(graph: &Graph, lags_ns: &[i64], progress: Progress<'_>) -> Result<Schedule> {
+    let mut schedule = Schedule {
+        times_ns: graph.nodes.times_ns().to_vec(),
+        reached_by: vec![NO_ROW; graph.nodes.len()],
+    };
+    for node in graph.nodes.ids() {
+        if node.row() % (1 << 16) == 0 {
+            report(progress, node.row() as u64)?;
+        }
+        schedule.reach(node, graph, lags_ns);
+    }
+    Ok(schedule)
+}
+
+impl Schedule {
+    fn reach(&mut self, node: NodeId, graph: &Graph, lags_ns: &[i64]) {
+        let edges = graph.edges.as_slice();
+        let mut range = graph.edges.range(node);
+        let reached_ns = |number: usize, times_ns: &[i64]| {
+            (lags_ns[number] != REMOVED)
+                .then(|| times_ns[edges[number].source.row()].saturating_add(lags_ns[number]))
+        };
+        let latest = range.clone().filter_map(|number| reached_ns(number, &self.times_ns)).max();
+        let Some(time_ns) = latest else { return };
+        self.times_ns[node.row()] = time_ns;
+        let reaches = |number: &usize| reached_ns(*number, &self.times_ns) == Some(time_ns);
+        // The edges stand in binding order of the observed times, which settles all
+        // but when their sources finished.
+        let binding = if range.len() == 1 {
+            range.next()
+        } else {
+            range.filter(reaches).min_by_key(|&number| {
+                let (_, class, source, is_end, role) =
+                    edges[number].binding_order(&graph.nodes, graph.nodes.times_ns());
+                (Reverse(edges[number].finished_ns(&self.times_ns)), class, source, is_end, role)
+            })
+        };
+        self.reached_by[node.row()] = binding.map_or(NO_ROW, row_in_column);
+    }
+}

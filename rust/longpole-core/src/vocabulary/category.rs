@@ -1,0 +1,178 @@
+//! What an event is, by the category its profiler gave it.
+//!
+//! Every profiler has its own names for the same few kinds of event. The table below
+//! holds those of libkineto (CUDA, HIP, XPU, MTIA, Gaudi and back ends of others) in all
+//! its versions.
+//!
+//! Limits: a category that is not listed becomes [`EventKind::Other`], which takes part in
+//! the nesting of its thread and in nothing else.
+
+/// Declares the kinds of event with the name each has outside.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident $name:literal,)*) => {
+        /// What an event is, whichever profiler wrote it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum EventKind { $($(#[$doc])* $kind,)* }
+
+        impl EventKind {
+            /// Every kind, in the order of the enum.
+            pub const ALL: &'static [Self] = &[$(Self::$kind,)*];
+
+            /// Its name in columns and on the command line.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$kind => $name,)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// An operator on the CPU.
+    Operator "operator",
+    /// A function of the Python program.
+    Python "python",
+    /// A call into the CUDA or HIP runtime.
+    Runtime "runtime",
+    /// A call into the driver below the runtime.
+    Driver "driver",
+    /// A named range on the CPU side, as `record_function` and `ProfilerStep` make.
+    Annotation "annotation",
+    /// A kernel on the device.
+    Kernel "kernel",
+    /// A copy to, from or on a device.
+    Copy "copy",
+    /// A fill of device memory.
+    Fill "fill",
+    /// A named range on the device side, spanning the kernels launched inside.
+    DeviceAnnotation "device_annotation",
+    /// A record of who waited for whom on a device.
+    Synchronization "synchronization",
+    /// A range over which performance counters were read.
+    CounterRange "counter_range",
+    /// Time the profiler itself took.
+    Overhead "overhead",
+    /// The frame the profiler draws around all it recorded.
+    Span "span",
+    /// A point in time.
+    Instant "instant",
+    /// Anything else.
+    Other "other",
+}
+
+/// The category that held everything of a CPU thread until torch 1.9, annotations too.
+const MIXED: &str = "Operator";
+
+/// Categories by name: of today, and with a capital letter those until torch 1.9.
+const CATEGORIES: &[(&str, EventKind)] = &[
+    ("cpu_op", EventKind::Operator),
+    (MIXED, EventKind::Operator),
+    ("operator", EventKind::Operator),
+    ("python_function", EventKind::Python),
+    ("kernel", EventKind::Kernel),
+    ("Kernel", EventKind::Kernel),
+    ("mtia_ccp_events", EventKind::Kernel),
+    ("hpu_op", EventKind::Kernel),
+    ("gpu_memcpy", EventKind::Copy),
+    ("Memcpy", EventKind::Copy),
+    ("gpu_memset", EventKind::Fill),
+    ("Memset", EventKind::Fill),
+    ("user_annotation", EventKind::Annotation),
+    ("gpu_user_annotation", EventKind::DeviceAnnotation),
+    ("cuda_sync", EventKind::Synchronization),
+    ("cuda_profiler_range", EventKind::CounterRange),
+    ("overhead", EventKind::Overhead),
+    ("Trace", EventKind::Span),
+    ("cpu_instant_event", EventKind::Instant),
+    ("Runtime", EventKind::Runtime),
+];
+
+/// Endings of categories, as in `cuda_runtime` and `privateuse1_driver`.
+const ENDINGS: &[(&str, EventKind)] =
+    &[("_runtime", EventKind::Runtime), ("_driver", EventKind::Driver)];
+
+/// Beginnings of names that torch gives to annotations of its own.
+const ANNOTATIONS: &[&str] = &["ProfilerStep#", "enumerate(DataLoader)#", "Optimizer."];
+
+impl EventKind {
+    /// The kind that a category of a profiler stands for.
+    pub fn of_category(category: &str) -> Self {
+        let is_named = |&&(name, _): &&(&str, Self)| name == category;
+        let ends_so = |&&(ending, _): &&(&str, Self)| category.ends_with(ending);
+        let found = CATEGORIES.iter().find(is_named).or_else(|| ENDINGS.iter().find(ends_so));
+        found.map_or(Self::Other, |&(_, kind)| kind)
+    }
+
+    /// Whether events of a category are told apart by their names, with [`is_annotation`].
+    pub fn depends_on_name(category: &str) -> bool {
+        category == MIXED
+    }
+
+    /// Whether it keeps a stream of a device busy.
+    pub fn is_device_work(self) -> bool {
+        matches!(self, Self::Kernel | Self::Copy | Self::Fill)
+    }
+
+    /// Whether it stands on a stream of a device rather than on a thread.
+    pub fn is_on_device(self) -> bool {
+        self.is_device_work() || matches!(self, Self::DeviceAnnotation | Self::Synchronization)
+    }
+
+    /// Whether it may launch work on a device.
+    pub fn is_call(self) -> bool {
+        matches!(self, Self::Runtime | Self::Driver)
+    }
+
+    /// Whether it takes part in the nesting of a thread.
+    pub fn is_on_thread(self) -> bool {
+        matches!(
+            self,
+            Self::Operator
+                | Self::Python
+                | Self::Runtime
+                | Self::Driver
+                | Self::Annotation
+                | Self::Other
+        )
+    }
+}
+
+/// Whether an event of a mixed category is an annotation, by the bytes of its name.
+pub fn is_annotation(name: &[u8]) -> bool {
+    ANNOTATIONS.iter().any(|begin| name.starts_with(begin.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_category_of_any_vendor_is_known() {
+        for (category, kind) in [
+            ("cpu_op", EventKind::Operator),
+            ("cuda_runtime", EventKind::Runtime),
+            ("xpu_runtime", EventKind::Runtime),
+            ("privateuse1_driver", EventKind::Driver),
+            ("Memset", EventKind::Fill),
+            ("ac2g", EventKind::Other),
+        ] {
+            assert_eq!(EventKind::of_category(category), kind, "{category}");
+        }
+    }
+
+    #[test]
+    fn no_category_is_listed_twice() {
+        for (row, (name, _)) in CATEGORIES.iter().enumerate() {
+            assert!(CATEGORIES[row + 1..].iter().all(|(other, _)| other != name), "{name}");
+        }
+    }
+
+    #[test]
+    fn annotations_of_old_traces_are_known_by_name() {
+        assert!(EventKind::depends_on_name("Operator"));
+        assert!(!EventKind::depends_on_name("cpu_op"));
+        assert!(is_annotation(b"enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"));
+        assert!(is_annotation(b"Optimizer.step#SGD.step"));
+        assert!(!is_annotation(b"aten::add"));
+    }
+}

@@ -1,0 +1,359 @@
+"""The simulator of workloads: what it writes, and that what it says to be true is."""
+
+import gzip
+import json
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from oracles import simulator
+from oracles.simulator import Drop, Machine, NoWait, Scale, command, simulate, write_large
+from oracles.simulator.kinds import Kind
+from oracles.simulator.layouts import LAYOUTS
+from oracles.simulator.program import (
+    Backward,
+    Busy,
+    Launch,
+    Program,
+    RecordEvent,
+    Stream,
+    Synchronize,
+    WaitEvent,
+    Work,
+    annotation,
+    operator,
+)
+
+SEEDS = range(150)
+NAMED = [(name, seed) for name in ("training", "inference", "graphed") for seed in range(4)]
+EXACT = Machine(
+    spread=0,
+    launch_latency_ns=5_000,
+    kernel_gap_ns=1_000,
+    event_latency_ns=2_000,
+    return_latency_ns=3_000,
+    handover_ns=10_000,
+)
+COMPUTE, SIDE = Stream(0, 7), Stream(0, 20)
+
+
+def random_runs():
+    return (simulate("random", seed=seed) for seed in SEEDS)
+
+
+def kernel(name, duration_ns, stream=COMPUTE):
+    return Launch((Work("kernel", name, duration_ns),), stream, nominal_ns=4_000)
+
+
+def chain(run, window="trace"):
+    """Return the segments of a window as (kind, duration in us, name)."""
+    return [
+        (s.kind, (s.end_ns - s.start_ns) / 1_000, s.activity.name if s.activity else None)
+        for s in run.truth.window(window).segments
+    ]
+
+
+# Truth
+
+
+def test_a_synchronised_stream_binds_the_host():
+    program = Program(
+        "sync",
+        (
+            operator("aten::mm", Busy(10_000), kernel("K", 50_000), Busy(2_000)),
+            Synchronize(stream=COMPUTE, nominal_ns=4_000),
+            operator("aten::add", Busy(6_000)),
+        ),
+    )
+    run = simulate(program, machine=EXACT)
+    assert chain(run) == [
+        ("operator", 10, "aten::mm"),
+        ("runtime", 4, "cudaLaunchKernel"),
+        ("launch", 5, "K"),
+        ("kernel", 50, "K"),
+        ("sync_return", 3, "cudaStreamSynchronize"),
+        ("operator", 6, "aten::add"),
+    ]
+    assert run.what_if([Scale("kernel", "^K$", by=0.5)]) == {"trace": 53_000}
+    assert run.what_if([Drop("launch")]) == {"trace": 73_000}
+    assert run.what_if([NoWait("sync_return")]) == {"trace": 69_000}
+
+
+def test_a_stream_waits_for_an_event_of_another():
+    program = Program(
+        "fork",
+        (
+            operator("aten::mm", kernel("producer", 80_000, SIDE), RecordEvent(1, SIDE)),
+            operator("aten::add", WaitEvent(1, COMPUTE), kernel("waiter", 7_000)),
+        ),
+    )
+    assert chain(simulate(program, machine=EXACT)) == [
+        ("runtime", 4, "cudaLaunchKernel"),
+        ("launch", 5, "producer"),
+        ("kernel", 80, "producer"),
+        ("event_wait", 2, "waiter"),
+        ("kernel", 7, "waiter"),
+    ]
+
+
+def test_backward_is_handed_over_and_back():
+    program = Program(
+        "backward",
+        (
+            operator("forward", Busy(10_000)),
+            Backward((operator("autograd::engine::evaluate_function: A", Busy(30_000)),)),
+            operator("optimizer", Busy(5_000)),
+        ),
+    )
+    assert chain(simulate(program, machine=EXACT)) == [
+        ("operator", 10, "forward"),
+        ("handover", 10, None),
+        ("operator", 30, "autograd::engine::evaluate_function: A"),
+        ("handover", 10, None),
+        ("operator", 5, "optimizer"),
+    ]
+
+
+def test_a_full_queue_holds_the_launch_call():
+    machine = Machine(spread=0, queue_limit=4, queue_poll_ns=0, return_latency_ns=1_000)
+    launches = [kernel(f"K{number}", 50_000) for number in range(6)]
+    last = operator("slow", Busy(900_000))
+    run = simulate(Program("queue", (*launches, last)), machine=machine)
+    assert chain(run)[-2:] == [("queue_full", 1, "cudaLaunchKernel"), ("operator", 900, "slow")]
+
+
+def test_a_step_ends_with_the_work_launched_in_it():
+    steps = [
+        annotation(f"ProfilerStep#{step}", kernel("K", 40_000), Busy(2_000), step=step)
+        for step in range(2)
+    ]
+    run = simulate(Program("steps", tuple(steps)), machine=EXACT)
+    assert [(w.name, w.duration_ns) for w in run.truth.windows] == [
+        ("trace", 90_000),
+        ("step 0", 49_000),
+        ("step 1", 84_000),
+        ("step 1 period", 41_000),
+    ]
+
+
+@pytest.mark.parametrize(("name", "seed"), [*NAMED, *(("random", seed) for seed in SEEDS)])
+def test_segments_tile_every_window(name, seed):
+    for window in simulate(name, seed=seed).truth.windows:
+        at_ns = window.start_ns
+        for segment in window.segments:
+            assert segment.start_ns == at_ns < segment.end_ns
+            at_ns = segment.end_ns
+        assert at_ns == window.end_ns
+
+
+def test_nothing_happens_before_what_it_came_after():
+    for run in random_runs():
+        for activity in run.timeline.activities:
+            for moment in (activity.start, activity.end):
+                assert all(cause.source.time_ns <= moment.time_ns for cause in moment.causes)
+            if activity.is_work:
+                assert activity.start.time_ns > activity.launched_by.start.time_ns
+
+
+def test_who_waited_went_on_after_the_end_of_what_it_waited_for():
+    n_waits = Counter()
+    for run in random_runs():
+        for wait in run.truth.waits:
+            if wait.awaited is not None and wait.waited_ns > 0:
+                goes_on = wait.waiter.start if wait.waiter.is_work else wait.waiter.end
+                assert goes_on.time_ns > wait.awaited.end.time_ns
+                n_waits[wait.kind] += 1
+    assert min(n_waits.values()) > 10
+    assert set(n_waits) == {Kind.EVENT_WAIT, Kind.SYNC_RETURN, Kind.QUEUE_FULL}
+
+
+def test_work_of_a_stream_never_overlaps():
+    for run in random_runs():
+        works = [activity for activity in run.timeline.activities if activity.is_work]
+        free_ns = Counter()
+        for work in sorted(works, key=lambda work: work.start.time_ns):
+            assert work.start.time_ns >= free_ns[work.lane]
+            free_ns[work.lane] = work.end.time_ns
+
+
+def test_a_device_may_run_one_kernel_at_a_time():
+    machine = Machine(one_kernel_at_a_time=True)
+    run = simulate("random", seed=1, machine=machine, features={"streams", "event_waits"})
+    kernels = [activity for activity in run.timeline.activities if activity.category == "kernel"]
+    assert len({kernel.lane for kernel in kernels}) > 1
+    kernels.sort(key=lambda kernel: kernel.start.time_ns)
+    assert all(b.start.time_ns >= a.end.time_ns for a, b in pairwise(kernels))
+
+
+@pytest.mark.parametrize("limit", [1, 7, 1_024])
+def test_a_queue_never_holds_more_than_its_limit(limit):
+    program = simulator.random_program(3, features={"streams", "full_queue", "graphs"})
+    run = simulate(program, machine=Machine(queue_limit=limit))
+    changes = {}
+    for call in run.timeline.activities:
+        if call.works:
+            stream = changes.setdefault(call.works[0].lane, [])
+            stream += [(call.works[-1].end.time_ns, -1), (call.end.time_ns, 1)]
+    for stream in changes.values():
+        n_held = 0
+        for _, change in sorted(stream):
+            n_held += change
+            assert n_held <= limit
+
+
+def test_every_kind_comes_to_lie_on_a_path():
+    seen = {s.kind for run in random_runs() for w in run.truth.windows for s in w.segments}
+    assert seen == set(Kind)
+
+
+# Changes
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_change_changes_nothing(seed):
+    run = simulate("random", seed=seed)
+    assert run.what_if([]) == {w.name: w.duration_ns for w in run.truth.windows}
+    assert run.what_if([Scale("kernel", by=1)]) == run.what_if([])
+
+
+def test_a_change_leaves_the_noise_of_everything_else():
+    run = simulate("training", seed=5)
+    changed = run.again([Scale("operator", "aten::addmm", by=3), NoWait("sync_return")])
+
+    def durations(some_run):
+        works = (activity for activity in some_run.timeline.activities if activity.is_work)
+        return [work.end.time_ns - work.start.time_ns for work in works]
+
+    assert durations(run) == durations(changed)
+    assert run.events != changed.events
+
+
+@pytest.mark.parametrize("kind", ["kernel", "operator", "runtime", "copy", "launch", "host_gap"])
+def test_less_work_never_takes_longer(kind):
+    for seed in range(20):
+        run = simulate("random", seed=seed, features={"streams", "event_waits", "backward"})
+        assert run.what_if([Drop(kind)])["trace"] <= run.truth.window("trace").duration_ns
+
+
+# Traces
+
+
+@pytest.mark.parametrize("name", ["training", "inference", "graphed", "random"])
+def test_the_same_seed_gives_the_same_bytes(name, tmp_path):
+    paths = [tmp_path / f"{number}.json.gz" for number in range(3)]
+    for path, seed in zip(paths, (1, 1, 2), strict=True):
+        simulate(name, seed=seed).write(path)
+    first, again, other = (path.read_bytes() for path in paths)
+    assert first == again != other
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_holds_the_same_events(layout, tmp_path):
+    run = simulate(
+        "training", seed=2, machine=Machine(quantum_ns=1_000), python_frames=True, shapes=True
+    )
+    order = run.write(tmp_path / "trace.json", layout)
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    base_ns = trace.pop("baseTimeNanoseconds", 0)
+    absolute_ns = 0 if base_ns else run.truth.to_json()["base_time_ns"]
+    assert len(trace["traceEvents"]) == len(order) == len(run.events)
+    for written, position in zip(trace["traceEvents"], order, strict=True):
+        expected = dict(run.events[position])
+        assert round(written.pop("ts") * 1_000) - absolute_ns == pytest.approx(
+            expected.pop("start_ns"), abs=300 if absolute_ns else 0
+        )
+        assert round(written.pop("dur", 0) * 1_000) == expected.pop("duration_ns", 0)
+        assert written == expected
+
+
+def test_whole_microseconds_are_refused_to_a_finer_clock(tmp_path):
+    with pytest.raises(ValueError, match="multiples of 1000 ns"):
+        simulate("inference").write(tmp_path / "trace.json", "kineto-2023")
+
+
+def test_synchronisation_records_can_be_left_out(tmp_path):
+    run = simulate("training", seed=1)
+    counts = []
+    for sync_records in (True, False):
+        run.write(tmp_path / "trace.json", sync_records=sync_records)
+        events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+        counts.append(Counter(event.get("cat") for event in events))
+    assert counts[0].pop("cuda_sync") > 0
+    assert counts[0] == counts[1]
+
+
+def test_the_truth_names_events_by_their_position_in_the_file(tmp_path):
+    run = simulate("random", seed=8)
+    order = run.write(tmp_path / "trace.json", sync_records=False, shuffle_seed=4)
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    truth = json.loads(json.dumps(run.truth.to_json(order)))
+    segments = [s for window in truth["windows"] for s in window["segments"]]
+    kernels = [s for s in segments if s["kind"] == "kernel"]
+    assert kernels
+    assert all(events[s["event"]]["cat"] == "kernel" for s in kernels)
+    assert all(events[s["event"]]["ts"] * 1_000 <= s["start_ns"] + 1 for s in kernels)
+
+
+def test_one_graph_launch_has_many_kernels():
+    run = simulate("graphed", steps=1, kernels=12)
+    kernels = [event for event in run.events if event.get("cat") == "kernel"]
+    assert len(kernels) == 12
+    assert len({event["args"]["correlation"] for event in kernels}) == 1
+
+
+def test_the_clock_of_a_device_may_be_off():
+    runs = [simulate("training", machine=Machine(device_clock_offset_ns=ns)) for ns in (0, 7_000)]
+    assert runs[0].truth.to_json() == runs[1].truth.to_json()
+    kernels = [[e["start_ns"] for e in run.events if e.get("cat") == "kernel"] for run in runs]
+    assert {late - early for early, late in zip(*kernels, strict=True)} == {7_000}
+
+
+def test_stacks_are_there_when_they_are_asked_for():
+    events = simulate("training", python_frames=True).events
+    frames = {e["args"]["Python id"]: e for e in events if e.get("cat") == "python_function"}
+    parents = [frame["args"]["Python parent id"] for frame in frames.values()]
+    assert parents.count(None) == 1
+    assert all(parent in frames for parent in parents if parent is not None)
+
+
+# Large traces
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("megabytes", [1, 5])
+def test_a_large_trace_has_the_size_asked_for(layout, megabytes, tmp_path):
+    path = tmp_path / "large.json"
+    n_events = write_large(path, megabytes, layout)
+    assert path.stat().st_size == pytest.approx(megabytes * 1_000_000, rel=0.05)
+    assert len(json.loads(path.read_text())["traceEvents"]) == n_events
+
+
+def test_numbers_in_a_large_trace_are_given_once(tmp_path):
+    write_large(tmp_path / "large.json.gz", 3, python_frames=True)
+    with gzip.open(tmp_path / "large.json.gz") as file:
+        events = json.load(file)["traceEvents"]
+    calls = [e["args"] for e in events if e.get("cat") in ("cuda_runtime", "cuda_driver")]
+    frames = [e["args"] for e in events if e.get("cat") == "python_function"]
+    indices = [e["args"]["Ev Idx"] for e in events if "Ev Idx" in e.get("args", {})]
+    assert len({args["correlation"] for args in calls}) == len(calls)
+    assert len({args["Python id"] for args in frames}) == len(frames)
+    assert len(set(indices)) == len(indices)
+    assert_arrows_join(events)
+
+
+def assert_arrows_join(events):
+    """Check that each kernel has the arrow of its call."""
+    starts = {e["id"]: e["ts"] for e in events if e["ph"] == "s" and e["cat"] == "ac2g"}
+    for event in events:
+        if event.get("cat") == "kernel":
+            assert starts[event["args"]["correlation"]] < event["ts"]
+
+
+def test_the_command_line_writes_a_trace_and_its_truth(tmp_path):
+    trace, truth = tmp_path / "trace.json.gz", tmp_path / "truth.json"
+    arguments = ["training", "--steps", "2", "--seed", "3", "-o", str(trace), "--truth", str(truth)]
+    assert command.main(arguments) == 0
+    with gzip.open(trace) as file:
+        assert json.load(file)["traceEvents"]
+    assert next(window["name"] for window in json.loads(truth.read_text())["windows"]) == "trace"

@@ -1,0 +1,314 @@
+"""The critical path where there are two ways to the same answer: they must agree."""
+
+import json
+import random
+import re
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import longpole
+from oracles.twin import path_twin as twin
+from real_traces import SHARED, real_traces
+from tiny_traces import (
+    US,
+    annotation,
+    arrow,
+    call,
+    copy,
+    frame,
+    kernel,
+    operator,
+    positions,
+    read,
+    segments,
+    sync_record,
+)
+
+ENDS = ("period", "last", "cpu", "gpu")
+CHANGES = [
+    [(longpole.Scale, twin.Scale, {"kind": "kernel", "by": 0.5})],
+    [(longpole.Scale, twin.Scale, {"matching": "A|K1", "by": 1.7})],
+    [
+        (longpole.Drop, twin.Drop, {"kind": "launch"}),
+        (longpole.Drop, twin.Drop, {"matching": "^K"}),
+    ],
+    [(longpole.Detach, twin.Detach, {"kind": "sync_return"})],
+    [(longpole.Detach, twin.Detach, {"kind": "event_wait", "matching": "K2"})],
+]
+
+
+# The same rows for both.
+
+
+def assert_same_as_twin(graph, trace, **window):
+    theirs = twin.find_window(graph, **window)
+    path = trace.critical_path(**window)
+    assert path.window == (theirs.start_ns, theirs.end_ns)
+    assert segments(trace, path) == twin.critical_path(graph, theirs).segments
+    return theirs, path
+
+
+def assert_tiled(path):
+    starts = path.segments["start_ns"].to_list()
+    ends = (path.segments["start_ns"] + path.segments["duration_ns"]).to_list()
+    start_ns, end_ns = path.window
+    assert [*starts, end_ns] == [start_ns, *ends]
+
+
+def assert_unchanged(path):
+    """Ask what would be if nothing were different."""
+    unchanged = path.what_if([])
+    assert unchanged.makespan_ns == path.length_ns
+    assert unchanged.critical_path.nodes.equals(path.nodes)
+    assert unchanged.critical_path.segments.equals(path.segments)
+
+
+def twin_slack(graph, window, place):
+    by_row = twin.slack(graph, window)
+    return {event: by_row[row] for event, row in place.items() if row in by_row}
+
+
+def twin_syncs(graph, window):
+    found = twin.sync_dependencies(graph, twin.critical_path(graph, window))
+    return sorted(
+        (sync.source.row, sync.target.row, sync.kind, sync.evidence, sync.waited, sync.on_path)
+        for sync in found
+    )
+
+
+def our_syncs(path, place):
+    columns = ["source", "target", "kind", "evidence", "waited", "on_path"]
+    rows = path.sync_dependencies.select(columns).iter_rows()
+    return sorted((place[source], place[target], *rest) for source, target, *rest in rows)
+
+
+# Tiny cases written down by hand.
+
+
+def test_the_shared_cases():
+    file = SHARED / "path_cases.json"
+    if not file.exists():
+        pytest.skip(f"{file} is not here")
+    cases = json.loads(file.read_text())
+    for case in cases:
+        trace = longpole.read_trace(json.dumps(case).encode())
+        path = trace.critical_path(**case.get("options", {}))
+        found = [
+            {"start": start / US, "end": end / US, "kind": kind, "row": row}
+            for start, end, kind, row, _ in segments(trace, path)
+        ]
+        assert found == case["expect_us"], case["name"]
+        for question in case.get("what_if", []):
+            makespan_ns = path.what_if(changes_of(question)).makespan_ns
+            # The cases were written down in whole microseconds, the rest cut off.
+            assert makespan_ns // US == int(question["makespan_us"]), case["name"]
+    assert len(cases) == 21
+
+
+def changes_of(question):
+    scale = question["scale"]
+    return [
+        *([longpole.Detach()] if question["drop_sync"] else []),
+        *([longpole.Drop(kind="launch")] if question["zero_launch"] else []),
+        *([longpole.Scale(matching=scale[0], by=float(scale[1]))] if scale else []),
+    ]
+
+
+# Random traces: nothing in them makes sense, and still both find the same.
+
+TIMES = st.integers(0, 120).map(lambda half: half / 2)
+SPANS = st.tuples(TIMES, st.integers(0, 80)).map(lambda pair: (pair[0], pair[0] + pair[1] / 2))
+NUMBERS, THREADS = st.integers(0, 9), st.integers(1, 3)
+STREAMS, DEVICES = st.sampled_from([7, 8, 9]), st.sampled_from([0, 0, 1])
+CALLS = st.sampled_from(
+    [
+        *("cudaLaunchKernel", "cudaGraphLaunch", "cudaDeviceSynchronize", "hipStreamSynchronize"),
+        *("cudaEventSynchronize", "cudaStreamWaitEvent", "cudaEventRecord", "cudaEventQuery"),
+        *("cudaMemcpy", "cudaMemcpyAsync", "cudaFree", "cuMemAlloc_v2"),
+    ]
+)
+RECORDS = st.sampled_from(
+    ["Stream Sync", "Context Sync", "Event Sync", "Stream Wait Event", "Unknown Sync"]
+)
+OPERATORS = st.sampled_from(["A", "B", "autograd::engine::evaluate_function: C"])
+COPIES = st.sampled_from(["Memcpy DtoH (Device -> Pageable)", "Memcpy HtoD (Pinned -> Device)"])
+KERNELS = st.sampled_from(["K1", "K2", "ncclDevKernel_AllReduce"])
+LABELS = st.sampled_from(["ProfilerStep#1", "ProfilerStep#2", "enumerate(DataLoader)#next", "fit"])
+
+
+def placed(make, names, **places):
+    """Draw an event of a name and a span with some places."""
+    return st.builds(
+        lambda name, times, rest: make(name, *times, **rest),
+        names,
+        SPANS,
+        st.fixed_dictionaries(places),
+    )
+
+
+EVENTS = st.one_of(
+    placed(operator, OPERATORS, tid=THREADS),
+    placed(frame, st.sampled_from(["f", "dataloader.py(1): g"]), tid=THREADS),
+    placed(annotation, LABELS, tid=THREADS),
+    placed(call, CALLS, tid=THREADS, number=NUMBERS),
+    placed(call, CALLS, tid=THREADS, number=NUMBERS),
+    placed(kernel, KERNELS, number=NUMBERS, stream=STREAMS, device=DEVICES),
+    placed(kernel, KERNELS, number=NUMBERS, stream=STREAMS, device=DEVICES),
+    st.builds(lambda name, times, n: copy(name, *times, n), COPIES, SPANS, NUMBERS),
+    st.builds(
+        lambda kind, start, number, stream, waited, record: sync_record(
+            kind,
+            start,
+            number,
+            stream=stream,
+            wait_on_stream=waited,
+            wait_on_cuda_event_record_corr_id=record,
+        ),
+        *(RECORDS, TIMES, NUMBERS, STREAMS, st.sampled_from([-1, 7, 8]), NUMBERS),
+    ),
+)
+ARROWS = st.lists(st.tuples(TIMES, TIMES, THREADS, THREADS), max_size=3).map(
+    lambda ends: [
+        one
+        for number, (start, end, source, target) in enumerate(ends)
+        for one in arrow(start, end, number, from_thread=source, to_thread=target)
+    ]
+)
+TRACES = st.tuples(st.lists(EVENTS, min_size=1, max_size=24), ARROWS).map(
+    lambda parts: [*parts[0], *parts[1]]
+)
+
+
+@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(TRACES)
+def test_on_random_traces_longpole_and_its_twin_agree(events):
+    graph, trace = twin.build_graph(events), read(events)
+    try:
+        window = twin.find_window(graph)
+    except ValueError:
+        with pytest.raises(longpole.WindowError):
+            trace.critical_path()
+        return
+    place = positions(trace)
+    _, path = assert_same_as_twin(graph, trace)
+    assert {name: count for name, count in path.counts.items() if name != "untimed"} == {
+        name: graph.counts[name] for name in path.counts if name != "untimed"
+    }
+    slack = dict(path.slack.iter_rows())
+    assert {event: slack[event] for event in twin_slack(graph, window, place)} == twin_slack(
+        graph, window, place
+    )
+    assert our_syncs(path, place) == twin_syncs(graph, window)
+    assert_unchanged(path)
+    for changes in CHANGES:
+        theirs = twin.what_if(graph, window, [made(**given) for _, made, given in changes])
+        ours = path.what_if([made(**given) for made, _, given in changes])
+        assert ours.makespan_ns == theirs.makespan_ns
+        assert segments(trace, ours.critical_path) == theirs.critical_path.segments
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(TRACES, SPANS)
+def test_between_two_times_longpole_and_its_twin_agree(events, span):
+    between = tuple(int(time * US) for time in span)
+    graph, trace = twin.build_graph(events), read(events)
+    try:
+        window = twin.find_window(graph, between_ns=between)
+    except ValueError:
+        with pytest.raises((longpole.WindowError, ValueError)):
+            trace.critical_path(between=between)
+        return
+    path = trace.critical_path(between=between)
+    assert segments(trace, path) == twin.critical_path(graph, window).segments
+    assert_unchanged(path)
+    for changes in CHANGES:
+        theirs = twin.what_if(graph, window, [made(**given) for _, made, given in changes])
+        ours = path.what_if([made(**given) for made, _, given in changes])
+        assert ours.makespan_ns == theirs.makespan_ns
+        assert segments(trace, ours.critical_path) == theirs.critical_path.segments
+        assert_tiled(ours.critical_path)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(TRACES, st.randoms(use_true_random=False))
+def test_the_order_in_the_file_changes_nothing(events, dice):
+    trace, shuffled = read(events), read(dice.sample(events, len(events)))
+    try:
+        path = trace.critical_path()
+    except longpole.WindowError:
+        return
+    assert contents(shuffled.critical_path()) == contents(path)
+
+
+def contents(path):
+    columns = ["start_ns", "duration_ns", "kind", "name", "evidence"]
+    return path.segments.select(columns).rows()
+
+
+# Real traces.
+
+
+def windows_of(trace):
+    """Name the whole trace, and every step with every end that it has."""
+    windows = [{"step": step, "end": end} for step in trace.steps["step"] for end in ENDS]
+    return [{}, *(window for window in windows if has_window(trace, **window))]
+
+
+def has_window(trace, step, end):
+    """Say whether a step ends so: without work on a device it has no end there."""
+    try:
+        trace.critical_path(step, end=end)
+    except longpole.WindowError:
+        assert end == "gpu"
+        return False
+    return True
+
+
+@pytest.mark.parametrize("file", real_traces(200_000))
+def test_on_real_traces_longpole_and_its_twin_agree(file):
+    if not file.is_file():
+        pytest.skip(f"{file} is not here")
+    graph, trace = twin.build_graph(twin.read_events(file)), longpole.read_trace(file)
+    place = positions(trace)
+    for window in windows_of(trace):
+        _, path = assert_same_as_twin(graph, trace, **window)
+        assert_tiled(path)
+        assert_unchanged(path)
+    theirs, path = assert_same_as_twin(graph, trace)
+    slack = dict(path.slack.iter_rows())
+    expected = twin_slack(graph, theirs, place)
+    assert {event: slack[event] for event in expected} == expected
+    assert our_syncs(path, place) == twin_syncs(graph, theirs)
+
+
+@pytest.mark.parametrize("file", real_traces(200_000))
+def test_on_real_traces_neither_order_nor_numbers_matter(file):
+    if not file.is_file():
+        pytest.skip(f"{file} is not here")
+    events, trace = twin.read_events(file), longpole.read_trace(file)
+    paths = [contents(trace.critical_path(**window)) for window in windows_of(trace)]
+    for seed in range(10):
+        dice = random.Random(seed)  # noqa: S311 - nothing secret
+        shuffled = read_exactly(dice.sample(events, len(events)))
+        again = [contents(shuffled.critical_path(**window)) for window in windows_of(shuffled)]
+        assert again == paths
+    renumbered = read_exactly([with_other_numbers(event) for event in events])
+    assert [contents(renumbered.critical_path(**window)) for window in windows_of(trace)] == paths
+
+
+def read_exactly(events):
+    """Read events whose times are decimals, digit by digit: a double would round them."""
+    text = json.dumps({"traceEvents": events}, default=lambda number: f"<{number}>")
+    return longpole.read_trace(re.sub(r'"<([-+.eE\d]+)>"', r"\1", text).encode())
+
+
+def with_other_numbers(event):
+    """Give the threads of processes other numbers, in the same order."""
+    changed = dict(event)
+    if event.get("cat") not in {"kernel", "gpu_memcpy", "gpu_memset", "cuda_sync"}:
+        for key in ("pid", "tid"):
+            if isinstance(event.get(key), int):
+                changed[key] = 3 * event[key] + 1_000
+    return changed

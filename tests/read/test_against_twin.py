@@ -1,0 +1,87 @@
+"""Reading, linking and measuring agree with a twin that does all of it in plain Python."""
+
+import pytest
+from hypothesis import given
+
+import longpole
+from oracles.twin import trace_twin as twin
+from real_traces import SHARED
+from strategies import traces
+from styles import document
+from tables import assert_table, plain
+
+KINETO_FILES = sorted(
+    [*SHARED.glob("traces/**/*.json.gz"), *SHARED.glob("et_pairs/*.kineto.json.gz")]
+)
+EVENT_COLUMNS = [
+    *("kind", "category", "name", "process", "thread", "device", "stream"),
+    *("start_ns", "duration_ns", "correlation", "external_id", "position"),
+]
+
+
+@given(traces())
+def test_a_generated_trace_gives_the_tables_of_the_twin(events):
+    assert_agrees(document(events))
+
+
+@pytest.mark.skipif(not KINETO_FILES, reason=f"no traces in {SHARED}")
+@pytest.mark.parametrize("path", KINETO_FILES, ids=lambda path: path.name)
+def test_a_real_trace_gives_the_tables_of_the_twin(path):
+    assert_agrees(path.read_bytes())
+
+
+def assert_agrees(data):
+    """Compare every table that follows from the bytes."""
+    trace, expected = longpole.read_trace(data), twin.read(data)
+    assert_same_events(trace, expected)
+    assert_same_other_phases(trace, expected)
+    assert_same_arguments(trace, expected)
+    assert_same_nesting(trace, expected)
+    assert_table(trace.launches, twin.launches(expected))
+    assert_table(trace.steps, twin.steps(expected))
+    assert_same_device_time(trace, expected)
+
+
+def assert_same_events(trace, expected):
+    rows = [{name: getattr(event, name) for name in EVENT_COLUMNS} for event in expected.events]
+    assert_table(trace.events.select(EVENT_COLUMNS), rows)
+    assert trace.phases == expected.phases
+    assert trace.n_events == expected.phases.total()
+    assert trace.metadata == expected.header
+    assert trace.rank == expected.header.get("distributedInfo", {}).get("rank")
+
+
+def assert_same_other_phases(trace, expected):
+    assert_table(trace.flows, expected.flows)
+    assert_table(trace.asynchronous, expected.asynchronous)
+    assert_table(trace.counters, expected.counters)
+    statements = [(*statement, count) for statement, count in expected.statements.items()]
+    assert plain(trace.metadata_events.drop("last_position")).rows() == statements
+
+
+def assert_same_arguments(trace, expected):
+    for category in trace.categories:
+        for row in plain(trace.args(category)).iter_rows(named=True):
+            event = expected.events[row.pop("event")]
+            assert event.category == category
+            kept = {key: value for key, value in row.items() if value is not None}
+            assert kept == {key: twin.spelled_like(event.args.get(key), kept[key]) for key in kept}
+
+
+def assert_same_nesting(trace, expected):
+    parent_of = twin.parents(expected)
+    depth_of, self_ns = twin.depths(parent_of), twin.self_times(expected)
+    rows = range(len(expected.events))
+    assert trace.events["parent"].to_list() == [parent_of.get(row) for row in rows]
+    assert trace.events["depth"].to_list() == [depth_of.get(row) for row in rows]
+    assert trace.self_times["self_ns"].to_list() == [self_ns.get(row) for row in rows]
+
+
+def assert_same_device_time(trace, expected):
+    window = twin.whole_window(expected)
+    assert trace.window == window
+    if window:
+        third = (window[1] - window[0]) // 3
+        for start, end in [window, (window[0] + third, window[1] - third)]:
+            assert_table(trace.busy(start, end), twin.busy(expected, start, end))
+            assert_table(trace.gaps(start, end), twin.gaps(expected, start, end))
