@@ -17,6 +17,7 @@ from longpole.errors import (
     InternalError,
     LongpoleError,
     MissingDependencyError,
+    PairError,
     ResultsError,
     TraceError,
     WindowError,
@@ -26,6 +27,12 @@ from longpole.trace import Trace, read_trace
 if TYPE_CHECKING:
     from longpole.analyses.check import Finding, check
     from longpole.analyses.summary import Summary, summary
+    from longpole.convert.execution_trace import (
+        ExecutionTrace,
+        LinkedTrace,
+        link_execution_trace,
+        read_execution_trace,
+    )
     from longpole.critical_path import CriticalPath, Detach, Drop, Scale, WhatIf
 
 __all__ = [
@@ -33,10 +40,13 @@ __all__ = [
     "Detach",
     "DeviceError",
     "Drop",
+    "ExecutionTrace",
     "Finding",
     "InternalError",
+    "LinkedTrace",
     "LongpoleError",
     "MissingDependencyError",
+    "PairError",
     "ResultsError",
     "Scale",
     "Summary",
@@ -45,6 +55,8 @@ __all__ = [
     "WhatIf",
     "WindowError",
     "check",
+    "link_execution_trace",
+    "read_execution_trace",
     "read_trace",
     "summary",
 ]
@@ -53,6 +65,10 @@ __all__ = [
 _MODULE_OF = {
     **dict.fromkeys(("Finding", "check"), "analyses.check"),
     **dict.fromkeys(("Summary", "summary"), "analyses.summary"),
+    **dict.fromkeys(
+        ("ExecutionTrace", "LinkedTrace", "link_execution_trace", "read_execution_trace"),
+        "convert.execution_trace",
+    ),
     **dict.fromkeys(("CriticalPath", "Detach", "Drop", "Scale", "WhatIf"), "critical_path"),
 }
 
