@@ -79,6 +79,7 @@ def test_few_modules_know_the_core():
     assert knowing == {
         "bench/extraction.py",
         "bench/run/guard.py",
+        "bench/tunableop/records.py",
         "convert/execution_trace.py",
         "critical_path.py",
         "errors.py",

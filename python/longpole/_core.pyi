@@ -20,6 +20,7 @@ __all__ = [
     "link_execution_trace",
     "read_execution_trace",
     "read_trace",
+    "read_tunable",
 ]
 
 class LongpoleError(Exception):
@@ -161,6 +162,7 @@ class Extraction:
     def is_unterminated(self) -> bool: ...
 
 def extract_formats() -> list[tuple[str, str]]: ...
+def read_tunable(text: bytes) -> Table: ...
 
 @final
 class ExecutionTrace:

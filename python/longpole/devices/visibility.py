@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from longpole.devices.protocol import Device, Vendor
 
-__all__ = ["child_changes", "dev_select_flag", "nth_token", "visible_devices"]
+__all__ = ["child_changes", "dev_select_flag", "nth_token", "visible_devices", "visible_tokens"]
 
 CUDA: Final = "CUDA_VISIBLE_DEVICES"
 CUDA_ORDER: Final = "CUDA_DEVICE_ORDER"
@@ -98,6 +98,15 @@ def nth_token(index: int, environ: Mapping[str, str], vendor: Vendor = "nvidia")
         )
         raise DeviceError(message)
     return tokens[index]
+
+
+def visible_tokens(environ: Mapping[str, str]) -> list[str] | None:
+    """List what the visibility variables name, whoever made the devices; None without any.
+
+    Of several variables the one counts that is applied last.
+    """
+    tokens = _hip_tokens(environ)
+    return _tokens(environ, ROCR) if tokens is None else tokens
 
 
 def _tokens(environ: Mapping[str, str], name: str) -> list[str] | None:

@@ -253,7 +253,10 @@ impl LinkedTrace {
         Columns::default()
             .integers("start_ns", found.iter().map(|one| one.start_ns).collect())
             .integers("duration_ns", found.iter().map(|one| one.end_ns - one.start_ns).collect())
-            .integers("n_nodes", found.iter().map(|one| i64::from(row_in_column(one.n_nodes()))).collect())
+            .integers(
+                "n_nodes",
+                found.iter().map(|one| i64::from(row_in_column(one.n_nodes()))).collect(),
+            )
             .booleans("chosen", (0..found.len()).map(chosen).collect())
             .into_table()
     }

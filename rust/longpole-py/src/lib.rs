@@ -11,6 +11,7 @@ mod extract;
 mod guard;
 mod source;
 mod trace;
+mod tunable;
 
 /// What `longpole` is made of below Python.
 #[pyo3::pymodule(gil_used = false)]
@@ -33,6 +34,8 @@ mod _core {
     use crate::guard::guard_main;
     #[pymodule_export]
     use crate::trace::{read_trace, Trace};
+    #[pymodule_export]
+    use crate::tunable::read_tunable;
 
     #[pymodule_init]
     #[allow(clippy::unnecessary_wraps)] // the form that PyO3 asks for

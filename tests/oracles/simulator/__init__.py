@@ -11,6 +11,7 @@ records and `layouts` those into bytes; `large` repeats a small trace until it i
 
 from .changes import Change, Drop, NoWait, Scale
 from .large import write_large
+from .losses import Losses
 from .machine import Machine
 from .program import Program
 from .programs import graphed, inference, training
@@ -23,6 +24,7 @@ __all__ = [
     "RARE_FEATURES",
     "Change",
     "Drop",
+    "Losses",
     "Machine",
     "NoWait",
     "Program",

@@ -15,11 +15,14 @@ from .machine import Place, Role
 from .timeline import Activity, Cause, Moment, Timeline
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .conditions import Conditions
-    from .program import Launch, Stream, Work
+    from .program import Launch, Node, Replay, Stream, Work
 
-__all__ = ["Devices", "Recorded", "place_of_part"]
+__all__ = ["Devices", "Recorded", "Submission", "place_of_part"]
 
+_APART_NS = 1_500  # the ends of one collective on different devices lie so far apart
 _WORK_KINDS = {"kernel": Kind.KERNEL, "gpu_memcpy": Kind.COPY, "gpu_memset": Kind.COPY}
 
 
@@ -29,6 +32,14 @@ class Recorded(NamedTuple):
     stream: Stream
     correlation: int
     last: Activity | None
+
+
+class Submission(NamedTuple):
+    """A launch, its call, and when its work arrives at the device."""
+
+    launch: Launch
+    call: Activity
+    arrival_ns: int
 
 
 @dataclass(slots=True)
@@ -43,8 +54,11 @@ class _Queue:
 class Devices:
     """All streams of all devices in a run."""
 
-    def __init__(self, conditions: Conditions, timeline: Timeline) -> None:
+    def __init__(
+        self, conditions: Conditions, timeline: Timeline, legacy_stream: int | None = None
+    ) -> None:
         self._conditions = conditions
+        self._legacy_stream = legacy_stream
         self._timeline = timeline
         self._queues: dict[Stream, _Queue] = {}
         self._occupants: dict[int, Activity] = {}
@@ -99,6 +113,7 @@ class Devices:
         With `inside` they arrive while the call is open, otherwise after its end.
         """
         queue = self._queue(launch.stream)
+        self._let_wait_by_legacy(launch.stream)
         for part, work in enumerate(launch.works):
             place = place_of_part(call, part)
             start_ns = max(arrival_ns, self.ready_ns(launch.stream, work, place))
@@ -109,6 +124,67 @@ class Devices:
             if activity.category == "kernel":
                 self._occupants[launch.stream.device] = activity
         queue.outstanding.append(call.works[-1])
+
+    def submit_joint(self, submissions: Sequence[Submission]) -> None:
+        """Settle a collective of several devices: all end together, after the last began."""
+        for launch, call, arrival_ns in submissions:
+            self.submit(launch, call, arrival_ns, inside=False)
+        works = [call.works[-1] for _, call, _ in submissions]
+        last = max(works, key=lambda work: work.start.time_ns)
+        duration_ns = last.end.time_ns - last.start.time_ns
+        for work in works:
+            apart_ns = self._conditions.machine.draw_ns(_APART_NS, work.place, Role.RETURN)
+            work.end.time_ns = last.start.time_ns + duration_ns + apart_ns
+            if work is not last:
+                work.end.causes.append(Cause(last.start, Kind.COMMUNICATION, last))
+
+    def submit_graph(self, replay: Replay, call: Activity, arrival_ns: int) -> None:
+        """Settle the nodes of a graph. To its stream a graph is one operation."""
+        queue = self._queue(replay.stream)
+        self._let_wait_by_legacy(replay.stream)
+        on_stream: dict[Stream, Activity] = {}
+        for part, node in enumerate(replay.nodes):
+            before = on_stream.get(node.stream)
+            awaited = [call.works[other] for other in node.after]
+            start = _Start(self._conditions, arrival_ns, node, place_of_part(call, part))
+            on_stream[node.stream] = self._settle_node(replay, call, start, before, awaited)
+        queue.last = max(call.works, key=lambda work: work.end.time_ns)
+        queue.awaited.clear()
+        queue.outstanding.append(queue.last)
+
+    def _settle_node(
+        self,
+        replay: Replay,
+        call: Activity,
+        start: _Start,
+        before: Activity | None,
+        awaited: Sequence[Activity],
+    ) -> Activity:
+        """Note a node: it begins after the one before it on its stream and those it depends on."""
+        if before is None and not awaited:
+            queue = self._queue(replay.stream)
+            before, awaited = queue.last, tuple(queue.awaited)
+        start.after(before, Kind.KERNEL_DELAY)
+        for other in awaited:
+            start.after(other, Kind.EVENT_WAIT)
+        node, place = start.node, start.place
+        activity = self._settle(node.stream, call, node.work, place, start.time_ns)
+        since_ns = max(call.end.time_ns, 0 if before is None else before.end.time_ns)
+        for other in awaited:
+            self._timeline.note_wait(Kind.EVENT_WAIT, activity, other, since_ns)
+        causes = [Cause(other.end, kind, activity) for other, kind in start.others]
+        activity.start.causes.extend([*causes, Cause(call.end, Kind.LAUNCH, activity)])
+        return activity
+
+    def _let_wait_by_legacy(self, stream: Stream) -> None:
+        """Let the legacy stream wait for all others of its device, and the others for it."""
+        if self._legacy_stream is None:
+            return
+        is_legacy = stream.number == self._legacy_stream
+        for other, queue in self._queues.items():
+            apart = other.device == stream.device and other != stream
+            if apart and queue.last and (is_legacy or other.number == self._legacy_stream):
+                self._queue(stream).awaited.append(queue.last)
 
     def _queue(self, stream: Stream) -> _Queue:
         return self._queues.setdefault(stream, _Queue())
@@ -156,6 +232,31 @@ class Devices:
             causes.append(Cause(call.start, Kind.RUNTIME, call))
         else:
             causes.append(Cause(call.end, Kind.LAUNCH, activity))
+
+
+@dataclass(slots=True)
+class _Start:
+    """When a node of a graph can begin, and after what."""
+
+    conditions: Conditions
+    time_ns: int
+    node: Node
+    place: Place
+    others: list[tuple[Activity, Kind]] = field(default_factory=list)
+
+    def after(self, other: Activity | None, kind: Kind) -> None:
+        """Let the node begin after something else."""
+        name = self.node.work.name
+        if other is None or (kind == Kind.EVENT_WAIT and not self.conditions.waits(kind, name)):
+            return
+        machine = self.conditions.machine
+        nominal_ns = (
+            machine.kernel_gap_ns if kind == Kind.KERNEL_DELAY else machine.event_latency_ns
+        )
+        role = Role.GAP if kind == Kind.KERNEL_DELAY else Role.RETURN
+        latency_ns = self.conditions.takes_ns(nominal_ns, kind, name, self.place, role)
+        self.time_ns = max(self.time_ns, other.end.time_ns + latency_ns)
+        self.others.append((other, kind))
 
 
 def place_of_part(call: Activity, part: int) -> Place:

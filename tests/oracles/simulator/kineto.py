@@ -15,7 +15,7 @@ from .program import Program, Stream
 from .timeline import AUTOGRAD_THREAD, MAIN_THREAD, Activity, Sync, Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from .timeline import Note
 
@@ -71,9 +71,9 @@ class Recording:
     records: list[Record] = field(default_factory=list)
     positions: dict[int, int] = field(default_factory=dict)
 
-    def position(self, activity: Activity) -> int:
-        """Return the position of an activity in `records`."""
-        return self.positions[id(activity)]
+    def position(self, activity: Activity) -> int | None:
+        """Return the position of an activity in `records`, or none if it was not recorded."""
+        return self.positions.get(id(activity))
 
 
 def record(
@@ -98,12 +98,12 @@ class _Recorder:
         self._n_functions = 0
         self._python_ids: dict[int, int] = {}
         self._allocated: dict[int, int] = {}
-        self._forward = _forward_operators(timeline.activities)
+        self._seen = [activity for activity in timeline.activities if activity.is_recorded]
+        self._forward = _forward_operators(self._seen)
 
     def run(self) -> Recording:
         """Write everything down."""
-        activities = self._timeline.activities
-        by_start = sorted(activities, key=lambda activity: activity.start.time_ns)
+        by_start = sorted(self._seen, key=lambda activity: activity.start.time_ns)
         self._write_all(_metadata(self._program, by_start))
         for activity in sorted(_of(by_start, *_ANNOTATED), key=_autograd_first):
             self._write_host(activity)
@@ -111,7 +111,8 @@ class _Recorder:
             self._write(self._memory(note))
         for activity in _of(by_start, "python_function"):
             self._write_function(activity)
-        for call in _of(by_start, "cuda_runtime", "cuda_driver"):
+        every = sorted(self._timeline.activities, key=lambda activity: activity.start.time_ns)
+        for call in _of(every, "cuda_runtime", "cuda_driver"):
             self._write_call(call)
         for activity in _of(by_start, "user_annotation"):
             self._write_all(self._device_annotations(activity))
@@ -148,8 +149,9 @@ class _Recorder:
         """Return start and end as the clocks showed them."""
         start_ns, end_ns = activity.start.time_ns, activity.end.time_ns
         if activity.is_work:
-            start_ns += self._machine.clock_error_ns(activity.place, Role.CLOCK_START)
-            end_ns += self._machine.clock_error_ns(activity.place, Role.CLOCK_END)
+            device, _ = _lane(activity.lane)
+            start_ns += self._machine.clock_error_ns(device, activity.place, Role.CLOCK_START)
+            end_ns += self._machine.clock_error_ns(device, activity.place, Role.CLOCK_END)
         return start_ns, max(start_ns, end_ns)
 
     # Host
@@ -229,8 +231,11 @@ class _Recorder:
     def _write_call(self, call: Activity) -> None:
         number = _FIRST_CORRELATION + call.correlation
         for work in call.works:
-            entry = self._write_activity(work, _work_args(work, number, len(call.works)))
-            self._write(_flow("f", "ac2g", number, entry))
+            if work.is_recorded:
+                entry = self._write_activity(work, _work_args(work, number, call.args))
+                self._write_all([_flow("f", "ac2g", number, entry)] if call.is_recorded else [])
+        if not call.is_recorded:
+            return
         if call.sync is not None:
             self._write(self._sync_record(call, call.sync, number))
         args = _external(call) | {"cbid": _CALL_NUMBERS.get(call.name, 1), "correlation": number}
@@ -328,7 +333,7 @@ def _forward_operators(activities: list[Activity]) -> dict[int, int]:
 def _works_under(annotation: Activity, timeline: Timeline) -> dict[Stream, list[Activity]]:
     under: dict[Stream, list[Activity]] = {}
     for call in timeline.launches_between(annotation.start.time_ns, annotation.end.time_ns):
-        for work in call.works:
+        for work in (work for work in call.works if work.is_recorded):
             under.setdefault(Stream(*_lane(work.lane)), []).append(work)
     return under
 
@@ -336,14 +341,14 @@ def _works_under(annotation: Activity, timeline: Timeline) -> dict[Stream, list[
 # Arguments of device work. What a kernel needs of the hardware depends on its name alone.
 
 
-def _work_args(work: Activity, number: int, n_works: int) -> dict[str, Any]:
+def _work_args(work: Activity, number: int, graph: Mapping[str, Any]) -> dict[str, Any]:
     device, stream = _lane(work.lane)
     where = {"device": device, "context": 1, "stream": stream, "correlation": number}
     if work.category != "kernel":
         return _external(work) | where | _transfer_args(work)
-    graph = {"graph id": 1, "graph node id": work.place.part} if n_works > 1 else {}
+    node = {**graph, "graph node id": work.place.part} if graph else {}
     return (
-        _external(work) | {"queued": 0} | where | _kernel_args(work.name) | dict(work.args) | graph
+        _external(work) | {"queued": 0} | where | _kernel_args(work.name) | dict(work.args) | node
     )
 
 

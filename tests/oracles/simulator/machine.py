@@ -67,7 +67,10 @@ class Machine:
     one_kernel_at_a_time
         Whether every kernel fills its device, so that kernels of other streams come after it.
     device_clock_offset_ns, device_clock_noise_ns
-        What the clock of a device shows beside the host's. The truth knows neither.
+        What the clocks of devices show beside the host's. The windows of the truth are in the
+        time of the host.
+    device_clock_offsets_ns
+        Offsets of the devices by number, on top of that of all.
     """
 
     seed: int = 0
@@ -82,6 +85,7 @@ class Machine:
     queue_poll_ns: int = 25_000
     one_kernel_at_a_time: bool = False
     device_clock_offset_ns: int = 0
+    device_clock_offsets_ns: tuple[int, ...] = ()
     device_clock_noise_ns: int = 0
 
     def draw_ns(self, nominal_ns: int, place: Place, role: Role) -> int:
@@ -95,10 +99,15 @@ class Machine:
         """Round to the quantum, but never to nothing."""
         return max(1, round(duration_ns / self.quantum_ns)) * self.quantum_ns
 
-    def clock_error_ns(self, place: Place, role: Role) -> int:
+    def clock_offset_ns(self, device: int) -> int:
+        """Return how far the clock of a device is ahead of the host's."""
+        own = self.device_clock_offsets_ns[device : device + 1]
+        return self.device_clock_offset_ns + sum(own)
+
+    def clock_error_ns(self, device: int, place: Place, role: Role) -> int:
         """Return how far a stamp of a device lies from the host's clock."""
         noise = self._uniform(place, role) * self.device_clock_noise_ns
-        return self.device_clock_offset_ns + round(noise / self.quantum_ns) * self.quantum_ns
+        return self.clock_offset_ns(device) + round(noise / self.quantum_ns) * self.quantum_ns
 
     def _uniform(self, place: Place, role: Role) -> float:
         """Return a number in [0, 1) that depends on the seed and the place alone."""

@@ -19,11 +19,19 @@ __all__ = [
     "Call",
     "Frame",
     "FrameCategory",
+    "Get",
     "Item",
+    "Joint",
     "Launch",
     "Memory",
+    "Node",
+    "Poll",
     "Program",
+    "Put",
     "RecordEvent",
+    "Replay",
+    "Start",
+    "StartRecording",
     "Stream",
     "Synchronize",
     "WaitEvent",
@@ -112,6 +120,39 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
+class Joint:
+    """One collective on several devices of a process: no part ends before the last has begun."""
+
+    launches: tuple[Launch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A kernel of a captured graph, its stream, and the earlier nodes that it comes after.
+
+    Nodes of one stream come after one another in any case.
+    """
+
+    work: Work
+    stream: Stream
+    after: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """`cudaGraphLaunch`: a graph begins after all earlier work of its stream.
+
+    The next work of the stream begins after all nodes. The profiler tells the number of a `graph`
+    and of its nodes, if there is one.
+    """
+
+    nodes: tuple[Node, ...]
+    stream: Stream
+    graph: int | None = None
+    nominal_ns: int = 14_000
+
+
+@dataclass(frozen=True, slots=True)
 class RecordEvent:
     """`cudaEventRecord`: the event happens when the stream's work so far has ended."""
 
@@ -143,6 +184,45 @@ class Synchronize:
 
 
 @dataclass(frozen=True, slots=True)
+class Poll:
+    """A loop that asks whether an event happened, rests, and asks again until it did."""
+
+    event: int
+    rest_ns: int = 300
+    name: str = "cudaEventQuery"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A helper thread that was not there begins; it needs this long to wake."""
+
+    helper: int
+    nominal_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """The thread puts an entry into a queue of the host, once there is room."""
+
+    queue: int
+    capacity: int = 2
+    wake_ns: int = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """The thread takes an entry out of a queue of the host, once there is one."""
+
+    queue: int
+    wake_ns: int = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class StartRecording:
+    """The profiler starts: what began before is not recorded."""
+
+
+@dataclass(frozen=True, slots=True)
 class Backward:
     """The autograd thread does the body while this thread waits for it."""
 
@@ -158,13 +238,32 @@ class Memory:
 
 
 Item: TypeAlias = (
-    Busy | Frame | Call | Launch | RecordEvent | WaitEvent | Synchronize | Backward | Memory
+    Busy
+    | Frame
+    | Call
+    | Launch
+    | Joint
+    | Replay
+    | RecordEvent
+    | WaitEvent
+    | Synchronize
+    | Poll
+    | Start
+    | Put
+    | Get
+    | StartRecording
+    | Backward
+    | Memory
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What the main thread does, and what helper threads do beside it."""
+    """What the main thread does, and what helper threads do beside it.
+
+    `late_helpers` begin when they are started, the others at once. `legacy_stream` is the number
+    of the stream that waits for all others of its device, and they for it.
+    """
 
     name: str
     main: tuple[Item, ...]
@@ -172,6 +271,8 @@ class Program:
     n_devices: int = 1
     rank: int = 0
     world_size: int = 1
+    late_helpers: frozenset[int] = frozenset()
+    legacy_stream: int | None = None
 
 
 def operator(

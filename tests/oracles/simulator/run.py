@@ -17,6 +17,7 @@ from .engine import simulate as simulate_timeline
 from .facts import facts_of
 from .kineto import Recording, record
 from .layouts import LAYOUTS, LayoutName, order_of
+from .losses import Losses, hide
 from .machine import Machine
 from .programs import graphed, inference, training
 from .random_programs import random_program
@@ -47,6 +48,7 @@ def simulate(
     seed: int = 0,
     machine: Machine | None = None,
     changes: Sequence[Change] = (),
+    losses: Losses | None = None,
     python_frames: bool = False,
     shapes: bool = False,
     **options: Any,
@@ -63,6 +65,8 @@ def simulate(
         What it runs on; its own seed is replaced.
     changes
         What is different from the program as it is written.
+    losses
+        What the profiler fails to write down.
     python_frames
         Whether the profiler saw Python functions.
     shapes
@@ -79,7 +83,7 @@ def simulate(
     if isinstance(program, str):
         program = PROGRAMS[program](seed, **options)
     machine = replace(machine or Machine(), seed=seed)
-    return Run(program, machine, changes, python_frames=python_frames, shapes=shapes)
+    return Run(program, machine, changes, losses=losses, python_frames=python_frames, shapes=shapes)
 
 
 class Run:
@@ -91,12 +95,14 @@ class Run:
         machine: Machine,
         changes: Sequence[Change] = (),
         *,
+        losses: Losses | None = None,
         python_frames: bool = False,
         shapes: bool = False,
     ) -> None:
         self.program = program
         self.machine = machine
         self.changes = tuple(changes)
+        self.losses = losses or Losses()
         self.python_frames = python_frames
         self.shapes = shapes
 
@@ -105,9 +111,11 @@ class Run:
         """What happened."""
         changes = Changes(self.changes)
         with _without_collection():
-            return simulate_timeline(
+            timeline = simulate_timeline(
                 self.program, self.machine, changes, record_python=self.python_frames
             )
+        hide(timeline, self.losses, self.machine.seed)
+        return timeline
 
     @cached_property
     def recording(self) -> Recording:
@@ -125,8 +133,9 @@ class Run:
     def truth(self) -> Truth:
         """What is true of it."""
         timeline, position = self.timeline, self.recording.position
+        offsets_ns = map(self.machine.clock_offset_ns, range(self.program.n_devices))
         with _without_collection():
-            return truth_of(timeline, position)
+            return truth_of(timeline, position, tuple(offsets_ns))
 
     def again(self, changes: Sequence[Change]) -> Run:
         """Return the run of the same program, with the same noise, but for some changes."""
@@ -134,6 +143,7 @@ class Run:
             self.program,
             self.machine,
             changes,
+            losses=self.losses,
             python_frames=self.python_frames,
             shapes=self.shapes,
         )

@@ -89,6 +89,7 @@ class Activity:
     step: int | None = None
     sync: Sync | None = None
     works: list[Activity] = field(default_factory=list)
+    is_recorded: bool = True
 
     @property
     def launched_by(self) -> Activity:
@@ -133,6 +134,7 @@ class Timeline:
     activities: list[Activity] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
+    recorded_from_ns: int = 0
 
     def note_wait(self, kind: Kind, waiter: Activity, awaited: Activity, since_ns: int) -> None:
         """Note that the waiter went on after the awaited, for which it was ready since then."""

@@ -18,7 +18,7 @@ __all__ = ["Segment", "Truth", "Window", "truth_of"]
 
 SCHEMA = 1
 
-Position: TypeAlias = Callable[[Activity], int]
+Position: TypeAlias = Callable[[Activity], int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,15 @@ class Window:
 class Truth:
     """What is true of a run.
 
-    `position` tells where an activity stands among the records of the run.
+    `position` tells where an activity stands among the records of the run, if it was recorded.
+    `clock_offsets_ns` is how far the clock of each device is ahead of the host's, in whose time
+    the windows are.
     """
 
     windows: tuple[Window, ...]
     waits: tuple[Wait, ...]
     position: Position
+    clock_offsets_ns: tuple[int, ...] = ()
 
     def window(self, name: str) -> Window:
         """Return the window of this name: `trace`, `step 3`, `step 3 period`."""
@@ -81,20 +84,21 @@ class Truth:
         return {
             "schema": SCHEMA,
             "base_time_ns": BASE_NS,
+            "clock_offsets_ns": list(self.clock_offsets_ns),
             "windows": [_window_json(window, position) for window in self.windows],
             "waits": [_wait_json(wait, position) for wait in self.waits],
         }
 
 
-def truth_of(timeline: Timeline, position: Position) -> Truth:
+def truth_of(timeline: Timeline, position: Position, clock_offsets_ns: Sequence[int] = ()) -> Truth:
     """Return what is true of what happened."""
     windows = [*_whole(timeline), *_steps(timeline)]
-    return Truth(tuple(windows), tuple(timeline.waits), position)
+    return Truth(tuple(windows), tuple(timeline.waits), position, tuple(clock_offsets_ns))
 
 
 def _whole(timeline: Timeline) -> Iterator[Window]:
     """Yield the window of all work of the main thread and of devices. Annotations are no work."""
-    activities = timeline.activities
+    activities = [activity for activity in timeline.activities if activity.is_recorded]
     host = [
         activity
         for activity in activities
@@ -108,7 +112,7 @@ def _whole(timeline: Timeline) -> Iterator[Window]:
 
 def _steps(timeline: Timeline) -> Iterator[Window]:
     before_ns: int | None = None
-    for step in (activity for activity in timeline.activities if activity.step is not None):
+    for step in (one for one in timeline.activities if one.step is not None and one.is_recorded):
         end = _latest([step.end, *(work.end for work in _launched_in(step, timeline))])
         name = f"step {step.step}"
         yield _window(name, step.step, step.start.time_ns, end)
@@ -119,7 +123,7 @@ def _steps(timeline: Timeline) -> Iterator[Window]:
 
 def _launched_in(step: Activity, timeline: Timeline) -> Iterator[Activity]:
     for call in timeline.launches_between(step.start.time_ns, step.end.time_ns):
-        yield from call.works
+        yield from (work for work in call.works if work.is_recorded)
 
 
 def _latest(moments: list[Moment]) -> Moment:
@@ -153,7 +157,12 @@ def _segment(cause: Cause, moment: Moment, start_ns: int) -> Segment:
 def _position_in(order: Sequence[int], position: Position) -> Position:
     """Return where activities stand once the records are brought into an order."""
     rows = {record: row for row, record in enumerate(order)}
-    return lambda activity: rows[position(activity)]
+
+    def in_order(activity: Activity) -> int | None:
+        record = position(activity)
+        return None if record is None else rows[record]
+
+    return in_order
 
 
 def _window_json(window: Window, position: Position) -> dict[str, Any]:

@@ -31,6 +31,7 @@ mod numbers;
 mod pattern;
 mod records;
 mod stream;
+pub mod tunable;
 
 pub use formats::{format, Format, FORMATS};
 pub use numbers::Unit;

@@ -1,0 +1,278 @@
+"""Looks for what makes torch ignore a file, lose rows of it, or choose badly."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.bench.tunableop.names import ordinal_of
+from longpole.bench.tunableop.problems import Problem
+from longpole.bench.tunableop.records import Source, TunableFile, read_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from longpole.bench.tunableop.records import Line
+    from longpole.bench.tunableop.signature import Key
+
+__all__ = ["check"]
+
+# What torch asks for before anything else.
+_MANDATORY: Final = "PT_VERSION"
+
+# The first version whose rows have leading dimensions.
+_LEADING_SINCE: Final = (2, 7)
+
+_SEVERITIES: Final = ("error", "warning", "info")
+
+_REASONS: Final = {
+    "foreign": "begins like no line of TunableOp",
+    "too_few_fields": "has too few fields",
+    "too_many_fields": "has too many fields",
+    "operator": "names an unknown operator or data type",
+    "parameters": "has parameters of no known form",
+    "solution": "has no name of a solution",
+    "time": "has a time that is no number",
+    "encoding": "is not UTF-8",
+}
+
+
+def check(
+    sources: Iterable[Source] | Source,
+    *,
+    expected: Mapping[str, str] | None = None,
+    is_complete: bool = False,
+) -> list[Problem]:
+    r"""Look for problems in TunableOp files.
+
+    Parameters
+    ----------
+    sources
+        Files of results or untuned GEMMs. Several are also compared with one another.
+    expected
+        The validators of the torch that shall read them, as far as they are known;
+        `installed_validators` asks the one that is installed.
+    is_complete
+        Whether `expected` names all of them, so that a further one is a problem, too.
+
+    Returns
+    -------
+    list of Problem
+        By file, then by line.
+
+    Examples
+    --------
+    >>> for problem in check(b"GemmTunableOp_float_NN,nn_1_2_3,Default,inf\n"):
+    ...     print(problem.severity, problem.code, problem.lines)
+    error no_validators (1,)
+    warning default_inf (1,)
+    """
+    files = read_all(sources)
+    problems = [
+        problem
+        for file in files
+        for problem in sorted(_problems(file, expected, is_complete=is_complete), key=_place)
+    ]
+    return [*problems, *_differing(files)]
+
+
+def _problems(
+    file: TunableFile, expected: Mapping[str, str] | None, *, is_complete: bool
+) -> Iterator[Problem]:
+    if not file.text:
+        yield Problem("empty", file.name, (), "the file is empty")
+        return
+    rows = list(file.rows())
+    yield from _texts(file, rows)
+    yield from _rows(file, rows)
+    if file.results.height or file.validators:
+        yield from _validators(file, rows)
+        yield from _against(file, expected, is_complete=is_complete)
+        yield from _name(file)
+    yield from _repeated(file)
+
+
+def _place(problem: Problem) -> tuple[tuple[int, ...], int, str]:
+    """Order by the first line, then the worst first."""
+    return problem.lines[:1], _SEVERITIES.index(problem.severity), problem.code
+
+
+def _texts(file: TunableFile, rows: list[dict[str, Any]]) -> Iterator[Problem]:
+    """Look at lines and their ends, whatever they say."""
+
+    def problem(code: str, row: Mapping[str, Any], message: str) -> Problem:
+        return Problem(code, file.name, (row["line"],), message)
+
+    for number, row in enumerate(rows, start=1):
+        is_last = number == len(rows)
+        if row["kind"] == "byte_order_mark":
+            yield problem("byte_order_mark", row, "the file begins with a byte order mark")
+        elif row["kind"] == "blank":
+            yield problem("blank_line", row, "the line is blank")
+        elif row["kind"] == "unknown":
+            is_cut = is_last and row["ending"] == "nothing" and row["reason"] != "foreign"
+            code = "cut_line" if is_cut else "unknown_line"
+            yield problem(code, row, f"the line {_REASONS[row['reason']]}")
+        elif is_last and row["ending"] == "nothing":
+            yield problem("no_final_newline", row, "the last line has no line end")
+        if row["ending"] == "nothing" and not is_last and row["kind"] != "byte_order_mark":
+            yield problem("glued_rows", row, "two rows stand on one line")
+    yield from _carriage_returns(file, rows)
+
+
+def _carriage_returns(file: TunableFile, rows: list[dict[str, Any]]) -> Iterator[Problem]:
+    returns = [row for row in rows if row["ending"] == "crlf"]
+    validators = tuple(row["line"] for row in returns if row["kind"] == "validator")
+    if validators:
+        yield Problem("crlf", file.name, validators, "the validators end in CR LF")
+    untimed = [row for row in returns if row["kind"] == "result" and row["time"] is None]
+    if untimed:
+        lines = tuple(row["line"] for row in untimed)
+        yield Problem("crlf_row", file.name, lines, "rows without a time end in CR LF")
+
+
+def _rows(file: TunableFile, rows: list[dict[str, Any]]) -> Iterator[Problem]:
+    """Look at each row by itself."""
+    version = _version(file.validators.get(_MANDATORY, ""))
+    for row in rows:
+        for code, message in _faults(row, version):
+            yield Problem(code, file.name, (row["line"],), message)
+    untuned = tuple(row["line"] for row in rows if row["kind"] == "untuned")
+    if untuned and file.results.height:
+        message = "rows without a solution stand among the results"
+        yield Problem("untuned_rows", file.name, untuned, message)
+
+
+def _faults(row: Mapping[str, Any], version: tuple[int, int] | None) -> Iterator[tuple[str, str]]:
+    if row["kind"] not in {"result", "untuned"}:
+        return
+    letters = (row["transa"] + row["transb"]).upper().replace("C", "T")
+    if row["layout"] != letters:
+        yield "layout_mismatch", f"the operator says {row['layout']}, the parameters {letters}"
+    if version and version >= _LEADING_SINCE and row["lda"] is None and not row["wildcards"]:
+        yield "old_row_format", "the row has no leading dimensions"
+    if row["kind"] == "untuned":
+        return
+    if row["family"] == "default" and row["status"] == "inf":
+        yield "default_inf", "the time of the default is infinite"
+    elif row["status"] not in {"ok", "missing"}:
+        yield "unusable_time", f"the time is {row['time']}"
+    if row["family"] not in {"default", "rocblas", "hipblaslt", "cublaslt"}:
+        yield "unknown_solution", f"{row['solution']} is no solution of a library that is known"
+
+
+def _validators(file: TunableFile, rows: list[dict[str, Any]]) -> Iterator[Problem]:
+    """Look at what the file is tied to."""
+    found = [row for row in rows if row["kind"] == "validator"]
+    results = [row["line"] for row in rows if row["kind"] == "result"]
+    if not found:
+        yield Problem("no_validators", file.name, tuple(results[:1]), "there is no validator")
+        return
+    if _MANDATORY not in file.validators:
+        yield Problem("missing_validator", file.name, (), f"{_MANDATORY} is missing")
+    if len({block.validators for block in file.blocks}) > 1:
+        yield _mixed(file)
+        return
+    by_key: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in found:
+        by_key[row["key"]].append(row)
+    for key, repeated in by_key.items():
+        values = list(dict.fromkeys(row["value"] for row in repeated))
+        if len(repeated) > 1:
+            code = "conflicting_validator" if len(values) > 1 else "duplicate_validator"
+            lines = tuple(row["line"] for row in repeated)
+            yield Problem(code, file.name, lines, f"{key} is given as {' and '.join(values)}")
+
+
+def _mixed(file: TunableFile) -> Problem:
+    """Say which rows stand behind which validators."""
+    blocks = [
+        f"{len(block.results)} rows from line {block.results[0].line} under "
+        f"{dict(block.validators).get(_MANDATORY, 'no version')}"
+        for block in file.blocks
+    ]
+    lines = tuple(block.results[0].line for block in file.blocks)
+    return Problem("mixed_validators", file.name, lines, "; ".join(blocks))
+
+
+def _against(
+    file: TunableFile, expected: Mapping[str, str] | None, *, is_complete: bool
+) -> Iterator[Problem]:
+    """Compare the validators with those of the torch that shall read the file."""
+    lines = {
+        row["key"]: row["line"]
+        for row in file.pieces.iter_rows(named=True)
+        if row["kind"] == "validator"
+    }
+    for key, value in (expected or {}).items():
+        given = file.validators.get(key)
+        if given is None and lines:
+            yield Problem(
+                "missing_validator", file.name, (), f"{key} is missing; torch has {value}"
+            )
+        elif given is not None and given != value:
+            message = f"{key} is {given}; torch has {value}"
+            yield Problem("foreign_validator", file.name, (lines[key],), message)
+    for key in sorted(lines.keys() - (expected or {}).keys()) if is_complete else ():
+        yield Problem(
+            "unexpected_validator", file.name, (lines[key],), f"{key} is none of torch's validators"
+        )
+
+
+def _name(file: TunableFile) -> Iterator[Problem]:
+    if file.path is not None and ordinal_of(file.path) is None:
+        yield Problem("no_ordinal", file.name, (), "the file name has no ordinal of a device")
+
+
+def _repeated(file: TunableFile) -> Iterator[Problem]:
+    """Look for rows of one GEMM."""
+    by_key: dict[Key, list[Line]] = defaultdict(list)
+    for line in file.lines:
+        by_key[line.key].append(line)
+    for key, lines in by_key.items():
+        results = [line for line in lines if line.solution is not None]
+        repeated = results or lines
+        if len(repeated) > 1:
+            code, message = _repetition(repeated)
+            numbers = tuple(line.line for line in repeated)
+            yield Problem(code, file.name, numbers, f"{','.join(key)}: {message}")
+
+
+def _repetition(lines: list[Line]) -> tuple[str, str]:
+    if len({line.solution for line in lines}) == 1:
+        return "duplicate_rows", f"{len(lines)} rows that agree"
+    told = ", ".join(f"{line.solution} {_time(line)} on line {line.line}" for line in lines)
+    first, best = lines[0], min(lines, key=lambda line: line.rank)
+    is_slower = best.time_ns is not None and first.time_ns != best.time_ns
+    return "slower_row_first" if is_slower else "conflicting_rows", told
+
+
+def _time(line: Line) -> str:
+    return "without a time" if line.time_ns is None else f"in {line.time_ns / 1e3:.4g} us"
+
+
+def _differing(files: list[TunableFile]) -> Iterator[Problem]:
+    """Compare the validators of files that may be meant to be used together."""
+    tied = [file for file in files if file.blocks and file.validators]
+    for file in tied[1:]:
+        first, mine = tied[0].validators, file.validators
+        keys = [
+            key for key in sorted(first.keys() | mine.keys()) if first.get(key) != mine.get(key)
+        ]
+        if keys:
+            told = ", ".join(
+                f"{key} ({first.get(key, 'missing')}, here {mine.get(key, 'missing')})"
+                for key in keys
+            )
+            message = f"the validators differ from those of {tied[0].name}: {told}"
+            yield Problem("mixed_versions", file.name, (), message)
+
+
+def _version(text: str) -> tuple[int, int] | None:
+    """Read the major and minor version; None where there is none."""
+    parts = text.split(".")[:2]
+    return (
+        (int(parts[0]), int(parts[1]))
+        if len(parts) > 1 and all(map(str.isdecimal, parts))
+        else None
+    )

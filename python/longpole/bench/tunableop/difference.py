@@ -1,0 +1,152 @@
+"""Two results files, row by row: what differs, and what was gained over the default."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, log
+from typing import TYPE_CHECKING, Literal
+
+from longpole.bench.tunableop.records import Line, Source, read
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from longpole.bench.tunableop.signature import Key
+
+__all__ = ["Speedup", "diff", "loaded", "speedup"]
+
+
+def loaded(source: Source) -> dict[Key, Line]:
+    r"""Give the row that torch takes for each GEMM: the first one in the file.
+
+    Examples
+    --------
+    >>> text = b"GemmTunableOp_float_NN,nn_1_2_3,Default,0.5\n" * 2
+    >>> [line.line for line in loaded(text).values()]
+    [1]
+    """
+    rows: dict[Key, Line] = {}
+    for line in read(source).lines:
+        if line.solution is not None:
+            rows.setdefault(line.key, line)
+    return rows
+
+
+def diff(before: Source, after: Source) -> pl.DataFrame:
+    r"""Compare the rows that torch takes from two results files.
+
+    Returns
+    -------
+    DataFrame
+        A row for each GEMM that differs, in the order of the signatures: `change`
+        (`added`, `removed`, `solution`, or `time` for the same solution), `operator`,
+        `parameters`, then for both sides `line`, `solution` and `time_ns` with the endings
+        `_before` and `_after`, and `ratio`, the time after by the time before.
+
+    Examples
+    --------
+    >>> old = b"GemmTunableOp_float_NN,nn_1_2_3,Default,0.5\n"
+    >>> new = b"GemmTunableOp_float_NN,nn_1_2_3,Gemm_Rocblas_7,0.25\n"
+    >>> diff(old, new).select("change", "solution_after", "ratio").rows()
+    [('solution', 'Gemm_Rocblas_7', 0.5)]
+    """
+    import polars as pl
+
+    old, new = loaded(before), loaded(after)
+    rows = [
+        (change, *key, *_side(old.get(key)), *_side(new.get(key)))
+        for key in sorted(old.keys() | new.keys())
+        if (change := _change(old.get(key), new.get(key)))
+    ]
+    sides = {
+        f"{name}_{side}": kind
+        for side in ("before", "after")
+        for name, kind in (("line", pl.Int64), ("solution", pl.String), ("time_ns", pl.Float64))
+    }
+    texts = dict.fromkeys(("change", "operator", "parameters"), pl.String)
+    frame = pl.DataFrame(rows, schema={**texts, **sides}, orient="row")
+    return frame.with_columns(ratio=pl.col("time_ns_after") / pl.col("time_ns_before"))
+
+
+@dataclass(frozen=True, slots=True)
+class Speedup:
+    """What tuning gained over a baseline, by the times in the files.
+
+    `rows` has a row for each GEMM that both files have a time for: `operator`,
+    `parameters`, `solution`, `time_ns`, `baseline_ns`, `speedup` and `gain_ns`, the largest
+    gain first. `n_unmatched` GEMMs of the tuned file have no time in one of the files.
+    `n_not_default` rows of the baseline were not measured with `Default`.
+    """
+
+    rows: pl.DataFrame
+    n_unmatched: int
+    n_not_default: int
+
+    @property
+    def geometric_mean(self) -> float | None:
+        """The mean of the ratios, each GEMM counted once; None without any."""
+        ratios = self.rows["speedup"].to_list()
+        return exp(sum(map(log, ratios)) / len(ratios)) if ratios else None
+
+    @property
+    def of_one_call_each(self) -> float | None:
+        """How much faster all of them together are when each is called once; None without any."""
+        time_ns = sum(self.rows["time_ns"].to_list())
+        return sum(self.rows["baseline_ns"].to_list()) / time_ns if time_ns else None
+
+
+def speedup(tuned: Source, baseline: Source) -> Speedup:
+    r"""Compare a results file with one that was measured with the solution `Default`.
+
+    Parameters
+    ----------
+    tuned
+        What tuning gave.
+    baseline
+        The same GEMMs with their time under `Default`. Rows of other solutions are used as
+        well and counted.
+
+    Examples
+    --------
+    >>> tuned = b"GemmTunableOp_float_NN,nn_1_2_3,Gemm_Rocblas_7,0.25\n"
+    >>> gained = speedup(tuned, b"GemmTunableOp_float_NN,nn_1_2_3,Default,0.5\n")
+    >>> gained.geometric_mean, gained.n_not_default
+    (2.0, 0)
+    """
+    import polars as pl
+
+    after, before = loaded(tuned), loaded(baseline)
+    pairs = {
+        key: (line, before[key])
+        for key, line in after.items()
+        if line.time_ns and key in before and before[key].time_ns
+    }
+    columns = ("operator", "parameters", "solution", "time_ns", "baseline_ns")
+    rows = [
+        (*key, line.solution, line.time_ns, base.time_ns) for key, (line, base) in pairs.items()
+    ]
+    kinds = (pl.String, pl.String, pl.String, pl.Float64, pl.Float64)
+    frame = pl.DataFrame(rows, schema=dict(zip(columns, kinds, strict=True)), orient="row")
+    gains = frame.with_columns(
+        speedup=pl.col("baseline_ns") / pl.col("time_ns"),
+        gain_ns=pl.col("baseline_ns") - pl.col("time_ns"),
+    )
+    return Speedup(
+        gains.sort("gain_ns", "operator", "parameters", descending=[True, False, False]),
+        len(after) - len(pairs),
+        sum(base.family != "default" for _, base in pairs.values()),
+    )
+
+
+def _change(
+    old: Line | None, new: Line | None
+) -> Literal["added", "removed", "solution", "time"] | None:
+    if old is None or new is None:
+        return "added" if old is None else "removed"
+    if old.solution != new.solution:
+        return "solution"
+    return "time" if old.time_ns != new.time_ns else None
+
+
+def _side(line: Line | None) -> tuple[int | None, str | None, float | None]:
+    return (None, None, None) if line is None else (line.line, line.solution, line.time_ns)

@@ -1,0 +1,195 @@
+"""Several results files made one, without losing or mixing anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+from longpole.bench.tunableop.records import (
+    Line,
+    Source,
+    TunableFile,
+    Validators,
+    in_order,
+    read_all,
+    render_validators,
+)
+from longpole.errors import ResultsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from longpole.bench.tunableop.signature import Key
+
+__all__ = ["Conflict", "Merged", "Policy", "merge", "merge_by_validators", "render_results"]
+
+Policy: TypeAlias = Literal["fastest", "first", "error"]
+
+_POLICIES: Final = ("fastest", "first", "error")
+
+
+class Found(NamedTuple):
+    """A row, and the file it stands in."""
+
+    file: TunableFile
+    line: Line
+
+    @property
+    def place(self) -> str:
+        """The file and the line, as compilers write it."""
+        return f"{self.file.name}:{self.line.line}"
+
+
+class Conflict(NamedTuple):
+    """Rows that give different solutions to one GEMM, the chosen one first."""
+
+    key: Key
+    rows: tuple[Found, ...]
+
+    def __str__(self) -> str:
+        """Name the solutions and where they stand."""
+        rows = ", ".join(f"{row.line.solution} ({row.place})" for row in self.rows)
+        return f"{','.join(self.key)}: {rows}"
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The results that were tuned under the same validators, in one file.
+
+    `n_dropped` rows lost to another row of the same GEMM; `conflicts` are the GEMMs for
+    which the sources name different solutions.
+    """
+
+    file: TunableFile
+    validators: Validators
+    n_dropped: int = 0
+    conflicts: list[Conflict] = field(default_factory=list)
+
+
+def merge(sources: Iterable[Source] | Source, *, conflict: Policy = "fastest") -> Merged:
+    r"""Join results files that were tuned under the same validators.
+
+    The answer is in canonical form: validators, then a row for each GEMM in the order of
+    the signatures, then what was not understood. With `fastest` it does not depend on the
+    order of the sources, nor on which of them were merged before.
+
+    Parameters
+    ----------
+    sources
+        Files, paths or bytes.
+    conflict
+        What to do where sources name different solutions for a GEMM. `fastest` takes the
+        shortest time; a missing, infinite or otherwise unusable time loses, and equal
+        times are decided by the name of the solution. `first` takes the row that comes
+        first, as torch does. `error` refuses.
+
+    Raises
+    ------
+    ResultsError
+        The sources were tuned under different validators, or `conflict` is `error` and
+        there is one.
+    ValueError
+        There is no such policy.
+
+    Examples
+    --------
+    >>> header = b"Validator,PT_VERSION,2.9.1\n"
+    >>> slow = header + b"GemmTunableOp_float_NN,nn_1_2_3,Default,0.5\n"
+    >>> fast = header + b"GemmTunableOp_float_NN,nn_1_2_3,Gemm_Rocblas_7,0.25\n"
+    >>> merged = merge([slow, fast])
+    >>> merged.file.results["solution"].to_list(), len(merged.conflicts)
+    (['Gemm_Rocblas_7'], 1)
+    """
+    parts = merge_by_validators(sources, conflict=conflict)
+    if len(parts) > 1:
+        raise ResultsError(_difference([part.validators for part in parts]))
+    return parts[0]
+
+
+def merge_by_validators(
+    sources: Iterable[Source] | Source, *, conflict: Policy = "fastest"
+) -> list[Merged]:
+    """Join results files, one answer for each set of validators, in the order of the sets.
+
+    Lines that are no results stand in every answer that their file has a part in.
+
+    Raises
+    ------
+    ResultsError
+        `conflict` is `error` and there is one.
+    ValueError
+        There is no such policy.
+    """
+    if conflict not in _POLICIES:
+        message = f"conflict is one of {', '.join(_POLICIES)}, not {conflict!r}"
+        raise ValueError(message)
+    files = read_all(sources)
+    groups: dict[Validators, list[Found]] = {}
+    others: dict[Validators, set[bytes]] = {}
+    for file in files:
+        for validators, found in _parts(file):
+            groups.setdefault(validators, []).extend(found)
+            others.setdefault(validators, set()).update(file.others)
+    parts = sorted(groups.items()) or [((), [])]
+    return [
+        _merge_rows(validators, found, others.get(validators, set()), conflict)
+        for validators, found in parts
+    ]
+
+
+def render_results(
+    validators: Validators, rows: Mapping[Key, bytes], others: Iterable[bytes] = ()
+) -> bytes:
+    """Write validators, rows in the order of their signatures, and other lines, as torch does."""
+    lines = [*(rows[key] for key in sorted(rows)), *sorted(others)]
+    return render_validators(validators) + b"".join(line + b"\n" for line in lines)
+
+
+def _parts(file: TunableFile) -> Iterator[tuple[Validators, list[Found]]]:
+    """Give the rows by their validators; a file without rows still has validators or lines."""
+    for validators, results in file.blocks:
+        yield validators, [Found(file, line) for line in results]
+    if not file.blocks and (file.validators or file.others):
+        yield in_order(file.validators), []
+
+
+def _merge_rows(
+    validators: Validators, found: list[Found], others: Iterable[bytes], policy: Policy
+) -> Merged:
+    by_key: dict[Key, list[Found]] = {}
+    for row in found:
+        by_key.setdefault(row.line.key, []).append(row)
+    if policy != "first":
+        by_key = {key: sorted(rows, key=_rank) for key, rows in by_key.items()}
+    conflicts = [
+        Conflict(key, tuple(rows))
+        for key, rows in sorted(by_key.items())
+        if len({row.line.solution for row in rows}) > 1
+    ]
+    if conflicts and policy == "error":
+        message = f"{len(conflicts)} GEMMs have different solutions, the first is {conflicts[0]}"
+        raise ResultsError(message)
+    chosen = {key: rows[0].line.text for key, rows in by_key.items()}
+    text = render_results(validators, chosen, others)
+    return Merged(TunableFile(text), validators, len(found) - len(by_key), conflicts)
+
+
+def _rank(row: Found) -> tuple[bool, float, str, bytes]:
+    return row.line.rank
+
+
+def _difference(sets: list[Validators]) -> str:
+    """Say in which validators the sources differ, and what to do."""
+    values = [dict(validators) for validators in sets]
+    keys = sorted({key for each in values for key in each})
+    differing = [
+        f"{key} ({', '.join(dict.fromkeys(each.get(key, 'missing') for each in values))})"
+        for key in keys
+        if len({each.get(key) for each in values}) > 1
+    ]
+    return (
+        f"the results were tuned under {len(sets)} different sets of validators; they differ in "
+        f"{', '.join(differing)}; torch would accept none but its own\n"
+        "hint: merge each set into a file of its own with `--split-validators`, "
+        "or `merge_by_validators` in Python"
+    )

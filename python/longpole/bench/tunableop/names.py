@@ -1,0 +1,191 @@
+"""Which files a process of torch reads and writes.
+
+torch puts the ordinal of the device into the name of a file: in place of `%d`, or else
+before the last dot of the whole path. The ordinal counts the devices that the process
+sees, so processes that see one device each all call it 0 and share a file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+__all__ = [
+    "RESULTS",
+    "UNTUNED",
+    "ProcessFile",
+    "all_ordinals",
+    "files",
+    "full_name",
+    "name_warnings",
+    "ordinal_of",
+    "with_ordinal",
+]
+
+RESULTS: Final = "tunableop_results.csv"
+UNTUNED: Final = "tunableop_untuned.csv"
+
+# No process sees as many.
+_MOST_DEVICES: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFile:
+    """The files of one device of one process.
+
+    `device` is the token in the visibility variable, where there is one.
+    """
+
+    process: int
+    ordinal: int
+    device: str | None
+    results: Path
+    untuned: Path
+
+
+def with_ordinal(name: str, ordinal: int) -> str:
+    """Put the ordinal into a file name where torch puts it.
+
+    Examples
+    --------
+    >>> with_ordinal("tunableop_results.csv", 3), with_ordinal("out_%d.csv", 3)
+    ('tunableop_results3.csv', 'out_3.csv')
+    >>> with_ordinal("runs.v2/results", 3)
+    'runs3.v2/results'
+    """
+    if "%d" in name:
+        return name.replace("%d", str(ordinal))
+    stem, dot, suffix = name.rpartition(".")
+    return f"{stem}{ordinal}.{suffix}" if dot else f"{name}{ordinal}"
+
+
+def ordinal_of(path: str | os.PathLike[str]) -> int | None:
+    """Read the ordinal off the name of a file; None where there is none.
+
+    Examples
+    --------
+    >>> ordinal_of("v2.1/tunableop_results12.csv"), ordinal_of("./results.csv")
+    (12, None)
+    """
+    found = re.search(r"(\d+)$", Path(path).stem)
+    return int(found[1]) if found else None
+
+
+def full_name(name: str | os.PathLike[str], ordinal: int) -> Path:
+    """Name the file that a device gets when all results have been gathered.
+
+    Only the file name changes, whatever digits and dots the path holds.
+
+    Examples
+    --------
+    >>> full_name("mi300_run.v2/results.csv", 10).as_posix()
+    'mi300_run.v2/results_full10.csv'
+    """
+    path = Path(name)
+    stem = path.stem.replace("%d", "")
+    return path.with_name(f"{stem}_full{ordinal}{path.suffix}")
+
+
+def all_ordinals(name: str) -> list[Path]:
+    """Find the files of all devices, in the order of the ordinals.
+
+    Parameters
+    ----------
+    name
+        As torch is given it: `tunableop_results.csv` finds `tunableop_results0.csv` to
+        `tunableop_results12.csv` and beyond; so does `tunableop_results%d.csv`.
+    """
+    paths = (Path(with_ordinal(name, ordinal)) for ordinal in range(_MOST_DEVICES))
+    return [path for path in paths if path.exists()]
+
+
+def files(
+    *,
+    results: str | None = None,
+    untuned: str | None = None,
+    n_devices: int | None = None,
+    environ: Mapping[str, str] | None = None,
+    process: int = 0,
+) -> list[ProcessFile]:
+    """List the files that a process reads and writes, for each device that it sees.
+
+    Parameters
+    ----------
+    results, untuned
+        What the process is told; by default what the variables
+        `PYTORCH_TUNABLEOP_FILENAME` and `PYTORCH_TUNABLEOP_UNTUNED_FILENAME` say, or
+        torch's own defaults.
+    n_devices
+        How many devices the machine has. Without a visibility variable as many are listed,
+        one where this is not given.
+    environ
+        The environment of the process; this process's by default.
+    process
+        A number to tell it from others.
+
+    Examples
+    --------
+    >>> for file in files(environ={"CUDA_VISIBLE_DEVICES": "4,5"}):
+    ...     print(file.ordinal, file.device, file.results)
+    0 4 tunableop_results0.csv
+    1 5 tunableop_results1.csv
+    """
+    environ = os.environ if environ is None else environ
+    results = results or environ.get("PYTORCH_TUNABLEOP_FILENAME") or RESULTS
+    untuned = untuned or environ.get("PYTORCH_TUNABLEOP_UNTUNED_FILENAME") or UNTUNED
+    return [
+        ProcessFile(
+            process,
+            ordinal,
+            device,
+            Path(with_ordinal(results, ordinal)),
+            Path(with_ordinal(untuned, ordinal)),
+        )
+        for ordinal, device in enumerate(_visible(environ, n_devices))
+    ]
+
+
+def name_warnings(
+    found: Iterable[ProcessFile], results: str = RESULTS, untuned: str = UNTUNED
+) -> list[str]:
+    """Say where names lead to something nobody wants.
+
+    Parameters
+    ----------
+    found
+        The files of all processes that run together.
+    results, untuned
+        The names that they were given.
+    """
+    warnings = [
+        f"{name!r} has no dot in the file name: torch puts the ordinal into the name of a folder"
+        for name in (results, untuned)
+        if "%d" not in name and "/" in name.rpartition(".")[2]
+    ]
+    users: dict[Path, list[ProcessFile]] = defaultdict(list)
+    for each in found:
+        users[each.results].append(each)
+    for path, sharing in users.items():
+        if len({each.process for each in sharing}) > 1:
+            numbers = ", ".join(str(each.process) for each in sharing)
+            devices = ", ".join(each.device or "unknown" for each in sharing)
+            warnings.append(
+                f"processes {numbers} (devices {devices}) all use {path}: the ordinal counts "
+                "what a process sees; give each process a file name of its own"
+            )
+    return warnings
+
+
+def _visible(environ: Mapping[str, str], n_devices: int | None) -> Sequence[str | None]:
+    """Give the token of each device that a process sees, as the drivers read the variables."""
+    from longpole.devices.visibility import visible_tokens
+
+    tokens = visible_tokens(environ)
+    return [None] * (n_devices or 1) if tokens is None else tokens

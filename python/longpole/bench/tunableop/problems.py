@@ -1,0 +1,167 @@
+"""What can be wrong with a TunableOp file, and what each problem costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+__all__ = ["PROBLEMS", "Problem", "ProblemKind"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemKind:
+    """A kind of problem: how bad it is, what it means, and what to do.
+
+    `severity` is `error` where tuned results are lost or torch fails, `warning` where they
+    may be, `info` where nothing is.
+    """
+
+    severity: str
+    effect: str
+    hint: str
+
+
+PROBLEMS: Final = {
+    "no_validators": ProblemKind(
+        "error",
+        "torch ignores the whole file",
+        "put the validators of the torch that tuned it on top",
+    ),
+    "missing_validator": ProblemKind(
+        "error", "torch ignores the whole file", "tune again, or copy the line from another file"
+    ),
+    "foreign_validator": ProblemKind(
+        "error",
+        "torch ignores the whole file; from 2.10 on it still appends new rows to it, which it "
+        "will ignore as well",
+        "tune again into a new file",
+    ),
+    "unexpected_validator": ProblemKind(
+        "error", "torch ignores the whole file", "tune again with the installed torch"
+    ),
+    "duplicate_validator": ProblemKind("info", "none: the lines agree", "delete one"),
+    "conflicting_validator": ProblemKind(
+        "error",
+        "torch takes the last value",
+        "find out under which version the rows were tuned",
+    ),
+    "mixed_validators": ProblemKind(
+        "error",
+        "the rows were tuned under different versions, and torch takes the last validators "
+        "for all of them",
+        "`longpole tunableop merge --split-validators` separates them",
+    ),
+    "crlf": ProblemKind(
+        "error",
+        "torch takes the carriage return for a part of the value: the validators differ and "
+        "the whole file is ignored",
+        "`longpole tunableop merge FILE -o NEW` writes line feeds",
+    ),
+    "crlf_row": ProblemKind(
+        "error",
+        "torch takes the carriage return for a part of the solution's name and fails",
+        "`longpole tunableop merge FILE -o NEW` writes line feeds",
+    ),
+    "byte_order_mark": ProblemKind(
+        "error", "torch does not understand the first line", "save the file without the mark"
+    ),
+    "duplicate_rows": ProblemKind(
+        "info", "torch takes the first", "`longpole tunableop merge FILE -o NEW` keeps one"
+    ),
+    "conflicting_rows": ProblemKind(
+        "warning",
+        "torch takes the first",
+        "`longpole tunableop merge FILE -o NEW` keeps the fastest",
+    ),
+    "slower_row_first": ProblemKind(
+        "error",
+        "torch takes the first, which is not the fastest",
+        "`longpole tunableop merge FILE -o NEW` keeps the fastest",
+    ),
+    "default_inf": ProblemKind(
+        "warning",
+        "no solution could be run when it was tuned; torch uses its default",
+        "delete the row to have it tuned again",
+    ),
+    "unusable_time": ProblemKind(
+        "warning", "torch uses the solution; its time says nothing", "tune it again"
+    ),
+    "glued_rows": ProblemKind(
+        "error",
+        "torch reads the first row of the line and loses the others",
+        "`longpole tunableop merge FILE -o NEW` takes them apart",
+    ),
+    "unknown_line": ProblemKind("warning", "torch skips the line, or fails on it", "delete it"),
+    "cut_line": ProblemKind(
+        "error",
+        "the writer died within the line; a row that is appended is glued to it",
+        "delete the line",
+    ),
+    "no_final_newline": ProblemKind(
+        "warning",
+        "the last row may be cut short, and a row that is appended is glued to it",
+        "`longpole tunableop merge FILE -o NEW` ends it; check its time",
+    ),
+    "unknown_solution": ProblemKind(
+        "warning",
+        "torch stops with an error when it does not know the solution",
+        "`longpole tunableop unpin` takes the row out",
+    ),
+    "layout_mismatch": ProblemKind(
+        "warning", "torch never looks the row up", "the row was edited by hand: delete it"
+    ),
+    "old_row_format": ProblemKind(
+        "warning",
+        "torch 2.7 and later look GEMMs up with leading dimensions and never find the row",
+        "tune it again",
+    ),
+    "untuned_rows": ProblemKind(
+        "info", "torch skips rows without a solution", "tune them with `longpole tunableop tune`"
+    ),
+    "blank_line": ProblemKind(
+        "warning", "undefined: some versions of torch read a field that is not there", "delete it"
+    ),
+    "no_ordinal": ProblemKind(
+        "warning",
+        "torch puts the ordinal of a device into the name and looks for another file",
+        "name it as `longpole tunableop files` says",
+    ),
+    "empty": ProblemKind("info", "torch tunes from scratch", "nothing"),
+    "mixed_versions": ProblemKind(
+        "warning",
+        "a process that reads one of the files ignores the other",
+        "tune all of them with the same torch",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One problem of a file. `lines` are those it is about, from 1; none for all of it."""
+
+    code: str
+    file: str
+    lines: tuple[int, ...]
+    message: str
+
+    @property
+    def kind(self) -> ProblemKind:
+        """How bad it is, what it means, and what to do."""
+        return PROBLEMS[self.code]
+
+    @property
+    def severity(self) -> str:
+        """`error`, `warning` or `info`."""
+        return self.kind.severity
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all that is known of it, by name."""
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "file": self.file,
+            "lines": list(self.lines),
+            "message": self.message,
+            "effect": self.kind.effect,
+            "hint": self.kind.hint,
+        }

@@ -1,0 +1,227 @@
+"""A TunableOp file, read piece by piece and written back byte for byte."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from longpole.bench.tunableop.writing import write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import polars as pl
+
+    from longpole.bench.tunableop.signature import Key
+
+__all__ = ["Block", "Line", "Source", "TunableFile", "Validators", "read", "read_all"]
+
+Validators: TypeAlias = tuple[tuple[str, str], ...]
+"""Keys and values that a file is tied to, in the order in which they are written."""
+
+# The one that torch asks for before all others.
+_FIRST_VALIDATOR: Final = "PT_VERSION"
+
+
+class Line(NamedTuple):
+    """A result or an untuned GEMM: where it stands, and what decides between two of them."""
+
+    line: int
+    key: Key
+    solution: str | None
+    family: str | None
+    time_ns: float | None
+    text: bytes
+    """The row without its line end."""
+
+    @property
+    def rank(self) -> tuple[bool, float, str, bytes]:
+        """The smallest wins: a time before none, the shorter, then by name and spelling."""
+        return self.time_ns is None, self.time_ns or 0.0, self.solution or "", self.text
+
+
+class Block(NamedTuple):
+    """Validators and the rows behind them, up to the next validators."""
+
+    validators: Validators
+    results: list[Line]
+
+
+class TunableFile:
+    r"""A file of results or of untuned GEMMs; made by `read`.
+
+    Parameters
+    ----------
+    text
+        The bytes of the file.
+    path
+        Where they came from, if anywhere.
+
+    Examples
+    --------
+    >>> file = TunableFile(b"Validator,PT_VERSION,2.9.1\n"
+    ...                    b"GemmTunableOp_Half_NN,nn_64_32_16,Gemm_Hipblaslt_7,0.0125\n")
+    >>> file.validators
+    {'PT_VERSION': '2.9.1'}
+    >>> file.results.select("line", "m", "n", "k", "solution_index", "time_ns").row(0)
+    (2, 64, 32, 16, 7, 12500.0)
+    """
+
+    def __init__(self, text: bytes, path: Path | None = None) -> None:
+        self.text = text
+        self.path = path
+
+    @property
+    def name(self) -> str:
+        """The path, or `-` where there is none."""
+        return "-" if self.path is None else os.fspath(self.path)
+
+    @cached_property
+    def pieces(self) -> pl.DataFrame:
+        """Every piece of the file, in order; their bytes together are the file.
+
+        Columns: `line` (from 1; rows glued together share one), `offset`, `n_bytes` (with
+        the line end), `ending` (`lf`, `crlf`, `nothing`), `kind` (`validator`, `result`,
+        `untuned`, `blank`, `byte_order_mark`, `unknown`), `reason` (why it is unknown);
+        `key` and `value` of validators; `operator` and `parameters`, the two signatures,
+        and what they say: `operation`, `dtype_a`, `dtype_b`, `dtype_c`, `layout`,
+        `transa`, `transb`, `wildcards`, `tail`, `bias`, `m`, `n`, `k`, `batch`, `lda`,
+        `ldb`, `ldc` as BLAS counts, `matmul_m` and `matmul_n` as torch counts; `solution`,
+        its `family` and `solution_index`; `time` as it was written, in ms, `time_ns`
+        (null where it is not positive and finite) and its `status` (`ok`, `zero`,
+        `negative`, `inf`, `nan`, `missing`); `blas_parameters`, which `BLAS_LOG` appends.
+        """
+        import polars as pl
+
+        from longpole._core import read_tunable
+
+        columns = pl.DataFrame(read_tunable(self.text))
+        texts = columns.with_columns(pl.selectors.categorical().cast(pl.String))
+        return texts.with_columns(matmul_m="n", matmul_n="m")
+
+    @cached_property
+    def results(self) -> pl.DataFrame:
+        """The tuned GEMMs: the pieces of kind `result`."""
+        return self._of_kind("result")
+
+    @cached_property
+    def untuned(self) -> pl.DataFrame:
+        """The recorded GEMMs: the pieces of kind `untuned`."""
+        return self._of_kind("untuned")
+
+    @cached_property
+    def validators(self) -> dict[str, str]:
+        """What the file is tied to. Of a key that stands there twice torch takes the last."""
+        return dict(self._of_kind("validator").select("key", "value").iter_rows())
+
+    @cached_property
+    def lines(self) -> list[Line]:
+        """The results and the untuned GEMMs, in the order of the file."""
+        return [self.line(row) for row in self.rows() if row["kind"] in {"result", "untuned"}]
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """The results by the validators that stand before them.
+
+        A file that torch wrote has one block. Files that were joined by hand have several.
+        """
+        blocks: list[tuple[dict[str, str], list[Line]]] = [({}, [])]
+        for row in self.rows():
+            if row["kind"] == "validator":
+                if blocks[-1][1]:
+                    blocks.append(({}, []))
+                blocks[-1][0][row["key"]] = row["value"]
+            elif row["kind"] == "result":
+                blocks[-1][1].append(self.line(row))
+        return [Block(in_order(validators), results) for validators, results in blocks if results]
+
+    @property
+    def others(self) -> list[bytes]:
+        """The texts that are neither validator nor result: unknown ones and untuned GEMMs."""
+        return [self.bytes_of(row) for row in self.rows() if row["kind"] in {"unknown", "untuned"}]
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Give the pieces one by one."""
+        return self.pieces.iter_rows(named=True)
+
+    def line(self, row: Mapping[str, Any]) -> Line:
+        """Give what decides about a piece that has a GEMM."""
+        return Line(
+            row["line"],
+            (row["operator"], row["parameters"]),
+            row["solution"],
+            row["family"],
+            row["time_ns"],
+            self.bytes_of(row),
+        )
+
+    def bytes_of(self, row: Mapping[str, Any]) -> bytes:
+        """Give the bytes of a piece, without its line end."""
+        text = self.text[row["offset"] : row["offset"] + row["n_bytes"]]
+        return text.removesuffix(b"\n").removesuffix(b"\r") if row["ending"] != "nothing" else text
+
+    def render(self) -> bytes:
+        """Put the pieces together: the bytes that were read."""
+        spans = self.pieces.select("offset", "n_bytes").iter_rows()
+        return b"".join(self.text[offset : offset + n_bytes] for offset, n_bytes in spans)
+
+    def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the file, whole or not at all.
+
+        Raises
+        ------
+        FileExistsError
+            The file is there already and `force` is not given.
+        """
+        write_whole(Path(path), self.render(), force=force)
+
+    def __repr__(self) -> str:
+        n_results, n_untuned = self.results.height, self.untuned.height
+        return f"<longpole.TunableFile {self.name}: {n_results} results, {n_untuned} untuned>"
+
+    def _of_kind(self, kind: str) -> pl.DataFrame:
+        import polars as pl
+
+        return self.pieces.filter(pl.col("kind") == kind)
+
+
+Source: TypeAlias = TunableFile | str | os.PathLike[str] | bytes
+"""A file that was read, its path, or its bytes."""
+
+
+def read(source: Source) -> TunableFile:
+    """Read a TunableOp file, of results or of untuned GEMMs, whatever is in it.
+
+    What torch would not understand is kept with the reason, in `TunableFile.pieces`;
+    `check` says what it costs.
+
+    Parameters
+    ----------
+    source
+        The path, or the bytes of the file.
+    """
+    if isinstance(source, TunableFile):
+        return source
+    if isinstance(source, bytes):
+        return TunableFile(source)
+    path = Path(source)
+    return TunableFile(path.read_bytes(), path)
+
+
+def read_all(sources: object) -> list[TunableFile]:
+    """Read one source, or several."""
+    if isinstance(sources, TunableFile | str | os.PathLike | bytes):
+        return [read(sources)]
+    return [read(source) for source in sources]  # type: ignore[attr-defined]
+
+
+def render_validators(validators: Validators) -> bytes:
+    """Write validators as torch does, a line each."""
+    return b"".join(f"Validator,{key},{value}\n".encode() for key, value in validators)
+
+
+def in_order(validators: Mapping[str, str]) -> Validators:
+    """Put the version of torch first and the others by name, whatever order they came in."""
+    return tuple(sorted(validators.items(), key=lambda each: (each[0] != _FIRST_VALIDATOR, each)))

@@ -1,0 +1,133 @@
+"""GEMMs that are to be tuned: made unique, priced, and shared out over devices."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, NamedTuple
+
+from longpole.bench.tunableop.records import (
+    Source,
+    TunableFile,
+    in_order,
+    read,
+    read_all,
+    render_validators,
+)
+from longpole.bench.tunableop.signature import Gemm
+from longpole.errors import ResultsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from longpole.bench.tunableop.signature import Key
+
+__all__ = ["Share", "costs", "gather_untuned", "share_out", "split"]
+
+
+class Share(NamedTuple):
+    """The part of a file that goes to one device, and its cost in floating-point operations."""
+
+    file: TunableFile
+    flops: int
+
+
+def gather_untuned(sources: Iterable[Source] | Source) -> TunableFile:
+    r"""Join the GEMMs of several files, each once, in the order of their signatures.
+
+    Tuned rows count as well: their GEMMs are listed to be tuned again. The order does not
+    depend on the order of the sources.
+
+    Examples
+    --------
+    >>> recorded = b"GemmTunableOp_float_NN,nn_4_5_6\nGemmTunableOp_float_NN,nn_1_2_3\n"
+    >>> gather_untuned([recorded, recorded]).render()
+    b'GemmTunableOp_float_NN,nn_1_2_3\nGemmTunableOp_float_NN,nn_4_5_6\n'
+    """
+    keys = {line.key for file in read_all(sources) for line in file.lines}
+    return TunableFile(b"".join(",".join(key).encode() + b"\n" for key in sorted(keys)))
+
+
+def costs(file: TunableFile) -> dict[Key, int]:
+    """Price each GEMM of a file by its floating-point operations; 0 for one with wildcards."""
+    priced = {}
+    for row in file.rows():
+        if row["kind"] in {"result", "untuned"}:
+            priced[row["operator"], row["parameters"]] = Gemm.from_row(row).flops or 0
+    return priced
+
+
+def share_out(costs: Mapping[Key, int], n_shares: int) -> list[list[Key]]:
+    """Share GEMMs out so that all shares cost about the same.
+
+    The dearest goes first, always to the share that has cost least so far: no share costs
+    more than four thirds of what the best possible one does.
+
+    Parameters
+    ----------
+    costs
+        What each GEMM costs.
+    n_shares
+        How many shares there are; some stay empty where there are fewer GEMMs.
+    """
+    if n_shares < 1:
+        message = f"there must be one share at least, not {n_shares}"
+        raise ValueError(message)
+    shares: list[list[Key]] = [[] for _ in range(n_shares)]
+    heap = [(0, 0, number) for number in range(n_shares)]
+    for key in sorted(costs, key=lambda key: (-costs[key], key)):
+        cost, n_gemms, number = heapq.heappop(heap)
+        shares[number].append(key)
+        heapq.heappush(heap, (cost + costs[key], n_gemms + 1, number))
+    return shares
+
+
+def split(source: Source, n_shares: int) -> list[Share]:
+    r"""Split a file of results or untuned GEMMs into parts of about the same cost.
+
+    Every part has the validators of the file. Rows keep their order and their bytes; rows
+    of one GEMM stay together. What was not understood goes to the first part.
+
+    Parameters
+    ----------
+    source
+        A file, a path or bytes.
+    n_shares
+        How many parts to make.
+
+    Raises
+    ------
+    ValueError
+        There is less than one part to make.
+    ResultsError
+        The file holds results that were tuned under different validators.
+
+    Examples
+    --------
+    >>> gemms = b"".join(b"GemmTunableOp_float_NN,nn_%d_8_8\n" % m for m in (1, 2, 3, 6))
+    >>> [share.flops for share in split(gemms, 2)]
+    [768, 768]
+    """
+    file = read(source)
+    if len({block.validators for block in file.blocks}) > 1:
+        message = f"{file.name} holds results of different validators and cannot be split as one"
+        raise ResultsError(message)
+    price = costs(file)
+    shares = share_out(price, n_shares)
+    share_of = {key: number for number, keys in enumerate(shares) for key in keys}
+    header = render_validators(in_order(file.validators))
+    texts = [[header] for _ in shares]
+    for row in file.rows():
+        if row["kind"] in {"result", "untuned"}:
+            number = share_of[row["operator"], row["parameters"]]
+            texts[number].append(file.bytes_of(row) + b"\n")
+        elif row["kind"] == "unknown":
+            texts[0].append(file.bytes_of(row) + b"\n")
+    return [
+        Share(TunableFile(b"".join(text)), sum(price[key] for key in keys))
+        for text, keys in zip(texts, shares, strict=True)
+    ]
+
+
+def untuned_file(keys: Sequence[Key]) -> TunableFile:
+    """Make a file of untuned GEMMs, in the order that is given."""
+    return TunableFile(b"".join(",".join(key).encode() + b"\n" for key in keys))

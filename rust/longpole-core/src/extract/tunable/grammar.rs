@@ -1,0 +1,222 @@
+//! The grammar of one row, as torch 2.3 to 2.15 write it.
+//!
+//! An operator signature names the operation, its data types and the layout; the
+//! parameter signature holds the sizes as BLAS counts them, in column-major order:
+//! `torch.matmul(A[M, K], B[K, N])` has `m = N` and `n = M`. Names of types contain
+//! underscores and colons, so neither signature can be split at `_` alone.
+
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
+use crate::ids::{InColumn, NO_ROW};
+use crate::strings::Strings;
+
+/// Stands for "none" in columns of integers.
+pub const NO_NUMBER: i64 = i64::MIN;
+
+/// The data types in operator signatures.
+const DTYPE: &str = r"float|tf32|bfx9|double|BFloat16|Half|c10::complex<float>|c10::complex<double>|Float8_e4m3fnuz|Float8_e4m3fn|Float8_e5m2fnuz|Float8_e5m2|Float8_e8m0fnu|Float4_e2m1fn_x2|unknown";
+
+/// A size, or a wildcard (torch 2.15). Eighteen digits always fit 63 bits.
+const SIZE: &str = r"\d{1,18}|\*";
+
+const SIZES: [&str; 7] = ["m", "n", "k", "batch", "lda", "ldb", "ldc"];
+
+/// What follows the sizes of scaled GEMMs on ROCm and CUDA, and of emulated float32.
+const TAIL: &str = r"_rw_[01]_bias_(?P<bias>\w+?)(?:_swz_\d+_\d+)?|_a_\w+?_b_\w+?_c_\w+?_as_\w+?_bs_\w+?_ast_\d+_bst_\d+_dscale_\d+_fast_\d+_bias_(?P<cuda_bias>\w+)|_compute_bf16x9_r";
+
+static OPERATOR: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(&format!(
+        r"(?:(?P<plain>Gemm|GemmAndBias|GemmStridedBatched)TunableOp_(?P<dtype>{DTYPE})|ScaledGemmTunableOp_(?P<a>{DTYPE})_(?P<b>{DTYPE})_(?P<c>{DTYPE}))_(?P<layout>[NT][NT])"
+    ))
+});
+
+static PARAMETERS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(&format!(
+        r"(?P<transa>[ntc])(?P<transb>[ntc])_(?P<m>{SIZE})_(?P<n>{SIZE})_(?P<k>{SIZE})(?:_B_(?P<batch>{SIZE}))?(?:_ld_(?P<lda>{SIZE})_(?P<ldb>{SIZE})_(?P<ldc>{SIZE}))?(?P<tail>{TAIL})?"
+    ))
+});
+
+static SOLUTION: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?P<word>Default|Null)|Gemm_(?P<library>Rocblas|Hipblaslt)_(?:[NT][NT]_)?(?P<index>-?\d{1,18})|Gemm_(?P<cublaslt>Cublaslt)_id_(?P<id>\d{1,18})(?:_[a-z]+_-?\d+)+|(?P<bare>-?\d{1,18})",
+    )
+});
+
+fn pattern(text: &str) -> Regex {
+    Regex::new(&format!("^(?-u:{text})$")).expect("the pattern is a constant")
+}
+
+/// Why a piece is none that torch would understand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Reason {
+    /// It begins like no line of TunableOp.
+    Foreign,
+    /// Fields are missing, as at the end of a file whose writer died.
+    TooFewFields,
+    /// There are more fields than a row has.
+    TooManyFields,
+    /// The operator, a data type or the layout is unknown.
+    Operator,
+    /// The parameters follow no known form.
+    Parameters,
+    /// The name of the solution is empty or holds a blank.
+    Solution,
+    /// The time is no number.
+    Time,
+    /// The bytes are no UTF-8.
+    Encoding,
+}
+
+impl Reason {
+    /// Every reason, in the order of the enum.
+    pub const ALL: &'static [Self] = &[
+        Self::Foreign,
+        Self::TooFewFields,
+        Self::TooManyFields,
+        Self::Operator,
+        Self::Parameters,
+        Self::Solution,
+        Self::Time,
+        Self::Encoding,
+    ];
+
+    /// Its name for programs, stable between versions.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Foreign => "foreign",
+            Self::TooFewFields => "too_few_fields",
+            Self::TooManyFields => "too_many_fields",
+            Self::Operator => "operator",
+            Self::Parameters => "parameters",
+            Self::Solution => "solution",
+            Self::Time => "time",
+            Self::Encoding => "encoding",
+        }
+    }
+}
+
+/// A GEMM by its two signatures. Texts are handles; sizes that are not given are
+/// [`NO_NUMBER`], as are wildcards, which `wildcards` tells from them.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)] // the names of BLAS
+pub struct Gemm {
+    /// `Gemm`, `GemmAndBias`, `GemmStridedBatched` or `ScaledGemm`.
+    pub operation: u32,
+    pub dtype_a: u32,
+    pub dtype_b: u32,
+    pub dtype_c: u32,
+    /// `NN`, `NT`, `TN` or `TT`.
+    pub layout: u32,
+    pub transa: u32,
+    pub transb: u32,
+    pub m: i64,
+    pub n: i64,
+    pub k: i64,
+    pub batch: i64,
+    pub lda: i64,
+    pub ldb: i64,
+    pub ldc: i64,
+    /// What follows the sizes, as it was written.
+    pub tail: u32,
+    /// The type of the bias of a scaled GEMM, `None` included.
+    pub bias: u32,
+    /// The names of the sizes that are `*`, with blanks between them.
+    pub wildcards: u32,
+}
+
+impl Default for Gemm {
+    fn default() -> Self {
+        Self {
+            operation: NO_ROW,
+            dtype_a: NO_ROW,
+            dtype_b: NO_ROW,
+            dtype_c: NO_ROW,
+            layout: NO_ROW,
+            transa: NO_ROW,
+            transb: NO_ROW,
+            m: NO_NUMBER,
+            n: NO_NUMBER,
+            k: NO_NUMBER,
+            batch: NO_NUMBER,
+            lda: NO_NUMBER,
+            ldb: NO_NUMBER,
+            ldc: NO_NUMBER,
+            tail: NO_ROW,
+            bias: NO_ROW,
+            wildcards: NO_ROW,
+        }
+    }
+}
+
+/// Reads the operator signature and the parameter signature of a row.
+pub(super) fn gemm(
+    operator: &str,
+    parameters: &str,
+    strings: &mut Strings,
+) -> Result<Gemm, Reason> {
+    let operator = OPERATOR.captures(operator).ok_or(Reason::Operator)?;
+    let sizes = PARAMETERS.captures(parameters).ok_or(Reason::Parameters)?;
+    let scaled = operator.name("plain").is_none();
+    let [a, b, c] = if scaled { ["a", "b", "c"] } else { ["dtype"; 3] };
+    let operation = operator.name("plain").map_or("ScaledGemm", |found| found.as_str());
+    let bias = if sizes.name("bias").is_some() { "bias" } else { "cuda_bias" };
+    Ok(Gemm {
+        operation: text(Some(operation), strings),
+        dtype_a: group(&operator, a, strings),
+        dtype_b: group(&operator, b, strings),
+        dtype_c: group(&operator, c, strings),
+        layout: group(&operator, "layout", strings),
+        transa: group(&sizes, "transa", strings),
+        transb: group(&sizes, "transb", strings),
+        m: number(&sizes, "m"),
+        n: number(&sizes, "n"),
+        k: number(&sizes, "k"),
+        batch: number(&sizes, "batch"),
+        lda: number(&sizes, "lda"),
+        ldb: number(&sizes, "ldb"),
+        ldc: number(&sizes, "ldc"),
+        tail: group(&sizes, "tail", strings),
+        bias: group(&sizes, bias, strings),
+        wildcards: wildcards(&sizes, strings),
+    })
+}
+
+fn wildcards(sizes: &Captures<'_>, strings: &mut Strings) -> u32 {
+    let is_any = |name: &&str| sizes.name(name).is_some_and(|size| size.as_str() == "*");
+    let names: Vec<_> = SIZES.iter().copied().filter(is_any).collect();
+    text((!names.is_empty()).then(|| names.join(" ")).as_deref(), strings)
+}
+
+/// The family of a solution and its index in its library.
+///
+/// Names of no known family are `other`: a later torch may know them, and the one
+/// that does not refuses to run.
+pub(super) fn solution(name: &str) -> Result<(&'static str, i64), Reason> {
+    let Some(found) = SOLUTION.captures(name) else {
+        let is_name = !name.is_empty() && !name.contains(char::is_whitespace);
+        return if is_name { Ok(("other", NO_NUMBER)) } else { Err(Reason::Solution) };
+    };
+    Ok(match found.name("word").or(found.name("library")).map(|word| word.as_str()) {
+        Some("Default") => ("default", NO_NUMBER),
+        Some("Null") => ("null", NO_NUMBER),
+        Some("Rocblas") => ("rocblas", number(&found, "index")),
+        Some(_) => ("hipblaslt", number(&found, "index")),
+        None if found.name("cublaslt").is_some() => ("cublaslt", number(&found, "id")),
+        None => ("index", number(&found, "bare")),
+    })
+}
+
+fn number(found: &Captures<'_>, name: &str) -> i64 {
+    found.name(name).and_then(|digits| digits.as_str().parse().ok()).unwrap_or(NO_NUMBER)
+}
+
+fn group(found: &Captures<'_>, name: &str, strings: &mut Strings) -> u32 {
+    text(found.name(name).map(|part| part.as_str()), strings)
+}
+
+fn text(text: Option<&str>, strings: &mut Strings) -> u32 {
+    text.map(|text| strings.intern(text)).in_column()
+}

@@ -1,0 +1,447 @@
+//! Cuts a file into pieces that together are the file, and reads each.
+
+use std::sync::{Arc, LazyLock};
+
+use memchr::memchr;
+use regex::bytes::Regex;
+
+use super::grammar::{self, Gemm, Reason, NO_NUMBER};
+use crate::error::Result;
+use crate::extract::numbers::{self, Number, Unit};
+use crate::extract::Status;
+use crate::ids::{InColumn, NO_ROW};
+use crate::progress::{report, Progress};
+use crate::strings::Strings;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// How a line begins; anywhere else it shows where two lines were glued together.
+static BEGINNING: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        "(?-u)(?:ScaledGemm|GemmAndBias|GemmStridedBatched|Gemm)TunableOp_|Validator,(?:[A-Z])",
+    )
+    .expect("the pattern is a constant")
+});
+
+/// What a piece is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// A line that ties the file to a version or a device.
+    Validator,
+    /// A GEMM and the solution that is used for it.
+    Result,
+    /// A GEMM that was recorded and not tuned.
+    Untuned,
+    /// A line without text.
+    Blank,
+    /// The mark that some editors put at the start of a file.
+    ByteOrderMark,
+    /// Anything else; its [`Reason`] says why.
+    Unknown,
+}
+
+impl Kind {
+    /// Every kind, in the order of the enum.
+    pub const ALL: &'static [Self] = &[
+        Self::Validator,
+        Self::Result,
+        Self::Untuned,
+        Self::Blank,
+        Self::ByteOrderMark,
+        Self::Unknown,
+    ];
+
+    /// Its name for programs, stable between versions.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Validator => "validator",
+            Self::Result => "result",
+            Self::Untuned => "untuned",
+            Self::Blank => "blank",
+            Self::ByteOrderMark => "byte_order_mark",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// How a piece ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Ending {
+    /// A line feed, as torch writes.
+    Lf,
+    /// Carriage return and line feed; torch takes the return for a part of the value.
+    CrLf,
+    /// Nothing: the file ends here, or the next piece is on the same line.
+    Nothing,
+}
+
+impl Ending {
+    /// Every ending, in the order of the enum.
+    pub const ALL: &'static [Self] = &[Self::Lf, Self::CrLf, Self::Nothing];
+
+    /// Its name for programs, stable between versions.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lf => "lf",
+            Self::CrLf => "crlf",
+            Self::Nothing => "nothing",
+        }
+    }
+}
+
+/// A line of the file, or a part of one. Texts are handles of [`TunableFile::strings`].
+#[derive(Debug, Clone, Copy)]
+pub struct Piece {
+    /// The number of its line, from 1.
+    pub line: i64,
+    /// Its first byte in the file.
+    pub offset: i64,
+    /// Its length, line end included.
+    pub n_bytes: i64,
+    /// How it ends.
+    pub ending: Ending,
+    /// What it is.
+    pub kind: Kind,
+    /// Why it is unknown.
+    pub reason: Option<Reason>,
+    /// The key of a validator.
+    pub key: u32,
+    /// The value of a validator.
+    pub value: u32,
+    /// The operator signature, such as `GemmTunableOp_float_TN`.
+    pub operator: u32,
+    /// The parameter signature, such as `tn_768_36_128`.
+    pub parameters: u32,
+    /// What the signatures say.
+    pub gemm: Gemm,
+    /// The name of the solution.
+    pub solution: u32,
+    /// Where the solution comes from.
+    pub family: u32,
+    /// Its index there, or [`NO_NUMBER`].
+    pub solution_index: i64,
+    /// The time as it was written.
+    pub time_text: u32,
+    /// The time of one call; NaN where there is none that is positive and finite.
+    pub time_ns: f64,
+    /// What the time of a result is worth.
+    pub status: Option<Status>,
+    /// The field that `BLAS_LOG` appends, which holds commas of its own.
+    pub blas_parameters: u32,
+}
+
+/// A file, piece by piece.
+#[derive(Debug)]
+pub struct TunableFile {
+    /// Every text.
+    pub strings: Arc<Strings>,
+    /// Every byte of the file, in order.
+    pub pieces: Vec<Piece>,
+}
+
+/// Reads a file of results or of untuned GEMMs.
+///
+/// # Errors
+///
+/// Only [`Cancelled`](crate::error::ErrorKind::Cancelled): every text can be read.
+pub fn read(text: &[u8], progress: Progress<'_>) -> Result<TunableFile> {
+    let mut reader = Reader::default();
+    let mut offset = 0;
+    if text.starts_with(BYTE_ORDER_MARK) {
+        let mark = reader.piece(BYTE_ORDER_MARK.len(), Ending::Nothing);
+        reader.pieces.push(Piece { kind: Kind::ByteOrderMark, ..mark });
+        offset = BYTE_ORDER_MARK.len();
+    }
+    while offset < text.len() {
+        report(progress, offset as u64)?;
+        let end = memchr(b'\n', &text[offset..]).map_or(text.len(), |at| offset + at + 1);
+        reader.line(&text[offset..end]);
+        offset = end;
+    }
+    Ok(TunableFile { strings: reader.strings.freeze(), pieces: reader.pieces })
+}
+
+#[derive(Default)]
+struct Reader {
+    strings: Strings,
+    pieces: Vec<Piece>,
+    lines: i64,
+    offset: i64,
+}
+
+impl Reader {
+    /// Takes a line with its end, if it has one.
+    fn line(&mut self, line: &[u8]) {
+        self.lines += 1;
+        let (text, ending) = split_ending(line);
+        let mut from = 0;
+        for at in glued_at(text) {
+            self.part(&text[from..at], at - from, Ending::Nothing);
+            from = at;
+        }
+        self.part(&text[from..], line.len() - from, ending);
+    }
+
+    fn part(&mut self, text: &[u8], n_bytes: usize, ending: Ending) {
+        let bare = self.piece(n_bytes, ending);
+        let read = std::str::from_utf8(text)
+            .map_err(|_| Reason::Encoding)
+            .and_then(|text| self.fields(text, bare));
+        self.pieces.push(read.unwrap_or_else(|reason| Piece { reason: Some(reason), ..bare }));
+    }
+
+    /// A piece of which nothing but its place is known.
+    fn piece(&mut self, n_bytes: usize, ending: Ending) -> Piece {
+        let n_bytes = i64::try_from(n_bytes).unwrap_or(i64::MAX);
+        let offset = self.offset;
+        self.offset += n_bytes;
+        Piece {
+            line: self.lines.max(1),
+            offset,
+            n_bytes,
+            ending,
+            kind: Kind::Unknown,
+            reason: None,
+            key: NO_ROW,
+            value: NO_ROW,
+            operator: NO_ROW,
+            parameters: NO_ROW,
+            gemm: Gemm::default(),
+            solution: NO_ROW,
+            family: NO_ROW,
+            solution_index: NO_NUMBER,
+            time_text: NO_ROW,
+            time_ns: f64::NAN,
+            status: None,
+            blas_parameters: NO_ROW,
+        }
+    }
+
+    fn fields(&mut self, text: &str, piece: Piece) -> std::result::Result<Piece, Reason> {
+        if text.trim().is_empty() {
+            return Ok(Piece { kind: Kind::Blank, ..piece });
+        }
+        if let Some(rest) = text.strip_prefix("Validator,") {
+            let (key, value) = rest.split_once(',').ok_or(Reason::TooFewFields)?;
+            let (key, value) = (self.text(key), self.text(value));
+            return Ok(Piece { kind: Kind::Validator, key, value, ..piece });
+        }
+        if !begins_like_a_line(text.as_bytes()) {
+            return Err(Reason::Foreign);
+        }
+        self.row(text, piece)
+    }
+
+    fn row(&mut self, text: &str, piece: Piece) -> std::result::Result<Piece, Reason> {
+        let (row, blas_parameters) = match text.find(",BLAS_PARAMS: - {") {
+            Some(at) => (&text[..at], self.text(&text[at + 1..])),
+            None => (text, NO_ROW),
+        };
+        let fields: Vec<_> = row.split(',').collect();
+        let [operator, parameters, outcome @ ..] = &fields[..] else {
+            return Err(Reason::TooFewFields);
+        };
+        let piece = Piece {
+            kind: Kind::Untuned,
+            gemm: grammar::gemm(operator, parameters, &mut self.strings)?,
+            operator: self.text(operator),
+            parameters: self.text(parameters),
+            blas_parameters,
+            ..piece
+        };
+        match outcome {
+            [] => Ok(piece),
+            [solution] => self.result(solution, None, piece),
+            [solution, time] => self.result(solution, Some(time), piece),
+            _ => Err(Reason::TooManyFields),
+        }
+    }
+
+    fn result(
+        &mut self,
+        solution: &str,
+        time: Option<&str>,
+        piece: Piece,
+    ) -> std::result::Result<Piece, Reason> {
+        let (family, solution_index) = grammar::solution(solution)?;
+        let (time_ns, status) = time.map_or(Ok((f64::NAN, Status::Missing)), measured)?;
+        Ok(Piece {
+            kind: Kind::Result,
+            solution: self.text(solution),
+            family: self.text(family),
+            solution_index,
+            time_text: time.map_or(NO_ROW, |time| self.text(time)),
+            time_ns,
+            status: Some(status),
+            ..piece
+        })
+    }
+
+    fn text(&mut self, text: &str) -> u32 {
+        Some(self.strings.intern(text)).in_column()
+    }
+}
+
+fn split_ending(line: &[u8]) -> (&[u8], Ending) {
+    if let Some(text) = line.strip_suffix(b"\r\n") {
+        return (text, Ending::CrLf);
+    }
+    line.strip_suffix(b"\n").map_or((line, Ending::Nothing), |text| (text, Ending::Lf))
+}
+
+fn begins_like_a_line(text: &[u8]) -> bool {
+    BEGINNING.find(text).is_some_and(|found| found.start() == 0)
+}
+
+/// Where further rows begin in a line that begins with one. A comment that quotes a row
+/// stays a comment.
+fn glued_at(text: &[u8]) -> Vec<usize> {
+    let mut beginnings = BEGINNING.find_iter(text).map(|found| found.start());
+    if beginnings.next() == Some(0) {
+        beginnings.collect()
+    } else {
+        Vec::new()
+    }
+}
+
+/// A time in milliseconds, in nanoseconds, and what it is worth.
+fn measured(time: &str) -> std::result::Result<(f64, Status), Reason> {
+    let number = numbers::nanoseconds(time.as_bytes(), Unit::Milliseconds).ok_or(Reason::Time)?;
+    Ok(match number {
+        Number::Missing => (f64::NAN, Status::Missing),
+        Number::Undefined => (f64::NAN, Status::NotANumber),
+        Number::Value(time_ns) if time_ns.is_infinite() => (f64::NAN, Status::Infinite),
+        Number::Value(time_ns) if time_ns > 0.0 => (time_ns, Status::Ok),
+        Number::Value(time_ns) if time_ns < 0.0 => (f64::NAN, Status::Negative),
+        Number::Value(_) => (f64::NAN, Status::Zero),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::StringId;
+    use crate::progress::silent;
+
+    fn pieces(text: &str) -> TunableFile {
+        read(text.as_bytes(), &silent).unwrap()
+    }
+
+    fn text(file: &TunableFile, code: u32) -> &str {
+        StringId::from_column(code).map_or("", |id| file.strings.get(id))
+    }
+
+    fn kinds(text: &str) -> Vec<(Kind, Option<Reason>)> {
+        pieces(text).pieces.iter().map(|piece| (piece.kind, piece.reason)).collect()
+    }
+
+    #[test]
+    fn pieces_tile_the_file() {
+        let file = "\u{feff}Validator,PT_VERSION,2.9\r\n\n# note\nGemmTunableOp_Half_NN,nn_1_2_3";
+        let read = pieces(file);
+        let mut next = 0;
+        for piece in &read.pieces {
+            assert_eq!(piece.offset, next);
+            next += piece.n_bytes;
+        }
+        assert_eq!(next, i64::try_from(file.len()).unwrap());
+        let lines: Vec<_> = read.pieces.iter().map(|piece| (piece.line, piece.kind)).collect();
+        assert_eq!(
+            lines,
+            [
+                (1, Kind::ByteOrderMark),
+                (1, Kind::Validator),
+                (2, Kind::Blank),
+                (3, Kind::Unknown),
+                (4, Kind::Untuned)
+            ]
+        );
+    }
+
+    #[test]
+    fn names_of_types_may_hold_what_separates_them() {
+        let file = pieces(
+            "ScaledGemmTunableOp_Float8_e4m3fn_Float8_e5m2_BFloat16_TN,tn_64_12288_2048_ld_2048_2048_64_rw_1_bias_None\n\
+             GemmStridedBatchedTunableOp_c10::complex<float>_NT,nt_4_5_*_B_6\n",
+        );
+        let [scaled, batched] = [file.pieces[0].gemm, file.pieces[1].gemm];
+        let types = [scaled.dtype_a, scaled.dtype_b, scaled.dtype_c].map(|code| text(&file, code));
+        assert_eq!(types, ["Float8_e4m3fn", "Float8_e5m2", "BFloat16"]);
+        assert_eq!(text(&file, scaled.tail), "_rw_1_bias_None");
+        assert_eq!(text(&file, batched.dtype_a), "c10::complex<float>");
+        assert_eq!((batched.k, batched.batch), (NO_NUMBER, 6));
+        assert_eq!(text(&file, batched.wildcards), "k");
+    }
+
+    #[test]
+    fn solutions_of_every_library_have_a_family_and_an_index() {
+        let solutions = [
+            ("Default", "default", NO_NUMBER),
+            ("Null", "null", NO_NUMBER),
+            ("Gemm_Rocblas_-1140855908", "rocblas", -1_140_855_908),
+            ("Gemm_Hipblaslt_1285", "hipblaslt", 1285),
+            ("Gemm_Hipblaslt_TN_12", "hipblaslt", 12),
+            (
+                "Gemm_Cublaslt_id_66_tile_20_stages_36_splitk_1_red_0_swizzle_0_custom_0_inner_0_cluster_2",
+                "cublaslt",
+                66,
+            ),
+            ("-7", "index", -7),
+            ("Gemm_Someday_1", "other", NO_NUMBER),
+        ];
+        for (solution, family, index) in solutions {
+            let file = pieces(&format!("GemmTunableOp_float_NN,nn_1_2_3,{solution},0.5"));
+            let [row] = &file.pieces[..] else { panic!("one row") };
+            assert_eq!((text(&file, row.family), row.solution_index), (family, index));
+            assert_eq!((row.time_ns, row.status), (500_000.0, Some(Status::Ok)));
+        }
+    }
+
+    #[test]
+    fn a_time_that_cannot_win_says_why() {
+        let row = "GemmTunableOp_float_NN,nn_1_2_3,Default";
+        for (time, status) in [
+            (",inf", Status::Infinite),
+            (",-nan", Status::NotANumber),
+            (",0", Status::Zero),
+            (",-1", Status::Negative),
+            ("", Status::Missing),
+        ] {
+            let file = pieces(&format!("{row}{time}"));
+            assert_eq!(file.pieces[0].status, Some(status));
+            assert!(file.pieces[0].time_ns.is_nan());
+        }
+        assert_eq!(kinds(&format!("{row},0.1.2")), [(Kind::Unknown, Some(Reason::Time))]);
+    }
+
+    #[test]
+    fn glued_rows_are_taken_apart_and_comments_are_not() {
+        let row = "GemmTunableOp_float_NN,nn_1_2_3,Default,0.5";
+        let file = pieces(&format!("{row}{row}\n"));
+        assert_eq!(file.pieces.len(), 2);
+        assert!(file.pieces.iter().all(|piece| piece.kind == Kind::Result && piece.line == 1));
+        assert_eq!(kinds(&format!("# {row}")), [(Kind::Unknown, Some(Reason::Foreign))]);
+        assert_eq!(
+            kinds(&format!("GemmTunableOp_float_NN,nn_1{row}")),
+            [(Kind::Unknown, Some(Reason::Parameters)), (Kind::Result, None)]
+        );
+    }
+
+    #[test]
+    fn the_field_of_the_blas_log_may_hold_commas() {
+        let log = "BLAS_PARAMS: - { function: matmul, M: 1, N: 2 }";
+        let file = pieces(&format!("GemmTunableOp_float_NN,nn_1_2_3,Default,0.5,{log}\n"));
+        assert_eq!(text(&file, file.pieces[0].blas_parameters), log);
+        assert_eq!(text(&file, file.pieces[0].solution), "Default");
+    }
+
+    #[test]
+    fn digits_of_other_scripts_are_no_numbers() {
+        assert_eq!(
+            kinds("GemmTunableOp_float_NN,nn_\u{661}_2_3"),
+            [(Kind::Unknown, Some(Reason::Parameters))]
+        );
+    }
+}

@@ -1,0 +1,72 @@
+"""What a profiler fails to write down, though it happened."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .timeline import Activity, Timeline
+
+__all__ = ["Losses", "hide"]
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """What is missing from a trace, as shares of what there was.
+
+    Parameters
+    ----------
+    launches
+        Of the calls that launched one piece of work; the work itself is there.
+    kernels
+        Of all kernels; the calls that launched them are there.
+    graph_nodes
+        Of the nodes of graphs, other ones in every replay.
+    hidden_nodes
+        Of the nodes of graphs, the same in every replay.
+    buffer
+        A stretch of the run, from and to, of which no work of devices is there.
+    """
+
+    launches: float = 0.0
+    kernels: float = 0.0
+    graph_nodes: float = 0.0
+    hidden_nodes: float = 0.0
+    buffer: tuple[float, float] | None = None
+
+
+def hide(timeline: Timeline, losses: Losses, seed: int) -> None:
+    """Mark what is not recorded: what is lost, and what began before the profiler started."""
+    for activity in timeline.activities:
+        if activity.start.time_ns < timeline.recorded_from_ns:
+            activity.is_recorded = False
+        elif activity.is_work:
+            activity.is_recorded = not _is_work_lost(activity, losses, seed)
+        elif len(activity.works) == 1:
+            activity.is_recorded = not _drawn(losses.launches, seed, "launch", activity)
+    if losses.buffer is not None:
+        _hide_buffer(timeline, losses.buffer)
+
+
+def _is_work_lost(work: Activity, losses: Losses, seed: int) -> bool:
+    if len(work.launched_by.works) == 1:
+        return work.category == "kernel" and _drawn(losses.kernels, seed, "kernel", work)
+    return _drawn(losses.graph_nodes, seed, "node", work) or (
+        random.Random(f"{seed} hidden {work.place.part}").random() < losses.hidden_nodes  # noqa: S311
+    )
+
+
+def _drawn(share: float, seed: int, what: str, activity: Activity) -> bool:
+    return share > 0 and random.Random(f"{seed} {what} {activity.place}").random() < share  # noqa: S311
+
+
+def _hide_buffer(timeline: Timeline, buffer: tuple[float, float]) -> None:
+    works = [activity for activity in timeline.activities if activity.is_work]
+    first_ns = min(work.start.time_ns for work in works)
+    span_ns = max(work.end.time_ns for work in works) - first_ns
+    begin_ns, end_ns = (first_ns + share * span_ns for share in buffer)
+    for work in works:
+        if begin_ns <= work.end.time_ns < end_ns:
+            work.is_recorded = False
