@@ -51,6 +51,8 @@ pub enum ErrorKind {
     Io(IoError),
     /// A pattern that is no regular expression, with the reason.
     Pattern(String),
+    /// A file that is no Chakra graph, or a damaged message in one.
+    NotAChakraGraph,
     /// An execution trace and a trace that do not belong together, with the figures.
     NotAPair(String),
     /// A window that the trace does not have, in words.
@@ -98,6 +100,7 @@ impl Error {
             ErrorKind::Strict(code) => code.name(),
             ErrorKind::Io(_) => "io",
             ErrorKind::Pattern(_) => "bad_pattern",
+            ErrorKind::NotAChakraGraph => "not_a_chakra_graph",
             ErrorKind::NotAPair(_) => "not_a_pair",
             ErrorKind::NoWindow(_) => "no_window",
             ErrorKind::Cancelled => "cancelled",
@@ -121,6 +124,9 @@ impl Error {
             ErrorKind::Compression(_) => Some("copy the file again, or check it with `gzip -t`"),
             ErrorKind::Strict(_) => Some("read without strict=True to recover what is whole"),
             ErrorKind::EventsNotAnArray => Some("the events of a trace are a list: `[{...}, ...]`"),
+            ErrorKind::NotAChakraGraph => {
+                Some("give the protobuf file (.et) that a Chakra converter wrote")
+            }
             ErrorKind::NotAPair(_) => {
                 Some("give the two files of one rank of one run, recorded together")
             }
@@ -154,6 +160,7 @@ impl fmt::Display for Error {
             ErrorKind::Io(error) => write!(f, "{}", error.message)?,
             // Not of a place in the file.
             ErrorKind::Pattern(why) => return write!(f, "no regular expression: {why}"),
+            ErrorKind::NotAChakraGraph => write!(f, "no message of a Chakra graph")?,
             ErrorKind::NotAPair(figures) => {
                 return write!(f, "the two files do not belong together: {figures}");
             }

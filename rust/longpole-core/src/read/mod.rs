@@ -6,6 +6,7 @@
 
 mod arguments;
 mod brackets;
+pub mod chakra;
 mod collect;
 mod digits;
 mod document;

@@ -4,6 +4,7 @@
 //! its own, aligned by row or carrying the row's handle.
 
 mod args;
+pub mod chakra;
 mod counters;
 mod events;
 mod execution;
@@ -27,7 +28,7 @@ pub use header::Header;
 pub use lanes::{LaneTable, Place};
 pub use metadata::MetadataTable;
 pub use order::by_content;
-pub(crate) use order::{argument, track};
+pub(crate) use order::{argument, text_argument, track};
 pub use work::WorkClass;
 
 use crate::diagnostics::Diagnostics;

@@ -62,6 +62,17 @@ pub(crate) fn argument(event: EventId, key: &str, tables: &Tables) -> Option<i64
     }
 }
 
+/// An argument that is a text.
+pub(crate) fn text_argument<'a>(event: EventId, key: &str, tables: &'a Tables) -> Option<&'a str> {
+    let table = tables.args.of(tables.events.category(event))?;
+    let column = table.columns.iter().find(|column| column.key == key)?;
+    let row = table.event.binary_search_by_key(&event.row(), |&row| row as usize).ok()?;
+    match column.values.get(row) {
+        Some(ArgValue::Text(text)) => Some(tables.strings.get(text)),
+        _ => None,
+    }
+}
+
 fn name(event: EventId, tables: &Tables) -> &str {
     tables.events.name(event).map_or("", |name| tables.strings.get(name))
 }

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use super::dependencies::DependencyKind;
+use super::model::{DependencyKind, Sources};
 use super::waits::Waits;
-use super::Sources;
+
 use crate::ids::LaneId;
 use crate::vocabulary::EventKind;
 

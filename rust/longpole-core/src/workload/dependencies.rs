@@ -3,94 +3,15 @@
 use std::collections::HashMap;
 
 use super::chains::Chains;
-use super::devices::LinkedDevice;
+use super::model::{
+    Dependency, DependencyKind, Dropped, LinkedDevice, Moment, NodeKind, Sources, WorkloadNode,
+    FIRST_GAP, LAST_GAP,
+};
 use super::storages;
 use super::waits::{Wait, Waits};
-use super::{NodeKind, Sources, WorkloadNode, FIRST_GAP, LAST_GAP};
+
 use crate::graph::Evidence;
 use crate::ids::EventId;
-
-/// Why a node depends on another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum DependencyKind {
-    /// The source is the node around the target.
-    Control,
-    /// The source came before the target on its thread.
-    ProgramOrder,
-    /// The target reads a storage that the source wrote last.
-    Data,
-    /// The source launched the target.
-    Launch,
-    /// The source came before the target on its stream.
-    StreamOrder,
-    /// The stream of the target waited for an event behind the source.
-    EventWait,
-    /// The thread of the target was blocked until the source had ended.
-    Sync,
-    /// The thread of the target found a queue full until the source had ended.
-    QueueFull,
-    /// The forward thread and the backward thread take turns.
-    Handover,
-}
-
-impl DependencyKind {
-    /// Its names in columns, in the order of the enum.
-    pub const NAMES: &'static [&'static str] = &[
-        "control",
-        "program_order",
-        "data",
-        "launch",
-        "stream_order",
-        "event_wait",
-        "sync",
-        "queue_full",
-        "thread_handoff",
-    ];
-}
-
-/// What must have happened to the source before the target starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Moment {
-    /// It has begun.
-    Start,
-    /// It is over.
-    End,
-}
-
-impl Moment {
-    /// Its names in columns, in the order of the enum.
-    pub const NAMES: &'static [&'static str] = &["start", "end"];
-}
-
-/// One node depends on another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Dependency {
-    /// The row of what must come first.
-    pub source: usize,
-    /// The row of what depends on it.
-    pub target: usize,
-    /// Why.
-    pub kind: DependencyKind,
-    /// What must have happened to the source.
-    pub after: Moment,
-    /// How that is known.
-    pub evidence: Evidence,
-    /// The event on the side of the source that justifies it.
-    pub source_event: Option<EventId>,
-    /// The event on the side of the target: the blocking call, or the work itself.
-    pub target_event: Option<EventId>,
-}
-
-/// Dependencies that were left out.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Dropped {
-    /// The measured times contradict them.
-    pub against_time: u64,
-    /// What was waited for is not in the workload.
-    pub source_outside: u64,
-    /// What waited is not in the workload, or nothing followed it there.
-    pub target_outside: u64,
-}
 
 /// Every dependency, by target, then source and kind.
 pub(super) fn dependencies(

@@ -2,38 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::Sources;
+use super::model::{DeviceReason, LinkedDevice, Sources};
 use crate::ids::{row_in_column, EventId, NO_ROW};
-
-/// Device work and the node it belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LinkedDevice {
-    /// The id of its node.
-    pub id: i64,
-    /// The work.
-    pub event: EventId,
-    /// The call that launched it, where the trace holds it.
-    pub call: Option<EventId>,
-    /// The node of the execution trace that launched it.
-    pub row: usize,
-}
-
-/// Why device work belongs to no node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DeviceReason {
-    /// The call that launched it is not in the trace.
-    NoCall,
-    /// Its call ran inside no operator of the execution trace.
-    OutsideOperators,
-    /// It has no end, or one before its start.
-    NoDuration,
-}
-
-impl DeviceReason {
-    /// Its names in columns, in the order of the enum.
-    pub const NAMES: &'static [&'static str] =
-        &["call_not_in_trace", "outside_operators", "no_duration"];
-}
 
 /// For each event, the row of the innermost node of the execution trace that is or
 /// encloses it, [`NO_ROW`] for none.

@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::{DependencyKind, NodeKind, Workload, WorkloadNode};
+use super::model::{DependencyKind, NodeKind, Workload, WorkloadNode};
 use crate::ids::row_in_column;
 
 /// What runs one node at a time.
@@ -51,6 +51,8 @@ pub struct ResourceReplay {
 pub struct Replay {
     /// When each node started.
     pub start_ns: Vec<i64>,
+    /// Whether each node ran.
+    pub has_run: Vec<bool>,
     /// When the last node ended.
     pub makespan_ns: i64,
     /// How long the run took; none where nothing was measured.
@@ -94,9 +96,9 @@ pub fn replay(nodes: &[ReplayNode], dependencies: &[(usize, usize)]) -> Replay {
     let first: Vec<_> = dependents.without_sources().collect();
     let mut queue: BinaryHeap<_> =
         first.into_iter().map(|row| Reverse((0, nodes[row].id, row))).collect();
-    let mut n_run = 0;
+    let mut has_run = vec![false; nodes.len()];
     while let Some(Reverse((now_ns, _, row))) = queue.pop() {
-        n_run += 1;
+        has_run[row] = true;
         let node = &nodes[row];
         let free = node.resource.map(|resource| free_ns.entry(resource).or_default());
         start_ns[row] = free.as_ref().map_or(now_ns, |free| now_ns.max(**free));
@@ -111,12 +113,13 @@ pub fn replay(nodes: &[ReplayNode], dependencies: &[(usize, usize)]) -> Replay {
             queue.push(Reverse((ready_ns[next], nodes[next].id, next)));
         }
     }
-    summary(nodes, start_ns, nodes.len() - n_run)
+    summary(nodes, start_ns, has_run)
 }
 
-fn summary(nodes: &[ReplayNode], start_ns: Vec<i64>, stuck: usize) -> Replay {
+fn summary(nodes: &[ReplayNode], start_ns: Vec<i64>, has_run: Vec<bool>) -> Replay {
     let first_ns = nodes.iter().filter_map(|node| node.measured).map(|span| span.0).min();
-    let mut replay = Replay { start_ns, stuck, ..Replay::default() };
+    let stuck = has_run.iter().filter(|&&has_run| !has_run).count();
+    let mut replay = Replay { start_ns, has_run, stuck, ..Replay::default() };
     for (node, &start_ns) in nodes.iter().zip(&replay.start_ns) {
         let end_ns = start_ns + node.duration_ns;
         replay.makespan_ns = replay.makespan_ns.max(end_ns);

@@ -92,6 +92,8 @@ fn written_arguments(schema: &str) -> Vec<usize> {
 pub(super) struct Tensor<'a> {
     storage: i64,
     device: &'a str,
+    /// Its elements times their size.
+    pub(super) bytes: i64,
 }
 
 impl<'a> Tensor<'a> {
@@ -102,7 +104,7 @@ impl<'a> Tensor<'a> {
 
 /// The tensors of a list of values, at any depth, with the place of the argument. A
 /// storage id of 0 says that there is none.
-fn tensors(values: &str) -> Vec<(usize, Tensor<'_>)> {
+pub(super) fn tensors(values: &str) -> Vec<(usize, Tensor<'_>)> {
     let mut found = Vec::new();
     let (mut depth, mut argument, mut start) = (0_usize, 0, 0);
     let mut in_text = false;
@@ -134,11 +136,12 @@ fn tensors(values: &str) -> Vec<(usize, Tensor<'_>)> {
 fn tensor(inside: &str) -> Option<Tensor<'_>> {
     let device = inside.strip_suffix('"')?;
     let (numbers, device) = device.split_once('"')?;
-    let mut numbers = numbers.trim_end().strip_suffix(',')?.split(',').map(str::trim);
-    let storage = numbers.nth(1)?.parse().ok()?;
-    let is_tensor = numbers.by_ref().take(3).filter(|number| number.parse::<i64>().is_ok()).count();
-    (storage != 0 && is_tensor == 3 && numbers.next().is_none())
-        .then_some(Tensor { storage, device })
+    let numbers = numbers.trim_end().strip_suffix(',')?;
+    let numbers: Vec<i64> =
+        numbers.split(',').map(|number| number.trim().parse()).collect::<Result<_, _>>().ok()?;
+    let &[_, storage, _, elements, item, ..] = numbers.as_slice() else { return None };
+    let bytes = elements.saturating_mul(item);
+    (numbers.len() == 5 && storage != 0).then_some(Tensor { storage, device, bytes })
 }
 
 #[cfg(test)]
@@ -149,8 +152,8 @@ mod tests {
     fn tensors_are_found_at_any_depth() {
         let values = r#"[[1,2,0,4,4,"cpu"], [[3,5,0,9,4,"cuda:0"],[4,0,0,9,4,"cpu"]], "a]", 7]"#;
         let found = tensors(values);
-        let cpu = Tensor { storage: 2, device: "cpu" };
-        let cuda = Tensor { storage: 5, device: "cuda:0" };
+        let cpu = Tensor { storage: 2, device: "cpu", bytes: 16 };
+        let cuda = Tensor { storage: 5, device: "cuda:0", bytes: 36 };
         assert_eq!(found, [(0, cpu), (1, cuda)]);
     }
 

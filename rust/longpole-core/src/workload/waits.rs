@@ -1,6 +1,6 @@
 //! What the graph of the critical path says about waiting.
 
-use super::dependencies::DependencyKind;
+use super::model::DependencyKind;
 use crate::graph::{Edge, Evidence, Graph, Role};
 use crate::ids::{EventId, LaneId, NodeId};
 use crate::tables::Tables;

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use super::model::{link, ExecutionLink, Method, Unlinked, LEAST_AGREEMENT_PERCENT};
 use super::names::{candidates, Names};
-use super::{link, ExecutionLink, Method, Unlinked, LEAST_AGREEMENT_PERCENT};
 use crate::ids::EventId;
 use crate::tables::{ArgValue, ExecutionTrace, Tables};
 use crate::vocabulary::EventKind;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::model::{link, unlinkable, ExecutionLink, Iteration, Method, Unlinked};
 use super::names::{candidates, Names};
-use super::{link, unlinkable, ExecutionLink, Method, Unlinked};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{EventId, StringId};
 use crate::tables::{ExecutionTrace, Tables};
@@ -11,28 +11,6 @@ use crate::tables::{ExecutionTrace, Tables};
 /// At least so many nodes in a hundred must stand on threads that fit, not counting
 /// those for processes and threads.
 const LEAST_FITTING_PERCENT: usize = 90;
-
-/// A stretch of a trace that ran the operators of an execution trace.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Iteration {
-    /// When its first operator started.
-    pub start_ns: i64,
-    /// When its last operator ended.
-    pub end_ns: i64,
-    /// For each thread of the execution trace, its nodes (rows) and the events.
-    threads: Vec<(Vec<usize>, Vec<EventId>)>,
-}
-
-impl Iteration {
-    /// How many nodes it gives an event.
-    pub fn n_nodes(&self) -> usize {
-        self.threads.iter().map(|(_, events)| events.len()).sum()
-    }
-
-    fn duration_ns(&self) -> i64 {
-        self.end_ns - self.start_ns
-    }
-}
 
 /// The nodes of one thread, in the order in which they began.
 struct Thread {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::node::{self, Draft};
-use super::{archive, repair, Options};
+use super::options::Options;
+use super::{archive, repair};
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{report, Progress};

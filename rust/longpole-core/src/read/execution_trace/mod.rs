@@ -13,24 +13,18 @@
 mod archive;
 mod document;
 mod node;
+mod options;
 mod repair;
 
 use std::io::Read;
 use std::path::Path;
 
+pub use options::Options;
+
 use super::source;
 use crate::error::Result;
 use crate::progress::{silent, Progress};
 use crate::tables::ExecutionTrace;
-
-/// When to stop.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Makes the first loss or repair the error, and means JSON as in RFC 8259.
-    pub strict: bool,
-    /// Stop after this many bytes of the uncompressed file.
-    pub max_bytes: Option<u64>,
-}
 
 /// Reads the execution trace in a file.
 ///
