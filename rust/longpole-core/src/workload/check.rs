@@ -10,6 +10,7 @@ use crate::tables::chakra::{self, ChakraNode, ChakraTrace};
 macro_rules! findings {
     ($($finding:ident $name:literal $refused:literal $sentence:literal $effect:literal;)*) => {
         /// A kind of finding.
+        #[allow(clippy::doc_markdown)] // the sentences are for the terminal
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Fault { $(#[doc = $sentence] $finding,)* }
 

@@ -245,7 +245,7 @@ fn item_bytes(dtype: &str) -> Option<i64> {
 pub fn tensor_bytes(row: usize, trace: &ExecutionTrace) -> Option<i64> {
     let values = trace.strings.get(trace.nodes[row].inputs.values);
     let sizes = tensors(values).into_iter().map(|(_, tensor)| tensor.bytes);
-    sizes.reduce(|one, other| one.saturating_add(other)).filter(|&bytes| bytes > 0)
+    sizes.reduce(i64::saturating_add).filter(|&bytes| bytes > 0)
 }
 
 #[cfg(test)]

@@ -136,6 +136,7 @@ fn attribute(bytes: &[u8]) -> Option<(String, ChakraValue)> {
 }
 
 /// The value in one of the fields of the `oneof`: scalars have odd numbers, lists even ones.
+#[allow(clippy::match_same_arms)] // in the order of the schema
 fn attribute_value(field: u64, wire: Wire<'_>) -> Option<ChakraValue> {
     let zigzag = |value: u64| (value >> 1).cast_signed() ^ -((value & 1).cast_signed());
     let small = |value: u64| i64::from(value.to_le_bytes()[0]);

@@ -20,6 +20,7 @@ use groups::Groups;
 use message::{global_metadata, node_message, Content};
 
 use super::protobuf::Message;
+use crate::ids::LaneId;
 use crate::tables::{chakra, ExecutionTrace};
 use crate::workload::{
     communications, Collective, Communication, DependencyKind, Linked, NodeKind, WorkloadNode,
@@ -158,7 +159,7 @@ fn node_type(
 
 /// The duration in us: what was cut off is carried to the next node of the lane.
 fn duration_us(node: &WorkloadNode, rounding: &mut HashMap<usize, i64>) -> i64 {
-    let carried = rounding.entry(node.lane.map_or(usize::MAX, |lane| lane.row())).or_default();
+    let carried = rounding.entry(node.lane.map_or(usize::MAX, LaneId::row)).or_default();
     let exact_ns = node.work_ns + *carried;
     let rounded_us = (exact_ns + 500).div_euclid(1_000).max(0);
     *carried = exact_ns - rounded_us * 1_000;
