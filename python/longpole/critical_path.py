@@ -63,9 +63,10 @@ MEANINGS: Final = {
     "sync_return": "calls that had waited for the device returned",
     "queue_full": "launches that had found the queue of the device full returned",
     "handover": "the forward and the backward thread took turns",
-    "graph_gap": "the device was silent inside a graph, and nothing in the trace says why",
-    "unexplained": "the device was silent, and nothing in the trace says why",
-    "before_first_event": "nothing had been recorded yet",
+    "graph_gap": "work of a graph started late, and nothing in the trace says why",
+    "unexplained": "work started late, and nothing in the trace says why",
+    "unrecorded": "calls or work waited for something that the trace does not hold",
+    "before_first_event": "the time before the first event that the path leads to",
     "after_last_event": "nothing was recorded any more",
 }
 
@@ -137,7 +138,7 @@ class CriticalPath:
 
     @property
     def status(self) -> Literal["ok", "inconclusive"]:
-        """`inconclusive` where more than a fifth of the window is unexplained."""
+        """`inconclusive` where more than a tenth of the window is unexplained."""
         return "inconclusive" if self._core.is_inconclusive else "ok"
 
     @property
@@ -147,8 +148,24 @@ class CriticalPath:
 
     @property
     def unexplained_ns(self) -> int:
-        """The time on the path that nothing in the trace explains."""
+        """The time on the path that nothing in the trace explains.
+
+        It is the time of `unexplained`, `unrecorded`, `graph_gap` and `before_first_event`.
+        """
         return self._core.unexplained_ns
+
+    @property
+    def doubtful_ns(self) -> int:
+        """The time on the path whose certainty is `doubtful`; see `segments`."""
+        return self._core.doubtful_ns
+
+    @property
+    def behind_unexplained_ns(self) -> int:
+        """The time before the last unexplained segment.
+
+        The path was followed back through that segment, so all of this time rests on it.
+        """
+        return self._core.behind_unexplained_ns
 
     @cached_property
     def segments(self) -> pl.DataFrame:
@@ -156,7 +173,11 @@ class CriticalPath:
 
         Columns: `kind`, `event` (whose time it is; null where nobody's), `name`, `lane`
         (row in `Trace.lanes`), `start_ns`, `duration_ns`, `evidence` (`order`,
-        `correlation`, `recorded`, `inferred` or `none`).
+        `correlation`, `recorded`, `inferred` or `none`), `certainty` (`certain`; `likely`:
+        inferred; `doubtful`: inferred where other work may have been meant, or on the way
+        back from a gap that nothing explains; `unknown`), `rival` (the event that may have
+        been meant instead; null for none) and `busy_ns` (for unexplained time, how long
+        some device was busy meanwhile; null otherwise).
         """
         return _frame(self._core.segments())
 

@@ -56,6 +56,9 @@ def test_segments_name_the_events_and_lanes_they_belong_to():
             "start_ns": [0, 10_000, 15_000],
             "duration_ns": [10_000, 5_000, 5_000],
             "evidence": ["order", "order", "order"],
+            "certainty": ["certain", "certain", "certain"],
+            "rival": [None, None, None],
+            "busy_ns": [None, None, None],
         }
     )
     assert_frame_equal(

@@ -69,7 +69,9 @@ def test_every_answer_names_its_window(options, window, step, trace, capsys):
 def test_every_piece_is_a_row_of_csv(trace, capsys):
     _, out = answer(capsys, "path", trace, "--format", "csv")
     header, *rows = out.splitlines()
-    assert header == "path,kind,event,name,lane,start_ns,duration_ns,evidence"
+    assert (
+        header == "path,kind,event,name,lane,start_ns,duration_ns,evidence,certainty,rival,busy_ns"
+    )
     assert [row.split(",")[1] for row in rows] == [
         *("runtime", "launch", "kernel", "sync_return", "operator")
     ]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use longpole_core::graph::{Edge, Evidence, Graph, Kind, Role};
+use longpole_core::graph::{Certainty, Edge, Evidence, Graph, Kind, Role};
 use longpole_core::ids::{row_in_column, InColumn, NO_ROW};
 use longpole_core::link::Launches;
 use longpole_core::path::{self, Change, Choice, Effect, Path, Ratio, Schedule, Window, WindowEnd};
@@ -150,7 +150,20 @@ impl CriticalPath {
     /// The time that nothing explains.
     #[getter]
     fn unexplained_ns(&self) -> i64 {
-        self.path.kinds_ns(&[Kind::Unexplained, Kind::GraphGap])
+        self.path.kinds_ns(Kind::UNKNOWN)
+    }
+
+    /// The time that is inferred where something else may have been meant, or that lies
+    /// behind a gap nothing explains.
+    #[getter]
+    fn doubtful_ns(&self) -> i64 {
+        self.path.certainty_ns(Certainty::Doubtful)
+    }
+
+    /// The time behind the first gap that nothing explains, as seen from the end.
+    #[getter]
+    fn behind_unexplained_ns(&self) -> i64 {
+        self.path.behind_unknown_ns()
     }
 
     /// Whether so much is unexplained that the path is no basis for a decision.
@@ -161,6 +174,7 @@ impl CriticalPath {
 
     /// One row for each piece of the path.
     fn segments(&self) -> PyResult<Table> {
+        let busy_ns = path::busy_ns(&self.graph, &self.path, &self.schedule);
         let rows = &self.path.segments;
         let events = &self.tables.events;
         let lane =
@@ -177,6 +191,13 @@ impl CriticalPath {
                 rows.iter().map(|row| row.evidence as u32),
                 &names(Evidence::ALL, Evidence::name),
             )
+            .choices(
+                "certainty",
+                rows.iter().map(|row| row.certainty as u32),
+                &names(Certainty::ALL, Certainty::name),
+            )
+            .rows("rival", rows.iter().map(|row| row.rival.in_column()).collect())
+            .integers("busy_ns", busy_ns.into_iter().map(InColumn::in_column).collect())
             .into_table()
     }
 

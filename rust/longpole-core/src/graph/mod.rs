@@ -14,7 +14,9 @@ mod facts;
 mod model;
 mod rules;
 
-pub use model::{limits, Counts, Edge, Edges, Evidence, Graph, Kind, Nodes, Role, Timeline};
+pub use model::{
+    limits, Certainty, Counts, Edge, Edges, Evidence, Graph, Kind, Nodes, Role, Timeline,
+};
 use regex::Regex;
 
 use crate::error::{Error, ErrorKind, Result};

@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 mod brute_force;
+mod busy;
 mod clip;
 mod ideal;
 mod longest;
@@ -12,6 +13,7 @@ mod walk;
 mod what_if;
 mod windows;
 
+pub use busy::busy_ns;
 pub use ideal::{ideal, Ideal};
 pub use longest::longest;
 pub use slack::slack_ns;

@@ -2,7 +2,8 @@
 
 use super::clip::{last_of, moved};
 use super::windows::Window;
-use crate::graph::{Evidence, Graph, Kind};
+use crate::graph::limits::INCONCLUSIVE_PART;
+use crate::graph::{Certainty, Evidence, Graph, Kind};
 use crate::ids::{EventId, NodeId, NO_ROW};
 
 /// A piece of the path.
@@ -18,6 +19,10 @@ pub struct Segment {
     pub event: Option<EventId>,
     /// How that is known.
     pub evidence: Evidence,
+    /// How far it can be relied on.
+    pub certainty: Certainty,
+    /// Other work that may have been meant.
+    pub rival: Option<EventId>,
 }
 
 impl Segment {
@@ -68,11 +73,22 @@ impl Path {
         self.sum_ns(|segment| segment.evidence == Evidence::Inferred)
     }
 
-    /// Whether so much is unexplained that the path is no basis for a decision.
+    /// The time that can be relied on so far.
+    pub fn certainty_ns(&self, certainty: Certainty) -> i64 {
+        self.sum_ns(|segment| segment.certainty == certainty)
+    }
+
+    /// The time that lies behind the first segment that nothing explains, as seen from
+    /// the end of the window: if that one is wrong, so may all of this be.
+    pub fn behind_unknown_ns(&self) -> i64 {
+        let last = self.segments.iter().rposition(|it| Kind::UNKNOWN.contains(&it.kind));
+        last.map_or(0, |last| self.segments[last].start_ns - self.start_ns)
+    }
+
+    /// Whether so much is unknown that the path is no basis for a decision.
     pub fn is_inconclusive(&self) -> bool {
-        let unexplained_ns = self.kinds_ns(&[Kind::Unexplained, Kind::GraphGap]);
         let length_ns = self.end_ns - self.start_ns;
-        unexplained_ns > length_ns / crate::graph::limits::INCONCLUSIVE_PART
+        self.kinds_ns(Kind::UNKNOWN) > length_ns / INCONCLUSIVE_PART
     }
 
     fn sum_ns(&self, counts: impl Fn(&Segment) -> bool) -> i64 {
@@ -83,11 +99,15 @@ impl Path {
 /// Walks back from the end of a window, always along the edge a node is reached by,
 /// until its start. Where the walk runs out of edges before, or nothing happened any
 /// more at the end, a segment says so.
+///
+/// What lies behind an edge that nothing explains is doubtful until the walk comes to
+/// another lane: had the true reason been known, the path might not have come this way.
 pub fn walk(graph: &Graph, window: &Window, schedule: &Schedule) -> Path {
     let (start_ns, end_ns) = moved(graph, window, &schedule.times_ns);
     let mut path = Path { start_ns, end_ns, ..Path::default() };
     let Some(mut node) = last_node(graph, window, schedule) else { return path };
     let time_ns = |node: NodeId| schedule.times_ns[node.row()];
+    let mut is_behind_unknown = false;
     if time_ns(node) < end_ns {
         path.push(unknown(time_ns(node), end_ns, Kind::AfterLastEvent));
     }
@@ -99,13 +119,22 @@ pub fn walk(graph: &Graph, window: &Window, schedule: &Schedule) -> Path {
         }
         let edge = &graph.edges.as_slice()[number as usize];
         path.edges.push(number);
+        is_behind_unknown &= graph.is_within_lane(edge);
+        let certainty = edge.certainty();
         path.push(Segment {
             start_ns: time_ns(edge.source),
             end_ns: time_ns(edge.target),
             kind: edge.kind,
             event: edge.event().map(|order| graph.timeline.event(order)),
             evidence: edge.evidence,
+            certainty: if is_behind_unknown {
+                certainty.max(Certainty::Doubtful)
+            } else {
+                certainty
+            },
+            rival: edge.rival().map(|order| graph.timeline.event(order)),
         });
+        is_behind_unknown |= edge.evidence == Evidence::None;
         node = edge.source;
     }
     path.segments.reverse();
@@ -114,7 +143,8 @@ pub fn walk(graph: &Graph, window: &Window, schedule: &Schedule) -> Path {
 }
 
 fn unknown(start_ns: i64, end_ns: i64, kind: Kind) -> Segment {
-    Segment { start_ns, end_ns, kind, event: None, evidence: Evidence::None }
+    let (evidence, certainty) = (Evidence::None, Certainty::Unknown);
+    Segment { start_ns, end_ns, kind, event: None, evidence, certainty, rival: None }
 }
 
 impl Path {
@@ -128,7 +158,11 @@ impl Path {
         }
         let alike = |other: &Segment| (other.kind, other.event, other.evidence);
         match self.segments.last_mut() {
-            Some(behind) if alike(behind) == alike(&segment) => behind.start_ns = segment.start_ns,
+            Some(behind) if alike(behind) == alike(&segment) => {
+                behind.start_ns = segment.start_ns;
+                behind.certainty = behind.certainty.max(segment.certainty);
+                behind.rival = behind.rival.or(segment.rival);
+            }
             _ => self.segments.push(segment),
         }
     }

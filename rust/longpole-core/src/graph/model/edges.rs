@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 
-use super::kinds::{Evidence, Kind, Role};
+use super::kinds::{Certainty, Evidence, Kind, Role};
 use super::nodes::Nodes;
 use crate::ids::{InColumn, NodeId, Order, NO_ROW};
 
@@ -18,6 +18,7 @@ pub struct Edge {
     /// What waits for it.
     pub target: NodeId,
     event: u32,
+    rival: u32,
     /// What its time is called on the path.
     pub kind: Kind,
     /// Why it exists.
@@ -38,7 +39,29 @@ impl Edge {
         event: Option<Order>,
         evidence: Evidence,
     ) -> Self {
-        Self { source, target, event: event.in_column(), kind, role, evidence }
+        Self { source, target, event: event.in_column(), rival: NO_ROW, kind, role, evidence }
+    }
+
+    /// The same edge with other work that may have been meant instead of its source.
+    #[must_use]
+    pub fn with_rival(self, rival: Option<Order>) -> Self {
+        Self { rival: rival.in_column(), ..self }
+    }
+
+    /// Other work that may have been meant instead of its source.
+    pub fn rival(&self) -> Option<Order> {
+        Order::from_column(self.rival)
+    }
+
+    /// How far the edge can be relied on, taken by itself.
+    pub fn certainty(&self) -> Certainty {
+        match self.evidence {
+            Evidence::None => Certainty::Unknown,
+            Evidence::Inferred if self.role == Role::DeviceOccupied => Certainty::Doubtful,
+            Evidence::Inferred if self.rival().is_some() => Certainty::Doubtful,
+            Evidence::Inferred => Certainty::Likely,
+            Evidence::Order | Evidence::Correlation | Evidence::Recorded => Certainty::Certain,
+        }
     }
 
     /// The event whose time it is.

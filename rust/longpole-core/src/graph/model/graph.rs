@@ -129,6 +129,12 @@ impl Graph {
         self.counts.circle = self.cut.len() as u64;
     }
 
+    /// Whether an edge leads from a thread or stream to itself.
+    pub fn is_within_lane(&self, edge: &Edge) -> bool {
+        let lane = |node| self.timeline.lane(self.nodes.event(node));
+        lane(edge.source) == lane(edge.target)
+    }
+
     /// The node at which an event of the trace ends, if it takes part.
     pub fn end_of(&self, event: EventId) -> Option<NodeId> {
         self.timeline.order(event).map(|order| self.nodes.end(order))

@@ -65,7 +65,9 @@ named! {
         GraphGap "graph_gap",
         /// A long silence of the device that nothing in the trace explains.
         Unexplained "unexplained",
-        /// Before anything was recorded.
+        /// A wait for something that the trace does not hold.
+        Unrecorded "unrecorded",
+        /// Before the first event that the path can be traced to.
         BeforeFirstEvent "before_first_event",
         /// After everything was over.
         AfterLastEvent "after_last_event",
@@ -129,7 +131,26 @@ named! {
     }
 }
 
+named! {
+    /// How far a segment of the path can be relied on.
+    Certainty {
+        /// Known, or learned from several repetitions.
+        Certain "certain",
+        /// Inferred, and nothing else could have been meant.
+        Likely "likely",
+        /// Inferred with a rival, held up by an occupied device, or reached through a gap
+        /// that nothing explains.
+        Doubtful "doubtful",
+        /// Nothing in the trace is the reason.
+        Unknown "unknown",
+    }
+}
+
 impl Kind {
+    /// The kinds of time that the trace does not explain.
+    pub const UNKNOWN: &'static [Self] =
+        &[Self::Unexplained, Self::Unrecorded, Self::GraphGap, Self::BeforeFirstEvent];
+
     /// Whether it is work: what a change is about that names no kind. A kernel made
     /// faster is not launched faster.
     pub fn is_work(self) -> bool {

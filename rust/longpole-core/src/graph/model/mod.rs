@@ -14,7 +14,7 @@ mod timeline;
 
 pub use edges::{Edge, Edges};
 pub use graph::{Counts, Graph};
-pub use kinds::{Evidence, Kind, Role};
+pub use kinds::{Certainty, Evidence, Kind, Role};
 pub use nodes::Nodes;
 pub(super) use streams::{first_of_last, latest_to_end, Stream, Streams};
 pub use timeline::Timeline;

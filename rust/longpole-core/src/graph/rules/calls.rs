@@ -2,7 +2,9 @@
 //! their name wait for.
 
 use super::recorded_syncs::RecordedSyncs;
-use super::{copies, device_syncs, event_syncs, full_queue, implicit_waits, returns, stream_syncs};
+use super::{
+    copies, device_syncs, event_syncs, full_queue, implicit_waits, returns, rivals, stream_syncs,
+};
 use crate::error::Result;
 use crate::graph::facts::{Facts, Recent};
 use crate::graph::model::{latest_to_end, limits, Edge, Evidence};
@@ -50,7 +52,10 @@ fn inferred(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Edge> {
         return copies::edge(copy, call, facts);
     }
     let producer = producer(call, recent, facts)?;
-    Some(returns::edge(producer, call, Evidence::Inferred, facts))
+    let names_no_stream =
+        matches!(facts.purpose(call), Purpose::WaitForStream | Purpose::WaitForEvent);
+    let rival = names_no_stream.then(|| rivals::of_call(producer, call, facts)).flatten();
+    Some(returns::edge(producer, call, Evidence::Inferred, facts).with_rival(rival))
 }
 
 /// The work that the call waited for, of what calls of its name wait for.

@@ -23,6 +23,7 @@ mod recorded_syncs;
 mod recorded_waits;
 mod released;
 mod returns;
+mod rivals;
 mod starts;
 mod stream_order;
 mod stream_syncs;

@@ -4,7 +4,7 @@
 //! How late a start must be, and how little must speak for the other work, depends on
 //! whether the launching thread asked a stream to wait.
 
-use super::ended_before;
+use super::{ended_before, rivals};
 use crate::graph::facts::{Asked, Facts, Mark};
 use crate::graph::model::{limits, Edge, Evidence};
 use crate::ids::Order;
@@ -22,7 +22,10 @@ pub(super) fn edge(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge
     let usual_ns = limits::WAIT_RELEASE_NS;
     let farther = || (reach_ns > usual_ns).then(|| likeliest(reach_ns)).flatten();
     let producer = likeliest(usual_ns).or_else(farther)?;
-    Some(facts.wait_edge(producer, work, Evidence::Inferred))
+    let asked_ns = facts.timeline.submitted_ns(work);
+    let others = facts.other_streams(work);
+    let rival = rivals::of(producer, (ready_ns, asked_ns, start_ns), others, facts);
+    Some(facts.wait_edge(producer, work, Evidence::Inferred).with_rival(rival))
 }
 
 /// How long before its start something may have ended that the work waited for, and how

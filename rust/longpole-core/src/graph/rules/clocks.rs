@@ -1,0 +1,148 @@
+//! Clocks of devices that disagree with the host's, found from what cannot be.
+//!
+//! Work cannot start before its call does, and cannot end after a call that is known to
+//! have waited for it. Where several events of a device break one of these, its stamps are
+//! moved by the worst of them and the usual latency. What is inferred proves nothing here:
+//! the rules that infer waits allow for disagreeing clocks. An offset of up to 3 us breaks
+//! nothing and stays; one that drifts is corrected by its worst only.
+
+use crate::graph::facts::Facts;
+use crate::graph::model::{limits, ClockShift};
+use crate::ids::Order;
+use crate::link::Purpose;
+use crate::tables::EventKind;
+
+/// The devices whose clock is off, and by how much.
+pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
+    let mut devices = vec![Evidence::default(); facts.streams.n_devices()];
+    for work in facts.works() {
+        if let Some(call) = facts.timeline.launcher(work) {
+            let launched_ns = facts.timeline.start_ns(work) - facts.timeline.start_ns(call);
+            devices[facts.streams.device_of(work)].launched(launched_ns);
+        }
+    }
+    for (work, call) in known_waits(facts) {
+        let late_ns = facts.timeline.end_ns(work) - facts.timeline.end_ns(call);
+        devices[facts.streams.device_of(work)].returned(late_ns);
+    }
+    let shift = |(device, evidence): (usize, &Evidence)| {
+        let shift_ns = evidence.shift_ns()?;
+        Some(ClockShift { device: facts.streams.device_number(device), shift_ns })
+    };
+    devices.iter().enumerate().filter_map(shift).collect()
+}
+
+/// What speaks against the clock of one device.
+#[derive(Clone, Copy)]
+struct Evidence {
+    /// How soon work started after its call did, at the least.
+    quickest_launch_ns: i64,
+    n_too_quick: usize,
+    /// How long after its call work ended that was waited for, at the most.
+    latest_return_ns: i64,
+    n_too_late: usize,
+}
+
+impl Default for Evidence {
+    fn default() -> Self {
+        Self {
+            quickest_launch_ns: i64::MAX,
+            n_too_quick: 0,
+            latest_return_ns: i64::MIN,
+            n_too_late: 0,
+        }
+    }
+}
+
+impl Evidence {
+    fn launched(&mut self, after_ns: i64) {
+        self.quickest_launch_ns = self.quickest_launch_ns.min(after_ns);
+        self.n_too_quick += usize::from(after_ns < limits::QUICKEST_LAUNCH_NS);
+    }
+
+    fn returned(&mut self, late_ns: i64) {
+        self.latest_return_ns = self.latest_return_ns.max(late_ns);
+        self.n_too_late += usize::from(late_ns > 0);
+    }
+
+    /// What the stamps must be moved by. A clock that seems both behind and ahead is not
+    /// off by one number, and is left alone.
+    fn shift_ns(&self) -> Option<i64> {
+        let is_behind = self.n_too_quick >= limits::LEAST_CLOCK_EVIDENCE;
+        let is_ahead = self.n_too_late >= limits::LEAST_CLOCK_EVIDENCE;
+        match (is_behind, is_ahead) {
+            (true, false) => Some(limits::USUAL_LAUNCH_NS - self.quickest_launch_ns),
+            (false, true) => Some(-(self.latest_return_ns + limits::USUAL_RETURN_NS)),
+            _ => None,
+        }
+    }
+}
+
+/// Pairs of work and a call that is known to have waited for it.
+fn known_waits(facts: &Facts<'_>) -> Vec<(Order, Order)> {
+    let mut found = Vec::new();
+    for call in facts.calls() {
+        if let Some(producers) = facts.recorded.producers.get(&call) {
+            found.extend(producers.iter().map(|&work| (work, call)));
+        } else if facts.purpose(call) == Purpose::WaitForDevice && facts.streams.n_devices() == 1 {
+            found.extend(last_submitted_before(call, facts).map(|work| (work, call)));
+        } else {
+            let copies = facts.streams.launched_by(call).iter().copied();
+            found.extend(copies.filter(|&it| blocks(it, call, facts)).map(|work| (work, call)));
+        }
+    }
+    found.retain(|&(work, _)| facts.timeline.launcher(work).is_some());
+    found
+}
+
+/// What finishes last on the only device, of the work submitted before a call.
+fn last_submitted_before(call: Order, facts: &Facts<'_>) -> Option<Order> {
+    let called_ns = facts.timeline.start_ns(call);
+    let last = facts.streams.all.iter().filter_map(|it| it.last_finished_before(called_ns));
+    last.max_by_key(|&work| facts.timeline.end_ns(work))
+}
+
+/// Whether a call returns only when its copy is over: from pageable memory it may return
+/// once the bytes are staged, and within a device it need not wait.
+fn blocks(copy: Order, call: Order, facts: &Facts<'_>) -> bool {
+    let name = facts.name(copy);
+    let is_staged = name.contains("Pageable ->");
+    let stays = name.contains("DtoD") || name.contains("Device -> Device");
+    let waits = name.contains("-> Pageable") || !facts.name(call).contains("Async");
+    facts.timeline.kind(copy) == EventKind::Copy && waits && !is_staged && !stays
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: i64 = 1_000;
+
+    fn shift_of(launched_ns: &[i64], late_ns: &[i64]) -> Option<i64> {
+        let mut evidence = Evidence::default();
+        for &ns in launched_ns {
+            evidence.launched(ns);
+        }
+        for &ns in late_ns {
+            evidence.returned(ns);
+        }
+        evidence.shift_ns()
+    }
+
+    #[test]
+    fn a_clock_is_moved_on_three_events_and_not_on_two() {
+        assert_eq!(shift_of(&[-20 * US, -15 * US, 9 * US], &[]), None);
+        assert_eq!(shift_of(&[-20 * US, -15 * US, 0], &[]), Some(25 * US));
+        assert_eq!(shift_of(&[4 * US], &[30 * US, 1, 2]), Some(-32 * US));
+    }
+
+    #[test]
+    fn a_clock_that_is_right_is_not_moved() {
+        assert_eq!(shift_of(&[2 * US, 3 * US, 9 * US], &[-US, -4 * US, 0]), None);
+    }
+
+    #[test]
+    fn a_clock_that_is_behind_and_ahead_is_not_off_by_one_number() {
+        assert_eq!(shift_of(&[-US, -US, -US], &[US, US, US]), None);
+    }
+}

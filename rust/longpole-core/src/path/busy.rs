@@ -1,0 +1,26 @@
+//! What the devices did meanwhile, for the time that nothing explains.
+//!
+//! "Nothing in the trace says why" is no claim that the devices were silent. A gap with a
+//! busy device asks another question than one with an idle device, so it is measured.
+
+use super::walk::{Path, Schedule};
+use crate::graph::{Evidence, Graph};
+use crate::intervals::Spans;
+
+/// For each segment of a path that nothing explains, how long some device was busy in it;
+/// none for the others. In the times of a schedule.
+pub fn busy_ns(graph: &Graph, path: &Path, schedule: &Schedule) -> Vec<Option<i64>> {
+    let is_unknown = |evidence| evidence == Evidence::None;
+    if !path.segments.iter().any(|segment| is_unknown(segment.evidence)) {
+        return vec![None; path.segments.len()];
+    }
+    let is_work = |order: &_| graph.timeline.kind(*order).is_device_work();
+    let works = graph.timeline.orders().filter(is_work);
+    let time_ns = |node: crate::ids::NodeId| schedule.times_ns[node.row()];
+    let spans =
+        works.map(|work| (time_ns(graph.nodes.start(work)), time_ns(graph.nodes.end(work))));
+    let busy = Spans::union_of(spans);
+    let within = |start_ns, end_ns| busy.length_within_ns(start_ns, end_ns);
+    let segments = path.segments.iter();
+    segments.map(|it| is_unknown(it.evidence).then(|| within(it.start_ns, it.end_ns))).collect()
+}

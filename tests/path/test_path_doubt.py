@@ -1,0 +1,63 @@
+"""What the critical path admits not to know, and how far each of its segments can be relied on.
+
+Each test is a tiny trace, in microseconds.
+"""
+
+import pytest
+from path_rules import TWO_STREAMS
+
+from tiny_traces import kernel, launch, read
+
+
+def certainties(events):
+    rows = read(events).critical_path().segments.select("kind", "name", "certainty", "busy_ns")
+    return rows.rows()
+
+
+def test_time_that_nothing_explains_is_unknown_and_what_lies_behind_it_doubtful():
+    events = [
+        *(launch(0, 2, 1), launch(3, 5, 2), kernel("A", 4, 10, 1), kernel("B", 400, 500, 2)),
+    ]
+    assert certainties(events) == [
+        ("runtime", "cudaLaunchKernel", "certain", None),
+        ("launch", "A", "certain", None),
+        ("kernel", "A", "doubtful", None),
+        ("unexplained", "B", "unknown", 0),
+        ("kernel", "B", "certain", None),
+    ]
+
+
+def test_what_the_devices_did_in_unexplained_time_is_measured():
+    events = [
+        *(launch(0, 2, 1), launch(3, 5, 2), launch(6, 8, 3), kernel("A", 4, 10, 1)),
+        *(kernel("other", 20, 120, 3, stream=9, device=1), kernel("B", 400, 500, 2)),
+    ]
+    path = read(events).critical_path()
+    assert path.segments.filter(path.segments["kind"] == "unexplained")["busy_ns"].to_list() == [
+        100_000
+    ]
+
+
+def test_an_inferred_wait_is_likely_unless_a_third_stream_ended_as_shortly_before():
+    alone = [*TWO_STREAMS, kernel("P", 4, 50, 1), kernel("K", 55, 60, 2, stream=8)]
+    assert certainties(alone)[-2:] == [
+        ("event_wait", "K", "likely", None),
+        ("kernel", "K", "certain", None),
+    ]
+    rival = [launch(3, 5, 9), kernel("rival", 6, 49, 9, stream=9)]
+    path = read([*alone, *rival]).critical_path()
+    last = path.segments.row(-2, named=True)
+    assert (last["kind"], last["certainty"]) == ("event_wait", "doubtful")
+    names = dict(read([*alone, *rival]).events.select("event", "name").iter_rows())
+    assert names[last["rival"]] == "rival"
+    assert path.doubtful_ns == 5_000
+
+
+@pytest.mark.parametrize(("end_us", "status"), [(1_600, "ok"), (1_400, "inconclusive")])
+def test_a_tenth_of_unknown_time_is_too_much(end_us, status):
+    events = [
+        *(launch(0, 2, 1), launch(3, 5, 2), kernel("A", 4, 10, 1), kernel("B", 160, end_us, 2)),
+    ]
+    path = read(events).critical_path()
+    assert path.status == status
+    assert (path.unexplained_ns, path.behind_unexplained_ns) == (150_000, 10_000)
