@@ -29,6 +29,7 @@ __all__ = [
     "Replay",
     "link_execution_trace",
     "read_execution_trace",
+    "replay_of",
 ]
 
 
@@ -183,7 +184,8 @@ class Replay:
     stuck
         Nodes that never run, because they wait for each other.
     resources
-        One row for each thread and stream: `kind`, `lane` (row in `Trace.lanes`), `n_nodes`,
+        One row for each thread and stream: `kind`, `lane` (row in `Trace.lanes`; of a Chakra
+        graph its `tid` or `stream`), `n_nodes`,
         `busy_ns`, `end_ns`, `measured_end_ns` and `error`.
     """
 
@@ -247,6 +249,17 @@ class LinkedTrace:
         """
         return _frame(self._core.iterations()).with_row_index("iteration")
 
+    @cached_property
+    def collectives(self) -> pl.DataFrame:
+        """One row for each communication with other ranks.
+
+        Columns: `node`, `event`, `collective` (`all_reduce`, ..., `send`, `recv`, or
+        `unknown` where nothing says), `group` (process group), `group_size`, `sequence`
+        (number in the group), `bytes` (that the rank gives), `peer` (of a send or receive),
+        `start_ns`, `duration_ns`. What the files do not say is null.
+        """
+        return _frame(self._core.collectives())
+
     @property
     def method(self) -> str:
         """How nodes were found: `record_function_id`, `thread_order` or `external_id`."""
@@ -280,12 +293,16 @@ class LinkedTrace:
         gaps
             Whether the time of threads between operators passes too.
         """
-        makespan_ns, measured_ns, stuck, rows = self._core.replay(gaps)
-        return Replay(makespan_ns, measured_ns, stuck, _resources(rows))
+        return replay_of(self._core.replay(gaps))
 
 
-def _resources(rows: list[tuple[str, int, int, int, int, int | None]]) -> pl.DataFrame:
+def replay_of(
+    parts: tuple[int, int | None, int, list[tuple[str, int, int, int, int, int | None]]],
+) -> Replay:
+    """Make a replay of what the core gives."""
     import polars as pl
+
+    makespan_ns, measured_ns, stuck, rows = parts
 
     schema = {
         "kind": pl.String,
@@ -296,7 +313,8 @@ def _resources(rows: list[tuple[str, int, int, int, int, int | None]]) -> pl.Dat
         "measured_end_ns": pl.Int64,
     }
     frame = pl.DataFrame(rows, schema=schema, orient="row")
-    return frame.with_columns(error=pl.col("end_ns") / pl.col("measured_end_ns") - 1)
+    frame = frame.with_columns(error=pl.col("end_ns") / pl.col("measured_end_ns") - 1)
+    return Replay(makespan_ns, measured_ns, stuck, frame)
 
 
 def _frame(table: Table) -> pl.DataFrame:

@@ -26,7 +26,8 @@ mod _core {
     use crate::errors::{InternalError, LongpoleError, PairError, TraceError, WindowError};
     #[pymodule_export]
     use crate::execution::{
-        link_execution_trace, read_execution_trace, ExecutionTrace, LinkedTrace,
+        link_execution_trace, read_chakra, read_execution_trace, ChakraTrace, ExecutionTrace,
+        LinkedTrace,
     };
     #[pymodule_export]
     use crate::extract::{extract_formats, Extraction, Extractor};

@@ -44,6 +44,20 @@ pub enum ChakraValue {
     Other(u64),
 }
 
+impl std::fmt::Display for ChakraValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Integer(value) => write!(f, "{value}"),
+            Self::Unsigned(value) => write!(f, "{value}"),
+            Self::Float(value) => write!(f, "{value}"),
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Text(value) => write!(f, "{value}"),
+            Self::Integers(values) => write!(f, "{values:?}"),
+            Self::Other(field) => write!(f, "(field {field})"),
+        }
+    }
+}
+
 /// A Chakra graph, as a file holds it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ChakraTrace {
