@@ -90,7 +90,8 @@ def test_durations_in_us_sum_to_what_was_measured(pair):
 
 def test_check_is_clean_on_ours_and_finds_the_dangling_ids_of_chakra(pair):
     name, _, path = pair
-    assert chakra.read_chakra(path).check().rows() == []
+    # ASTRA-sim has no barrier; the file says the truth nevertheless.
+    assert set(chakra.read_chakra(path).check()["code"]) <= {"unsimulated_collective"}
     found = chakra.read_chakra(theirs(name)).check()
     counts = dict(found.select("code", "count").iter_rows())
     assert counts["dangling_control_dependency"] > 0
@@ -121,7 +122,7 @@ def test_without_gaps_dependencies_go_past_them(pair, tmp_path):
     path = tmp_path / "no_gaps.et"
     chakra.write_chakra(linked, path, gaps=False)
     read = chakra.read_chakra(path)
-    assert read.check().rows() == []
+    assert set(read.check()["code"]) <= {"unsimulated_collective"}
     gaps = linked.nodes.filter(pl.col("kind").cast(pl.String) == "gap")["node"]
     assert not set(read.nodes["node"]) & set(gaps)
     assert read.replay().makespan_ns == pytest.approx(

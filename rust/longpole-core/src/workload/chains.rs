@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::communication::runs_on_cpu;
 use super::model::{DependencyKind, Sources};
 use super::waits::Waits;
 
@@ -105,6 +106,7 @@ fn labels(chain: &Chain, sources: Sources<'_>) -> Vec<bool> {
     let is_range = |row: usize| {
         let event = sources.link.event(row);
         event.is_some_and(|event| events.kind(event) == EventKind::Annotation)
+            && !runs_on_cpu(sources.trace.name(row))
     };
     let holds = |&(_, _, end_ns, _): &(i64, i64, i64, usize),
                  next: Option<&(i64, i64, i64, usize)>| {

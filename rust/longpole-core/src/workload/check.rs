@@ -146,11 +146,16 @@ fn is_late(source: &ChakraNode, target: &ChakraNode) -> bool {
     };
     let end_ns = source_ns + source.integer("inclusive_ns").unwrap_or(0);
     let target_end_ns = target_ns + target.integer("inclusive_ns").unwrap_or(0);
-    let on_thread = |node: &ChakraNode| node.flag("is_cpu_op") == Some(true);
     let is_around = on_thread(source)
         && source_ns <= target_ns
         && (target_end_ns <= end_ns || !on_thread(target));
     end_ns > target_ns && !is_around
+}
+
+/// Whether a node runs on a thread: communication on the CPU does, whatever the flag.
+fn on_thread(node: &ChakraNode) -> bool {
+    let is_device = node.integer("device").is_some() || node.integer("stream").unwrap_or(0) != 0;
+    node.flag("is_cpu_op").unwrap_or(true) || !is_device
 }
 
 fn check_node(node: &ChakraNode, found: &mut Findings) {
@@ -219,12 +224,10 @@ pub fn replay_chakra(trace: &ChakraTrace, gaps: bool) -> Replay {
 }
 
 fn replay_node(node: &ChakraNode, gaps: bool) -> ReplayNode {
-    let on_thread = node.flag("is_cpu_op").unwrap_or(true)
-        || node.integer("device").is_none() && node.integer("stream").unwrap_or(0) == 0;
     let device = node.integer("device").unwrap_or(0);
     let stream = node.integer("stream").unwrap_or(0);
-    let resource = if on_thread {
-        Resource::Thread(node.integer("tid").unwrap_or(0))
+    let resource = if on_thread(node) {
+        Resource::Thread(node.integer("os_thread").or(node.integer("tid")).unwrap_or(0))
     } else {
         Resource::Stream(device.wrapping_mul(1 << 32).wrapping_add(stream))
     };

@@ -99,17 +99,36 @@ pub struct Communication {
     pub peer: Option<i64>,
 }
 
+impl Communication {
+    /// Whether enough is known of it to run it on a simulated network.
+    pub fn is_complete(&self) -> bool {
+        self.bytes.is_some()
+            && match self.collective {
+                Collective::Unknown => false,
+                Collective::Send | Collective::Receive => self.peer.is_some(),
+                _ => true,
+            }
+    }
+}
+
 /// Ranges on threads that are the communication itself: these libraries run on the CPU.
 const ON_CPU: [&str; 4] = ["gloo:", "mpi:", "ucc:", "hccl:"];
 
-/// Every communication, by row of its node.
+/// Whether a range on a thread is a communication itself.
+pub(super) fn runs_on_cpu(name: &str) -> bool {
+    ON_CPU.iter().any(|library| name.starts_with(library))
+}
+
+/// Every communication, by row of its node. Parts of one are none of their own.
 pub fn communications(linked: Linked<'_>) -> Vec<Communication> {
     let class_of = WorkClass::of_events(&linked.tables.events, &linked.tables.strings);
     let communicates = |node: &WorkloadNode| match node.kind {
         NodeKind::Device => node.event.and_then(&class_of) == Some(WorkClass::Communication),
         NodeKind::Operator => {
-            let name = linked.trace.name(node.row);
-            node.event.is_some() && ON_CPU.iter().any(|library| name.starts_with(library))
+            let mut around = around(node.row, linked.trace).into_iter().skip(1);
+            node.event.is_some()
+                && runs_on_cpu(linked.trace.name(node.row))
+                && !around.any(|row| runs_on_cpu(linked.trace.name(row)))
         }
         NodeKind::Gap => false,
     };

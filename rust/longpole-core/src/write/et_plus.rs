@@ -208,9 +208,11 @@ impl Line<'_> {
         let synced: Vec<_> = of(DependencyKind::Sync).map(|found| id(found).to_string()).collect();
         let handed = of(DependencyKind::Handover).map(|found| id(found).to_string()).next();
         let mut members = Vec::new();
-        if node.kind != NodeKind::Device {
+        if node.kind != NodeKind::Device || self.extent == Extent::Chakra {
             let handed = handed.unwrap_or_else(|| "null".to_owned());
             members.push(member("inter_thread_dep", handed));
+        }
+        if node.kind != NodeKind::Device {
             members.push(member("sync_dep", format!("[{}]", synced.join(", "))));
         }
         if self.extent == Extent::Full {

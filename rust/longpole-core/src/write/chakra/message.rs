@@ -163,14 +163,18 @@ fn operator_attributes(record: &ExecutionNode, linked: Linked<'_>) -> Vec<Messag
     found
 }
 
-/// The stream, which is 0 for what runs on threads, and the device.
+/// The stream, which is 0 for what runs on threads, and the device or the thread.
 fn place(node: &WorkloadNode, linked: Linked<'_>) -> Vec<Message> {
     let place = node.lane.filter(|_| node.kind == NodeKind::Device);
     let place = place.map(|lane| linked.tables.lanes.place(lane));
     let stream = place.and_then(|place| place.stream).unwrap_or(0);
     let device = place.and_then(|place| place.device);
     let device = device.map(|device| integer("device", device));
-    [integer("stream", stream)].into_iter().chain(device).collect()
+    let lane = node.lane.filter(|_| node.kind != NodeKind::Device);
+    let thread = lane.map(|lane| linked.tables.strings.get(linked.tables.lanes.place(lane).thread));
+    let thread = thread.and_then(|thread| thread.parse().ok());
+    let thread = thread.map(|thread| integer("os_thread", thread));
+    [integer("stream", stream)].into_iter().chain(device).chain(thread).collect()
 }
 
 /// What was measured, in ns; none of it for nodes that are not in the trace.
@@ -189,10 +193,10 @@ fn times(node: &WorkloadNode) -> Vec<Message> {
 
 fn communication(content: &Content<'_>) -> Vec<Message> {
     let Some(found) = content.communication else { return Vec::new() };
-    if found.collective == Collective::Unknown {
-        return vec![flag("is_unknown_communication", true)];
-    }
     let mut messages = Vec::new();
+    if !found.is_complete() {
+        messages.push(flag("is_incomplete_communication", true));
+    }
     messages.extend(comm_type(found.collective).map(|number| integer("comm_type", number)));
     messages.extend(found.bytes.map(|bytes| integer("comm_size", bytes)));
     messages.extend(content.group.map(|group| text("pg_name", &group.to_string())));

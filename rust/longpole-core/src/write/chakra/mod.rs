@@ -144,11 +144,10 @@ fn node_type(
     communication: Option<&Communication>,
     trace: &ExecutionTrace,
 ) -> u64 {
-    match communication.map(|found| found.collective) {
+    // Of what is not known well enough, simulators take the time, and nothing else is known.
+    match communication.filter(|found| found.is_complete()).map(|found| found.collective) {
         Some(Collective::Send) => chakra::SEND,
         Some(Collective::Receive) => chakra::RECEIVE,
-        // For its time it holds its stream, which is all that is known of it.
-        Some(Collective::Unknown) => chakra::COMPUTE,
         Some(_) => chakra::COLLECTIVE,
         None if node.kind == NodeKind::Operator && groups::is_record(node.row, trace) => {
             chakra::METADATA
