@@ -29,6 +29,8 @@ VERBS: Final = {
     "whatif": "Say how long a step would take if something were different.",
     "table": "Print one of the tables behind the answers.",
     "check": "Say what is wrong with a trace, and what that costs an analysis.",
+    "link": "Give an execution trace the times of the Kineto trace of the same run.",
+    "chakra": "Write, show, check and replay Chakra graphs (.et).",
     "bench": "Run benchmarks on devices, and choose and compare their results.",
     "devices": "List the devices of this machine: how they are, and who uses them.",
 }
