@@ -142,16 +142,13 @@ def _text(found: dict[str, Any]) -> list[str]:
         chosen = " (taken)" if one["chosen"] else ""
         lines.append(f"  {one['iteration']}: {duration(one['duration_ns'])}{chosen}")
     if found["measured_ns"]:
-        lines += [
-            (
-                f"Measured {duration(found['measured_ns'])}, replayed {duration(found['replay_ns'])}: "
-                f"{found['replay_error']:+.1%}"
-            ),
-            (
-                f"Time between operators: {duration(found['gap_ns'])}; without it the replay is off "
-                f"by {found['replay_error_without_gaps']:+.1%}"
-            ),
-        ]
+        measured, replayed = duration(found["measured_ns"]), duration(found["replay_ns"])
+        error, without = found["replay_error"], found["replay_error_without_gaps"]
+        lines.append(f"Measured {measured}, replayed {replayed}: {error:+.1%}")
+        gaps = duration(found["gap_ns"])
+        lines.append(
+            f"Time between operators: {gaps}; without it the replay is off by {without:+.1%}"
+        )
     return lines
 
 
