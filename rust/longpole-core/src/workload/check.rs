@@ -136,20 +136,16 @@ fn check_dependencies(
     }
 }
 
-/// Whether two nodes that say when they ran contradict a dependency between them. A node
-/// around another one, or that launched it, need only have begun.
+/// Whether two nodes that say when they ran contradict a dependency between them. An operator
+/// that launched device work, or stands around another one of its thread, need only have begun.
 fn is_late(source: &ChakraNode, target: &ChakraNode) -> bool {
-    let (Some(source_ns), Some(target_ns)) =
-        (source.integer("start_ns"), target.integer("start_ns"))
-    else {
-        return false;
-    };
+    let starts = (source.integer("start_ns"), target.integer("start_ns"));
+    let (Some(source_ns), Some(target_ns)) = starts else { return false };
     let end_ns = source_ns + source.integer("inclusive_ns").unwrap_or(0);
-    let target_end_ns = target_ns + target.integer("inclusive_ns").unwrap_or(0);
-    let is_around = on_thread(source)
-        && source_ns <= target_ns
-        && (target_end_ns <= end_ns || !on_thread(target));
-    end_ns > target_ns && !is_around
+    let same_thread = source.integer("os_thread") == target.integer("os_thread");
+    let has_begun =
+        on_thread(source) && source_ns <= target_ns && (same_thread || !on_thread(target));
+    end_ns > target_ns && !has_begun
 }
 
 /// Whether a node runs on a thread: communication on the CPU does, whatever the flag.

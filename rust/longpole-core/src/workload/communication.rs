@@ -226,8 +226,10 @@ struct Recorded {
 
 impl Recorded {
     fn of(row: usize, trace: &ExecutionTrace) -> Option<Self> {
-        if trace.name(row) != "record_param_comms" {
-            return None;
+        match trace.name(row) {
+            "record_param_comms" => {}
+            "c10d::send" | "c10d::recv_" => return Some(Self::of_peer(row, trace)),
+            _ => return None,
         }
         let text = |name: &str| Some(trace.extra(row, name)?.as_str()?.to_owned());
         let number = |name: &str| trace.extra(row, name)?.as_i64();
@@ -245,6 +247,16 @@ impl Recorded {
             bytes: number("in_msg_nelems").zip(item).map(|(count, item)| count * item),
             root: input(3),
         })
+    }
+}
+
+impl Recorded {
+    /// What the operators that send and receive say: tensors, group, rank, tag.
+    fn of_peer(row: usize, trace: &ExecutionTrace) -> Self {
+        let inputs = trace.strings.get(trace.nodes[row].inputs.values);
+        let inputs: Vec<serde_json::Value> = serde_json::from_str(inputs).unwrap_or_default();
+        let number = |place: usize| inputs.get(place).and_then(serde_json::Value::as_i64);
+        Self { root: number(2), sequence: number(3), ..Self::default() }
     }
 }
 
