@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 from longpole._core import read_chakra as read_core
 from longpole.convert.execution_trace import LinkedTrace, Replay, replay_of
-from longpole.convert.files import written_whole
 from longpole.errors import WindowError
+from longpole.files import new_file
+from longpole.frames import frame_of
 from longpole.trace import read_trace
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from longpole._core import ChakraTrace as CoreChakraTrace
-    from longpole._core import Table
     from longpole.critical_path import CriticalPath
     from longpole.trace import Trace
 
@@ -80,12 +80,12 @@ class ChakraTrace:
         attributes `duration_ns`, `is_cpu_op` (1 or 0), `tid`, `stream`, `comm_type`,
         `comm_size` and `pg_name`; null where a node does not have one.
         """
-        return _frame(self._core.nodes())
+        return frame_of(self._core.nodes())
 
     @cached_property
     def dependencies(self) -> pl.DataFrame:
         """One row for each dependency: `node`, `depends_on`, `kind` (`control` or `data`)."""
-        return _frame(self._core.dependencies())
+        return frame_of(self._core.dependencies())
 
     @cached_property
     def metadata(self) -> dict[str, str]:
@@ -102,7 +102,7 @@ class ChakraTrace:
         Columns: `code`, `refused` (simulators refuse the graph for it, or never finish),
         `count`, `first_node`, `sentence`, `effect`. No rows where nothing is wrong.
         """
-        return _frame(self._core.check())
+        return frame_of(self._core.check())
 
     def replay(self, *, gaps: bool = True) -> Replay:
         """Run the nodes as a simulator would; see `LinkedTrace.replay`."""
@@ -134,7 +134,7 @@ def write_chakra(
     FileExistsError
         There is a file already, and `overwrite` is not set.
     """
-    with written_whole(path, overwrite=overwrite) as file:
+    with new_file(Path(path), force=overwrite) as file:
         linked.core.write_chakra(file, gaps)
 
 
@@ -163,7 +163,7 @@ def write_et_plus(
     FileExistsError
         There is a file already, and `overwrite` is not set.
     """
-    with written_whole(path, overwrite=overwrite) as file:
+    with new_file(Path(path), force=overwrite) as file:
         linked.core.write_et_plus(file, compatible == "chakra")
 
 
@@ -180,7 +180,7 @@ def write_parquet(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("nodes", "dependencies", "unlinked", "collectives"):
-        with written_whole(folder / f"{name}.parquet", overwrite=overwrite) as file:
+        with new_file(folder / f"{name}.parquet", force=overwrite) as file:
             getattr(linked, name).write_parquet(file)
 
 
@@ -236,16 +236,10 @@ def _path_of(trace: Trace, annotation: str, instance: int) -> CriticalPath:
         pl.col("name").cast(pl.String).str.contains(annotation, literal=True)
     ).sort("start_ns")["name"]
     if not annotation:
-        return trace.critical_path()
+        return trace.critical_path(whole=True)
     if not 0 <= instance < len(names):
         message = f"the trace has {len(names)} ranges named {annotation!r}, counted from 0"
         raise WindowError(message)
     name = str(names[instance])
     earlier = sum(str(other) == name for other in names[:instance])
     return trace.critical_path(annotation=name, instance=earlier)
-
-
-def _frame(table: Table) -> pl.DataFrame:
-    import polars as pl
-
-    return pl.DataFrame(table)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from longpole._core import link_execution_trace as link_core
 from longpole._core import read_execution_trace as read_core
+from longpole.frames import frame_of
 from longpole.trace import Trace, read_trace
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from longpole._core import ExecutionTrace as CoreExecutionTrace
     from longpole._core import LinkedTrace as CoreLinkedTrace
-    from longpole._core import Table
 
     Source: TypeAlias = str | os.PathLike[str] | bytes | BinaryIO
 
@@ -97,12 +97,12 @@ class ExecutionTrace:
         numbers of the file's own), `op_schema`, and `values`, `shapes` and `types` of the
         inputs and outputs as JSON text. Numbers that the file does not give are null.
         """
-        return _frame(self._core.nodes())
+        return frame_of(self._core.nodes())
 
     @cached_property
     def diagnostics(self) -> pl.DataFrame:
         """What reading found, with the columns of `Trace.diagnostics`."""
-        return _frame(self._core.diagnostics())
+        return frame_of(self._core.diagnostics())
 
     @property
     def status(self) -> Literal["ok", "recovered"]:
@@ -223,7 +223,7 @@ class LinkedTrace:
         it ran), `work_ns` (of that without waiting, and none for ranges that only hold
         operators) and `blocked_ns`. Nodes that are not in the trace have no times.
         """
-        return _frame(self._core.nodes())
+        return frame_of(self._core.nodes())
 
     @cached_property
     def dependencies(self) -> pl.DataFrame:
@@ -234,12 +234,12 @@ class LinkedTrace:
         source must be over, `end`, or only have begun, `start`), `evidence`, and the events
         that justify it: `event` (the blocking call of a sync) and `source_event`.
         """
-        return _frame(self._core.dependencies())
+        return frame_of(self._core.dependencies())
 
     @cached_property
     def unlinked(self) -> pl.DataFrame:
         """Nodes without an event (`node`) and device work without a node (`event`): `reason`."""
-        return _frame(self._core.unlinked())
+        return frame_of(self._core.unlinked())
 
     @cached_property
     def iterations(self) -> pl.DataFrame:
@@ -247,7 +247,7 @@ class LinkedTrace:
 
         Columns: `iteration`, `start_ns`, `duration_ns`, `n_nodes`, `chosen`.
         """
-        return _frame(self._core.iterations()).with_row_index("iteration")
+        return frame_of(self._core.iterations()).with_row_index("iteration")
 
     @cached_property
     def collectives(self) -> pl.DataFrame:
@@ -258,7 +258,7 @@ class LinkedTrace:
         (number in the group), `bytes` (that the rank gives), `peer` (of a send or receive),
         `start_ns`, `duration_ns`. What the files do not say is null.
         """
-        return _frame(self._core.collectives())
+        return frame_of(self._core.collectives())
 
     @property
     def method(self) -> str:
@@ -315,9 +315,3 @@ def replay_of(
     frame = pl.DataFrame(rows, schema=schema, orient="row")
     frame = frame.with_columns(error=pl.col("end_ns") / pl.col("measured_end_ns") - 1)
     return Replay(makespan_ns, measured_ns, stuck, frame)
-
-
-def _frame(table: Table) -> pl.DataFrame:
-    import polars as pl
-
-    return pl.DataFrame(table)

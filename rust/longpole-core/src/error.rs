@@ -55,6 +55,8 @@ pub enum ErrorKind {
     NotAChakraGraph,
     /// An execution trace and a trace that do not belong together, with the figures.
     NotAPair(String),
+    /// A word or pattern of a user's vocabulary that means nothing, with the reason.
+    Vocabulary(String),
     /// A window that the trace does not have, in words.
     NoWindow(String),
     /// The caller asked to stop, through [`Progress`](crate::progress::Progress).
@@ -102,6 +104,7 @@ impl Error {
             ErrorKind::Pattern(_) => "bad_pattern",
             ErrorKind::NotAChakraGraph => "not_a_chakra_graph",
             ErrorKind::NotAPair(_) => "not_a_pair",
+            ErrorKind::Vocabulary(_) => "bad_vocabulary",
             ErrorKind::NoWindow(_) => "no_window",
             ErrorKind::Cancelled => "cancelled",
         }
@@ -132,6 +135,7 @@ impl Error {
             }
             ErrorKind::Io(_)
             | ErrorKind::Pattern(_)
+            | ErrorKind::Vocabulary(_)
             | ErrorKind::NoWindow(_)
             | ErrorKind::Cancelled => None,
         }
@@ -159,12 +163,12 @@ impl fmt::Display for Error {
             ErrorKind::Strict(code) => write!(f, "{}", code.sentence())?,
             ErrorKind::Io(error) => write!(f, "{}", error.message)?,
             // Not of a place in the file.
-            ErrorKind::Pattern(why) => return write!(f, "no regular expression: {why}"),
             ErrorKind::NotAChakraGraph => write!(f, "no message of a Chakra graph")?,
             ErrorKind::NotAPair(figures) => {
                 return write!(f, "the two files do not belong together: {figures}");
             }
-            ErrorKind::NoWindow(why) => return write!(f, "{why}"),
+            ErrorKind::Pattern(why) => return write!(f, "invalid regular expression: {why}"),
+            ErrorKind::Vocabulary(why) | ErrorKind::NoWindow(why) => return write!(f, "{why}"),
             ErrorKind::Cancelled => write!(f, "stopped by the caller")?,
         }
         write!(f, ", at byte {}", self.offset)

@@ -13,7 +13,7 @@ use longpole_core::read::execution_trace::{self, Options};
 use longpole_core::tables::chakra::{ChakraNode, ChakraTrace as ChakraNodes, NODE_TYPES};
 use longpole_core::tables::{ExecutionTrace as Nodes, Tables, NO_INTEGER};
 use longpole_core::workload::{
-    self, check, Collective, Communication, DependencyKind, DeviceReason, Linked, Moment, NodeKind,
+    self, check, Communication, DependencyKind, DeviceReason, Linked, Moment, NodeKind, Operation,
     Sources, Workload,
 };
 use longpole_core::write::{self, Extent};
@@ -314,7 +314,7 @@ impl LinkedTrace {
         Columns::default()
             .integers("node", found.iter().map(|one| node(one).id).collect())
             .rows("event", found.iter().map(|one| node(one).event.in_column()).collect())
-            .choices("collective", found.iter().map(|one| one.collective as u32), Collective::NAMES)
+            .choices("collective", found.iter().map(|one| one.collective as u32), Operation::NAMES)
             .strings("group", found.iter().map(|one| one.group.as_deref()))
             .integers("group_size", found.iter().map(|one| one.group_size.in_column()).collect())
             .integers("sequence", found.iter().map(|one| one.sequence.in_column()).collect())

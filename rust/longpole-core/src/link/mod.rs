@@ -3,7 +3,6 @@
 mod autograd;
 mod calls;
 mod execution;
-mod interface;
 mod launches;
 mod main_threads;
 mod records;
@@ -11,7 +10,6 @@ mod steps;
 
 pub use autograd::{autograd_pairs, AutogradPair};
 pub use execution::{execution, ExecutionLink, Iteration, Method, Unlinked};
-pub use interface::{purposes, Purpose};
 pub use launches::{launches, Launches, LinkedBy};
 pub use main_threads::main_threads;
 pub use records::{sync_records, SyncRecord, WaitsFor};

@@ -7,11 +7,12 @@
 use super::model::{Linked, NodeKind, WorkloadNode};
 use super::storages::tensors;
 use crate::ids::EventId;
-use crate::tables::{argument, text_argument, ExecutionTrace, WorkClass};
+use crate::tables::{argument, argument_text, ExecutionTrace};
+use crate::vocabulary::{data_type, Collective, WorkClass};
 
 /// What a communication does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Collective {
+pub enum Operation {
     /// Every rank gets the sum.
     AllReduce,
     /// One rank gets the sum.
@@ -38,7 +39,7 @@ pub enum Collective {
     Unknown,
 }
 
-impl Collective {
+impl Operation {
     /// Its names in columns, in the order of the enum.
     pub const NAMES: &'static [&'static str] = &[
         "all_reduce",
@@ -55,28 +56,31 @@ impl Collective {
         "unknown",
     ];
 
-    /// The first of these words that a name holds, without its underscores, decides.
-    const WORDS: [(&'static str, Self); 12] = [
-        ("allreduce", Self::AllReduce),
-        ("reducescatter", Self::ReduceScatter),
-        ("allgather", Self::AllGather),
-        ("alltoall", Self::AllToAll),
-        ("broadcast", Self::Broadcast),
-        ("barrier", Self::Barrier),
-        ("gather", Self::Gather),
-        ("scatter", Self::Scatter),
-        ("reduce", Self::Reduce),
-        // A kernel for both directions does not say which one it is for.
-        ("sendrecv", Self::Unknown),
-        ("send", Self::Send),
-        ("recv", Self::Receive),
-    ];
-
     /// What a name says.
     pub fn of_name(name: &str) -> Self {
-        let plain: String = name.to_ascii_lowercase().replace(['_', '-'], "");
-        let found = Self::WORDS.iter().find(|(word, _)| plain.contains(word));
-        found.map_or(Self::Unknown, |&(_, collective)| collective)
+        match Collective::of_name(name) {
+            Some(Collective::AllReduce) => Self::AllReduce,
+            Some(Collective::Reduce) => Self::Reduce,
+            Some(Collective::AllGather) => Self::AllGather,
+            Some(Collective::Gather) => Self::Gather,
+            Some(Collective::Scatter) => Self::Scatter,
+            Some(Collective::Broadcast) => Self::Broadcast,
+            Some(Collective::AllToAll) => Self::AllToAll,
+            Some(Collective::ReduceScatter) => Self::ReduceScatter,
+            Some(Collective::Barrier) => Self::Barrier,
+            Some(Collective::SendReceive) => Self::of_direction(name),
+            None => Self::Unknown,
+        }
+    }
+
+    /// A kernel for both directions does not say which one it is for.
+    fn of_direction(name: &str) -> Self {
+        let name = name.to_ascii_lowercase();
+        match (name.contains("send"), name.contains("recv")) {
+            (true, false) => Self::Send,
+            (false, true) => Self::Receive,
+            _ => Self::Unknown,
+        }
     }
 }
 
@@ -86,7 +90,7 @@ pub struct Communication {
     /// The row of its node in the workload.
     pub row: usize,
     /// What it does.
-    pub collective: Collective,
+    pub collective: Operation,
     /// The name of its process group.
     pub group: Option<String>,
     /// How many ranks that has.
@@ -104,8 +108,8 @@ impl Communication {
     pub fn is_complete(&self) -> bool {
         self.bytes.is_some()
             && match self.collective {
-                Collective::Unknown => false,
-                Collective::Send | Collective::Receive => self.peer.is_some(),
+                Operation::Unknown => false,
+                Operation::Send | Operation::Receive => self.peer.is_some(),
                 _ => true,
             }
     }
@@ -121,7 +125,7 @@ pub(super) fn runs_on_cpu(name: &str) -> bool {
 
 /// Every communication, by row of its node. Parts of one are none of their own.
 pub fn communications(linked: Linked<'_>) -> Vec<Communication> {
-    let class_of = WorkClass::of_events(&linked.tables.events, &linked.tables.strings);
+    let class_of = linked.tables.work_classes();
     let communicates = |node: &WorkloadNode| match node.kind {
         NodeKind::Device => node.event.and_then(&class_of) == Some(WorkClass::Communication),
         NodeKind::Operator => {
@@ -146,8 +150,8 @@ fn communication(row: usize, node: &WorkloadNode, linked: Linked<'_>) -> Communi
     let arguments = Arguments { event: node.event, linked };
     let collective = collective(node, &around, &recorded, &arguments, linked);
     let peer = match collective {
-        Collective::Send => arguments.number("Dst Rank").or(recorded.root),
-        Collective::Receive => arguments.number("Src Rank").or(recorded.root),
+        Operation::Send => arguments.number("Dst Rank").or(recorded.root),
+        Operation::Receive => arguments.number("Src Rank").or(recorded.root),
         _ => None,
     };
     Communication {
@@ -175,20 +179,20 @@ fn collective(
     recorded: &Recorded,
     arguments: &Arguments<'_>,
     linked: Linked<'_>,
-) -> Collective {
+) -> Operation {
     let event = node.event.and_then(|event| linked.tables.events.name(event));
     let own = event.map_or("", |name| linked.tables.strings.get(name));
     let ranges = around.iter().map(|&row| linked.trace.name(row));
     let ranges = ranges.filter(|name| name.contains(':') && !name.contains("coalesced"));
     arguments
-        .text("Collective name")
+        .text("Operation name")
         .into_iter()
         .chain(recorded.collective.as_deref())
         .chain([own])
         .chain(ranges)
-        .map(Collective::of_name)
-        .find(|&found| found != Collective::Unknown)
-        .unwrap_or(Collective::Unknown)
+        .map(Operation::of_name)
+        .find(|&found| found != Operation::Unknown)
+        .unwrap_or(Operation::Unknown)
 }
 
 /// What the profiler says of an event.
@@ -203,11 +207,11 @@ impl Arguments<'_> {
     }
 
     fn text(&self, key: &str) -> Option<&str> {
-        text_argument(self.event?, key, self.linked.tables).filter(|text| !text.is_empty())
+        argument_text(self.event?, key, self.linked.tables).filter(|text| !text.is_empty())
     }
 
     fn bytes(&self) -> Option<i64> {
-        let item = item_bytes(self.text("dtype")?)?;
+        let item = data_type(self.text("dtype")?)?.1;
         self.number("In msg nelems")?.checked_mul(item)
     }
 }
@@ -233,7 +237,7 @@ impl Recorded {
         }
         let text = |name: &str| Some(trace.extra(row, name)?.as_str()?.to_owned());
         let number = |name: &str| trace.extra(row, name)?.as_i64();
-        let item = text("dtype").and_then(|dtype| item_bytes(&dtype));
+        let item = text("dtype").and_then(|dtype| Some(data_type(&dtype)?.1));
         let inputs = trace.strings.get(trace.nodes[row].inputs.values);
         let inputs: Vec<serde_json::Value> = serde_json::from_str(inputs).unwrap_or_default();
         let pair = inputs.get(2).and_then(|pair| pair.as_array()).filter(|pair| pair.len() == 2);
@@ -260,18 +264,6 @@ impl Recorded {
     }
 }
 
-/// The size of an element of a type of torch.
-fn item_bytes(dtype: &str) -> Option<i64> {
-    Some(match dtype.to_ascii_lowercase().as_str() {
-        "bool" | "byte" | "char" | "uint8" | "int8" => 1,
-        name if name.starts_with("float8") => 1,
-        "half" | "bfloat16" | "short" | "float16" | "int16" => 2,
-        "float" | "int" | "float32" | "int32" => 4,
-        "double" | "long" | "float64" | "int64" | "complexfloat" => 8,
-        _ => return None,
-    })
-}
-
 /// The bytes of the tensors that go into a node.
 pub fn tensor_bytes(row: usize, trace: &ExecutionTrace) -> Option<i64> {
     let values = trace.strings.get(trace.nodes[row].inputs.values);
@@ -286,20 +278,20 @@ mod tests {
     #[test]
     fn every_family_of_kernels_is_known_or_named_as_unknown() {
         for (name, expected) in [
-            ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)", Collective::AllReduce),
-            ("ncclKernel_AllGather_RING_LL_Sum_int8_t", Collective::AllGather),
-            ("ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL", Collective::ReduceScatter),
-            ("ncclSymkDevKernel_AllReduce_AGxLL_R_sum_f16", Collective::AllReduce),
-            ("ncclDevKernel_Reduce_Sum_f32_RING_LL", Collective::Reduce),
-            ("ncclDevKernel_Broadcast_RING_LL", Collective::Broadcast),
-            ("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", Collective::Unknown),
-            ("ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", Collective::Unknown),
-            ("gloo:broadcast", Collective::Broadcast),
-            ("hccl:_all_gather_base", Collective::AllGather),
-            ("nccl:all_to_allv", Collective::AllToAll),
-            ("nccl:send 0->1", Collective::Send),
+            ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)", Operation::AllReduce),
+            ("ncclKernel_AllGather_RING_LL_Sum_int8_t", Operation::AllGather),
+            ("ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL", Operation::ReduceScatter),
+            ("ncclSymkDevKernel_AllReduce_AGxLL_R_sum_f16", Operation::AllReduce),
+            ("ncclDevKernel_Reduce_Sum_f32_RING_LL", Operation::Reduce),
+            ("ncclDevKernel_Broadcast_RING_LL", Operation::Broadcast),
+            ("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", Operation::Unknown),
+            ("ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", Operation::Unknown),
+            ("gloo:broadcast", Operation::Broadcast),
+            ("hccl:_all_gather_base", Operation::AllGather),
+            ("nccl:all_to_allv", Operation::AllToAll),
+            ("nccl:send 0->1", Operation::Send),
         ] {
-            assert_eq!(Collective::of_name(name), expected, "{name}");
+            assert_eq!(Operation::of_name(name), expected, "{name}");
         }
     }
 }

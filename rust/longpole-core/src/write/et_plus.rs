@@ -189,7 +189,7 @@ impl Line<'_> {
         let wanted = if self.extent == Extent::Full { 3 } else { 1 };
         let numbers = numbers[..wanted].iter();
         let numbers = numbers.filter_map(|&(name, value)| Some(member(name, value?)));
-        let group = crate::tables::text_argument(event, "Process Group Name", tables);
+        let group = crate::tables::argument_text(event, "Process Group Name", tables);
         [member("cat", quoted(category)), member("ph", "\"X\"")]
             .into_iter()
             .chain(numbers)

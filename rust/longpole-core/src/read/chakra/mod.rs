@@ -11,6 +11,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::source;
+use super::window::{Window, MAX_ELEMENT_BYTES};
 use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{report, Progress};
@@ -33,7 +34,7 @@ pub fn read_path(path: &Path, progress: Progress<'_>) -> Result<ChakraTrace> {
 ///
 /// As [`read_path`].
 pub fn read(source: impl Read, progress: Progress<'_>) -> Result<ChakraTrace> {
-    let mut window = source::Window::new(Box::new(source), None)?;
+    let mut window = Window::new(Box::new(source), None)?;
     let mut diagnostics = Diagnostics::default();
     let mut trace = ChakraTrace::default();
     let mut n_messages = 0_u64;
@@ -64,7 +65,7 @@ pub fn read(source: impl Read, progress: Progress<'_>) -> Result<ChakraTrace> {
 /// The span of the message at the front of the window; none where the file ends before it
 /// does.
 fn whole_message(
-    window: &mut source::Window<'_>,
+    window: &mut Window<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Result<Option<(usize, usize)>> {
     loop {
@@ -72,7 +73,7 @@ fn whole_message(
             let end = usize::try_from(length).ok().and_then(|length| start.checked_add(length));
             match end {
                 Some(end) if end <= window.text().len() => return Ok(Some((start, end))),
-                Some(end) if end <= source::MAX_ELEMENT_BYTES => {}
+                Some(end) if end <= MAX_ELEMENT_BYTES => {}
                 _ => return Err(Error::new(ErrorKind::NotAChakraGraph, window.offset())),
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::diagnostics::Diagnostics;
 use crate::error::Result;
-use crate::read::source::Window;
+use crate::read::window::Window;
 
 const BLOCK: usize = 512;
 

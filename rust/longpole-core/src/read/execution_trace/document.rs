@@ -8,9 +8,9 @@ use super::{archive, repair};
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{report, Progress};
-use crate::read::scan::{is_whitespace, Scan, Scanner, Span, Stop};
+use crate::read::json::{is_whitespace, Scan, Scanner, Span, Stop};
 use crate::read::sniff;
-use crate::read::source::{Window, MAX_ELEMENT_BYTES};
+use crate::read::window::{Window, MAX_ELEMENT_BYTES};
 use crate::strings::{spelled_text, Strings};
 use crate::tables::{ExecutionHeader, ExecutionNode, ExecutionTrace, NodeLayout};
 
@@ -80,7 +80,6 @@ impl Document<'_> {
 
     fn first_byte(&mut self) -> Result<()> {
         while self.window.text().len() < 512 && self.more()? {}
-        let compressed = self.window.compression().is_some();
         if let Some(fault) = self.window.compression_fault() {
             if self.window.text().is_empty() {
                 return Err(Error::new(ErrorKind::Compression(fault), 0));
@@ -93,7 +92,7 @@ impl Document<'_> {
         match self.next_significant()? {
             Some(b'{') => Ok(()),
             Some(b'[') => Err(Error::new(ErrorKind::NoNodes, self.window.offset())),
-            Some(_) => Err(sniff::other_kind(self.window.text(), compressed)),
+            Some(_) => Err(sniff::unknown(self.window.text())),
             None => Err(Error::new(ErrorKind::Empty, 0)),
         }
     }

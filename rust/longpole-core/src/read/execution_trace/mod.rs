@@ -22,6 +22,7 @@ use std::path::Path;
 pub use options::Options;
 
 use super::source;
+use super::window::Window;
 use crate::error::Result;
 use crate::progress::{silent, Progress};
 use crate::tables::ExecutionTrace;
@@ -42,7 +43,7 @@ pub fn read_path(path: &Path, options: Options, progress: Progress<'_>) -> Resul
 ///
 /// As [`read_path`].
 pub fn read(source: impl Read, options: Options, progress: Progress<'_>) -> Result<ExecutionTrace> {
-    let window = source::Window::new(Box::new(source), options.max_bytes)?;
+    let window = Window::new(Box::new(source), options.max_bytes)?;
     document::read(window, options, progress)
 }
 

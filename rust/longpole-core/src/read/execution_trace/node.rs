@@ -2,7 +2,7 @@
 
 use crate::diagnostics::Code;
 use crate::ids::StringId;
-use crate::read::scan::{Scan, Scanner, Span, Token};
+use crate::read::json::{Scan, Scanner, Span, Token};
 use crate::strings::Strings;
 use crate::tables::{ExecutionNode, NodeLayout, NodeValues, NO_INTEGER};
 

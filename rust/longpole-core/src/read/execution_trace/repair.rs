@@ -3,7 +3,7 @@
 //! PyTorch prints names without escapes. The name of a damaged node is taken to end at
 //! the first quotation mark behind which the next member of a node begins.
 
-use crate::read::scan::is_whitespace;
+use crate::read::json::is_whitespace;
 
 /// Members that may follow the name of a node.
 const FOLLOWING: [&[u8]; 6] = [b"ctrl_deps", b"parent", b"id", b"rf_id", b"inputs", b"attrs"];

@@ -2,7 +2,7 @@
 
 use crate::ids::StringId;
 use crate::tables::{chakra, given, ExecutionNode, NodeValues};
-use crate::workload::{tensor_bytes, Collective, Communication, Linked, NodeKind, WorkloadNode};
+use crate::workload::{tensor_bytes, Communication, Linked, NodeKind, Operation, WorkloadNode};
 use crate::write::protobuf::{Field, Message};
 
 // GlobalMetadata
@@ -201,8 +201,8 @@ fn communication(content: &Content<'_>) -> Vec<Message> {
     messages.extend(found.bytes.map(|bytes| integer("comm_size", bytes)));
     messages.extend(content.group.map(|group| text("pg_name", &group.to_string())));
     match found.collective {
-        Collective::Send => messages.extend(found.peer.map(|peer| unsigned("comm_dst", peer))),
-        Collective::Receive => messages.extend(found.peer.map(|peer| unsigned("comm_src", peer))),
+        Operation::Send => messages.extend(found.peer.map(|peer| unsigned("comm_dst", peer))),
+        Operation::Receive => messages.extend(found.peer.map(|peer| unsigned("comm_src", peer))),
         _ => return messages,
     }
     messages.push(unsigned("comm_tag", found.sequence.unwrap_or(0)));
@@ -210,18 +210,18 @@ fn communication(content: &Content<'_>) -> Vec<Message> {
 }
 
 /// The number of `CollectiveCommType`.
-fn comm_type(collective: Collective) -> Option<i64> {
+fn comm_type(collective: Operation) -> Option<i64> {
     Some(match collective {
-        Collective::AllReduce => 0,
-        Collective::Reduce => 1,
-        Collective::AllGather => 2,
-        Collective::Gather => 3,
-        Collective::Scatter => 4,
-        Collective::Broadcast => 5,
-        Collective::AllToAll => 6,
-        Collective::ReduceScatter => 7,
-        Collective::Barrier => 9,
-        Collective::Send | Collective::Receive | Collective::Unknown => return None,
+        Operation::AllReduce => 0,
+        Operation::Reduce => 1,
+        Operation::AllGather => 2,
+        Operation::Gather => 3,
+        Operation::Scatter => 4,
+        Operation::Broadcast => 5,
+        Operation::AllToAll => 6,
+        Operation::ReduceScatter => 7,
+        Operation::Barrier => 9,
+        Operation::Send | Operation::Receive | Operation::Unknown => return None,
     })
 }
 

@@ -23,7 +23,7 @@ use super::protobuf::Message;
 use crate::ids::LaneId;
 use crate::tables::{chakra, ExecutionTrace};
 use crate::workload::{
-    communications, Collective, Communication, DependencyKind, Linked, NodeKind, WorkloadNode,
+    communications, Communication, DependencyKind, Linked, NodeKind, Operation, WorkloadNode,
 };
 
 /// Writes a workload. `gaps` keeps the nodes for time between operators.
@@ -146,8 +146,8 @@ fn node_type(
 ) -> u64 {
     // Of what is not known well enough, simulators take the time, and nothing else is known.
     match communication.filter(|found| found.is_complete()).map(|found| found.collective) {
-        Some(Collective::Send) => chakra::SEND,
-        Some(Collective::Receive) => chakra::RECEIVE,
+        Some(Operation::Send) => chakra::SEND,
+        Some(Operation::Receive) => chakra::RECEIVE,
         Some(_) => chakra::COLLECTIVE,
         None if node.kind == NodeKind::Operator && groups::is_record(node.row, trace) => {
             chakra::METADATA
