@@ -48,7 +48,7 @@ def convert(
 @chakra.command()
 @click.argument("graph", type=click.Path())
 def show(graph: str) -> int:
-    """Print a graph as JSON Lines: a line for each node, 64-bit numbers as numbers."""
+    """Print a graph as JSON Lines: first what the file says of itself, then each node."""
     from longpole.convert.chakra import read_chakra
 
     trace = read_chakra(graph)

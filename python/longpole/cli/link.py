@@ -160,6 +160,8 @@ def _explained(linked: LinkedTrace) -> list[str]:
     calls = linked.trace.events.select("event", call=pl.col("name").cast(pl.String))
     kind = pl.col("kind").cast(pl.String)
     found = linked.dependencies.filter(kind.is_in(["sync", "queue_full", "event_wait"]))
+    gaps = linked.nodes.filter(pl.col("kind").cast(pl.String) == "gap")["node"]
+    found = found.filter(~pl.col("node").is_in(gaps.implode()))
     rows = (
         found.join(names, on="node")
         .join(names, left_on="depends_on", right_on="node", suffix="_source")
