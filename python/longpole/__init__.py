@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from longpole.analyses.launches_without_work import launches_without_work
     from longpole.analyses.long_pole import LongPole, long_pole
     from longpole.analyses.operators import OperatorTime, operators
+    from longpole.analyses.overlap import Overlap, overlap
     from longpole.analyses.summary import Summary, summary
     from longpole.convert.execution_trace import (
         ExecutionTrace,
@@ -58,6 +59,7 @@ __all__ = [
     "LongpoleError",
     "MissingDependencyError",
     "OperatorTime",
+    "Overlap",
     "PairError",
     "RemoveWait",
     "ResultsError",
@@ -77,6 +79,7 @@ __all__ = [
     "link_execution_trace",
     "long_pole",
     "operators",
+    "overlap",
     "read_execution_trace",
     "read_trace",
     "summary",
@@ -92,6 +95,7 @@ _MODULE_OF = {
     "Finding": "analyses.findings",
     "LongPole": "analyses.long_pole",
     "OperatorTime": "analyses.operators",
+    "Overlap": "analyses.overlap",
     "RemoveWait": "critical_path.changes",
     "Scale": "critical_path.changes",
     "Summary": "analyses.summary",
