@@ -235,19 +235,19 @@ impl<'a> Streams<'a> {
     }
 
     /// The stream on which an event waited for was recorded. The record names the device
-    /// that waits; of several devices with such a stream it is the one that the recording
-    /// thread launched on last.
+    /// that waits. Its own stream of that number is meant, unless that is the one that
+    /// waits; then, of several devices, the one that the recording thread launched on last.
     pub(in crate::graph) fn recorded_on(
         &self,
         record: &SyncRecord,
         number: i64,
         tables: &Tables,
     ) -> Option<&Stream> {
-        let with_number = self.with_number(Some(number));
         let named = || self.numbered(record.device, Some(number));
-        let Some(call) = record.recorded_by.filter(|_| with_number.len() > 1) else {
-            return named();
-        };
+        let with_number = self.with_number(Some(number));
+        let waits_for_itself = record.stream == Some(number);
+        let is_open = with_number.len() > 1 && (waits_for_itself || named().is_none());
+        let Some(call) = record.recorded_by.filter(|_| is_open) else { return named() };
         let (thread, recorded_ns) = (tables.events.lane(call), tables.events.start_ns(call));
         let launched_ns = |stream: &usize| {
             let work = self.all[*stream].last_submitted_before(recorded_ns)?;
