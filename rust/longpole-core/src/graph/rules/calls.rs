@@ -1,7 +1,6 @@
 //! Why calls end when they end: what a record says they waited for, or else what calls of
 //! their name wait for.
 
-use super::recorded_syncs::RecordedSyncs;
 use super::{
     copies, device_syncs, event_syncs, full_queue, implicit_waits, returns, rivals, stream_syncs,
 };
@@ -15,7 +14,6 @@ use crate::tables::EventKind;
 
 /// Adds the edges into the ends of calls that waited for a device.
 pub(super) fn edges(
-    recorded: &RecordedSyncs,
     facts: &Facts<'_>,
     edges: &mut Vec<Edge>,
     progress: Progress<'_>,
@@ -26,7 +24,7 @@ pub(super) fn edges(
             report(progress, call.row() as u64)?;
         }
         let recent = &mut threads[facts.timeline.lane(call)];
-        match recorded.producers.get(&call) {
+        match facts.recorded.producers.get(&call) {
             Some(producers) => edges.extend(
                 producers.iter().map(|&it| returns::edge(it, call, Evidence::Recorded, facts)),
             ),
@@ -43,7 +41,9 @@ pub(super) fn edges(
 /// The edge of a wait that nothing recorded.
 fn inferred(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Edge> {
     let timeline = facts.timeline;
-    if timeline.duration_ns(call) < limits::SHORTEST_WAIT_NS {
+    let may_be_short = facts.purpose(call) == Purpose::WaitForDevice
+        && device_syncs::may_mean_several(recent, facts);
+    if timeline.duration_ns(call) < limits::SHORTEST_WAIT_NS && !may_be_short {
         return None;
     }
     let works = facts.streams.launched_by(call).iter().copied();
