@@ -137,7 +137,9 @@ def guard_main() -> None:
 class Extractor:
     """Looks for records in one stream, fed chunk by chunk."""
 
-    def __new__(cls, formats: Sequence[str], patterns: Sequence[str]) -> Extractor: ...
+    def __new__(
+        cls, formats: Sequence[str], patterns: Sequence[str], max_records: int
+    ) -> Extractor: ...
     def feed(self, chunk: bytes) -> None: ...
     def finish(self, died: bool) -> Extraction: ...
 
@@ -152,6 +154,19 @@ class Extraction:
     def fields(self) -> Table: ...
     def rejections(self) -> Table: ...
     def rejection_counts(self) -> list[tuple[str, int]]: ...
+    def omitted(
+        self,
+    ) -> list[
+        tuple[
+            str,
+            str | None,
+            bool,
+            int,
+            int,
+            tuple[float, str, str, int | None, int | None] | None,
+            float | None,
+        ]
+    ]: ...
     @property
     def n_bytes(self) -> int: ...
     @property

@@ -42,8 +42,17 @@ _SAID_CHARACTERS: Final = 60
     help="Only records of this outcome.",
 )
 @click.option("--all-attempts", is_flag=True, help="Not only the last attempt at each job.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    help="Show so many records; the others are counted.",
+)
 @shared_options
-def results(*, path: str, outcome: str | None, all_attempts: bool, options: Options) -> int:
+def results(
+    *, path: str, outcome: str | None, all_attempts: bool, limit: int, options: Options
+) -> int:
     """Show what came of each job. JSON holds all that was recorded.
 
     \b
@@ -51,35 +60,43 @@ def results(*, path: str, outcome: str | None, all_attempts: bool, options: Opti
       longpole bench results jobs.results.jsonl --outcome timeout
       longpole bench results jobs.results.jsonl --json
     """
-    from longpole.bench import final_records
-    from longpole.cli.bench_records import records_of_runs
+    from longpole.bench import ResultsFile
+    from longpole.cli.bench_records import checked, damage_warnings
 
-    stored = records_of_runs(path)
-    kept = stored.records if all_attempts else final_records(stored.records).values()
-    records = [record for record in kept if outcome in {None, record.outcome}]
+    file = ResultsFile(path)
+    wanted = checked(file, file.records() if all_attempts else file.final_records())
+    kept: list[Record] = []
+    n_found = 0
+    for record in wanted:
+        if outcome in {None, record.outcome}:
+            n_found += 1
+            if n_found <= limit:
+                kept.append(record)
+    warnings = [*damage_warnings(file), *_left_out(n_found - len(kept))]
     document = Document(
         schema=_SCHEMA,
-        input={"path": path, "n_records": len(stored.records)},
-        warnings=_warnings(stored.skipped),
-        data={"records": [record.to_dict() for record in records]},
-        text=lambda terminal: _text(records, stored.skipped, terminal),
-        markdown=lambda: _markdown(records),
-        records=lambda: [_row(record) for record in records],
+        input={"path": path, "n_records": file.n_records},
+        warnings=warnings,
+        data={"records": [record.to_dict() for record in kept]},
+        truncated={"records": {"shown": len(kept), "total": n_found}} if n_found > limit else None,
+        text=lambda terminal: _text(kept, warnings, terminal),
+        markdown=lambda: _markdown(kept),
+        records=lambda: [_row(record) for record in kept],
     )
     return emit([document], options.form, Terminal.of(sys.stdout, options.color))
 
 
-def _warnings(skipped: int) -> list[Warned]:
-    if not skipped:
+def _left_out(n_records: int) -> list[Warned]:
+    if not n_records:
         return []
-    effect = "what they said is not shown"
-    return [Warned("no_record", skipped, f"{count(skipped, 'row')} could not be read", effect)]
+    message = f"{count(n_records, 'further record')} beyond the limit"
+    return [Warned("limit", n_records, message, "not shown; see --limit")]
 
 
-def _text(records: Sequence[Record], skipped: int, terminal: Terminal) -> str:
+def _text(records: Sequence[Record], warnings: Sequence[Warned], terminal: Terminal) -> str:
     cells = [_cells(record) for record in records]
     lines = terminal.table(_COLUMNS, cells, indent="") if cells else ["no such record"]
-    lines += [warned.message for warned in _warnings(skipped)]
+    lines += [warned.message for warned in warnings]
     return "\n".join(lines) + "\n"
 
 

@@ -126,9 +126,10 @@ def _autograd_threads(trace: Trace) -> set[tuple[Lane, Lane]]:
     """Find (forward, backward) pairs; a main thread runs its backward operators itself."""
     leading = main_threads(trace)
     main_of = {thread.owner: thread for thread in leading}
+    threads = {event.lane for event in trace.events}
     callers: dict[Lane, dict[Lane, Sequence[int]]] = defaultdict(dict)
     for (source, target), starts_ns in sorted(trace.autograd_arrows.items(), key=str):
-        if source != target:
+        if source != target and {source, target} <= threads:  # else it leads nowhere
             callers[target][source] = starts_ns
     for event in trace.events:
         if event.event_class is EventClass.OPERATOR and AUTOGRAD.match(event.name):
