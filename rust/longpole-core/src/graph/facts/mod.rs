@@ -4,6 +4,7 @@
 //! read alone. What only one rule asks for stands with that rule.
 
 mod asked;
+mod graphs;
 mod marks;
 mod paired;
 mod purposes;
@@ -14,6 +15,7 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 
 pub(super) use asked::Asked;
+use graphs::Graphs;
 pub(super) use marks::{Mark, Marks};
 pub(super) use recent::Recent;
 pub(super) use recorded_syncs::RecordedSyncs;
@@ -45,6 +47,8 @@ pub(super) struct Facts<'a> {
     pub(super) marks: Marks,
     /// For work whose thread let a stream wait before it, what that is likely to be for.
     pub(super) paired: HashMap<Order, Vec<Order>>,
+    /// What is known of graphs over several streams.
+    pub(super) graphs: Graphs,
     /// Whether the trace has calls that let a stream wait at all.
     pub(super) has_wait_calls: bool,
     purposes: Purposes,
@@ -73,6 +77,7 @@ impl<'a> Facts<'a> {
             asked: asked::of_works(&streams, &purposes, &records, has_wait_calls),
             marks: Marks::of(&streams, &purposes),
             paired: paired::of_works(&streams, &purposes),
+            graphs: graphs::of_trace(&streams, &purposes),
             recorded: recorded_syncs::of_calls(&records, &streams, &purposes, tables),
             streams,
             records,

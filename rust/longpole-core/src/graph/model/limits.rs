@@ -61,6 +61,24 @@ pub const WAIT_RELEASE_NS: i64 = 10 * US;
 /// The same where the program asked the stream to wait: a near end is hardly chance.
 pub const WAIT_RELEASE_AFTER_WAIT_CALL_NS: i64 = 25 * US;
 
+/// So many replays of a graph are enough to learn what its nodes wait for, ...
+pub const LEAST_REPLAYS: usize = 3;
+
+/// ... where at least this many of them support it, ...
+pub const LEAST_SUPPORT: usize = 2;
+
+/// ... and a node is late by this, or by twice what its graph usually takes from node to
+/// node: on simulated programs, the median in place of a low percentile found 94 % of the
+/// path with 16 streams, and this 100 %.
+pub const LATE_REPLAY_NS: i64 = 2 * US;
+
+/// A node of a graph launched fewer times than that is late by this much: nodes follow
+/// each other within 1 us where nothing is in between.
+pub const LATE_NODE_NS: i64 = 3 * US;
+
+/// A node that starts this late, and after its call has returned, shows a gap in its graph.
+pub const GRAPH_GAP_NS: i64 = 20 * US;
+
 /// A kernel that starts while its predecessor on the stream still runs was released
 /// from inside that, unless something else ended this shortly before.
 pub const OVERLAP_SOURCE_NS: i64 = 5 * US;

@@ -259,6 +259,12 @@ impl<'a> Streams<'a> {
         last.max_by_key(launched_ns).map(|stream| &self.all[stream]).or_else(named)
     }
 
+    /// The work that stands before this one on its stream, in content order.
+    pub(in crate::graph) fn before_on_stream(&self, work: Order) -> Option<Order> {
+        let works = &self.all[self.stream_of(work)].works;
+        works.partition_point(|&other| other < work).checked_sub(1).map(|place| works[place])
+    }
+
     /// What time of this work is called.
     pub(in crate::graph) fn kind_of(&self, work: Order) -> Kind {
         self.kind_of_work[work.row()]

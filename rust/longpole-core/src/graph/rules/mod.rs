@@ -16,6 +16,7 @@ mod device_syncs;
 mod ended_before;
 mod event_syncs;
 mod full_queue;
+mod graphs;
 mod implicit_waits;
 mod joint_collectives;
 mod launches;
