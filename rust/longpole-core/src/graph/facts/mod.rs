@@ -34,6 +34,8 @@ pub(super) struct Facts<'a> {
     pub(super) streams: Streams<'a>,
     /// For each name, whether it is that of a data loader.
     pub(super) is_loader: &'a [bool],
+    /// For each lane, whether it is the main thread of its process.
+    is_main: Vec<bool>,
     /// The forward and backward threads.
     pub(super) autograd: Vec<AutogradPair>,
     /// The records of synchronisation, in order of time.
@@ -66,6 +68,7 @@ impl<'a> Facts<'a> {
         let streams = Streams::of(timeline, tables);
         let purposes = Purposes::of(&tables.strings);
         let records = link::sync_records(tables, launches);
+        let is_main = link::main_threads(tables);
         let has_wait_calls =
             timeline.orders().any(|it| purposes.purpose(it, timeline) == Purpose::LetStreamWait);
         Self {
@@ -73,7 +76,8 @@ impl<'a> Facts<'a> {
             timeline,
             nodes,
             is_loader,
-            autograd: link::autograd_pairs(tables, &link::main_threads(tables)),
+            autograd: link::autograd_pairs(tables, &is_main),
+            is_main,
             asked: asked::of_works(&streams, &purposes, &records, has_wait_calls),
             marks: Marks::of(&streams, &purposes),
             paired: paired::of_works(&streams, &purposes),
@@ -136,8 +140,15 @@ impl<'a> Facts<'a> {
         behind.checked_sub(1).map(|last| nodes[last])
     }
 
+    /// The main thread of the process of a thread.
+    pub(super) fn main_thread_of(&self, thread: usize) -> Option<usize> {
+        let places = self.tables.lanes.places();
+        let is_of_process = |&lane: &usize| places[lane].process == places[thread].process;
+        (0..places.len()).filter(|&lane| self.is_main[lane]).find(is_of_process)
+    }
+
     /// The nodes of each thread, in order; made where they are asked for.
-    fn nodes_of_threads(&self) -> &HashMap<usize, Vec<NodeId>> {
+    pub(super) fn nodes_of_threads(&self) -> &HashMap<usize, Vec<NodeId>> {
         self.nodes_of_thread.get_or_init(|| {
             let mut nodes: HashMap<usize, Vec<NodeId>> = HashMap::new();
             for node in self.nodes.ids() {
