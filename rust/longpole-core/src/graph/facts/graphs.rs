@@ -106,8 +106,8 @@ impl<'a> Replay<'a> {
         let mut by_end: Vec<_> = ends.collect();
         by_end.sort_unstable();
         let ready_ns: Vec<_> = nodes.iter().map(ready_ns).collect();
-        let lag_ns = |(&work, ready_ns): (&Order, &i64)| timeline.start_ns(work) - ready_ns;
-        let lags_ns = nodes.iter().zip(&ready_ns).map(lag_ns).collect();
+        let started_after = |(&work, ready_ns): (&Order, &i64)| timeline.start_ns(work) - ready_ns;
+        let lags_ns = nodes.iter().zip(&ready_ns).map(started_after).collect();
         Self { nodes, ready_ns, lags_ns, by_end }
     }
 

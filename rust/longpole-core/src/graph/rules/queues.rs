@@ -6,7 +6,9 @@
 //! often than chance would have it, the gaps are waiting for it. All threads are taken
 //! together: of three loaders each fills only a third of the gaps.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+#![allow(clippy::cast_precision_loss)] // a chance needs no 64 bits
+
+use std::collections::{BTreeMap, HashSet};
 
 use crate::graph::facts::Facts;
 use crate::graph::model::{limits, Edge, Evidence, Kind, Role};
@@ -52,8 +54,8 @@ fn gaps_by_thread(
 }
 
 /// The ends of all operators and functions of a process, in order of time.
-fn ends_by_process(facts: &Facts<'_>) -> HashMap<StringId, Vec<(i64, Order)>> {
-    let mut ends: HashMap<StringId, Vec<(i64, Order)>> = HashMap::new();
+fn ends_by_process(facts: &Facts<'_>) -> BTreeMap<StringId, Vec<(i64, Order)>> {
+    let mut ends: BTreeMap<StringId, Vec<(i64, Order)>> = BTreeMap::new();
     for event in facts.timeline.orders() {
         if matches!(facts.timeline.kind(event), EventKind::Operator | EventKind::Python) {
             let process = facts.tables.lanes.places()[facts.timeline.lane(event)].process;
