@@ -7,10 +7,11 @@ import re
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from path_rules import our_edges, their_edges
 
 import longpole
 from oracles.twin import path_twin as twin
-from real_traces import SHARED, real_traces
+from real_traces import real_traces
 from tiny_traces import (
     US,
     annotation,
@@ -34,8 +35,8 @@ CHANGES = [
         (longpole.Drop, twin.Drop, {"kind": "launch"}),
         (longpole.Drop, twin.Drop, {"matching": "^K"}),
     ],
-    [(longpole.Detach, twin.Detach, {"kind": "sync_return"})],
-    [(longpole.Detach, twin.Detach, {"kind": "event_wait", "matching": "K2"})],
+    [(longpole.RemoveWait, twin.RemoveWait, {"kind": "sync_return"})],
+    [(longpole.RemoveWait, twin.RemoveWait, {"kind": "event_wait", "matching": "K2"})],
 ]
 
 
@@ -44,7 +45,7 @@ CHANGES = [
 
 def assert_same_as_twin(graph, trace, **window):
     theirs = twin.find_window(graph, **window)
-    path = trace.critical_path(**window)
+    path = trace.critical_path(**(window or {"whole": True}))
     assert path.window == (theirs.start_ns, theirs.end_ns)
     assert segments(trace, path) == twin.critical_path(graph, theirs).segments
     return theirs, path
@@ -82,38 +83,6 @@ def our_syncs(path, place):
     columns = ["source", "target", "kind", "evidence", "waited", "on_path"]
     rows = path.sync_dependencies.select(columns).iter_rows()
     return sorted((place[source], place[target], *rest) for source, target, *rest in rows)
-
-
-# Tiny cases written down by hand.
-
-
-def test_the_shared_cases():
-    file = SHARED / "path_cases.json"
-    if not file.exists():
-        pytest.skip(f"{file} is not here")
-    cases = json.loads(file.read_text())
-    for case in cases:
-        trace = longpole.read_trace(json.dumps(case).encode())
-        path = trace.critical_path(**case.get("options", {}))
-        found = [
-            {"start": start / US, "end": end / US, "kind": kind, "row": row}
-            for start, end, kind, row, _ in segments(trace, path)
-        ]
-        assert found == case["expect_us"], case["name"]
-        for question in case.get("what_if", []):
-            makespan_ns = path.what_if(changes_of(question)).makespan_ns
-            # The cases were written down in whole microseconds, the rest cut off.
-            assert makespan_ns // US == int(question["makespan_us"]), case["name"]
-    assert len(cases) == 21
-
-
-def changes_of(question):
-    scale = question["scale"]
-    return [
-        *([longpole.Detach()] if question["drop_sync"] else []),
-        *([longpole.Drop(kind="launch")] if question["zero_launch"] else []),
-        *([longpole.Scale(matching=scale[0], by=float(scale[1]))] if scale else []),
-    ]
 
 
 # Random traces: nothing in them makes sense, and still both find the same.
@@ -189,10 +158,11 @@ def test_on_random_traces_longpole_and_its_twin_agree(events):
         window = twin.find_window(graph)
     except ValueError:
         with pytest.raises(longpole.WindowError):
-            trace.critical_path()
+            trace.critical_path(whole=True)
         return
     place = positions(trace)
     _, path = assert_same_as_twin(graph, trace)
+    assert our_edges(path, path.edges, place) == their_edges(graph, graph.edges)
     assert {name: count for name, count in path.counts.items() if name != "untimed"} == {
         name: graph.counts[name] for name in path.counts if name != "untimed"
     }
@@ -236,10 +206,10 @@ def test_between_two_times_longpole_and_its_twin_agree(events, span):
 def test_the_order_in_the_file_changes_nothing(events, dice):
     trace, shuffled = read(events), read(dice.sample(events, len(events)))
     try:
-        path = trace.critical_path()
+        path = trace.critical_path(whole=True)
     except longpole.WindowError:
         return
-    assert contents(shuffled.critical_path()) == contents(path)
+    assert contents(shuffled.critical_path(whole=True)) == contents(path)
 
 
 def contents(path):
@@ -253,7 +223,7 @@ def contents(path):
 def windows_of(trace):
     """Name the whole trace, and every step with every end that it has."""
     windows = [{"step": step, "end": end} for step in trace.steps["step"] for end in ENDS]
-    return [{}, *(window for window in windows if has_window(trace, **window))]
+    return [{"whole": True}, *(window for window in windows if has_window(trace, **window))]
 
 
 def has_window(trace, step, end):

@@ -16,11 +16,20 @@ Examples
 
 from longpole.bench.compare import Comparison, Difference, Verdict, compare
 from longpole.bench.compatible import ProfileResult, extract_profile_result
-from longpole.bench.extraction import Extraction, Extractor, MeasuredRow, extract, formats
+from longpole.bench.extraction import (
+    Extraction,
+    Extractor,
+    MeasuredRow,
+    OmittedRows,
+    extract,
+    formats,
+)
 from longpole.bench.records import (
     Measurement,
+    Omitted,
     Outcome,
     Record,
+    ResultsFile,
     best_records,
     final_records,
     fingerprint_changes,
@@ -37,6 +46,7 @@ from longpole.bench.time import (
     measure,
     measure_in_turns,
 )
+from longpole.bench.tunableop import tune_gemm
 
 __all__ = [
     "Comparison",
@@ -49,10 +59,13 @@ __all__ = [
     "Job",
     "MeasuredRow",
     "Measurement",
+    "Omitted",
+    "OmittedRows",
     "Outcome",
     "Policy",
     "ProfileResult",
     "Record",
+    "ResultsFile",
     "Runner",
     "Status",
     "Timing",
@@ -70,4 +83,5 @@ __all__ = [
     "read_jobs",
     "read_results",
     "save_baseline",
+    "tune_gemm",
 ]

@@ -22,8 +22,9 @@ pub(super) use recorded_syncs::RecordedSyncs;
 
 use super::model::{Edge, Evidence, Kind, Nodes, Role, Streams, Timeline};
 use crate::ids::{NodeId, Order};
-use crate::link::{self, AutogradPair, Launches, Purpose, SyncRecord};
+use crate::link::{self, AutogradPair, Launches, SyncRecord};
 use crate::tables::Tables;
+use crate::vocabulary::ApiRole;
 use purposes::Purposes;
 
 /// The facts of one trace.
@@ -66,11 +67,11 @@ impl<'a> Facts<'a> {
         is_loader: &'a [bool],
     ) -> Self {
         let streams = Streams::of(timeline, tables);
-        let purposes = Purposes::of(&tables.strings);
+        let purposes = Purposes::of(tables);
         let records = link::sync_records(tables, launches);
         let is_main = link::main_threads(tables);
         let has_wait_calls =
-            timeline.orders().any(|it| purposes.purpose(it, timeline) == Purpose::LetStreamWait);
+            timeline.orders().any(|it| purposes.purpose(it, timeline) == ApiRole::StreamWait);
         Self {
             tables,
             timeline,
@@ -91,7 +92,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    pub(super) fn purpose(&self, event: Order) -> Purpose {
+    pub(super) fn purpose(&self, event: Order) -> ApiRole {
         self.purposes.purpose(event, self.timeline)
     }
 
@@ -110,7 +111,7 @@ impl<'a> Facts<'a> {
     }
 
     pub(super) fn is_in_graph(&self, work: Order) -> bool {
-        let launches_graph = |call| self.purpose(call) == Purpose::LaunchGraph;
+        let launches_graph = |call| self.purpose(call) == ApiRole::GraphLaunch;
         self.timeline.launcher(work).is_some_and(launches_graph)
     }
 

@@ -53,7 +53,7 @@ pub(in crate::graph) struct Stream {
 
 impl<'a> Streams<'a> {
     pub(in crate::graph) fn of(timeline: &'a Timeline, tables: &Tables) -> Self {
-        let class_of = WorkClass::of_events(&tables.events, &tables.strings);
+        let class_of = tables.work_classes();
         let kind_of = |order| class_of(timeline.event(order)).map_or(Kind::Operator, kind_of_class);
         let mut streams = Self {
             timeline,
