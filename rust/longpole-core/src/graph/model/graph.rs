@@ -64,13 +64,15 @@ pub struct Counts {
     pub polling_loops: u64,
     /// Threads whose first event follows the main thread.
     pub thread_starts: u64,
-    /// Launches of graphs over several streams.
+    /// Launches of graphs.
     pub graph_launches: u64,
+    /// Devices whose process launches on other devices too.
+    pub sibling_devices: u64,
 }
 
 impl Counts {
     /// Each count with its name, in a fixed order.
-    pub fn named(&self) -> [(&'static str, u64); 16] {
+    pub fn named(&self) -> [(&'static str, u64); 17] {
         [
             ("negative_duration", self.negative_duration),
             ("untimed", self.untimed),
@@ -88,6 +90,7 @@ impl Counts {
             ("polling_loops", self.polling_loops),
             ("thread_starts", self.thread_starts),
             ("graph_launches", self.graph_launches),
+            ("sibling_devices", self.sibling_devices),
         ]
     }
 }

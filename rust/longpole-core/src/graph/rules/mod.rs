@@ -76,7 +76,8 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
         queue_waits: found.0,
         polling_loops: found.1,
         thread_starts: n_first_events,
-        graph_launches: facts.graphs.over_streams.len() as u64,
+        graph_launches: facts.graphs.n_launches,
+        sibling_devices: facts.streams.n_siblings(),
         ..Counts::default()
     };
     Ok((edges, counts))
