@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from longpole import bench
 from longpole.bench import ProfileResult, extract_profile_result
-from longpole.cli import exit_codes
-from longpole.cli.bench_extract import extract as extract_command
+from longpole.cli.answer import exit_codes
+from longpole.cli.bench.extract import extract as extract_command
 
 FAILED = (ProfileResult("", 0, 0), True)
 BIG = "12345678901234567890123456"
@@ -278,6 +278,18 @@ def test_all_formats_are_found_in_one_stream():
     assert set(found.records["format"]) == set(bench.formats())
 
 
+def test_a_table_of_nccl_tests_ends_with_its_average():
+    header = (
+        "#     size       count   type redop root   time  algbw  busbw #wrong   time  algbw  busbw"
+    )
+    row = (
+        "8589934592  2147483648  float   sum   -1  63896 134.44 235.26    N/A  63959 134.30 235.03"
+    )
+    ended = f"{header} #wrong\n{row} N/A\n# Avg bus bandwidth    : 235.145\n{row} N/A\n"
+    found = bench.extract(ended.encode())
+    assert [row.time_ns for row in found.measurements] == [63_896_000.0, 63_959_000.0]
+
+
 @pytest.mark.parametrize("name", bench.formats())
 def test_each_format_is_found_alone(name):
     found = bench.extract(MIXED.encode(), format=name)
@@ -345,7 +357,7 @@ def test_the_command_prints_a_table_and_warns_of_what_it_could_not_read(tmp_path
     log.write_text("OP:a\x1b[31m,TIME:0.25,WS:0\nOP:b,TIME:1.2.3,WS:0\n")
     result = run(str(log))
     assert result.return_value == exit_codes.OK
-    assert [line.split() for line in result.stdout.splitlines()[1:]] == [
+    assert [line.split() for line in result.stdout.splitlines()[2:]] == [
         ["operation", "time_ns", "workspace_bytes", "data_bytes", "status", "format"],
         ["a\\x1b[31m", "250000", "0", "-", "ok", "aitemplate"],
     ]

@@ -27,11 +27,6 @@ use crate::tables::Tables;
 use facts::Facts;
 use model::Clocks;
 
-/// Names of what loads data, if the caller knows no better: torch calls its frames
-/// `torch/utils/data/dataloader.py(...)` and `enumerate(DataLoader)#...`, and a loader of
-/// one's own is usually called so too.
-pub const DATA_LOADING: &str = "(?i)data_?loader";
-
 /// Builds the graph of a whole trace. `data_load` is the pattern of names of what
 /// loads data. Where the clock of a device is found to be off, the graph is that of the
 /// trace with its stamps moved.

@@ -11,7 +11,7 @@ use super::purposes::Purposes;
 use super::recent::Recent;
 use crate::graph::model::Streams;
 use crate::ids::Order;
-use crate::link::Purpose;
+use crate::vocabulary::ApiRole;
 
 /// Of so many wait calls before a launch the latest are looked at.
 const MOST_WAITS: usize = 64;
@@ -29,8 +29,8 @@ pub(super) fn of_works(streams: &Streams<'_>, purposes: &Purposes) -> HashMap<Or
     for call in timeline.orders().filter(|&event| timeline.kind(event).is_call()) {
         let thread = &mut threads[timeline.lane(call)];
         match purposes.purpose(call, timeline) {
-            Purpose::RecordEvent => thread.record(timeline.start_ns(call), streams),
-            Purpose::LetStreamWait => thread.waits.push(thread.recorded),
+            ApiRole::EventRecord => thread.record(timeline.start_ns(call), streams),
+            ApiRole::StreamWait => thread.waits.push(thread.recorded),
             _ => thread.launch(streams.launched_by(call), streams, &mut paired),
         }
     }

@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use super::purposes::Purposes;
 use crate::graph::model::{Stream, Streams};
 use crate::ids::Order;
-use crate::link::{Purpose, SyncRecord, WaitsFor};
+use crate::link::{SyncRecord, WaitsFor};
 use crate::tables::Tables;
+use crate::vocabulary::ApiRole;
 
 /// What the records say about calls.
 #[derive(Default)]
@@ -36,7 +37,7 @@ pub(super) fn of_calls(
             (WaitsFor::EventOfStream(_), _) => {}
             (_, Some(call)) => {
                 let producers = found.producers.entry(call).or_default();
-                if purposes.purpose(call, streams.timeline) != Purpose::Query {
+                if purposes.purpose(call, streams.timeline) != ApiRole::Query {
                     producers.extend(self::producers(record, call, streams, tables));
                 }
             }

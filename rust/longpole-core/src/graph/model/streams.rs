@@ -53,7 +53,7 @@ pub(in crate::graph) struct Stream {
 
 impl<'a> Streams<'a> {
     pub(in crate::graph) fn of(timeline: &'a Timeline, tables: &Tables) -> Self {
-        let class_of = WorkClass::of_events(&tables.events, &tables.strings);
+        let class_of = tables.work_classes();
         let kind_of = |order| class_of(timeline.event(order)).map_or(Kind::Operator, kind_of_class);
         let mut streams = Self {
             timeline,
@@ -174,6 +174,11 @@ impl<'a> Streams<'a> {
         &self.of_process[device]
     }
 
+    /// How many devices share their process with others.
+    pub(in crate::graph) fn n_siblings(&self) -> u64 {
+        (0..self.n_devices()).filter(|&device| self.has_siblings(device)).count() as u64
+    }
+
     /// Whether one process launches on two devices.
     pub(in crate::graph) fn are_siblings(&self, one: usize, other: usize) -> bool {
         one != other
@@ -257,6 +262,12 @@ impl<'a> Streams<'a> {
         };
         let last = with_number.into_iter().filter(|it| launched_ns(it).is_some());
         last.max_by_key(launched_ns).map(|stream| &self.all[stream]).or_else(named)
+    }
+
+    /// The work that stands before this one on its stream, in content order.
+    pub(in crate::graph) fn before_on_stream(&self, work: Order) -> Option<Order> {
+        let works = &self.all[self.stream_of(work)].works;
+        works.partition_point(|&other| other < work).checked_sub(1).map(|place| works[place])
     }
 
     /// What time of this work is called.

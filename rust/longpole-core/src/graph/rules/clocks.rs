@@ -9,8 +9,8 @@
 use crate::graph::facts::Facts;
 use crate::graph::model::{limits, ClockShift};
 use crate::ids::Order;
-use crate::link::Purpose;
 use crate::tables::EventKind;
+use crate::vocabulary::ApiRole;
 
 /// The devices whose clock is off, and by how much.
 pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
@@ -105,7 +105,9 @@ fn known_waits(facts: &Facts<'_>) -> Vec<(Order, Order)> {
     for call in facts.calls() {
         if let Some(producers) = facts.recorded.producers.get(&call) {
             found.extend(producers.iter().map(|&work| (work, call)));
-        } else if facts.purpose(call) == Purpose::WaitForDevice && facts.streams.n_devices() == 1 {
+        } else if facts.purpose(call) == ApiRole::DeviceSynchronize
+            && facts.streams.n_devices() == 1
+        {
             found.extend(last_submitted_before(call, facts).map(|work| (work, call)));
         } else {
             let copies = facts.streams.launched_by(call).iter().copied();
@@ -127,9 +129,9 @@ fn last_submitted_before(call: Order, facts: &Facts<'_>) -> Option<Order> {
 /// once the bytes are staged, and within a device it need not wait.
 fn blocks(copy: Order, call: Order, facts: &Facts<'_>) -> bool {
     let name = facts.name(copy);
-    let is_staged = name.contains("Pageable ->");
+    let [is_staged, is_fetched] = facts.tables.pageable_ends(facts.timeline.event(copy));
     let stays = name.contains("DtoD") || name.contains("Device -> Device");
-    let waits = name.contains("-> Pageable") || !facts.name(call).contains("Async");
+    let waits = is_fetched || !facts.name(call).contains("Async");
     facts.timeline.kind(copy) == EventKind::Copy && waits && !is_staged && !stays
 }
 
