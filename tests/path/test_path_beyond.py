@@ -39,11 +39,31 @@ def test_three_kernels_before_their_calls_show_a_clock_that_is_behind():
     path = read(launches(3, device_clock_us=-50)).critical_path(whole=True)
     assert (path.counts["clock_shifts"], path.counts["clock_skew"]) == (1, 0)
     first = path.segments.filter(path.segments["kind"].cast(str) == "kernel").row(0, named=True)
-    assert first["start_ns"] == 104_000
+    assert first["start_ns"] == 304_000
 
 
 def test_clocks_that_agree_are_left_alone():
     assert counts(launches(9, device_clock_us=0))["clock_shifts"] == 0
+
+
+# Lost work
+
+
+def test_a_wait_for_nothing_that_was_recorded_is_unrecorded():
+    events = [
+        *(launch(0, 2, 1), kernel("K", 4, 20, 1), call("cudaDeviceSynchronize", 10, 120)),
+        *(launch(121, 123, 2), kernel("L", 125, 900, 2)),
+    ]
+    assert counts(events)["unrecorded_waits"] == 1
+    assert whole(events)[3] == (20, 120, "unrecorded", "cudaDeviceSynchronize")
+
+
+def test_a_copy_without_its_copy_is_unrecorded_and_a_memset_is_not():
+    events = [launch(0, 2, 1), kernel("K", 4, 20, 1)]
+    lost = [*events, call("cudaMemcpyAsync", 10, 40, 7)]
+    assert (counts(lost)["lost_launches"], counts(lost)["unrecorded_waits"]) == (1, 1)
+    memset = [*events, call("cudaMemsetAsync", 10, 40, 7)]
+    assert (counts(memset)["lost_launches"], counts(memset)["unrecorded_waits"]) == (0, 0)
 
 
 # Devices
