@@ -165,10 +165,7 @@ impl Kind {
 
     /// Whether nothing in the trace says what the time was.
     pub fn is_unknown(self) -> bool {
-        matches!(
-            self,
-            Self::GraphGap | Self::Unexplained | Self::BeforeFirstEvent | Self::AfterLastEvent
-        )
+        self == Self::AfterLastEvent || Self::UNKNOWN.contains(&self)
     }
 }
 

@@ -67,9 +67,11 @@ impl<'a> Trials<'a> {
         progress: Progress<'_>,
     ) -> Result<Vec<Vec<i64>>> {
         let mut lengths = Vec::with_capacity(trials.len());
+        // Fresh memory costs as much as the pass over it, so all passes share theirs.
+        let (mut fates, mut times) = (Vec::new(), Vec::new());
         for group in trials.chunks(LANES) {
-            let fates = self.fates(group)?;
-            let times = self.retime(&fates, progress)?;
+            self.find_fates(group, &mut fates)?;
+            self.retime(&fates, &mut times, progress)?;
             for lane in 0..group.len() {
                 let of = |window: &Prepared<'_>| window.length_ns(self.graph, &times, lane);
                 lengths.push(self.windows.iter().map(of).collect());
@@ -79,7 +81,7 @@ impl<'a> Trials<'a> {
     }
 
     /// For each edge what happens to it in each lane.
-    fn fates(&self, trials: &[&[Change]]) -> Result<Vec<u16>> {
+    fn find_fates(&self, trials: &[&[Change]], fates: &mut Vec<u16>) -> Result<()> {
         let mut of_kind = vec![0_u16; Kind::ALL.len()];
         let mut of_role = vec![0_u16; Role::ALL.len()];
         let mut special = Vec::new();
@@ -105,7 +107,8 @@ impl<'a> Trials<'a> {
         let edges = self.graph.edges.as_slice();
         let plain =
             |edge: &Edge| combined(of_kind[edge.kind as usize], of_role[edge.role as usize]);
-        let mut fates: Vec<_> = edges.iter().map(plain).collect();
+        fates.clear();
+        fates.extend(edges.iter().map(plain));
         for (lane, fate, change) in special {
             let chosen = Chosen::by(change, self.graph, self.tables)?;
             for &number in self.edges_of.candidates(change) {
@@ -115,12 +118,13 @@ impl<'a> Trials<'a> {
                 }
             }
         }
-        Ok(fates)
+        Ok(())
     }
 
     /// The time of each node in each lane, counted from the first node.
-    fn retime(&self, fates: &[u16], progress: Progress<'_>) -> Result<Vec<Times>> {
-        let mut times: Vec<Times> = Vec::with_capacity(self.n_nodes);
+    fn retime(&self, fates: &[u16], times: &mut Vec<Times>, progress: Progress<'_>) -> Result<()> {
+        times.clear();
+        times.reserve(self.n_nodes);
         let first_ns = self.first_ns();
         for node in self.graph.nodes.ids().take(self.n_nodes) {
             if node.row() % (1 << 16) == 0 {
@@ -135,7 +139,7 @@ impl<'a> Trials<'a> {
             let observed_ns = self.graph.nodes.time_ns(node) - first_ns;
             times.push(latest.map(|time_ns| if time_ns < 0 { observed_ns } else { time_ns }));
         }
-        Ok(times)
+        Ok(())
     }
 
     fn first_ns(&self) -> i64 {
