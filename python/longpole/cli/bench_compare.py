@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from longpole.bench.compare.comparison import Comparison, Difference
     from longpole.cli.output import Record
 
-__all__ = ["compare"]
+__all__ = ["compare", "described", "plain_difference"]
 
 _SCHEMA: Final = "longpole.bench.compare/1"
 _CODES: Final = {
@@ -38,12 +38,16 @@ _COLUMNS: Final = (
     Column("interval"),
     Column("base"),
     Column("new"),
+    Column("runs"),
+    Column("measured", "left"),
 )
 
 
 @click.command()
 @click.argument("base")
-@click.argument("new")
+@click.argument("new", required=False)
+@click.option("--base-key", metavar="KEY", help="Compare this key of BASE...")
+@click.option("--new-key", metavar="KEY", help="...with this one of NEW, or of BASE without NEW.")
 @click.option(
     "--gate",
     type=parse_share,
@@ -58,27 +62,46 @@ _COLUMNS: Final = (
     metavar="SHARE",
     default="95%",
     show_default=True,
-    help="How sure a verdict has to be.",
+    help="How sure all verdicts together have to be.",
 )
 @shared_options
-def compare(*, base: str, new: str, gate: float, confidence: float, options: Options) -> int:
+def compare(
+    *,
+    base: str,
+    new: str | None,
+    base_key: str | None,
+    new_key: str | None,
+    gate: float,
+    confidence: float,
+    options: Options,
+) -> int:
     """Say what became faster or slower from BASE to NEW.
 
-    Each is a file of results, or the name of a baseline. Exits with 1 where anything became
-    slower, with 4 where nothing did but something could not be told, and with 0 otherwise.
+    Each is a file of results, or the name of a baseline. Keys of the same name are compared;
+    with --base-key and --new-key two keys of different names, also of one file. Exits with 1
+    where anything became slower, with 4 where nothing did but something could not be told,
+    and with 0 otherwise.
 
     \b
     Examples:
       longpole bench compare base.jsonl new.jsonl
       longpole bench compare main new.jsonl --gate 2% --format md
+      longpole bench compare times.jsonl --base-key kernels:old --new-key kernels:new
     """
     from longpole.bench import compare as compare_measurements
 
     if not confidence:
         message = "a confidence of 0 says nothing"
         raise click.UsageError(message)
-    comparison = compare_measurements(base, new, gate, confidence=confidence)
-    document = _document(f"{base} to {new}", {"base": base, "new": new}, comparison)
+    if new is None and not (base_key and new_key):
+        message = "give NEW, or --base-key and --new-key"
+        raise click.UsageError(message)
+    comparison = compare_measurements(
+        base, new or base, gate, confidence=confidence, base_key=base_key, new_key=new_key
+    )
+    inputs = {"base": base, "new": new or base}
+    title = f"{base_key or base} to {new_key or new}"
+    document = _document(title, inputs, comparison)
     return emit([document], options.form, Terminal.of(sys.stdout, options.color))
 
 
@@ -94,7 +117,7 @@ def _document(title: str, inputs: dict[str, str], comparison: Comparison) -> Doc
         ],
         data={
             "verdict": verdict,
-            "differences": [_plain(each) for each in comparison.differences],
+            "differences": [plain_difference(each) for each in comparison.differences],
         },
         exit_code=_CODES[verdict],
         text=lambda terminal: _text(title, comparison, terminal),
@@ -105,10 +128,18 @@ def _document(title: str, inputs: dict[str, str], comparison: Comparison) -> Doc
 
 def _text(title: str, comparison: Comparison, terminal: Terminal) -> str:
     lines = [terminal.styled(f"{escape(title)}: {_counts(comparison)}", "bold"), ""]
-    lines += terminal.table(_COLUMNS, [_cells(each) for each in comparison.differences])
+    return "\n".join([*lines, *described(comparison, terminal)]).rstrip() + "\n"
+
+
+def described(comparison: Comparison, terminal: Terminal) -> list[str]:
+    """Give the table of differences, with what is open and doubtful below it."""
+    lines = terminal.table(_COLUMNS, [_cells(each) for each in comparison.differences])
     notes = [*_open_questions(comparison), *_doubts(comparison)]
-    lines += ["", *(line for note in notes for line in terminal.paragraph(escape(note), "  "))]
-    return "\n".join(lines).rstrip() + "\n"
+    return [
+        *lines,
+        "",
+        *(line for note in notes for line in terminal.paragraph(escape(note), "  ")),
+    ]
 
 
 def _markdown(title: str, comparison: Comparison) -> str:
@@ -139,7 +170,11 @@ def _cells(difference: Difference) -> list[str]:
     if difference.change is not None and difference.interval is not None:
         change = _signed(difference.change)
         interval = " to ".join(map(_signed, difference.interval))
-    return [difference.verdict, difference.key, change, interval, *medians]
+    measured = difference.design
+    if measured == "separate":
+        measured = "alternating" if difference.is_interleaved else "apart"
+    n_runs = str(difference.n_runs)
+    return [difference.verdict, difference.key, change, interval, *medians, n_runs, measured]
 
 
 def _signed(change: float) -> str:
@@ -158,11 +193,9 @@ def _doubts(comparison: Comparison) -> Iterator[str]:
         yield from (f"{difference.key}: {warning}" for warning in difference.warnings)
 
 
-def _plain(difference: Difference) -> dict[str, Any]:
+def plain_difference(difference: Difference) -> dict[str, Any]:
     """Give all that is known of a key, intervals by their ends."""
     fields = asdict(difference)
-    for side in filter(None, (fields["base"], fields["new"])):
-        side["interval_ns"] = side["interval_ns"]._asdict()
     if difference.interval is not None:
         fields["interval"] = difference.interval._asdict()
     return fields
@@ -181,6 +214,8 @@ def _record(difference: Difference) -> Record:
         "p_value": difference.p_value,
         "base_median_ns": None if base is None else base.median_ns,
         "new_median_ns": None if new is None else new.median_ns,
-        "base_samples": 0 if base is None else base.n_samples,
-        "new_samples": 0 if new is None else new.n_samples,
+        "base_runs": 0 if base is None else base.n_runs,
+        "new_runs": 0 if new is None else new.n_runs,
+        "design": difference.design,
+        "smallest_change_share": difference.smallest_change,
     }
