@@ -18,7 +18,7 @@ from longpole.bench import (
     read_results,
 )
 from longpole.bench.time.timing import measure, measure_in_turns
-from longpole.cli.bench_time import time as time_command
+from longpole.cli.bench.time import time as time_command
 from longpole.errors import DeviceError, MissingDependencyError
 
 
