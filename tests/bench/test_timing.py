@@ -410,7 +410,7 @@ def test_a_factory_is_not_timed_itself(kernels, capsys):
 def test_a_function_that_raises_is_a_finding_and_the_others_go_on(kernels, capsys):
     assert run(f"{kernels}:broken", f"{kernels}:total", "--axis", "n=10") == 1
 
-    broken, total, *_ = capsys.readouterr().out.splitlines()
+    broken, total, *_ = filter(None, capsys.readouterr().out.splitlines())
     assert broken == f"{kernels}:broken n=10: ValueError: 10"
     assert total.startswith(f"{kernels}:total n=10: ")
 
