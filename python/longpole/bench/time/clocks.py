@@ -51,15 +51,39 @@ class Clock(Protocol):
     def shortest_sample_ns(self) -> int:
         """What it can time to within a percent."""
 
+    @property
+    def step_ns(self) -> float:
+        """The least that two times can differ by."""
+
     def now_ns(self) -> int:
         """Tell the time that budgets are measured in."""
 
     def time_ns(self, function: Function, n_calls: int) -> float:
         """Call a function so many times, and say how long all calls took together."""
 
+    def is_undisturbed(self) -> bool:
+        """Say whether nothing was read that spoils the last sample, such as throttling."""
+
+    def notes(self, function: Function) -> tuple[str, ...]:
+        """Say what is to be known about the times of a function."""
+
+
+class Steady:
+    """A clock that reads no conditions, and has nothing to say about them."""
+
+    __slots__ = ()
+
+    def is_undisturbed(self) -> bool:
+        """Nothing is read."""
+        return True
+
+    def notes(self, function: Function) -> tuple[str, ...]:  # noqa: ARG002 - other clocks do
+        """Nothing is to be said."""
+        return ()
+
 
 @dataclass(frozen=True, slots=True)
-class CpuClock:
+class CpuClock(Steady):
     """Wall time on this processor, the cost of the call and of the loop included: some 30 ns.
 
     Examples
@@ -72,6 +96,9 @@ class CpuClock:
     device: str = field(default_factory=lambda: platform.processor() or platform.machine())
     cache: Cache | None = None
     shortest_sample_ns: int = 1_000_000
+    step_ns: float = field(
+        default_factory=lambda: time.get_clock_info("perf_counter").resolution * 1e9
+    )
 
     def now_ns(self) -> int:
         """Tell the time."""
@@ -86,7 +113,7 @@ class CpuClock:
 
 
 @dataclass(slots=True)
-class FakeClock:
+class FakeClock(Steady):
     """A clock that moves when a function says `work`: for tests, and to try out a plan.
 
     Parameters
@@ -116,6 +143,7 @@ class FakeClock:
     device: str = "fake"
     cache: Cache | None = None
     shortest_sample_ns: int = 1000
+    step_ns: float = 0.0
     _elapsed_ns: float = field(default=0.0, init=False)
     _random: random.Random = field(init=False, repr=False)
 
@@ -142,7 +170,7 @@ class FakeClock:
         return self._elapsed_ns - start_ns
 
 
-class TorchClock:
+class TorchClock(Steady):
     """Device time between two events of the current CUDA or HIP stream.
 
     Parameters
@@ -174,6 +202,7 @@ class TorchClock:
         self.name = "hip" if self._torch.version.hip else "cuda"
         self.device: str = properties.name
         self.shortest_sample_ns = 100_000
+        self.step_ns = 500.0
 
     def now_ns(self) -> int:
         """Tell the time of the host."""
