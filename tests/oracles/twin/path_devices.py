@@ -40,7 +40,7 @@ class Launches:
         self._call_of: dict[Event, Event] = {}
         for work in trace.events:
             if work.event_class is EventClass.DEVICE:
-                call = self.call(work.correlation, work.start_ns)
+                call = self.call(work.correlation, work.start_ns - trace.shift_ns(work))
                 if call:
                     self._call_of[work] = call
                     self.work_of[call].append(work)

@@ -82,7 +82,7 @@ def _recorded_ns(record: SyncRecord, asked_ns: int, devices: Devices) -> int:
 
 def call_edges(trace: Trace, points: Points, devices: Devices) -> Iterator[Edge]:
     """Give the edges into the ends of calls that waited for a device."""
-    recorded = _recorded_syncs(trace, devices)
+    recorded = recorded_syncs(trace, devices)
     inference = _Inference(devices)
     for call in trace.events:
         if call.event_class is not EventClass.RUNTIME:
@@ -114,7 +114,7 @@ def _return_edge(
 Producers = list[tuple[Event, int]]
 
 
-def _recorded_syncs(trace: Trace, devices: Devices) -> dict[Event, Producers]:
+def recorded_syncs(trace: Trace, devices: Devices) -> dict[Event, Producers]:
     """For all calls a record covers, give what they waited for: work and row of the record."""
     found: dict[Event, Producers] = defaultdict(list)
     for record in trace.records:
