@@ -80,8 +80,9 @@ def test_few_modules_know_the_core():
         "bench/extraction.py",
         "bench/run/guard.py",
         "bench/tunableop/records.py",
-        "critical_path.py",
+        "critical_path/path.py",
         "errors.py",
+        "frames.py",
         "trace.py",
     }
 

@@ -9,7 +9,7 @@ import pytest
 
 from longpole.bench import CpuClock, Effort, FakeClock, TorchClock, Verdict, compare
 from longpole.bench.time.timing import measure, measure_in_turns
-from longpole.cli.bench_time import time as time_command
+from longpole.cli.bench.time import time as time_command
 from longpole.errors import DeviceError, MissingDependencyError
 
 

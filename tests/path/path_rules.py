@@ -5,8 +5,8 @@ Times are microseconds. A path is a list of (start, end, kind, name of the event
 
 import longpole
 from oracles.twin.path_twin import (
-    Detach,
     Drop,
+    RemoveWait,
     Scale,
     build_graph,
     critical_path,
@@ -15,7 +15,7 @@ from oracles.twin.path_twin import (
 )
 from tiny_traces import US, launch, read, segments
 
-OURS = {Scale: longpole.Scale, Drop: longpole.Drop, Detach: longpole.Detach}
+OURS = {Scale: longpole.Scale, Drop: longpole.Drop, RemoveWait: longpole.RemoveWait}
 TWO_STREAMS = [launch(0, 2, 1), launch(11, 13, 2)]
 """Launches of two kernels."""
 
@@ -24,8 +24,8 @@ def path_of(events, **window):
     graph = build_graph(events)
     path = critical_path(graph, find_window(graph, **window))
     trace = read(events)
-    between = {"between": window.pop("between_ns")} if "between_ns" in window else {}
-    assert segments(trace, trace.critical_path(**window, **between)) == path.segments
+    ours = {name.removesuffix("_ns"): value for name, value in window.items()}
+    assert segments(trace, trace.critical_path(**(ours or {"whole": True}))) == path.segments
     return named(events, path)
 
 
@@ -40,5 +40,5 @@ def makespan_us(events, *changes):
     graph = build_graph(events)
     makespan_ns = what_if(graph, find_window(graph), changes).makespan_ns
     ours = [OURS[type(change)](**vars(change)) for change in changes]
-    assert read(events).critical_path().what_if(ours).makespan_ns == makespan_ns
+    assert read(events).critical_path(whole=True).what_if(ours).makespan_ns == makespan_ns
     return makespan_ns / US

@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from oracles.twin.path_twin import (
-    Detach,
     Drop,
+    RemoveWait,
     Scale,
     build_graph,
     critical_path,
@@ -51,7 +51,7 @@ def test_the_shared_cases():
 def changes_of(question):
     changes = []
     if question["drop_sync"]:
-        changes.append(Detach(kind="sync_return"))
+        changes.append(RemoveWait(kind="sync_return"))
     if question["zero_launch"]:
         changes.append(Drop(kind="launch"))
     if question["scale"]:

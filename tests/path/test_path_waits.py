@@ -287,7 +287,7 @@ def waited_for(events):
     path_of(events)
     trace = read(events)
     names = dict(trace.events.select("event", "name").iter_rows())
-    return [names[source] for source in trace.sync_dependencies()["source"]]
+    return [names[source] for source in trace.sync_dependencies(whole=True)["source"]]
 
 
 def stream_sync(end, *works):

@@ -12,8 +12,8 @@ from oracles.twin.path_edges import Edge, Evidence, Kind, Points, Role
 from oracles.twin.path_events import parse_trace
 from oracles.twin.path_graph import _without_circles
 from oracles.twin.path_twin import (
-    Detach,
     Drop,
+    RemoveWait,
     Scale,
     build_graph,
     critical_path,
@@ -170,8 +170,8 @@ def test_waits_are_listed_with_their_evidence():
         ([Drop(matching="long")], 20),
         ([Drop(kind="launch")], 43),
         ([Drop(kind="sync_return")], 40),
-        ([Detach(kind="sync_return")], 35),
-        ([Detach(matching="StreamSync")], 45),
+        ([RemoveWait(kind="sync_return")], 35),
+        ([RemoveWait(matching="StreamSync")], 45),
         ([Drop(kind="host_gap")], 45),
     ],
 )

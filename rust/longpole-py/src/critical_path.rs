@@ -243,7 +243,7 @@ impl CriticalPath {
             on_path[edge as usize] = true;
         }
         self.edge_columns(edges)
-            .integers("lag_ns", self.lags_ns().to_vec())
+            .integers("minimum_latency_ns", self.lags_ns().to_vec())
             .booleans("on_path", on_path)
             .into_table()
     }

@@ -180,7 +180,7 @@ impl Trace {
         Columns::default()
             .integers("device", rows.iter().map(|row| row.device.in_column()).collect())
             .integers("stream", rows.iter().map(|row| row.stream.in_column()).collect())
-            .integers("n_events", column(|row| row.n_events))
+            .integers("count", column(|row| row.n_events))
             .integers("busy_ns", column(|row| row.busy_ns))
             .integers("compute_ns", column(|row| row.compute_ns))
             .integers("communication_ns", column(|row| row.communication_ns))
