@@ -10,7 +10,11 @@ from tiny_traces import kernel, launch, read
 
 
 def certainties(events):
-    rows = read(events).critical_path(whole=True).segments.select("kind", "name", "certainty", "busy_ns")
+    rows = (
+        read(events)
+        .critical_path(whole=True)
+        .segments.select("kind", "name", "certainty", "busy_ns")
+    )
     return rows.rows()
 
 

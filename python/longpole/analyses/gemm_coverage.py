@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from longpole.analyses.window import Window, choose_window
 from longpole.bench.tunableop.coverage import Match, Tuned
 from longpole.bench.tunableop.matmul import PRODUCTS, Tensor, gemms_of
+from longpole.windows import Window, choose_window
 
 if TYPE_CHECKING:
     from longpole.bench.tunableop.records import Source
