@@ -8,7 +8,7 @@ BUILT := $(VENV)/.built
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 EXAMPLE := .build/example.json.gz
 
-.PHONY: help run test test-rust test-python test-long test-torch bench-read bench-path bench-runner bench-extract clean tools
+.PHONY: help run test test-rust test-python test-long test-torch bench-read bench-truth bench-path bench-runner bench-extract clean tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -57,6 +57,7 @@ test-python: $(BUILT)
 test-long: $(BUILT) ## the checks that take minutes
 	cargo test --release --locked -- --include-ignored
 	$(BIN)/pytest
+	$(BIN)/python tests/oracles/mutations.py
 
 test-torch: $(BUILT) ## the checks that need torch, which must be installed in .venv
 	$(BIN)/pytest -m torch
@@ -64,6 +65,9 @@ test-torch: $(BUILT) ## the checks that need torch, which must be installed in .
 bench-read: $(BUILT) ## time the reader against its peers
 	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python benches/bench_read.py
+
+bench-truth: $(BUILT) ## how much of a path is right, by what makes a program hard to understand
+	$(BIN)/python benches/bench_truth.py
 
 bench-extract: $(BUILT) ## time extraction against Python's re
 	$(BIN)/python benches/bench_extract.py

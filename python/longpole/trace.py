@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from longpole._core import read_trace as read_core
 from longpole.frames import frame_of, typed
+from longpole.vocabulary import additions
 from longpole.windows import choose_window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import BinaryIO
 
     import polars as pl
@@ -47,6 +48,7 @@ def read_trace(
     source: str | os.PathLike[str] | bytes | BinaryIO,
     *,
     args: Literal["ids", "default"] | Sequence[str] = "default",
+    vocabulary: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     strict: bool = False,
     max_bytes: int | None = None,
     max_events: int | None = None,
@@ -67,6 +69,10 @@ def read_trace(
         Which arguments of events to keep: `"ids"` for those that say what belongs
         together, `"default"` for these and what one asks about kernels, operators and
         collectives, or a list of names for the ids and those.
+    vocabulary
+        A TOML file (or its content) with regular expressions for names that longpole does not
+        know, such as those of the kernels of one's own collectives. The page on formats has
+        an example.
     strict
         Raise on the first finding instead of recovering; the file must be JSON as in
         RFC 8259.
@@ -83,6 +89,9 @@ def read_trace(
         (the byte of the uncompressed file), `hint` and `path`.
     OSError
         The file cannot be opened or read.
+    ValueError
+        The vocabulary has a section, meaning or pattern that cannot be; the message names those
+        that can.
 
     Examples
     --------
@@ -95,6 +104,7 @@ def read_trace(
     core = read_core(
         source,
         args=args,
+        vocabulary=additions(vocabulary),
         strict=strict,
         max_bytes=max_bytes,
         max_events=max_events,
@@ -144,6 +154,25 @@ class Trace:
         where the work began inside the call).
         """
         return frame_of(self._core.launches())
+
+    @cached_property
+    def api_roles(self) -> pl.DataFrame:
+        """What each runtime API call (`event`) does, by its name: `role`.
+
+        Roles: `launch`, `graph_launch`, `copy`, `blocking_copy`, `stream_synchronize`,
+        `event_synchronize`, `device_synchronize`, `event_record`, `stream_wait`, `query`,
+        `allocate`, `stream_ordered_allocate`, `free`, `load_module`, `other`.
+        """
+        return frame_of(self._core.api_roles())
+
+    @cached_property
+    def blocking_calls(self) -> pl.DataFrame:
+        """The runtime API calls (`event`) that waited for a device, and the `reason`.
+
+        Reasons: `role` (such calls always wait), `copy_ended` (its memcpy had ended when it
+        returned), `waited` (the dependency graph found the work that it waited for).
+        """
+        return frame_of(self._core.blocking_calls())
 
     @cached_property
     def self_times(self) -> pl.DataFrame:

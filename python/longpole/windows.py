@@ -11,10 +11,7 @@ from longpole.errors import WindowError
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["LAUNCHING_NAMES", "Marked", "Window", "choose_window", "is_step", "step_number"]
-
-LAUNCHING_NAMES = r"(?i)launch.*kernel|graphlaunch"
-"""Calls that put kernels on a device. `cudaLaunchHostFunc` is none of them."""
+__all__ = ["Marked", "Window", "choose_window", "is_step", "launching_calls", "step_number"]
 
 # A step in which more of the launches have lost their work is not complete: the
 # profiler began or stopped within it.
@@ -39,6 +36,11 @@ class Marked(Protocol):
     @property
     def launches(self) -> pl.DataFrame:
         """The GPU activities and what launched them."""
+        ...
+
+    @property
+    def api_roles(self) -> pl.DataFrame:
+        """What each runtime API call does, by its name."""
         ...
 
     @property
@@ -196,6 +198,14 @@ def _count(steps: pl.DataFrame, which: str = "") -> str:
     return f"{steps.height:,} {which}step{'s' if steps.height > 1 else ''}"
 
 
+def launching_calls(trace: Marked) -> pl.Series:
+    """List the calls that put kernels on a device; `cudaLaunchHostFunc` is none of them."""
+    import polars as pl
+
+    role = pl.col("role").cast(pl.String)
+    return trace.api_roles.filter(role.is_in(["launch", "graph_launch"]))["event"]
+
+
 def _complete(trace: Marked) -> pl.DataFrame:
     """Take the steps of which the trace holds what they launched; all, where none has any."""
     import polars as pl
@@ -203,10 +213,7 @@ def _complete(trace: Marked) -> pl.DataFrame:
     steps = trace.steps.join(trace.events.select("event", "process"), on="event")
     launching = (
         trace.events.lazy()
-        .filter(
-            pl.col("kind").cast(pl.String).is_in(["runtime", "driver"]),
-            pl.col("name").cast(pl.String).str.contains(LAUNCHING_NAMES),
-        )
+        .filter(pl.col("event").is_in(launching_calls(trace).implode()))
         .select(
             "process", "start_ns", has_work=pl.col("event").is_in(trace.launches["call"].implode())
         )

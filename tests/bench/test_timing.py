@@ -360,7 +360,7 @@ def test_an_output_is_not_written_over_unless_told(kernels, tmp_path):
     (tmp_path / "out.jsonl").write_text("mine")
     arguments = [f"{kernels}:total", "--axis", "n=10", "-o", "out.jsonl"]
 
-    with pytest.raises(Exception, match="is there already"):
-        run(*arguments)
-    assert (tmp_path / "out.jsonl").read_text() == "mine"
-    assert run(*arguments, "-f") == 0
+    for force in ([], ["-f"]):
+        with pytest.raises(Exception, match="holds no record"):
+            run(*arguments, *force)
+        assert (tmp_path / "out.jsonl").read_text() == "mine"

@@ -3,6 +3,8 @@
 Times are microseconds. A path is a list of (start, end, kind, name of the event).
 """
 
+from collections import Counter
+
 import longpole
 from oracles.twin.path_twin import (
     Drop,
@@ -13,15 +15,46 @@ from oracles.twin.path_twin import (
     find_window,
     what_if,
 )
-from tiny_traces import US, launch, read, segments
+from tiny_traces import US, launch, positions, read, segments
 
 OURS = {Scale: longpole.Scale, Drop: longpole.Drop, RemoveWait: longpole.RemoveWait}
 TWO_STREAMS = [launch(0, 2, 1), launch(11, 13, 2)]
 """Launches of two kernels."""
 
 
+def graph_of(events):
+    """Give the graph of the twin, which has the edges and the counts that longpole's has."""
+    graph, trace = build_graph(events), read(events)
+    path = trace.critical_path(whole=True)
+    assert our_edges(path, path.edges, positions(trace)) == their_edges(graph, graph.edges)
+    assert our_edges(path, path.violations, positions(trace)) == their_edges(
+        graph, graph.violations
+    )
+    assert graph.counts.items() <= path.counts.items()
+    return graph
+
+
+def our_edges(path, edges, place):
+    """Count longpole's edges by kind, role, evidence, row of the event, and their two times."""
+    times = dict(path.nodes.select("node", "time_ns").iter_rows())
+    columns = ["kind", "role", "evidence", "event", "source", "target"]
+    return Counter(
+        (kind, role, evidence, place[event], times[source], times[target])
+        for kind, role, evidence, event, source, target in edges.select(columns).iter_rows()
+    )
+
+
+def their_edges(graph, edges):
+    """Count the twin's edges in the same way."""
+    time_ns = graph.points.time_ns
+    return Counter(
+        (e.kind, e.role, e.evidence, e.event and e.event.row, time_ns(e.source), time_ns(e.target))
+        for e in edges
+    )
+
+
 def path_of(events, **window):
-    graph = build_graph(events)
+    graph = graph_of(events)
     path = critical_path(graph, find_window(graph, **window))
     trace = read(events)
     ours = {name.removesuffix("_ns"): value for name, value in window.items()}

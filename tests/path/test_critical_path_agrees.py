@@ -7,10 +7,11 @@ import re
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from path_rules import our_edges, their_edges
 
 import longpole
 from oracles.twin import path_twin as twin
-from real_traces import SHARED, real_traces
+from real_traces import real_traces
 from tiny_traces import (
     US,
     annotation,
@@ -82,38 +83,6 @@ def our_syncs(path, place):
     columns = ["source", "target", "kind", "evidence", "waited", "on_path"]
     rows = path.sync_dependencies.select(columns).iter_rows()
     return sorted((place[source], place[target], *rest) for source, target, *rest in rows)
-
-
-# Tiny cases written down by hand.
-
-
-def test_the_shared_cases():
-    file = SHARED / "path_cases.json"
-    if not file.exists():
-        pytest.skip(f"{file} is not here")
-    cases = json.loads(file.read_text())
-    for case in cases:
-        trace = longpole.read_trace(json.dumps(case).encode())
-        path = trace.critical_path(**case.get("options", {"whole": True}))
-        found = [
-            {"start": start / US, "end": end / US, "kind": kind, "row": row}
-            for start, end, kind, row, _ in segments(trace, path)
-        ]
-        assert found == case["expect_us"], case["name"]
-        for question in case.get("what_if", []):
-            makespan_ns = path.what_if(changes_of(question)).makespan_ns
-            # The cases were written down in whole microseconds, the rest cut off.
-            assert makespan_ns // US == int(question["makespan_us"]), case["name"]
-    assert len(cases) == 21
-
-
-def changes_of(question):
-    scale = question["scale"]
-    return [
-        *([longpole.RemoveWait()] if question["drop_sync"] else []),
-        *([longpole.Drop(kind="launch")] if question["zero_launch"] else []),
-        *([longpole.Scale(matching=scale[0], by=float(scale[1]))] if scale else []),
-    ]
 
 
 # Random traces: nothing in them makes sense, and still both find the same.
@@ -193,6 +162,7 @@ def test_on_random_traces_longpole_and_its_twin_agree(events):
         return
     place = positions(trace)
     _, path = assert_same_as_twin(graph, trace)
+    assert our_edges(path, path.edges, place) == their_edges(graph, graph.edges)
     assert {name: count for name, count in path.counts.items() if name != "untimed"} == {
         name: graph.counts[name] for name in path.counts if name != "untimed"
     }

@@ -258,7 +258,7 @@ def test_a_pattern_that_finds_nothing_is_said(trace, capsys):
 def test_a_bad_pattern_is_told_in_one_line(trace, capsys):
     assert run(["path", trace, "--data-load", "("]) == exit_codes.USAGE
     first, *_ = capsys.readouterr().err.splitlines()
-    assert first == "error: no regular expression: unclosed group [usage]"
+    assert first == "error: invalid regular expression: unclosed group [usage]"
 
 
 def test_of_several_traces_each_is_answered(trace, tmp_path, capsys):

@@ -7,11 +7,11 @@ import random
 from collections import Counter
 
 import pytest
-from path_rules import named, path_of
+from path_rules import graph_of, path_of
 
+import longpole
 from oracles.twin.path_edges import Role
 from oracles.twin.path_events import nanoseconds
-from oracles.twin.path_twin import build_graph, critical_path
 from tiny_traces import BACKWARD, annotation, arrow, call, copy, frame, kernel, launch, operator
 
 # Times and events.
@@ -23,12 +23,15 @@ from tiny_traces import BACKWARD, annotation, arrow, call, copy, frame, kernel, 
 )
 def test_times_are_exact_and_round_half_to_even(text, ns):
     assert nanoseconds(text) == (1712195495519695812 if ns is None else ns)
+    from_zero = '{"ph": "X", "cat": "cpu_op", "name": "A", "pid": 1, "tid": 1, "ts": 0, "dur": 1}'
+    events = f"[{from_zero}, {from_zero.replace('0, ', text + ', ')}]"
+    assert longpole.read_trace(events.encode()).events["start_ns"][1] == nanoseconds(text)
 
 
 def test_an_event_of_negative_duration_is_dropped_and_counted():
     events = [operator("A", 0, 10), operator("broken", 5, 3)]
     assert path_of(events) == [(0, 10, "operator", "A")]
-    assert build_graph(events).counts["negative_duration"] == 1
+    assert graph_of(events).counts["negative_duration"] == 1
 
 
 def test_the_order_in_the_file_changes_nothing():
@@ -79,7 +82,7 @@ def test_time_belongs_to_what_started_last_and_calls_come_before_operators():
 def test_a_crossing_operator_takes_over_and_is_counted():
     events = [operator("A", 0, 10), operator("B", 5, 15)]
     assert path_of(events) == [(0, 5, "operator", "A"), (5, 15, "operator", "B")]
-    assert build_graph(events).counts["crossing"] == 1
+    assert graph_of(events).counts["crossing"] == 1
 
 
 def test_a_gap_is_named_after_the_open_frame_or_annotation():
@@ -160,8 +163,8 @@ def test_of_two_calls_with_one_number_the_latest_before_the_kernel_launched_it()
 
 def test_a_kernel_before_its_own_call_hangs_on_its_thread_and_is_counted():
     events = [operator("A", 0, 6), launch(10, 12, 1), kernel("K", 8, 30, 1)]
-    graph = build_graph(events)
-    assert named(events, critical_path(graph)) == [
+    graph = graph_of(events)
+    assert path_of(events) == [
         (0, 6, "operator", "A"),
         (6, 8, "clock_skew", "K"),
         (8, 30, "kernel", "K"),
@@ -212,10 +215,10 @@ def test_an_early_start_is_released_from_inside_the_running_kernel():
         *(launch(0, 2, 1), launch(3, 5, 2), launch(6, 8, 3)),
         *(kernel("K1", 4, 20, 1), kernel("K2", 15, 18, 2), kernel("K3", 19, 40, 3)),
     ]
-    graph = build_graph(events)
+    graph = graph_of(events)
     roles = {edge.role for edge in graph.edges}
     assert {Role.OVERLAP_INSIDE, Role.OVERLAP_TAIL} <= roles
-    assert named(events, critical_path(graph))[-2:] == [
+    assert path_of(events)[-2:] == [
         (4, 20, "kernel", "K1"),
         (20, 40, "kernel", "K3"),
     ]
@@ -223,7 +226,7 @@ def test_an_early_start_is_released_from_inside_the_running_kernel():
 
 def test_an_overlapping_start_just_after_its_launch_needs_no_other_reason():
     events = [launch(0, 2, 1), launch(3, 14, 2), kernel("K1", 4, 20, 1), kernel("K2", 15, 18, 2)]
-    roles = Counter(edge.role for edge in build_graph(events).edges)
+    roles = Counter(edge.role for edge in graph_of(events).edges)
     assert (roles[Role.STREAM_OVERLAP], roles[Role.OVERLAP_INSIDE]) == (1, 0)
 
 

@@ -1,4 +1,4 @@
-"""The naive twin on shared cases and on real traces."""
+"""The naive twin and longpole on shared cases, and the twin on real traces."""
 
 import json
 import random
@@ -7,10 +7,9 @@ from itertools import pairwise
 
 import pytest
 
+import longpole
+from oracles.twin import path_twin as twin
 from oracles.twin.path_twin import (
-    Drop,
-    RemoveWait,
-    Scale,
     build_graph,
     critical_path,
     find_window,
@@ -19,7 +18,7 @@ from oracles.twin.path_twin import (
     what_if,
 )
 from real_traces import SHARED, real_traces
-from tiny_traces import US
+from tiny_traces import US, segments
 
 # The same on shared and on real traces.
 
@@ -36,27 +35,34 @@ def test_the_shared_cases():
     for case in cases:
         graph = build_graph(case["traceEvents"])
         window = find_window(graph, **case.get("options", {}))
-        segments = [
+        theirs = critical_path(graph, window)
+        trace = longpole.read_trace(json.dumps(case).encode())
+        ours = trace.critical_path(**case.get("options", {"whole": True}))
+        assert segments(trace, ours) == theirs.segments, case["name"]
+        found = [
             {"start": s.start_ns / US, "end": s.end_ns / US, "kind": s.kind, "row": s.row}
-            for s in critical_path(graph, window).segments
+            for s in theirs.segments
         ]
-        assert segments == case["expect_us"], case["name"]
+        assert found == case["expect_us"], case["name"]
         for question in case.get("what_if", []):
-            makespan_ns = what_if(graph, window, changes_of(question)).makespan_ns
+            makespan_ns = what_if(graph, window, changes_of(question, twin)).makespan_ns
             # The cases were written down in whole microseconds, the rest cut off.
             assert makespan_ns // US == int(question["makespan_us"]), case["name"]
+            changes = changes_of(question, longpole)
+            assert ours.what_if(changes).makespan_ns == makespan_ns, case["name"]
     assert len(cases) == 21
 
 
-def changes_of(question):
+def changes_of(question, words):
+    """Give the changes of a question in the words of longpole or of the twin."""
     changes = []
     if question["drop_sync"]:
-        changes.append(RemoveWait(kind="sync_return"))
+        changes.append(words.RemoveWait(kind="sync_return"))
     if question["zero_launch"]:
-        changes.append(Drop(kind="launch"))
+        changes.append(words.Drop(kind="launch"))
     if question["scale"]:
         matching, by = question["scale"]
-        changes.append(Scale(matching=matching, by=Fraction(by)))
+        changes.append(words.Scale(matching=matching, by=Fraction(by)))
     return changes
 
 

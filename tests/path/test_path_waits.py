@@ -4,10 +4,10 @@ Each test is a tiny trace and the path it must give, in microseconds.
 """
 
 import pytest
-from path_rules import TWO_STREAMS, named, path_of
+from path_rules import TWO_STREAMS, graph_of, path_of
 
 from oracles.twin.path_edges import Role
-from oracles.twin.path_twin import build_graph, critical_path
+from oracles.twin.path_twin import critical_path
 from tiny_traces import call, copy, kernel, launch, operator, read, sync_record
 
 # Waits between streams.
@@ -32,9 +32,9 @@ def test_a_kernel_may_wait_for_several_recorded_events():
             wait_on_cuda_event_record_corr_id=4,
         ),
     ]
-    graph = build_graph(events)
+    graph = graph_of(events)
     assert [e.evidence for e in graph.edges if e.role is Role.EVENT_WAIT] == ["recorded"] * 2
-    assert named(events, critical_path(graph))[-3:] == [
+    assert path_of(events)[-3:] == [
         (4, 50, "kernel", "P1"),
         (50, 51, "event_wait", "K"),
         (51, 60, "kernel", "K"),
@@ -62,9 +62,9 @@ def test_a_recorded_wait_reaches_only_to_work_before_its_event():
 
 def test_a_late_start_just_after_another_streams_end_waited_for_it():
     events = [*TWO_STREAMS, kernel("P", 4, 50, 1), kernel("K", 55, 60, 2, stream=8)]
-    graph = build_graph(events)
+    graph = graph_of(events)
     assert [e.evidence for e in graph.edges if e.role is Role.EVENT_WAIT] == ["inferred"]
-    assert named(events, critical_path(graph))[-2:] == [
+    assert path_of(events)[-2:] == [
         (50, 55, "event_wait", "K"),
         (55, 60, "kernel", "K"),
     ]
@@ -77,7 +77,7 @@ def test_where_a_program_makes_wait_calls_a_wait_needs_one():
         kernel("without", 52, 60, 2, stream=8),
         kernel("with", 70, 80, 3, stream=9),
     ]
-    graph = build_graph(events)
+    graph = graph_of(events)
     waiters = [edge.event.name for edge in graph.edges if edge.role is Role.EVENT_WAIT]
     assert waiters == ["with"]
     assert path_of(events)[-2:] == [(60, 70, "event_wait", "with"), (70, 80, "kernel", "with")]
@@ -204,13 +204,12 @@ def test_a_kernel_waits_for_the_device_another_stream_holds():
 
 def test_a_long_idle_stream_is_openly_unexplained():
     events = [launch(0, 2, 1), kernel("K1", 4, 10, 1), kernel("lost", 500, 510)]
-    graph = build_graph(events)
-    path = critical_path(graph)
-    assert named(events, path)[-2:] == [
+    assert path_of(events)[-2:] == [
         (10, 500, "unexplained", "lost"),
         (500, 510, "kernel", "lost"),
     ]
-    assert path.is_inconclusive
+    assert critical_path(graph_of(events)).is_inconclusive
+    assert read(events).critical_path(whole=True).status == "inconclusive"
 
 
 def test_a_long_gap_in_a_graph_is_called_so():
@@ -375,12 +374,28 @@ def test_a_record_decides_even_against_the_nearer_end():
     more = [launch(3, 5, 3), kernel("later", 6, 38, 3, stream=8)]
     record = sync_record("Stream Sync", 10, 2, stream=7)
     events = waiting_call("cudaStreamSynchronize", 40, *more, record)
-    graph = build_graph(events)
-    assert named(events, critical_path(graph))[-2:] == [
+    graph = graph_of(events)
+    assert path_of(events)[-2:] == [
         (4, 35, "kernel", "K"),
         (35, 40, "sync_return", "cudaStreamSynchronize"),
     ]
     assert critical_path(graph).inferred_ns == 0
+    assert read(events).critical_path(whole=True).inferred_ns == 0
+
+
+def test_a_recorded_event_sync_reaches_only_to_work_before_its_event():
+    record = {"wait_on_stream": 7, "wait_on_cuda_event_record_corr_id": 2}
+    events = [
+        *(launch(0, 2, 1), call("cudaEventRecord", 3, 4, 2), launch(5, 7, 3)),
+        *(call("cudaEventSynchronize", 10, 40, 4), operator("next", 40, 50)),
+        *(kernel("before", 4, 30, 1), kernel("after", 31, 38, 3)),
+        sync_record("Event Sync", 10, 4, -1, **record),
+    ]
+    assert path_of(events)[-3:] == [
+        (4, 30, "kernel", "before"),
+        (30, 40, "sync_return", "cudaEventSynchronize"),
+        (40, 50, "operator", "next"),
+    ]
 
 
 def test_a_recorded_device_sync_waits_for_all_streams_of_that_device_only():
@@ -400,7 +415,7 @@ def test_a_recorded_device_sync_waits_for_all_streams_of_that_device_only():
 @pytest.mark.parametrize("kind", ["Unknown Sync", "Event Sync"])
 def test_an_unknown_record_stays_unknown_and_covers_nothing(kind):
     record = sync_record(kind, 10, 2, wait_on_stream=-1)
-    graph = build_graph(waiting_call("cudaStreamSynchronize", 40, record))
+    graph = graph_of(waiting_call("cudaStreamSynchronize", 40, record))
     assert graph.counts["unknown_sync"] == 1
     assert [edge.evidence for edge in graph.edges if edge.role is Role.SYNC] == ["inferred"]
 

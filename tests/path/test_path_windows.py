@@ -6,8 +6,10 @@ Each test is a tiny trace and the path it must give, in microseconds.
 from fractions import Fraction
 
 import pytest
-from path_rules import OURS, makespan_us, named, path_of
+from path_rules import OURS, graph_of, makespan_us, named, path_of
 
+import longpole
+import tiny_traces
 from oracles.twin.path_edges import Edge, Evidence, Kind, Points, Role
 from oracles.twin.path_events import parse_trace
 from oracles.twin.path_graph import _without_circles
@@ -15,14 +17,13 @@ from oracles.twin.path_twin import (
     Drop,
     RemoveWait,
     Scale,
-    build_graph,
     critical_path,
     find_window,
     slack,
     sync_dependencies,
     what_if,
 )
-from tiny_traces import BACKWARD, US, annotation, call, kernel, launch, operator, read
+from tiny_traces import BACKWARD, US, annotation, call, kernel, launch, operator, positions, read
 
 # Binding and ties.
 
@@ -128,9 +129,12 @@ def test_a_helper_thread_never_ends_the_trace():
 
 @pytest.mark.parametrize("window", [{"step": 7}, {"annotation": "fit"}, {"between_ns": (5, 6)}])
 def test_a_window_that_is_not_there_is_an_error_in_words(window):
-    graph = build_graph([operator("A", 10, 20)])
+    events = [operator("A", 10, 20)]
     with pytest.raises(ValueError, match=r"no |annotations 'fit'"):
-        find_window(graph, **window)
+        find_window(graph_of(events), **window)
+    renamed = {"between" if name == "between_ns" else name: at for name, at in window.items()}
+    with pytest.raises(longpole.WindowError):
+        read(events).critical_path(**renamed)
 
 
 # Slack, waits, what-if.
@@ -144,20 +148,31 @@ OVERLAPPED = [
 
 def test_slack_is_what_an_event_may_be_late_and_null_where_nothing_follows():
     events = [launch(0, 2, 1), kernel("K", 4, 30, 1), operator("A", 2, 22), operator("x", 0, 1, 5)]
-    graph = build_graph(events)
-    assert slack(graph, find_window(graph)) == {0: 0, 1: 0, 2: None, 3: None}
-    joined = [*events, call("cudaDeviceSynchronize", 22, 32)]
-    graph = build_graph(joined)
-    assert slack(graph, find_window(graph))[2] == 8 * US
+    assert slack_of(events) == {0: 0, 1: 0, 2: None, 3: None}
+    assert slack_of([*events, call("cudaDeviceSynchronize", 22, 32)])[2] == 8 * US
+
+
+def slack_of(events):
+    """Give the slack by row, which both find."""
+    graph, trace = graph_of(events), read(events)
+    place = positions(trace)
+    ours = {place[event]: ns for event, ns in trace.critical_path(whole=True).slack.iter_rows()}
+    theirs = slack(graph, find_window(graph))
+    assert {row: ours[row] for row in theirs} == theirs
+    return theirs
 
 
 def test_waits_are_listed_with_their_evidence():
-    graph = build_graph(OVERLAPPED)
+    graph = graph_of(OVERLAPPED)
     (sync,) = sync_dependencies(graph, critical_path(graph))
     assert (sync.source.name, sync.target.name) == ("long", "cudaDeviceSynchronize")
     assert (sync.kind, sync.evidence) == ("sync_return", "inferred")
     assert sync.waited
     assert sync.on_path
+    columns = ["source_name", "target_name", "kind", "evidence", "waited", "on_path"]
+    assert read(OVERLAPPED).sync_dependencies().select(columns).rows() == [
+        ("long", "cudaDeviceSynchronize", "sync_return", "inferred", True, True)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -196,7 +211,7 @@ def test_between_two_times_only_what_lies_inside_gains(changes, length):
         *(kernel("K", 2, 100, 1), operator("next", 102, 152), operator("later", 160, 900)),
     ]
     between = (60 * US, 112 * US)
-    graph, trace = build_graph(events), read(events)
+    graph, trace = graph_of(events), read(events)
     window = find_window(graph, between_ns=between)
     path = trace.critical_path(between=between)
     ours = path.what_if([OURS[type(change)](**vars(change)) for change in changes]).makespan_ns
@@ -205,9 +220,12 @@ def test_between_two_times_only_what_lies_inside_gains(changes, length):
 
 
 def test_what_if_names_the_new_long_pole():
-    graph = build_graph(OVERLAPPED)
+    graph = graph_of(OVERLAPPED)
     changed = what_if(graph, find_window(graph), [Drop(matching="long")])
-    assert named(OVERLAPPED, changed.critical_path)[-2:] == [
+    ours = read(OVERLAPPED).critical_path(whole=True).what_if(longpole.Drop(matching="long"))
+    new_pole = named(OVERLAPPED, changed.critical_path)
+    assert tiny_traces.named(ours.critical_path) == new_pole
+    assert new_pole[-2:] == [
         (10, 15, "runtime", "cudaDeviceSynchronize"),
         (15, 20, "operator", "after"),
     ]

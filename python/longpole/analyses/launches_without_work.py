@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from longpole.windows import LAUNCHING_NAMES
+from longpole.windows import launching_calls
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -21,8 +21,7 @@ def launches_without_work(trace: Trace) -> pl.DataFrame:
     having = trace.events.filter(launched).select("parent", "event")
     related = pl.concat([having["parent"].drop_nulls(), having["event"]]).implode()
     return trace.events.filter(
-        pl.col("kind").cast(pl.String).is_in(["runtime", "driver"]),
-        pl.col("name").cast(pl.String).str.contains(LAUNCHING_NAMES),
+        pl.col("event").is_in(launching_calls(trace).implode()),
         ~pl.col("event").is_in(related),
         ~pl.col("parent").is_in(related).fill_null(value=False),
     )

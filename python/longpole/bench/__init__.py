@@ -16,11 +16,20 @@ Examples
 
 from longpole.bench.compare import Comparison, Difference, Verdict, compare
 from longpole.bench.compatible import ProfileResult, extract_profile_result
-from longpole.bench.extraction import Extraction, Extractor, MeasuredRow, extract, formats
+from longpole.bench.extraction import (
+    Extraction,
+    Extractor,
+    MeasuredRow,
+    OmittedRows,
+    extract,
+    formats,
+)
 from longpole.bench.records import (
     Measurement,
+    Omitted,
     Outcome,
     Record,
+    ResultsFile,
     best_records,
     final_records,
     fingerprint_changes,
@@ -50,10 +59,13 @@ __all__ = [
     "Job",
     "MeasuredRow",
     "Measurement",
+    "Omitted",
+    "OmittedRows",
     "Outcome",
     "Policy",
     "ProfileResult",
     "Record",
+    "ResultsFile",
     "Runner",
     "Status",
     "Timing",

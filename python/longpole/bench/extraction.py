@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from longpole._core import Extraction as CoreExtraction
     from longpole._core import Table
 
-__all__ = ["Extraction", "Extractor", "MeasuredRow", "extract", "formats"]
+__all__ = ["Extraction", "Extractor", "MeasuredRow", "OmittedRows", "extract", "formats"]
 
 CHUNK_BYTES: Final = 1 << 18
+MAX_ROWS: Final = 1_000_000
 PATTERN_PREFIX: Final = "regex="
 
 
@@ -41,11 +42,12 @@ def extract(
     *,
     format: str | Sequence[str] = "auto",  # noqa: A002 - the word of the command line
     died: bool = False,
+    max_rows: int = MAX_ROWS,
 ) -> Extraction:
     r"""Find what was measured in the output of profilers.
 
     Several formats may stand in one stream, with foreign lines between the rows. The
-    stream is read once, in chunks: memory is bounded by what is found.
+    stream is read once, in chunks: memory is bounded by what is kept.
 
     Parameters
     ----------
@@ -60,6 +62,8 @@ def extract(
     died
         The process that printed this was killed or crashed. A last line without its
         line end may then lack digits: its record gets the status `cut`.
+    max_rows
+        Keep so many rows; what follows is summarised in `Extraction.omitted`.
 
     Raises
     ------
@@ -76,7 +80,7 @@ def extract(
     >>> found.best().operation
     'gemm_64'
     """
-    extractor = Extractor(format)
+    extractor = Extractor(format, max_rows=max_rows)
     if isinstance(source, bytes):
         extractor.feed(source)
     elif isinstance(source, (str, os.PathLike)):
@@ -97,7 +101,7 @@ class Extractor:
 
     Parameters
     ----------
-    format
+    format, max_rows
         As in `extract`.
 
     Examples
@@ -108,13 +112,22 @@ class Extractor:
     'cut'
     """
 
-    def __init__(self, format: str | Sequence[str] = "auto") -> None:  # noqa: A002
+    def __init__(
+        self,
+        format: str | Sequence[str] = "auto",  # noqa: A002 - as in `extract`
+        *,
+        max_rows: int = MAX_ROWS,
+    ) -> None:
+        if max_rows < 1:
+            message = f"max_rows has to be at least 1, not {max_rows}"
+            raise ValueError(message)
         wanted = [format] if isinstance(format, str) else list(format)
         patterns = [name for name in wanted if name.startswith(PATTERN_PREFIX)]
         named = [name for name in wanted if name not in patterns]
         self._core = CoreExtractor(
             list(formats()) if "auto" in named else named,
             [pattern.removeprefix(PATTERN_PREFIX) for pattern in patterns],
+            max_rows,
         )
 
     def feed(self, chunk: bytes) -> None:
@@ -142,6 +155,30 @@ class MeasuredRow(NamedTuple):
     def is_selectable(self) -> bool:
         """Whether the time may be compared with others."""
         return self.status == "ok"
+
+
+class OmittedRows(NamedTuple):
+    """The rows of one operation beyond those that are kept.
+
+    Parameters
+    ----------
+    format, operation
+        As in `MeasuredRow`; `is_rest` says that these are the rows of several operations.
+    n_rows, n_selectable
+        How many rows there were, and how many of them may be compared.
+    fastest
+        The fastest of these.
+    last_ns
+        The time of the last row, None where it has no finite one.
+    """
+
+    format: str
+    operation: str | None
+    is_rest: bool
+    n_rows: int
+    n_selectable: int
+    fastest: MeasuredRow | None
+    last_ns: float | None
 
 
 class Extraction:
@@ -194,6 +231,20 @@ class Extraction:
         """The rows of `records` as tuples, for those who have no use for a frame."""
         return [MeasuredRow(*row) for row in self._core.rows()]
 
+    @cached_property
+    def omitted(self) -> list[OmittedRows]:
+        """The rows beyond those that are kept, summarised by operation."""
+        return [
+            OmittedRows(
+                *(form, operation, is_rest, n_rows, n_selectable),
+                fastest=fastest and MeasuredRow(form, operation, *fastest, status="ok"),
+                last_ns=last_ns,
+            )
+            for form, operation, is_rest, n_rows, n_selectable, fastest, last_ns in (
+                self._core.omitted()
+            )
+        ]
+
     @property
     def n_bytes(self) -> int:
         """The length of the stream."""
@@ -219,9 +270,10 @@ class Extraction:
             message = "operations is a list of names, not one name"
             raise TypeError(message)
         wanted = None if operations is None else set(operations)
+        fastest_omitted = (each.fastest for each in self.omitted if each.fastest)
         rows = [
             row
-            for row in self.measurements
+            for row in (*self.measurements, *fastest_omitted)
             if row.is_selectable and (wanted is None or row.operation in wanted)
         ]
         return min(rows, key=lambda row: (row.time_ns, row.operation or ""), default=None)

@@ -28,12 +28,13 @@ pub(crate) struct Extractor(Mutex<Option<extract::Extractor>>);
 #[pymethods]
 impl Extractor {
     #[new]
-    fn new(formats: Vec<String>, patterns: Vec<String>) -> PyResult<Self> {
+    fn new(formats: Vec<String>, patterns: Vec<String>, max_records: usize) -> PyResult<Self> {
         let formats =
             formats.into_iter().map(|name| named_format(&name)).collect::<PyResult<Vec<_>>>()?;
         let patterns =
             patterns.into_iter().map(|text| pattern(&text)).collect::<PyResult<Vec<_>>>()?;
-        Ok(Self(Mutex::new(Some(extract::Extractor::new(&formats, patterns)))))
+        let extractor = extract::Extractor::new(&formats, patterns).keeping(max_records);
+        Ok(Self(Mutex::new(Some(extractor))))
     }
 
     /// Takes the next bytes of the stream.
@@ -131,6 +132,39 @@ impl Extraction {
             .choices("reason", rejections.reason.iter().map(|&reason| reason as u32), &reasons)
             .texts("excerpt", rejections.excerpt.iter().copied(), &self.0.strings)
             .into_table()
+    }
+
+    /// The rows that are not kept, by operation: format, operation, whether it stands for
+    /// several, count, how many may be compared, the fastest of these (time in ns, printed
+    /// time, its unit, workspace and data in bytes), the last time in ns.
+    #[allow(clippy::type_complexity)] // a table of few rows, read once
+    fn omitted(
+        &self,
+    ) -> Vec<(
+        &str,
+        Option<&str>,
+        bool,
+        u64,
+        u64,
+        Option<(f64, &str, &str, Option<i64>, Option<i64>)>,
+        Option<f64>,
+    )> {
+        let formats = self.formats();
+        let rows = self.0.omitted.iter().map(|row| {
+            let fastest = row.fastest.as_ref().map(|it| {
+                (
+                    it.time_ns,
+                    it.printed_time.as_str(),
+                    it.unit.name(),
+                    it.workspace_bytes,
+                    it.data_bytes,
+                )
+            });
+            let last_ns = Some(row.last_ns).filter(|time_ns| !time_ns.is_nan());
+            let (format, operation) = (formats[row.format as usize], row.operation.as_deref());
+            (format, operation, row.is_rest, row.count, row.selectable, fastest, last_ns)
+        });
+        rows.collect()
     }
 
     /// How many rows could not be read, by reason; reasons that did not occur are left out.

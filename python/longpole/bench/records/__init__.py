@@ -3,13 +3,15 @@
 from longpole.bench.records.baselines import save_baseline
 from longpole.bench.records.choice import best_records, final_records
 from longpole.bench.records.environment import fingerprint_changes
-from longpole.bench.records.record import Measurement, Outcome, Record
-from longpole.bench.records.store import read_results
+from longpole.bench.records.reading import ResultsFile, read_results
+from longpole.bench.records.record import Measurement, Omitted, Outcome, Record
 
 __all__ = [
     "Measurement",
+    "Omitted",
     "Outcome",
     "Record",
+    "ResultsFile",
     "best_records",
     "final_records",
     "fingerprint_changes",

@@ -10,10 +10,11 @@ from __future__ import annotations
 import errno
 import os
 import re
-import tempfile
+import shutil
 from pathlib import Path
 from typing import Final
 
+from longpole.bench.records.files import written_whole
 from longpole.bench.records.samples import read_measurements
 from longpole.errors import ResultsError
 
@@ -82,23 +83,6 @@ def save_baseline(name: str, source: str | os.PathLike[str], *, overwrite: bool 
         message = f"no run in {os.fspath(source)} succeeded"
         raise ResultsError(message)
     target.parent.mkdir(parents=True, exist_ok=True)
-    _write_whole(target, Path(source).read_bytes(), overwrite=overwrite)
+    with Path(source).open("rb") as records, written_whole(target, replace=overwrite) as file:
+        shutil.copyfileobj(records, file)
     return target
-
-
-def _write_whole(target: Path, content: bytes, *, overwrite: bool) -> None:
-    with tempfile.NamedTemporaryFile(
-        dir=target.parent, prefix=f".{target.name}.", delete=False
-    ) as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    written = Path(file.name)
-    try:
-        written.chmod(0o644)
-        if overwrite:
-            written.replace(target)
-        else:
-            target.hardlink_to(written)  # fails where there is a target, as a rename would not
-    finally:
-        written.unlink(missing_ok=True)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from longpole.bench.records.record import Outcome
+from longpole.bench.records.record import Outcome, is_duration_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from longpole.bench.records.record import Measurement, Record
 
-__all__ = ["best_records", "fastest", "final_records"]
+__all__ = ["best_of_final", "best_records", "fastest", "final_records"]
 
 
 def fastest(results: Iterable[Measurement]) -> Measurement | None:
-    """Choose the fastest result. Zero, negative and infinite times and nan never win."""
-    sound = [result for result in results if 0 < result.time_ns < math.inf]
+    """Choose the fastest result. A time that is none never wins (see `is_duration_ns`)."""
+    sound = [result for result in results if is_duration_ns(result.time_ns)]
     return min(sound, key=lambda result: (result.time_ns, result.name), default=None)
 
 
@@ -38,12 +38,31 @@ def best_records(
     Ties go to the name of the result, then to the id of the job, so that the
     order in which jobs were done has no say. Groups are in the order of their names.
     """
+    last = final_records(records)
+    chosen = best_of_final(last.values(), by)
+    return {group: last[record.id] for group, record in chosen.items()}
+
+
+def best_of_final(
+    records: Iterable[Record], by: Callable[[Record], str] = lambda record: record.key
+) -> dict[str, Record]:
+    """Choose as `best_records` does from final records, one a job, which are read once.
+
+    Of the chosen records only what a choice rests on is kept: they come without their
+    environment, their output and their other results.
+    """
     chosen: dict[str, Record] = {}
-    for record in final_records(records).values():
+    for record in records:
         group = by(record)
         if _rank(record) is not None and _is_better(record, chosen.get(group)):
-            chosen[group] = record
+            chosen[group] = _slim(record)
     return dict(sorted(chosen.items()))
+
+
+def _slim(record: Record) -> Record:
+    return replace(
+        record, environment={}, stdout_tail="", stderr_tail="", results=(), omitted=(), strays=()
+    )
 
 
 def _is_better(record: Record, rival: Record | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import os
 import platform
@@ -10,15 +11,34 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
-__all__ = ["fingerprint", "fingerprint_changes"]
+__all__ = ["RECORDED_VARIABLES", "fingerprint", "fingerprint_changes", "variables_on_record"]
 
 # Asked for by their metadata: none of them is imported.
 LIBRARIES: Final = ("torch", "triton", "jax", "cupy", "numpy")
 # The device stands in every record beside these; what changes them changes the figures.
 COMPARED: Final = ("host", "kernel", "machine", "libraries", "variables")
 VARIABLES: Final = ("CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_MAX_CONNECTIONS", "HSA_ENABLE_SDMA")
+
+RECORDED_VARIABLES: Final = frozenset(
+    {
+        *VARIABLES,
+        "ASCEND_RT_VISIBLE_DEVICES",
+        "CUDA_DEVICE_ORDER",
+        "CUDA_MODULE_LOADING",
+        "CUDA_VISIBLE_DEVICES",
+        "GPU_MAX_HW_QUEUES",
+        "HIP_VISIBLE_DEVICES",
+        "LONGPOLE_FAKE_DEVICE",
+        "MKL_NUM_THREADS",
+        "OMP_NUM_THREADS",
+        "PYTHONHASHSEED",
+        "ROCR_VISIBLE_DEVICES",
+        "ZE_AFFINITY_MASK",
+    }
+)
+"""Variables whose values stand in records; of all others only a digest does."""
 
 
 @cache
@@ -44,6 +64,36 @@ def fingerprint_changes(before: Mapping[str, Any]) -> list[str]:
         for name in COMPARED
         if name in before and before.get(name) != now.get(name)
     ]
+
+
+def variables_on_record(
+    variables: Mapping[str, str | None], recorded: Collection[str] = ()
+) -> dict[str, Any]:
+    """Say which variables a job was given, without what may be a secret.
+
+    Parameters
+    ----------
+    variables
+        Names and values; None is a variable that is taken away.
+    recorded
+        Names whose values may be told, beside `RECORDED_VARIABLES`.
+
+    Examples
+    --------
+    >>> variables_on_record({"OMP_NUM_THREADS": "8", "TOKEN": "secret"})
+    {'OMP_NUM_THREADS': '8', 'TOKEN': {'digest': '8d17f115bd08b509'}}
+    """
+    told = RECORDED_VARIABLES.union(recorded)
+    return {
+        name: value if value is None or name in told else {"digest": _digest(name, value)}
+        for name, value in sorted(variables.items())
+    }
+
+
+def _digest(name: str, value: str) -> str:
+    """Give the same for the same value of a variable: whether it changed can be told."""
+    text = f"{name}={value}".encode("utf-8", "surrogatepass")
+    return hashlib.sha256(text).hexdigest()[:16]
 
 
 def _version(package: str) -> str | None:

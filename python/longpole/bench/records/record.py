@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -9,9 +10,25 @@ from typing import TYPE_CHECKING, Any, Final, Self
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Measurement", "Outcome", "Record"]
+__all__ = ["Measurement", "Omitted", "Outcome", "Record", "is_duration_ns"]
 
 SCHEMA: Final = "longpole.bench.record/1"
+
+LONGEST_NS: Final = 10**18
+"""Thirty years. A longer time is a misprint."""
+
+
+def is_duration_ns(value: object) -> bool:
+    """Say whether a value can be how long something took: positive, finite, at most 30 years.
+
+    Examples
+    --------
+    >>> [is_duration_ns(value) for value in (250, 0.5, 0, float("nan"), "250", True, 10**400)]
+    [True, True, False, False, False, False, False]
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return 0 < value <= LONGEST_NS
 
 
 class Outcome(StrEnum):
@@ -46,12 +63,34 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True)
+class Omitted:
+    """The results of one name beyond those that are kept.
+
+    Parameters
+    ----------
+    name
+        Of the results; empty where they have none, or where these are of several names.
+    count
+        How many rows there were.
+    min_ns, last_ns
+        The shortest time that may be compared, and the time of the last row. None where
+        there is none.
+    """
+
+    name: str
+    count: int
+    min_ns: float | None = None
+    last_ns: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """What is written down about one attempt.
 
     `id` is unique among the jobs of a run: the key, and its number from the
     second repetition on. `is_final` says that no further attempt follows.
-    `results` of an attempt that was not `ok` are kept and never chosen.
+    `results` of an attempt that was not `ok` are kept and never chosen. A job may print more
+    results than are kept; the others are summed up in `omitted`, and `best` may be one of them.
     """
 
     id: str
@@ -68,6 +107,7 @@ class Record:
     message: str = ""
     results: tuple[Measurement, ...] = ()
     best: Measurement | None = None
+    omitted: tuple[Omitted, ...] = ()
     unparsed: int = 0
     unstable: bool = False
     strays: tuple[str, ...] = ()
@@ -95,12 +135,55 @@ class Record:
         Raises
         ------
         KeyError, TypeError, ValueError
-            It is no record.
+            It is no record, or one of its values cannot be what it is said to be.
         """
         known = {name: fields[name] for name in cls.__dataclass_fields__ if name in fields}
+        _check_types(known)
         known["outcome"] = Outcome(fields["outcome"])
         known["argv"] = tuple(fields.get("argv", ()))
         known["strays"] = tuple(fields.get("strays", ()))
-        known["results"] = tuple(Measurement(**each) for each in fields.get("results", ()))
-        known["best"] = Measurement(**fields["best"]) if fields.get("best") else None
+        known["results"] = tuple(map(_measurement, fields.get("results", ())))
+        known["best"] = _measurement(fields["best"]) if fields.get("best") else None
+        known["omitted"] = tuple(Omitted(**each) for each in fields.get("omitted", ()))
         return cls(**known)
+
+
+# What a value read back may be, where more than its presence matters.
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "id": (str,),
+    "key": (str,),
+    "attempt": (int,),
+    "is_final": (bool,),
+    "argv": (list, tuple),
+    "tags": (dict,),
+    "digest": (str,),
+    "device": (str, type(None)),
+    "message": (str,),
+    "results": (list, tuple),
+    "best": (dict, type(None)),
+    "omitted": (list, tuple),
+    "seconds": (int, float, type(None)),
+    "environment": (dict,),
+}
+
+
+def _check_types(fields: Mapping[str, Any]) -> None:
+    for name, types in _TYPES.items():
+        if name in fields and not isinstance(fields[name], types):
+            message = f"{name!r} is {fields[name]!r:.80}"
+            raise TypeError(message)
+    seconds = fields.get("seconds")
+    if seconds is not None and not 0 <= seconds < math.inf:
+        message = f"'seconds' is {seconds!r:.80}"
+        raise ValueError(message)
+
+
+def _measurement(fields: Mapping[str, Any]) -> Measurement:
+    found = Measurement(**fields)
+    if not is_duration_ns(found.time_ns):
+        message = f"'time_ns' is {found.time_ns!r:.80}"
+        raise ValueError(message)
+    if not isinstance(found.name, str):
+        message = f"the name of a result is {found.name!r:.80}"
+        raise TypeError(message)
+    return found

@@ -1,105 +1,121 @@
 """Results on disk: append-only JSON Lines, one row an attempt, whole or not there.
 
-A row is one write and one fsync, done before the next job begins, so that a
-runner killed at any time loses the job in hand and no other. Half a last row,
-left by such an end, is cut off when the file is next opened for writing.
+A row is one write and one fsync, done before the next job begins, so that a runner killed at
+any time loses the job in hand and no other.
+
+Nothing that is not ours is touched. A file is taken for results by what it holds, never by its
+name: rows that are records, or nothing. Before each row the file is compared with what this
+store left: when somebody deleted, renamed, replaced, truncated or wrote to it, the run ends
+with an error that names the change, and what cannot be kept in the file goes to one beside it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
-from dataclasses import dataclass
+import stat
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
-from longpole.bench.records.record import Record
+from longpole.bench.records.reading import RowKind, row_kind, rows_of
+from longpole.bench.records.rescue import SideFile
 from longpole.errors import ResultsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping
 
-__all__ = ["Store", "StoredResults", "read_results"]
+    class Row(Protocol):
+        """Anything that becomes a row."""
 
+        def to_dict(self) -> Mapping[str, Any]: ...
+
+
+__all__ = ["Store", "make_room"]
+
+PRIVATE: Final = 0o600
 CHUNK_BYTES: Final = 1 << 16
 _ROW_BEGINS: Final = b'{"'
-
-
-@dataclass(frozen=True, slots=True)
-class StoredResults:
-    """The records of a file in the order of writing, and how many of its rows are none."""
-
-    records: tuple[Record, ...]
-    skipped: int
+_NO_SPACE: Final = errno.ENOSPC
 
 
 class Store:
-    """A results file, open for one runner to append to.
+    """A results file, open for one writer to append to.
 
     Parameters
     ----------
     path
-        The file. It is made if it is not there.
+        The file. It is made, readable by its owner only, if it is not there.
     resume
-        Go on with a file that holds rows. Without it such a file is refused:
+        Go on with a file that holds records. Without it such a file is refused:
         results are never overwritten, nor mixed by accident.
 
     Raises
     ------
     ResultsError
-        The file holds rows already, or another runner writes to it.
+        The file holds something else, holds records and is not to be resumed, cannot be
+        written, or another runner writes to it.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, resume: bool = False) -> None:
         self.path = Path(path)
         self._mutex = Lock()
+        self._fault = ""
+        self._side: SideFile | None = None
+        self._descriptor = _open_plain(self.path, os.O_RDWR | os.O_CREAT)
         try:
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            raise ResultsError(_sentence(self.path, error)) from error
-        try:
-            self._claim()
-            self._cut_half_row()
-            if not resume:
-                self._check_empty()
+            self._real_path = Path(os.path.realpath(self.path))
+            _claim(self._descriptor, self.path)
+            if os.fstat(self._descriptor).st_size:
+                _check_ours(self.path, resume=resume)
+                _end_last_row(self._descriptor, self.path)
+            self._known = os.fstat(self._descriptor)
             _sync_folder(self.path.parent)
         except BaseException:
             os.close(self._descriptor)
             raise
 
-    def append(self, record: Record) -> None:
+    def append(self, record: Row) -> None:
         """Write one row and wait until it is on disk.
 
         Raises
         ------
         ResultsError
-            It could not be written, for want of space or otherwise. The file
-            ends with the row before.
+            It could not be written, or the file is not what it was. The message says where
+            the row is kept instead.
         """
         row = json.dumps(record.to_dict()).encode() + b"\n"
         with self._mutex:
-            end = os.lseek(self._descriptor, 0, os.SEEK_END)
+            if fault := self._fault or self._change():
+                self._fail(fault, row)
             try:
-                if os.write(self._descriptor, row) < len(row):
-                    message = f"{self.path}: no space for the next row of results"
-                    raise ResultsError(message)  # noqa: TRY301
-                os.fsync(self._descriptor)
-            except (OSError, ResultsError) as error:
-                with contextlib.suppress(OSError):
-                    os.ftruncate(self._descriptor, end)
-                if isinstance(error, ResultsError):
-                    raise
-                raise ResultsError(_sentence(self.path, error)) from error
+                _write_whole(self._descriptor, row, self._known.st_size)
+            except OSError as error:
+                self._fail(f"cannot be written: {error.strerror or error}", row)
+            self._known = os.fstat(self._descriptor)
 
     def close(self) -> None:
-        """Let another runner write to the file."""
+        """Let another runner write to the file.
+
+        Raises
+        ------
+        ResultsError
+            The file is not what it was after the last row.
+        """
         with self._mutex:
-            if self._descriptor >= 0:
+            if self._descriptor < 0:
+                return
+            try:
+                if not self._fault and (change := self._change()):
+                    self._fail(change)
+            finally:
                 os.close(self._descriptor)
                 self._descriptor = -1
+                if self._side is not None:
+                    self._side.close()
 
     def __enter__(self) -> Self:
         return self
@@ -107,57 +123,154 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _claim(self) -> None:
+    def _change(self) -> str:
+        """Say what has become of the file since the last row; empty when nothing has."""
+        now = os.fstat(self._descriptor)
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            message = f"another runner writes to {self.path}"
-            raise ResultsError(message) from error
+            there = os.lstat(self._real_path)
+        except OSError:
+            there = None
+        if there is None or (there.st_dev, there.st_ino) != (now.st_dev, now.st_ino):
+            return _absence(now, there)
+        if now.st_nlink != self._known.st_nlink:
+            return "was given another name (a hard link) during the run"
+        if now.st_size < self._known.st_size:
+            return "was truncated during the run"
+        if now.st_size > self._known.st_size:
+            return "was written to by another program during the run"
+        return ""
 
-    def _check_empty(self) -> None:
-        if os.fstat(self._descriptor).st_size:
-            message = f"{self.path} holds results already\nhint: resume it, or name another file"
-            raise ResultsError(message)
-
-    def _cut_half_row(self) -> None:
-        """Cut a row that was not written to its end; other text is nobody's to cut."""
-        end = os.fstat(self._descriptor).st_size
-        while end > 0:
-            start = max(0, end - CHUNK_BYTES)
-            last = os.pread(self._descriptor, end - start, start).rfind(b"\n")
-            end = start + last + 1 if last >= 0 else start
-            if last >= 0:
-                break
-        begun = os.pread(self._descriptor, len(_ROW_BEGINS), end)
-        if not _ROW_BEGINS.startswith(begun):
-            message = f"{self.path} holds text that is no row of results, at byte {end}"
-            raise ResultsError(message)
-        os.ftruncate(self._descriptor, end)
+    def _fail(self, fault: str, row: bytes = b"") -> None:
+        """Keep what the file cannot keep beside it, and raise."""
+        is_new = not self._fault
+        self._fault = fault
+        self._side = self._side or SideFile(self.path)
+        if is_new and os.fstat(self._descriptor).st_nlink == 0:
+            self._side.copy_from(self._descriptor)  # with the last name the rows would go
+        self._side.append(row)
+        message = f"{self.path} {fault}{self._side.whereabouts()}"
+        raise ResultsError(message)
 
 
-def read_results(path: str | os.PathLike[str]) -> StoredResults:
-    """Read a results file, also while it is being written.
-
-    Rows that are no records, half a last one among them, are left out and counted.
+def make_room(path: str | os.PathLike[str], *, force: bool) -> None:
+    """See that results can be begun; with `force` remove those of an earlier run.
 
     Raises
     ------
-    FileNotFoundError
-        There is no such file.
+    ResultsError
+        Something is there that is not to be replaced: results without `force`, results that
+        another runner writes to, or anything that is no file of results.
     """
-    records = []
-    skipped = 0
-    for line in _lines(Path(path)):
-        try:
-            records.append(Record.from_dict(json.loads(line)))
-        except (ValueError, KeyError, TypeError, AttributeError):
-            skipped += 1
-    return StoredResults(tuple(records), skipped)
+    path = Path(path)
+    if not path.exists():
+        return
+    descriptor = _open_plain(path, os.O_RDWR)
+    try:
+        _claim(descriptor, path)
+        if not os.fstat(descriptor).st_size:
+            return
+        if not force:
+            _check_ours(path, resume=False)
+        _check_all_ours(path)
+        path.unlink()
+    finally:
+        os.close(descriptor)
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        yield from (line for line in file if line.strip())
+def _open_plain(path: Path, flags: int) -> int:
+    try:
+        descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, PRIVATE)
+    except OSError as error:
+        message = f"{path} cannot be written: {error.strerror or error}"
+        raise ResultsError(message) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        message = f"{path} is no plain file: results cannot be kept in it"
+        raise ResultsError(message)
+    return descriptor
+
+
+def _claim(descriptor: int, path: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        message = f"another runner writes to {path}"
+        raise ResultsError(message) from error
+
+
+def _check_ours(path: Path, *, resume: bool) -> None:
+    """Refuse a file that holds no record, and one that does but is not to be resumed."""
+    if not any(row_kind(line) is RowKind.RECORD for line in rows_of(path)):
+        message = (
+            f"{path} holds no record of a run, and is left as it is\n"
+            "hint: give another name for the results"
+        )
+        raise ResultsError(message)
+    if not resume:
+        message = (
+            f"{path} holds results already\n"
+            f"hint: `longpole bench resume {path}`, or another name with -o, or -f"
+        )
+        raise ResultsError(message)
+
+
+def _check_all_ours(path: Path) -> None:
+    """Refuse to remove a file with any line that is not ours, the cut last one aside."""
+    _check_ours(path, resume=True)
+    for line in rows_of(path):
+        if row_kind(line) is RowKind.FOREIGN and line.endswith(b"\n"):
+            message = (
+                f"{path} holds lines that are no records of a run, and is not replaced\n"
+                "hint: give another name for the results"
+            )
+            raise ResultsError(message)
+
+
+def _end_last_row(descriptor: int, path: Path) -> None:
+    """Give the last row its line end; cut it if it was not written to its end."""
+    size = os.fstat(descriptor).st_size
+    start = _start_of_last_row(descriptor, size)
+    if start == size:
+        return
+    last = os.pread(descriptor, size - start, start)
+    if row_kind(last) is not RowKind.FOREIGN:
+        _write_whole(descriptor, b"\n", size)
+    elif last.startswith(_ROW_BEGINS) or _ROW_BEGINS.startswith(last):
+        os.ftruncate(descriptor, start)
+    else:
+        message = f"{path} ends with text that is no row of results, at byte {start}"
+        raise ResultsError(message)
+
+
+def _start_of_last_row(descriptor: int, end: int) -> int:
+    while end > 0:
+        start = max(0, end - CHUNK_BYTES)
+        last = os.pread(descriptor, end - start, start).rfind(b"\n")
+        if last >= 0:
+            return start + last + 1
+        end = start
+    return 0
+
+
+def _write_whole(descriptor: int, row: bytes, at: int) -> None:
+    """Append all of a row, or leave the file as it was."""
+    try:
+        n_written = os.pwrite(descriptor, row, at)
+        if n_written < len(row):
+            raise OSError(_NO_SPACE, os.strerror(_NO_SPACE))  # noqa: TRY301 - as a full disk does
+        os.fsync(descriptor)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, at)
+        raise
+
+
+def _absence(now: os.stat_result, there: os.stat_result | None) -> str:
+    if now.st_nlink == 0:
+        return "was deleted during the run"
+    if there is not None and stat.S_ISLNK(there.st_mode):
+        return "was replaced by a symbolic link during the run"
+    return "was renamed or replaced during the run"
 
 
 def _sync_folder(folder: Path) -> None:
@@ -168,7 +281,3 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def _sentence(path: Path, error: OSError) -> str:
-    return f"the results could not be written to {path}: {error.strerror or error}"

@@ -11,7 +11,7 @@ import errno
 import re
 import signal
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from longpole.bench.records.record import Outcome
@@ -63,13 +63,22 @@ class Judgement:
 
 def judge(ending: Ending, output: Output, found: Found, *, expects_result: bool) -> Judgement:
     """Say what the ending of a job means."""
+    judgement = _judge(ending, output, found, expects_result=expects_result)
+    if n_omitted := sum(each.count for each in found.omitted):
+        said = f"{n_omitted:,} rows beyond the first {len(found.results):,} are summed up"
+        message = f"{judgement.message}; {said}" if judgement.message else said
+        return replace(judgement, message=message)
+    return judgement
+
+
+def _judge(ending: Ending, output: Output, found: Found, *, expects_result: bool) -> Judgement:
     if ending.refused is not None:
         return Judgement(Outcome.NOT_STARTED, f"not started: {ending.refused[1]}")
     if ending.stopped is not None:
         return _judge_stopped(ending)
     if ending.signal is not None or ending.exit_code:
         return _judge_failed(ending, output)
-    if expects_result and not found.results:
+    if expects_result and not (found.results or found.fastest_omitted):
         return Judgement(Outcome.NO_RESULT, _nothing_found(output, found))
     return _judge_success(ending, found)
 

@@ -8,25 +8,35 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from longpole.bench.extraction import Extractor
-from longpole.bench.records.record import Measurement
+from longpole.bench.records.record import Measurement, Omitted, is_duration_ns
 
 if TYPE_CHECKING:
-    from longpole.bench.extraction import Extraction, MeasuredRow
+    from longpole.bench.extraction import Extraction, MeasuredRow, OmittedRows
     from longpole.bench.run.guard import Stream
 
 __all__ = ["NO_RESULTS", "Found", "Output", "Tail", "check_format"]
 
 NO_RESULTS: Final = "none"
 TAIL_BYTES: Final = 64 << 10
+
+KEPT_RESULTS: Final = 10_000
+"""Of one job; what it prints beyond is summed up by name."""
+
 SPEAKS_OF_ERROR: Final = re.compile(r"error|fail|fatal|exception|what\(\)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The results in an output, in the order of printing, and how many rows are none."""
+    """The results in an output, in the order of printing, and how many rows are none.
+
+    `omitted` sums up the rows beyond those that are kept, and `fastest_omitted` are the
+    fastest of each name there.
+    """
 
     results: tuple[Measurement, ...] = ()
     unparsed: int = 0
+    omitted: tuple[Omitted, ...] = ()
+    fastest_omitted: tuple[Measurement, ...] = ()
 
 
 class Tail:
@@ -65,7 +75,7 @@ class Output:
     def __init__(self, format_name: str) -> None:
         self.stdout = Tail()
         self.stderr = Tail()
-        self._extractor = None if format_name == NO_RESULTS else Extractor(format_name)
+        self._extractor = None if format_name == NO_RESULTS else _extractor(format_name)
 
     def take(self, stream: Stream, chunk: bytes) -> None:
         """Take what the job printed."""
@@ -93,18 +103,43 @@ def check_format(name: str) -> None:
         The name is unknown, or the pattern cannot be used.
     """
     if name != NO_RESULTS:
-        Extractor(name)
+        _extractor(name)
+
+
+def _extractor(format_name: str) -> Extractor:
+    return Extractor(format_name, max_rows=KEPT_RESULTS)
 
 
 def _found(extraction: Extraction) -> Found:
     rows = extraction.measurements
-    results = tuple(_measurement(row) for row in rows if row.is_selectable)
+    results = tuple(_measurement(row) for row in rows if _is_result(row))
     n_rejected = sum(extraction.rejected_counts.values())
-    return Found(results, len(rows) - len(results) + n_rejected)
+    n_unusable = sum(each.n_rows - each.n_selectable for each in extraction.omitted)
+    fastest = (each.fastest for each in extraction.omitted)
+    return Found(
+        results=results,
+        unparsed=len(rows) - len(results) + n_rejected + n_unusable,
+        omitted=tuple(map(_summed_up, extraction.omitted)),
+        fastest_omitted=tuple(_measurement(row) for row in fastest if row and _is_result(row)),
+    )
+
+
+def _is_result(row: MeasuredRow) -> bool:
+    return row.is_selectable and is_duration_ns(row.time_ns)
 
 
 def _measurement(row: MeasuredRow) -> Measurement:
     original = {"time": row.printed_time, "unit": row.printed_unit, "format": row.format}
-    time_ns = row.time_ns or 0.0
-    whole_ns = int(time_ns) if time_ns.is_integer() else time_ns
-    return Measurement(row.operation or "", whole_ns, row.workspace_bytes, original)
+    return Measurement(
+        row.operation or "", _whole(row.time_ns or 0.0), row.workspace_bytes, original
+    )
+
+
+def _summed_up(rows: OmittedRows) -> Omitted:
+    fastest_ns = rows.fastest.time_ns if rows.fastest else None
+    ends_ns = [None if each is None else _whole(each) for each in (fastest_ns, rows.last_ns)]
+    return Omitted(rows.operation or "", rows.n_rows, *ends_ns)
+
+
+def _whole(time_ns: float) -> float:
+    return int(time_ns) if time_ns.is_integer() else time_ns

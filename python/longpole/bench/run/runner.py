@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Self
 
+from longpole.bench.records.reading import ResultsFile
 from longpole.bench.records.record import Outcome
-from longpole.bench.records.store import Store, read_results
+from longpole.bench.records.store import Store
 from longpole.bench.run.policy import Policy
 from longpole.bench.run.schedule import Schedule, Task
 from longpole.bench.run.slot import Slot
@@ -19,7 +20,7 @@ from longpole.errors import DeviceError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from concurrent.futures import Future
     from pathlib import Path
 
@@ -74,6 +75,9 @@ class Runner:
         Limits and retries.
     lock_folder
         Where device locks lie; by default where every runner of this machine looks.
+    record_env
+        Names of environment variables of jobs whose values may stand in records. Of all
+        others but a few that are no secrets a record holds the name and a digest.
 
     Raises
     ------
@@ -99,8 +103,10 @@ class Runner:
         resume: bool = False,
         policy: Policy | None = None,
         lock_folder: Path | None = None,
+        record_env: Collection[str] = (),
     ) -> None:
         self._devices = _choose(devices)
+        self._record_env = frozenset(record_env)
         self._policy = policy or Policy()
         self._lock_folder = lock_folder
         self._mutex = Lock()
@@ -282,6 +288,7 @@ class Runner:
                     policy=self._policy,
                     journal=self,
                     lock_folder=self._lock_folder,
+                    record_env=self._record_env,
                 )
                 slot.deadline = deadline
                 self._slots.append(slot)
@@ -330,5 +337,5 @@ def _choose(
 
 def _decided_in(path: str | os.PathLike[str]) -> dict[tuple[str, str], Record]:
     """Find the last word on each job in a results file, where it was said."""
-    records = read_results(path).records
+    records = ResultsFile(path).records()
     return {(each.id, each.digest): each for each in records if each.is_decided}

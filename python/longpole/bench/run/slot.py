@@ -10,7 +10,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench.records.choice import fastest
-from longpole.bench.records.environment import fingerprint
+from longpole.bench.records.environment import fingerprint, variables_on_record
 from longpole.bench.records.record import Outcome
 from longpole.bench.run.guard import Ending, Guard, GuardLostError, Order
 from longpole.bench.run.judgement import Judgement, judge, launch_can_pass, signal_name
@@ -19,7 +19,7 @@ from longpole.devices import DeviceLostError, Lease, child_changes
 from longpole.errors import DeviceError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
     from typing import Protocol
 
@@ -69,6 +69,7 @@ class Slot(Thread):
         policy: Policy,
         journal: Journal,
         lock_folder: Path | None,
+        record_env: Collection[str] = (),
     ) -> None:
         super().__init__(name=f"longpole {device.uuid}", daemon=True)
         self.device = device
@@ -81,6 +82,7 @@ class Slot(Thread):
         self._policy = policy
         self._journal = journal
         self._lock_folder = lock_folder
+        self._record_env = record_env
         self._guard: Guard | None = None
 
     def run(self) -> None:
@@ -212,7 +214,7 @@ class Slot(Thread):
             "device": self.device.to_dict(),
             "before": before,
             "after": after,
-            "changed": {**job.env, **changes},
+            "changed": variables_on_record({**job.env, **changes}, self._record_env),
         }
         return Attempt(
             ending, output, found, started_at, limited_by_total, device_lost, environment
@@ -276,16 +278,17 @@ class Slot(Thread):
     def _record(
         self, task: Task, attempt: Attempt, judgement: Judgement, *, is_final: bool
     ) -> Record:
-        ending, output = attempt.ending, attempt.output
+        ending, output, found = attempt.ending, attempt.output, attempt.found
         is_sound = judgement.outcome is Outcome.OK
         return replace(
             task.record(judgement.outcome, judgement.message, self.device.uuid),
             is_final=is_final,
             exit_code=ending.exit_code,
             signal=signal_name(ending.signal) if ending.signal else None,
-            results=attempt.found.results,
-            best=fastest(attempt.found.results) if is_sound else None,
-            unparsed=attempt.found.unparsed,
+            results=found.results,
+            best=fastest((*found.results, *found.fastest_omitted)) if is_sound else None,
+            omitted=found.omitted,
+            unparsed=found.unparsed,
             unstable=judgement.unstable,
             strays=ending.strays,
             started_at=attempt.started_at,

@@ -24,6 +24,7 @@ class Options:
     color: str
     progress: bool
     debug: bool
+    vocabulary: str | None = None
 
 
 def shared_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -46,17 +47,32 @@ def shared_options(command: Callable[..., int]) -> Callable[..., int]:
         show_default=True,
         help="Whether to use colours; NO_COLOR is respected.",
     )
+    @click.option(
+        "--vocabulary",
+        type=click.Path(exists=True, dir_okay=False),
+        envvar="LONGPOLE_VOCABULARY",
+        metavar="FILE",
+        help="TOML file with patterns for names of kernels, calls and loaders.",
+    )
     @click.option("--no-progress", is_flag=True, help="Show no progress bar.")
     @click.option("--debug", is_flag=True, help="Show tracebacks.")
     @functools.wraps(command)
     def with_options(
-        *, form: str, as_json: bool, color: str, no_progress: bool, debug: bool, **others: Any
+        *,
+        form: str,
+        as_json: bool,
+        color: str,
+        vocabulary: str | None,
+        no_progress: bool,
+        debug: bool,
+        **others: Any,
     ) -> int:
         options = Options(
             form="json" if as_json else form,
             color=color,
             progress=not no_progress,
             debug=debug or is_debugging(),
+            vocabulary=vocabulary,
         )
         return command(options=options, **others)
 

@@ -28,6 +28,13 @@ def runner_options(verb: Callable[..., Any]) -> Callable[..., Any]:
             type=click.IntRange(min=0),
             help="Further attempts at a job that failed.  [0]",
         ),
+        click.option(
+            "--record-env",
+            multiple=True,
+            metavar="NAME",
+            callback=lambda _context, _option, names: list(names) or None,
+            help="Record the value of this environment variable of jobs, not only a digest.",
+        ),
     ]
     for option in reversed(options):
         verb = option(verb)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 import time
@@ -11,14 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.bench import Outcome, Policy, Runner, fingerprint_changes, read_jobs, read_results
+from longpole.bench import Outcome, Policy, ResultsFile, Runner, fingerprint_changes
+from longpole.bench.records.store import make_room
+from longpole.bench.run.plan import Plan, check_plan_can_be_written, plan_path
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.emit import emit
 from longpole.cli.answer.runner_progress import show_progress
 from longpole.cli.ask.runner import usage_error
 from longpole.devices import select
-from longpole.errors import ResultsError
-from longpole.files import new_file
 from longpole.report.blocks import Headline, Notes
 from longpole.report.document import Document, Warned
 from longpole.report.terminal import Terminal
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["Session", "run_session"]
 
 _SCHEMA: Final = "longpole.bench.run/1"
-_PLAN_SCHEMA: Final = "longpole.bench.plan/1"
 _LIMITS: Final = ("timeout_s", "total_timeout_s", "grace_s", "retries")
 _SHOWN_FAILURES: Final = 10
 
@@ -58,66 +56,32 @@ class Session:
         ResultsError
             There is no such note, or it is none.
         """
-        path = cls(results, (), {}).plan
-        try:
-            plan = json.loads(path.read_text())
-            jobs = list(read_jobs(json.dumps(job) for job in plan["jobs"]))
-            earlier = dict(plan["given"])
-        except FileNotFoundError:
-            message = (
-                f"{path} is missing, which says what to run\n"
-                f"hint: `longpole bench run` wrote it beside {results.name}"
-            )
-            raise ResultsError(message) from None
-        except (ValueError, KeyError, TypeError) as error:
-            message = f"{path} does not say what to run: {error}"
-            raise ResultsError(message) from error
+        plan = Plan.read(plan_path(results))
         now = {name: value for name, value in given.items() if value is not None}
-        return cls(results, jobs, {**earlier, **now})
+        return cls(results, plan.jobs, {**plan.given, **now})
 
     @property
     def plan(self) -> Path:
         """Where it is noted what was asked for."""
-        return self.results.with_suffix(".plan.json")
+        return plan_path(self.results)
 
     def make_room(self, *, force: bool) -> None:
-        """See that the results can be begun; with `force` remove those of an earlier run.
+        """See that results and plan can be begun; with `force` remove results of an earlier run.
 
         Raises
         ------
         ResultsError
             Something is there that is not to be replaced.
         """
-        if not self.results.exists():
-            return
-        if not self.results.is_file():
-            message = f"{self.results} is no plain file: results cannot be kept in it"
-            raise ResultsError(message)
-        if self.results.stat().st_size == 0:
-            return
-        if not read_results(self.results).records:
-            message = (
-                f"{self.results} holds no record of a run, and is not replaced\n"
-                "hint: give another name with -o"
-            )
-            raise ResultsError(message)
         if not force:
-            message = (
-                f"{self.results} holds results already\n"
-                f"hint: `longpole bench resume {self.results}`, or another name with -o, or -f"
-            )
-            raise ResultsError(message)
-        self.results.unlink()
+            make_room(self.results, force=False)
+        check_plan_can_be_written(self.plan, force=force)
+        if force:
+            make_room(self.results, force=True)  # nothing is removed for a run that cannot begin
 
-    def save(self) -> None:
+    def save(self, *, force: bool) -> None:
         """Note what was asked for, so that the run can be resumed."""
-        plan = {
-            "schema": _PLAN_SCHEMA,
-            "given": dict(self.given),
-            "jobs": [job.to_dict() for job in self.jobs],
-        }
-        with new_file(self.plan, force=True) as unfinished:
-            unfinished.write_text(json.dumps(plan))
+        Plan(tuple(self.jobs), self.given).write(self.plan, force=force)
 
     def policy(self) -> Policy:
         """Give the limits, where none was given those that everybody has."""
@@ -134,7 +98,10 @@ class Session:
         policy = self.policy()
         if not resume:
             self.make_room(force=force)
-        return Runner(found, results=self.results, resume=resume, policy=policy)
+        record_env = self.given.get("record_env") or ()
+        return Runner(
+            found, results=self.results, resume=resume, policy=policy, record_env=record_env
+        )
 
 
 def run_session(
@@ -152,7 +119,7 @@ def run_session(
         show_progress(runner, enabled=options.progress) as console,
     ):
         if not resume:
-            session.save()
+            session.save(force=force)
         records = runner.run(session.jobs, _Failures(console).show)
     summary: dict[str, Any] = {
         "results": str(session.results),
@@ -212,8 +179,9 @@ def _exit_code(records: Sequence[Record]) -> int:
 
 def _changes_since(results: Path) -> list[Warned]:
     """Say what is not as it was when the last record was written."""
-    records = read_results(results).records
-    earlier = next((record.environment for record in reversed(records) if record.environment), {})
+    earlier: Mapping[str, Any] = {}
+    for record in ResultsFile(results).records():
+        earlier = record.environment or earlier
     return [
         Warned(
             "environment_changed",

@@ -59,4 +59,7 @@ def _read(path: str, options: Options) -> Trace:
         raise click.UsageError(message)
     with reading(path, enabled=options.progress) as progress:
         source = sys.stdin.buffer if path == "-" else path
-        return read_trace(source, args="ids", progress=progress)
+        try:
+            return read_trace(source, args="ids", vocabulary=options.vocabulary, progress=progress)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error

@@ -16,7 +16,7 @@ from longpole.report.terminal import Terminal
 from longpole.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from longpole.bench import Record
     from longpole.report.blocks import Block, Cell
@@ -51,16 +51,26 @@ def best(*, path: str, by: str | None, options: Options) -> int:
       longpole bench best jobs.results.jsonl
       longpole bench best jobs.results.jsonl --by shape --json
     """
-    from longpole.bench import best_records, final_records
-    from longpole.cli.ask.records import records_of_runs
+    from longpole.bench import ResultsFile
+    from longpole.bench.records.choice import best_of_final
+    from longpole.cli.ask.records import checked, damage_warnings
+
+    n_left_out = 0
+
+    def in_a_group(records: Iterator[Record]) -> Iterator[Record]:
+        nonlocal n_left_out
+        for record in records:
+            if by is None or by in record.tags:
+                yield record
+            else:
+                n_left_out += 1
 
     def group(record: Record) -> str:
         return record.key if by is None else str(record.tags[by])
 
-    records = final_records(records_of_runs(path).records).values()
-    in_a_group = [record for record in records if by is None or by in record.tags]
-    warnings = _warnings(by, len(records) - len(in_a_group))
-    chosen = best_records(in_a_group, group)
+    file = ResultsFile(path)
+    chosen = best_of_final(in_a_group(checked(file, file.final_records())), group)
+    warnings = [*_warnings(by, n_left_out), *damage_warnings(file)]
     rows = [_row(name, record) for name, record in chosen.items()]
     document = Document(
         schema=_SCHEMA,

@@ -20,7 +20,7 @@ from longpole.wording import count as count_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from longpole.bench import Extraction, MeasuredRow
+    from longpole.bench import Extraction, MeasuredRow, OmittedRows
     from longpole.cli.answer.emit import Answer
     from longpole.report.blocks import Block
     from longpole.report.document import Record
@@ -50,7 +50,16 @@ _COLUMNS: Final = (
 )
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
 @click.option("--died", is_flag=True, help="The process was killed: do not trust a cut last line.")
-def extract(*, logs: Sequence[str], formats: Sequence[str], as_json: bool, died: bool) -> int:
+@click.option(
+    "--max-rows",
+    type=click.IntRange(min=1, max=10_000_000),
+    default=10_000,
+    show_default=True,
+    help="Keep so many rows of a log; the others are counted and summarised by operation.",
+)
+def extract(
+    *, logs: Sequence[str], formats: Sequence[str], as_json: bool, died: bool, max_rows: int
+) -> int:
     """Print what was measured, out of the output of profilers.
 
     NAME is one of aitemplate, cutlass, cutlass-csv, hipblaslt, rocblas, ncu, nccl. A
@@ -65,17 +74,17 @@ def extract(*, logs: Sequence[str], formats: Sequence[str], as_json: bool, died:
     """
     forms = ["json" if as_json else "text", *(name for name in formats if name in FORMATS)]
     wanted = [name for name in formats if name not in FORMATS] or ["auto"]
-    answers = (_answer(log, wanted, died=died) for log in logs)
+    answers = (_answer(log, wanted, died=died, max_rows=max_rows) for log in logs)
     return emit(answers, forms[-1], Terminal.of(sys.stdout))
 
 
-def _answer(log: str, wanted: Sequence[str], *, died: bool) -> Answer:
+def _answer(log: str, wanted: Sequence[str], *, died: bool, max_rows: int) -> Answer:
     """Look into one log; one that cannot be read does not keep the others from it."""
     from longpole import bench
 
     source = sys.stdin.buffer if log == "-" else log
     try:
-        found = bench.extract(source, format=wanted, died=died)
+        found = bench.extract(source, format=wanted, died=died, max_rows=max_rows)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="'--format'") from error
     except OSError as error:
@@ -90,10 +99,16 @@ def _found(log: str, found: Extraction) -> Answer:
     document = Document(
         schema=_SCHEMA,
         input={"path": log, "bytes": found.n_bytes},
-        status=("partial" if found.rejected_counts else "ok") if has_result else "abstained",
+        status=("partial" if found.rejected_counts or found.omitted else "ok")
+        if has_result
+        else "abstained",
         warnings=_warnings(found),
         forms_with_warnings=DATA_FORMATS,
-        data={"records": list(_records(found)), "rejected": found.rejected.to_dicts()},
+        data={
+            "records": list(_records(found)),
+            "omitted": [_summary(rows) for rows in found.omitted],
+            "rejected": found.rejected.to_dicts(),
+        },
         truncated=_truncated(found),
         blocks=lambda: _blocks(log, found),
         records=lambda: [{"log": log, **_flat(row)} for row in found.measurements],
@@ -112,7 +127,23 @@ def _warnings(found: Extraction) -> list[Warned]:
         )
         message = f"{count_of(count, 'row')} could not be read ({reason}){places}"
         warnings.append(Warned(reason, count, message, "not among the records"))
+    if n_omitted := sum(rows.n_rows for rows in found.omitted):
+        kept = len(found.measurements)
+        message = f"{count_of(n_omitted, 'row')} beyond the first {kept:,} summarised by operation"
+        warnings.append(Warned("max_rows", n_omitted, message, "not shown; see --max-rows"))
     return warnings
+
+
+def _summary(rows: OmittedRows) -> Record:
+    fastest = rows.fastest
+    return {
+        "format": rows.format,
+        "operation": rows.operation,
+        "several_operations": rows.is_rest,
+        "count": rows.n_rows,
+        "min_ns": None if fastest is None else _whole(fastest.time_ns),
+        "last_ns": _whole(rows.last_ns),
+    }
 
 
 def _records(found: Extraction) -> Iterator[dict[str, Any]]:
@@ -125,8 +156,17 @@ def _records(found: Extraction) -> Iterator[dict[str, Any]]:
 
 
 def _truncated(found: Extraction) -> dict[str, Any] | None:
-    shown, total = found.rejected.height, sum(found.rejected_counts.values())
-    return {"rejected": {"shown": shown, "total": total}} if shown < total else None
+    rejected, n_kept = sum(found.rejected_counts.values()), len(found.measurements)
+    totals = {
+        "records": (n_kept, n_kept + sum(rows.n_rows for rows in found.omitted)),
+        "rejected": (found.rejected.height, rejected),
+    }
+    cut = {
+        name: {"shown": shown, "total": total}
+        for name, (shown, total) in totals.items()
+        if shown < total
+    }
+    return cut or None
 
 
 def _blocks(log: str, found: Extraction) -> list[Block]:

@@ -46,8 +46,17 @@ _SAID_CHARACTERS: Final = 60
     help="Only records of this outcome.",
 )
 @click.option("--all-attempts", is_flag=True, help="Not only the last attempt at each job.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    help="Show so many records; the others are counted.",
+)
 @shared_options
-def results(*, path: str, outcome: str | None, all_attempts: bool, options: Options) -> int:
+def results(
+    *, path: str, outcome: str | None, all_attempts: bool, limit: int, options: Options
+) -> int:
     """Show what came of each job. JSON holds all that was recorded.
 
     \b
@@ -55,34 +64,42 @@ def results(*, path: str, outcome: str | None, all_attempts: bool, options: Opti
       longpole bench results jobs.results.jsonl --outcome timeout
       longpole bench results jobs.results.jsonl --json
     """
-    from longpole.bench import final_records
-    from longpole.cli.ask.records import records_of_runs
+    from longpole.bench import ResultsFile
+    from longpole.cli.ask.records import checked, damage_warnings
 
-    stored = records_of_runs(path)
-    kept = stored.records if all_attempts else final_records(stored.records).values()
-    records = [record for record in kept if outcome in {None, record.outcome}]
+    file = ResultsFile(path)
+    wanted = checked(file, file.records() if all_attempts else file.final_records())
+    kept: list[Record] = []
+    n_found = 0
+    for record in wanted:
+        if outcome in {None, record.outcome}:
+            n_found += 1
+            if n_found <= limit:
+                kept.append(record)
+    warnings = [*damage_warnings(file), *_left_out(n_found - len(kept))]
     document = Document(
         schema=_SCHEMA,
-        input={"path": path, "n_records": len(stored.records)},
-        warnings=_warnings(stored.skipped),
-        data={"records": [record.to_dict() for record in records]},
-        blocks=lambda: _blocks(records, stored.skipped),
-        records=lambda: [_row(record) for record in records],
+        input={"path": path, "n_records": file.n_records},
+        warnings=warnings,
+        data={"records": [record.to_dict() for record in kept]},
+        truncated={"records": {"shown": len(kept), "total": n_found}} if n_found > limit else None,
+        blocks=lambda: _blocks(kept, warnings),
+        records=lambda: [_row(record) for record in kept],
     )
     return emit([(document, exit_codes.OK)], options.form, Terminal.of(sys.stdout, options.color))
 
 
-def _warnings(skipped: int) -> list[Warned]:
-    if not skipped:
+def _left_out(n_records: int) -> list[Warned]:
+    if not n_records:
         return []
-    effect = "what they said is not shown"
-    return [Warned("no_record", skipped, f"{count(skipped, 'row')} could not be read", effect)]
+    message = f"{count(n_records, 'further record')} beyond the limit"
+    return [Warned("limit", n_records, message, "not shown; see --limit")]
 
 
-def _blocks(records: Sequence[Record], skipped: int) -> list[Block]:
+def _blocks(records: Sequence[Record], warnings: Sequence[Warned]) -> list[Block]:
     rows = [_cells(record) for record in records]
     found: Block = Table(_COLUMNS, rows) if rows else Sentence("no such record")
-    notes = [warned.message for warned in _warnings(skipped)]
+    notes = [warned.message for warned in warnings]
     return [found, Notes(notes)] if notes else [found]
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import sys
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from itertools import product
 from operator import attrgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
 
+from longpole.bench.records.store import Store, make_room
 from longpole.bench.time.clocks import CpuClock, TorchClock
 from longpole.bench.time.timing import Effort, measure_in_turns
 from longpole.cli.answer import exit_codes
@@ -29,7 +27,6 @@ from longpole.wording import count, duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import TextIO
 
     from longpole.bench.compare.stats import Summary
     from longpole.bench.time.clocks import Cache, Clock
@@ -87,7 +84,7 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
     help="Seconds for each point of the axes.",
 )
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write every sample here.")
-@click.option("-f", "--force", is_flag=True, help="Write over an output that is there.")
+@click.option("-f", "--force", is_flag=True, help="Replace records of an earlier run.")
 @shared_options
 def time(
     *,
@@ -118,9 +115,9 @@ def time(
     clock = _clock(clock_name, cache)
     effort = Effort(precision=precision, budget_s=budget_s)
     terminal = Terminal.of(sys.stdout, options.color)
-    with _opened(output, force=force) as records:
+    with _opened(output, force=force) as store:
         timings = _timings(found, points, clock, effort, factory=factory)
-        answers = (_answer(timing) for timing in _written(timings, records))
+        answers = (_answer(timing) for timing in _written(timings, store))
         return emit(answers, options.form, terminal)
 
 
@@ -179,17 +176,13 @@ def _clock(name: str, cache: Cache | None) -> Clock:
 
 
 @contextmanager
-def _opened(output: str | None, *, force: bool) -> Iterator[TextIO | None]:
+def _opened(output: str | None, *, force: bool) -> Iterator[Store | None]:
     if output is None:
         yield None
         return
-    try:
-        file = Path(output).open("w" if force else "x", encoding="utf-8")  # noqa: SIM115
-    except FileExistsError as error:
-        message = f"{output} is there already; -f writes over it"
-        raise click.UsageError(message) from error
-    with file:
-        yield file
+    make_room(output, force=force)
+    with Store(output) as store:
+        yield store
 
 
 def _timings(
@@ -229,13 +222,11 @@ def _fail(error: BaseException) -> None:
     raise error
 
 
-def _written(timings: Iterator[Timing], records: TextIO | None) -> Iterator[Timing]:
+def _written(timings: Iterator[Timing], store: Store | None) -> Iterator[Timing]:
     """Write each record and see it to the disk before the next is begun."""
     for timing in timings:
-        if records is not None:
-            records.write(json.dumps(timing.to_dict()) + "\n")
-            records.flush()
-            os.fsync(records.fileno())
+        if store is not None:
+            store.append(timing)
         yield timing
 
 

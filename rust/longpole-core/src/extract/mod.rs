@@ -9,7 +9,8 @@
 //! Bytes come chunk by chunk, cut anywhere. Rows that cannot be read are counted
 //! with their place and the reason; what a row says is never guessed: a number cut
 //! short by the death of its process, a zero, an infinity or a failed check stays
-//! in the table and says so, but is not [selectable](Status::is_selectable).
+//! in the table and says so, but is not [selectable](Status::is_selectable). Memory is
+//! bounded: rows beyond a limit are counted and [summarised](Omitted) by operation.
 //!
 //! ```
 //! use longpole_core::extract::{End, Extractor, FORMATS};
@@ -28,6 +29,7 @@ mod delimited;
 mod formats;
 mod lines;
 mod numbers;
+mod omitted;
 mod pattern;
 mod records;
 mod stream;
@@ -35,6 +37,7 @@ pub mod tunable;
 
 pub use formats::{format, Format, FORMATS};
 pub use numbers::Unit;
+pub use omitted::{Fastest, Omitted};
 pub use pattern::{Pattern, PatternError};
 pub use records::{
     Extraction, FieldTable, Reason, RecordTable, RejectionTable, Status, UNKNOWN_BYTES,

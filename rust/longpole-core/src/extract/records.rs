@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::lines::{Ending, Line, Place};
 use super::numbers::{self, Number, Unit};
+use super::omitted::{self, Omissions, Omitted};
 use crate::ids::{row_in_column, InColumn, NO_ROW};
 use crate::strings::Strings;
 
@@ -18,8 +19,17 @@ const MAX_KEPT_REJECTIONS: usize = 10_000;
 /// How much is kept of the text of a row that could not be read.
 const MAX_EXCERPT_BYTES: usize = 200;
 
-/// No more records than this: the text may be endless, the memory is not.
+/// Records kept where the caller sets no limit of its own.
 const MAX_RECORDS: usize = 1 << 24;
+
+/// No further record is kept once the texts take so many bytes for each record that may be...
+const MAX_TEXT_BYTES_PER_RECORD: usize = 64;
+
+/// ...and so many bytes in any case.
+const MIN_TEXT_BYTES: usize = 1 << 20;
+
+/// No further record is kept once there are so many fields for each record that may be.
+const MAX_FIELDS_PER_RECORD: usize = 64;
 
 /// Declares an enum with the name of each value outside.
 macro_rules! named {
@@ -93,8 +103,6 @@ named! {
         Truncated "truncated",
         /// The line is longer than a megabyte.
         LineTooLong "line_too_long",
-        /// There were more records than are kept.
-        TooManyRecords "too_many_records",
     }
 }
 
@@ -179,6 +187,8 @@ pub struct Extraction {
     pub fields: FieldTable,
     /// The rows that could not be read.
     pub rejections: RejectionTable,
+    /// The rows beyond the limit of what is kept, by operation.
+    pub omitted: Vec<Omitted>,
     /// The length of the stream.
     pub bytes: u64,
     /// Whether its last line has no line end.
@@ -217,29 +227,74 @@ impl<'a> Measurement<'a> {
 }
 
 /// The columns while they are written.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Found {
     /// The place of the format whose reader is at work.
     pub(super) format: u32,
+    max_records: usize,
     strings: Strings,
+    text_bytes: usize,
     records: RecordTable,
     fields: FieldTable,
     rejections: RejectionTable,
+    omissions: Omissions,
+}
+
+impl Default for Found {
+    fn default() -> Self {
+        Self::with_limit(MAX_RECORDS)
+    }
 }
 
 impl Found {
-    /// Adds a record, or rejects the row if its time is no number. Whether there is a record.
+    /// Keeps the first `max_records` records.
+    pub(super) fn with_limit(max_records: usize) -> Self {
+        Self {
+            format: 0,
+            max_records: max_records.min(MAX_RECORDS),
+            strings: Strings::default(),
+            text_bytes: 0,
+            records: RecordTable::default(),
+            fields: FieldTable::default(),
+            rejections: RejectionTable::default(),
+            omissions: Omissions::default(),
+        }
+    }
+
+    /// Adds a record, sums it up where no more are kept, or rejects the row if its time
+    /// is no number. Whether there is a record.
     pub(super) fn measured(&mut self, measurement: &Measurement<'_>) -> bool {
         let Some(number) = numbers::nanoseconds(measurement.time, measurement.unit) else {
             self.reject(measurement.place, measurement.row, Reason::NotANumber);
             return false;
         };
-        if self.records.len() == MAX_RECORDS {
-            self.reject(measurement.place, measurement.row, Reason::TooManyRecords);
+        if self.is_full() {
+            self.omit(measurement, number);
             return false;
         }
         self.push(measurement, number);
         true
+    }
+
+    fn omit(&mut self, measurement: &Measurement<'_>, number: Number) {
+        self.omissions.add(omitted::Row {
+            format: self.format,
+            operation: measurement.operation,
+            time_ns: finite(number),
+            printed_time: measurement.time,
+            unit: measurement.unit,
+            workspace_bytes: measurement.workspace_bytes,
+            data_bytes: measurement.data_bytes,
+            is_selectable: status(measurement, number).is_selectable(),
+        });
+    }
+
+    /// Whether further rows are summarised: once this is so, it stays so.
+    fn is_full(&self) -> bool {
+        let max_text_bytes = self.max_records.saturating_mul(MAX_TEXT_BYTES_PER_RECORD);
+        self.records.len() >= self.max_records
+            || self.text_bytes >= max_text_bytes.max(MIN_TEXT_BYTES)
+            || self.fields.record.len() >= self.max_records.saturating_mul(MAX_FIELDS_PER_RECORD)
     }
 
     fn push(&mut self, measurement: &Measurement<'_>, number: Number) {
@@ -316,13 +371,19 @@ impl Found {
             records: self.records,
             fields: self.fields,
             rejections: self.rejections,
+            omitted: self.omissions.into_rows(),
             bytes,
             is_unterminated,
         }
     }
 
     fn text(&mut self, text: &[u8]) -> u32 {
-        Some(self.strings.intern(&String::from_utf8_lossy(text))).in_column()
+        let n_texts = self.strings.len();
+        let id = self.strings.intern(&String::from_utf8_lossy(text));
+        if self.strings.len() > n_texts {
+            self.text_bytes += text.len();
+        }
+        Some(id).in_column()
     }
 }
 

@@ -55,6 +55,13 @@ impl Extractor {
         }
     }
 
+    /// Keeps only the first `max_records` records; the others are summarised by operation.
+    #[must_use]
+    pub fn keeping(mut self, max_records: usize) -> Self {
+        self.found = Found::with_limit(max_records);
+        self
+    }
+
     /// Takes the next bytes of the stream.
     pub fn feed(&mut self, chunk: &[u8]) {
         let taken = self.feed_unfinished(chunk);
@@ -283,6 +290,33 @@ mod tests {
                 assert_eq!((found.records.len(), found.rejections.total()), (1, n_rejected));
             }
         }
+    }
+
+    #[test]
+    fn rows_beyond_the_limit_are_summarised_and_the_fastest_of_them_is_known() {
+        let mut extractor = Extractor::new(FORMATS, Vec::new()).keeping(2);
+        for time in ["5", "4", "3", "1", "0", "2"] {
+            extractor.feed(format!("OP:a,TIME:{time},WS:{time}\n").as_bytes());
+        }
+        let found = extractor.finish(End::Whole);
+        let [omitted] = &found.omitted[..] else { panic!("one operation") };
+        let fastest = omitted.fastest.as_ref().unwrap();
+        assert_eq!((found.records.len(), omitted.count, omitted.selectable), (2, 4, 3));
+        assert_eq!((fastest.time_ns, fastest.workspace_bytes), (1e6, Some(1)));
+        assert_eq!((omitted.operation.as_deref(), omitted.last_ns), (Some("a"), 2e6));
+    }
+
+    #[test]
+    fn names_without_end_share_a_summary() {
+        let mut extractor = Extractor::new(FORMATS, Vec::new()).keeping(1);
+        for number in 0..20_000 {
+            extractor.feed(format!("OP:op{number},TIME:{},WS:0\n", 30_000 - number).as_bytes());
+        }
+        let found = extractor.finish(End::Whole);
+        let rest = found.omitted.iter().find(|row| row.is_rest).unwrap();
+        let total: u64 = found.omitted.iter().map(|row| row.count).sum();
+        assert_eq!((found.records.len(), total, found.omitted.len()), (1, 19_999, 10_001));
+        assert_eq!(rest.fastest.as_ref().unwrap().printed_time, "10001");
     }
 
     #[test]

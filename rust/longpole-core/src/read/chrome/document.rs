@@ -6,13 +6,13 @@ use super::collect::{Collector, Whereabouts};
 use super::event::EventScanner;
 use super::header;
 use super::recovery::Found;
-use super::scan::{is_whitespace, Scan, Scanner, Span, Stop, Token};
-use super::sniff;
-use super::source::{Window, MAX_ELEMENT_BYTES};
-use super::Options;
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{report, Progress};
+use crate::read::json::{is_whitespace, Scan, Scanner, Span, Stop, Token};
+use crate::read::sniff;
+use crate::read::window::{Window, MAX_ELEMENT_BYTES};
+use crate::read::Options;
 use crate::strings::spelled_text;
 use crate::tables::Tables;
 
@@ -22,9 +22,11 @@ const MAX_FIELD_BYTES: usize = 1 << 20;
 /// More white space than this before an event is not taken for its indent.
 pub(super) const MAX_INDENT: usize = 64;
 
-/// Reads a document into tables.
-pub(super) fn read(
+/// Reads a document into tables. `diagnostics` says what was found wrong with the bytes that
+/// are already in the window.
+pub(in crate::read) fn read(
     window: Window<'_>,
+    diagnostics: Diagnostics,
     options: &Options,
     progress: Progress<'_>,
 ) -> Result<Tables> {
@@ -33,8 +35,8 @@ pub(super) fn read(
         options,
         progress,
         scanner: EventScanner::new(options.arguments.keys()),
-        collector: Collector::default(),
-        diagnostics: Diagnostics::default(),
+        collector: Collector::new(Arc::clone(&options.vocabulary)),
+        diagnostics,
         findings: Vec::new(),
         said: Vec::new(),
         fields: Vec::new(),
@@ -105,24 +107,13 @@ impl Document<'_> {
     /// The bracket that opens the document, or the error that says what the file
     /// is instead.
     fn first_byte(&mut self) -> Result<u8> {
-        while self.window.text().len() < 512 && self.more()? {}
-        if self.window.text().is_empty() {
-            if let Some(fault) = self.window.compression_fault() {
-                return Err(Error::new(ErrorKind::Compression(fault), 0));
-            }
-        }
-        let compressed = self.window.compression().is_some();
-        // UTF-16 without a mark begins like JSON; all else that is none is told below.
-        if let text @ [b'{' | b'[', 0, ..] = self.window.text() {
-            return Err(sniff::other_kind(text, compressed));
-        }
         if self.window.text().starts_with(b"\xef\xbb\xbf") {
             self.window.consume(3);
             self.note(Code::ByteOrderMark, 0)?;
         }
         match self.next_significant()? {
             Some(byte @ (b'{' | b'[')) => Ok(byte),
-            Some(_) => Err(sniff::other_kind(self.window.text(), compressed)),
+            Some(_) => Err(sniff::unknown(self.window.text())),
             None if self.window.is_limited() => Err(Error::new(ErrorKind::EndsBeforeEvents, 0)),
             None => Err(Error::new(ErrorKind::Empty, 0)),
         }
@@ -513,6 +504,7 @@ impl Document<'_> {
         let collector = self.collector;
         Ok(Tables {
             strings,
+            vocabulary: Arc::clone(&self.options.vocabulary),
             events: Arc::new(collector.events),
             lanes: Arc::new(collector.lanes),
             args: Arc::new(collector.args),

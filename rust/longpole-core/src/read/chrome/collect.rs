@@ -4,18 +4,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::arguments::{DEVICE, STREAM};
-use super::brackets::{Brackets, Track};
 use super::event::{Argument, Draft, EventScanner, Time};
-use super::scan::{Span, Token};
+use super::pairs::{Brackets, Track};
 use crate::diagnostics::Code;
 use crate::ids::{EventId, LaneId, StringId};
+use crate::read::json::{Span, Token};
 use crate::strings::Strings;
 use crate::tables::{
     ArgTables, ArgValue, CounterTable, EventKind, EventRow, EventTable, FlowSource, FlowTable,
     LaneTable, MetadataTable, Place, NO_INTEGER,
 };
 use crate::time::MAX_TIME_NS;
-use crate::vocabulary;
+use crate::vocabulary::Vocabulary;
 
 /// The tables as they grow.
 #[derive(Default)]
@@ -30,7 +30,7 @@ pub(super) struct Collector {
     pub(super) metadata: MetadataTable,
     phases: Phases,
     n_events: u64,
-    kinds: KindOfCategory,
+    kinds: Kinds,
     last_category: Option<(StringId, Vec<u8>)>,
     tracks: Recent<(Number, Number), (StringId, StringId)>,
     places: Recent<Place, LaneId>,
@@ -60,6 +60,10 @@ pub(super) struct Whereabouts {
 pub(super) type Findings = Vec<(Code, u64)>;
 
 impl Collector {
+    pub(super) fn new(vocabulary: Arc<Vocabulary>) -> Self {
+        Self { kinds: Kinds { vocabulary, ..Kinds::default() }, ..Self::default() }
+    }
+
     /// Adds one event; gives what is to be said of it.
     pub(super) fn add(
         &mut self,
@@ -115,7 +119,7 @@ impl Collector {
     ) {
         let draft = &scanner.draft;
         let category = draft.category.map(|span| self.category(span, text));
-        let kind = self.kind(draft, category, text);
+        let kind = self.kind(scanner, category, text);
         let lane = self.lane(draft, text, kind);
         let start_ns = draft.start_ns();
         let (duration_ns, doubt) = draft.duration_ns();
@@ -157,17 +161,19 @@ impl Collector {
         }
     }
 
-    fn kind(&mut self, draft: &Draft, category: Option<StringId>, text: &[u8]) -> EventKind {
+    fn kind(
+        &mut self,
+        scanner: &EventScanner,
+        category: Option<StringId>,
+        text: &[u8],
+    ) -> EventKind {
+        let draft = &scanner.draft;
         match (draft.phase, category) {
             (b'X' | b'B', Some(category)) => {
-                let kind = self.kinds.of(category, &self.strings);
-                let is_annotation = kind.depends_on_name
-                    && draft.name.is_some_and(|name| vocabulary::is_annotation(name.of(text)));
-                if is_annotation {
-                    EventKind::Annotation
-                } else {
-                    kind.kind
-                }
+                let name = draft.name.map_or(&[][..], |name| name.of(text));
+                self.kinds
+                    .of(category, &self.strings)
+                    .kind(name, || scanner.says_stream_waited_for())
             }
             (b'i' | b'I' | b'R', _) => EventKind::Instant,
             _ => EventKind::Other,
@@ -405,27 +411,42 @@ impl Number {
 
 /// The kind of each category seen so far.
 #[derive(Default)]
-struct KindOfCategory {
-    kinds: Vec<Option<Meaning>>,
+struct Kinds {
+    of_category: Vec<Option<Meaning>>,
+    vocabulary: Arc<Vocabulary>,
 }
 
 /// What a category says about its events.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Meaning {
     kind: EventKind,
-    depends_on_name: bool,
+    exceptions: Vec<(&'static str, EventKind)>,
 }
 
-impl KindOfCategory {
-    fn of(&mut self, category: StringId, strings: &Strings) -> Meaning {
-        if category.row() >= self.kinds.len() {
-            self.kinds.resize(category.row() + 1, None);
+impl Kinds {
+    fn of(&mut self, category: StringId, strings: &Strings) -> &Meaning {
+        if category.row() >= self.of_category.len() {
+            self.of_category.resize(category.row() + 1, None);
         }
-        *self.kinds[category.row()].get_or_insert_with(|| {
+        self.of_category[category.row()].get_or_insert_with(|| {
             let category = strings.get(category);
-            let depends_on_name = EventKind::depends_on_name(category);
-            Meaning { kind: EventKind::of_category(category), depends_on_name }
+            let kind = self.vocabulary.kind(category);
+            Meaning { kind, exceptions: EventKind::exceptions(category).collect() }
         })
+    }
+}
+
+impl Meaning {
+    /// The kind of an event by the bytes of its name. What is named a wait is one only where
+    /// it says for which stream.
+    #[inline]
+    fn kind(&self, name: &[u8], says_stream: impl FnOnce() -> bool) -> EventKind {
+        let named = self.exceptions.iter().find(|(begin, _)| name.starts_with(begin.as_bytes()));
+        match named {
+            Some((_, EventKind::Synchronization)) if !says_stream() => self.kind,
+            Some(&(_, kind)) => kind,
+            None => self.kind,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which arguments of events are kept.
 
-use super::keys::{Key, Keys};
+use crate::read::json::{Key, Keys};
 
 /// Which arguments (`args`) of events are kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,6 +50,8 @@ const IDS: &[&str] = &[
     "wait_on_cuda_event_id",
     "cuda_event_id",
     "cuda_sync_kind",
+    "src kind",
+    "dst kind",
 ];
 
 /// What one asks about kernels, copies, operators, collectives, Python

@@ -9,7 +9,7 @@
 /// are, up to 16. None where the text ends before it can be told.
 #[inline(always)]
 #[allow(clippy::inline_always)] // a call would cost as much as the arithmetic
-pub(super) fn leading(text: &[u8]) -> Option<(u64, usize)> {
+pub(in crate::read) fn leading(text: &[u8]) -> Option<(u64, usize)> {
     let Some(front) = text.first_chunk::<16>() else { return leading_of_few(text) };
     let (value, count) = up_to_eight(&front[..8]);
     if count < 8 {

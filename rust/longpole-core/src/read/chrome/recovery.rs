@@ -7,9 +7,9 @@
 use super::document::{Document, Outcome, MAX_INDENT};
 use super::event::EVENT_KEYS;
 use super::header;
-use super::scan::{is_whitespace, Scanner, Stop};
 use crate::diagnostics::Code;
 use crate::error::Result;
+use crate::read::json::{is_whitespace, Scanner, Stop};
 
 /// Failed attempts to find the next event may cost this many times the bytes
 /// that are skipped, and a little more, before whole attempts are skipped too.

@@ -14,24 +14,24 @@ use crate::strings::spelled_text;
 
 /// A key, numbered in order of first use behind those that were given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Key(u16);
+pub(in crate::read) struct Key(u16);
 
 impl Key {
     /// The place before the first member.
-    pub(super) const START: Self = Self(0);
+    pub(in crate::read) const START: Self = Self(0);
     /// The end of the object.
-    pub(super) const END: Self = Self(1);
+    pub(in crate::read) const END: Self = Self(1);
     /// A key beyond the limit: nothing is remembered of it.
-    pub(super) const BEYOND: Self = Self(2);
+    pub(in crate::read) const BEYOND: Self = Self(2);
     const FIRST: usize = 3;
 
     /// The key at `row` of the list that [`Keys`] was made of, or a later one.
-    pub(super) const fn at(row: u16) -> Self {
+    pub(in crate::read) const fn at(row: u16) -> Self {
         Self(row + 3)
     }
 
     /// The row in the list, for what is a key at all.
-    pub(super) fn row(self) -> Option<usize> {
+    pub(in crate::read) fn row(self) -> Option<usize> {
         usize::from(self.0).checked_sub(Self::FIRST)
     }
 }
@@ -50,7 +50,7 @@ const WAYS: usize = 2;
 /// What is known of an object before all of its keys are: events of one phase and
 /// category have the same keys, so that the first gap remembered is mostly right.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Context(usize);
+pub(in crate::read) struct Context(usize);
 
 impl Context {
     const COUNT: usize = 16;
@@ -58,7 +58,7 @@ impl Context {
     /// Some number for a text: which one does not matter, as long as the texts of
     /// one file mostly have different ones.
     #[inline]
-    pub(super) fn of(text: &[u8]) -> Self {
+    pub(in crate::read) fn of(text: &[u8]) -> Self {
         let ends = text
             .first()
             .zip(text.last())
@@ -79,7 +79,7 @@ struct Gap {
 }
 
 /// The keys of one kind of object.
-pub(super) struct Keys {
+pub(in crate::read) struct Keys {
     names: Vec<String>,
     by_spelling: HashMap<Box<[u8]>, Key>,
     gaps: Vec<[[Gap; WAYS]; Context::COUNT]>,
@@ -87,7 +87,7 @@ pub(super) struct Keys {
 
 impl Keys {
     /// With the first keys given.
-    pub(super) fn new(names: impl IntoIterator<Item = String>) -> Self {
+    pub(in crate::read) fn new(names: impl IntoIterator<Item = String>) -> Self {
         let mut keys = Self { names: Vec::new(), by_spelling: HashMap::new(), gaps: Vec::new() };
         keys.gaps.resize(Key::FIRST, [[Gap::NONE; WAYS]; Context::COUNT]);
         for name in names {
@@ -97,14 +97,14 @@ impl Keys {
     }
 
     /// The key's name; the text of one beyond the limit is not kept.
-    pub(super) fn name(&self, row: usize) -> &str {
+    pub(in crate::read) fn name(&self, row: usize) -> &str {
         &self.names[row]
     }
 
     /// Moves the scanner from behind the value of `previous` to the value of the
     /// next key, or behind the end of the object.
     #[inline]
-    pub(super) fn next(
+    pub(in crate::read) fn next(
         &mut self,
         scanner: &mut Scanner<'_>,
         previous: Key,

@@ -14,7 +14,7 @@ use crate::strings::{spelling_faults, MAX_TEXT_BYTES};
 
 /// Why a scan came to no end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(in crate::read) enum Stop {
     /// The window ends inside the element.
     NeedMore,
     /// The text is no JSON; what it is stands in [`Scanner::fault`]. Not here: what
@@ -22,20 +22,20 @@ pub(super) enum Stop {
     Fault,
 }
 
-pub(super) type Scan<T> = std::result::Result<T, Stop>;
+pub(in crate::read) type Scan<T> = std::result::Result<T, Stop>;
 
 /// A part of the window, which is shorter than 2 GiB: the start in the lower
 /// half, the end in the upper, and in the highest bit whether a text is more than
 /// plain ASCII. One number, because several would be stored apart and read
 /// together, which stalls the processor at every value of the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Span(u64);
+pub(in crate::read) struct Span(u64);
 
 impl Span {
     const SPELLED: u64 = 1 << 63;
 
     #[inline]
-    pub(super) fn new(start: usize, end: usize) -> Self {
+    pub(in crate::read) fn new(start: usize, end: usize) -> Self {
         debug_assert!(end < (1 << 31));
         Self(start as u64 | (end as u64) << 32)
     }
@@ -48,31 +48,31 @@ impl Span {
     /// Whether the bytes between the quotes are the text itself: printable ASCII
     /// without escapes, and not too long.
     #[inline]
-    pub(super) fn is_plain(self) -> bool {
+    pub(in crate::read) fn is_plain(self) -> bool {
         self.0 & Self::SPELLED == 0
     }
 
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // the two halves fit where they came from
-    pub(super) fn start(self) -> usize {
+    pub(in crate::read) fn start(self) -> usize {
         (self.0 & u64::from(u32::MAX)) as usize
     }
 
     #[inline]
     #[allow(clippy::cast_possible_truncation)]
-    pub(super) fn end(self) -> usize {
+    pub(in crate::read) fn end(self) -> usize {
         (self.0 >> 32 & !(1 << 31)) as usize
     }
 
     #[inline]
-    pub(super) fn of(self, text: &[u8]) -> &[u8] {
+    pub(in crate::read) fn of(self, text: &[u8]) -> &[u8] {
         &text[self.start()..self.end()]
     }
 }
 
 /// One value, as far as the scanner looks into it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Token {
+pub(in crate::read) enum Token {
     /// The bytes between the quotes.
     Text(Span),
     /// A number without point and exponent that fits.
@@ -97,28 +97,32 @@ const MAX_DEPTH: usize = 512;
 const MAX_WORD_BYTES: usize = 32;
 
 /// A place in a window, and what was found wrong on the way.
-pub(super) struct Scanner<'a> {
-    pub(super) text: &'a [u8],
-    pub(super) at: usize,
-    pub(super) findings: &'a mut Vec<(Code, usize)>,
+pub(in crate::read) struct Scanner<'a> {
+    pub(in crate::read) text: &'a [u8],
+    pub(in crate::read) at: usize,
+    pub(in crate::read) findings: &'a mut Vec<(Code, usize)>,
     /// What stopped the scan, and where in the window.
-    pub(super) fault: (Code, usize),
+    pub(in crate::read) fault: (Code, usize),
 }
 
 impl<'a> Scanner<'a> {
-    pub(super) fn new(text: &'a [u8], at: usize, findings: &'a mut Vec<(Code, usize)>) -> Self {
+    pub(in crate::read) fn new(
+        text: &'a [u8],
+        at: usize,
+        findings: &'a mut Vec<(Code, usize)>,
+    ) -> Self {
         Self { text, at, findings, fault: (Code::MalformedEvent, at) }
     }
 
     /// The next byte, not taken.
     #[inline]
-    pub(super) fn peek(&self) -> Scan<u8> {
+    pub(in crate::read) fn peek(&self) -> Scan<u8> {
         self.text.get(self.at).copied().ok_or(Stop::NeedMore)
     }
 
     /// The next byte that is no white space, not taken.
     #[inline]
-    pub(super) fn peek_significant(&mut self) -> Scan<u8> {
+    pub(in crate::read) fn peek_significant(&mut self) -> Scan<u8> {
         loop {
             let byte = self.peek()?;
             if !is_whitespace(byte) {
@@ -128,14 +132,14 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    pub(super) fn stop<T>(&mut self, code: Code) -> Scan<T> {
+    pub(in crate::read) fn stop<T>(&mut self, code: Code) -> Scan<T> {
         self.fault = (code, self.at);
         Err(Stop::Fault)
     }
 
     /// Takes `byte` after any white space.
     #[inline]
-    pub(super) fn expect(&mut self, byte: u8) -> Scan<()> {
+    pub(in crate::read) fn expect(&mut self, byte: u8) -> Scan<()> {
         if self.peek_significant()? != byte {
             return self.stop(Code::MalformedEvent);
         }
@@ -145,7 +149,7 @@ impl<'a> Scanner<'a> {
 
     /// One value of any kind, after any white space.
     #[inline]
-    pub(super) fn value(&mut self) -> Scan<Token> {
+    pub(in crate::read) fn value(&mut self) -> Scan<Token> {
         match self.peek_significant()? {
             b'"' => Ok(Token::Text(self.quoted()?)),
             b'0'..=b'9' | b'-' => self.number(),
@@ -156,7 +160,7 @@ impl<'a> Scanner<'a> {
 
     /// A text in quotes; stands at the first quote.
     #[inline]
-    pub(super) fn quoted(&mut self) -> Scan<Span> {
+    pub(in crate::read) fn quoted(&mut self) -> Scan<Span> {
         let start = self.at + 1;
         let end = start + special(&self.text[start..]).ok_or(Stop::NeedMore)?;
         if self.text[end] == b'"' && end - start <= MAX_TEXT_BYTES {
@@ -205,7 +209,7 @@ impl<'a> Scanner<'a> {
 
     /// A number; stands at its first byte.
     #[inline]
-    pub(super) fn number(&mut self) -> Scan<Token> {
+    pub(in crate::read) fn number(&mut self) -> Scan<Token> {
         let negative = self.text[self.at] == b'-';
         let digits = self.at + usize::from(negative);
         let rest = self.text.get(digits..).unwrap_or_default();
@@ -366,7 +370,7 @@ impl Brackets {
 
 /// The white space of JSON.
 #[inline]
-pub(super) fn is_whitespace(byte: u8) -> bool {
+pub(in crate::read) fn is_whitespace(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
 
@@ -378,7 +382,7 @@ fn is_in_word(byte: u8) -> bool {
 }
 
 /// The grammar of numbers in RFC 8259, section 6.
-pub(super) fn is_number(text: &[u8]) -> bool {
+pub(in crate::read) fn is_number(text: &[u8]) -> bool {
     fn digits(text: &[u8]) -> (usize, &[u8]) {
         let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
         (count, &text[count..])

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::scan::{Scanner, Stop};
-use super::source::Window;
 use crate::diagnostics::Code;
+use crate::read::json::{Scanner, Stop};
+use crate::read::window::Window;
 use crate::tables::Header;
 
 /// The fields that profilers write beside the events. After damage in the

@@ -1,10 +1,10 @@
 //! The text of one event -> a draft of it.
 
 use super::arguments::{Wanted, CORRELATION, DEVICE, EXTERNAL_ID, EXTERNAL_ID_LOWER, STREAM};
-use super::digits::leading;
-use super::keys::{Context, Key, Keys};
-use super::scan::{is_number, Scan, Scanner, Span, Token};
 use crate::diagnostics::Code;
+use crate::read::json::leading;
+use crate::read::json::{is_number, Scan, Scanner, Span, Token};
+use crate::read::json::{Context, Key, Keys};
 use crate::time::{nanoseconds, BadTime, MAX_TIME_NS};
 
 /// The keys of the event format that are looked at, in the order of the constants below.
@@ -117,6 +117,12 @@ impl EventScanner {
             key = self.event_keys.next(scanner, key, self.draft.context)?;
         }
         Ok(())
+    }
+
+    /// Whether the event in the draft names a stream that is waited for.
+    pub(super) fn says_stream_waited_for(&self) -> bool {
+        let name = |argument: &Argument| self.argument_keys.name(argument.row);
+        self.draft.arguments.iter().any(|argument| name(argument) == "wait_on_stream")
     }
 
     #[inline]
@@ -294,8 +300,8 @@ impl Draft {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Arguments;
     use super::*;
-    use crate::read::arguments::Arguments;
 
     fn draft(text: &str) -> Draft {
         let mut scanner = EventScanner::new(Arguments::Ids.keys());

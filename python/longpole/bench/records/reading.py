@@ -1,0 +1,168 @@
+"""Results files, read row by row in memory that does not grow with their length.
+
+Every row is checked as it is read: a row that is no record, or a record with a value that it
+cannot have, is counted and left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from array import array
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.bench.records.record import Record
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+__all__ = [
+    "ResultsFile",
+    "RowKind",
+    "StoredResults",
+    "parse_record",
+    "read_results",
+    "row_kind",
+    "rows_of",
+]
+
+MAX_ROW_BYTES: Final = 64 << 20
+_OURS: Final = "longpole.bench."
+_TIMING: Final = "longpole.bench.timing/1"
+
+
+class RowKind(Enum):
+    """What a line of a file is: a record, one of ours that is damaged, or something else."""
+
+    RECORD = 1
+    DAMAGED = 2
+    FOREIGN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResults:
+    """The records of a file in the order of writing, and how many of its rows are none."""
+
+    records: tuple[Record, ...]
+    skipped: int
+
+
+class ResultsFile:
+    """The records of a file, one after the other.
+
+    Parameters
+    ----------
+    path
+        The file. It may be read while it is being written.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file; raised by the first look at it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.n_records = 0
+        self.n_skipped = 0
+
+    def records(self) -> Iterator[Record]:
+        """Give every record in the order of writing, and count them and the rows that are none."""
+        self.n_records = self.n_skipped = 0
+        for line in rows_of(self.path):
+            record = parse_record(line)
+            if record is None:
+                self.n_skipped += 1
+            else:
+                self.n_records += 1
+                yield record
+
+    def final_records(self) -> Iterator[Record]:
+        """Give the last word on each job, in the order of writing.
+
+        The file is read twice: first to find the last row of each job, for which 16 bytes
+        a row are kept, then to give these.
+        """
+        import numpy as np
+
+        ids, numbers = array("q"), array("q")
+        for number, record in enumerate(self.records()):
+            if record.is_final:
+                ids.append(_short_hash(record.id))
+                numbers.append(number)
+        newest_first = np.frombuffer(ids, np.int64)[::-1] if ids else np.empty(0, np.int64)
+        _, places = np.unique(newest_first, return_index=True)
+        last = np.asarray(numbers, np.int64)[::-1][places]
+        last.sort()
+        wanted = iter(last.tolist())
+        upcoming = next(wanted, None)
+        for number, record in enumerate(self.records()):
+            if number == upcoming:
+                yield record
+                upcoming = next(wanted, None)
+
+
+def read_results(path: str | os.PathLike[str]) -> StoredResults:
+    """Read a results file, also while it is being written.
+
+    Rows that are no records, half a last one among them, and records with a value that they
+    cannot have are left out and counted. All records are held in memory; `ResultsFile` gives
+    them one by one.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    """
+    file = ResultsFile(path)
+    records = tuple(file.records())
+    return StoredResults(records, file.n_skipped)
+
+
+def rows_of(path: Path) -> Iterator[bytes]:
+    """Give the lines of a file that are not blank; one that is too long for a row in pieces."""
+    with path.open("rb") as file:
+        while line := file.readline(MAX_ROW_BYTES):
+            if line.strip():
+                yield line
+
+
+def row_kind(line: bytes) -> RowKind:
+    """Say what a line is."""
+    fields = _fields(line)
+    if fields is None:
+        return RowKind.FOREIGN
+    if _record(fields) is not None or fields.get("schema") == _TIMING:
+        return RowKind.RECORD
+    is_ours = str(fields.get("schema", "")).startswith(_OURS)
+    return RowKind.DAMAGED if is_ours else RowKind.FOREIGN
+
+
+def parse_record(line: bytes) -> Record | None:
+    """Make a record of a line; None where it is none."""
+    fields = _fields(line)
+    return None if fields is None else _record(fields)
+
+
+def _fields(line: bytes) -> dict[str, Any] | None:
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return fields if isinstance(fields, dict) else None
+
+
+def _record(fields: dict[str, Any]) -> Record | None:
+    try:
+        return Record.from_dict(fields)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _short_hash(text: str) -> int:
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)

@@ -1,0 +1,208 @@
+"""Plants faults in a copy of the core, one at a time, and asks whether a test notices each.
+
+    python tests/oracles/mutations.py [PART OF A NAME ...]
+
+A fault that no test notices is a hole in the tests: the command fails and names it. It also fails
+when the text that a fault replaces is gone, so that faults keep up with the code.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+COPY = ROOT / ".build" / "mutations"
+CORE = "rust/longpole-core/src"
+PATH_TESTS = (
+    "tests/path/test_path_threads.py",
+    "tests/path/test_path_waits.py",
+    "tests/path/test_path_windows.py",
+    "tests/path/test_path_twin.py",
+)
+MEASURE_TESTS = ("tests/read/test_against_twin.py", "tests/analyses/test_summary.py")
+EXTRACT_TESTS = ("tests/bench/test_extract.py",)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A text of one file that is replaced by another, and the tests that should notice."""
+
+    name: str
+    file: str
+    text: str
+    replacement: str
+    tests: tuple[str, ...] = PATH_TESTS
+
+
+FAULTS = (
+    Fault(
+        "a stream follows the first to finish instead of the last",
+        "graph/rules/stream_order.rs",
+        "self.last_finished = self.last_finished.max(Some(first));",
+        "self.last_finished = self.last_finished.or(Some(first));",
+    ),
+    Fault(
+        "work inside its call follows the end of the call",
+        "graph/rules/launches.rs",
+        "push(nodes.start(call), (Kind::Runtime, Role::LaunchInside), call);",
+        "push(nodes.start(call), (Kind::Launch, Role::LaunchInside), call);",
+    ),
+    Fault(
+        "a recorded wait for an event reaches up to the call that waits",
+        "graph/rules/recorded_waits.rs",
+        "other.last_submitted_before(recorded_ns)?;",
+        "other.last_submitted_before(i64::MAX)?;",
+    ),
+    Fault(
+        "a recorded wait for an event ignores when the event was recorded",
+        "graph/rules/recorded_syncs.rs",
+        "last_finished_before(recorded_ns)",
+        "last_finished_before(called_ns)",
+    ),
+    Fault(
+        "work that ends a little after its wait is not cut off there",
+        "graph/rules/returns.rs",
+        "if 0 < late_ns",
+        "if 1_000_000 < late_ns",
+    ),
+    Fault(
+        "time after the last event is left out of a path",
+        "path/walk.rs",
+        "if time_ns(node) < end_ns {",
+        "if time_ns(node) > end_ns {",
+    ),
+    Fault(
+        "a path is not cut at the start of its window",
+        "path/walk.rs",
+        "let start_ns = segment.start_ns.max(self.start_ns);",
+        "let start_ns = segment.start_ns;",
+    ),
+    Fault(
+        "slack is the most that any edge allows",
+        "path/slack.rs",
+        "source_latest < *source",
+        "source_latest > *source",
+    ),
+    Fault(
+        "an edge that did not bind keeps all of its time",
+        "path/what_if/lags.rs",
+        "edge.gap_ns(&graph.nodes).min(typical[edge.role as usize])",
+        "edge.gap_ns(&graph.nodes).max(typical[edge.role as usize])",
+    ),
+    Fault(
+        "of several last events the last in content order ends a window",
+        "path/clip.rs",
+        "(times_ns[end.row()], std::cmp::Reverse(order))",
+        "(times_ns[end.row()], order)",
+    ),
+    Fault(
+        "communication behind copies is not counted",
+        "measure/busy.rs",
+        "communication.minus(&compute).length_ns()",
+        "communication.minus(&copy).length_ns()",
+        MEASURE_TESTS,
+    ),
+    Fault(
+        "of a gap the time after the call counts as the host's",
+        "measure/gaps.rs",
+        "returned.clamp(start_ns, end_ns) - start_ns",
+        "end_ns - returned.clamp(start_ns, end_ns)",
+        MEASURE_TESTS,
+    ),
+    Fault(
+        "events own nothing once another has begun",
+        "measure/self_time.rs",
+        "own[event.row()] += end - start);",
+        "own[event.row()] = end - start);",
+        MEASURE_TESTS,
+    ),
+    Fault(
+        "milliseconds are microseconds",
+        "extract/numbers.rs",
+        "Self::Milliseconds => 6,",
+        "Self::Milliseconds => 3,",
+        EXTRACT_TESTS,
+    ),
+    Fault(
+        "a table of nccl-tests goes on after its end",
+        "extract/formats/nccl.rs",
+        "self.columns = None;",
+        "",
+        EXTRACT_TESTS,
+    ),
+)
+
+
+def main() -> int:
+    """Plant the faults whose names were asked for, or all, and say which nobody noticed."""
+    chosen = [
+        fault
+        for fault in FAULTS
+        if not sys.argv[1:] or any(part in fault.name for part in sys.argv[1:])
+    ]
+    _copy_tree()
+    every_test = tuple(dict.fromkeys(test for fault in chosen for test in fault.tests))
+    if not (_build() and _passes(every_test)):
+        print("the tests fail without any fault")
+        return 1
+    missed = [fault.name for fault in chosen if not _is_noticed(fault)]
+    print(f"{len(chosen) - len(missed)} of {len(chosen)} faults noticed")
+    return int(bool(missed))
+
+
+def _copy_tree() -> None:
+    """Copy what git would commit, and keep what was built there before."""
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True).stdout
+    for folder in ("rust", "python", "tests"):
+        shutil.rmtree(COPY / folder, ignore_errors=True)
+    for name in filter(None, names.decode().split("\0")):
+        if (ROOT / name).is_file():
+            (COPY / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, COPY / name)
+
+
+def _is_noticed(fault: Fault) -> bool:
+    file = COPY / CORE / fault.file
+    text = file.read_text(encoding="utf-8")
+    if text.count(fault.text) != 1:
+        print(f"GONE     {fault.name}: its text stands {text.count(fault.text)} times", flush=True)
+        return False
+    file.write_text(text.replace(fault.text, fault.replacement), encoding="utf-8")
+    try:
+        if not _build():
+            print(f"BROKEN   {fault.name}: it does not compile", flush=True)
+            return False
+        noticed = not _passes(fault.tests)
+    finally:
+        file.write_text(text, encoding="utf-8")
+    print(f"{'noticed' if noticed else 'MISSED':8} {fault.name}", flush=True)
+    return noticed
+
+
+def _build() -> bool:
+    """Build the extension of the copy and put it where the copy's package looks for it."""
+    command = ["cargo", "build", "--package", "longpole-py", "--locked", "--quiet"]
+    environment = os.environ | {"RUSTFLAGS": "-Awarnings"}
+    built = subprocess.run(command, cwd=COPY, env=environment, check=False)
+    if built.returncode == 0:
+        library = COPY / "target" / "debug" / "lib_core.so"
+        shutil.copy2(library, COPY / "python" / "longpole" / "_core.abi3.so")
+    return built.returncode == 0
+
+
+def _passes(tests: tuple[str, ...]) -> bool:
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m"]
+    command += ["not slow", "-k", "not real_trace", *tests]
+    environment = os.environ | {"PYTHONPATH": str(COPY / "python")}
+    ran = subprocess.run(command, cwd=COPY, env=environment, check=False, capture_output=True)
+    return ran.returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
