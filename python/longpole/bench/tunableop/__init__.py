@@ -24,6 +24,7 @@ from longpole.bench.tunableop.environment import (
     environment_warnings,
     installed_version,
 )
+from longpole.bench.tunableop.installed import Installed, installed_validators
 from longpole.bench.tunableop.merge import Conflict, Merged, merge, merge_by_validators
 from longpole.bench.tunableop.names import (
     all_ordinals,
@@ -49,6 +50,7 @@ __all__ = [
     "Failure",
     "Gemm",
     "GemmTuning",
+    "Installed",
     "Limits",
     "Merged",
     "Phase",
@@ -66,6 +68,7 @@ __all__ = [
     "files",
     "full_name",
     "gather_untuned",
+    "installed_validators",
     "installed_version",
     "loaded",
     "merge",

@@ -38,17 +38,18 @@ def check(
       longpole tunableop check run*.csv --torch 2.9.1 --expect GCN_ARCH_NAME=gfx942
     """
     from longpole.bench import tunableop
+    from longpole.bench.tunableop import Installed
     from longpole.cli.answer.tunableop import check_answer
 
     pairs = [text.partition("=") for text in expect]
     if any(not mark for _, mark, _ in pairs):
         message = "give KEY=VALUE"
         raise click.BadParameter(message, param_hint="'--expect'")
-    expected = {key: value for key, _, value in pairs}
-    if (known := version or tunableop.installed_version()) is not None:
-        expected.setdefault("PT_VERSION", known)
+    asked = Installed({"PT_VERSION": version}, is_complete=False) if version else None
+    known = asked or tunableop.installed_validators()
+    expected = {**known.validators, **{key: value for key, _, value in pairs}}
     read = [tunableop.read(file) for file in files]
-    problems = tunableop.check(read, expected=expected)
+    problems = tunableop.check(read, expected=expected, is_complete=known.is_complete)
     answers = [
         check_answer(file.name, [each for each in problems if each.file == file.name])
         for file in read

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from longpole.cli.answer.emit import emit
 from longpole.cli.ask.options import Options, shared_options
 from longpole.report.terminal import Terminal
+from longpole.wording import escape
+
+if TYPE_CHECKING:
+    from longpole.bench import Record
 
 __all__ = ["tune"]
 
@@ -66,7 +71,15 @@ def tune(
             batch_size=batch,
             resume=resume,
             force=force,
+            on_record=_tell if options.progress else None,
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     return emit([tuning_answer(found)], options.form, Terminal.of(sys.stdout, options.color))
+
+
+def _tell(record: Record) -> None:
+    """Say on stderr that a batch has ended."""
+    what = f"{record.outcome}: {record.message}" if record.message else str(record.outcome)
+    took = "" if record.seconds is None else f" after {record.seconds:.1f} s"
+    sys.stderr.write(escape(f"{record.id} on {record.device}{took}: {what}") + "\n")
