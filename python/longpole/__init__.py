@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from longpole.analyses.findings import Finding
     from longpole.analyses.kernels import kernels
     from longpole.analyses.launches_without_work import launches_without_work
-    from longpole.analyses.long_pole import LongPole, long_pole
     from longpole.analyses.operators import OperatorTime, operators
     from longpole.analyses.overlap import Overlap, overlap
     from longpole.analyses.summary import Summary, summary
     from longpole.critical_path.changes import Drop, RemoveWait, Scale
     from longpole.critical_path.path import CriticalPath, WhatIf
+    from longpole.verdict.values import Remedy, Verdict
 
 __all__ = [
     "BlockingCall",
@@ -46,17 +46,18 @@ __all__ = [
     "Drop",
     "Finding",
     "InternalError",
-    "LongPole",
     "LongpoleError",
     "MissingDependencyError",
     "OperatorTime",
     "Overlap",
+    "Remedy",
     "RemoveWait",
     "ResultsError",
     "Scale",
     "Summary",
     "Trace",
     "TraceError",
+    "Verdict",
     "WhatIf",
     "Window",
     "WindowError",
@@ -66,7 +67,6 @@ __all__ = [
     "device_times",
     "kernels",
     "launches_without_work",
-    "long_pole",
     "operators",
     "overlap",
     "read_trace",
@@ -81,12 +81,13 @@ _MODULE_OF = {
     "DeviceTime": "analyses.device_times",
     "Drop": "critical_path.changes",
     "Finding": "analyses.findings",
-    "LongPole": "analyses.long_pole",
     "OperatorTime": "analyses.operators",
     "Overlap": "analyses.overlap",
+    "Remedy": "verdict.values",
     "RemoveWait": "critical_path.changes",
     "Scale": "critical_path.changes",
     "Summary": "analyses.summary",
+    "Verdict": "verdict.values",
     "WhatIf": "critical_path.path",
 }
 

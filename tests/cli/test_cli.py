@@ -172,7 +172,7 @@ def test_an_ascii_terminal_gets_ascii():
 def test_a_step_that_is_not_there_is_a_usage_error(longpole, trace):
     code, _, err = longpole("summary", trace, "--step", 7)
     assert code == exit_codes.USAGE
-    assert "the trace has no step 7; it has 1" in err
+    assert "the trace has no step 7; its only step is 1" in err
 
 
 def test_a_missing_file_is_one_sentence_and_exit_3(longpole):

@@ -164,7 +164,7 @@ def test_the_window_of_the_trace_is_that_of_its_path():
 @pytest.mark.parametrize(
     ("window", "words"),
     [
-        ({"step": 7}, "the trace has no step 7; it has 1, 2"),
+        ({"step": 7}, "the trace has no step 7; its steps go from 1 to 2"),
         ({"annotation": "fit"}, 'the trace has no annotation "fit"'),
         ({"between": (5, 6)}, "the trace has no work between 5 and 6 ns"),
         ({"annotation": "ProfilerStep#1", "instance": 3}, "has one annotation"),
