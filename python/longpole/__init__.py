@@ -17,6 +17,7 @@ from longpole.errors import (
     InternalError,
     LongpoleError,
     MissingDependencyError,
+    PairError,
     ResultsError,
     TraceError,
     WindowError,
@@ -34,6 +35,12 @@ if TYPE_CHECKING:
     from longpole.analyses.operators import OperatorTime, operators
     from longpole.analyses.overlap import Overlap, overlap
     from longpole.analyses.summary import Summary, summary
+    from longpole.convert.execution_trace import (
+        ExecutionTrace,
+        LinkedTrace,
+        link_execution_trace,
+        read_execution_trace,
+    )
     from longpole.critical_path.changes import Drop, RemoveWait, Scale
     from longpole.critical_path.path import CriticalPath, WhatIf
     from longpole.verdict.values import Remedy, Verdict
@@ -44,12 +51,15 @@ __all__ = [
     "DeviceError",
     "DeviceTime",
     "Drop",
+    "ExecutionTrace",
     "Finding",
     "InternalError",
+    "LinkedTrace",
     "LongpoleError",
     "MissingDependencyError",
     "OperatorTime",
     "Overlap",
+    "PairError",
     "Remedy",
     "RemoveWait",
     "ResultsError",
@@ -67,8 +77,10 @@ __all__ = [
     "device_times",
     "kernels",
     "launches_without_work",
+    "link_execution_trace",
     "operators",
     "overlap",
+    "read_execution_trace",
     "read_trace",
     "summary",
 ]
@@ -89,6 +101,10 @@ _MODULE_OF = {
     "Summary": "analyses.summary",
     "Verdict": "verdict.values",
     "WhatIf": "critical_path.path",
+    **dict.fromkeys(
+        ("ExecutionTrace", "LinkedTrace", "link_execution_trace", "read_execution_trace"),
+        "convert.execution_trace",
+    ),
 }
 
 
