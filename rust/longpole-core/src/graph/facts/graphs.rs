@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::purposes::Purposes;
 use crate::graph::model::{limits, Streams};
 use crate::ids::Order;
-use crate::link::Purpose;
+use crate::vocabulary::ApiRole;
 
 /// The graph launches of a trace.
 #[derive(Default)]
@@ -36,7 +36,7 @@ pub(super) fn of_trace(streams: &Streams<'_>, purposes: &Purposes) -> Graphs {
         let works = streams.launched_by(call);
         let is_over_streams =
             works.iter().any(|&work| streams.stream_of(work) != streams.stream_of(works[0]));
-        if is_over_streams && purposes.purpose(call, timeline) == Purpose::LaunchGraph {
+        if is_over_streams && purposes.purpose(call, timeline) == ApiRole::GraphLaunch {
             graphs.over_streams.push(call);
             let (keys, nodes) = sorted_nodes(works, streams);
             groups.entry(keys).or_default().push(nodes);

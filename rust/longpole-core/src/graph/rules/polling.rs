@@ -11,7 +11,7 @@ use super::returns;
 use crate::graph::facts::{Facts, Mark};
 use crate::graph::model::{first_of_last, latest_to_end, limits, Edge, Evidence, Kind, Role};
 use crate::ids::{NodeId, Order};
-use crate::link::Purpose;
+use crate::vocabulary::ApiRole;
 
 /// A run of queries, and the work whose end was its last.
 pub(super) struct Poll {
@@ -66,7 +66,7 @@ fn runs_by_thread(facts: &Facts<'_>) -> Vec<Vec<Vec<Order>>> {
     };
     for event in timeline.orders() {
         let kind = timeline.kind(event);
-        if kind.is_call() && facts.purpose(event) == Purpose::Query {
+        if kind.is_call() && facts.purpose(event) == ApiRole::Query {
             open[timeline.lane(event)].push(event);
         } else if kind.is_call() || kind == crate::tables::EventKind::Operator {
             close(&mut open[timeline.lane(event)]);
