@@ -293,15 +293,6 @@ def test_changes_that_make_no_sense_are_refused(wrong):
         read(WAITING).critical_path(whole=True).what_if(wrong)
 
 
-def test_ideal_worlds_are_ranked_by_what_they_gain():
-    path = read(WAITING).critical_path(whole=True)
-    ideal = path.ideal()
-    assert ideal["gain_ns"].is_sorted(descending=True)
-    best = ideal.row(0, named=True)
-    assert (best["question"], best["name"]) == ("this took half the time", "long")
-    assert best["makespan_ns"] == path.what_if(Scale(matching="long", by=0.5)).makespan_ns
-
-
 # What is easily got wrong.
 
 

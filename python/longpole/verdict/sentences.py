@@ -301,11 +301,11 @@ class _Words:
         shown_ns, _, _, total_ns = self.parts["lengths_ns"]
         mean_ns = total_ns // self.parts["n_windows"]
         what = " and ".join(_NOUNS[side] for side in sides) or "nothing by itself"
-        if "data_loading" in remedies[:1]:
-            what = "data loading"
         held = f"is held up by {what}"
         if sides:
             held += f" (up to {self.percent(gain)})"
+        if "data_loading" in remedies[:1]:
+            held += ", data loading first"
         told = f"The median step alone, {duration(shown_ns)}, {held}"
         outliers = len(self.parts["outliers"])
         if outliers:

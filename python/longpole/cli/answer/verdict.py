@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 __all__ = ["REMEDY_WORDS", "remedies_table", "table_of"]
 
 REMEDY_WORDS: Final = {
-    "data_loading": "data loading takes no time",
-    "blocking_calls": "calls do not wait for the GPU",
-    "allocation": "allocation takes no time",
-    "copies": "copies are hidden",
-    "communication": "communication is hidden",
-    "stream_waits": "streams do not wait for each other",
-    "function": "the function takes no time",
-    "host_work": "operators, Python and launches take no time",
-    "kernels": "kernels are twice as fast",
+    "data_loading": "no data loading",
+    "blocking_calls": "no waiting for the GPU",
+    "allocation": "no allocation",
+    "copies": "copies hidden",
+    "communication": "communication hidden",
+    "stream_waits": "no waits between streams",
+    "function": "function takes no time",
+    "host_work": "no host work",
+    "kernels": "kernels twice as fast",
 }
 _MOST_ROWS: Final = 6
 _LEAST_GAIN: Final = 0.02
@@ -40,7 +40,7 @@ def table_of(remedies: Sequence[Remedy]) -> Table:
     columns = (
         Column("saves up to", "duration"),
         Column("share", "share"),
-        Column("if"),
+        Column("with"),
         Column("name", "name"),
         Column("event", "number"),
     )
@@ -49,7 +49,7 @@ def table_of(remedies: Sequence[Remedy]) -> Table:
             row.gain_ns,
             row.gain,
             REMEDY_WORDS[row.remedy],
-            row.name or "",
+            row.name,
             row.events[0] if row.events else None,
         )
         for row in remedies
