@@ -21,6 +21,8 @@ pub(in crate::graph) struct Graphs {
     pub(in crate::graph) waits: HashMap<Order, Vec<Order>>,
     /// The launches of graphs that were replayed often enough to learn from.
     pub(in crate::graph) learned: HashSet<Order>,
+    /// How many launches of graphs there are.
+    pub(in crate::graph) n_launches: u64,
     /// The launches of graphs over several streams.
     pub(in crate::graph) over_streams: Vec<Order>,
 }
@@ -34,9 +36,12 @@ pub(super) fn of_trace(streams: &Streams<'_>, purposes: &Purposes) -> Graphs {
     let mut groups: BTreeMap<Vec<NodeKey>, Vec<Vec<Order>>> = BTreeMap::new();
     for call in timeline.orders().filter(|&event| timeline.kind(event).is_call()) {
         let works = streams.launched_by(call);
-        let is_over_streams =
-            works.iter().any(|&work| streams.stream_of(work) != streams.stream_of(works[0]));
-        if is_over_streams && purposes.purpose(call, timeline) == ApiRole::GraphLaunch {
+        if works.is_empty() || purposes.purpose(call, timeline) != ApiRole::GraphLaunch {
+            continue;
+        }
+        graphs.n_launches += 1;
+        let stream = streams.stream_of(works[0]);
+        if works.iter().any(|&work| streams.stream_of(work) != stream) {
             graphs.over_streams.push(call);
             let (keys, nodes) = sorted_nodes(works, streams);
             groups.entry(keys).or_default().push(nodes);

@@ -174,6 +174,11 @@ impl<'a> Streams<'a> {
         &self.of_process[device]
     }
 
+    /// How many devices share their process with others.
+    pub(in crate::graph) fn n_siblings(&self) -> u64 {
+        (0..self.n_devices()).filter(|&device| self.has_siblings(device)).count() as u64
+    }
+
     /// Whether one process launches on two devices.
     pub(in crate::graph) fn are_siblings(&self, one: usize, other: usize) -> bool {
         one != other

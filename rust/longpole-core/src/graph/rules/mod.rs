@@ -35,6 +35,7 @@ mod stream_syncs;
 mod threads;
 mod unexplained;
 mod unlinked;
+mod unrecorded;
 
 use super::facts::Facts;
 use super::model::{Counts, Edge};
@@ -60,6 +61,7 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
     let joint_collectives = joint.len() as u64;
     edges.extend(joint);
     edges.extend(handovers);
+    let unrecorded = unrecorded::rename(&mut edges, facts);
     let first_events = first_events::edges(&edges, facts);
     let n_first_events = first_events.len() as u64;
     edges.extend(first_events);
@@ -73,10 +75,13 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
         unknown_sync: facts.recorded.unknown,
         sync_without_call: facts.recorded.without_call,
         joint_collectives,
+        lost_launches: unrecorded.n_lost_launches,
+        unrecorded_waits: unrecorded.n_waits,
         queue_waits: found.0,
         polling_loops: found.1,
         thread_starts: n_first_events,
-        graph_launches: facts.graphs.over_streams.len() as u64,
+        graph_launches: facts.graphs.n_launches,
+        sibling_devices: facts.streams.n_siblings(),
         ..Counts::default()
     };
     Ok((edges, counts))
