@@ -22,15 +22,9 @@ def joint_edges(trace: Trace, points: Points, devices: Devices) -> Iterator[Edge
     for event in trace.events:
         if event.event_class is EventClass.DEVICE and kind_of_work(event) is Kind.COMMUNICATION:
             works[event.name][event.lane.owner].append(event)
-    process = {lane.owner: _process(lane.owner, devices) for lane in devices.streams}
     for of_name in works.values():
         for device, its in of_name.items():
-            siblings = [
-                others
-                for other, others in of_name.items()
-                if other != device and process[other] is not None
-                if process[other] == process[device]
-            ]
+            siblings = [of_name[other] for other in devices.siblings(device) if other in of_name]
             for work in its:
                 partners = [_partner(work, others) for others in siblings]
                 known = [partner for partner in partners if partner]
@@ -39,16 +33,6 @@ def joint_edges(trace: Trace, points: Points, devices: Devices) -> Iterator[Edge
                     source, target = points.start(last), points.end(work)
                     kind, role = Kind.COMMUNICATION, Role.JOINT_COLLECTIVE
                     yield Edge(source, target, kind, role, last, Evidence.INFERRED)
-
-
-def _process(device: object, devices: Devices) -> object | None:
-    """Give the process that launches on a device."""
-    for lane in devices.lanes_of(device):
-        for work in devices.streams[lane].works:
-            call = devices.launches.call_of(work)
-            if call:
-                return call.lane.owner
-    return None
 
 
 def _partner(work: Event, others: Sequence[Event]) -> Event | None:
