@@ -48,7 +48,7 @@ def convert(
 @chakra.command()
 @click.argument("graph", type=click.Path())
 def show(graph: str) -> int:
-    """Print a graph as JSON Lines: a line for each node, 64-bit numbers as numbers."""
+    """Print a graph as JSON Lines: first what the file says of itself, then each node."""
     from longpole.convert.chakra import read_chakra
 
     trace = read_chakra(graph)
@@ -72,7 +72,7 @@ def check(graph: str, *, as_json: bool) -> int:
 
     found = read_chakra(graph).check().to_dicts()
     if as_json:
-        click.echo(json.dumps({"schema": "longpole.chakra_check/1", "data": {"findings": found}}))
+        _show_json("longpole.chakra.check/1", graph, {"findings": found})
         return int(any(row["refused"] for row in found))
     return _findings(graph, found)
 
@@ -95,10 +95,17 @@ def replay(graph: str, *, as_json: bool) -> int:
             "stuck": whole.stuck,
             "resources": whole.resources.to_dicts(),
         }
-        click.echo(json.dumps({"schema": "longpole.chakra_replay/1", "data": data}))
+        _show_json("longpole.chakra.replay/1", graph, data)
     else:
         click.echo("\n".join(_replayed(graph, whole, without)))
     return int(whole.stuck > 0)
+
+
+def _show_json(schema: str, graph: str, data: dict[str, Any]) -> None:
+    from longpole.report.document import Document
+    from longpole.report.json import json_text
+
+    click.echo(json_text([Document(schema=schema, input={"path": graph}, data=data)]), nl=False)
 
 
 def _findings(graph: str, found: list[dict[str, Any]]) -> int:

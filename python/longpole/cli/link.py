@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -78,6 +77,8 @@ def link(  # noqa: PLR0917 - click names them
     """
     from longpole.convert import chakra
     from longpole.convert.execution_trace import link_execution_trace
+    from longpole.report.document import Document
+    from longpole.report.json import json_text
 
     linked = link_execution_trace(execution, kineto, iteration=iteration)
     if rank is not None and linked.trace.rank not in {None, rank}:
@@ -89,7 +90,9 @@ def link(  # noqa: PLR0917 - click names them
         chakra.write_parquet(linked, parquet, overwrite=force)
     found = summary_of(linked)
     if form == "json" or as_json:
-        click.echo(json.dumps({"schema": "longpole.link/1", "status": "ok", "data": found}))
+        inputs = {"path": execution, "kineto": kineto}
+        document = Document(schema="longpole.link/1", input=inputs, data=found)
+        click.echo(json_text([document]), nl=False)
     else:
         click.echo("\n".join(_text(found)))
         if explain:
@@ -160,6 +163,8 @@ def _explained(linked: LinkedTrace) -> list[str]:
     calls = linked.trace.events.select("event", call=pl.col("name").cast(pl.String))
     kind = pl.col("kind").cast(pl.String)
     found = linked.dependencies.filter(kind.is_in(["sync", "queue_full", "event_wait"]))
+    gaps = linked.nodes.filter(pl.col("kind").cast(pl.String) == "gap")["node"]
+    found = found.filter(~pl.col("node").is_in(gaps.implode()))
     rows = (
         found.join(names, on="node")
         .join(names, left_on="depends_on", right_on="node", suffix="_source")
