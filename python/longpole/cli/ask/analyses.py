@@ -46,7 +46,13 @@ class Result(Protocol):
 
 
 def answer_analysis(
-    name: str, traces: Sequence[str], options: Options, *, step: int | None, whole: bool
+    name: str,
+    traces: Sequence[str],
+    options: Options,
+    *,
+    step: int | None,
+    step_name: str | None,
+    whole: bool,
 ) -> int:
     """Answer with `longpole.analyses.NAME` about a window of each trace."""
     if step is not None and whole:
@@ -57,7 +63,7 @@ def answer_analysis(
     schema = f"longpole.{name}/1"
 
     def answer(path: str, trace: Trace) -> Answer:
-        window = choose_window(trace, step, whole=whole)
+        window = choose_window(trace, step, whole=whole, step_name=step_name)
         if window is None or not window.duration_ns:
             return abstained(schema, path, trace, "the trace has no event with a duration")
         return _answer(schema, path, trace, window, analysis(trace, window))
