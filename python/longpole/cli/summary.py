@@ -57,6 +57,9 @@ def summary(
     def answer(path: str, trace: Trace) -> Answer:
         from longpole.cli.answer.summary import summary_answer
 
-        return summary_answer(path, trace, step, top, whole=whole, step_name=step_name)
+        try:
+            return summary_answer(path, trace, step, top, whole=whole, step_name=step_name)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
 
     return answer_each(traces, options, "longpole.summary/1", answer)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from longpole.verdict import Verdict
     from longpole.windows import Window
 
-__all__ = ["Asked", "about_window", "step_options", "window_options"]
+__all__ = ["Asked", "about_window", "chosen_window", "step_options", "window_options"]
 
 _LAST_NS: Final = 2**63 - 1
 _TIME_NS: Final = click.IntRange(-_LAST_NS, _LAST_NS)
@@ -55,6 +55,16 @@ _STEP_NAME: Final = click.option(
     metavar="PATTERN",
     help="Regex for annotations that mark iterations.  [default: ProfilerStep, else known ones]",
 )
+
+
+def chosen_window(
+    trace: Trace, step: int | None, *, whole: bool, step_name: str | None
+) -> Window | None:
+    """Choose a window; a pattern that is not a regular expression is an error of usage."""
+    try:
+        return choose_window(trace, step, whole=whole, step_name=step_name)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def step_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -96,7 +106,7 @@ class Asked:
         """Find the critical path of the window; the reason where there is none."""
         chosen, name, reason = None, self._name, "as asked"
         if name is None:
-            chosen = self._chosen(trace)
+            chosen = chosen_window(trace, self.step, whole=self.whole, step_name=self.step_name)
             if chosen is None:
                 return _NO_WORK
             name, reason = chosen.name, chosen.reason
@@ -117,12 +127,6 @@ class Asked:
             start_ns, end_ns = self.between
             return f"from {start_ns} to {end_ns} ns"
         return None
-
-    def _chosen(self, trace: Trace) -> Window | None:
-        try:
-            return choose_window(trace, self.step, whole=self.whole, step_name=self.step_name)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
 
     def _verdict(self, trace: Trace) -> Callable[[], Verdict]:
         return functools.partial(
