@@ -45,8 +45,9 @@ CHANGES = [
 
 
 def assert_same_as_twin(graph, trace, **window):
-    theirs = twin.find_window(graph, **window)
-    path = trace.critical_path(**(window or {"whole": True}))
+    chosen = {name: value for name, value in window.items() if name != "whole"}
+    theirs = twin.find_window(graph, **chosen)
+    path = trace.critical_path(**(chosen or {"whole": True}))
     assert path.window == (theirs.start_ns, theirs.end_ns)
     assert segments(trace, path) == twin.critical_path(graph, theirs).segments
     return theirs, path
