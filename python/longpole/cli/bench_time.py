@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from longpole.bench import Comparison, Record
     from longpole.bench.compare.evidence import Side
+    from longpole.devices import Busy
 
     Row: TypeAlias = dict[str, Any]
     Point: TypeAlias = dict[str, int | float | str]
@@ -62,7 +63,16 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
     help="Wall time, or the time of a CUDA or HIP device.",
 )
 @click.option(
-    "--cache", type=click.Choice(["cold", "hot"]), help="What a device's caches hold (torch only)."
+    "--cache",
+    type=click.Choice(["cold", "hot", "graph"]),
+    help="What a device's caches hold; `graph` replays captured calls (torch only).",
+)
+@click.option(
+    "--busy",
+    type=click.Choice(["refuse", "wait", "allow"]),
+    default="refuse",
+    show_default=True,
+    help="What to do with a device that somebody else uses (torch only).",
 )
 @click.option(
     "--processes",
@@ -100,6 +110,7 @@ def time(
     factory: bool,
     clock_name: str,
     cache: str | None,
+    busy: Busy,
     processes: int | None,
     gate: float,
     budget_s: float,
@@ -130,6 +141,7 @@ def time(
         n_processes=processes,
         budget_s=budget_s,
         gate=gate,
+        busy=busy,
     )
     try:
         with _opened(output, force=force, append=append) as store:
