@@ -42,7 +42,7 @@ def _compare(file: Path) -> None:
     n_events = trace.events["kind"].cast(str).is_in(work_kinds).sum()
     print(f"{n_events:,} events that take part, of {trace.n_events:,} in the file")
     _report("tables -> path", [_cpu_s(trace.critical_path)])
-    path = trace.critical_path()
+    path = trace.critical_path(whole=True)
     _report("the same with its links known", [_cpu_s(anew) for anew in _graphs_anew(trace)])
     _report("path of another window", _repeated(trace.critical_path))
     _report("slack of every event", [_cpu_s(lambda: path.slack)])

@@ -80,8 +80,9 @@ def test_few_modules_know_the_core():
         "bench/extraction.py",
         "bench/run/guard.py",
         "bench/tunableop/records.py",
-        "critical_path.py",
+        "critical_path/path.py",
         "errors.py",
+        "frames.py",
         "trace.py",
     }
 
@@ -112,3 +113,16 @@ def test_a_built_trace_says_what_was_built(tmp_path):
     for name in ("plain.json", "packed.json.gz"):
         written = longpole.read_trace(builder.write(tmp_path / name))
         assert written.events.equals(trace.events)
+
+
+def test_words_that_the_core_does_not_know_are_refused_with_those_it_knows():
+    core = testing.TraceBuilder().operator("A", (0, 10)).read()._core
+    with pytest.raises(ValueError, match='"whole", "step", "annotation" or "between"'):
+        core.critical_path(("stepp", 1, "period"), longest=False, data_load=None)
+    with pytest.raises(ValueError, match='end is "period", "last", "cpu" or "gpu"'):
+        core.critical_path(("step", 1, "never"), longest=False, data_load=None)
+    path = core.critical_path(("whole",), longest=False, data_load=None)
+    with pytest.raises(ValueError, match='"scale" or "remove_wait", not "halve"'):
+        path.what_if([("halve", None, None, 1, 2)])
+    with pytest.raises(ValueError, match="the kinds are "):
+        path.what_if([("scale", "gemm", None, 1, 2)])

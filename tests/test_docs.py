@@ -13,7 +13,8 @@ import pytest
 
 import longpole
 from longpole.analyses.findings import KINDS
-from longpole.cli import exit_codes, program
+from longpole.cli import program
+from longpole.cli.answer import exit_codes
 from longpole.testing import TraceBuilder
 
 ROOT = Path(__file__).parents[1]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import longpole
-from longpole.cli import exit_codes
+from longpole.cli.answer import exit_codes
 
 RECORD = Path(__file__).parents[1] / "examples/record_trace.py"
 HAS_TORCH = importlib.util.find_spec("torch") is not None

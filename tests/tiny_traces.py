@@ -91,4 +91,4 @@ def named(path):
 
 
 def path_of(events, **window):
-    return named(read(events).critical_path(**window))
+    return named(read(events).critical_path(**(window or {"whole": True})))

@@ -22,43 +22,77 @@ from longpole.errors import (
     WindowError,
 )
 from longpole.trace import Trace, read_trace
+from longpole.windows import Window, choose_window
 
 if TYPE_CHECKING:
-    from longpole.analyses.check import Finding, check
+    from longpole.analyses.blocking_calls import BlockingCall, blocking_calls
+    from longpole.analyses.check import check
+    from longpole.analyses.device_times import DeviceTime, device_times
+    from longpole.analyses.findings import Finding
+    from longpole.analyses.kernels import kernels
+    from longpole.analyses.launches_without_work import launches_without_work
+    from longpole.analyses.long_pole import LongPole, long_pole
+    from longpole.analyses.operators import OperatorTime, operators
     from longpole.analyses.summary import Summary, summary
-    from longpole.critical_path import CriticalPath, Detach, Drop, Scale, WhatIf
+    from longpole.critical_path.changes import Drop, RemoveWait, Scale
+    from longpole.critical_path.path import CriticalPath, WhatIf
 
 __all__ = [
+    "BlockingCall",
     "CriticalPath",
-    "Detach",
     "DeviceError",
+    "DeviceTime",
     "Drop",
     "Finding",
     "InternalError",
+    "LongPole",
     "LongpoleError",
     "MissingDependencyError",
+    "OperatorTime",
+    "RemoveWait",
     "ResultsError",
     "Scale",
     "Summary",
     "Trace",
     "TraceError",
     "WhatIf",
+    "Window",
     "WindowError",
+    "blocking_calls",
     "check",
+    "choose_window",
+    "device_times",
+    "kernels",
+    "launches_without_work",
+    "long_pole",
+    "operators",
     "read_trace",
     "summary",
 ]
 
-# `import longpole` must not wait for what answers questions.
+# `import longpole` must not wait for what answers questions. A function of `analyses`
+# stands in the file of its name; only types need an entry here.
 _MODULE_OF = {
-    **dict.fromkeys(("Finding", "check"), "analyses.check"),
-    **dict.fromkeys(("Summary", "summary"), "analyses.summary"),
-    **dict.fromkeys(("CriticalPath", "Detach", "Drop", "Scale", "WhatIf"), "critical_path"),
+    "BlockingCall": "analyses.blocking_calls",
+    "CriticalPath": "critical_path.path",
+    "DeviceTime": "analyses.device_times",
+    "Drop": "critical_path.changes",
+    "Finding": "analyses.findings",
+    "LongPole": "analyses.long_pole",
+    "OperatorTime": "analyses.operators",
+    "RemoveWait": "critical_path.changes",
+    "Scale": "critical_path.changes",
+    "Summary": "analyses.summary",
+    "WhatIf": "critical_path.path",
 }
 
 
 def __getattr__(name: str) -> object:
-    if name not in _MODULE_OF:
+    if name not in __all__:
         message = f"module 'longpole' has no attribute {name!r}"
         raise AttributeError(message)
-    return getattr(import_module(f"longpole.{_MODULE_OF[name]}"), name)
+    module = import_module(f"longpole.{_MODULE_OF.get(name, f'analyses.{name}')}")
+    found = getattr(module, name)
+    # Importing `analyses.check` does not bind `longpole.check`; keep what was found.
+    globals()[name] = found
+    return found

@@ -12,6 +12,7 @@ __all__ = [
     "Trace",
     "TraceError",
     "WindowError",
+    "api_names",
     "extract_formats",
     "guard_main",
     "read_trace",
@@ -101,6 +102,8 @@ class Trace:
     def compression(self) -> str | None: ...
     def events(self, columns: Sequence[str]) -> Table: ...
     def launches(self) -> Table: ...
+    def api_roles(self) -> Table: ...
+    def blocking_calls(self) -> Table: ...
     def self_times(self) -> Table: ...
     def times_within(self, spans: Sequence[tuple[int, int, int]]) -> Table: ...
     def crossings(self) -> Table: ...
@@ -125,11 +128,15 @@ def read_trace(
     source: str | os.PathLike[str] | bytes | BinaryIO,
     *,
     args: str | Sequence[str] | None = None,
+    vocabulary: Sequence[tuple[str, str, str]] | None = None,
     strict: bool = False,
     max_bytes: int | None = None,
     max_events: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Trace: ...
+def api_names() -> list[tuple[str, str]]:
+    """List every known name of a runtime API call with its role."""
+
 def guard_main() -> None:
     """Serve as the guard of a device until standard input ends."""
 

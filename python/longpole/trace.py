@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from longpole._core import read_trace as read_core
+from longpole.frames import frame_of, typed
+from longpole.vocabulary import additions
+from longpole.windows import choose_window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import BinaryIO
 
     import polars as pl
 
-    from longpole._core import Table
     from longpole._core import Trace as CoreTrace
-    from longpole.critical_path import CriticalPath
+    from longpole.critical_path.path import CriticalPath
 
 __all__ = ["Trace", "read_trace"]
 
@@ -46,6 +48,7 @@ def read_trace(
     source: str | os.PathLike[str] | bytes | BinaryIO,
     *,
     args: Literal["ids", "default"] | Sequence[str] = "default",
+    vocabulary: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     strict: bool = False,
     max_bytes: int | None = None,
     max_events: int | None = None,
@@ -66,6 +69,10 @@ def read_trace(
         Which arguments of events to keep: `"ids"` for those that say what belongs
         together, `"default"` for these and what one asks about kernels, operators and
         collectives, or a list of names for the ids and those.
+    vocabulary
+        A TOML file (or its content) with regular expressions for names that longpole does not
+        know, such as those of the kernels of one's own collectives. The page on formats has
+        an example.
     strict
         Raise on the first finding instead of recovering; the file must be JSON as in
         RFC 8259.
@@ -82,6 +89,9 @@ def read_trace(
         (the byte of the uncompressed file), `hint` and `path`.
     OSError
         The file cannot be opened or read.
+    ValueError
+        The vocabulary has a section, meaning or pattern that cannot be; the message names those
+        that can.
 
     Examples
     --------
@@ -94,6 +104,7 @@ def read_trace(
     core = read_core(
         source,
         args=args,
+        vocabulary=additions(vocabulary),
         strict=strict,
         max_bytes=max_bytes,
         max_events=max_events,
@@ -142,17 +153,36 @@ class Trace:
         only), `delay_ns` (from the return of the call to the start of the work; negative
         where the work began inside the call).
         """
-        return _frame(self._core.launches())
+        return frame_of(self._core.launches())
+
+    @cached_property
+    def api_roles(self) -> pl.DataFrame:
+        """What each runtime API call (`event`) does, by its name: `role`.
+
+        Roles: `launch`, `graph_launch`, `copy`, `blocking_copy`, `stream_synchronize`,
+        `event_synchronize`, `device_synchronize`, `event_record`, `stream_wait`, `query`,
+        `allocate`, `stream_ordered_allocate`, `free`, `load_module`, `other`.
+        """
+        return frame_of(self._core.api_roles())
+
+    @cached_property
+    def blocking_calls(self) -> pl.DataFrame:
+        """The runtime API calls (`event`) that waited for a device, and the `reason`.
+
+        Reasons: `role` (such calls always wait), `copy_ended` (its memcpy had ended when it
+        returned), `waited` (the dependency graph found the work that it waited for).
+        """
+        return frame_of(self._core.blocking_calls())
 
     @cached_property
     def self_times(self) -> pl.DataFrame:
         """The time of each `event` on a thread in which nothing inside it ran: `self_ns`."""
-        return _frame(self._core.self_times())
+        return frame_of(self._core.self_times())
 
     @cached_property
     def crossings(self) -> pl.DataFrame:
         """Each `event` that begins inside another one of its thread and ends outside it."""
-        return _frame(self._core.crossings())
+        return frame_of(self._core.crossings())
 
     @cached_property
     def steps(self) -> pl.DataFrame:
@@ -163,7 +193,7 @@ class Trace:
         completion of the step before (or its own start, where that is not in the trace)
         to the end of the last work launched in it.
         """
-        return _frame(self._core.steps())
+        return frame_of(self._core.steps())
 
     @cached_property
     def annotations(self) -> pl.DataFrame:
@@ -181,17 +211,17 @@ class Trace:
         `name`, `process`, `thread`, `time_ns`, `position`. Ends with the same category
         and id belong together.
         """
-        return _frame(self._core.flows())
+        return frame_of(self._core.flows())
 
     @cached_property
     def counters(self) -> pl.DataFrame:
         """Samples of counters: `name`, `series`, `process`, `time_ns`, `value`, `position`."""
-        return _frame(self._core.counters())
+        return frame_of(self._core.counters())
 
     @cached_property
     def asynchronous(self) -> pl.DataFrame:
         """The parts of asynchronous events (`b`, `n`, `e`), with the columns of `flows`."""
-        return _frame(self._core.asynchronous())
+        return frame_of(self._core.asynchronous())
 
     @cached_property
     def lanes(self) -> pl.DataFrame:
@@ -206,13 +236,13 @@ class Trace:
         named = named.sort("last_position")
         threads = named.filter(pl.col("name") == "thread_name")
         processes = named.filter(pl.col("name") == "process_name")
-        lanes = _frame(self._core.lanes()).cast({"process": pl.String, "thread": pl.String})
+        lanes = frame_of(self._core.lanes()).cast({"process": pl.String, "thread": pl.String})
         key = ["process", "thread"]
         by_thread = threads.select(*key, thread_label="value").unique(key, keep="last")
         by_process = processes.select("process", process_label="value").unique(
             "process", keep="last"
         )
-        return (
+        return typed(
             lanes.join(by_thread, on=key, how="left")
             .join(by_process, on="process", how="left")
             .sort("lane")
@@ -224,22 +254,22 @@ class Trace:
     def devices(self) -> pl.DataFrame:
         """The devices that work ran on, or that the trace describes.
 
-        Columns: `device`, `name`, `n_events`, `n_streams`; what else the profiler wrote
-        about a device stands in `metadata["deviceProperties"]`.
+        Columns: `device`, `name`, `count` (of GPU activities), `n_streams`; what else the
+        profiler wrote about a device stands in `metadata["deviceProperties"]`.
         """
         import polars as pl
 
         work = self.events.filter(pl.col("kind").cast(pl.String).is_in(["kernel", "copy", "fill"]))
         used = work.group_by("device").agg(
-            n_events=pl.len().cast(pl.Int64), n_streams=pl.col("stream").n_unique().cast(pl.Int64)
+            count=pl.len().cast(pl.Int64), n_streams=pl.col("stream").n_unique().cast(pl.Int64)
         )
         described = pl.DataFrame(
             [(entry.get("id"), entry.get("name")) for entry in self._device_properties()],
-            schema={"device": pl.Int64, "name": pl.String},
+            schema={"device": pl.Int32, "name": pl.Categorical},
             orient="row",
         )
         joined = described.join(used, on="device", how="full", coalesce=True, nulls_equal=True)
-        counts = pl.col("n_events", "n_streams").fill_null(0)
+        counts = pl.col("count", "n_streams").fill_null(0)
         return joined.with_columns(counts).sort("device")
 
     @cached_property
@@ -257,7 +287,7 @@ class Trace:
         Columns: `name` (`process_name`, `thread_name`, ...), `process`, `thread`, `value`,
         `count` (how often the file says so), `last_position` (where it does so last).
         """
-        return _frame(self._core.metadata_events())
+        return frame_of(self._core.metadata_events())
 
     @cached_property
     def diagnostics(self) -> pl.DataFrame:
@@ -266,7 +296,7 @@ class Trace:
         Columns: `code`, `severity` (`info`, `warning`, `altered`, `data_loss`), `count`,
         `first_offset` (byte of the uncompressed file), `skipped_bytes`, `sentence`, `effect`.
         """
-        return _frame(self._core.diagnostics())
+        return frame_of(self._core.diagnostics())
 
     @property
     def status(self) -> Literal["ok", "recovered"]:
@@ -334,17 +364,17 @@ class Trace:
         None where no event of the category has one that was kept.
         """
         table = self._core.args(category)
-        return None if table is None else _frame(table)
+        return None if table is None else frame_of(table)
 
     def busy(self, start_ns: int, end_ns: int) -> pl.DataFrame:
         """How long each device, and each of its streams, was busy within a window.
 
-        Columns: `device`, `stream` (null for the device as a whole), `n_events`, `busy_ns`,
+        Columns: `device`, `stream` (null for the device as a whole), `count`, `busy_ns`,
         then `compute_ns`, `communication_ns`, `copy_ns` and `idle_ns`, which sum to the
         window (an instant counts for the first of them), and `communication_total_ns`,
         `copy_total_ns` whatever else ran.
         """
-        return _frame(self._core.busy(start_ns, end_ns))
+        return frame_of(self._core.busy(start_ns, end_ns))
 
     def times_within(self, spans: pl.DataFrame) -> pl.DataFrame:
         """Measure what threads did in some spans of time, from the outside in.
@@ -361,7 +391,7 @@ class Trace:
             `total_ns` (with all that is nested in it).
         """
         rows = spans.select("lane", "start_ns", "end_ns").rows()
-        return _frame(self._core.times_within(rows))
+        return frame_of(self._core.times_within(rows))
 
     def gaps(self, start_ns: int, end_ns: int) -> pl.DataFrame:
         """List the spans within a window in which nothing ran on a device.
@@ -370,7 +400,7 @@ class Trace:
         `call` (what launched that), `host_ns` (the part before that call returned, in
         which the device waited for the host; null where the call is not known).
         """
-        return _frame(self._core.gaps(start_ns, end_ns))
+        return frame_of(self._core.gaps(start_ns, end_ns))
 
     def critical_path(  # noqa: PLR0917 - the names are a promise
         self,
@@ -381,15 +411,18 @@ class Trace:
         end: Literal["period", "last", "cpu", "gpu"] = "period",
         method: Literal["binding", "longest"] = "binding",
         data_load: str | None = None,
+        *,
+        whole: bool = False,
     ) -> CriticalPath:
         """Find the chain of work and waiting that decided when a window was over.
 
-        Without `step`, `annotation` or `between` the window is the whole trace.
+        Without `step`, `annotation`, `between` or `whole` the window is the step that
+        `longpole.choose_window` takes, and the whole trace where it marks no steps.
 
         Parameters
         ----------
         step
-            The number of a `ProfilerStep`.
+            The number of a `ProfilerStep`, as `3`, `"3"` or `"ProfilerStep#3"`.
         annotation, instance
             The name of an annotation, and which of those with the name, in order of time.
         between
@@ -405,34 +438,48 @@ class Trace:
         data_load
             A regular expression for names of Python functions and annotations that load
             data; by default those with `dataloader` in them.
+        whole
+            Take the whole trace, to the last work of a main thread or a device.
 
         Raises
         ------
         WindowError
             The trace has no such step, annotation or work.
         ValueError
-            Arguments that exclude each other, that are none of those named, or a pattern
-            that is none.
+            Arguments exclude each other or are invalid, such as a pattern that is not a
+            regular expression.
         TypeError
-            Numbers or times that are none.
+            A number or a time is not an integer.
 
         Examples
         --------
         >>> path = trace.critical_path(step=6)  # doctest: +SKIP
         >>> print(path.explain())  # doctest: +SKIP
         """
-        from longpole.critical_path import CriticalPath, window_choice
+        from longpole.critical_path.path import CriticalPath
+        from longpole.critical_path.windows import core_window
 
+        if whole and (step, annotation, between) != (None, None, None):
+            message = "step, annotation, between and whole exclude each other"
+            raise ValueError(message)
         if method not in {"binding", "longest"}:
             message = f'method is "binding" or "longest", not {method!r}'
             raise ValueError(message)
-        window = window_choice(step, annotation, instance, between, end)
+        number = None
+        if step is not None or (annotation is None and between is None and not whole):
+            chosen = choose_window(self, step)
+            number = None if chosen is None else chosen.step
+        window = core_window(number, annotation, instance, between, end)
         longest = method == "longest"
         core = self._core.critical_path(window, longest=longest, data_load=data_load)
         return CriticalPath(core, self._path)
 
-    def sync_dependencies(self, step: int | str | None = None) -> pl.DataFrame:
-        """Who waited for work on a device, or might have had to, in a step or the whole trace.
+    def sync_dependencies(
+        self, step: int | str | None = None, *, whole: bool = False
+    ) -> pl.DataFrame:
+        """Who waited for work on a device, or might have had to, in a window.
+
+        The window is chosen as by `critical_path`.
 
         Columns: `source`, `source_name`, `source_external_id` (the work waited for),
         `target`, `target_name`, `target_external_id` (the call, or the work, that waited),
@@ -440,7 +487,7 @@ class Trace:
         `inferred`), `waited` (whether it decided when the target went on), `on_path`. An
         id that the trace does not give is null.
         """
-        return self.critical_path(step).sync_dependencies
+        return self.critical_path(step, whole=whole).sync_dependencies
 
     def __repr__(self) -> str:
         return f"<longpole.Trace: {', '.join(self._facts())}>"
@@ -473,13 +520,6 @@ class Trace:
             return []
         entries = [entry for entry in properties if isinstance(entry, dict)]
         return [entry for entry in entries if isinstance(entry.get("id"), int)]
-
-
-def _frame(table: Table) -> pl.DataFrame:
-    """Take a table of the core over, without a copy."""
-    import polars as pl
-
-    return pl.DataFrame(table)
 
 
 def _html(frame: pl.DataFrame) -> str:

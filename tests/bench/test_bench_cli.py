@@ -37,7 +37,7 @@ def test_a_run_its_results_and_the_best(bench, tmp_path):
     first, last = ran.stdout.splitlines()
     assert first.startswith("2 jobs in ")
     assert first.endswith(" s: 2 ok")
-    assert last == "results: jobs.results.jsonl"
+    assert last == "  results: jobs.results.jsonl"
 
     shown = bench("results", "jobs.results.jsonl").stdout.splitlines()
     assert shown[0].split()[:4] == ["job", "outcome", "attempt", "took"]
@@ -149,17 +149,17 @@ def test_a_run_that_cannot_start_leaves_earlier_results_as_they_are(
     ("arguments", "code", "said"),
     [
         (["run"], 2, "error: give a file of jobs, or -- and a command [usage]"),
-        (["run", "missing.jsonl"], 3, "error: missing.jsonl: there is no such file"),
+        (["run", "missing.jsonl"], 3, "error: missing.jsonl: no such file"),
         (["run", "--job-format", "odd", "--", "true"], 2, 'no format is called "odd"'),
         (["run", "--devices", "17", "--", "true"], 5, "error: '17' is no device here"),
         (["run", "--repeat", "0", "--", "true"], 2, "0 is not in the range x>=1"),
         (["run", "--retries", "-1", "--", "true"], 2, "-1 is not in the range x>=0"),
-        (["results", "missing.jsonl"], 3, "error: missing.jsonl: there is no such file"),
-        (["compare", "nofile", "b"], 3, "error: nofile: there is no such file [file_not_found]"),
+        (["results", "missing.jsonl"], 3, "error: missing.jsonl: no such file"),
+        (["compare", "nofile", "b"], 3, "error: nofile: no such file [file_not_found]"),
         (["run", "-f", "-o", ".", "--", "true"], 2, "File '.' is a directory"),
         (["resume", "."], 2, "File '.' is a directory"),
         (["resume", "missing.jsonl"], 3, "missing.plan.json is missing"),
-        (["odd"], 2, "'odd' is no verb of bench"),
+        (["odd"], 2, "'odd' is not a command of bench"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_sentence(bench, arguments, code, said):

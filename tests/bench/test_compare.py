@@ -9,9 +9,9 @@ import pytest
 
 from longpole.bench import Verdict, compare, save_baseline
 from longpole.bench.records.samples import gather
-from longpole.cli.bench_baseline import baseline as baseline_command
-from longpole.cli.bench_compare import compare as compare_command
-from longpole.cli.problems import Problem
+from longpole.cli.answer.problems import Problem
+from longpole.cli.bench.baseline import baseline as baseline_command
+from longpole.cli.bench.compare import compare as compare_command
 from longpole.errors import ResultsError
 
 STEADY = [100, 101, 99, 100, 102, 98, 101, 100]

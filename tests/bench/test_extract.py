@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from longpole import bench
 from longpole.bench import ProfileResult, extract_profile_result
-from longpole.cli import exit_codes
-from longpole.cli.bench_extract import extract as extract_command
+from longpole.cli.answer import exit_codes
+from longpole.cli.bench.extract import extract as extract_command
 
 FAILED = (ProfileResult("", 0, 0), True)
 BIG = "12345678901234567890123456"
@@ -345,7 +345,7 @@ def test_the_command_prints_a_table_and_warns_of_what_it_could_not_read(tmp_path
     log.write_text("OP:a\x1b[31m,TIME:0.25,WS:0\nOP:b,TIME:1.2.3,WS:0\n")
     result = run(str(log))
     assert result.return_value == exit_codes.OK
-    assert [line.split() for line in result.stdout.splitlines()[1:]] == [
+    assert [line.split() for line in result.stdout.splitlines()[2:]] == [
         ["operation", "time_ns", "workspace_bytes", "data_bytes", "status", "format"],
         ["a\\x1b[31m", "250000", "0", "-", "ok", "aitemplate"],
     ]

@@ -20,7 +20,7 @@ from longpole.bench import (
     read_results,
 )
 from longpole.bench.time.timing import measure, measure_in_turns
-from longpole.cli.bench_time import time as time_command
+from longpole.cli.bench.time import time as time_command
 from longpole.errors import DeviceError, MissingDependencyError
 
 
@@ -402,7 +402,7 @@ def test_a_factory_is_not_timed_itself(kernels, capsys):
 def test_a_function_that_raises_is_a_finding_and_the_others_go_on(kernels, capsys):
     assert run(f"{kernels}:broken", f"{kernels}:total", "--axis", "n=10") == 1
 
-    broken, total, *_ = capsys.readouterr().out.splitlines()
+    broken, total, *_ = filter(None, capsys.readouterr().out.splitlines())
     assert broken == f"{kernels}:broken n=10: ValueError: 10"
     assert total.startswith(f"{kernels}:total n=10: ")
 

@@ -156,7 +156,7 @@ def _judge_window(
 def path_in(trace: longpole.Trace, window: Window) -> longpole.CriticalPath:
     """Return the path that longpole finds in a window of the truth."""
     if window.step is None:
-        return trace.critical_path()
+        return trace.critical_path(whole=True)
     return trace.critical_path(window.step, end="period" if "period" in window.name else "last")
 
 

@@ -7,8 +7,8 @@ from collections import Counter
 
 import longpole
 from oracles.twin.path_twin import (
-    Detach,
     Drop,
+    RemoveWait,
     Scale,
     build_graph,
     critical_path,
@@ -17,7 +17,7 @@ from oracles.twin.path_twin import (
 )
 from tiny_traces import US, launch, positions, read, segments
 
-OURS = {Scale: longpole.Scale, Drop: longpole.Drop, Detach: longpole.Detach}
+OURS = {Scale: longpole.Scale, Drop: longpole.Drop, RemoveWait: longpole.RemoveWait}
 TWO_STREAMS = [launch(0, 2, 1), launch(11, 13, 2)]
 """Launches of two kernels."""
 
@@ -25,7 +25,7 @@ TWO_STREAMS = [launch(0, 2, 1), launch(11, 13, 2)]
 def graph_of(events):
     """Give the graph of the twin, which has the edges and the counts that longpole's has."""
     graph, trace = build_graph(events), read(events)
-    path = trace.critical_path()
+    path = trace.critical_path(whole=True)
     assert our_edges(path, path.edges, positions(trace)) == their_edges(graph, graph.edges)
     assert our_edges(path, path.violations, positions(trace)) == their_edges(
         graph, graph.violations
@@ -57,8 +57,8 @@ def path_of(events, **window):
     graph = graph_of(events)
     path = critical_path(graph, find_window(graph, **window))
     trace = read(events)
-    between = {"between": window.pop("between_ns")} if "between_ns" in window else {}
-    assert segments(trace, trace.critical_path(**window, **between)) == path.segments
+    ours = {name.removesuffix("_ns"): value for name, value in window.items()}
+    assert segments(trace, trace.critical_path(**(ours or {"whole": True}))) == path.segments
     return named(events, path)
 
 
@@ -73,5 +73,5 @@ def makespan_us(events, *changes):
     graph = build_graph(events)
     makespan_ns = what_if(graph, find_window(graph), changes).makespan_ns
     ours = [OURS[type(change)](**vars(change)) for change in changes]
-    assert read(events).critical_path().what_if(ours).makespan_ns == makespan_ns
+    assert read(events).critical_path(whole=True).what_if(ours).makespan_ns == makespan_ns
     return makespan_ns / US

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from longpole.cli import exit_codes
-from longpole.cli.matching import WORK
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.matching import WORK
 from longpole.cli.program import run
 from longpole.critical_path import Drop
 from tiny_traces import annotation, call, kernel, launch, operator, read
@@ -36,7 +36,7 @@ def answer(capsys, *arguments):
 def test_the_path_is_told_in_words(trace, capsys):
     code, out = answer(capsys, "path", trace)
     assert code == exit_codes.OK
-    assert "   68.9 %   31.0 µs  kernels computed (kernel)" in out.splitlines()
+    assert "  68.9 %  31.0 µs  ████████████████  kernel execution (kernel)" in out.splitlines()
 
 
 def test_the_path_as_json_closes_to_the_nanosecond(trace, capsys):
@@ -50,7 +50,8 @@ def test_the_path_as_json_closes_to_the_nanosecond(trace, capsys):
 @pytest.mark.parametrize(
     ("options", "window", "step"),
     [
-        ((), "the whole trace (work of main threads and devices)", None),
+        ((), "step 1 (the only step)", 1),
+        (("--whole",), "whole trace", None),
         (("--step", "ProfilerStep#1"), "step 1", 1),
         (("--annotation", "ProfilerStep#1"), "annotation ProfilerStep#1 (instance 0)", None),
         (("--between", "1000", "40000"), "from 1000 to 40000 ns", None),
@@ -63,7 +64,7 @@ def test_every_answer_names_its_window(options, window, step, trace, capsys):
     assert out.startswith(f"{trace}: {window}, with kernel dropped: ")
     _, out = answer(capsys, "path", trace, *options, "--json")
     scope = json.loads(out)["scope"]
-    assert (scope["step"], scope["window"]) == (step, window)
+    assert (scope["step"], scope["window"]) == (step, window.partition(" (the")[0])
 
 
 def test_every_piece_is_a_row_of_csv(trace, capsys):
@@ -119,13 +120,14 @@ def test_waits_are_a_table(trace, capsys):
         ("whatif", "--scale", "=2"),
         ("whatif", "--scale", "kernel"),
         ("whatif", "--scale", "kernel=-1"),
-        ("whatif", "--detach", "kernel"),
+        ("whatif", "--remove-wait", "kernel"),
         ("path", "--between", "5", "1"),
         ("path", "--between", "0", "99999999999999999999"),
         ("path", "--step", "99999999999999999999"),
         ("path", "--instance", "1"),
         ("path", "--annotation", "fit", "--instance", "99999999999999999999"),
-        ("path", "--end", "cpu"),
+        ("path", "--whole", "--end", "cpu"),
+        ("path", "--whole", "--step", "1"),
         ("path", "--between", "1", "5", "--end", "cpu"),
     ],
     ids=" ".join,
@@ -141,7 +143,7 @@ def test_what_makes_no_sense_is_a_usage_error(arguments, trace, capsys):
     [
         (("--between", "5", "1"), "the end is before the start"),
         (("--instance", "1"), "--instance counts annotations"),
-        (("--end", "cpu"), "--end is about a step or an annotation"),
+        (("--whole", "--end", "cpu"), "--end is about a step or an annotation"),
     ],
 )
 def test_a_usage_error_names_what_conflicts(options, sentence, trace, capsys):
@@ -167,7 +169,7 @@ def test_a_window_of_no_length_gets_one_sentence(question, tmp_path, capsys):
     trace = written(tmp_path, [operator("a", 5, 5), kernel("b", 5, 5)])
     code, out = answer(capsys, verb, trace, *options)
     assert code == exit_codes.INCONCLUSIVE
-    assert out.endswith(": it is 0 ns long, so that nothing can be measured\n")
+    assert out.endswith(" is 0 ns long, so that nothing can be measured\n")
 
 
 @pytest.mark.parametrize(
@@ -177,9 +179,9 @@ def test_a_window_of_no_length_gets_one_sentence(question, tmp_path, capsys):
         (("--drop", "copy"), exit_codes.INCONCLUSIVE),
         (("--drop", "kernel:^long$"), exit_codes.OK),
         (("--scale", ":zzz=2"), exit_codes.INCONCLUSIVE),
-        (("--detach", "sync_return:zzz"), exit_codes.INCONCLUSIVE),
-        (("--detach", "sync_return:Device"), exit_codes.OK),
-        (("--detach", "event_wait"), exit_codes.INCONCLUSIVE),
+        (("--remove-wait", "sync_return:zzz"), exit_codes.INCONCLUSIVE),
+        (("--remove-wait", "sync_return:Device"), exit_codes.OK),
+        (("--remove-wait", "event_wait"), exit_codes.INCONCLUSIVE),
     ],
     ids=str,
 )
@@ -192,31 +194,29 @@ def test_a_change_of_nothing_is_said(change, code, trace, capsys):
 
 
 def test_a_change_without_a_kind_is_about_work():
-    path = read(WAITING).critical_path()
+    path = read(WAITING).critical_path(whole=True)
     each = path.what_if([Drop(kind=kind) for kind in WORK])
     assert path.what_if(Drop()).makespan_ns == each.makespan_ns < path.length_ns
 
 
 def test_only_what_gains_is_listed(trace, capsys):
     _, out = answer(capsys, "whatif", trace, "--ideal")
-    _, titles, *rows, rest = out.splitlines()
-    assert titles.split() == ["gain", "share", "makespan", "if"]
+    _, _, titles, *rows, _, rest = out.splitlines()
+    assert titles.split() == ["gain", "share", "makespan", "if", "name"]
     assert not any(row.split()[0] == "0" for row in rows)
     assert rest.endswith("would gain nothing.")
     _, out = answer(capsys, "whatif", trace, "--ideal", "--format", "md")
     assert "| gain | share |" in out
 
 
-def test_the_names_that_are_told_and_all_else_sum_to_the_whole(trace, capsys):
+def test_the_kinds_that_are_told_and_all_others_sum_to_the_whole(trace, capsys):
     _, out = answer(capsys, "path", trace, "--top", "2")
-    names = out.split("Most of it:\n")[1].split("\n\n")[0].splitlines()
-    assert [line.split("  ")[-1] for line in names] == [
-        "kernel: long (event 3)",
-        "operator: after (event 5)",
-        "all else",
-    ]
-    shares = [float(line.split()[0]) for line in names]
-    assert sum(shares) == pytest.approx(100, abs=0.2)
+    bars = [line.split()[0] for line in out.splitlines() if "█" in line or "all other" in line]
+    assert sum(map(float, bars)) == pytest.approx(100, abs=0.2)
+    titles, first, second = out.split("\n\n")[3].splitlines()
+    assert titles.split() == ["share", "time", "kind", "name", "event"]
+    assert first.split()[-3:] == ["kernel", "long", "3"]
+    assert second.split()[-3:] == ["operator", "after", "5"]
 
 
 def test_a_table_without_rows_has_its_columns_in_csv(trace, capsys):
@@ -247,18 +247,18 @@ def test_what_was_lost_of_a_trace_is_said_beside_the_answer(tmp_path, capsys):
 def test_launches_without_any_work_are_said(tmp_path, capsys):
     trace = written(tmp_path, [launch(0, 2, 1), operator("A", 2, 30)])
     assert run(["path", trace]) == exit_codes.OK
-    assert "the trace holds none of it" in capsys.readouterr().err
+    assert "the trace holds none of them" in capsys.readouterr().err
 
 
 def test_a_pattern_that_finds_nothing_is_said(trace, capsys):
     assert run(["path", trace, "--data-load", "zzz"]) == exit_codes.OK
-    assert "no frame or annotation matches --data-load 'zzz'" in capsys.readouterr().err
+    assert "no function or annotation matches --data-load 'zzz'" in capsys.readouterr().err
 
 
 def test_a_bad_pattern_is_told_in_one_line(trace, capsys):
     assert run(["path", trace, "--data-load", "("]) == exit_codes.USAGE
     first, *_ = capsys.readouterr().err.splitlines()
-    assert first == "error: no regular expression: unclosed group [usage]"
+    assert first == "error: invalid regular expression: unclosed group [usage]"
 
 
 def test_of_several_traces_each_is_answered(trace, tmp_path, capsys):
@@ -274,10 +274,10 @@ def test_an_answer_carries_its_question(trace, capsys):
     _, out = answer(capsys, "whatif", trace, "--scale", "kernel:long=0.5", "--json")
     data = json.loads(out)["data"]
     assert data["changes"] == [{"change": "scale", "kind": "kernel", "matching": "long", "by": 0.5}]
-    assert data["gain"] == pytest.approx(data["gain_ns"] / data["length_ns"])
+    assert data["share"] == pytest.approx(data["gain_ns"] / data["length_ns"])
     _, out = answer(capsys, "whatif", trace, "--scale", "kernel:long=0.5", "--format", "csv")
     header, row = out.splitlines()
-    assert header == "path,window,changes,length_ns,makespan_ns,gain_ns,gain"
+    assert header == "path,window,changes,length_ns,makespan_ns,gain_ns,share"
     assert "kernel:long x 0.5" in row
 
 

@@ -10,7 +10,11 @@ from tiny_traces import kernel, launch, read
 
 
 def certainties(events):
-    rows = read(events).critical_path().segments.select("kind", "name", "certainty", "busy_ns")
+    rows = (
+        read(events)
+        .critical_path(whole=True)
+        .segments.select("kind", "name", "certainty", "busy_ns")
+    )
     return rows.rows()
 
 
@@ -32,7 +36,7 @@ def test_what_the_devices_did_in_unexplained_time_is_measured():
         *(launch(0, 2, 1), launch(3, 5, 2), launch(6, 8, 3), kernel("A", 4, 10, 1)),
         *(kernel("other", 20, 120, 3, stream=9, device=1), kernel("B", 400, 500, 2)),
     ]
-    path = read(events).critical_path()
+    path = read(events).critical_path(whole=True)
     assert path.segments.filter(path.segments["kind"] == "unexplained")["busy_ns"].to_list() == [
         100_000
     ]
@@ -45,7 +49,7 @@ def test_an_inferred_wait_is_likely_unless_a_third_stream_ended_as_shortly_befor
         ("kernel", "K", "certain", None),
     ]
     rival = [launch(3, 5, 9), kernel("rival", 6, 49, 9, stream=9)]
-    path = read([*alone, *rival]).critical_path()
+    path = read([*alone, *rival]).critical_path(whole=True)
     last = path.segments.row(-2, named=True)
     assert (last["kind"], last["certainty"]) == ("event_wait", "doubtful")
     names = dict(read([*alone, *rival]).events.select("event", "name").iter_rows())
@@ -58,6 +62,6 @@ def test_a_tenth_of_unknown_time_is_too_much(end_us, status):
     events = [
         *(launch(0, 2, 1), launch(3, 5, 2), kernel("A", 4, 10, 1), kernel("B", 160, end_us, 2)),
     ]
-    path = read(events).critical_path()
+    path = read(events).critical_path(whole=True)
     assert path.status == status
     assert (path.unexplained_ns, path.behind_unexplained_ns) == (150_000, 10_000)

@@ -34,7 +34,7 @@ CHANGES = {
     ),
     "free launches": (simulator.Drop("launch"), longpole.Drop(kind="launch")),
     "no gaps": (simulator.Drop("host_gap"), longpole.Drop(kind="host_gap")),
-    "no waiting calls": (simulator.NoWait("sync_return"), longpole.Detach(kind="sync_return")),
+    "no waiting calls": (simulator.NoWait("sync_return"), longpole.RemoveWait(kind="sync_return")),
 }
 
 
@@ -47,7 +47,7 @@ def written(run, folder, *, sync_records=True):
 
 def path_in(trace, window):
     if window.step is None:
-        return trace.critical_path()
+        return trace.critical_path(whole=True)
     return trace.critical_path(window.step, end="period" if "period" in window.name else "last")
 
 
@@ -161,7 +161,7 @@ def test_what_if_foretells_how_the_machine_would_run(question, tmp_path):
         run = simulate("random", seed=seed)
         truth_ns = run.what_if([theirs])["trace"]
         trace, _ = written(run, tmp_path)
-        makespan_ns = trace.critical_path().what_if(ours).makespan_ns
+        makespan_ns = trace.critical_path(whole=True).what_if(ours).makespan_ns
         errors.append(abs(makespan_ns - truth_ns) / truth_ns)
     assert statistics.median(errors) <= 0.005
     assert max(errors) <= 0.1
@@ -176,7 +176,9 @@ def waits_by_scope(trace, calls):
     """
     names = dict(trace.events.select("event", "name").iter_rows())
     found = defaultdict(set)
-    rows = trace.sync_dependencies().select("source", "target", "kind", "waited").iter_rows()
+    rows = (
+        trace.sync_dependencies(whole=True).select("source", "target", "kind", "waited").iter_rows()
+    )
     for source, target, kind, waited in rows:
         if waited and (kind == "event_wait" or (kind == "sync_return" and target in calls)):
             scope = "stream wait" if kind == "event_wait" else SCOPES[names[target]]

@@ -37,7 +37,7 @@ def test_the_shared_cases():
         window = find_window(graph, **case.get("options", {}))
         theirs = critical_path(graph, window)
         trace = longpole.read_trace(json.dumps(case).encode())
-        ours = trace.critical_path(**case.get("options", {}))
+        ours = trace.critical_path(**case.get("options", {"whole": True}))
         assert segments(trace, ours) == theirs.segments, case["name"]
         found = [
             {"start": s.start_ns / US, "end": s.end_ns / US, "kind": s.kind, "row": s.row}
@@ -57,7 +57,7 @@ def changes_of(question, words):
     """Give the changes of a question in the words of longpole or of the twin."""
     changes = []
     if question["drop_sync"]:
-        changes.append(words.Detach(kind="sync_return"))
+        changes.append(words.RemoveWait(kind="sync_return"))
     if question["zero_launch"]:
         changes.append(words.Drop(kind="launch"))
     if question["scale"]:

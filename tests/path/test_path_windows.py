@@ -14,8 +14,8 @@ from oracles.twin.path_edges import Edge, Evidence, Kind, Points, Role
 from oracles.twin.path_events import parse_trace
 from oracles.twin.path_graph import _without_circles
 from oracles.twin.path_twin import (
-    Detach,
     Drop,
+    RemoveWait,
     Scale,
     critical_path,
     find_window,
@@ -156,7 +156,7 @@ def slack_of(events):
     """Give the slack by row, which both find."""
     graph, trace = graph_of(events), read(events)
     place = positions(trace)
-    ours = {place[event]: ns for event, ns in trace.critical_path().slack.iter_rows()}
+    ours = {place[event]: ns for event, ns in trace.critical_path(whole=True).slack.iter_rows()}
     theirs = slack(graph, find_window(graph))
     assert {row: ours[row] for row in theirs} == theirs
     return theirs
@@ -185,8 +185,8 @@ def test_waits_are_listed_with_their_evidence():
         ([Drop(matching="long")], 20),
         ([Drop(kind="launch")], 43),
         ([Drop(kind="sync_return")], 40),
-        ([Detach(kind="sync_return")], 35),
-        ([Detach(matching="StreamSync")], 45),
+        ([RemoveWait(kind="sync_return")], 35),
+        ([RemoveWait(matching="StreamSync")], 45),
         ([Drop(kind="host_gap")], 45),
     ],
 )
@@ -222,7 +222,7 @@ def test_between_two_times_only_what_lies_inside_gains(changes, length):
 def test_what_if_names_the_new_long_pole():
     graph = graph_of(OVERLAPPED)
     changed = what_if(graph, find_window(graph), [Drop(matching="long")])
-    ours = read(OVERLAPPED).critical_path().what_if(longpole.Drop(matching="long"))
+    ours = read(OVERLAPPED).critical_path(whole=True).what_if(longpole.Drop(matching="long"))
     new_pole = named(OVERLAPPED, changed.critical_path)
     assert tiny_traces.named(ours.critical_path) == new_pole
     assert new_pole[-2:] == [

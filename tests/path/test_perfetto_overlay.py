@@ -47,7 +47,7 @@ def arguments(event):
 
 
 def test_slices_tile_the_window_on_the_lanes_of_their_events(tmp_path):
-    read(WAITING).critical_path().to_perfetto(tmp_path / "path.pftrace")
+    read(WAITING).critical_path(whole=True).to_perfetto(tmp_path / "path.pftrace")
     found, arrows = slices((tmp_path / "path.pftrace").read_bytes())
     host, device = "process 1, thread 1", "device 0, stream 7"
     assert [slice_[:4] for slice_ in found] == [
@@ -66,7 +66,7 @@ def test_slices_tile_the_window_on_the_lanes_of_their_events(tmp_path):
 def test_frames_around_the_events_shift_no_mark(tmp_path):
     """HTA counts events, and with frames of Python among them marks the wrong ones."""
     frames = [frame(f"f{number}", 0, 45) for number in range(50)]
-    read([*frames, *WAITING]).critical_path().to_perfetto(tmp_path / "path.pftrace")
+    read([*frames, *WAITING]).critical_path(whole=True).to_perfetto(tmp_path / "path.pftrace")
     found, _ = slices((tmp_path / "path.pftrace").read_bytes())
     marked = [([*frames, *WAITING][slice_[4]["position"]]["name"], slice_[3]) for slice_ in found]
     assert marked == [(name.split(": ")[1], name) for _, name in marked]
@@ -75,7 +75,7 @@ def test_frames_around_the_events_shift_no_mark(tmp_path):
 
 def test_time_of_nobody_has_a_track_of_its_own(tmp_path):
     trace = read([operator("A", 0, 10), operator("B", 15, 20)])
-    trace.critical_path().to_perfetto(tmp_path / "path.pftrace")
+    trace.critical_path(whole=True).to_perfetto(tmp_path / "path.pftrace")
     found, _ = slices((tmp_path / "path.pftrace").read_bytes())
     assert found[1][:4] == (10, 15, "nobody's time", "host_gap")
 
@@ -83,7 +83,7 @@ def test_time_of_nobody_has_a_track_of_its_own(tmp_path):
 def test_the_trace_may_lie_beside_and_stays_as_it_is(tmp_path):
     original = tmp_path / "trace.json"
     original.write_bytes(b"{}")
-    path = read(WAITING).critical_path()
+    path = read(WAITING).critical_path(whole=True)
     path.to_perfetto(tmp_path / "both.zip", beside=original)
     with zipfile.ZipFile(tmp_path / "both.zip") as archive:
         assert archive.namelist() == ["trace.json", "critical_path.pftrace"]
@@ -93,10 +93,10 @@ def test_the_trace_may_lie_beside_and_stays_as_it_is(tmp_path):
 
 
 def test_nothing_is_overwritten_unless_asked_for(tmp_path):
-    path = read(WAITING).critical_path()
+    path = read(WAITING).critical_path(whole=True)
     target = tmp_path / "trace.json"
     target.write_bytes(b"precious")
-    with pytest.raises(FileExistsError, match=r"trace\.json is there already"):
+    with pytest.raises(FileExistsError, match=r"trace\.json exists"):
         path.to_perfetto(target)
     assert target.read_bytes() == b"precious"
     path.to_perfetto(target, force=True)
@@ -107,11 +107,11 @@ def test_nothing_is_overwritten_unless_asked_for(tmp_path):
 def test_the_trace_itself_is_never_written_over(tmp_path):
     original = tmp_path / "trace.json"
     original.write_text(json.dumps({"traceEvents": WAITING}))
-    path = longpole.read_trace(original).critical_path()
+    path = longpole.read_trace(original).critical_path(whole=True)
     changed = path.what_if(longpole.Drop(kind="launch")).critical_path
     for found in (path, changed):
-        with pytest.raises(FileExistsError, match="the trace itself"):
+        with pytest.raises(FileExistsError, match="is an input, which is never replaced"):
             found.to_perfetto(original, force=True)
-    with pytest.raises(FileExistsError, match="the trace itself"):
-        read(WAITING).critical_path().to_perfetto(original, beside=original, force=True)
+    with pytest.raises(FileExistsError, match="is an input, which is never replaced"):
+        read(WAITING).critical_path(whole=True).to_perfetto(original, beside=original, force=True)
     assert json.loads(original.read_text())["traceEvents"] == WAITING

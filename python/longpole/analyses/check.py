@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from longpole.analyses.findings import KINDS, READING_HINTS, SEVERITIES, Finding, Place
-from longpole.analyses.window import LAUNCHING_NAMES
+from longpole.analyses.launches_without_work import launches_without_work
 from longpole.wording import duration, share
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from longpole.trace import Trace
 
-__all__ = ["Finding", "Place", "check", "launches_without_work"]
+__all__ = ["Finding", "Place", "check"]
 
 
 def check(trace: Trace) -> tuple[Finding, ...]:
@@ -83,20 +83,6 @@ def _links(trace: Trace) -> Iterator[Finding]:
         yield _found("linked_by_external_id", doubts["device_work_linked_by_external_id"])
     if not doubts["synchronization_records"]:
         yield _found("no_synchronization_records")
-
-
-def launches_without_work(trace: Trace) -> pl.DataFrame:
-    """List the calls that launched work which the trace does not hold."""
-    launched = pl.col("event").is_in(trace.launches["call"].implode())
-    # Where a runtime call stands on top of the driver's, one of the two has the work.
-    having = trace.events.filter(launched).select("parent", "event")
-    related = pl.concat([having["parent"].drop_nulls(), having["event"]]).implode()
-    return trace.events.filter(
-        pl.col("kind").cast(pl.String).is_in(["runtime", "driver"]),
-        pl.col("name").cast(pl.String).str.contains(LAUNCHING_NAMES),
-        ~pl.col("event").is_in(related),
-        ~pl.col("parent").is_in(related).fill_null(value=False),
-    )
 
 
 def _overlaps(trace: Trace) -> Iterator[Finding]:

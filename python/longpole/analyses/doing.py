@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from longpole.analyses.ranking import NameTime, by_name
-from longpole.analyses.window import is_step
+from longpole.analyses.by_name import NameTime, by_name
+from longpole.windows import is_step
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -37,7 +37,7 @@ class Doing:
     spot: HotSpot | None
     """The deepest that holds at least half of the recorded time."""
     owners: pl.DataFrame
-    """Self time by name, as `ranking.by_name` gives it."""
+    """Self time by name, as `by_name` gives it."""
 
 
 def doing(trace: Trace, spans: pl.DataFrame) -> Doing:
@@ -65,7 +65,7 @@ def _hot_spot(times: pl.DataFrame, at_least_ns: int) -> HotSpot | None:
     level = _below_steps(times, times.filter(pl.col("parent").is_null()))
     while not level.is_empty():
         heaviest = by_name(level, "total_ns").row(0, named=True)
-        if heaviest["total_ns"] < max(at_least_ns, 1):
+        if heaviest["duration_ns"] < max(at_least_ns, 1):
             break
         spot = HotSpot(**heaviest, callers=callers)
         callers = (*callers, spot.name)

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from longpole.errors import WindowError
+from longpole.windows import choose_window
 from longpole.wording import share, short_name
 
 if TYPE_CHECKING:
     from longpole.critical_path import CriticalPath
     from longpole.trace import Trace
+    from longpole.windows import Window
 
 __all__ = ["LongPole", "Piece", "long_pole"]
 
@@ -55,12 +57,12 @@ class LongPole:
     def __str__(self) -> str:
         first, *others = self.kinds
         kinds = [str(first), *(f"{share(piece.share)} {piece.kind}" for piece in others)]
-        which = "" if self.step is None else f" --step {self.step}"
+        which = " --whole" if self.step is None else f" --step {self.step}"
         return f"Critical path: {', '.join(kinds)}; longpole path{which} shows it."
 
 
-def long_pole(trace: Trace, step: int | None = None) -> LongPole | str:
-    """Name what has most of the critical path of a step, or of the whole trace.
+def long_pole(trace: Trace, window: Window | None = None) -> LongPole | str:
+    """Name what has most of the critical path of a window.
 
     Where there is no such thing, the reason is given.
 
@@ -69,10 +71,12 @@ def long_pole(trace: Trace, step: int | None = None) -> LongPole | str:
     >>> from longpole.testing import TraceBuilder
     >>> trace = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).read()
     >>> print(long_pole(trace))
-    Critical path: 90.0 % kernel (90.0 % gemm), 10.0 % runtime; longpole path shows it.
+    Critical path: 90.0 % kernel (90.0 % gemm), 10.0 % runtime; longpole path --whole shows it.
     """
+    window = window or choose_window(trace)
+    step = None if window is None else window.step
     try:
-        path = trace.critical_path(step=step)
+        path = trace.critical_path(step=step, whole=step is None)
     except WindowError as error:
         return str(error)
     if path.status == "inconclusive":

@@ -9,20 +9,15 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from longpole.analyses.blocking import BlockingCall, blocking_calls
-from longpole.analyses.devices import DeviceTime, device_times
-from longpole.analyses.ranking import (
-    NameTime,
-    OperatorTime,
-    Ranking,
-    top_kernels,
-    top_operators,
-    within,
-)
-from longpole.analyses.waiting import Answer, answer
-from longpole.analyses.window import Window, choose_window
+from longpole.analyses.blocking_calls import BlockingCall, blocking_calls
+from longpole.analyses.device_times import DeviceTime, device_times
+from longpole.analyses.kernels import kernels
+from longpole.analyses.operators import OperatorTime, operators
+from longpole.analyses.waits_for import Answer, waits_for
+from longpole.windows import Window, choose_window
 
 if TYPE_CHECKING:
+    from longpole.analyses.by_name import NameTime, Ranking
     from longpole.trace import Trace
 
 __all__ = ["Summary", "Unlinked", "summary"]
@@ -37,7 +32,7 @@ class Unlinked:
 
     @property
     def share(self) -> float | None:
-        """Unlinked pieces of work among all; None where there is none."""
+        """Unlinked GPU activities among all; None where there is none."""
         return self.n_unlinked / self.n_device_work if self.n_device_work else None
 
 
@@ -59,14 +54,16 @@ class Summary:
     def to_dict(self) -> dict[str, Any]:
         """Give everything as plain values, in a fixed order."""
         plain = asdict(self)
-        plain["window"]["span_ns"] = self.window.span_ns
+        plain["window"]["duration_ns"] = self.window.duration_ns
         plain["unlinked"]["share"] = self.unlinked.share
         for ranking in ("kernels", "operators"):
             plain[ranking] = plain[ranking]["rows"]
         return plain
 
 
-def summary(trace: Trace, *, step: int | None = None, top: int = 10) -> Summary | None:
+def summary(
+    trace: Trace, *, step: int | str | None = None, whole: bool = False, top: int = 10
+) -> Summary | None:
     """Say where the time of a step went, and what it waited for most.
 
     Parameters
@@ -74,8 +71,10 @@ def summary(trace: Trace, *, step: int | None = None, top: int = 10) -> Summary 
     trace
         The trace.
     step
-        The number of a `ProfilerStep`; by default the longest complete one, and the
-        whole trace where it marks none.
+        The number of a `ProfilerStep`, as `3`, `"3"` or `"ProfilerStep#3"`; by default the
+        longest complete one, and the whole trace where it marks none.
+    whole
+        Take the whole trace, although it marks steps.
     top
         How many kernels and operators to list.
 
@@ -86,7 +85,7 @@ def summary(trace: Trace, *, step: int | None = None, top: int = 10) -> Summary 
 
     Raises
     ------
-    ValueError
+    WindowError
         There is no such step.
 
     Examples
@@ -97,21 +96,21 @@ def summary(trace: Trace, *, step: int | None = None, top: int = 10) -> Summary 
     'Device 0 computes 90.0 % of the trace (90.0 µs of 100 µs): the trace waits for its \
 kernels, most of all gemm (90.0 %, 1 kernel).'
     """
-    window = choose_window(trace, step)
+    window = choose_window(trace, step, whole=whole)
     if window is None:
         return None
     devices = device_times(trace, window)
     return Summary(
         window=window,
-        answer=answer(trace, window, devices),
+        answer=waits_for(trace, window, devices),
         devices=devices,
-        kernels=top_kernels(trace, window, top),
-        operators=top_operators(trace, window, top),
+        kernels=kernels(trace, window, top=top),
+        operators=operators(trace, window, top=top),
         blocking_calls=blocking_calls(trace, window),
         unlinked=_unlinked(trace, window),
     )
 
 
 def _unlinked(trace: Trace, window: Window) -> Unlinked:
-    work = within(trace.events.join(trace.launches, on="event"), window)
+    work = window.clip(trace.events.join(trace.launches, on="event"))
     return Unlinked(work.height, work["call"].null_count())

@@ -46,6 +46,7 @@ from longpole.bench.time import (
     measure,
     measure_in_turns,
 )
+from longpole.bench.tunableop import tune_gemm
 
 __all__ = [
     "Comparison",
@@ -82,4 +83,5 @@ __all__ = [
     "read_jobs",
     "read_results",
     "save_baseline",
+    "tune_gemm",
 ]

@@ -1,7 +1,7 @@
 """The command `longpole`.
 
-Each verb is a module of its name, imported when it is called: `longpole --help`
-must not wait for polars.
+Each command is a file of this folder, or of `bench/`, found by its first line and
+imported when it is called: `longpole --help` must not wait for polars.
 """
 
 from __future__ import annotations

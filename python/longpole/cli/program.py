@@ -1,4 +1,4 @@
-"""The verbs, and what all of them do with errors, Ctrl-C and closed pipes."""
+"""The command line as a whole, and what it does with errors, Ctrl-C and closed pipes."""
 
 from __future__ import annotations
 
@@ -10,45 +10,37 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from longpole.cli import exit_codes
-from longpole.cli.output import ClosedPipeError, Document, emit
-from longpole.cli.problems import Problem
-from longpole.cli.terminal import Terminal
-from longpole.cli.verbs import Verbs
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.emit import ClosedPipeError, emit, failed
+from longpole.cli.answer.problems import Problem
+from longpole.cli.ask.commands import Commands
+from longpole.report.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["main", "run"]
 
-# Each verb with the line that `--help` shows for it; the module has a function of
-# the same name. The text stands here so that the module need not be imported.
-VERBS: Final = {
-    "summary": "Say where the time of a step went, and what it waited for most.",
-    "path": "Show the critical path: what decided when a step was over.",
-    "whatif": "Say how long a step would take if something were different.",
-    "table": "Print one of the tables behind the answers.",
-    "check": "Say what is wrong with a trace, and what that costs an analysis.",
-    "bench": "Run benchmarks on devices, and choose and compare their results.",
-    "devices": "List the devices of this machine: how they are, and who uses them.",
-}
-
-_OPTIONS_BEFORE_A_VERB: Final = {"-h", "--help", "-V", "--version", "--debug"}
+_OPTIONS_BEFORE_A_COMMAND: Final = {"-h", "--help", "-V", "--version", "--debug"}
 
 
-class Program(Verbs):
-    """The group of verbs; a file in place of a verb means `summary`."""
+class Program(Commands):
+    """All commands; a file in place of a command means `summary`."""
 
-    helps = VERBS
-    module_prefix = "longpole.cli."
-    unknown = "neither a verb nor a file"
+    folder = "longpole.cli"
+    unknown = "neither a command nor a file"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take `FILE` and `--format json FILE` for `summary` of them."""
-        first = next((n for n, text in enumerate(args) if text not in _OPTIONS_BEFORE_A_VERB), None)
-        if first is not None and (_is_file(args[first]) or args[first].startswith("-")):
+        others = (n for n, text in enumerate(args) if text not in _OPTIONS_BEFORE_A_COMMAND)
+        first = next(others, None)
+        if first is not None and (self._is_file(args[first]) or args[first].startswith("-")):
             args = [*args[:first], "summary", *args[first:]]
         return super().parse_args(ctx, args)
+
+    def _is_file(self, text: str) -> bool:
+        """Whether a first argument is meant for a file: it exists, or looks like a path."""
+        return text not in self.helps and ("." in text or os.sep in text or Path(text).exists())
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
@@ -101,15 +93,14 @@ def _fail(error: Exception, arguments: Sequence[str]) -> int:
         return exit_codes.USAGE
     problem = Problem.of(error)
     form = _form(arguments)
-    if form not in ("json", "jsonl"):
-        problem.show()
-        return problem.exit_code
-    try:
-        return emit([Document.of_problem("longpole.error/1", problem)], form, Terminal())
-    except OSError:
-        # What cannot be written to stdout, a full disk for one, is told on stderr.
-        problem.show()
-        return problem.exit_code
+    answer = failed("longpole.error/1", problem)
+    if form in ("json", "jsonl"):
+        try:
+            emit([answer], form, Terminal())
+        except OSError:
+            # What cannot be written to stdout, as on a full disk, stands on stderr already.
+            return problem.exit_code
+    return problem.exit_code
 
 
 def _form(arguments: Sequence[str]) -> str:
@@ -120,8 +111,3 @@ def _form(arguments: Sequence[str]) -> str:
     if "--format json" in text or "--json" in arguments:
         return "json"
     return os.environ.get("LONGPOLE_FORMAT", "text")
-
-
-def _is_file(text: str) -> bool:
-    """Whether a first argument is meant for a file: it is there, or looks like a path."""
-    return text not in VERBS and ("." in text or os.sep in text or Path(text).exists())

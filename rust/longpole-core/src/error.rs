@@ -47,6 +47,8 @@ pub enum ErrorKind {
     Io(IoError),
     /// A pattern that is no regular expression, with the reason.
     Pattern(String),
+    /// A word or pattern of a user's vocabulary that means nothing, with the reason.
+    Vocabulary(String),
     /// A window that the trace does not have, in words.
     NoWindow(String),
     /// The caller asked to stop, through [`Progress`](crate::progress::Progress).
@@ -91,6 +93,7 @@ impl Error {
             ErrorKind::Strict(code) => code.name(),
             ErrorKind::Io(_) => "io",
             ErrorKind::Pattern(_) => "bad_pattern",
+            ErrorKind::Vocabulary(_) => "bad_vocabulary",
             ErrorKind::NoWindow(_) => "no_window",
             ErrorKind::Cancelled => "cancelled",
         }
@@ -112,6 +115,7 @@ impl Error {
             ErrorKind::EventsNotAnArray => Some("the events of a trace are a list: `[{...}, ...]`"),
             ErrorKind::Io(_)
             | ErrorKind::Pattern(_)
+            | ErrorKind::Vocabulary(_)
             | ErrorKind::NoWindow(_)
             | ErrorKind::Cancelled => None,
         }
@@ -135,8 +139,8 @@ impl fmt::Display for Error {
             ErrorKind::Strict(code) => write!(f, "{}", code.sentence())?,
             ErrorKind::Io(error) => write!(f, "{}", error.message)?,
             // Not of a place in the file.
-            ErrorKind::Pattern(why) => return write!(f, "no regular expression: {why}"),
-            ErrorKind::NoWindow(why) => return write!(f, "{why}"),
+            ErrorKind::Pattern(why) => return write!(f, "invalid regular expression: {why}"),
+            ErrorKind::Vocabulary(why) | ErrorKind::NoWindow(why) => return write!(f, "{why}"),
             ErrorKind::Cancelled => write!(f, "stopped by the caller")?,
         }
         write!(f, ", at byte {}", self.offset)

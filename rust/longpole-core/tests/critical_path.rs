@@ -34,7 +34,7 @@ fn tables(events: &[Event]) -> Tables {
 
 fn built(tables: &Tables) -> Result<Graph> {
     let launches = link::launches(tables, &silent)?;
-    graph::build(tables, &launches, graph::DATA_LOADING, &silent)
+    graph::build(tables, &launches, longpole_core::vocabulary::DATA_LOADING, &silent)
 }
 
 /// The path of the whole trace after some changes.
@@ -186,7 +186,7 @@ fn a_pattern_that_is_none_is_an_error_in_words() {
     let tables = tables(&[LAUNCH]);
     let launches = link::launches(&tables, &silent).unwrap();
     let error = graph::build(&tables, &launches, "(", &silent).unwrap_err();
-    assert!(error.to_string().starts_with("no regular expression: "), "{error}");
+    assert!(error.to_string().starts_with("invalid regular expression: "), "{error}");
 }
 
 #[test]
@@ -194,6 +194,7 @@ fn a_long_build_can_be_stopped() {
     let tables = tables(&[LAUNCH]);
     let launches = link::launches(&tables, &silent).unwrap();
     let stop = |_| std::ops::ControlFlow::Break(());
-    let error = graph::build(&tables, &launches, graph::DATA_LOADING, &stop).unwrap_err();
+    let error = graph::build(&tables, &launches, longpole_core::vocabulary::DATA_LOADING, &stop)
+        .unwrap_err();
     assert_eq!(error.code(), "cancelled");
 }

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::arrow::{Columns, Table};
-use crate::enter::enter;
+use crate::enter::{detached, enter};
 
 /// The critical path of one window, as observed or after changes.
 #[pyclass(frozen, module = "longpole._core")]
@@ -46,7 +46,12 @@ impl<'py> FromPyObject<'_, 'py> for WindowChoice {
             "between" => {
                 Choice::Between(object.get_item(1)?.extract()?, object.get_item(2)?.extract()?)
             }
-            _ => Choice::Whole,
+            "whole" => Choice::Whole,
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "a window is \"whole\", \"step\", \"annotation\" or \"between\", not {other:?}"
+                )))
+            }
         };
         Ok(Self(choice))
     }
@@ -173,32 +178,39 @@ impl CriticalPath {
     }
 
     /// One row for each piece of the path.
-    fn segments(&self) -> PyResult<Table> {
-        let busy_ns = path::busy_ns(&self.graph, &self.path, &self.schedule);
-        let rows = &self.path.segments;
-        let events = &self.tables.events;
-        let lane =
-            |event: Option<_>| event.map_or(NO_ROW, |event| Some(events.lane(event)).in_column());
-        Columns::default()
-            .choices("kind", rows.iter().map(|row| row.kind as u32), &names(Kind::ALL, Kind::name))
-            .rows("event", rows.iter().map(|row| row.event.in_column()).collect())
-            .texts("name", rows.iter().map(|row| self.name(row.event)), &self.tables.strings)
-            .rows("lane", rows.iter().map(|row| lane(row.event)).collect())
-            .integers("start_ns", rows.iter().map(|row| row.start_ns).collect())
-            .integers("duration_ns", rows.iter().map(path::Segment::duration_ns).collect())
-            .choices(
-                "evidence",
-                rows.iter().map(|row| row.evidence as u32),
-                &names(Evidence::ALL, Evidence::name),
-            )
-            .choices(
-                "certainty",
-                rows.iter().map(|row| row.certainty as u32),
-                &names(Certainty::ALL, Certainty::name),
-            )
-            .rows("rival", rows.iter().map(|row| row.rival.in_column()).collect())
-            .integers("busy_ns", busy_ns.into_iter().map(InColumn::in_column).collect())
-            .into_table()
+    fn segments(&self, py: Python<'_>) -> PyResult<Table> {
+        detached(py, || {
+            let busy_ns = path::busy_ns(&self.graph, &self.path, &self.schedule);
+            let rows = &self.path.segments;
+            let events = &self.tables.events;
+            let lane = |event: Option<_>| {
+                event.map_or(NO_ROW, |event| Some(events.lane(event)).in_column())
+            };
+            Columns::default()
+                .choices(
+                    "kind",
+                    rows.iter().map(|row| row.kind as u32),
+                    &names(Kind::ALL, Kind::name),
+                )
+                .rows("event", rows.iter().map(|row| row.event.in_column()).collect())
+                .texts("name", rows.iter().map(|row| self.name(row.event)), &self.tables.strings)
+                .rows("lane", rows.iter().map(|row| lane(row.event)).collect())
+                .integers("start_ns", rows.iter().map(|row| row.start_ns).collect())
+                .integers("duration_ns", rows.iter().map(path::Segment::duration_ns).collect())
+                .choices(
+                    "evidence",
+                    rows.iter().map(|row| row.evidence as u32),
+                    &names(Evidence::ALL, Evidence::name),
+                )
+                .choices(
+                    "certainty",
+                    rows.iter().map(|row| row.certainty as u32),
+                    &names(Certainty::ALL, Certainty::name),
+                )
+                .rows("rival", rows.iter().map(|row| row.rival.in_column()).collect())
+                .integers("busy_ns", busy_ns.into_iter().map(InColumn::in_column).collect())
+                .into_table()
+        })
     }
 
     /// The path as a trace for Perfetto.
@@ -206,7 +218,10 @@ impl CriticalPath {
         let bytes = enter(py, None, None, |_| {
             Ok(write::perfetto(&self.tables, &self.path, &self.slack_ns()))
         })?;
-        Ok(PyBytes::new(py, &bytes))
+        PyBytes::new_with(py, bytes.len(), |into| {
+            py.detach(|| into.copy_from_slice(&bytes));
+            Ok(())
+        })
     }
 
     /// For each event, by how much it may end later before the window's end moves.
@@ -219,41 +234,47 @@ impl CriticalPath {
     }
 
     /// One row for each start and end of an event.
-    fn nodes(&self) -> PyResult<Table> {
-        let nodes = &self.graph.nodes;
-        let event = |node| Some(self.graph.timeline.event(nodes.event(node))).in_column();
-        Columns::default()
-            .rows("node", (0..row_in_column(nodes.len())).collect())
-            .integers("time_ns", self.schedule.times_ns.clone())
-            .rows("event", nodes.ids().map(event).collect())
-            .choices(
-                "side",
-                nodes.ids().map(|node| u32::from(nodes.is_end(node))),
-                &["start", "end"],
-            )
-            .rows("reached_by", self.schedule.reached_by.clone())
-            .into_table()
+    fn nodes(&self, py: Python<'_>) -> PyResult<Table> {
+        detached(py, || {
+            let nodes = &self.graph.nodes;
+            let event = |node| Some(self.graph.timeline.event(nodes.event(node))).in_column();
+            Columns::default()
+                .rows("node", (0..row_in_column(nodes.len())).collect())
+                .integers("time_ns", self.schedule.times_ns.clone())
+                .rows("event", nodes.ids().map(event).collect())
+                .choices(
+                    "side",
+                    nodes.ids().map(|node| u32::from(nodes.is_end(node))),
+                    &["start", "end"],
+                )
+                .rows("reached_by", self.schedule.reached_by.clone())
+                .into_table()
+        })
     }
 
     /// One row for each edge of the graph.
-    fn edges(&self) -> PyResult<Table> {
-        let edges = self.graph.edges.as_slice();
-        let mut on_path = vec![false; edges.len()];
-        for &edge in &self.path.edges {
-            on_path[edge as usize] = true;
-        }
-        self.edge_columns(edges)
-            .integers("lag_ns", self.lags_ns().to_vec())
-            .booleans("on_path", on_path)
-            .into_table()
+    fn edges(&self, py: Python<'_>) -> PyResult<Table> {
+        detached(py, || {
+            let edges = self.graph.edges.as_slice();
+            let mut on_path = vec![false; edges.len()];
+            for &edge in &self.path.edges {
+                on_path[edge as usize] = true;
+            }
+            self.edge_columns(edges)
+                .integers("minimum_latency_ns", self.lags_ns().to_vec())
+                .booleans("on_path", on_path)
+                .into_table()
+        })
     }
 
     /// The edges that would lead back in time.
-    fn violations(&self) -> PyResult<Table> {
-        let (edges, nodes) = (&self.graph.violations, &self.graph.nodes);
-        self.edge_columns(edges)
-            .integers("back_ns", edges.iter().map(|edge| -edge.gap_ns(nodes)).collect())
-            .into_table()
+    fn violations(&self, py: Python<'_>) -> PyResult<Table> {
+        detached(py, || {
+            let (edges, nodes) = (&self.graph.violations, &self.graph.nodes);
+            self.edge_columns(edges)
+                .integers("back_ns", edges.iter().map(|edge| -edge.gap_ns(nodes)).collect())
+                .into_table()
+        })
     }
 
     /// Counts of what could not be settled, or settled with a doubt.
@@ -262,28 +283,34 @@ impl CriticalPath {
     }
 
     /// The waits that end inside the window.
-    fn sync_dependencies(&self) -> PyResult<Table> {
-        let rows = path::sync_dependencies(&self.graph, &self.path, &self.schedule);
-        let (events, strings) = (&self.tables.events, &self.tables.strings);
-        let ids = |of: fn(&path::SyncDependency) -> longpole_core::ids::EventId| {
-            rows.iter().map(|row| events.external_id(of(row)).in_column()).collect()
-        };
-        Columns::default()
-            .rows("source", rows.iter().map(|row| Some(row.source).in_column()).collect())
-            .texts("source_name", rows.iter().map(|row| self.name(Some(row.source))), strings)
-            .integers("source_external_id", ids(|row| row.source))
-            .rows("target", rows.iter().map(|row| Some(row.target).in_column()).collect())
-            .texts("target_name", rows.iter().map(|row| self.name(Some(row.target))), strings)
-            .integers("target_external_id", ids(|row| row.target))
-            .choices("kind", rows.iter().map(|row| row.kind as u32), &names(Kind::ALL, Kind::name))
-            .choices(
-                "evidence",
-                rows.iter().map(|row| row.evidence as u32),
-                &names(Evidence::ALL, Evidence::name),
-            )
-            .booleans("waited", rows.iter().map(|row| row.waited).collect())
-            .booleans("on_path", rows.iter().map(|row| row.on_path).collect())
-            .into_table()
+    fn sync_dependencies(&self, py: Python<'_>) -> PyResult<Table> {
+        detached(py, || {
+            let rows = path::sync_dependencies(&self.graph, &self.path, &self.schedule);
+            let (events, strings) = (&self.tables.events, &self.tables.strings);
+            let ids = |of: fn(&path::SyncDependency) -> longpole_core::ids::EventId| {
+                rows.iter().map(|row| events.external_id(of(row)).in_column()).collect()
+            };
+            Columns::default()
+                .rows("source", rows.iter().map(|row| Some(row.source).in_column()).collect())
+                .texts("source_name", rows.iter().map(|row| self.name(Some(row.source))), strings)
+                .integers("source_external_id", ids(|row| row.source))
+                .rows("target", rows.iter().map(|row| Some(row.target).in_column()).collect())
+                .texts("target_name", rows.iter().map(|row| self.name(Some(row.target))), strings)
+                .integers("target_external_id", ids(|row| row.target))
+                .choices(
+                    "kind",
+                    rows.iter().map(|row| row.kind as u32),
+                    &names(Kind::ALL, Kind::name),
+                )
+                .choices(
+                    "evidence",
+                    rows.iter().map(|row| row.evidence as u32),
+                    &names(Evidence::ALL, Evidence::name),
+                )
+                .booleans("waited", rows.iter().map(|row| row.waited).collect())
+                .booleans("on_path", rows.iter().map(|row| row.on_path).collect())
+                .into_table()
+        })
     }
 
     /// The path if some things were different.
@@ -322,7 +349,14 @@ impl CriticalPath {
 fn change((effect, kind, matching, numerator, denominator): ChangeParts) -> PyResult<Change> {
     let ratio = Ratio::new(numerator, denominator)
         .ok_or_else(|| PyValueError::new_err("a factor's denominator is not 0"))?;
-    let effect = if effect == "remove_wait" { Effect::RemoveWait } else { Effect::Scale(ratio) };
+    let effect = match effect.as_str() {
+        "remove_wait" => Effect::RemoveWait,
+        "scale" => Effect::Scale(ratio),
+        other => {
+            let message = format!("a change is \"scale\" or \"remove_wait\", not {other:?}");
+            return Err(PyValueError::new_err(message));
+        }
+    };
     let known = |name: String| {
         Kind::of_name(&name).ok_or_else(|| {
             let kinds = names(Kind::ALL, Kind::name).join(", ");

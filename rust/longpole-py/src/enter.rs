@@ -63,6 +63,14 @@ pub(crate) fn enter<T: Send>(
     }
 }
 
+/// Makes a value without the GIL: what holds it stops every other thread of the program.
+pub(crate) fn detached<T: Send>(
+    py: Python<'_>,
+    make: impl FnOnce() -> PyResult<T> + Send,
+) -> PyResult<T> {
+    enter(py, None, None, |_| Ok(make()))?
+}
+
 fn heartbeat(callback: Option<&Py<PyAny>>, done: u64) -> PyResult<()> {
     Python::attach(|py| {
         py.check_signals()?;

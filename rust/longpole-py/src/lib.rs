@@ -11,6 +11,7 @@ mod guard;
 mod source;
 mod trace;
 mod tunable;
+mod vocabulary;
 
 /// What `longpole` is made of below Python.
 #[pyo3::pymodule(gil_used = false)]
@@ -31,6 +32,8 @@ mod _core {
     use crate::trace::{read_trace, Trace};
     #[pymodule_export]
     use crate::tunable::read_tunable;
+    #[pymodule_export]
+    use crate::vocabulary::api_names;
 
     #[pymodule_init]
     #[allow(clippy::unnecessary_wraps)] // the form that PyO3 asks for

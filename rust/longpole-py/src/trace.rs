@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use longpole_core::graph::{self, Graph};
 use longpole_core::ids::{row_in_column, InColumn, LaneId, NO_ROW};
 use longpole_core::link::{self, Launches};
-use longpole_core::measure;
+use longpole_core::measure::{self, Reason};
 use longpole_core::path;
 use longpole_core::read::{self, Arguments, Options};
 use longpole_core::stack::{self, Nesting};
 use longpole_core::tables::{EventKind, EventTable, FlowTable, Tables, WorkClass};
+use longpole_core::vocabulary::{ApiRole, Names};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -17,8 +18,9 @@ use pyo3::types::PyDict;
 
 use crate::arrow::{Columns, Table};
 use crate::critical_path::{CriticalPath, WindowChoice};
-use crate::enter::enter;
+use crate::enter::{detached, enter};
 use crate::source::Source;
+use crate::vocabulary::{with_additions, Addition};
 
 /// One trace that was read.
 #[pyclass(frozen, module = "longpole._core")]
@@ -32,19 +34,26 @@ pub(crate) struct Trace {
 
 /// Reads a trace; see `longpole.read_trace`.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)] // arguments come by value from Python
-#[pyo3(signature = (source, *, args=None, strict=false, max_bytes=None, max_events=None, progress=None))]
+#[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)] // keywords, by value, from Python
+#[pyo3(signature = (source, *, args=None, vocabulary=None, strict=false, max_bytes=None, max_events=None, progress=None))]
 pub(crate) fn read_trace(
     py: Python<'_>,
     source: Source,
     args: Option<ArgumentChoice>,
+    vocabulary: Option<Vec<Addition>>,
     strict: bool,
     max_bytes: Option<u64>,
     max_events: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Trace> {
     let arguments = args.map_or(Ok(Arguments::Default), ArgumentChoice::into_arguments)?;
-    let options = Options { arguments, strict, max_bytes, max_events };
+    let options = Options {
+        arguments,
+        vocabulary: Arc::new(with_additions(&vocabulary.unwrap_or_default())?),
+        strict,
+        max_bytes,
+        max_events,
+    };
     let name = source.name();
     let raised = source.raised();
     let outcome = enter(py, name.as_deref(), progress.as_ref(), |progress| match source {
@@ -93,7 +102,9 @@ impl Trace {
     fn events(&self, py: Python<'_>, columns: Vec<PyBackedStr>) -> PyResult<Table> {
         let mut table = Columns::default();
         for name in columns {
-            table = self.event_column(py, table, &name)?;
+            let is_nesting = matches!(&*name, "parent" | "depth");
+            let nesting = is_nesting.then(|| self.nesting(py)).transpose()?;
+            table = detached(py, || self.event_column(nesting.as_ref(), table, &name))?;
         }
         table.into_table()
     }
@@ -101,26 +112,57 @@ impl Trace {
     /// One row for each piece of work on a device, and what launched it.
     fn launches(&self, py: Python<'_>) -> PyResult<Table> {
         let (launches, nesting) = (self.linked(py)?, self.nesting(py)?);
-        let rows = measure::launches(&self.tables, &launches, &nesting);
+        let tables = &self.tables;
+        let rows = enter(py, None, None, |_| Ok(measure::launches(tables, &launches, &nesting)))?;
         let by = |row: &measure::Launch| row.linked_by.map_or(NO_ROW, |by| by as u32);
-        Columns::default()
-            .rows("event", rows.iter().map(|row| Some(row.work).in_column()).collect())
-            .choices("work_class", rows.iter().map(|row| row.class as u32), WorkClass::NAMES)
-            .rows("call", rows.iter().map(|row| row.call.in_column()).collect())
-            .rows("operator", rows.iter().map(|row| row.operator.in_column()).collect())
-            .choices("linked_by", rows.iter().map(by), &["correlation", "external_id"])
-            .integers("delay_ns", rows.iter().map(|row| row.delay_ns.in_column()).collect())
-            .into_table()
+        detached(py, || {
+            Columns::default()
+                .rows("event", rows.iter().map(|row| Some(row.work).in_column()).collect())
+                .choices("work_class", rows.iter().map(|row| row.class as u32), WorkClass::NAMES)
+                .rows("call", rows.iter().map(|row| row.call.in_column()).collect())
+                .rows("operator", rows.iter().map(|row| row.operator.in_column()).collect())
+                .choices("linked_by", rows.iter().map(by), &["correlation", "external_id"])
+                .integers("delay_ns", rows.iter().map(|row| row.delay_ns.in_column()).collect())
+                .into_table()
+        })
+    }
+
+    /// The role of each runtime API call.
+    fn api_roles(&self, py: Python<'_>) -> PyResult<Table> {
+        let tables = &self.tables;
+        let rows = enter(py, None, None, |_| Ok(measure::api_roles(tables)))?;
+        detached(py, || {
+            Columns::default()
+                .rows("event", rows.iter().map(|row| Some(row.0).in_column()).collect())
+                .choices("role", rows.iter().map(|row| row.1 as u32), ApiRole::NAMES)
+                .into_table()
+        })
+    }
+
+    /// The runtime API calls that waited for a device, and how that is known.
+    fn blocking_calls(&self, py: Python<'_>) -> PyResult<Table> {
+        let (launches, graph) = (self.linked(py)?, self.graph(py, None)?);
+        let rows = enter(py, None, None, |progress| {
+            measure::blocking_calls(&self.tables, &launches, &graph, progress)
+        })?;
+        detached(py, || {
+            Columns::default()
+                .rows("event", rows.iter().map(|row| Some(row.call).in_column()).collect())
+                .choices("reason", rows.iter().map(|row| row.reason as u32), Reason::NAMES)
+                .into_table()
+        })
     }
 
     /// The time of each event in which nothing that began after it ran on its thread.
     fn self_times(&self, py: Python<'_>) -> PyResult<Table> {
         let tables = &self.tables;
         let own = enter(py, None, None, |progress| measure::self_time_ns(tables, progress))?;
-        Columns::default()
-            .rows("event", (0..row_in_column(tables.events.len())).collect())
-            .integers("self_ns", own)
-            .into_table()
+        detached(py, || {
+            Columns::default()
+                .rows("event", (0..row_in_column(tables.events.len())).collect())
+                .integers("self_ns", own)
+                .into_table()
+        })
     }
 
     /// What threads did in spans `(lane, start_ns, end_ns)` of time.
@@ -132,11 +174,13 @@ impl Trace {
         let rows = enter(py, None, None, |progress| {
             measure::times_within(tables, &nesting, spans, progress)
         })?;
-        Columns::default()
-            .rows("event", rows.iter().map(|row| Some(row.event).in_column()).collect())
-            .integers("self_ns", rows.iter().map(|row| row.self_ns).collect())
-            .integers("total_ns", rows.iter().map(|row| row.total_ns).collect())
-            .into_table()
+        detached(py, || {
+            Columns::default()
+                .rows("event", rows.iter().map(|row| Some(row.event).in_column()).collect())
+                .integers("self_ns", rows.iter().map(|row| row.self_ns).collect())
+                .integers("total_ns", rows.iter().map(|row| row.total_ns).collect())
+                .into_table()
+        })
     }
 
     /// The events that begin inside another one of their thread and end outside it.
@@ -150,7 +194,8 @@ impl Trace {
     /// One row for each step, with the span in which its work was done.
     fn steps(&self, py: Python<'_>) -> PyResult<Table> {
         let launches = self.linked(py)?;
-        let rows = path::steps(&self.tables, &launches);
+        let tables = &self.tables;
+        let rows = enter(py, None, None, |_| Ok(path::steps(tables, &launches)))?;
         let events = &self.tables.events;
         let names = rows.iter().map(|row| events.name(row.event).in_column());
         Columns::default()
@@ -168,8 +213,9 @@ impl Trace {
     }
 
     /// The window of all work on main threads and devices; none without any.
-    fn whole_window(&self) -> Option<(i64, i64)> {
-        path::whole(&self.tables).map(|window| (window.start_ns, window.end_ns))
+    fn whole_window(&self, py: Python<'_>) -> PyResult<Option<(i64, i64)>> {
+        let window = enter(py, None, None, |_| Ok(path::whole(&self.tables)))?;
+        Ok(window.map(|window| (window.start_ns, window.end_ns)))
     }
 
     /// How long each stream and each device was busy within a window, by class of work.
@@ -180,7 +226,7 @@ impl Trace {
         Columns::default()
             .integers("device", rows.iter().map(|row| row.device.in_column()).collect())
             .integers("stream", rows.iter().map(|row| row.stream.in_column()).collect())
-            .integers("n_events", column(|row| row.n_events))
+            .integers("count", column(|row| row.n_events))
             .integers("busy_ns", column(|row| row.busy_ns))
             .integers("compute_ns", column(|row| row.compute_ns))
             .integers("communication_ns", column(|row| row.communication_ns))
@@ -220,52 +266,59 @@ impl Trace {
     }
 
     /// The places where something happens.
-    fn lanes(&self) -> PyResult<Table> {
-        let (lanes, strings) = (&self.tables.lanes, &self.tables.strings);
-        Columns::default()
-            .rows("lane", (0..row_in_column(lanes.len())).collect())
-            .texts("process", lanes.processes().into_iter(), strings)
-            .texts("thread", lanes.threads().into_iter(), strings)
-            .integers("device", lanes.devices())
-            .integers("stream", lanes.streams())
-            .into_table()
+    fn lanes(&self, py: Python<'_>) -> PyResult<Table> {
+        detached(py, || {
+            let (lanes, strings) = (&self.tables.lanes, &self.tables.strings);
+            Columns::default()
+                .rows("lane", (0..row_in_column(lanes.len())).collect())
+                .texts("process", lanes.processes().into_iter(), strings)
+                .texts("thread", lanes.threads().into_iter(), strings)
+                .integers("device", lanes.devices())
+                .integers("stream", lanes.streams())
+                .into_table()
+        })
     }
 
     /// The ends of arrows.
-    fn flows(&self) -> PyResult<Table> {
-        self.flow_table("flow", &self.tables.flows)
+    fn flows(&self, py: Python<'_>) -> PyResult<Table> {
+        detached(py, || self.flow_table("flow", &self.tables.flows))
     }
 
     /// The parts of asynchronous events.
-    fn asynchronous(&self) -> PyResult<Table> {
-        self.flow_table("id", &self.tables.asyncs)
+    fn asynchronous(&self, py: Python<'_>) -> PyResult<Table> {
+        detached(py, || self.flow_table("id", &self.tables.asyncs))
     }
 
     /// Samples of counters.
-    fn counters(&self) -> PyResult<Table> {
-        let (counters, strings) = (&self.tables.counters, &self.tables.strings);
-        Columns::default()
-            .texts("name", counters.name.iter().copied(), strings)
-            .texts("series", counters.series.iter().copied(), strings)
-            .texts("process", counters.process.iter().copied(), strings)
-            .integers("time_ns", counters.time_ns.clone())
-            .floats("value", counters.value.clone())
-            .rows("position", counters.position.clone())
-            .into_table()
+    fn counters(&self, py: Python<'_>) -> PyResult<Table> {
+        detached(py, || {
+            let (counters, strings) = (&self.tables.counters, &self.tables.strings);
+            Columns::default()
+                .texts("name", counters.name.iter().copied(), strings)
+                .texts("series", counters.series.iter().copied(), strings)
+                .texts("process", counters.process.iter().copied(), strings)
+                .integers("time_ns", counters.time_ns.clone())
+                .floats("value", counters.value.clone())
+                .rows("position", counters.position.clone())
+                .into_table()
+        })
     }
 
     /// What the trace says of its processes and threads.
-    fn metadata_events(&self) -> PyResult<Table> {
-        let (metadata, strings) = (&self.tables.metadata, &self.tables.strings);
-        let counts = metadata.count.iter().map(|&count| i64::try_from(count).unwrap_or(i64::MAX));
-        Columns::default()
-            .texts("name", metadata.name.iter().copied(), strings)
-            .texts("process", metadata.process.iter().copied(), strings)
-            .texts("thread", metadata.thread.iter().copied(), strings)
-            .texts("value", metadata.value.iter().copied(), strings)
-            .integers("count", counts.collect())
-            .rows("last_position", metadata.last_position.clone())
-            .into_table()
+    fn metadata_events(&self, py: Python<'_>) -> PyResult<Table> {
+        detached(py, || {
+            let (metadata, strings) = (&self.tables.metadata, &self.tables.strings);
+            let counts =
+                metadata.count.iter().map(|&count| i64::try_from(count).unwrap_or(i64::MAX));
+            Columns::default()
+                .texts("name", metadata.name.iter().copied(), strings)
+                .texts("process", metadata.process.iter().copied(), strings)
+                .texts("thread", metadata.thread.iter().copied(), strings)
+                .texts("value", metadata.value.iter().copied(), strings)
+                .integers("count", counts.collect())
+                .rows("last_position", metadata.last_position.clone())
+                .into_table()
+        })
     }
 
     /// The categories that have arguments, in order of first use.
@@ -279,7 +332,7 @@ impl Trace {
     }
 
     /// The arguments of the events of one category.
-    fn args(&self, category: Option<&str>) -> PyResult<Option<Table>> {
+    fn args(&self, py: Python<'_>, category: Option<&str>) -> PyResult<Option<Table>> {
         let strings = &self.tables.strings;
         let known = match category {
             Some(category) => match strings.lookup(category) {
@@ -289,26 +342,33 @@ impl Trace {
             None => None,
         };
         let Some(table) = self.tables.args.of(known) else { return Ok(None) };
-        let mut columns = Columns::default().rows("event", table.event.clone());
-        for column in &table.columns {
-            columns = columns.values(&column.key, &column.values, strings);
-        }
-        columns.into_table().map(Some)
+        detached(py, || {
+            let mut columns = Columns::default().rows("event", table.event.clone());
+            for column in &table.columns {
+                columns = columns.values(&column.key, &column.values, strings);
+            }
+            columns.into_table().map(Some)
+        })
     }
 
     /// What was found wrong, a row a kind.
-    fn diagnostics(&self) -> PyResult<Table> {
-        let rows: Vec<_> = self.tables.diagnostics.iter().copied().collect();
-        let count = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-        Columns::default()
-            .strings("code", rows.iter().map(|row| Some(row.code.name())))
-            .strings("severity", rows.iter().map(|row| Some(row.code.severity().name())))
-            .integers("count", rows.iter().map(|row| count(row.count)).collect())
-            .integers("first_offset", rows.iter().map(|row| count(row.first_offset)).collect())
-            .integers("skipped_bytes", rows.iter().map(|row| count(row.skipped_bytes)).collect())
-            .strings("sentence", rows.iter().map(|row| Some(row.code.sentence())))
-            .strings("effect", rows.iter().map(|row| Some(row.code.effect())))
-            .into_table()
+    fn diagnostics(&self, py: Python<'_>) -> PyResult<Table> {
+        detached(py, || {
+            let rows: Vec<_> = self.tables.diagnostics.iter().copied().collect();
+            let count = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+            Columns::default()
+                .strings("code", rows.iter().map(|row| Some(row.code.name())))
+                .strings("severity", rows.iter().map(|row| Some(row.code.severity().name())))
+                .integers("count", rows.iter().map(|row| count(row.count)).collect())
+                .integers("first_offset", rows.iter().map(|row| count(row.first_offset)).collect())
+                .integers(
+                    "skipped_bytes",
+                    rows.iter().map(|row| count(row.skipped_bytes)).collect(),
+                )
+                .strings("sentence", rows.iter().map(|row| Some(row.code.sentence())))
+                .strings("effect", rows.iter().map(|row| Some(row.code.effect())))
+                .into_table()
+        })
     }
 
     /// Whether something of the file was lost or altered.
@@ -379,7 +439,8 @@ impl Trace {
     /// Counts of what linking and nesting could not settle.
     fn doubts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (launches, nesting) = (self.linked(py)?, self.nesting(py)?);
-        let doubts = measure::doubts(&self.tables, &launches, &nesting);
+        let tables = &self.tables;
+        let doubts = enter(py, None, None, |_| Ok(measure::doubts(tables, &launches, &nesting)))?;
         let found = PyDict::new(py);
         for (name, count) in doubts {
             found.set_item(name, count)?;
@@ -389,7 +450,12 @@ impl Trace {
 }
 
 impl Trace {
-    fn event_column(&self, py: Python<'_>, table: Columns, name: &str) -> PyResult<Columns> {
+    fn event_column(
+        &self,
+        nesting: Option<&Arc<Nesting>>,
+        table: Columns,
+        name: &str,
+    ) -> PyResult<Columns> {
         let (events, lanes, strings) =
             (&self.tables.events, &self.tables.lanes, &self.tables.strings);
         let texts_of_lane = |table: Columns, column: Vec<u32>| {
@@ -397,26 +463,26 @@ impl Trace {
         };
         let of_lane =
             |column: Vec<i64>| events.lanes().iter().map(move |&lane| column[lane as usize]);
-        Ok(match name {
-            "event" => table.rows(name, (0..row_in_column(events.len())).collect()),
-            "kind" => {
-                let kinds: Vec<_> = EventKind::ALL.iter().map(|kind| kind.name()).collect();
-                table.choices(name, events.kinds().iter().map(|&kind| u32::from(kind)), &kinds)
+        Ok(match (name, nesting) {
+            ("parent", Some(nesting)) => table.shared_rows(name, nesting, Nesting::parents),
+            ("depth", Some(nesting)) => table.shared_depths(name, nesting, Nesting::depths),
+            ("event", _) => table.rows(name, (0..row_in_column(events.len())).collect()),
+            ("kind", _) => {
+                let kinds = EventKind::NAMES;
+                table.choices(name, events.kinds().iter().map(|&kind| u32::from(kind)), kinds)
             }
-            "category" => table.texts(name, events.categories().iter().copied(), strings),
-            "name" => table.texts(name, events.names().iter().copied(), strings),
-            "process" => texts_of_lane(table, lanes.processes()),
-            "thread" => texts_of_lane(table, lanes.threads()),
-            "device" => table.small_integers(name, of_lane(lanes.devices())),
-            "stream" => table.integers(name, of_lane(lanes.streams()).collect()),
-            "start_ns" => table.shared_integers(name, events, EventTable::starts_ns),
-            "duration_ns" => table.shared_integers(name, events, EventTable::durations_ns),
-            "correlation" => table.shared_integers(name, events, EventTable::correlations),
-            "external_id" => table.shared_integers(name, events, EventTable::external_ids),
-            "parent" => table.shared_rows(name, &self.nesting(py)?, Nesting::parents),
-            "depth" => table.shared_depths(name, &self.nesting(py)?, Nesting::depths),
-            "lane" => table.shared_rows(name, events, EventTable::lanes),
-            "position" => table.shared_rows(name, events, EventTable::positions),
+            ("category", _) => table.texts(name, events.categories().iter().copied(), strings),
+            ("name", _) => table.texts(name, events.names().iter().copied(), strings),
+            ("process", _) => texts_of_lane(table, lanes.processes()),
+            ("thread", _) => texts_of_lane(table, lanes.threads()),
+            ("device", _) => table.small_integers(name, of_lane(lanes.devices())),
+            ("stream", _) => table.integers(name, of_lane(lanes.streams()).collect()),
+            ("start_ns", _) => table.shared_integers(name, events, EventTable::starts_ns),
+            ("duration_ns", _) => table.shared_integers(name, events, EventTable::durations_ns),
+            ("correlation", _) => table.shared_integers(name, events, EventTable::correlations),
+            ("external_id", _) => table.shared_integers(name, events, EventTable::external_ids),
+            ("lane", _) => table.shared_rows(name, events, EventTable::lanes),
+            ("position", _) => table.shared_rows(name, events, EventTable::positions),
             _ => return Err(PyValueError::new_err(format!("events have no column {name:?}"))),
         })
     }
@@ -439,17 +505,18 @@ impl Trace {
 
     /// The graph, made anew when another pattern says what loads data.
     fn graph(&self, py: Python<'_>, data_load: Option<&str>) -> PyResult<Arc<Graph>> {
-        let pattern = data_load.unwrap_or(graph::DATA_LOADING);
+        let pattern =
+            data_load.map_or_else(|| self.tables.vocabulary.data_loading(), str::to_owned);
         let known = || self.graph.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, graph)) = known().as_ref().filter(|(of, _)| of == pattern) {
+        if let Some((_, graph)) = known().as_ref().filter(|(of, _)| *of == pattern) {
             return Ok(Arc::clone(graph));
         }
         let launches = self.linked(py)?;
         let built = enter(py, None, None, |progress| {
-            graph::build(&self.tables, &launches, pattern, progress)
+            graph::build(&self.tables, &launches, &pattern, progress)
         })?;
         let built = Arc::new(built);
-        *known() = Some((pattern.to_owned(), Arc::clone(&built)));
+        *known() = Some((pattern, Arc::clone(&built)));
         Ok(built)
     }
 

@@ -16,12 +16,16 @@ from .path_hints import Mark, Marks, Recent
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-COMMUNICATION = re.compile(r"(?i)nccl|rccl|msccl|nvshmem|cross_device_reduce|all_?reduce|mscclpp")
-"""Collectives of the vendors, and the all-reduce kernels inference servers bring along. A name that
-merely begins with ``hip`` is none."""
+COMMUNICATION = re.compile(
+    r"(?i)[nrhm]ccl|msccl|oneccl|ccl::|flagcx|(?:nv|roc|i)shmem|deep_ep::|pplx::|userbuffers|multimem_"
+    r"|cross_device_reduce|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|all2all|sendrecv"
+    r"|symmetric_memory|symm_mem"
+)
+"""Collectives of the vendors, and those that inference servers bring along. A name that merely
+begins with ``hip`` is none."""
 
-WAIT_CALL = re.compile(API + "StreamWaitEvent")
-GRAPH_LAUNCH = re.compile(API + "GraphLaunch")
+WAIT_CALL = re.compile(API + "(?:StreamWaitEvent|CommandListAppendWaitOnEvents|EnqueueEventsWait)")
+GRAPH_LAUNCH = re.compile(API + "(?:GraphLaunch|EnqueueCommandBuffer|CommandBufferEnqueue)")
 
 
 class Launches:
@@ -121,7 +125,8 @@ class Devices:
 def kind_of_work(work: Event) -> Kind:
     if work.category in {"gpu_memcpy", "gpu_memset"}:
         return Kind.COPY
-    return Kind.COMMUNICATION if COMMUNICATION.search(work.name) else Kind.KERNEL
+    communicates = work.is_collective or COMMUNICATION.search(work.name)
+    return Kind.COMMUNICATION if communicates else Kind.KERNEL
 
 
 def inside_edge(holder: Event, target: int, role: Role, points: Points) -> Edge:

@@ -26,7 +26,6 @@ EVENT_SYNC, STREAM_SYNC, CONTEXT_SYNC = "Event Sync", "Stream Sync", "Context Sy
 STREAM_WAIT = "Stream Wait Event"
 API = r"^[a-z]+"
 OLD_CATEGORIES = {
-    "Operator": "cpu_op",
     "Kernel": "kernel",
     "Memcpy": "gpu_memcpy",
     "Memset": "gpu_memset",
@@ -68,6 +67,8 @@ class Event:
     end_ns: int
     correlation: int
     external_id: int | None
+    is_collective: bool
+    is_pageable: bool
 
     @property
     def duration_ns(self) -> int:
@@ -152,7 +153,7 @@ def parse_trace(raw_events: Iterable[RawEvent]) -> Trace:
 
 
 def _is_span(raw: RawEvent, category: str) -> bool:
-    return raw.get("ph") == "X" and raw.get("cat") == category and "ts" in raw
+    return raw.get("ph") == "X" and _category(raw) == category and "ts" in raw
 
 
 def _event_class(raw: RawEvent) -> EventClass | None:
@@ -164,6 +165,7 @@ def _event_class(raw: RawEvent) -> EventClass | None:
     return {
         "user_annotation": EventClass.ANNOTATION,
         "cpu_op": EventClass.OPERATOR,
+        "Operator": EventClass.OPERATOR,
         "python_function": EventClass.PYTHON,
         "kernel": EventClass.DEVICE,
         "gpu_memcpy": EventClass.DEVICE,
@@ -176,6 +178,11 @@ def _category(raw: RawEvent) -> str:
     category = str(raw.get("cat", ""))
     if category == "Operator" and OLD_ANNOTATION.match(str(raw.get("name", ""))):
         return "user_annotation"
+    if category == "mtia_ccp_events":
+        name = str(raw.get("name", ""))
+        if name.startswith("event_wait") and "wait_on_stream" in (raw.get("args") or {}):
+            return "cuda_sync"
+        return "gpu_memcpy" if name.startswith("dma_request") else category
     return OLD_CATEGORIES.get(category, category)
 
 
@@ -192,7 +199,15 @@ def _fields(row: int, raw: RawEvent, event_class: EventClass) -> dict[str, Any]:
         "end_ns": start_ns + nanoseconds(raw.get("dur", 0)),
         "correlation": _number(args.get("correlation")) or 0,
         "external_id": _number(args.get("External id", args.get("external id"))),
+        "is_collective": bool(args.get("Collective name")),
+        "is_pageable": _is_pageable(str(raw.get("name", "")), args),
     }
+
+
+def _is_pageable(name: str, args: Mapping[str, Any]) -> bool:
+    """Say whether a memcpy moves pageable memory: newer exporters have arguments for it."""
+    kinds = [args[key] for key in ("src kind", "dst kind") if isinstance(args.get(key), str)]
+    return "pageable" in [kind.lower() for kind in kinds] if kinds else "Pageable" in name
 
 
 def _lane(raw: RawEvent, args: Mapping[str, Any], event_class: EventClass) -> Lane:
@@ -249,7 +264,7 @@ def _sync_record(row: int, raw: RawEvent) -> SyncRecord:
     record = _number(args.get("wait_on_cuda_event_record_corr_id"))
     return SyncRecord(
         row=row,
-        kind=str(args.get("cuda_sync_kind", raw.get("name"))),
+        kind=_sync_kind(args, str(raw.get("name"))),
         start_ns=nanoseconds(raw["ts"]),
         correlation=_number(args.get("correlation")) or 0,
         device=args.get("device", raw.get("pid")),
@@ -257,6 +272,11 @@ def _sync_record(row: int, raw: RawEvent) -> SyncRecord:
         waited_stream=None if _number(waited) in {None, -1} else waited,
         record_correlation=record if record is not None and record > 0 else None,
     )
+
+
+def _sync_kind(args: Mapping[str, Any], name: str) -> str:
+    """Say what the profiler calls it; MTIA has waits of streams only."""
+    return str(args.get("cuda_sync_kind", STREAM_WAIT if name == "event_wait" else name))
 
 
 def _autograd_arrows(rows: Iterable[tuple[int, RawEvent]]) -> Arrows:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .path_devices import Launches, Stream
 
-RECORD_CALL = re.compile(API + "(?:EventRecord|RecordEvent)")
+RECORD_CALL = re.compile(API + "(?:EventRecord|RecordEvent|CommandListAppendSignalEvent)")
 
 
 class Mark(IntEnum):

@@ -55,14 +55,14 @@ class Drop:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Detach:
+class RemoveWait:
     """Lets calls (``sync_return``, ``queue_full``) or work (``event_wait``) no longer wait."""
 
     kind: str = Kind.SYNC_RETURN
     matching: str | None = None
 
 
-Change = Scale | Drop | Detach
+Change = Scale | Drop | RemoveWait
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def _changed(
         selected = _selection(graph, change)
         for number, edge in enumerate(graph.edges):
             if selected(edge):
-                if isinstance(change, Detach):
+                if isinstance(change, RemoveWait):
                     detached[number] = True
                 else:
                     factors[number] *= _factor(change)
@@ -180,7 +180,7 @@ def _selection(graph: Graph, change: Change) -> Callable[[Edge], bool]:
         waiter = graph.points.points[edge.target].event
         return edge.role.waits == change.kind and bool(pattern.search(waiter.name))
 
-    return waits if isinstance(change, Detach) else takes_time
+    return waits if isinstance(change, RemoveWait) else takes_time
 
 
 def start_of_window_ns(graph: Graph, window: Window, times_ns: Sequence[int]) -> int:

@@ -18,7 +18,8 @@ DATA_LOADING = r"(?i)data_?loader"
 """torch names its frames ``torch/utils/data/dataloader.py(...)`` and ``enumerate(DataLoader)#...``;
 a loader of one's own is usually called so too."""
 
-AUTOGRAD = re.compile(r"autograd::engine::evaluate_function|.*(Backwards?|AccumulateGrad)\d*$")
+AUTOGRAD = "autograd::engine::evaluate_function"
+OLD_NODE = re.compile(r"(Backwards?|AccumulateGrad)\d*$")
 """Torch before 1.10 recorded the nodes of the backward graph alone, without the engine."""
 
 Chain = list[Edge]
@@ -132,13 +133,18 @@ def _autograd_threads(trace: Trace) -> set[tuple[Lane, Lane]]:
         if source != target and {source, target} <= threads:  # else it leads nowhere
             callers[target][source] = starts_ns
     for event in trace.events:
-        if event.event_class is EventClass.OPERATOR and AUTOGRAD.match(event.name):
+        if event.event_class is EventClass.OPERATOR and _runs_backward(event):
             callers.setdefault(event.lane, {})
     return {
         (_forward_thread(votes, main_of[engine.owner]), engine)
         for engine, votes in callers.items()
         if engine not in leading and engine.owner in main_of
     }
+
+
+def _runs_backward(event: Event) -> bool:
+    is_old_node = event.category == "Operator" and OLD_NODE.search(event.name)
+    return event.name.startswith(AUTOGRAD) or bool(is_old_node)
 
 
 def _forward_thread(votes: Mapping[Lane, Sequence[int]], main: Lane) -> Lane:

@@ -16,8 +16,8 @@ from .path_events import Event, RawEvent, read_events
 from .path_graph import Graph, build_graph
 from .path_retime import (
     Change,
-    Detach,
     Drop,
+    RemoveWait,
     Scale,
     Timeline,
     lags_ns,
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CriticalPath",
-    "Detach",
     "Drop",
     "Graph",
     "RawEvent",
+    "RemoveWait",
     "Scale",
     "Segment",
     "SyncDependency",

@@ -25,16 +25,27 @@ from .path_hints import Mark
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-DEVICE_SYNC_CALL = re.compile(API + "(?:DeviceSynchronize|CtxSynchronize|SynchronizeDevice)")
-STREAM_SYNC_CALL = re.compile(API + "(?:StreamSynchronize|SynchronizeStream)")
-EVENT_SYNC_CALL = re.compile(API + "(?:EventSynchronize|SynchronizeEvent)")
-QUERY_CALL = re.compile(API + "(?:(?:Event|Stream)Query|Query(?:Event|Stream))")
+DEVICE_SYNC_CALL = re.compile(
+    API + "(?:DeviceSynchronize|CtxSynchronize|SynchronizeDevice)|^synchronize(?:Device.*)?$"
+)
+STREAM_SYNC_CALL = re.compile(
+    API + "(?:StreamSynchronize|SynchronizeStream|CommandQueueSynchronize|QueueFinish"
+    "|CommandListHostSynchronize)|^synchronizeStream|^sycl::queue::wait"
+)
+EVENT_SYNC_CALL = re.compile(
+    API + "(?:EventSynchronize|SynchronizeEvent|EventHostSynchronize|FenceHostSynchronize"
+    "|Events?Wait)|^synchronizeEvent|^sycl::event::wait"
+)
+QUERY_CALL = re.compile(API + "(?:(?:Event|Stream)Query|Query(?:Event|Stream)|FenceQuery)")
 IMPLICIT_SYNC_CALL = re.compile(
     API
-    + r"(?:Mem)?(?:Free|Malloc|ExtMalloc|Alloc|Host(?:Alloc|Malloc|Free|Register|Unregister)"
-    + r"|ModuleLoad|ModuleUnload|LibraryLoad)(?!.*Async)"
+    + r"(?:(?:Mem)?(?:Free|Malloc|ExtMalloc|Alloc|Host(?:Alloc|Malloc|Free|Register|Unregister)"
+    + r"|ModuleLoad|ModuleUnload|LibraryLoad)"
+    + r"|Mem(?:Create|Map|Unmap|SetAccess|Release|AddressReserve|AddressFree)|DeviceReset"
+    + r"|Module(?:Create|Destroy)|USM(?:Free|(?:Device|Host|Shared)Alloc)"
+    + r"|Program(?:Build|Link|CreateWith))(?!.*Async)"
 )
-"""Freeing, allocating, pinning host memory and loading code may wait for the whole device."""
+"""Freeing, allocating, mapping, pinning host memory and loading code may wait for the device."""
 
 
 def recorded_stream_waits(
@@ -201,7 +212,7 @@ def _copy_edges(copies: Sequence[Event], call: Event, points: Points) -> Iterato
     The driver stages pageable memory itself: such a call may return while the copy still runs.
     """
     copy = max(copies, key=lambda work: (work.end_ns, -work.rank))
-    pageable = "Pageable" in copy.name
+    pageable = copy.is_pageable
     blocks = pageable or "Async" not in call.name
     late_ns = copy.end_ns - call.end_ns
     if copy.start_ns >= call.end_ns:

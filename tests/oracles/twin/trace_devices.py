@@ -177,7 +177,7 @@ def _split(spans: list[tuple[int, int, str]], length_ns: int) -> dict[str, int]:
 
     busy_ns = where(bool)
     return {
-        "n_events": len(spans),
+        "count": len(spans),
         "busy_ns": busy_ns,
         "compute_ns": where(lambda classes: "compute" in classes),
         "communication_ns": where(lambda classes: classes - {"copy"} == {"communication"}),

@@ -41,7 +41,10 @@ OUTSIDE_IN = ["annotation", "operator", "python", "runtime", "driver", "other"]
 CLASS_OF_KIND = {"kernel": "compute", "copy": "copy", "fill": "copy"}
 ON_DEVICE = {*CLASS_OF_KIND, "device_annotation", "synchronization"}
 COMMUNICATION = re.compile(
-    "nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|sendrecv", re.IGNORECASE
+    r"[nrhm]ccl|msccl|oneccl|ccl::|flagcx|(?:nv|roc|i)shmem|deep_ep::|pplx::|userbuffers|multimem_"
+    r"|cross_device_reduce|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|all2all|sendrecv"
+    r"|symmetric_memory|symm_mem",
+    re.IGNORECASE,
 )
 
 
@@ -80,7 +83,8 @@ class Event:
 
     @property
     def work_class(self) -> str | None:
-        if self.kind == "kernel" and COMMUNICATION.search(self.name or ""):
+        is_recorded = bool(self.args.get("Collective name"))
+        if self.kind == "kernel" and (is_recorded or COMMUNICATION.search(self.name or "")):
             return "communication"
         return CLASS_OF_KIND.get(self.kind)
 
@@ -172,6 +176,11 @@ def _kind(raw: dict[str, Any]) -> str:
         return "instant"
     if raw.get("cat") == "Operator" and OLD_ANNOTATION.match(raw.get("name") or ""):
         return "annotation"
+    if raw.get("cat") == "mtia_ccp_events":
+        name = raw.get("name") or ""
+        if name.startswith("event_wait") and "wait_on_stream" in raw.get("args", {}):
+            return "synchronization"
+        return "copy" if name.startswith("dma_request") else "kernel"
     return KIND_OF_CATEGORY.get(raw.get("cat"), "other")
 
 

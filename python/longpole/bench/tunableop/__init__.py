@@ -14,29 +14,47 @@ Examples
 """
 
 from longpole.bench.tunableop.check import check
+from longpole.bench.tunableop.coverage import Coverage, coverage
 from longpole.bench.tunableop.difference import Speedup, diff, loaded, speedup
 from longpole.bench.tunableop.edit import pin, select, unpin
+from longpole.bench.tunableop.environment import (
+    environment,
+    environment_warnings,
+    installed_version,
+)
 from longpole.bench.tunableop.merge import Conflict, Merged, merge, merge_by_validators
 from longpole.bench.tunableop.names import all_ordinals, files, full_name, with_ordinal
 from longpole.bench.tunableop.problems import Problem
 from longpole.bench.tunableop.records import TunableFile, read
 from longpole.bench.tunableop.signature import Gemm
+from longpole.bench.tunableop.tune import Failure, Tuning, tune
+from longpole.bench.tunableop.tune_gemm import Attempt, GemmTuning, Limits, tune_gemm
 from longpole.bench.tunableop.untuned import Share, gather_untuned, split
 
 __all__ = [
+    "Attempt",
     "Conflict",
+    "Coverage",
+    "Failure",
     "Gemm",
+    "GemmTuning",
+    "Limits",
     "Merged",
     "Problem",
     "Share",
     "Speedup",
     "TunableFile",
+    "Tuning",
     "all_ordinals",
     "check",
+    "coverage",
     "diff",
+    "environment",
+    "environment_warnings",
     "files",
     "full_name",
     "gather_untuned",
+    "installed_version",
     "loaded",
     "merge",
     "merge_by_validators",
@@ -45,6 +63,8 @@ __all__ = [
     "select",
     "speedup",
     "split",
+    "tune",
+    "tune_gemm",
     "unpin",
     "with_ordinal",
 ]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from longpole.bench.tunableop.signature import Key
 
-__all__ = ["Share", "costs", "gather_untuned", "share_out", "split"]
+__all__ = ["Share", "costs", "gather_untuned", "share_out", "split", "untuned_file"]
 
 
 class Share(NamedTuple):

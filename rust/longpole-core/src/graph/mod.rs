@@ -15,7 +15,8 @@ mod model;
 mod rules;
 
 pub use model::{
-    limits, Certainty, Counts, Edge, Edges, Evidence, Graph, Kind, Nodes, Role, Timeline,
+    limits, Certainty, ClockShift, Counts, Edge, Edges, Evidence, Graph, Kind, Nodes, Role,
+    Timeline,
 };
 use regex::Regex;
 
@@ -24,14 +25,11 @@ use crate::link::Launches;
 use crate::progress::{report, Progress};
 use crate::tables::Tables;
 use facts::Facts;
-
-/// Names of what loads data, if the caller knows no better: torch calls its frames
-/// `torch/utils/data/dataloader.py(...)` and `enumerate(DataLoader)#...`, and a loader of
-/// one's own is usually called so too.
-pub const DATA_LOADING: &str = "(?i)data_?loader";
+use model::Clocks;
 
 /// Builds the graph of a whole trace. `data_load` is the pattern of names of what
-/// loads data.
+/// loads data. Where the clock of a device is found to be off, the graph is that of the
+/// trace with its stamps moved.
 ///
 /// # Errors
 ///
@@ -43,14 +41,25 @@ pub fn build(
     progress: Progress<'_>,
 ) -> Result<Graph> {
     let is_loader = matching(data_load, tables)?;
-    let timeline = Timeline::of(tables, launches);
-    report(progress, timeline.len() as u64)?;
-    let nodes = Nodes::of(&timeline);
-    let facts = Facts::of(tables, launches, &timeline, &nodes, is_loader);
-    let (edges, counts) = rules::edges(&facts, progress)?;
-    drop(facts);
-    report(progress, edges.len() as u64)?;
-    Ok(Graph::of(timeline, nodes, edges, counts))
+    let mut clock_shifts = Vec::new();
+    loop {
+        let clocks = Clocks::of(&clock_shifts, &tables.lanes);
+        let timeline = Timeline::of(tables, launches, clocks);
+        report(progress, timeline.len() as u64)?;
+        let nodes = Nodes::of(&timeline);
+        let facts = Facts::of(tables, launches, &timeline, &nodes, &is_loader);
+        if clock_shifts.is_empty() {
+            clock_shifts = rules::clock_shifts(&facts);
+            if !clock_shifts.is_empty() {
+                continue;
+            }
+        }
+        let (edges, counts) = rules::edges(&facts, progress)?;
+        drop(facts);
+        report(progress, edges.len() as u64)?;
+        let counts = Counts { clock_shifts: clock_shifts.len() as u64, ..counts };
+        return Ok(Graph { clock_shifts, ..Graph::of(timeline, nodes, edges, counts) });
+    }
 }
 
 /// Which names a pattern is found in, one row for each text.

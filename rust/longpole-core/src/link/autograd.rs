@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::ids::{LaneId, StringId};
 use crate::tables::{track, ArgValue, EventKind, FlowTable, Tables};
-use crate::vocabulary::is_backward_node;
+use crate::vocabulary::{is_backward_node, is_engine_work};
 
 /// A thread that runs the backward pass, and the thread that waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,14 +84,20 @@ fn most_votes(votes: &BTreeMap<LaneId, Votes>, main: LaneId, tables: &Tables) ->
 }
 
 fn engines(tables: &Tables) -> impl Iterator<Item = LaneId> + '_ {
-    let is_engine = tables.strings.matching(is_backward_node);
+    let is_engine_work = tables.strings.matching(is_engine_work);
+    let is_node = tables.strings.matching(is_backward_node);
+    let is_old = tables.strings.matching(EventKind::is_old_category);
     let events = &tables.events;
+    let runs_backward = move |event, name: StringId| {
+        let is_old = events.category(event).is_some_and(|category| is_old[category.row()]);
+        is_engine_work[name.row()] || (is_old && is_node[name.row()])
+    };
     events
         .ids()
         .filter(move |&event| {
             events.kind(event) == EventKind::Operator
                 && events.end_ns(event).is_some()
-                && events.name(event).is_some_and(|name| is_engine[name.row()])
+                && events.name(event).is_some_and(|name| runs_backward(event, name))
         })
         .map(|event| events.lane(event))
 }

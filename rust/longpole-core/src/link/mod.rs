@@ -2,14 +2,12 @@
 
 mod autograd;
 mod calls;
-mod interface;
 mod launches;
 mod main_threads;
 mod records;
 mod steps;
 
 pub use autograd::{autograd_pairs, AutogradPair};
-pub use interface::{purposes, Purpose};
 pub use launches::{launches, Launches, LinkedBy};
 pub use main_threads::main_threads;
 pub use records::{sync_records, SyncRecord, WaitsFor};

@@ -1,7 +1,7 @@
 use super::calls::Calls;
 use super::Launches;
-use crate::ids::{EventId, StringId};
-use crate::tables::{argument, ArgValue, EventKind, Tables};
+use crate::ids::EventId;
+use crate::tables::{argument, argument_text, EventKind, Tables};
 
 /// What a record of synchronisation says: which call waited, and for what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,8 @@ fn waits_for(event: EventId, tables: &Tables) -> WaitsFor {
         (Some("Stream Sync"), _) => WaitsFor::Stream,
         (Some("Context Sync"), _) => WaitsFor::Device,
         (Some("Event Sync"), Some(stream)) => WaitsFor::Event(stream),
-        (Some("Stream Wait Event"), Some(stream)) => WaitsFor::EventOfStream(stream),
+        // MTIA lists such waits among its kernels.
+        (Some("Stream Wait Event" | "event_wait"), Some(stream)) => WaitsFor::EventOfStream(stream),
         _ => WaitsFor::Unknown,
     }
 }
@@ -83,15 +84,5 @@ fn waits_for(event: EventId, tables: &Tables) -> WaitsFor {
 /// What the profiler calls it, in an argument or at least by the record's name.
 fn kind(event: EventId, tables: &Tables) -> Option<&str> {
     let named = || tables.events.name(event).map(|name| tables.strings.get(name));
-    kind_argument(event, tables).map(|kind| tables.strings.get(kind)).or_else(named)
-}
-
-fn kind_argument(event: EventId, tables: &Tables) -> Option<StringId> {
-    let table = tables.args.of(tables.events.category(event))?;
-    let column = table.columns.iter().find(|column| column.key == "cuda_sync_kind")?;
-    let row = table.event.binary_search_by_key(&event.row(), |&row| row as usize).ok()?;
-    match column.values.get(row) {
-        Some(ArgValue::Text(kind)) => Some(kind),
-        _ => None,
-    }
+    argument_text(event, "cuda_sync_kind", tables).or_else(named)
 }

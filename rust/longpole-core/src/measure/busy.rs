@@ -45,7 +45,7 @@ struct Spread {
 pub fn busy(tables: &Tables, window: (i64, i64)) -> Vec<Busy> {
     let window = in_range(window);
     let events = &tables.events;
-    let class_of = WorkClass::of_events(events, &tables.strings);
+    let class_of = tables.work_classes();
     let mut spreads: BTreeMap<(Option<i64>, Option<Option<i64>>), Spread> = BTreeMap::new();
     for event in events.ids() {
         let (Some(class), Some((start, end))) = (class_of(event), events.span(event)) else {

@@ -26,7 +26,7 @@ pub struct Launch {
 /// A row for each piece of work on a device, in the order of the file.
 pub fn launches(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Vec<Launch> {
     let events = &tables.events;
-    let class_of = WorkClass::of_events(events, &tables.strings);
+    let class_of = tables.work_classes();
     let by_id: HashMap<_, _> = launches.operators_by_external_id().iter().copied().collect();
     let operator_around = |call: EventId| {
         std::iter::successors(nesting.parent(call), |&event| nesting.parent(event))

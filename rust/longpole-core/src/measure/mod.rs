@@ -1,11 +1,15 @@
 //! Linked events -> figures.
 
+mod api_roles;
+mod blocking;
 mod busy;
 mod doubts;
 mod gaps;
 mod launches;
 mod self_time;
 
+pub use api_roles::api_roles;
+pub use blocking::{blocking_calls, Blocking, Reason};
 pub use busy::{busy, Busy};
 pub use doubts::doubts;
 pub use gaps::{gaps, Gap};

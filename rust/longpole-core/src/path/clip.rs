@@ -12,11 +12,9 @@ use crate::ids::{EventId, NodeId, Order};
 pub(super) fn moved(graph: &Graph, window: &Window, times_ns: &[i64]) -> (i64, i64) {
     let start_ns = moved_start(graph, window, times_ns);
     let border = Border::of(graph, window);
-    let latest_ns = |times_ns: &[i64]| {
-        let orders = window.candidates.iter().filter_map(|&event| graph.timeline.order(event));
-        orders.map(|order| border.end_ns(order, times_ns)).max()
-    };
-    let end_ns = match (latest_ns(graph.nodes.times_ns()), latest_ns(times_ns)) {
+    let latest_ns =
+        |times_ns: &[i64]| border.candidates().map(|order| border.end_ns(order, times_ns)).max();
+    let end_ns = match (border.latest_in_trace_ns(), latest_ns(times_ns)) {
         (Some(observed), Some(moved)) => moved.saturating_add(window.end_ns - observed),
         _ => window.end_ns,
     };
@@ -25,11 +23,22 @@ pub(super) fn moved(graph: &Graph, window: &Window, times_ns: &[i64]) -> (i64, i
 
 fn moved_start(graph: &Graph, window: &Window, times_ns: &[i64]) -> i64 {
     let opener = match &window.opening {
-        Opening::Start(event) => graph.start_of(*event),
+        Opening::Start(event) => first_start(*event, graph, window),
         Opening::Ends(events) => last_of(graph, events, times_ns),
         Opening::Time => return moved_time(graph, window, times_ns),
     };
     opener.map_or(window.start_ns, |node| times_ns[node.row()])
+}
+
+/// The node at which a window starts. Where device work whose stamps were moved opens it,
+/// other work may now come first.
+fn first_start(opener: EventId, graph: &Graph, window: &Window) -> Option<NodeId> {
+    let opener = graph.timeline.order(opener)?;
+    if graph.timeline.clock_shift_ns(opener) == 0 {
+        return Some(graph.nodes.start(opener));
+    }
+    let works = window.candidates.iter().filter_map(|&event| graph.timeline.order(event));
+    works.map(|order| graph.nodes.start(order)).min()
 }
 
 /// The node at which the last of some events ends, of several the first in content order.
@@ -77,24 +86,44 @@ fn part_ns(
 /// The end of a window, and what it cuts in two.
 struct Border<'a> {
     graph: &'a Graph,
+    window: &'a Window,
     at_ns: i64,
     /// The nodes around it on each thread, of which one leads over it.
     around: HashMap<usize, (NodeId, NodeId)>,
 }
 
 impl<'a> Border<'a> {
-    fn of(graph: &'a Graph, window: &Window) -> Self {
-        let mut border = Self { graph, at_ns: window.end_ns, around: HashMap::new() };
-        let orders = window.candidates.iter().filter_map(|&event| graph.timeline.order(event));
+    fn of(graph: &'a Graph, window: &'a Window) -> Self {
+        let mut border = Self { graph, window, at_ns: window.end_ns, around: HashMap::new() };
         let is_host = |order: &Order| !graph.timeline.kind(*order).is_device_work();
-        if orders.filter(is_host).any(|order| border.cuts(order)) {
+        if border.candidates().filter(is_host).any(|order| border.cuts(order)) {
             border.around = border.nodes_around();
         }
         border
     }
 
+    fn candidates(&self) -> impl Iterator<Item = Order> + 'a {
+        let timeline = &self.graph.timeline;
+        self.window.candidates.iter().filter_map(|&event| timeline.order(event))
+    }
+
+    /// When the last of the candidates ends by the stamps of the trace, in which a window
+    /// is chosen; the graph may have moved those of a device.
+    fn latest_in_trace_ns(&self) -> Option<i64> {
+        let stamp_ns = |order: Order| {
+            let end_ns = self.end_ns(order, self.graph.nodes.times_ns());
+            end_ns - self.graph.timeline.clock_shift_ns(order)
+        };
+        self.candidates().map(stamp_ns).max()
+    }
+
     fn cuts(&self, order: Order) -> bool {
-        self.graph.timeline.end_ns(order) > self.at_ns
+        self.graph.timeline.end_ns(order) > self.at_ns(order)
+    }
+
+    /// When the border is by the clock of an event.
+    fn at_ns(&self, order: Order) -> i64 {
+        self.at_ns.saturating_add(self.graph.timeline.clock_shift_ns(order))
     }
 
     fn nodes_around(&self) -> HashMap<usize, (NodeId, NodeId)> {
@@ -126,7 +155,7 @@ impl<'a> Border<'a> {
         let thread = self.graph.timeline.lane(order);
         let is_work = self.graph.timeline.kind(order).is_device_work();
         let cut = self.around.get(&thread).copied().filter(|_| !is_work).unwrap_or(whole);
-        let before_ns = self.at_ns - nodes.time_ns(cut.0);
+        let before_ns = self.at_ns(order) - nodes.time_ns(cut.0);
         times_ns[cut.0.row()].saturating_add(part_ns(before_ns, cut, self.graph, times_ns))
     }
 }

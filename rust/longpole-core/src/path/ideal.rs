@@ -8,9 +8,9 @@ use super::windows::Window;
 use crate::error::Result;
 use crate::graph::{Graph, Kind};
 use crate::ids::StringId;
-use crate::link::{purposes, Purpose};
 use crate::progress::Progress;
 use crate::tables::Tables;
+use crate::vocabulary::ApiRole;
 
 /// A question about a better world, and its answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,14 +116,14 @@ fn longest_names(tables: &Tables, path: &Path, kind: Kind) -> Vec<StringId> {
 
 /// The names of calls that waited for a device somewhere.
 fn waiting_names(graph: &Graph, tables: &Tables) -> Vec<StringId> {
-    let purposes = purposes(&tables.strings);
+    let roles = tables.roles();
     let mut names: Vec<_> = graph
         .edges
         .as_slice()
         .iter()
         .filter(|edge| edge.role.waits() == Some(Kind::SyncReturn))
         .filter_map(|edge| graph.timeline.name(graph.nodes.event(edge.target)))
-        .filter(|name| purposes[name.row()] != Purpose::Query)
+        .filter(|name| roles[name.row()] != ApiRole::Query)
         .collect();
     names.sort_by_key(|&name| tables.strings.get(name));
     names.dedup();

@@ -2,36 +2,37 @@
 //!
 //! A trace is read in one pass through a window of about a megabyte; what is
 //! kept are columns, so that memory is bounded by the events and not by the file.
-//! The first bytes tell the format, not the name of the file.
+//! The first bytes tell the format, not the name of the file. Bytes come through `source`,
+//! `gzip` and `window`; `sniff` says which format they are; each format has a room of its
+//! own (`chrome`), and those that are JSON share a scanner (`json`).
 
-mod arguments;
-mod brackets;
-mod collect;
-mod digits;
-mod document;
-mod event;
+mod chrome;
 mod gzip;
-mod header;
-mod keys;
-mod recovery;
-mod scan;
+mod json;
 mod sniff;
 mod source;
+mod window;
 
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
-pub use arguments::Arguments;
+pub use chrome::Arguments;
+pub use sniff::Format;
 
+use crate::diagnostics::Diagnostics;
 use crate::error::Result;
 use crate::progress::{silent, Progress};
 use crate::tables::Tables;
+use crate::vocabulary::Vocabulary;
 
 /// What to keep, and when to stop.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Which arguments of events are kept.
     pub arguments: Arguments,
+    /// What names mean.
+    pub vocabulary: Arc<Vocabulary>,
     /// Makes the first finding the error, and means JSON as in RFC 8259.
     pub strict: bool,
     /// Stop after this many bytes of the uncompressed file.
@@ -56,8 +57,11 @@ pub fn read_path(path: &Path, options: &Options, progress: Progress<'_>) -> Resu
 ///
 /// As [`read_path`].
 pub fn read(source: impl Read, options: &Options, progress: Progress<'_>) -> Result<Tables> {
-    let window = source::Window::new(Box::new(source), options.max_bytes)?;
-    document::read(window, options, progress)
+    let mut window = window::Window::new(Box::new(source), options.max_bytes)?;
+    let mut diagnostics = Diagnostics::default();
+    match sniff::format(&mut window, &mut diagnostics)? {
+        Format::Chrome => chrome::read(window, diagnostics, options, progress),
+    }
 }
 
 /// Reads a trace from memory.

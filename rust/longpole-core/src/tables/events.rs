@@ -1,6 +1,6 @@
 use super::NO_INTEGER;
 use crate::ids::{EventId, InColumn, LaneId, StringId};
-use crate::vocabulary::EventKind;
+use crate::vocabulary::{EventKind, Names};
 
 /// One event, as the reader appends it.
 #[derive(Debug, Clone, Copy)]

@@ -23,12 +23,13 @@ pub use header::Header;
 pub use lanes::{LaneTable, Place};
 pub use metadata::MetadataTable;
 pub use order::by_content;
-pub(crate) use order::{argument, track};
-pub use work::WorkClass;
+pub(crate) use order::{argument, argument_text, track};
 
 use crate::diagnostics::Diagnostics;
 use crate::strings::Strings;
-pub use crate::vocabulary::EventKind;
+use crate::vocabulary::ApiRole;
+use crate::vocabulary::Vocabulary;
+pub use crate::vocabulary::{EventKind, WorkClass};
 
 /// Stands for "none" in columns of integers.
 pub const NO_INTEGER: i64 = i64::MIN;
@@ -38,6 +39,8 @@ pub const NO_INTEGER: i64 = i64::MIN;
 pub struct Tables {
     /// Every name, category and text.
     pub strings: Arc<Strings>,
+    /// What the names mean.
+    pub vocabulary: Arc<Vocabulary>,
     /// What happened: complete events, paired begin/end events and instants.
     pub events: Arc<EventTable>,
     /// Where it happened.
@@ -65,6 +68,11 @@ pub struct Tables {
 }
 
 impl Tables {
+    /// The role that each text has as the name of a runtime API call, one row for each.
+    pub fn roles(&self) -> Vec<ApiRole> {
+        self.strings.iter().map(|name| self.vocabulary.role(name)).collect()
+    }
+
     /// How many whole events of any phase the document held.
     pub fn n_events(&self) -> u64 {
         self.phases.iter().map(|&(_, count)| count).sum()

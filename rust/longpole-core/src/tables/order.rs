@@ -52,14 +52,26 @@ fn identity(event: EventId, tables: &Tables) -> i64 {
 
 /// An argument that is an integer, written as one or as a text.
 pub(crate) fn argument(event: EventId, key: &str, tables: &Tables) -> Option<i64> {
-    let table = tables.args.of(tables.events.category(event))?;
-    let column = table.columns.iter().find(|column| column.key == key)?;
-    let row = table.event.binary_search_by_key(&event.row(), |&row| row as usize).ok()?;
-    match column.values.get(row) {
+    match argument_value(event, key, tables) {
         Some(ArgValue::Integer(number)) => Some(number),
         Some(ArgValue::Text(text)) => tables.strings.get(text).trim().parse().ok(),
         _ => None,
     }
+}
+
+/// An argument that is a text.
+pub(crate) fn argument_text<'a>(event: EventId, key: &str, tables: &'a Tables) -> Option<&'a str> {
+    match argument_value(event, key, tables) {
+        Some(ArgValue::Text(text)) => Some(tables.strings.get(text)),
+        _ => None,
+    }
+}
+
+fn argument_value(event: EventId, key: &str, tables: &Tables) -> Option<ArgValue> {
+    let table = tables.args.of(tables.events.category(event))?;
+    let column = table.columns.iter().find(|column| column.key == key)?;
+    let row = table.event.binary_search_by_key(&event.row(), |&row| row as usize).ok()?;
+    column.values.get(row)
 }
 
 fn name(event: EventId, tables: &Tables) -> &str {

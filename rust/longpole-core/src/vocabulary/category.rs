@@ -7,6 +7,8 @@
 //! Limits: a category that is not listed becomes [`EventKind::Other`], which takes part in
 //! the nesting of its thread and in nothing else.
 
+use super::Names;
+
 /// Declares the kinds of event with the name each has outside.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident $name:literal,)*) => {
@@ -15,14 +17,9 @@ macro_rules! kinds {
         #[repr(u8)]
         pub enum EventKind { $($(#[$doc])* $kind,)* }
 
-        impl EventKind {
-            /// Every kind, in the order of the enum.
-            pub const ALL: &'static [Self] = &[$(Self::$kind,)*];
-
-            /// Its name in columns and on the command line.
-            pub fn name(self) -> &'static str {
-                match self { $(Self::$kind => $name,)* }
-            }
+        impl Names for EventKind {
+            const ALL: &'static [Self] = &[$(Self::$kind,)*];
+            const NAMES: &'static [&'static str] = &[$($name,)*];
         }
     };
 }
@@ -60,13 +57,13 @@ kinds! {
     Other "other",
 }
 
-/// The category that held everything of a CPU thread until torch 1.9, annotations too.
-const MIXED: &str = "Operator";
+/// The category of operators until torch 1.9.
+const OLD: &str = "Operator";
 
 /// Categories by name: of today, and with a capital letter those until torch 1.9.
 const CATEGORIES: &[(&str, EventKind)] = &[
     ("cpu_op", EventKind::Operator),
-    (MIXED, EventKind::Operator),
+    (OLD, EventKind::Operator),
     ("operator", EventKind::Operator),
     ("python_function", EventKind::Python),
     ("kernel", EventKind::Kernel),
@@ -91,8 +88,16 @@ const CATEGORIES: &[(&str, EventKind)] = &[
 const ENDINGS: &[(&str, EventKind)] =
     &[("_runtime", EventKind::Runtime), ("_driver", EventKind::Driver)];
 
-/// Beginnings of names that torch gives to annotations of its own.
-const ANNOTATIONS: &[&str] = &["ProfilerStep#", "enumerate(DataLoader)#", "Optimizer."];
+/// Events that are something else than their category says, by the beginning of the name:
+/// until torch 1.9 annotations had the category of operators, and MTIA lists waits and
+/// copies among its kernels.
+const EXCEPTIONS: &[(&str, &str, EventKind)] = &[
+    (OLD, "ProfilerStep#", EventKind::Annotation),
+    (OLD, "enumerate(DataLoader)#", EventKind::Annotation),
+    (OLD, "Optimizer.", EventKind::Annotation),
+    ("mtia_ccp_events", "event_wait", EventKind::Synchronization),
+    ("mtia_ccp_events", "dma_request", EventKind::Copy),
+];
 
 impl EventKind {
     /// The kind that a category of a profiler stands for.
@@ -103,9 +108,14 @@ impl EventKind {
         found.map_or(Self::Other, |&(_, kind)| kind)
     }
 
-    /// Whether events of a category are told apart by their names, with [`is_annotation`].
-    pub fn depends_on_name(category: &str) -> bool {
-        category == MIXED
+    /// The kinds that events of a category have by the beginning of their names.
+    pub fn exceptions(category: &str) -> impl Iterator<Item = (&'static str, Self)> + use<'_> {
+        EXCEPTIONS.iter().filter(move |row| row.0 == category).map(|&(_, name, kind)| (name, kind))
+    }
+
+    /// Whether a category is that of all work on threads until torch 1.9.
+    pub fn is_old_category(category: &str) -> bool {
+        category == OLD
     }
 
     /// Whether it keeps a stream of a device busy.
@@ -137,11 +147,6 @@ impl EventKind {
     }
 }
 
-/// Whether an event of a mixed category is an annotation, by the bytes of its name.
-pub fn is_annotation(name: &[u8]) -> bool {
-    ANNOTATIONS.iter().any(|begin| name.starts_with(begin.as_bytes()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,11 +173,17 @@ mod tests {
     }
 
     #[test]
-    fn annotations_of_old_traces_are_known_by_name() {
-        assert!(EventKind::depends_on_name("Operator"));
-        assert!(!EventKind::depends_on_name("cpu_op"));
-        assert!(is_annotation(b"enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"));
-        assert!(is_annotation(b"Optimizer.step#SGD.step"));
-        assert!(!is_annotation(b"aten::add"));
+    fn some_events_are_known_by_name() {
+        let kind = |category, name: &str| {
+            EventKind::exceptions(category)
+                .find(|(begin, _)| name.starts_with(begin))
+                .map_or(EventKind::of_category(category), |(_, kind)| kind)
+        };
+        assert_eq!(kind("Operator", "Optimizer.step#SGD.step"), EventKind::Annotation);
+        assert_eq!(kind("Operator", "aten::add"), EventKind::Operator);
+        assert_eq!(kind("cpu_op", "Optimizer.step#SGD.step"), EventKind::Operator);
+        assert_eq!(kind("mtia_ccp_events", "event_wait"), EventKind::Synchronization);
+        assert_eq!(kind("mtia_ccp_events", "dma_request"), EventKind::Copy);
+        assert_eq!(kind("mtia_ccp_events", "fused_add"), EventKind::Kernel);
     }
 }

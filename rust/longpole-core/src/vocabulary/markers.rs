@@ -5,15 +5,18 @@ pub fn step_number(name: &str) -> Option<i64> {
     name.strip_prefix("ProfilerStep")?.trim_start().strip_prefix('#')?.trim().parse().ok()
 }
 
-/// Whether an operator is a node of the backward graph, which the autograd engine runs.
-///
-/// The engine names its work itself since torch 1.10. Before, only the names of the nodes
-/// are known: `AddBackward0`, `torch::autograd::CopyBackwards`, `torch::autograd::AccumulateGrad`.
+/// Whether an operator is one that the autograd engine runs, as the engine names its work
+/// since torch 1.10.
+pub fn is_engine_work(name: &str) -> bool {
+    name.starts_with("autograd::engine::evaluate_function")
+}
+
+/// Whether an operator is a node of the backward graph: `AddBackward0`,
+/// `torch::autograd::CopyBackwards`, `torch::autograd::AccumulateGrad`. Until torch 1.9
+/// traces show these without the engine around them.
 pub fn is_backward_node(name: &str) -> bool {
-    const ENGINE: &str = "autograd::engine::evaluate_function";
     let node = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
-    name.starts_with(ENGINE)
-        || ["Backward", "Backwards", "AccumulateGrad"].iter().any(|end| node.ends_with(end))
+    ["Backward", "Backwards", "AccumulateGrad"].iter().any(|end| node.ends_with(end))
 }
 
 #[cfg(test)]
@@ -30,9 +33,10 @@ mod tests {
     }
 
     #[test]
-    fn nodes_of_the_backward_graph_are_known_in_old_and_new_traces() {
+    fn nodes_of_the_backward_graph_are_known_by_name() {
+        assert!(is_engine_work("autograd::engine::evaluate_function: AddmmBackward0"));
+        assert!(!is_engine_work("AddmmBackward0"));
         for name in [
-            "autograd::engine::evaluate_function: AddmmBackward0",
             "CudnnConvolutionBackward",
             "ReluBackward1",
             "torch::autograd::AccumulateGrad",

@@ -1,10 +1,50 @@
 //! What names mean, whoever wrote them.
 //!
 //! Each profiler, vendor and library calls the same thing by another name. What a name
-//! means is said here, in one table for each question, and nowhere else.
+//! means is said here, in one table for each question, and nowhere else:
+//!
+//! | question | room |
+//! |---|---|
+//! | what an event is, by its category | `category` |
+//! | what a runtime API call does | `api` |
+//! | what a kernel is for | `kernels` |
+//! | which collective it is, of what data | `collectives` |
+//! | what loads data | `loading` |
+//! | iterations, and nodes of the backward graph | `markers` |
+//!
+//! A [`Vocabulary`] is these tables with what a user added to them.
 
+mod api;
 mod category;
+mod collectives;
+mod kernels;
+mod loading;
 mod markers;
+mod user;
 
-pub use category::{is_annotation, EventKind};
-pub use markers::{is_backward_node, step_number};
+pub use api::{api_names, ApiRole, Waiting};
+pub use category::EventKind;
+pub use collectives::{data_type, data_type_of_kernel, Collective};
+pub use kernels::{pageable_ends, WorkClass, MEMORY_KINDS};
+pub use loading::DATA_LOADING;
+pub use markers::{is_backward_node, is_engine_work, step_number};
+pub use user::{Vocabulary, SECTIONS};
+
+/// The words of a short list, each with its name in columns and on the command line.
+pub trait Names: Copy + PartialEq + 'static {
+    /// Every one, in the order of the enum.
+    const ALL: &'static [Self];
+    /// Their names, in the same order.
+    const NAMES: &'static [&'static str];
+
+    /// The name of this one.
+    fn name(self) -> &'static str {
+        let place = Self::ALL.iter().position(|one| *one == self);
+        place.map_or("", |place| Self::NAMES[place])
+    }
+
+    /// The one with a name.
+    fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().position(|its| *its == name).map(|place| Self::ALL[place])
+    }
+}

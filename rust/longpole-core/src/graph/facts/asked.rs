@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use super::purposes::Purposes;
 use crate::graph::model::Streams;
 use crate::ids::Order;
-use crate::link::{Purpose, SyncRecord, WaitsFor};
+use crate::link::{SyncRecord, WaitsFor};
+use crate::vocabulary::ApiRole;
 
 /// Whether the thread that launched a piece of work had asked a stream to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub(super) fn of_works(
         return asked;
     }
     let recorded = recorded_wait_calls(streams, records);
-    let lets_wait = |call| purposes.purpose(call, timeline) == Purpose::LetStreamWait;
+    let lets_wait = |call| purposes.purpose(call, timeline) == ApiRole::StreamWait;
     let mut n_waits: HashMap<usize, u32> = HashMap::new();
     let mut n_launched: HashMap<usize, u32> = HashMap::new();
     let mut n_seen: HashMap<(usize, usize), u32> = HashMap::new();

@@ -8,7 +8,7 @@ use super::purposes::Purposes;
 use super::recent::Recent;
 use crate::graph::model::Streams;
 use crate::ids::Order;
-use crate::link::Purpose;
+use crate::vocabulary::ApiRole;
 
 /// How likely it is that an event was recorded right behind a piece of work: the call
 /// that records names no stream.
@@ -39,7 +39,7 @@ pub(in crate::graph) struct Marks {
 impl Marks {
     pub(in crate::graph) fn of(streams: &Streams<'_>, purposes: &Purposes) -> Self {
         let timeline = streams.timeline;
-        let records = |event: &Order| purposes.purpose(*event, timeline) == Purpose::RecordEvent;
+        let records = |event: &Order| purposes.purpose(*event, timeline) == ApiRole::EventRecord;
         let times_ns: Vec<_> =
             timeline.orders().filter(records).map(|event| timeline.start_ns(event)).collect();
         if times_ns.is_empty() {
@@ -63,7 +63,7 @@ impl Marks {
             if let Some(&first) = streams.launched_by(call).first() {
                 recent.launched_on(streams.stream_of(first));
                 *n_records = 0;
-            } else if purposes.purpose(call, timeline) == Purpose::RecordEvent {
+            } else if purposes.purpose(call, timeline) == ApiRole::EventRecord {
                 let stream = recent.streams().nth(*n_records).map(|stream| &streams.all[stream]);
                 let last = stream.and_then(|it| it.last_submitted_before(timeline.start_ns(call)));
                 if let Some(work) = last {

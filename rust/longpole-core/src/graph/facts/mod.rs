@@ -5,8 +5,10 @@
 
 mod asked;
 mod marks;
+mod paired;
 mod purposes;
 mod recent;
+mod recorded_syncs;
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -14,11 +16,13 @@ use std::collections::HashMap;
 pub(super) use asked::Asked;
 pub(super) use marks::{Mark, Marks};
 pub(super) use recent::Recent;
+pub(super) use recorded_syncs::RecordedSyncs;
 
 use super::model::{Edge, Evidence, Kind, Nodes, Role, Streams, Timeline};
 use crate::ids::{NodeId, Order};
-use crate::link::{self, AutogradPair, Launches, Purpose, SyncRecord};
+use crate::link::{self, AutogradPair, Launches, SyncRecord};
 use crate::tables::Tables;
+use crate::vocabulary::ApiRole;
 use purposes::Purposes;
 
 /// The facts of one trace.
@@ -28,16 +32,20 @@ pub(super) struct Facts<'a> {
     pub(super) nodes: &'a Nodes,
     pub(super) streams: Streams<'a>,
     /// For each name, whether it is that of a data loader.
-    pub(super) is_loader: Vec<bool>,
+    pub(super) is_loader: &'a [bool],
     /// The forward and backward threads.
     pub(super) autograd: Vec<AutogradPair>,
     /// The records of synchronisation, in order of time.
     pub(super) records: Vec<SyncRecord>,
+    /// What the records say about calls that waited.
+    pub(super) recorded: RecordedSyncs,
     /// Of all work, whether its thread asked its stream to wait, without a record, since
     /// it launched there last.
     pub(super) asked: Vec<Asked>,
     /// Of all work, whether an event was recorded behind it.
     pub(super) marks: Marks,
+    /// For work whose thread let a stream wait before it, what that is likely to be for.
+    pub(super) paired: HashMap<Order, Vec<Order>>,
     /// Whether the trace has calls that let a stream wait at all.
     pub(super) has_wait_calls: bool,
     purposes: Purposes,
@@ -50,13 +58,13 @@ impl<'a> Facts<'a> {
         launches: &Launches,
         timeline: &'a Timeline,
         nodes: &'a Nodes,
-        is_loader: Vec<bool>,
+        is_loader: &'a [bool],
     ) -> Self {
         let streams = Streams::of(timeline, tables);
-        let purposes = Purposes::of(&tables.strings);
+        let purposes = Purposes::of(tables);
         let records = link::sync_records(tables, launches);
         let has_wait_calls =
-            timeline.orders().any(|it| purposes.purpose(it, timeline) == Purpose::LetStreamWait);
+            timeline.orders().any(|it| purposes.purpose(it, timeline) == ApiRole::StreamWait);
         Self {
             tables,
             timeline,
@@ -65,6 +73,8 @@ impl<'a> Facts<'a> {
             autograd: link::autograd_pairs(tables, &link::main_threads(tables)),
             asked: asked::of_works(&streams, &purposes, &records, has_wait_calls),
             marks: Marks::of(&streams, &purposes),
+            paired: paired::of_works(&streams, &purposes),
+            recorded: recorded_syncs::of_calls(&records, &streams, &purposes, tables),
             streams,
             records,
             has_wait_calls,
@@ -73,12 +83,17 @@ impl<'a> Facts<'a> {
         }
     }
 
-    pub(super) fn purpose(&self, event: Order) -> Purpose {
+    pub(super) fn purpose(&self, event: Order) -> ApiRole {
         self.purposes.purpose(event, self.timeline)
     }
 
     pub(super) fn name(&self, event: Order) -> &str {
         self.timeline.name(event).map_or("", |name| self.tables.strings.get(name))
+    }
+
+    /// All work of devices, in content order.
+    pub(super) fn works(&self) -> impl Iterator<Item = Order> + '_ {
+        self.timeline.orders().filter(|&event| self.timeline.kind(event).is_device_work())
     }
 
     /// Every call into the runtime or driver, in content order.
@@ -87,7 +102,7 @@ impl<'a> Facts<'a> {
     }
 
     pub(super) fn is_in_graph(&self, work: Order) -> bool {
-        let launches_graph = |call| self.purpose(call) == Purpose::LaunchGraph;
+        let launches_graph = |call| self.purpose(call) == ApiRole::GraphLaunch;
         self.timeline.launcher(work).is_some_and(launches_graph)
     }
 
@@ -95,6 +110,18 @@ impl<'a> Facts<'a> {
     pub(super) fn other_streams(&self, work: Order) -> impl Iterator<Item = usize> + '_ {
         let own = self.streams.stream_of(work);
         let all = self.streams.of_device(self.streams.device_of(work));
+        all.iter().copied().filter(move |&stream| stream != own)
+    }
+
+    /// The streams on which work may have ended that a piece of work waited for: where its
+    /// thread let a stream wait, those of all devices of the process.
+    pub(super) fn streams_to_wait_for(&self, work: Order) -> impl Iterator<Item = usize> + '_ {
+        let own = self.streams.stream_of(work);
+        let device = self.streams.device_of(work);
+        let all = match self.asked[work.row()] {
+            Asked::No => self.streams.of_device(device),
+            Asked::Before | Asked::JustNow => self.streams.of_process(device),
+        };
         all.iter().copied().filter(move |&stream| stream != own)
     }
 

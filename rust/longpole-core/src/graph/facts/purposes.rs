@@ -2,20 +2,20 @@
 
 use crate::graph::model::Timeline;
 use crate::ids::Order;
-use crate::link::{self, Purpose};
-use crate::strings::Strings;
+use crate::tables::Tables;
+use crate::vocabulary::ApiRole;
 
 /// The purpose of every name of a trace.
 pub(in crate::graph) struct Purposes {
-    of_name: Vec<Purpose>,
+    of_name: Vec<ApiRole>,
 }
 
 impl Purposes {
-    pub(super) fn of(strings: &Strings) -> Self {
-        Self { of_name: link::purposes(strings) }
+    pub(super) fn of(tables: &Tables) -> Self {
+        Self { of_name: tables.roles() }
     }
 
-    pub(super) fn purpose(&self, event: Order, timeline: &Timeline) -> Purpose {
-        timeline.name(event).map_or(Purpose::Other, |name| self.of_name[name.row()])
+    pub(super) fn purpose(&self, event: Order, timeline: &Timeline) -> ApiRole {
+        timeline.name(event).map_or(ApiRole::Other, |name| self.of_name[name.row()])
     }
 }

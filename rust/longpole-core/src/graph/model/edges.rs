@@ -57,6 +57,7 @@ impl Edge {
     pub fn certainty(&self) -> Certainty {
         match self.evidence {
             Evidence::None => Certainty::Unknown,
+            Evidence::Inferred if self.role == Role::JointCollective => Certainty::Certain,
             Evidence::Inferred if self.role == Role::DeviceOccupied => Certainty::Doubtful,
             Evidence::Inferred if self.rival().is_some() => Certainty::Doubtful,
             Evidence::Inferred => Certainty::Likely,

@@ -4,6 +4,7 @@
 //! taken out and kept apart, so that the nodes stand in an order in which every edge
 //! leads onward.
 
+use super::clocks::ClockShift;
 use super::edges::{Edge, Edges};
 use super::kinds::Role;
 use super::nodes::Nodes;
@@ -24,6 +25,8 @@ pub struct Graph {
     pub violations: Vec<Edge>,
     /// Edges of no length that closed a circle, left out of the graph.
     pub cut: Vec<Edge>,
+    /// The devices whose stamps were moved, for their clocks disagree with the host's.
+    pub clock_shifts: Vec<ClockShift>,
     /// What could not be settled, or settled with a doubt.
     pub counts: Counts,
 }
@@ -51,11 +54,15 @@ pub struct Counts {
     pub unknown_sync: u64,
     /// Records of synchronisation whose call is not in the trace.
     pub sync_without_call: u64,
+    /// Devices whose stamps were moved, for their clocks disagree with the host's.
+    pub clock_shifts: u64,
+    /// Kernels of a collective of several devices that waited for another one of it.
+    pub joint_collectives: u64,
 }
 
 impl Counts {
     /// Each count with its name, in a fixed order.
-    pub fn named(&self) -> [(&'static str, u64); 10] {
+    pub fn named(&self) -> [(&'static str, u64); 12] {
         [
             ("negative_duration", self.negative_duration),
             ("untimed", self.untimed),
@@ -67,6 +74,8 @@ impl Counts {
             ("circle", self.circle),
             ("unknown_sync", self.unknown_sync),
             ("sync_without_call", self.sync_without_call),
+            ("clock_shifts", self.clock_shifts),
+            ("joint_collectives", self.joint_collectives),
         ]
     }
 }

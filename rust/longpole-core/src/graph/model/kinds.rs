@@ -88,6 +88,8 @@ named! {
         EventWait "event_wait",
         /// The forward thread and the backward thread take turns.
         Handover "handover",
+        /// A collective of several devices ends after the last of them has begun.
+        JointCollective "joint_collective",
         /// A call launched the work.
         Launch "launch",
         /// A call launched the work, which began before the call returned.
@@ -170,6 +172,7 @@ impl Role {
         match self {
             Self::Launch | Self::LaunchInside | Self::Clock => 2,
             Self::EventWait
+            | Self::JointCollective
             | Self::DeviceOccupied
             | Self::Sync
             | Self::SyncInside

@@ -2,6 +2,7 @@
 //!
 //! The rules fill it and everything after reads it; nothing here knows a rule.
 
+mod clocks;
 mod edges;
 #[allow(clippy::module_inception)] // the graph itself
 mod graph;
@@ -12,6 +13,8 @@ mod nodes;
 mod streams;
 mod timeline;
 
+pub use clocks::ClockShift;
+pub(super) use clocks::Clocks;
 pub use edges::{Edge, Edges};
 pub use graph::{Counts, Graph};
 pub use kinds::{Certainty, Evidence, Kind, Role};

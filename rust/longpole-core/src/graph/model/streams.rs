@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use super::kinds::Kind;
 use super::timeline::Timeline;
 use crate::ids::{row_in_column, Order, StringId, NO_ROW};
+use crate::link::SyncRecord;
 use crate::tables::{Place, Tables, WorkClass};
 
 /// All streams, and who launched what on them. A stream number means nothing without
@@ -20,6 +21,9 @@ pub(in crate::graph) struct Streams<'a> {
     pub(in crate::graph) all: Vec<Stream>,
     device_of_stream: Vec<usize>,
     of_device: Vec<Vec<usize>>,
+    number_of_device: Vec<Option<i64>>,
+    /// For each device, the streams of all devices that its process launches on.
+    of_process: Vec<Vec<usize>>,
     stream_of_number: HashMap<(Option<i64>, Option<i64>), usize>,
     stream_of_lane: Vec<u32>,
     kind_of_work: Vec<Kind>,
@@ -49,13 +53,15 @@ pub(in crate::graph) struct Stream {
 
 impl<'a> Streams<'a> {
     pub(in crate::graph) fn of(timeline: &'a Timeline, tables: &Tables) -> Self {
-        let class_of = WorkClass::of_events(&tables.events, &tables.strings);
+        let class_of = tables.work_classes();
         let kind_of = |order| class_of(timeline.event(order)).map_or(Kind::Operator, kind_of_class);
         let mut streams = Self {
             timeline,
             all: Vec::new(),
             device_of_stream: Vec::new(),
             of_device: Vec::new(),
+            number_of_device: Vec::new(),
+            of_process: Vec::new(),
             stream_of_number: HashMap::new(),
             stream_of_lane: Vec::new(),
             kind_of_work: timeline.orders().map(kind_of).collect(),
@@ -70,7 +76,28 @@ impl<'a> Streams<'a> {
         for stream in &mut streams.all {
             stream.sort(timeline, &streams.kind_of_work);
         }
+        streams.join_processes(tables);
         streams
+    }
+
+    /// Joins the devices that one process launches on.
+    fn join_processes(&mut self, tables: &Tables) {
+        let launcher = |&work: &Order| self.timeline.launcher(work);
+        let first_launcher = |&stream: &usize| self.all[stream].works.iter().find_map(launcher);
+        let process = |streams: &Vec<usize>| {
+            let call = streams.iter().find_map(first_launcher)?;
+            Some(tables.lanes.places()[self.timeline.lane(call)].process)
+        };
+        let processes: Vec<_> = self.of_device.iter().map(process).collect();
+        let joined = (0..processes.len()).map(|device| {
+            let is_sibling = |&other: &usize| {
+                other == device
+                    || (processes[other].is_some() && processes[other] == processes[device])
+            };
+            let siblings = (0..processes.len()).filter(is_sibling);
+            siblings.flat_map(|other| self.of_device[other].iter().copied()).collect()
+        });
+        self.of_process = joined.collect();
     }
 
     /// Gives each lane of work the stream it stands for. Where the trace names no
@@ -111,6 +138,8 @@ impl<'a> Streams<'a> {
         self.device_of_stream.push(device);
         self.of_device.resize_with(self.of_device.len().max(device + 1), Vec::new);
         self.of_device[device].push(stream);
+        self.number_of_device.resize(self.of_device.len(), None);
+        self.number_of_device[device] = place.device;
         self.stream_of_number.insert((place.device, place.stream), stream);
     }
 
@@ -133,6 +162,27 @@ impl<'a> Streams<'a> {
 
     pub(in crate::graph) fn n_devices(&self) -> usize {
         self.of_device.len()
+    }
+
+    /// The number of a device, if the trace gives it one.
+    pub(in crate::graph) fn device_number(&self, device: usize) -> Option<i64> {
+        self.number_of_device[device]
+    }
+
+    /// The streams of all devices that the process of a device launches on.
+    pub(in crate::graph) fn of_process(&self, device: usize) -> &[usize] {
+        &self.of_process[device]
+    }
+
+    /// Whether one process launches on two devices.
+    pub(in crate::graph) fn are_siblings(&self, one: usize, other: usize) -> bool {
+        one != other
+            && self.of_process[one].iter().any(|&stream| self.device_of_stream[stream] == other)
+    }
+
+    /// Whether the process of a device launches on other devices too.
+    pub(in crate::graph) fn has_siblings(&self, device: usize) -> bool {
+        self.of_process[device].len() > self.of_device[device].len()
     }
 
     pub(in crate::graph) fn of_device(&self, device: usize) -> &[usize] {
@@ -167,6 +217,14 @@ impl<'a> Streams<'a> {
         streams
     }
 
+    /// The streams with a number, on any device.
+    pub(in crate::graph) fn with_number(&self, stream: Option<i64>) -> Vec<usize> {
+        let of_number = self.stream_of_number.iter().filter(|((_, number), _)| *number == stream);
+        let mut streams: Vec<_> = of_number.map(|(_, &stream)| stream).collect();
+        streams.sort_unstable();
+        streams
+    }
+
     /// The stream with a number.
     pub(in crate::graph) fn numbered(
         &self,
@@ -174,6 +232,31 @@ impl<'a> Streams<'a> {
         stream: Option<i64>,
     ) -> Option<&Stream> {
         self.stream_of_number.get(&(device, stream)).map(|&stream| &self.all[stream])
+    }
+
+    /// The stream on which an event waited for was recorded. The record names the device
+    /// that waits; of several devices with such a stream it is the one that the recording
+    /// thread launched on last.
+    pub(in crate::graph) fn recorded_on(
+        &self,
+        record: &SyncRecord,
+        number: i64,
+        tables: &Tables,
+    ) -> Option<&Stream> {
+        let with_number = self.with_number(Some(number));
+        let named = || self.numbered(record.device, Some(number));
+        let Some(call) = record.recorded_by.filter(|_| with_number.len() > 1) else {
+            return named();
+        };
+        let (thread, recorded_ns) = (tables.events.lane(call), tables.events.start_ns(call));
+        let launched_ns = |stream: &usize| {
+            let work = self.all[*stream].last_submitted_before(recorded_ns)?;
+            let launcher = self.timeline.launcher(work)?;
+            let is_of_thread = self.timeline.lane(launcher) == thread.row();
+            is_of_thread.then(|| self.timeline.start_ns(launcher))
+        };
+        let last = with_number.into_iter().filter(|it| launched_ns(it).is_some());
+        last.max_by_key(launched_ns).map(|stream| &self.all[stream]).or_else(named)
     }
 
     /// What time of this work is called.
@@ -252,6 +335,21 @@ impl Stream {
             .take_while(|&place| is_outstanding(self.last_finished[place]))
             .filter(|&place| is_outstanding(self.submitted[place].1))
             .count()
+    }
+
+    /// How many pieces of work end after a time, from one of them on back in the order of
+    /// submission, at most `limit`.
+    pub(in crate::graph) fn n_ending_after(
+        &self,
+        last: Order,
+        at_ns: i64,
+        limit: usize,
+        timeline: &Timeline,
+    ) -> usize {
+        let key = (timeline.submitted_ns(last), last);
+        let behind = self.submitted.partition_point(|&work| work <= key);
+        let works = self.submitted[..behind].iter().rev();
+        works.take_while(|&&(_, work)| timeline.end_ns(work) > at_ns).take(limit).count()
     }
 
     /// The work that ends in `(after, until]`, the last one first.

@@ -8,6 +8,7 @@
 
 use std::cmp::Reverse;
 
+use super::clocks::Clocks;
 use super::limits::LARGEST_TIME_NS;
 use crate::ids::{row_in_column, EventId, InColumn, Order, StringId, NO_ROW};
 use crate::link::Launches;
@@ -24,6 +25,7 @@ pub struct Timeline {
     start_ns: Vec<i64>,
     end_ns: Vec<i64>,
     launcher: Vec<u32>,
+    clocks: Clocks,
     order_of_event: Vec<u32>,
     /// Events that end before they begin: they take no part.
     pub negative_durations: u64,
@@ -32,10 +34,10 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Puts the events of a trace in order.
-    pub(in crate::graph) fn of(tables: &Tables, launches: &Launches) -> Self {
-        let mut timeline =
-            Self { order_of_event: vec![NO_ROW; tables.events.len()], ..Self::default() };
+    /// Puts the events of a trace in order, with the stamps of devices moved by `clocks`.
+    pub(in crate::graph) fn of(tables: &Tables, launches: &Launches, clocks: Clocks) -> Self {
+        let order_of_event = vec![NO_ROW; tables.events.len()];
+        let mut timeline = Self { clocks, order_of_event, ..Self::default() };
         let order = timeline.sorted_events(tables);
         timeline.fill(&order, tables);
         timeline.launcher = order
@@ -75,7 +77,7 @@ impl Timeline {
         for event in events.ids().filter(|&event| takes_part(events.kind(event))) {
             match events.span(event) {
                 Some((start, end)) if -LARGEST_TIME_NS <= start && end <= LARGEST_TIME_NS => {
-                    order.push((start, event));
+                    order.push((start + self.shift_of_ns(event, tables), event));
                 }
                 _ if events.duration_ns(event).is_some_and(|duration| duration < 0) => {
                     self.negative_durations += 1;
@@ -87,6 +89,15 @@ impl Timeline {
         order
     }
 
+    fn shift_of_ns(&self, event: EventId, tables: &Tables) -> i64 {
+        let is_work = tables.events.kind(event).is_device_work();
+        if is_work {
+            self.clocks.shift_ns(tables.events.lane(event).row())
+        } else {
+            0
+        }
+    }
+
     fn fill(&mut self, order: &[(i64, EventId)], tables: &Tables) {
         let events = &tables.events;
         for (place, &(start, event)) in order.iter().enumerate() {
@@ -96,7 +107,7 @@ impl Timeline {
             self.lane.push(Some(events.lane(event)).in_column());
             self.name.push(events.name(event).in_column());
             self.start_ns.push(start);
-            self.end_ns.push(events.end_ns(event).unwrap_or(start));
+            self.end_ns.push(start + events.duration_ns(event).unwrap_or(0));
         }
     }
 
@@ -148,6 +159,15 @@ impl Timeline {
     /// When it ended.
     pub fn end_ns(&self, order: Order) -> i64 {
         self.end_ns[order.row()]
+    }
+
+    /// By how much its stamps were moved.
+    pub fn clock_shift_ns(&self, order: Order) -> i64 {
+        if self.kind(order).is_device_work() {
+            self.clocks.shift_ns(self.lane(order))
+        } else {
+            0
+        }
     }
 
     /// How long it took.

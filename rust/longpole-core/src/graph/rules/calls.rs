@@ -1,7 +1,6 @@
 //! Why calls end when they end: what a record says they waited for, or else what calls of
 //! their name wait for.
 
-use super::recorded_syncs::RecordedSyncs;
 use super::{
     copies, device_syncs, event_syncs, full_queue, implicit_waits, returns, rivals, stream_syncs,
 };
@@ -9,13 +8,12 @@ use crate::error::Result;
 use crate::graph::facts::{Facts, Recent};
 use crate::graph::model::{latest_to_end, limits, Edge, Evidence};
 use crate::ids::Order;
-use crate::link::Purpose;
 use crate::progress::{report, Progress};
 use crate::tables::EventKind;
+use crate::vocabulary::ApiRole;
 
 /// Adds the edges into the ends of calls that waited for a device.
 pub(super) fn edges(
-    recorded: &RecordedSyncs,
     facts: &Facts<'_>,
     edges: &mut Vec<Edge>,
     progress: Progress<'_>,
@@ -26,7 +24,7 @@ pub(super) fn edges(
             report(progress, call.row() as u64)?;
         }
         let recent = &mut threads[facts.timeline.lane(call)];
-        match recorded.producers.get(&call) {
+        match facts.recorded.producers.get(&call) {
             Some(producers) => edges.extend(
                 producers.iter().map(|&it| returns::edge(it, call, Evidence::Recorded, facts)),
             ),
@@ -43,7 +41,9 @@ pub(super) fn edges(
 /// The edge of a wait that nothing recorded.
 fn inferred(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Edge> {
     let timeline = facts.timeline;
-    if timeline.duration_ns(call) < limits::SHORTEST_WAIT_NS {
+    let may_be_short = facts.purpose(call) == ApiRole::DeviceSynchronize
+        && device_syncs::may_mean_several(recent, facts);
+    if timeline.duration_ns(call) < limits::SHORTEST_WAIT_NS && !may_be_short {
         return None;
     }
     let works = facts.streams.launched_by(call).iter().copied();
@@ -53,7 +53,7 @@ fn inferred(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Edge> {
     }
     let producer = producer(call, recent, facts)?;
     let names_no_stream =
-        matches!(facts.purpose(call), Purpose::WaitForStream | Purpose::WaitForEvent);
+        matches!(facts.purpose(call), ApiRole::StreamSynchronize | ApiRole::EventSynchronize);
     let rival = names_no_stream.then(|| rivals::of_call(producer, call, facts)).flatten();
     Some(returns::edge(producer, call, Evidence::Inferred, facts).with_rival(rival))
 }
@@ -61,10 +61,12 @@ fn inferred(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Edge> {
 /// The work that the call waited for, of what calls of its name wait for.
 fn producer(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Order> {
     match facts.purpose(call) {
-        Purpose::WaitForDevice => device_syncs::producer(call, recent, facts),
-        Purpose::WaitForStream => stream_syncs::producer(call, recent, facts),
-        Purpose::WaitForEvent => event_syncs::producer(call, facts),
-        Purpose::MayWait => implicit_waits::producer(call, recent, facts),
+        ApiRole::DeviceSynchronize => device_syncs::producer(call, recent, facts),
+        ApiRole::StreamSynchronize => stream_syncs::producer(call, recent, facts),
+        ApiRole::EventSynchronize => event_syncs::producer(call, facts),
+        ApiRole::Allocate | ApiRole::Free | ApiRole::LoadModule => {
+            implicit_waits::producer(call, recent, facts)
+        }
         _ => None,
     }
 }

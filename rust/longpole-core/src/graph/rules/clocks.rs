@@ -9,8 +9,8 @@
 use crate::graph::facts::Facts;
 use crate::graph::model::{limits, ClockShift};
 use crate::ids::Order;
-use crate::link::Purpose;
 use crate::tables::EventKind;
+use crate::vocabulary::ApiRole;
 
 /// The devices whose clock is off, and by how much.
 pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
@@ -22,8 +22,12 @@ pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
         }
     }
     for (work, call) in known_waits(facts) {
-        let late_ns = facts.timeline.end_ns(work) - facts.timeline.end_ns(call);
-        devices[facts.streams.device_of(work)].returned(late_ns);
+        let end_ns = facts.timeline.end_ns(call);
+        let late_ns = facts.timeline.end_ns(work) - end_ns;
+        let stream = &facts.streams.all[facts.streams.stream_of(work)];
+        let n_too_late =
+            stream.n_ending_after(work, end_ns, limits::LEAST_CLOCK_EVIDENCE, facts.timeline);
+        devices[facts.streams.device_of(work)].returned(late_ns, n_too_late);
     }
     let shift = |(device, evidence): (usize, &Evidence)| {
         let shift_ns = evidence.shift_ns()?;
@@ -35,10 +39,10 @@ pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
 /// What speaks against the clock of one device.
 #[derive(Clone, Copy)]
 struct Evidence {
-    /// How soon work started after its call did, at the least.
-    quickest_launch_ns: i64,
+    /// How soon work started after its call did: the quickest, in order.
+    quickest_launches_ns: [i64; limits::LEAST_CLOCK_EVIDENCE],
     n_too_quick: usize,
-    /// How long after its call work ended that was waited for, at the most.
+    /// How long after the call that waited for it work ended, at the most.
     latest_return_ns: i64,
     n_too_late: usize,
 }
@@ -46,7 +50,7 @@ struct Evidence {
 impl Default for Evidence {
     fn default() -> Self {
         Self {
-            quickest_launch_ns: i64::MAX,
+            quickest_launches_ns: [i64::MAX; limits::LEAST_CLOCK_EVIDENCE],
             n_too_quick: 0,
             latest_return_ns: i64::MIN,
             n_too_late: 0,
@@ -56,25 +60,42 @@ impl Default for Evidence {
 
 impl Evidence {
     fn launched(&mut self, after_ns: i64) {
-        self.quickest_launch_ns = self.quickest_launch_ns.min(after_ns);
+        let place = self.quickest_launches_ns.partition_point(|&ns| ns <= after_ns);
+        if place < self.quickest_launches_ns.len() {
+            self.quickest_launches_ns[place..].rotate_right(1);
+            self.quickest_launches_ns[place] = after_ns;
+        }
         self.n_too_quick += usize::from(after_ns < limits::QUICKEST_LAUNCH_NS);
     }
 
-    fn returned(&mut self, late_ns: i64) {
+    /// Adds a wait, and how many pieces of the work it was for ended too late.
+    fn returned(&mut self, late_ns: i64, n_too_late: usize) {
         self.latest_return_ns = self.latest_return_ns.max(late_ns);
-        self.n_too_late += usize::from(late_ns > 0);
+        self.n_too_late += n_too_late;
     }
 
-    /// What the stamps must be moved by. A clock that seems both behind and ahead is not
-    /// off by one number, and is left alone.
+    /// What the stamps must be moved by. Where that would break the other fact, the clock
+    /// is not off by one number, and is left alone.
     fn shift_ns(&self) -> Option<i64> {
-        let is_behind = self.n_too_quick >= limits::LEAST_CLOCK_EVIDENCE;
-        let is_ahead = self.n_too_late >= limits::LEAST_CLOCK_EVIDENCE;
-        match (is_behind, is_ahead) {
-            (true, false) => Some(limits::USUAL_LAUNCH_NS - self.quickest_launch_ns),
-            (false, true) => Some(-(self.latest_return_ns + limits::USUAL_RETURN_NS)),
-            _ => None,
+        let quickest_ns = self.quickest_launches_ns[0];
+        if self.n_too_quick >= limits::LEAST_CLOCK_EVIDENCE {
+            let shift_ns = limits::USUAL_LAUNCH_NS - quickest_ns;
+            let returns_ns = self.latest_return_ns.saturating_add(shift_ns);
+            return (returns_ns <= limits::USUAL_LAUNCH_NS).then_some(shift_ns);
         }
+        let shift_ns = -self.latest_return_ns.saturating_add(limits::USUAL_RETURN_NS);
+        let agrees = quickest_ns.saturating_add(shift_ns) >= 0;
+        let is_ahead = self.n_too_late >= limits::LEAST_CLOCK_EVIDENCE
+            || (self.n_too_late > 0 && self.launches_confirm(shift_ns));
+        (is_ahead && agrees).then_some(shift_ns)
+    }
+
+    /// Whether several launches would be as quick as is usual after a shift: each of them
+    /// seems late by what the clock is ahead.
+    fn launches_confirm(&self, shift_ns: i64) -> bool {
+        self.quickest_launches_ns
+            .iter()
+            .all(|ns| ns.saturating_add(shift_ns) <= limits::QUICK_LAUNCH_NS)
     }
 }
 
@@ -84,7 +105,9 @@ fn known_waits(facts: &Facts<'_>) -> Vec<(Order, Order)> {
     for call in facts.calls() {
         if let Some(producers) = facts.recorded.producers.get(&call) {
             found.extend(producers.iter().map(|&work| (work, call)));
-        } else if facts.purpose(call) == Purpose::WaitForDevice && facts.streams.n_devices() == 1 {
+        } else if facts.purpose(call) == ApiRole::DeviceSynchronize
+            && facts.streams.n_devices() == 1
+        {
             found.extend(last_submitted_before(call, facts).map(|work| (work, call)));
         } else {
             let copies = facts.streams.launched_by(call).iter().copied();
@@ -106,9 +129,9 @@ fn last_submitted_before(call: Order, facts: &Facts<'_>) -> Option<Order> {
 /// once the bytes are staged, and within a device it need not wait.
 fn blocks(copy: Order, call: Order, facts: &Facts<'_>) -> bool {
     let name = facts.name(copy);
-    let is_staged = name.contains("Pageable ->");
+    let [is_staged, is_fetched] = facts.tables.pageable_ends(facts.timeline.event(copy));
     let stays = name.contains("DtoD") || name.contains("Device -> Device");
-    let waits = name.contains("-> Pageable") || !facts.name(call).contains("Async");
+    let waits = is_fetched || !facts.name(call).contains("Async");
     facts.timeline.kind(copy) == EventKind::Copy && waits && !is_staged && !stays
 }
 
@@ -124,7 +147,7 @@ mod tests {
             evidence.launched(ns);
         }
         for &ns in late_ns {
-            evidence.returned(ns);
+            evidence.returned(ns, usize::from(ns > 0));
         }
         evidence.shift_ns()
     }
@@ -132,8 +155,15 @@ mod tests {
     #[test]
     fn a_clock_is_moved_on_three_events_and_not_on_two() {
         assert_eq!(shift_of(&[-20 * US, -15 * US, 9 * US], &[]), None);
-        assert_eq!(shift_of(&[-20 * US, -15 * US, 0], &[]), Some(25 * US));
-        assert_eq!(shift_of(&[4 * US], &[30 * US, 1, 2]), Some(-32 * US));
+        assert_eq!(shift_of(&[-20 * US, -15 * US, 0], &[]), Some(24 * US));
+        assert_eq!(shift_of(&[34 * US], &[30 * US, 1, 2]), Some(-32 * US));
+    }
+
+    #[test]
+    fn launches_that_all_seem_late_confirm_a_clock_that_is_ahead() {
+        assert_eq!(shift_of(&[50 * US], &[30 * US]), None);
+        assert_eq!(shift_of(&[39 * US, 90 * US, 35 * US, 40 * US], &[30 * US]), Some(-32 * US));
+        assert_eq!(shift_of(&[39 * US, 90 * US, 35 * US, 70 * US], &[30 * US]), None);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::ids::Order;
 /// The edge from the copy into the end of its call.
 pub(super) fn edge(copy: Order, call: Order, facts: &Facts<'_>) -> Option<Edge> {
     let timeline = facts.timeline;
-    let pageable = facts.name(copy).contains("Pageable");
+    let pageable = facts.tables.pageable_ends(timeline.event(copy)).contains(&true);
     let blocks = pageable || !facts.name(call).contains("Async");
     let late_ns = timeline.end_ns(copy) - timeline.end_ns(call);
     if timeline.start_ns(copy) >= timeline.end_ns(call) {

@@ -1,10 +1,42 @@
 //! Device and context synchronise: the call waited for the last work of the device.
+//!
+//! The call names no device. Where the process has several, it is the one that fell idle
+//! last in the call, and else the one that the thread launched on last.
 
-use super::candidates::{last_ending_in, streams_of_device};
+use super::candidates::{last_ending_in, last_finished, returns_ns, streams_of_device};
 use crate::graph::facts::{Facts, Recent};
+use crate::graph::model::{latest_to_end, limits};
 use crate::ids::Order;
 
 /// What such a call waited for.
 pub(super) fn producer(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Order> {
-    last_ending_in(call, streams_of_device(recent, facts), facts)
+    let is_short = facts.timeline.duration_ns(call) < limits::SHORTEST_WAIT_NS;
+    let on_last_device = || last_ending_in(call, streams_of_device(recent, facts), facts);
+    of_several_devices(call, recent, facts)
+        .or_else(|| if is_short { None } else { on_last_device() })
+}
+
+/// Whether a call may have waited for one of several devices, however short it is.
+pub(super) fn may_mean_several(recent: &Recent, facts: &Facts<'_>) -> bool {
+    let device = recent.streams().next().map(|stream| facts.streams.device_of_stream(stream));
+    device.is_some_and(|device| facts.streams.has_siblings(device))
+}
+
+/// The last work of the device that fell idle last in the call, shortly before its end.
+fn of_several_devices(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Order> {
+    let streams = &facts.streams;
+    let device = streams.device_of_stream(recent.streams().next()?);
+    if !streams.has_siblings(device) {
+        return None;
+    }
+    let mut last_of_device = vec![None; streams.n_devices()];
+    for (end_ns, work) in last_finished(call, streams.of_process(device), facts) {
+        let last: &mut Option<(i64, Order)> = &mut last_of_device[streams.device_of(work)];
+        *last = (*last).max(Some((end_ns, work)));
+    }
+    let fell_idle_in = |&(end_ns, work): &(i64, Order)| {
+        facts.timeline.start_ns(call) < end_ns
+            && returns_ns(work, call, facts) >= limits::QUICKEST_RETURN_NS
+    };
+    latest_to_end(last_of_device.into_iter().flatten().filter(fell_idle_in))
 }

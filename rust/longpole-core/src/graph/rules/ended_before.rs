@@ -4,16 +4,39 @@ use crate::graph::facts::{Facts, Mark};
 use crate::graph::model::{first_of_last, latest_to_end, Stream};
 use crate::ids::Order;
 
-/// The work of another stream of the device that ended last before this one began, of
-/// those submitted before it and marked at least so.
+/// The work of another stream that ended last before this one began, of those submitted
+/// before it and marked at least so; of its own device first.
 pub(super) fn elsewhere(
     work: Order,
     after_ns: i64,
     least: Mark,
     facts: &Facts<'_>,
 ) -> Option<Order> {
-    let streams = facts.other_streams(work).map(|stream| &facts.streams.all[stream]);
-    latest_to_end(streams.filter_map(|stream| in_stream(stream, work, after_ns, least, facts)))
+    let device = facts.streams.device_of(work);
+    let on = |is_own: bool| {
+        let streams = facts.streams_to_wait_for(work);
+        let streams =
+            streams.filter(|&it| (facts.streams.device_of_stream(it) == device) == is_own);
+        latest_to_end(streams.filter_map(|stream| {
+            in_stream(&facts.streams.all[stream], work, after_ns, least, facts)
+        }))
+    };
+    on(true).or_else(|| on(false))
+}
+
+/// Of the work that the thread is likely to have let a stream wait for, the last that
+/// ended before this one began.
+pub(super) fn paired(work: Order, after_ns: i64, facts: &Facts<'_>) -> Option<Order> {
+    let timeline = facts.timeline;
+    let own = facts.streams.stream_of(work);
+    let may_be = |&&other: &&Order| {
+        let end_ns = timeline.end_ns(other);
+        facts.streams.stream_of(other) != own
+            && after_ns < end_ns
+            && end_ns <= timeline.start_ns(work)
+    };
+    let candidates = facts.paired.get(&work)?.iter().filter(may_be);
+    latest_to_end(candidates.map(|&other| (timeline.end_ns(other), other)))
 }
 
 /// The same in one stream, or in a device taken for one.

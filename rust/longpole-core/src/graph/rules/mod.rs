@@ -10,16 +10,17 @@
 mod autograd;
 mod calls;
 mod candidates;
+mod clocks;
 mod copies;
 mod device_syncs;
 mod ended_before;
 mod event_syncs;
 mod full_queue;
 mod implicit_waits;
+mod joint_collectives;
 mod launches;
 mod occupied;
 mod overlapped;
-mod recorded_syncs;
 mod recorded_waits;
 mod released;
 mod returns;
@@ -35,6 +36,7 @@ use super::facts::Facts;
 use super::model::{Counts, Edge};
 use crate::error::Result;
 use crate::progress::Progress;
+pub(super) use clocks::shifts as clock_shifts;
 
 /// All edges of a trace, and what could not be settled.
 pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Edge>, Counts)> {
@@ -43,8 +45,10 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
     let crossing = threads::edges(facts, &mut edges, progress)?;
     let handovers = autograd::edges(&edges, facts);
     starts::edges(facts, &mut edges, progress)?;
-    let syncs = recorded_syncs::syncs(facts);
-    calls::edges(&syncs, facts, &mut edges, progress)?;
+    calls::edges(facts, &mut edges, progress)?;
+    let joint = joint_collectives::edges(facts);
+    let joint_collectives = joint.len() as u64;
+    edges.extend(joint);
     edges.extend(handovers);
     let is_unlinked =
         |&work: &_| timeline.kind(work).is_device_work() && timeline.launcher(work).is_none();
@@ -53,8 +57,9 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
         untimed: timeline.untimed,
         crossing,
         unlinked_work: timeline.orders().filter(is_unlinked).count() as u64,
-        unknown_sync: syncs.unknown,
-        sync_without_call: syncs.without_call,
+        unknown_sync: facts.recorded.unknown,
+        sync_without_call: facts.recorded.without_call,
+        joint_collectives,
         ..Counts::default()
     };
     Ok((edges, counts))

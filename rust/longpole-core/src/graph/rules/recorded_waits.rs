@@ -21,9 +21,9 @@ fn edge(record: &SyncRecord, facts: &Facts<'_>) -> Option<(Order, Edge)> {
     let streams = &facts.streams;
     let asked_ns = facts.tables.events.start_ns(record.call.unwrap_or(record.event));
     let waiter = streams.numbered(record.device, record.stream)?.next_submitted_after(asked_ns)?;
-    let other = streams.numbered(record.device, Some(number))?;
     let recorded_ns =
         record.recorded_by.map_or(asked_ns, |call| facts.tables.events.start_ns(call));
+    let other = streams.recorded_on(record, number, facts.tables)?;
     let producer = other.last_submitted_before(recorded_ns)?;
     (waiter != producer).then(|| (waiter, facts.wait_edge(producer, waiter, Evidence::Recorded)))
 }

@@ -17,13 +17,14 @@ pub(super) fn edge(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge
     let likeliest = |reach_ns: i64| {
         let after_ns = ready_ns.max(start_ns - reach_ns - 1);
         let mut marks = Mark::FROM_LIKELY.into_iter().take_while(|&mark| mark >= least);
-        marks.find_map(|mark| ended_before::elsewhere(work, after_ns, mark, facts))
+        ended_before::paired(work, after_ns, facts)
+            .or_else(|| marks.find_map(|it| ended_before::elsewhere(work, after_ns, it, facts)))
     };
     let usual_ns = limits::WAIT_RELEASE_NS;
     let farther = || (reach_ns > usual_ns).then(|| likeliest(reach_ns)).flatten();
     let producer = likeliest(usual_ns).or_else(farther)?;
     let asked_ns = facts.timeline.submitted_ns(work);
-    let others = facts.other_streams(work);
+    let others = facts.streams_to_wait_for(work);
     let rival = rivals::of(producer, (ready_ns, asked_ns, start_ns), others, facts);
     Some(facts.wait_edge(producer, work, Evidence::Inferred).with_rival(rival))
 }

@@ -1,0 +1,168 @@
+"""Which GEMMs a results file answers for, and which are still to be tuned."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from longpole.bench.tunableop.difference import loaded
+from longpole.bench.tunableop.records import Source, TunableFile, read, read_all
+from longpole.bench.tunableop.signature import Gemm
+from longpole.bench.tunableop.untuned import costs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import polars as pl
+
+    from longpole.bench.tunableop.records import Line
+    from longpole.bench.tunableop.signature import Key
+
+__all__ = ["Coverage", "Match", "MatchKind", "Tuned", "coverage"]
+
+MatchKind: TypeAlias = Literal["tuned", "wildcard", "same_size", "missing"]
+"""`tuned` by its own row, by one with a `wildcard`, or `missing`. `same_size`: there is a row
+of that size and type, but what is known of the GEMM does not tell whether it is the one."""
+
+
+class Match(NamedTuple):
+    """What a results file has for a GEMM."""
+
+    kind: MatchKind
+    key: Key
+    line: Line | None
+
+
+class Tuned:
+    """The rows of a results file, to look GEMMs up in as torch does.
+
+    Parameters
+    ----------
+    source
+        A results file; where several rows are for one GEMM, the first counts.
+    """
+
+    def __init__(self, source: Source) -> None:
+        file = read(source)
+        self._lines = loaded(file)
+        self._patterns = [
+            (operator, _pattern(parameters), line)
+            for (operator, parameters), line in self._lines.items()
+            if "*" in parameters
+        ]
+        self._file = file
+
+    def look_up(self, gemms: Sequence[Gemm]) -> Match:
+        """Find the row for a GEMM, given by all the names that it may go under.
+
+        One without leading dimensions whose file has them is found by size and type only.
+        """
+        for gemm in gemms:
+            found = self.row_for(gemm.key)
+            if found.kind != "missing":
+                return found
+        if gemms[0].leading is None:
+            for gemm in gemms:
+                if line := self._by_size.get(_size(gemm)):
+                    return Match("same_size", line.key, line)
+        return Match("missing", gemms[0].key, None)
+
+    def row_for(self, key: Key) -> Match:
+        """Find the row for a GEMM by its signatures: its own, or else one with wildcards."""
+        if key in self._lines:
+            return Match("tuned", key, self._lines[key])
+        for operator, pattern, line in self._patterns:
+            if operator == key[0] and pattern.fullmatch(key[1]):
+                return Match("wildcard", key, line)
+        return Match("missing", key, None)
+
+    @cached_property
+    def _by_size(self) -> dict[tuple[Any, ...], Line]:
+        rows = self._file.results.iter_rows(named=True)
+        found: dict[tuple[Any, ...], Line] = {}
+        for row in rows:
+            found.setdefault(_size(Gemm.from_row(row)), self._file.line(row))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of a list of GEMMs is tuned.
+
+    `rows` has a row for each GEMM, the dearest that is not tuned first: `operator`,
+    `parameters`, `match` (`tuned`, `wildcard` or `missing`), `solution`, `time_ns`, `flops`
+    (null with wildcards) and `share_of_flops`.
+    """
+
+    rows: pl.DataFrame
+
+    @property
+    def n_gemms(self) -> int:
+        """How many GEMMs there are."""
+        return self.rows.height
+
+    @property
+    def n_tuned(self) -> int:
+        """How many of them are tuned."""
+        return int((self.rows["match"] != "missing").sum())
+
+    @property
+    def share_of_flops(self) -> float | None:
+        """The share of the tuned ones, by operations; None where there are none."""
+        flops = sum(self.rows["flops"].drop_nulls().to_list())
+        tuned = self.rows.filter(self.rows["match"] != "missing")["flops"].drop_nulls()
+        return sum(tuned.to_list()) / flops if flops else None
+
+
+def coverage(untuned: Iterable[Source] | Source, results: Source) -> Coverage:
+    r"""Say which of the recorded GEMMs a results file has a row for.
+
+    Parameters
+    ----------
+    untuned
+        Files of untuned GEMMs; a GEMM that is in several counts once.
+    results
+        The results file.
+
+    Examples
+    --------
+    >>> recorded = b"GemmTunableOp_float_NN,nn_1_2_3\nGemmTunableOp_float_NN,nn_4_5_6\n"
+    >>> covered = coverage(recorded, b"GemmTunableOp_float_NN,nn_4_5_6,Default,0.5\n")
+    >>> covered.n_tuned, covered.n_gemms, round(covered.share_of_flops, 3)
+    (1, 2, 0.952)
+    """
+    import polars as pl
+
+    tuned = Tuned(results)
+    price = _price(read_all(untuned))
+    total = sum(price.values())
+    rows = [
+        (*key, match.kind, line and line.solution, line and line.time_ns, flops or None)
+        for key, flops in price.items()
+        for match in [tuned.row_for(key)]
+        for line in [match.line]
+    ]
+    columns = {
+        **dict.fromkeys(("operator", "parameters", "match", "solution"), pl.String),
+        "time_ns": pl.Float64,
+        "flops": pl.Int64,
+    }
+    frame = pl.DataFrame(rows, schema=columns, orient="row")
+    shares = frame.with_columns(share_of_flops=pl.col("flops") / (total or 1))
+    order = [pl.col("match") != "missing", pl.col("flops"), "operator", "parameters"]
+    return Coverage(shares.sort(order, descending=[False, True, False, False], nulls_last=True))
+
+
+def _price(files: Iterable[TunableFile]) -> dict[Key, int]:
+    return {key: flops for file in files for key, flops in costs(file).items()}
+
+
+def _pattern(parameters: str) -> re.Pattern[str]:
+    """Let every `*` stand for any size."""
+    return re.compile(re.escape(parameters).replace(r"\*", r"\d+"))
+
+
+def _size(gemm: Gemm) -> tuple[Any, ...]:
+    return gemm.operation, gemm.dtypes, gemm.m, gemm.n, gemm.k, gemm.batch

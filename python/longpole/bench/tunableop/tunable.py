@@ -1,0 +1,386 @@
+"""The functions of `torch.cuda.tunable`, by their names, with and without torch.
+
+Where torch is loaded and can run them, the switches and limits are passed on to it. Without
+torch they are kept here, and reach the workers that `tune_gemm_in_file` and
+`mgpu_tune_gemm_in_file` start. What reads or writes files works on the files themselves.
+`docs/tunableop.md` lists every function.
+
+Examples
+--------
+>>> from longpole.bench.tunableop import tunable
+>>> tunable.set_max_tuning_duration(50)
+>>> tunable.get_max_tuning_duration()
+50
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.bench.tunableop.coverage import Tuned
+from longpole.bench.tunableop.difference import loaded
+from longpole.bench.tunableop.environment import PREFIX, VARIABLES, installed_version
+from longpole.bench.tunableop.names import with_ordinal
+from longpole.bench.tunableop.records import TunableFile, read, render_validators
+from longpole.bench.tunableop.tune import Tuning, tune
+from longpole.bench.tunableop.writing import write_whole
+from longpole.errors import ResultsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import ModuleType
+
+    from longpole.bench.tunableop.signature import Key
+
+__all__ = [
+    "decide",
+    "dynamic_dims_mask",
+    "enable",
+    "get_cublaslt_requested_algo_count",
+    "get_filename",
+    "get_max_tuning_duration",
+    "get_max_tuning_iterations",
+    "get_results",
+    "get_rotating_buffer_size",
+    "get_validators",
+    "is_enabled",
+    "mgpu_tune_gemm_in_file",
+    "read_file",
+    "record_untuned_enable",
+    "record_untuned_is_enabled",
+    "reset",
+    "set_cublaslt_requested_algo_count",
+    "set_filename",
+    "set_max_tuning_duration",
+    "set_max_tuning_iterations",
+    "set_numerical_check_tolerances",
+    "set_rotating_buffer_size",
+    "tune_gemm_in_file",
+    "tuning_enable",
+    "tuning_is_enabled",
+    "wildcard_fallback_enable",
+    "wildcard_fallback_is_enabled",
+    "write_file",
+    "write_file_on_exit",
+]
+
+_DEFAULTS: Final = {variable.name: variable.default for variable in VARIABLES}
+
+
+class _Settings:
+    """What was set here, below what the environment said when it was first asked."""
+
+    def __init__(self) -> None:
+        self._environ: Mapping[str, str] | None = None
+        self._set: dict[str, str] = {}
+        self.file = TunableFile(b"")
+        self.inserts_ordinal = False
+
+    @property
+    def is_torch_name(self) -> bool:
+        """Whether the file name is torch's own or the environment's: it gets the ordinal."""
+        return "FILENAME" not in self._set or PREFIX + "FILENAME" in (self._environ or {})
+
+    def get(self, name: str) -> str:
+        """Give a setting: the environment's, or what was set, or torch's default."""
+        if self._environ is None:
+            self._environ = {
+                key: value for key, value in os.environ.items() if key.startswith(PREFIX)
+            }
+        given = self._environ.get(PREFIX + name)
+        return given if given is not None else self._set.get(name, _DEFAULTS[name])
+
+    def put(self, name: str, value: object) -> None:
+        """Set what the environment does not."""
+        self._set[name] = str(int(value) if isinstance(value, bool) else value)
+
+    def variables(self) -> dict[str, str]:
+        """Give the limits that were set, as a worker reads them."""
+        passed = set(self._set) - {"ENABLED", "TUNING", "RECORD_UNTUNED", "FILENAME"}
+        return {PREFIX + name: self.get(name) for name in sorted(passed)}
+
+
+_settings = _Settings()
+
+
+def reset() -> None:
+    """Forget everything that was set or read here, and what the environment said."""
+    _settings.__init__()  # type: ignore[misc]
+
+
+def enable(val: bool = True) -> None:  # noqa: FBT001, FBT002 - as torch has it
+    """Switch TunableOp on or off."""
+    _switch("enable", "ENABLED", val)
+
+
+def is_enabled() -> bool:
+    """Whether TunableOp is on."""
+    return bool(_value("is_enabled", "ENABLED"))
+
+
+def tuning_enable(val: bool = True) -> None:  # noqa: FBT001, FBT002 - as torch has it
+    """Switch tuning on or off: whether a GEMM without result is tuned."""
+    _switch("tuning_enable", "TUNING", val)
+
+
+def tuning_is_enabled() -> bool:
+    """Whether GEMMs without result are tuned."""
+    return bool(_value("tuning_is_enabled", "TUNING"))
+
+
+def record_untuned_enable(val: bool = True) -> None:  # noqa: FBT001, FBT002 - as torch has it
+    """Switch recording on or off: whether a GEMM that is not tuned is written down."""
+    _switch("record_untuned_enable", "RECORD_UNTUNED", val)
+
+
+def record_untuned_is_enabled() -> bool:
+    """Whether GEMMs that are not tuned are written down."""
+    return bool(_value("record_untuned_is_enabled", "RECORD_UNTUNED"))
+
+
+def wildcard_fallback_enable(val: bool = True) -> None:  # noqa: FBT001, FBT002 - as torch has it
+    """Switch rows with wildcards on or off (torch 2.15)."""
+    _switch("wildcard_fallback_enable", "WILDCARD_FALLBACK", val)
+
+
+def wildcard_fallback_is_enabled() -> bool:
+    """Whether rows with wildcards are looked for (torch 2.15)."""
+    return bool(_value("wildcard_fallback_is_enabled", "WILDCARD_FALLBACK"))
+
+
+def set_max_tuning_duration(duration: int) -> None:
+    """Set the longest time to spend on a solution, in ms; 0 is no limit."""
+    _switch("set_max_tuning_duration", "MAX_TUNING_DURATION_MS", duration)
+
+
+def get_max_tuning_duration() -> int:
+    """Give the longest time to spend on a solution, in ms; 0 is no limit."""
+    return _value("get_max_tuning_duration", "MAX_TUNING_DURATION_MS")
+
+
+def set_max_tuning_iterations(iterations: int) -> None:
+    """Set the most calls to spend on a solution; 0 is no limit."""
+    _switch("set_max_tuning_iterations", "MAX_TUNING_ITERATIONS", iterations)
+
+
+def get_max_tuning_iterations() -> int:
+    """Give the most calls to spend on a solution; 0 is no limit."""
+    return _value("get_max_tuning_iterations", "MAX_TUNING_ITERATIONS")
+
+
+def set_rotating_buffer_size(buffer_size: int) -> None:
+    """Set how much memory to spread copies of the inputs over, in MiB; -1 is the L2 cache."""
+    _switch("set_rotating_buffer_size", "ROTATING_BUFFER_SIZE", buffer_size)
+
+
+def get_rotating_buffer_size() -> int:
+    """Give how much memory copies of the inputs are spread over: MiB here, KiB from torch."""
+    return _value("get_rotating_buffer_size", "ROTATING_BUFFER_SIZE")
+
+
+def set_cublaslt_requested_algo_count(count: int) -> None:
+    """Set how many solutions cuBLASLt is asked for, 1 at least (torch 2.14, CUDA)."""
+    _switch("set_cublaslt_requested_algo_count", "CUBLASLT_REQUESTED_ALGO_COUNT", max(count, 1))
+
+
+def get_cublaslt_requested_algo_count() -> int:
+    """Give how many solutions cuBLASLt is asked for (torch 2.14, CUDA)."""
+    return _value("get_cublaslt_requested_algo_count", "CUBLASLT_REQUESTED_ALGO_COUNT")
+
+
+def set_numerical_check_tolerances(
+    enable: bool,  # noqa: FBT001 - as torch has it
+    atol: float = 1e-5,
+    rtol: float = 1e-5,
+) -> None:
+    """Switch the comparison with the default solution on or off (torch 2.10)."""
+    torch_has_it = _torch()
+    if torch_has_it is not None and hasattr(torch_has_it, "set_numerical_check_tolerances"):
+        torch_has_it.set_numerical_check_tolerances(enable, atol, rtol)
+        return
+    _settings.put("NUMERICAL_CHECK", f"{atol:g}_{rtol:g}" if enable else "0")
+
+
+@contextmanager
+def dynamic_dims_mask(
+    M: bool = False,  # noqa: FBT001, FBT002, N803 - as torch has it
+    N: bool = False,  # noqa: FBT001, FBT002, N803 - as torch has it
+    K: bool = False,  # noqa: FBT001, FBT002, N803 - as torch has it
+    BATCH: bool = False,  # noqa: FBT001, FBT002, N803 - as torch has it
+) -> Iterator[None]:
+    """Let calls inside the block be tuned with wildcards (torch 2.15, in its own process)."""
+    torch_has_it = _torch()
+    if torch_has_it is None or not hasattr(torch_has_it, "dynamic_dims_mask"):
+        message = "dynamic_dims_mask changes calls of torch itself and needs torch 2.15 or later"
+        raise NotImplementedError(message)
+    with torch_has_it.dynamic_dims_mask(M=M, N=N, K=K, BATCH=BATCH):
+        yield
+
+
+def set_filename(
+    filename: str,
+    insert_device_ordinal: bool = False,  # noqa: FBT001, FBT002 - as torch has it
+) -> None:
+    """Set the name of the results file; without torch the ordinal is 0."""
+    torch_has_it = _torch()
+    if torch_has_it is not None:
+        torch_has_it.set_filename(filename, insert_device_ordinal)
+    _settings.put("FILENAME", filename)
+    _settings.inserts_ordinal = insert_device_ordinal
+
+
+def get_filename() -> str:
+    """Give the name of the results file; torch's own default has the ordinal 0 in it."""
+    torch_has_it = _torch()
+    if torch_has_it is not None and torch_has_it.get_filename():
+        return str(torch_has_it.get_filename())
+    name = _settings.get("FILENAME")
+    inserts = _settings.is_torch_name or _settings.inserts_ordinal
+    return with_ordinal(name, 0) if inserts else name
+
+
+def read_file(filename: str | None = None) -> bool:
+    """Read a results file, the one of `get_filename` by default.
+
+    True where its rows count from now on: torch rejects a file whose validators differ from
+    its own, and takes the first row of each GEMM.
+    """
+    torch_has_it = _torch()
+    name = filename or get_filename()
+    if torch_has_it is not None:
+        torch_has_it.read_file(name)
+    if not Path(name).exists():
+        return False
+    file = read(name)
+    version = installed_version()
+    if version is not None and file.validators.get("PT_VERSION") != version:
+        return False
+    _settings.file = file
+    return bool(file.results.height)
+
+
+def write_file(filename: str | None = None) -> bool:
+    """Write the results that were read, a row for each GEMM; replaces no other file.
+
+    Raises
+    ------
+    FileExistsError
+        There is a file of that name that was not the one that was read.
+    """
+    torch_has_it = _torch()
+    name = filename or get_filename()
+    if torch_has_it is not None and hasattr(torch_has_it, "write_file"):
+        return bool(torch_has_it.write_file(name))
+    file = _settings.file
+    rows = b"".join(line.text + b"\n" for line in loaded(file).values())
+    is_ours = file.path is not None and file.path == Path(name)
+    write_whole(Path(name), render_validators(tuple(file.validators.items())) + rows, force=is_ours)
+    return True
+
+
+def write_file_on_exit(val: bool) -> None:  # noqa: FBT001 - as torch has it
+    """Do nothing without torch up to 2.9: later versions write each result at once."""
+    torch_has_it = _torch()
+    if torch_has_it is not None and hasattr(torch_has_it, "write_file_on_exit"):
+        torch_has_it.write_file_on_exit(val)
+
+
+def get_results() -> tuple[tuple[str, str, str, float], ...]:
+    """Give the operator, parameters, solution and time in ms of each GEMM.
+
+    A row without a usable time has the time 0, as torch gives it.
+    """
+    torch_has_it = _torch()
+    if torch_has_it is not None:
+        return tuple(torch_has_it.get_results())
+    return tuple(
+        (*key, line.solution or "", (line.time_ns or 0.0) / 1e6)
+        for key, line in loaded(_settings.file).items()
+    )
+
+
+def get_validators() -> tuple[tuple[str, str], ...]:
+    """Give the validators of torch; without it those of the file that was read."""
+    torch_has_it = _torch()
+    if torch_has_it is not None:
+        return tuple(torch_has_it.get_validators())
+    return tuple(_settings.file.validators.items())
+
+
+def tune_gemm_in_file(filename: str) -> Tuning:
+    """Tune the recorded GEMMs of a file on the first device, in a process of its own.
+
+    The results are in the file of `set_filename`, with `_full0` in its name.
+    """
+    return _tuned([filename], 1)
+
+
+def mgpu_tune_gemm_in_file(filename_pattern: str, num_gpus: int) -> Tuning:
+    """Tune the recorded GEMMs of several files on several devices; see `tune`.
+
+    The pattern must hold `?` or `*`. No guard for `__main__` is needed: the workers are
+    processes of their own and do not import the program.
+    """
+    return _tuned(filename_pattern, num_gpus)
+
+
+def decide(key: Key) -> str:
+    """Say what torch does at a call of a GEMM, with the settings and the file of now.
+
+    Parameters
+    ----------
+    key
+        The operator signature and the parameter signature.
+
+    Returns
+    -------
+    str
+        `use` where there is a result, `tune` where there is none and tuning is on, `record`
+        where tuning is off and recording on, `default` otherwise. `off` where TunableOp is.
+    """
+    if not is_enabled():
+        return "off"
+    kind = Tuned(_settings.file).row_for(key).kind
+    if kind == "tuned" or (kind == "wildcard" and wildcard_fallback_is_enabled()):
+        return "use"
+    if tuning_is_enabled():
+        return "tune"
+    return "record" if record_untuned_is_enabled() else "default"
+
+
+def _tuned(recorded: str | list[str], n_gpus: int) -> Tuning:
+    """Tune as `tune` does, where the switches allow it, with the limits that were set."""
+    if not (is_enabled() and tuning_is_enabled()):
+        message = "tuning needs TunableOp and tuning to be on: call enable() and tuning_enable()"
+        raise ResultsError(message)
+    filename = _settings.get("FILENAME")
+    return tune(recorded, gpus=n_gpus, filename=filename, variables=_settings.variables())
+
+
+def _switch(function: str, name: str, value: int) -> None:
+    """Pass a setting on to torch, and keep it for workers."""
+    torch_has_it = _torch()
+    if torch_has_it is not None and hasattr(torch_has_it, function):
+        getattr(torch_has_it, function)(value)
+    _settings.put(name, value)
+
+
+def _value(function: str, name: str) -> int:
+    """Ask torch for a setting, or give the one that is kept; what is no number is 0."""
+    torch_has_it = _torch()
+    if torch_has_it is not None and hasattr(torch_has_it, function):
+        return int(getattr(torch_has_it, function)())
+    text = _settings.get(name)
+    return int(text) if text.lstrip("-").isdecimal() else 0
+
+
+def _torch() -> Any:
+    """Give `torch.cuda.tunable` where torch is loaded and its build has it."""
+    torch: ModuleType | None = sys.modules.get("torch")
+    if torch is None or not hasattr(torch._C, "_cuda_tunableop_enable"):  # noqa: SLF001
+        return None
+    return torch.cuda.tunable

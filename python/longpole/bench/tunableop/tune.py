@@ -1,0 +1,345 @@
+"""Offline tuning over several GPUs, which survives what kills a worker.
+
+The GEMMs of all files are shared out in batches of about the same cost; each GPU has one
+worker at a time. What a worker has written in whole lines is kept however it ended, and the
+rest of its batch goes to the next one. A GEMM that ends a worker before its first result is
+named and left out.
+"""
+
+from __future__ import annotations
+
+import glob
+import math
+import shlex
+import sys
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from longpole.bench.records import Outcome, Record
+from longpole.bench.run import Job, Policy, Runner
+from longpole.bench.tunableop.environment import environment
+from longpole.bench.tunableop.merge import merge
+from longpole.bench.tunableop.names import RESULTS, full_name
+from longpole.bench.tunableop.records import TunableFile, read
+from longpole.bench.tunableop.untuned import costs, gather_untuned, share_out, untuned_file
+from longpole.bench.tunableop.worker import REFUSED
+from longpole.bench.tunableop.writing import refuse_existing, write_whole
+from longpole.devices import Found, discover, select
+from longpole.errors import DeviceError, ResultsError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping, Sequence
+
+    from longpole.bench.tunableop.signature import Key
+
+__all__ = ["WORKER", "Failure", "Tuning", "tune", "work_folder"]
+
+WORKER: Final = (sys.executable, "-m", "longpole.bench.tunableop.worker")
+"""The worker that tunes with torch."""
+
+# Some libraries try thousands of solutions for a GEMM: a batch takes minutes.
+_TIMEOUT_S: Final = 1800.0
+_BATCH: Final = 32
+
+# When no worker of any GPU has given a result by then, none will.
+_MOST_BARREN: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A GEMM that could not be tuned, and why."""
+
+    key: Key
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What came of it: the file for each GPU, and the GEMMs without a result.
+
+    `n_known` of the `n_gemms` were tuned by the run that was resumed.
+    """
+
+    file: TunableFile
+    outputs: list[Path]
+    failures: list[Failure]
+    n_gemms: int
+    n_known: int = 0
+
+
+def tune(
+    recorded: str | Sequence[str | os.PathLike[str]],
+    *,
+    gpus: int | Sequence[str | int] | None = None,
+    filename: str | os.PathLike[str] = RESULTS,
+    worker: str | Sequence[str] = WORKER,
+    timeout_s: float | None = _TIMEOUT_S,
+    batch_size: int = _BATCH,
+    variables: Mapping[str, str] | None = None,
+    resume: bool = False,
+    force: bool = False,
+    on_record: Callable[[Record], object] | None = None,
+) -> Tuning:
+    """Tune the GEMMs of recorded files, on several GPUs at once.
+
+    Parameters
+    ----------
+    recorded
+        The recorded files: a list, or a pattern, which must hold `?` or `*`. A `?` stands for
+        one character: from ten GPUs on it takes `*`.
+    gpus
+        How many GPUs, or which, as `longpole.devices.select` takes them; all by default.
+    filename
+        The name that results have without an ordinal. `results.csv` gives
+        `results_full0.csv`, `results_full1.csv` and so on, a copy for each GPU, and the
+        folder `results_tuning`, in which the run can be resumed.
+    worker
+        What to start for a batch, followed by the file of its GEMMs and the file to write.
+        It has to append whole lines, validators first and then a row for each GEMM, in the
+        order of the file. Exit status 5 says that it cannot tune anything here.
+    timeout_s
+        How long a batch may take; None is no limit.
+    batch_size
+        How many GEMMs a worker gets at the most.
+    variables
+        Further variables of the environment of the workers.
+    resume
+        Go on with an earlier run; GEMMs that failed are tried again.
+    force
+        Replace output files.
+    on_record
+        Called with the record of each worker that has ended.
+
+    Raises
+    ------
+    ValueError
+        The pattern has no wildcard, or a number is out of range.
+    FileExistsError
+        An output file is there already, or the folder of an earlier run.
+    ResultsError
+        Nothing was recorded, nothing could be tuned, or the versions have changed since the
+        run began.
+    DeviceError
+        A GPU is not there, or no worker can tune here.
+    """
+    devices = _devices(gpus)
+    keys = _recorded(recorded)
+    outputs = [full_name(filename, ordinal) for ordinal in range(len(devices))]
+    if not force:
+        refuse_existing(*outputs)
+    folder = _Folder.open(work_folder(filename), resume=resume)
+    known = folder.tuned()
+    run = _Run(
+        folder,
+        argv=tuple(shlex.split(worker) if isinstance(worker, str) else worker),
+        env={**environment("tune"), **(variables or {})},
+        timeout_s=timeout_s,
+        on_record=on_record,
+    )
+    todo = {key: cost for key, cost in keys.items() if key not in known}
+    run.all_of(_batches(todo, len(devices), batch_size), devices)
+    file = folder.merged(keys)
+    for output in outputs:
+        write_whole(output, file.render(), force=force)
+    failures = sorted(run.failures, key=lambda failure: failure.key)
+    return Tuning(file, outputs, failures, len(keys), len(keys.keys() & known))
+
+
+def work_folder(filename: str | os.PathLike[str]) -> Path:
+    """Give the folder in which the batches of a run lie.
+
+    Examples
+    --------
+    >>> work_folder("out/results%d.csv").as_posix()
+    'out/results_tuning'
+    """
+    path = Path(filename)
+    return path.with_name(f"{path.stem.replace('%d', '')}_tuning")
+
+
+@dataclass
+class _Folder:
+    """The files of a run: a pair for each batch that was begun."""
+
+    path: Path
+    n_batches: int = 0
+
+    @classmethod
+    def open(cls, path: Path, *, resume: bool) -> _Folder:
+        begun = sorted(path.glob("batch*.untuned.csv"))
+        if begun and not resume:
+            message = (
+                f"{path} holds an earlier run, which is not written over\n"
+                "hint: go on with it (`--resume`, or resume=True), or move it away"
+            )
+            raise FileExistsError(message)
+        path.mkdir(parents=True, exist_ok=True)
+        return cls(path, len(begun))
+
+    def begin(self, keys: Sequence[Key]) -> tuple[str, Path, Path]:
+        """Write the GEMMs of a batch; give its name, that file, and the one for results."""
+        self.n_batches += 1
+        name = f"batch{self.n_batches:04d}"
+        untuned = self.path / f"{name}.untuned.csv"
+        write_whole(untuned, untuned_file(keys).text)
+        return name, untuned, self.results(name)
+
+    def results(self, name: str) -> Path:
+        return self.path / f"{name}.results.csv"
+
+    def tuned(self) -> set[Key]:
+        """Name the GEMMs that earlier workers have tuned."""
+        return {line.key for file in self._written() for line in file.lines}
+
+    def merged(self, keys: Mapping[Key, int]) -> TunableFile:
+        """Gather the results of all workers for the GEMMs that were asked for."""
+        files = [file for file in self._written() if file.results.height]
+        if not files:
+            message = f"nothing was tuned; the attempts stand in {self.path / 'attempts.jsonl'}"
+            raise ResultsError(message)
+        merged = merge(files).file
+        kept = [
+            merged.text[row["offset"] : row["offset"] + row["n_bytes"]]
+            for row in merged.rows()
+            if row["kind"] == "validator" or (row["operator"], row["parameters"]) in keys
+        ]
+        return TunableFile(b"".join(kept))
+
+    def _written(self) -> list[TunableFile]:
+        return [whole_lines(path) for path in sorted(self.path.glob("batch*.results.csv"))]
+
+
+def whole_lines(path: Path) -> TunableFile:
+    """Take the validators and results of a file whose lines have their end.
+
+    What its writer left in the middle of a line may lack digits, and is left out.
+    """
+    if not path.exists():
+        return TunableFile(b"")
+    file = read(path)
+    kept = [
+        file.bytes_of(row) + b"\n"
+        for row in file.rows()
+        if row["kind"] in {"validator", "result"} and row["ending"] != "nothing"
+    ]
+    return TunableFile(b"".join(kept), path)
+
+
+@dataclass
+class _Run:
+    """The batches of one run, and what came of them."""
+
+    folder: _Folder
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    timeout_s: float | None
+    on_record: Callable[[Record], object] | None
+    failures: list[Failure] = field(default_factory=list)
+    n_tuned: int = 0
+    n_barren: int = 0
+
+    def all_of(self, batches: list[list[Key]], devices: Found) -> None:
+        """Run batches until each GEMM has a result or a failure."""
+        if not batches:
+            return
+        attempts = self.folder.path / "attempts.jsonl"
+        policy = Policy(timeout_s=self.timeout_s)
+        with Runner(devices, results=attempts, resume=attempts.exists(), policy=policy) as runner:
+            running: dict[Future[Record], tuple[str, list[Key]]] = {}
+            waiting = batches
+            while running or waiting:
+                for batch in waiting:
+                    name, future = self._submit(runner, batch)
+                    running[future] = name, batch
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                waiting = []
+                for future in done:
+                    rest = self._settle(future.result(), *running.pop(future))
+                    waiting.extend([rest] if rest else [])
+                if self._is_hopeless(len(devices)):
+                    self._give_up([*waiting, *(batch for _, batch in running.values())])
+                    runner.cancel()
+                    return
+
+    def _submit(self, runner: Runner, batch: list[Key]) -> tuple[str, Future[Record]]:
+        name, untuned, results = self.folder.begin(batch)
+        argv = (*self.argv, str(untuned.resolve()), str(results.resolve()))
+        return name, runner.submit(Job(argv, key=name, format="none", env=self.env))
+
+    def _settle(self, record: Record, name: str, batch: list[Key]) -> list[Key]:
+        """Take note of what a worker did, and give the GEMMs that another one has to do."""
+        if self.on_record is not None:
+            self.on_record(record)
+        tuned = {line.key for line in whole_lines(self.folder.results(name)).lines}
+        rest = [key for key in batch if key not in tuned]
+        self.n_tuned += len(batch) - len(rest)
+        if not rest:
+            return []
+        reason = _reason(record)
+        if record.exit_code == REFUSED:
+            message = f"the worker cannot tune here: {reason}"
+            raise DeviceError(message)
+        if record.outcome in {Outcome.OK, Outcome.DEVICE_ERROR, Outcome.CANCELLED}:
+            self.failures += [Failure(key, reason) for key in rest]
+            return []
+        if tuned:
+            return rest  # whether the next one is to blame shows when it is the first
+        self.n_barren += 1
+        self.failures.append(Failure(rest[0], reason))
+        return rest[1:]
+
+    def _is_hopeless(self, n_devices: int) -> bool:
+        return not self.n_tuned and self.n_barren >= _MOST_BARREN * n_devices
+
+    def _give_up(self, batches: list[list[Key]]) -> None:
+        reason = f"not tried: {self.n_barren} workers before it failed without any result"
+        self.failures += [Failure(key, reason) for batch in batches for key in batch]
+
+
+def _reason(record: Record) -> str:
+    """Say in a line why a worker left GEMMs undone."""
+    if record.outcome is Outcome.OK:
+        return "the worker ended without a result for it"
+    return f"{record.outcome}: {record.message}" if record.message else str(record.outcome)
+
+
+def _devices(gpus: int | Sequence[str | int] | None) -> Found:
+    """Choose the GPUs; a number takes the first so many."""
+    if gpus is None:
+        return select(["all"])
+    if not isinstance(gpus, int):
+        return select(list(gpus))
+    found = discover()
+    if not 1 <= gpus <= len(found):
+        message = f"there are {len(found)} devices here: 1 to {len(found)} can be used, not {gpus}"
+        raise ValueError(message)
+    return Found(dict(list(found.items())[:gpus]))
+
+
+def _recorded(recorded: str | Sequence[str | os.PathLike[str]]) -> dict[Key, int]:
+    """Gather the GEMMs of all files, with their costs."""
+    paths = _matching(recorded) if isinstance(recorded, str) else recorded
+    keys = costs(gather_untuned(paths))
+    if not keys:
+        message = f"no GEMM is recorded in {recorded}: {len(paths)} files found"
+        raise ResultsError(message)
+    return keys
+
+
+def _matching(pattern: str) -> Sequence[str]:
+    if not any(wildcard in pattern for wildcard in "?*"):
+        message = f"the pattern of the recorded files must hold ? or *, and {pattern!r} does not"
+        raise ValueError(message)
+    return sorted(glob.glob(pattern))  # noqa: PTH207 - as torch takes it
+
+
+def _batches(costs: Mapping[Key, int], n_devices: int, batch_size: int) -> list[list[Key]]:
+    """Share the GEMMs out, so that every device has work and no batch is too long."""
+    if batch_size < 1:
+        message = f"a batch has one GEMM at least, not {batch_size}"
+        raise ValueError(message)
+    n_batches = min(len(costs), max(n_devices, math.ceil(len(costs) / batch_size)))
+    return share_out(costs, n_batches) if costs else []

@@ -1,0 +1,79 @@
+"""Tunes the GEMMs of a file with torch, on the one device that this process sees.
+
+Started by `tune` as `python -m longpole.bench.tunableop.worker UNTUNED RESULTS`. Every result
+is in the file before the next GEMM begins, so a crash costs one GEMM.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from longpole.bench.tunableop.records import read
+from longpole.errors import LongpoleError, MissingDependencyError
+
+__all__ = ["REFUSED", "main", "tunable_backend"]
+
+REFUSED: Final = 5
+"""The exit status of a worker that cannot tune anything here."""
+
+# Before it, builds for CUDA have one solution, the default.
+_CUDA_SINCE: Final = (2, 14)
+
+
+def main(argv: list[str]) -> int:
+    """Tune each GEMM of the first file, and write the second."""
+    untuned, results = map(Path, argv)
+    # The name in the environment would win over the one that is set below.
+    os.environ.pop("PYTORCH_TUNABLEOP_FILENAME", None)
+    try:
+        tunable = tunable_backend()
+    except LongpoleError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return REFUSED
+    tunable.enable()
+    tunable.tuning_enable()
+    tunable.set_filename(str(results), insert_device_ordinal=False)
+    with tempfile.TemporaryDirectory() as folder:
+        for line in read(untuned).lines:
+            single = Path(folder, "gemm.csv")
+            single.write_bytes(line.text + b"\n")
+            tunable.tune_gemm_in_file(str(single))
+            if hasattr(tunable, "write_file"):  # from 2.10 on results are written at once
+                tunable.write_file(str(results))
+    return 0
+
+
+def tunable_backend() -> Any:
+    """Give `torch.cuda.tunable` where it can tune.
+
+    Raises
+    ------
+    MissingDependencyError
+        torch is not installed, sees no device, or its build has nothing to tune with.
+    """
+    try:
+        torch = import_module("torch")
+        tunable = import_module("torch.cuda.tunable")
+    except (ImportError, OSError) as error:
+        message = f"tuning needs torch with `torch.cuda.tunable`, and importing it failed: {error}"
+        raise MissingDependencyError(message) from error
+    if not torch.cuda.is_available():
+        message = f"torch {torch.__version__} sees no GPU to tune on"
+        raise MissingDependencyError(message)
+    release = tuple(map(int, torch.__version__.split(".")[:2]))
+    if torch.version.hip is None and release < _CUDA_SINCE:
+        message = (
+            f"torch {torch.__version__} for CUDA has no solutions to choose from; "
+            "it takes a build for ROCm, or torch 2.14 or later"
+        )
+        raise MissingDependencyError(message)
+    return tunable
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""What the user is told: answers, warnings, errors, exit codes, progress."""

@@ -1,0 +1,105 @@
+"""What is wrong with a trace, as an answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from longpole.analyses.check import check
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.inputs import describe, name_of
+from longpole.report.blocks import Entry, Headline
+from longpole.report.document import Document, Warned
+from longpole.wording import count, short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from longpole.analyses.findings import Finding
+    from longpole.cli.answer.emit import Answer
+    from longpole.report.blocks import Block, Style
+    from longpole.report.document import Record
+    from longpole.trace import Trace
+
+__all__ = ["CHECK", "check_answer"]
+
+CHECK: Final = "longpole.check/1"
+_STYLES: Final[dict[str, Style]] = {
+    "data_loss": "bad",
+    "altered": "bad",
+    "warning": "warn",
+    "info": "dim",
+}
+_NOUNS: Final = {
+    "data_loss": ("loss", "losses"),
+    "altered": ("alteration", None),
+    "warning": ("warning", None),
+    "info": ("note", None),
+}
+_FAILING: Final = ("data_loss", "altered")
+
+
+def check_answer(path: str, trace: Trace, *, strict: bool) -> Answer:
+    """List what is wrong with a trace."""
+    findings = check(trace)
+    counts = Counter[str](finding.severity for finding in findings)
+    failing = (*_FAILING, "warning") if strict else _FAILING
+    has_failed = any(counts[severity] for severity in failing)
+    document = Document(
+        schema=CHECK,
+        input=describe(path, trace),
+        status="partial" if trace.status == "recovered" else "ok",
+        scope={"rank": trace.rank},
+        warnings=[_warned(finding) for finding in findings if finding.severity != "info"],
+        data={
+            "counts": {severity: counts[severity] for severity in _NOUNS},
+            "findings": [finding.to_dict() for finding in findings],
+        },
+        blocks=lambda: _blocks(path, findings, counts),
+        records=lambda: [_record(path, finding) for finding in findings],
+    )
+    return document, exit_codes.FINDINGS if has_failed else exit_codes.OK
+
+
+def _warned(finding: Finding) -> Warned:
+    return Warned(finding.code, finding.count, finding.sentence, finding.effect, finding.hint)
+
+
+def _blocks(path: str, findings: Sequence[Finding], counts: Counter[str]) -> list[Block]:
+    found = [count(counts[kind], *nouns) for kind, nouns in _NOUNS.items() if counts[kind]]
+    headline = f"{name_of(path)}: {', '.join(found) or 'no problems found'}"
+    return [Headline(headline), *map(_entry, findings)]
+
+
+def _entry(finding: Finding) -> Entry:
+    times = f"  {finding.count:,} ×" if finding.count > 1 else ""  # noqa: RUF001
+    sentence = finding.sentence[:1].upper() + finding.sentence[1:]
+    sentences = [f"{sentence}{_first(finding)}.", f"Effect: {finding.effect}."]
+    sentences += [f"Hint: {finding.hint}."] if finding.hint else []
+    return Entry(finding.severity, _STYLES[finding.severity], finding.code + times, sentences)
+
+
+def _first(finding: Finding) -> str:
+    """Say where it was found first, as the end of a sentence."""
+    place = finding.first
+    if place is None:
+        return ""
+    which = "first " if finding.count > 1 else ""
+    if place.event is None:
+        return f", {which}at byte {place.offset:,}"
+    return f", {which}event {place.event:,} ({short_name(place.name, 40)})"
+
+
+def _record(path: str, finding: Finding) -> Record:
+    place = finding.first
+    return {
+        "path": path,
+        "severity": finding.severity,
+        "code": finding.code,
+        "count": finding.count,
+        "sentence": finding.sentence,
+        "effect": finding.effect,
+        "hint": finding.hint,
+        "first_offset": None if place is None else place.offset,
+        "first_event": None if place is None else place.event,
+    }

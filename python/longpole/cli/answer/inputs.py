@@ -1,0 +1,41 @@
+"""What is said about an input, beside the answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from longpole.report.document import Warned
+from longpole.wording import escape
+
+if TYPE_CHECKING:
+    from longpole.trace import Trace
+
+__all__ = ["describe", "name_of", "warnings_of"]
+
+
+def name_of(path: str) -> str:
+    """Name an input for people."""
+    return "stdin" if path == "-" else escape(path)
+
+
+def describe(path: str, trace: Trace) -> dict[str, Any]:
+    """Say what was read, for the envelope."""
+    return {
+        "path": path,
+        "format": trace.format,
+        "compression": trace.compression,
+        "bytes": trace.n_bytes,
+        "events": trace.n_events,
+        "rank": trace.rank,
+        "world_size": trace.world_size,
+    }
+
+
+def warnings_of(trace: Trace) -> list[Warned]:
+    """Give what reading lost or altered, for the envelope."""
+    severe = ("altered", "data_loss")
+    return [
+        Warned(row["code"], row["count"], row["sentence"], row["effect"])
+        for row in trace.diagnostics.iter_rows(named=True)
+        if row["severity"] in severe
+    ]

@@ -1,0 +1,51 @@
+"""Lines at the bottom of a terminal that are redrawn in place."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Live"]
+
+_LEAST_INTERVAL_S: Final = 0.1
+_WIDTH: Final = 80
+
+
+class Live:
+    """Shows lines on stderr until the next ones are shown."""
+
+    def __init__(self) -> None:
+        self._n_lines = 0
+        self._drawn_s = float("-inf")
+
+    def show(self, lines: Sequence[str]) -> None:
+        """Put these lines in the place of those before; a moment after those it does nothing."""
+        now_s = time.monotonic()
+        if now_s - self._drawn_s < _LEAST_INTERVAL_S:
+            return
+        self._drawn_s = now_s
+        width = shutil.get_terminal_size((_WIDTH, 24)).columns
+        drawn = "".join(f"{line[: width - 1]}\n" for line in lines)
+        sys.stderr.write(self._erased() + drawn)
+        sys.stderr.flush()
+        self._n_lines = len(lines)
+
+    def write_above(self, text: str) -> None:
+        """Write text that stays, in the place of the lines."""
+        sys.stderr.write(self._erased() + text)
+        self._n_lines = 0
+        self._drawn_s = float("-inf")
+
+    def clear(self) -> None:
+        """Take the lines away."""
+        sys.stderr.write(self._erased())
+        sys.stderr.flush()
+        self._n_lines = 0
+
+    def _erased(self) -> str:
+        return f"\x1b[{self._n_lines}A\x1b[J" if self._n_lines else ""

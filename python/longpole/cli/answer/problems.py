@@ -1,0 +1,99 @@
+"""What went wrong, for the user: one sentence, a code, a hint, an exit code."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, Self
+
+import click
+
+from longpole.cli.answer import exit_codes
+from longpole.errors import (
+    DeviceError,
+    InternalError,
+    MissingDependencyError,
+    ResultsError,
+    TraceError,
+    WindowError,
+)
+from longpole.wording import escape
+
+__all__ = ["Problem"]
+
+_SYSTEM_ERRORS: Final = {
+    errno.ENOENT: ("file_not_found", "no such file"),
+    errno.EACCES: ("permission_denied", "permission denied"),
+    errno.EISDIR: ("is_a_directory", "this is a directory; name the trace in it"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An error as it is told to people and to programs."""
+
+    code: str
+    message: str
+    exit_code: int
+    hint: str | None = None
+    path: str | None = None
+    offset: int | None = None
+
+    @classmethod
+    def of(cls, error: Exception) -> Self:  # noqa: PLR0911 (one for each kind of error)
+        """Put an exception into words."""
+        match error:
+            case TraceError():
+                message = str(error).removeprefix(f"{error.path}: ")
+                where = (error.hint, error.path, error.offset)
+                return cls(error.code, message, exit_codes.UNREADABLE, *where)
+            case MissingDependencyError() | DeviceError():
+                return cls._with_hint("missing", error, exit_codes.MISSING)
+            case ResultsError():
+                return cls._with_hint("results", error, exit_codes.UNREADABLE)
+            case WindowError():
+                return cls("no_such_window", str(error), exit_codes.USAGE)
+            case click.ClickException():
+                hint = None
+                if isinstance(error, click.UsageError) and error.ctx is not None:
+                    hint = f"see `{error.ctx.command_path} --help`"
+                return cls("usage", error.format_message(), exit_codes.USAGE, hint)
+            case OSError():
+                return cls._of_system(error)
+            case _:
+                kind = "internal" if isinstance(error, InternalError) else type(error).__name__
+                hint = "internal error (please report); `--debug` shows where"
+                return cls(kind, str(error), exit_codes.INTERNAL, hint)
+
+    @classmethod
+    def _with_hint(cls, code: str, error: Exception, exit_code: int) -> Self:
+        """Take the hint from the last line of a message that has one."""
+        message, _, hint = str(error).partition("\nhint: ")
+        return cls(code, message, exit_code, hint or None)
+
+    @classmethod
+    def _of_system(cls, error: OSError) -> Self:
+        known = _SYSTEM_ERRORS.get(error.errno or 0)
+        code, message = known or ("io", error.strerror or str(error))
+        path = None if error.filename is None else os.fsdecode(error.filename)
+        return cls(code, message, exit_codes.UNREADABLE, path=path)
+
+    def at(self, path: str) -> Self:
+        """Name the input, where the error does not."""
+        return self if self.path else replace(self, path=path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give what a program may want to know."""
+        fields = asdict(self)
+        del fields["exit_code"]
+        return fields
+
+    def show(self) -> None:
+        """Tell the user, on stderr."""
+        where = f"{self.path}: " if self.path else ""
+        lines = [f"error: {where}{' '.join(self.message.split())} [{self.code}]"]
+        if self.hint:
+            lines.append(f"hint: {self.hint}")
+        sys.stderr.write("".join(f"{escape(line)}\n" for line in lines))

@@ -1,0 +1,69 @@
+"""A bar on stderr while a large trace is read."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from longpole.cli.answer.live import Live
+from longpole.wording import escape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["reading"]
+
+# What is read faster needs no bar.
+_PATIENCE_SECONDS: Final = 0.5
+_BAR_CHARACTERS: Final = 30
+
+
+@contextmanager
+def reading(path: str, *, enabled: bool) -> Iterator[Callable[[int], None] | None]:
+    """Give a callback for `read_trace`, or None where nobody watches."""
+    if not (enabled and sys.stderr.isatty() and not os.environ.get("CI")):
+        yield None
+        return
+    begun = time.monotonic()
+    name = escape(Path(path).name) if path != "-" else "stdin"
+    size, live = _size(path), Live()
+
+    def show(n_bytes: int) -> None:
+        if time.monotonic() - begun >= _PATIENCE_SECONDS:
+            live.show([_line(name, n_bytes, size)])
+
+    try:
+        yield show
+    finally:
+        live.clear()
+
+
+def _line(name: str, n_bytes: int, size: int | None) -> str:
+    """Say how much is read: of a plain file as a bar, else the bytes (uncompressed).
+
+    Examples
+    --------
+    >>> _line("a.json", 30_000_000, 60_000_000)
+    'reading a.json [===============               ] 30 of 60 MB'
+    >>> _line("a.json.gz", 30_000_000, None)
+    'reading a.json.gz: 30 MB'
+    """
+    if not size:
+        return f"reading {name}: {n_bytes / 1e6:.0f} MB"
+    bar = "=" * round(min(n_bytes / size, 1) * _BAR_CHARACTERS)
+    amount = f"{n_bytes / 1e6:.0f} of {size / 1e6:.0f} MB"
+    return f"reading {name} [{bar:<{_BAR_CHARACTERS}}] {amount}"
+
+
+def _size(path: str) -> int | None:
+    """How many bytes there are to read; unknown for what is compressed or piped."""
+    try:
+        with Path(path).open("rb") as file:
+            is_gzip = file.read(2) == b"\x1f\x8b"
+            return None if is_gzip or path == "-" else Path(path).stat().st_size
+    except OSError:
+        return None

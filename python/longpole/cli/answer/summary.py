@@ -1,0 +1,212 @@
+"""A summary as an answer: one screen, the sentence first, every share with its denominator."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final
+
+from longpole.analyses.long_pole import LongPole, long_pole
+from longpole.analyses.summary import summary
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.inputs import describe, name_of, warnings_of
+from longpole.cli.answer.summary_records import rankings, records
+from longpole.cli.answer.windows import abstained
+from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
+from longpole.report.document import DATA_FORMATS, Document
+from longpole.wording import count, duration, share, short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from longpole.analyses.device_times import BusyTime, DeviceTime
+    from longpole.analyses.summary import Summary
+    from longpole.cli.answer.emit import Answer
+    from longpole.cli.answer.summary_records import Figures
+    from longpole.report.blocks import Block, Cell
+    from longpole.trace import Trace
+
+__all__ = ["SUMMARY", "summary_answer"]
+
+SUMMARY: Final = "longpole.summary/1"
+_N_STREAMS: Final = 8
+_N_BLOCKING: Final = 5
+_CLASSES: Final = ("busy", "compute", "communication", "copy", "idle")
+_CLASS_TITLES: Final = ("busy", "compute", "communication", "memcpy/memset", "idle")
+_IDLE: Final = (
+    ("waiting for launches", "host_ns"),
+    ("queued behind other work", "launched_ns"),
+    ("after the last activity", "after_last_ns"),
+    ("launching call not recorded", "unlinked_ns"),
+)
+
+
+def summary_answer(path: str, trace: Trace, step: int | None, top: int, *, whole: bool) -> Answer:
+    """Say where the time of a window went."""
+    found = summary(trace, step=step, whole=whole, top=top)
+    if found is None:
+        return abstained(SUMMARY, path, trace, "the trace has no event with a duration")
+    window = found.window
+    if not window.duration_ns:
+        reason = f"{window.name} is 0 ns long, so that nothing can be measured"
+        return abstained(SUMMARY, path, trace, reason)
+    pole = long_pole(trace, window)
+    is_known = isinstance(pole, LongPole)
+    document = Document(
+        schema=SUMMARY,
+        input=describe(path, trace),
+        warnings=warnings_of(trace),
+        forms_with_warnings=(*DATA_FORMATS, "text"),
+        status="partial" if trace.status == "recovered" else "ok",
+        scope={
+            "rank": trace.rank,
+            "step": window.step,
+            "window_ns": [window.start_ns, window.end_ns],
+            "reason": window.reason,
+        },
+        data={
+            **found.to_dict(),
+            "long_pole": asdict(pole) if isinstance(pole, LongPole) else None,
+            "long_pole_reason": None if isinstance(pole, LongPole) else pole,
+        },
+        truncated={
+            "kernels": {"shown": len(found.kernels.rows), "total": found.kernels.n_total},
+            "operators": {"shown": len(found.operators.rows), "total": found.operators.n_total},
+        },
+        blocks=lambda: _blocks(path, trace, found, str(pole) if is_known else None),
+        records=lambda: records(path, found),
+    )
+    return document, exit_codes.OK
+
+
+def _blocks(path: str, trace: Trace, found: Summary, pole: str | None) -> list[Block]:
+    sentences = [Sentence(said) for said in (pole, found.answer.sentence) if said]
+    # The evidence for kernels is the list of kernels, which stands below.
+    evidence = [] if found.answer.waits_for == "kernels" else [_evidence(found)]
+    tables = [*evidence, _devices(found), _idle(found), *_lists(found)]
+    notes = _notes(trace, found)
+    return [
+        Headline(_title(path, trace, found)),
+        *sentences,
+        *(table for table in tables if table.rows),
+        *([Notes(notes)] if notes else []),
+    ]
+
+
+def _title(path: str, trace: Trace, found: Summary) -> str:
+    window = found.window
+    facts = [window.name, f"{duration(window.duration_ns)} ({window.reason})"]
+    if trace.rank is not None:
+        facts.append(f"rank {trace.rank}")
+    return f"{name_of(path)}: {', '.join(facts)}"
+
+
+def _evidence(found: Summary) -> Table:
+    columns = (Column("evidence"), Column("", "name"), *_figures("time", found))
+    rows = [
+        (
+            row.what,
+            _or_nothing(row.name),
+            *_cells(found, row.duration_ns, row.count, row.longest_ns, row.longest_event),
+        )
+        for row in found.answer.evidence
+    ]
+    return Table(columns, rows)
+
+
+def _devices(found: Summary) -> Table:
+    first = Column(f"share of {found.window.noun}", "name")
+    shares = [Column(title, "share") for title in _CLASS_TITLES]
+    rows: list[Sequence[Cell]] = []
+    for device in found.devices:
+        name = f" ({short_name(device.name, 30)})" if device.name else ""
+        rows.append((_device(device) + name, *_busy(found, device.whole)))
+        busiest = sorted(device.streams, key=lambda stream: -stream.busy_ns)
+        shown = [stream for stream in busiest if stream.count][:_N_STREAMS]
+        rows += [
+            (f"  stream {_number(stream.stream)}", *_busy(found, stream))
+            for stream in (shown if len(shown) > 1 else [])
+        ]
+    return Table((first, *shares, Column("count", "count")), rows)
+
+
+def _idle(found: Summary) -> Table:
+    devices = [device for device in found.devices if device.whole.busy_ns]
+    first = Column(f"idle, share of {found.window.noun}")
+    columns = [first, *(Column(_device(device), "share") for device in devices)]
+    rows = [
+        (title, *(_share(found, getattr(device.idle, part)) for device in devices))
+        for title, part in _IDLE
+    ]
+    return Table(columns, rows if devices else [])
+
+
+def _lists(found: Summary) -> list[Table]:
+    """Kernels, operators and blocking calls, each with the names that took longest."""
+    ranked = rankings(found)
+    calls = ranked["blocking call"]
+    return [
+        _ranked(found, "kernels", "time", found.kernels.n_total, ranked["kernel"]),
+        _ranked(found, "operators", "self time", found.operators.n_total, ranked["operator"]),
+        _ranked(found, "blocking calls", "time", len(calls), calls[:_N_BLOCKING]),
+    ]
+
+
+def _ranked(found: Summary, what: str, time: str, n_total: int, rows: list[Figures]) -> Table:
+    title = f"{what} ({len(rows)} of {n_total:,} names)" if n_total > len(rows) else what
+    columns = (Column(title, "name"), *_figures(time, found))
+    return Table(
+        columns, [(_or_nothing(name), *_cells(found, *figures)) for name, *figures in rows]
+    )
+
+
+def _figures(time: str, found: Summary) -> tuple[Column, ...]:
+    return (
+        Column(time, "duration"),
+        Column(f"of {found.window.noun}", "share"),
+        Column("count", "count"),
+        Column("longest", "duration"),
+        Column("event", "number"),
+    )
+
+
+def _cells(
+    found: Summary, time_ns: int, n_events: int, longest_ns: int, event: int
+) -> tuple[Cell, ...]:
+    return time_ns, _share(found, time_ns), n_events, longest_ns, event
+
+
+def _notes(trace: Trace, found: Summary) -> list[str]:
+    notes = [
+        f"How long {_device(device)} waited for launches is unknown: {device.idle.reason}."
+        for device in found.devices
+        if device.idle.reason
+    ]
+    unlinked = found.unlinked
+    if unlinked.n_unlinked:
+        n_work = count(unlinked.n_device_work, "GPU activity", "GPU activities")
+        of_all = f"{unlinked.n_unlinked:,} of {n_work}"
+        notes.append(f"Not linked to a launching call: {of_all} ({share(unlinked.share or 0)}).")
+    if trace.status == "recovered":
+        notes.append("The file is damaged; what is whole was read: see `longpole check`.")
+    return notes
+
+
+def _busy(found: Summary, busy: BusyTime) -> tuple[Cell, ...]:
+    shares = (_share(found, getattr(busy, f"{name}_ns")) for name in _CLASSES)
+    return (*shares, busy.count)
+
+
+def _share(found: Summary, part_ns: int | None) -> float | None:
+    return None if part_ns is None else part_ns / found.window.duration_ns
+
+
+def _device(device: DeviceTime) -> str:
+    return f"device {_number(device.device)}"
+
+
+def _number(number: int | None) -> str:
+    return "(no number)" if number is None else str(number)
+
+
+def _or_nothing(name: str | None) -> str:
+    return "(no name)" if name is None else name

@@ -1,0 +1,58 @@
+"""What to know about an answer about a window, although the trace was read as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from longpole.report.document import Warned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.critical_path import CriticalPath
+    from longpole.trace import Trace
+
+__all__ = ["window_warnings"]
+
+
+def window_warnings(
+    trace: Trace, path: CriticalPath, window_name: str, data_load: str | None
+) -> Iterator[Warned]:
+    """Give the warnings about the path of a window."""
+    n_launches = 0 if trace.launches.height else _n_launches_without_work(trace)
+    if n_launches:
+        yield Warned(
+            code="no_device_work",
+            count=n_launches,
+            message="calls launched GPU activities, and the trace holds none of them",
+            effect="the answer is about the host alone",
+            hint="see `longpole check`",
+        )
+    if path.status == "inconclusive":
+        yield Warned(
+            code="inconclusive",
+            count=1,
+            message=f"too much of the path of {window_name} is unexplained",
+            effect="do not base a decision on the answer",
+        )
+    if data_load is not None and not _finds_name(trace, data_load):
+        yield Warned(
+            code="pattern_without_effect",
+            count=1,
+            message=f"no function or annotation matches --data-load {data_load!r}",
+            effect="nothing counts as data loading",
+        )
+
+
+def _n_launches_without_work(trace: Trace) -> int:
+    from longpole.analyses.launches_without_work import launches_without_work
+
+    return launches_without_work(trace).height
+
+
+def _finds_name(trace: Trace, pattern: str) -> bool:
+    import polars as pl
+
+    may_load = pl.col("kind").cast(pl.String).is_in(["python", "annotation"])
+    names = trace.events.filter(may_load).select(pl.col("name").cast(pl.String).unique())
+    return names.filter(pl.col("name").str.contains(pattern)).height > 0

@@ -1,0 +1,74 @@
+"""What every answer about a window says besides the answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.inputs import describe, name_of, warnings_of
+from longpole.cli.answer.warnings import window_warnings
+from longpole.report.blocks import Headline
+from longpole.report.document import DATA_FORMATS, Document
+
+if TYPE_CHECKING:
+    from longpole.cli.answer.emit import Answer
+    from longpole.critical_path import CriticalPath
+    from longpole.trace import Trace
+
+__all__ = ["Found", "abstained", "exit_code_of", "known_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A window that was found, what it is called, why it was chosen, and its path."""
+
+    name: str
+    step: int | None
+    reason: str
+    path: CriticalPath
+    data_load: str | None
+
+    @property
+    def title(self) -> str:
+        """The window, and why it was chosen where it was not asked for."""
+        return self.name if self.reason == "as asked" else f"{self.name} ({self.reason})"
+
+
+def known_of(path: str, trace: Trace, found: Found) -> dict[str, Any]:
+    """Give what every document about a window says."""
+    warnings = [
+        *warnings_of(trace),
+        *window_warnings(trace, found.path, found.name, found.data_load),
+    ]
+    return {
+        "input": describe(path, trace),
+        "warnings": warnings,
+        "forms_with_warnings": DATA_FORMATS,
+        "status": "partial" if warnings else "ok",
+        "scope": {
+            "rank": trace.rank,
+            "step": found.step,
+            "window_ns": list(found.path.window),
+            "reason": found.reason,
+            "window": found.name,
+        },
+    }
+
+
+def exit_code_of(found: Found) -> int:
+    """Tell whether an answer rests on too little."""
+    return exit_codes.INCONCLUSIVE if found.path.status == "inconclusive" else exit_codes.OK
+
+
+def abstained(schema: str, path: str, trace: Trace, reason: str) -> Answer:
+    """Answer that there is nothing to measure, and why."""
+    document = Document(
+        schema=schema,
+        input=describe(path, trace),
+        warnings=warnings_of(trace),
+        forms_with_warnings=DATA_FORMATS,
+        status="abstained",
+        blocks=lambda: [Headline(f"{name_of(path)}: {reason}")],
+    )
+    return document, exit_codes.INCONCLUSIVE

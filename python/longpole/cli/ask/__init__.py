@@ -1,0 +1,1 @@
+"""What the user asks: arguments, options, commands, and the inputs they name."""

@@ -1,0 +1,84 @@
+"""The options that every command has."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from longpole.report.document import FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Options", "is_debugging", "shared_options"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to answer, whatever the question."""
+
+    form: str
+    color: str
+    progress: bool
+    debug: bool
+    vocabulary: str | None = None
+
+
+def shared_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options that all have, as its argument `options`."""
+
+    @click.option(
+        "--format",
+        "form",
+        type=click.Choice(FORMATS),
+        default="text",
+        envvar="LONGPOLE_FORMAT",
+        show_default=True,
+        help="How to write the answer.",
+    )
+    @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
+    @click.option(
+        "--color",
+        type=click.Choice(("auto", "always", "never")),
+        default="auto",
+        show_default=True,
+        help="Whether to use colours; NO_COLOR is respected.",
+    )
+    @click.option(
+        "--vocabulary",
+        type=click.Path(exists=True, dir_okay=False),
+        envvar="LONGPOLE_VOCABULARY",
+        metavar="FILE",
+        help="TOML file with patterns for names of kernels, calls and loaders.",
+    )
+    @click.option("--no-progress", is_flag=True, help="Show no progress bar.")
+    @click.option("--debug", is_flag=True, help="Show tracebacks.")
+    @functools.wraps(command)
+    def with_options(
+        *,
+        form: str,
+        as_json: bool,
+        color: str,
+        vocabulary: str | None,
+        no_progress: bool,
+        debug: bool,
+        **others: Any,
+    ) -> int:
+        options = Options(
+            form="json" if as_json else form,
+            color=color,
+            progress=not no_progress,
+            debug=debug or is_debugging(),
+            vocabulary=vocabulary,
+        )
+        return command(options=options, **others)
+
+    return with_options
+
+
+def is_debugging() -> bool:
+    """Whether `--debug` stands before the command."""
+    return bool(click.get_current_context().find_root().params.get("debug"))

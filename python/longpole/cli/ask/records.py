@@ -1,0 +1,38 @@
+"""Records of runs, for the commands that answer from them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from longpole.errors import ResultsError
+from longpole.report.document import Warned
+from longpole.wording import count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.bench import Record, ResultsFile
+
+__all__ = ["checked", "damage_warnings"]
+
+
+def checked(file: ResultsFile, records: Iterator[Record]) -> Iterator[Record]:
+    """Pass on the records of a file that has to hold some.
+
+    Raises
+    ------
+    ResultsError
+        The file holds no record of a run.
+    """
+    yield from records
+    if not file.n_records:
+        message = f"{file.path} holds no record of a run"
+        raise ResultsError(message)
+
+
+def damage_warnings(file: ResultsFile) -> list[Warned]:
+    """Say how many rows of a file that was read are no records."""
+    if not file.n_skipped:
+        return []
+    message = f"{count(file.n_skipped, 'row')} that are damaged or no records of a run"
+    return [Warned("no_record", file.n_skipped, message, "what they said is not used")]

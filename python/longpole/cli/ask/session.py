@@ -1,0 +1,221 @@
+"""A run at the terminal: what was asked for, kept beside the results, and how it goes."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.bench import Outcome, Policy, ResultsFile, Runner, fingerprint_changes
+from longpole.bench.records.store import make_room
+from longpole.bench.run.plan import Plan, check_plan_can_be_written, plan_path
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.emit import emit
+from longpole.cli.answer.runner_progress import show_progress
+from longpole.cli.ask.runner import usage_error
+from longpole.devices import select
+from longpole.report.blocks import Headline, Notes
+from longpole.report.document import Document, Warned
+from longpole.report.terminal import Terminal
+from longpole.wording import count, escape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from longpole.bench import Job, Record
+    from longpole.cli.answer.runner_progress import Writable
+    from longpole.cli.ask.options import Options
+    from longpole.report.blocks import Block
+
+__all__ = ["Session", "run_session"]
+
+_SCHEMA: Final = "longpole.bench.run/1"
+_LIMITS: Final = ("timeout_s", "total_timeout_s", "grace_s", "retries", "busy")
+_SHOWN_FAILURES: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A run: where its results go, its jobs, and the limits and devices it was given."""
+
+    results: Path
+    jobs: Sequence[Job]
+    given: Mapping[str, Any]
+
+    @classmethod
+    def load(cls, results: Path, given: Mapping[str, Any]) -> Session:
+        """Read what was asked for when these results were begun.
+
+        Raises
+        ------
+        ResultsError
+            There is no such note, or it is none.
+        """
+        plan = Plan.read(plan_path(results))
+        now = {name: value for name, value in given.items() if value is not None}
+        return cls(results, plan.jobs, {**plan.given, **now})
+
+    @property
+    def plan(self) -> Path:
+        """Where it is noted what was asked for."""
+        return plan_path(self.results)
+
+    def make_room(self, *, force: bool) -> None:
+        """See that results and plan can be begun; with `force` remove results of an earlier run.
+
+        Raises
+        ------
+        ResultsError
+            Something is there that is not to be replaced.
+        """
+        if not force:
+            make_room(self.results, force=False)
+        check_plan_can_be_written(self.plan, force=force)
+        if force:
+            make_room(self.results, force=True)  # nothing is removed for a run that cannot begin
+
+    def save(self, *, force: bool) -> None:
+        """Note what was asked for, so that the run can be resumed."""
+        Plan(tuple(self.jobs), self.given).write(self.plan, force=force)
+
+    def policy(self) -> Policy:
+        """Give the limits, where none was given those that everybody has."""
+        limits = {name: self.given.get(name) for name in _LIMITS}
+        try:
+            return Policy(**{name: value for name, value in limits.items() if value is not None})
+        except ValueError as error:
+            raise usage_error(error) from error
+
+    def open_runner(self, *, resume: bool, force: bool) -> Runner:
+        """Take the devices and, when nothing else is amiss, the results file."""
+        devices = self.given.get("devices")
+        found = select(devices.split(",") if devices else None)
+        policy = self.policy()
+        if not resume:
+            self.make_room(force=force)
+        record_env = self.given.get("record_env") or ()
+        return Runner(
+            found, results=self.results, resume=resume, policy=policy, record_env=record_env
+        )
+
+
+def run_session(
+    session: Session, options: Options, *, resume: bool = False, force: bool = False
+) -> int:
+    """Run what is to be run, show how it goes, and sum it up."""
+    warnings = _changes_since(session.results) if resume else []
+    for warned in warnings:
+        sys.stderr.write(f"warning: {escape(warned.message)}\n")
+    begun = time.monotonic()
+    with (
+        _stopped_by_signals(),
+        _told_how_to_go_on(session.results),
+        session.open_runner(resume=resume, force=force) as runner,
+        show_progress(runner, enabled=options.progress) as console,
+    ):
+        if not resume:
+            session.save(force=force)
+        records = runner.run(session.jobs, _Failures(console).show)
+    summary: dict[str, Any] = {
+        "results": str(session.results),
+        "n_jobs": len(records),
+        "n_done_before": runner.status().n_known,
+        "duration_ns": round((time.monotonic() - begun) * 1e9),
+        "outcomes": dict(sorted(Counter(record.outcome for record in records).items())),
+        "quarantined": runner.quarantined,
+    }
+    document = Document(
+        schema=_SCHEMA,
+        input={"path": str(session.results)},
+        warnings=warnings,
+        data=summary,
+        blocks=lambda: _summary_blocks(summary),
+        records=lambda: [{"outcome": name, "n_jobs": n} for name, n in summary["outcomes"].items()],
+    )
+    return emit(
+        [(document, _exit_code(records))], options.form, Terminal.of(sys.stdout, options.color)
+    )
+
+
+class _Failures:
+    """Shows the first failures as they come."""
+
+    def __init__(self, console: Writable) -> None:
+        self._console = console
+        self._count = 0
+
+    def show(self, record: Record) -> None:
+        """Write a line about a record that is none of a success."""
+        if record.outcome is Outcome.OK:
+            return
+        self._count += 1
+        if self._count <= _SHOWN_FAILURES:
+            said = f"{record.outcome}: {record.id}: {record.message}"
+            self._console.write(escape(said) + "\n")
+        elif self._count == _SHOWN_FAILURES + 1:
+            self._console.write("further failures are not shown here\n")
+
+
+def _summary_blocks(summary: Mapping[str, Any]) -> list[Block]:
+    outcomes = ", ".join(f"{number} {name}" for name, number in summary["outcomes"].items())
+    seconds = summary["duration_ns"] / 1e9
+    before = f" ({count(summary['n_done_before'])} done before)" if summary["n_done_before"] else ""
+    headline = f"{count(summary['n_jobs'], 'job')}{before} in {seconds:.1f} s: {outcomes}"
+    notes = [f"quarantined {uuid}: {why}" for uuid, why in summary["quarantined"].items()]
+    return [Headline(headline), Notes([*notes, f"results: {summary['results']}"])]
+
+
+def _exit_code(records: Sequence[Record]) -> int:
+    outcomes = {record.outcome for record in records}
+    if Outcome.DEVICE_ERROR in outcomes:
+        return exit_codes.MISSING
+    return exit_codes.OK if outcomes <= {Outcome.OK} else exit_codes.FINDINGS
+
+
+def _changes_since(results: Path) -> list[Warned]:
+    """Say what is not as it was when the last record was written."""
+    earlier: Mapping[str, Any] = {}
+    for record in ResultsFile(results).records():
+        earlier = record.environment or earlier
+    return [
+        Warned(
+            "environment_changed",
+            1,
+            f"since the run began, {change}",
+            "results from before and after may not be compared",
+        )
+        for change in fingerprint_changes(earlier)
+    ]
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the run as Ctrl-C does: jobs ended, results kept."""
+
+    def stop(number: int, _frame: object) -> None:
+        sys.exit(128 + number)
+
+    wanted = (signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, stop) for number in wanted}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _told_how_to_go_on(results: Path) -> Iterator[None]:
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        sys.stderr.write(
+            f"interrupted; what was finished is in {results}\n"
+            f"hint: go on with `longpole bench resume {results}`\n"
+        )
+        raise

@@ -1,0 +1,65 @@
+"""The traces that a command is asked about, and one answer for each."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from longpole.cli.answer.emit import emit, failed
+from longpole.cli.answer.problems import Problem
+from longpole.cli.answer.progress import reading
+from longpole.errors import TraceError, WindowError
+from longpole.report.terminal import Terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from longpole.cli.answer.emit import Answer
+    from longpole.cli.ask.options import Options
+    from longpole.trace import Trace
+
+__all__ = ["answer_each", "traces_argument"]
+
+traces_argument = click.argument("traces", nargs=-1, required=True, metavar="TRACE...")
+"""One trace or more; `-` is stdin."""
+
+
+def answer_each(
+    paths: Sequence[str],
+    options: Options,
+    schema: str,
+    answer: Callable[[str, Trace], Answer],
+) -> int:
+    """Write what `answer` says of each trace; give the exit code.
+
+    A trace that cannot be read, or has no such window, does not keep the others from
+    being answered.
+    """
+
+    def answers() -> Iterator[Answer]:
+        for path in paths:
+            try:
+                yield answer(path, _read(path, options))
+            except (TraceError, WindowError, OSError) as error:
+                if options.debug:
+                    raise
+                yield failed(schema, Problem.of(error).at(path))
+
+    return emit(answers(), options.form, Terminal.of(sys.stdout, options.color))
+
+
+def _read(path: str, options: Options) -> Trace:
+    """Read a trace from a path, or from stdin for `-`."""
+    from longpole.trace import read_trace
+
+    if path == "-" and sys.stdin.isatty():
+        message = "nothing is piped into stdin; give a file, or `zcat trace.json.gz | longpole -`"
+        raise click.UsageError(message)
+    with reading(path, enabled=options.progress) as progress:
+        source = sys.stdin.buffer if path == "-" else path
+        try:
+            return read_trace(source, args="ids", vocabulary=options.vocabulary, progress=progress)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error

@@ -1,0 +1,182 @@
+"""The options of commands that look at one window of a trace."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from longpole.cli.answer.windows import Found, abstained
+from longpole.errors import WindowError
+from longpole.windows import choose_window, step_number
+from longpole.wording import escape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from longpole.cli.answer.emit import Answer
+    from longpole.critical_path import CriticalPath
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["Asked", "about_window", "step_options", "window_options"]
+
+_LAST_NS: Final = 2**63 - 1
+_TIME_NS: Final = click.IntRange(-_LAST_NS, _LAST_NS)
+_NO_WORK: Final = "the trace has no work on a main thread or a device"
+
+
+class _Step(click.ParamType[int]):
+    """The number of a step."""
+
+    name = "step"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return step_number(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+_STEP: Final = click.option(
+    "--step",
+    type=_Step(),
+    metavar="N",
+    help="Step to look at, as 3 or ProfilerStep#3.  [default: the longest complete one]",
+)
+_WHOLE: Final = click.option("--whole", is_flag=True, help="Look at the whole trace.")
+
+
+def step_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command `--step` and `--whole`."""
+    return _STEP(_WHOLE(command))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which window was asked for."""
+
+    step: int | None
+    whole: bool
+    annotation: str | None
+    instance: int | None
+    between: tuple[int, int] | None
+    end: str | None
+    data_load: str | None
+
+    def __post_init__(self) -> None:
+        """Refuse options that have nothing to apply to."""
+        names = ("--step", "--whole", "--annotation", "--between")
+        values = (self.step is not None, self.whole, self.annotation, self.between)
+        given = [name for name, value in zip(names, values, strict=True) if value]
+        if len(given) > 1:
+            message = f"{' and '.join(given)} exclude each other"
+        elif self.instance is not None and self.annotation is None:
+            message = "--instance counts annotations; name one with --annotation"
+        elif self.end is not None and (self.whole or self.between):
+            message = "--end is about a step or an annotation, not about --whole or --between"
+        elif self.between is not None and self.between[1] < self.between[0]:
+            message = "--between: the end is before the start"
+        else:
+            return
+        raise click.UsageError(message)
+
+    def find(self, trace: Trace) -> Found | str:
+        """Find the critical path of the window; the reason where there is none."""
+        chosen, name, reason = None, self._name, "as asked"
+        if name is None:
+            chosen = choose_window(trace, self.step, whole=self.whole)
+            if chosen is None:
+                return _NO_WORK
+            name, reason = chosen.name, chosen.reason
+        path = self._path(trace, chosen)
+        if path is None:
+            return _NO_WORK
+        if not path.length_ns:
+            return f"{name} is 0 ns long, so that nothing can be measured"
+        until = f", --end {self.end}" if self.end else ""
+        step = None if chosen is None else chosen.step
+        return Found(name + until, step, reason, path, self.data_load)
+
+    @property
+    def _name(self) -> str | None:
+        if self.annotation is not None:
+            return f"annotation {escape(self.annotation)} (instance {self.instance or 0})"
+        if self.between is not None:
+            start_ns, end_ns = self.between
+            return f"from {start_ns} to {end_ns} ns"
+        return None
+
+    def _path(self, trace: Trace, chosen: Window | None) -> CriticalPath | None:
+        try:
+            return trace.critical_path(
+                step=None if chosen is None else chosen.step,
+                annotation=self.annotation,
+                instance=self.instance or 0,
+                between=self.between,
+                end=self.end or "period",  # type: ignore[arg-type]
+                data_load=self.data_load,
+                whole=chosen is not None and chosen.step is None,
+            )
+        except WindowError:
+            if chosen is not None and chosen.step is None:
+                return None
+            raise
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+        except OverflowError as error:
+            message = f"the trace has no {self._name or chosen}"
+            raise WindowError(message) from error
+
+
+def about_window(
+    schema: str, window: Asked, answer: Callable[[str, Trace, Found], Answer]
+) -> Callable[[str, Trace], Answer]:
+    """Answer from the critical path of the window, where there is one to measure."""
+
+    def found_or_not(path: str, trace: Trace) -> Answer:
+        found = window.find(trace)
+        if isinstance(found, str):
+            return abstained(schema, path, trace, found)
+        return answer(path, trace, found)
+
+    return found_or_not
+
+
+def window_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options that choose a window, as its argument `window`."""
+
+    @_STEP
+    @_WHOLE
+    @click.option("--annotation", metavar="NAME", help="Annotation to look at.")
+    @click.option(
+        "--instance",
+        type=click.IntRange(min=0),
+        metavar="I",
+        help="Which of the annotations of that name, from 0.  [default: 0]",
+    )
+    @click.option(
+        "--between",
+        type=(_TIME_NS, _TIME_NS),
+        metavar="START END",
+        help="Two times to look between, in ns.",
+    )
+    @click.option(
+        "--end",
+        type=click.Choice(("period", "last", "cpu", "gpu")),
+        help="What ends a step: `period` also begins where the step before ended."
+        "  [default: period]",
+    )
+    @click.option(
+        "--data-load",
+        metavar="PATTERN",
+        help="Regex for data-loading functions.  [default: torch's]",
+    )
+    @functools.wraps(command)
+    def with_window(**arguments: Any) -> int:
+        choice = {field.name: arguments.pop(field.name) for field in fields(Asked)}
+        return command(window=Asked(**choice), **arguments)
+
+    return with_window

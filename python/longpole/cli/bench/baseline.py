@@ -1,0 +1,38 @@
+"""`longpole bench baseline`: keep results under a name, to compare later ones with."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from longpole.cli.answer import exit_codes
+from longpole.wording import escape
+
+__all__ = ["baseline"]
+
+
+@click.command()
+@click.argument("name")
+@click.argument("results")
+@click.option("-f", "--force", is_flag=True, help="Take the place of a baseline of that name.")
+def baseline(*, name: str, results: str, force: bool) -> int:
+    """Keep the file RESULTS under NAME, to compare later ones with.
+
+    Baselines lie in .longpole/baselines, or in the folder that LONGPOLE_BASELINES names.
+
+    \b
+    Example:
+      longpole bench baseline main results.jsonl
+    """
+    from longpole.bench import save_baseline
+
+    try:
+        path = save_baseline(name, results, overwrite=force)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    except FileExistsError as error:
+        message = f"there is a baseline {name} already; -f takes its place"
+        raise click.UsageError(message) from error
+    sys.stderr.write(f"kept as {escape(str(path))}\n")
+    return exit_codes.OK

@@ -1,0 +1,148 @@
+"""`longpole bench compare`: report what is faster, slower or the same in two runs."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from longpole.bench.compare.comparison import Verdict
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.comparison import comparison_blocks, plain_difference, warnings_of
+from longpole.cli.answer.emit import emit
+from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.shares import parse_share
+from longpole.report.blocks import Headline
+from longpole.report.document import Document, Warned
+from longpole.report.terminal import Terminal
+from longpole.wording import share
+
+if TYPE_CHECKING:
+    from longpole.bench.compare.comparison import Comparison, Difference
+    from longpole.cli.answer.emit import Answer
+    from longpole.report.blocks import Block
+    from longpole.report.document import Record
+
+__all__ = ["compare"]
+
+_SCHEMA: Final = "longpole.bench.compare/1"
+_CODES: Final = {
+    Verdict.SLOWER: exit_codes.FINDINGS,
+    Verdict.INCONCLUSIVE: exit_codes.INCONCLUSIVE,
+    Verdict.FASTER: exit_codes.OK,
+    Verdict.SAME: exit_codes.OK,
+}
+
+
+@click.command()
+@click.argument("base")
+@click.argument("new", required=False)
+@click.option("--base-key", metavar="KEY", help="Compare this key of BASE...")
+@click.option("--new-key", metavar="KEY", help="...with this one of NEW, or of BASE without NEW.")
+@click.option(
+    "--gate",
+    type=parse_share,
+    metavar="SHARE",
+    default="3%",
+    show_default=True,
+    help="The smallest change that matters, as 3% or 0.03.",
+)
+@click.option(
+    "--confidence",
+    type=parse_share,
+    metavar="SHARE",
+    default="95%",
+    show_default=True,
+    help="How sure all verdicts together have to be.",
+)
+@shared_options
+def compare(
+    *,
+    base: str,
+    new: str | None,
+    base_key: str | None,
+    new_key: str | None,
+    gate: float,
+    confidence: float,
+    options: Options,
+) -> int:
+    """Say what became faster or slower from BASE to NEW.
+
+    Each is a file of results, or the name of a baseline. Keys of the same name are compared;
+    with --base-key and --new-key two keys of different names, also of one file. Exits with 1
+    where anything became slower, with 4 where nothing did but something could not be told,
+    and with 0 otherwise.
+
+    \b
+    Examples:
+      longpole bench compare base.jsonl new.jsonl
+      longpole bench compare main new.jsonl --gate 2% --format md
+      longpole bench compare times.jsonl --base-key kernels:old --new-key kernels:new
+    """
+    from longpole.bench import compare as compare_measurements
+
+    if not confidence:
+        message = "a confidence of 0 says nothing"
+        raise click.UsageError(message)
+    if new is None and not (base_key and new_key):
+        message = "give NEW, or --base-key and --new-key"
+        raise click.UsageError(message)
+    comparison = compare_measurements(
+        base, new or base, gate, confidence=confidence, base_key=base_key, new_key=new_key
+    )
+    title = f"{base_key or base} to {new_key or new}"
+    answer = _answer(title, {"base": base, "new": new or base}, comparison)
+    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
+
+
+def _answer(title: str, inputs: dict[str, str], comparison: Comparison) -> Answer:
+    verdict = comparison.verdict
+    document = Document(
+        schema=_SCHEMA,
+        input=inputs,
+        status="abstained" if verdict is Verdict.INCONCLUSIVE else "ok",
+        scope={"gate": comparison.gate, "confidence": comparison.confidence},
+        warnings=[
+            Warned("uncertain", 1, said, "verdicts may rest on it")
+            for said in warnings_of(comparison)
+        ],
+        data={
+            "verdict": verdict,
+            "differences": [plain_difference(each) for each in comparison.differences],
+        },
+        blocks=lambda: _blocks(title, comparison),
+        records=lambda: [_record(each) for each in comparison.differences],
+    )
+    return document, _CODES[verdict]
+
+
+def _blocks(title: str, comparison: Comparison) -> list[Block]:
+    return [Headline(f"{title}: {_counts(comparison)}"), *comparison_blocks(comparison)]
+
+
+def _counts(comparison: Comparison) -> str:
+    found = [difference.verdict for difference in comparison.differences]
+    counts = ", ".join(f"{found.count(each)} {each}" for each in Verdict if each in found)
+    terms = f"gate {share(comparison.gate)}, confidence {share(comparison.confidence)}"
+    return f"{counts or 'nothing to compare'} ({terms})"
+
+
+def _record(difference: Difference) -> Record:
+    low, high = difference.interval or (None, None)
+    base, new = difference.base, difference.new
+    return {
+        "key": difference.key,
+        "verdict": difference.verdict,
+        "reason": difference.reason,
+        "change_share": difference.change,
+        "change_low_share": low,
+        "change_high_share": high,
+        "p_value": difference.p_value,
+        "base_median_ns": None if base is None else base.median_ns,
+        "new_median_ns": None if new is None else new.median_ns,
+        "base_runs": 0 if base is None else base.n_runs,
+        "new_runs": 0 if new is None else new.n_runs,
+        "design": difference.design,
+        "smallest_change_share": difference.smallest_change,
+    }

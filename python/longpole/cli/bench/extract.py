@@ -1,0 +1,185 @@
+"""`longpole bench extract`: find results in the output of profilers."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.emit import emit, failed
+from longpole.cli.answer.inputs import name_of
+from longpole.cli.answer.problems import Problem
+from longpole.cli.ask.options import is_debugging
+from longpole.report.blocks import Column, Headline, Table
+from longpole.report.document import DATA_FORMATS, FORMATS, Document, Warned
+from longpole.report.terminal import Terminal
+from longpole.wording import count as count_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from longpole.bench import Extraction, MeasuredRow, OmittedRows
+    from longpole.cli.answer.emit import Answer
+    from longpole.report.blocks import Block
+    from longpole.report.document import Record
+
+__all__ = ["extract"]
+
+_SCHEMA: Final = "longpole.bench.extract/1"
+_COLUMNS: Final = (
+    Column("operation", "name"),
+    Column("time_ns", "number"),
+    Column("workspace_bytes", "number"),
+    Column("data_bytes", "number"),
+    Column("status"),
+    Column("format"),
+)
+
+
+@click.command()
+@click.argument("logs", metavar="LOG...", nargs=-1, required=True)
+@click.option(
+    "--format",
+    "formats",
+    multiple=True,
+    metavar="auto|NAME|regex=PATTERN|FORM",
+    help="What to look for, by default every format; or, as with all commands, how to write "
+    f"the answer: {', '.join(FORMATS)}. May be given several times.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
+@click.option("--died", is_flag=True, help="The process was killed: do not trust a cut last line.")
+@click.option(
+    "--max-rows",
+    type=click.IntRange(min=1, max=10_000_000),
+    default=10_000,
+    show_default=True,
+    help="Keep so many rows of a log; the others are counted and summarised by operation.",
+)
+def extract(
+    *, logs: Sequence[str], formats: Sequence[str], as_json: bool, died: bool, max_rows: int
+) -> int:
+    """Print what was measured, out of the output of profilers.
+
+    NAME is one of aitemplate, cutlass, cutlass-csv, hipblaslt, rocblas, ncu, nccl. A
+    PATTERN has groups named time_ns, time_us, time_ms or time_s, operation, workspace,
+    bytes; all its other groups are fields. LOG may be - for stdin. Exit code 4 means
+    that a log holds nothing that may be compared.
+
+    \b
+    Examples:
+      longpole bench extract profiler.log
+      longpole bench extract run.log --format 'regex=(?P<op>[a-z]+): (?P<time_us>[0-9.]+) us'
+    """
+    forms = ["json" if as_json else "text", *(name for name in formats if name in FORMATS)]
+    wanted = [name for name in formats if name not in FORMATS] or ["auto"]
+    answers = (_answer(log, wanted, died=died, max_rows=max_rows) for log in logs)
+    return emit(answers, forms[-1], Terminal.of(sys.stdout))
+
+
+def _answer(log: str, wanted: Sequence[str], *, died: bool, max_rows: int) -> Answer:
+    """Look into one log; one that cannot be read does not keep the others from it."""
+    from longpole import bench
+
+    source = sys.stdin.buffer if log == "-" else log
+    try:
+        found = bench.extract(source, format=wanted, died=died, max_rows=max_rows)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="'--format'") from error
+    except OSError as error:
+        if is_debugging():
+            raise
+        return failed(_SCHEMA, Problem.of(error).at(log))
+    return _found(log, found)
+
+
+def _found(log: str, found: Extraction) -> Answer:
+    has_result = found.best() is not None
+    document = Document(
+        schema=_SCHEMA,
+        input={"path": log, "bytes": found.n_bytes},
+        status=("partial" if found.rejected_counts or found.omitted else "ok")
+        if has_result
+        else "abstained",
+        warnings=_warnings(found),
+        forms_with_warnings=DATA_FORMATS,
+        data={
+            "records": list(_records(found)),
+            "omitted": [_summary(rows) for rows in found.omitted],
+            "rejected": found.rejected.to_dicts(),
+        },
+        truncated=_truncated(found),
+        blocks=lambda: _blocks(log, found),
+        records=lambda: [{"log": log, **_flat(row)} for row in found.measurements],
+    )
+    return document, exit_codes.OK if has_result else exit_codes.INCONCLUSIVE
+
+
+def _warnings(found: Extraction) -> list[Warned]:
+    rejected = found.rejected
+    warnings = []
+    for reason, count in found.rejected_counts.items():
+        first = rejected.filter(rejected["reason"] == reason).head(1)
+        places = "".join(
+            f", the first at byte {offset}: {name_of(excerpt)}"
+            for offset, excerpt in first.select("offset", "excerpt").iter_rows()
+        )
+        message = f"{count_of(count, 'row')} could not be read ({reason}){places}"
+        warnings.append(Warned(reason, count, message, "not among the records"))
+    if n_omitted := sum(rows.n_rows for rows in found.omitted):
+        kept = len(found.measurements)
+        message = f"{count_of(n_omitted, 'row')} beyond the first {kept:,} summarised by operation"
+        warnings.append(Warned("max_rows", n_omitted, message, "not shown; see --max-rows"))
+    return warnings
+
+
+def _summary(rows: OmittedRows) -> Record:
+    fastest = rows.fastest
+    return {
+        "format": rows.format,
+        "operation": rows.operation,
+        "several_operations": rows.is_rest,
+        "count": rows.n_rows,
+        "min_ns": None if fastest is None else _whole(fastest.time_ns),
+        "last_ns": _whole(rows.last_ns),
+    }
+
+
+def _records(found: Extraction) -> Iterator[dict[str, Any]]:
+    """Give every record with its fields."""
+    fields: dict[int, dict[str, str]] = {}
+    for record, name, value in found.fields.iter_rows():
+        fields.setdefault(record, {}).setdefault(name, value)
+    for number, row in enumerate(found.records.iter_rows(named=True)):
+        yield row | {"time_ns": _whole(row["time_ns"]), "fields": fields.get(number, {})}
+
+
+def _truncated(found: Extraction) -> dict[str, Any] | None:
+    rejected, n_kept = sum(found.rejected_counts.values()), len(found.measurements)
+    totals = {
+        "records": (n_kept, n_kept + sum(rows.n_rows for rows in found.omitted)),
+        "rejected": (found.rejected.height, rejected),
+    }
+    cut = {
+        name: {"shown": shown, "total": total}
+        for name, (shown, total) in totals.items()
+        if shown < total
+    }
+    return cut or None
+
+
+def _blocks(log: str, found: Extraction) -> list[Block]:
+    if not found.measurements:
+        return [Headline(f"{name_of(log)}: no row of a format that was looked for")]
+    rows = [[_flat(row)[column.title] for column in _COLUMNS] for row in found.measurements]
+    return [Headline(name_of(log)), Table(_COLUMNS, rows)]
+
+
+def _flat(row: MeasuredRow) -> Record:
+    return row._asdict() | {"time_ns": _whole(row.time_ns)}
+
+
+def _whole(value: float | None) -> float | None:
+    """Write whole nanoseconds without a point."""
+    return int(value) if value is not None and value.is_integer() else value

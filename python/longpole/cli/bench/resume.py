@@ -1,0 +1,32 @@
+"""`longpole bench resume`: continue a run that was interrupted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.runner import runner_options
+
+__all__ = ["resume"]
+
+
+@click.command()
+@click.argument("results", type=click.Path(dir_okay=False, readable=False))
+@runner_options
+@shared_options
+def resume(*, results: str, options: Options, **limits: Any) -> int:
+    """Go on with a run that was interrupted.
+
+    Jobs whose outcome stands in RESULTS are not run again; what was cancelled or lost
+    its device is. Limits and devices are those of the run unless they are given here.
+
+    \b
+    Example:
+      longpole bench resume jobs.results.jsonl
+    """
+    from longpole.cli.ask.session import Session, run_session
+
+    return run_session(Session.load(Path(results), limits), options, resume=True)

@@ -1,0 +1,137 @@
+"""`longpole bench run`: run jobs on devices and write down every result."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.runner import runner_options, usage_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from longpole.bench import Job
+
+__all__ = ["run"]
+
+
+class RunCommand(click.Command):
+    """Keeps what stands behind `--` apart: it is a command, never a file of jobs."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Cut the arguments at the first `--`."""
+        ctx.meta["command"] = []
+        if "--" in args:
+            middle = args.index("--")
+            args, ctx.meta["command"] = args[:middle], args[middle + 1 :]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=RunCommand)
+@click.argument("jobs", metavar="[JOBS.jsonl | -- COMMAND...]", required=False)
+@click.option(
+    "-o",
+    "--results",
+    type=click.Path(dir_okay=False, readable=False),
+    metavar="FILE",
+    help="Where to write results.",
+)
+@click.option("-f", "--force", is_flag=True, help="Replace results of an earlier run.")
+@click.option("--key", metavar="NAME", help="What the command behind -- measures.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Run every job so many times.",
+)
+@click.option(
+    "--job-format",
+    default="auto",
+    show_default=True,
+    metavar="auto|none|NAME|regex=PATTERN",
+    help="How jobs print results; with `none` the exit status decides.",
+)
+@runner_options
+@shared_options
+def run(
+    *,
+    jobs: str | None,
+    results: str | None,
+    force: bool,
+    key: str | None,
+    repeat: int,
+    job_format: str,
+    options: Options,
+    **limits: Any,
+) -> int:
+    """Run jobs on devices, one at a time on each, and write down every result.
+
+    JOBS.jsonl holds one job a line: {"argv": ["./prof", "1024"], "key": "gemm_1024",
+    "tags": {"m": 1024}, "format": "auto", "timeout_s": 20, "env": {}}. Or give one
+    command behind --. No shell is used.
+
+    Exits with 1 when a job failed; its record says why. After Ctrl-C what is finished is
+    on disk: see `longpole bench resume`.
+
+    \b
+    Examples:
+      longpole bench run jobs.jsonl --devices 0,1 --timeout 20
+      longpole bench run --repeat 10 --key gemm_1024 -- ./gemm_profiler 1024 1024 1024
+    """
+    from longpole.cli.ask.session import Session, run_session
+
+    command = click.get_current_context().meta["command"]
+    try:
+        wanted = _jobs(jobs, command, key, job_format) * repeat
+    except ValueError as error:
+        raise usage_error(error) from error
+    session = Session(Path(results) if results else _default_results(jobs), wanted, limits)
+    for written in (session.results, session.plan):
+        if jobs and _is_same(written, Path(jobs)):
+            message = f"{written} is the file of jobs; name another one with -o"
+            raise click.UsageError(message)
+    return run_session(session, options, force=force)
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    return path.exists() and other.exists() and path.samefile(other)
+
+
+def _jobs(path: str | None, command: Sequence[str], key: str | None, job_format: str) -> list[Job]:
+    from longpole.bench import Job, read_jobs
+
+    if bool(path) == bool(command):
+        message = "give a file of jobs, or -- and a command"
+        raise ValueError(message)
+    if command:
+        return [Job(tuple(command), key=key or "", format=job_format)]
+    with click.open_file(str(path), "rb") as lines:
+        try:
+            jobs = list(read_jobs(_decoded(lines), default_format=job_format))
+        except ValueError as error:
+            message = f"{path}: {error}"
+            raise ValueError(message) from error
+    if not jobs:
+        message = f"{path} holds no job"
+        raise ValueError(message)
+    return jobs
+
+
+def _decoded(lines: Iterable[bytes]) -> Iterator[str]:
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield line.decode()
+        except UnicodeDecodeError as error:
+            message = f"line {number}: not UTF-8 at its byte {error.start}"
+            raise ValueError(message) from error
+
+
+def _default_results(jobs: str | None) -> Path:
+    if jobs and jobs != "-":
+        return Path(Path(jobs).stem + ".results.jsonl")
+    return Path(time.strftime("bench-%Y%m%d-%H%M%S.jsonl"))

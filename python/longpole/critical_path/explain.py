@@ -1,0 +1,123 @@
+"""A critical path in words: the blocks that show it to people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from longpole.report.blocks import Bar, Chart, Column, Notes, Sentence, Table
+from longpole.wording import count, duration, share
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+    from longpole.report.blocks import Block
+
+__all__ = ["MEANINGS", "path_blocks"]
+
+_SMALLEST_SHARE: Final = 0.01
+_ALWAYS_TOLD: Final = frozenset({"unexplained", "graph_gap"})
+_COLUMNS: Final = (
+    Column("share", "share"),
+    Column("time", "duration"),
+    Column("kind"),
+    Column("name", "name"),
+    Column("event", "number"),
+)
+
+MEANINGS: Final = {
+    "operator": "operators on the host",
+    "runtime": "runtime API calls",
+    "host_gap": "host time outside operators",
+    "data_loading": "data loading",
+    "kernel": "kernel execution",
+    "copy": "memcpy and memset",
+    "communication": "communication",
+    "launch": "launch latency on an idle device",
+    "clock_skew": "clock difference of host and device",
+    "kernel_delay": "delay between GPU activities",
+    "stream_overlap": "overlap with the previous activity of the stream",
+    "event_wait": "return from waits of one stream for another",
+    "sync_return": "return from synchronization calls",
+    "queue_full": "return from launches that found the queue full",
+    "handover": "thread handoff between forward and backward",
+    "graph_gap": "late start inside a graph, cause not recorded",
+    "unexplained": "late start, cause not recorded",
+    "unrecorded": "waits for something that the trace does not hold",
+    "before_first_event": "before the first recorded event",
+    "after_last_event": "after the last recorded event",
+}
+"""What the kinds of a path stand for."""
+
+
+class Told(Protocol):
+    """What is told of a critical path."""
+
+    @property
+    def length_ns(self) -> int: ...
+    @property
+    def inferred_ns(self) -> int: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def by_kind(self) -> pl.DataFrame: ...
+    @property
+    def by_name(self) -> pl.DataFrame: ...
+    @property
+    def counts(self) -> Mapping[str, int]: ...
+    @property
+    def sync_dependencies(self) -> pl.DataFrame: ...
+
+
+def path_blocks(path: Told, top: int) -> list[Block]:
+    """Show a path: its kinds as a chart, the `top` names that take most of it, and warnings."""
+    blocks: list[Block] = [Sentence(f"Total {duration(path.length_ns)}:"), _kinds(path)]
+    names = path.by_name.head(top).select("share", "duration_ns", "kind", "name", "longest_event")
+    if names.height:
+        blocks.append(Table(_COLUMNS, names.rows()))
+    notes = list(_notes(path))
+    return [*blocks, Notes(notes)] if notes else blocks
+
+
+def _kinds(path: Told) -> Chart:
+    kinds = path.by_kind.select("kind", "duration_ns", "share").rows()
+    told = [row for row in kinds if row[2] >= _SMALLEST_SHARE or row[0] in _ALWAYS_TOLD]
+    bars = [
+        Bar(part, duration(time_ns), f"{MEANINGS.get(kind, kind)} ({kind})")
+        for kind, time_ns, part in told
+    ]
+    rest_ns = path.length_ns - sum(time_ns for _, time_ns, _ in told)
+    if rest_ns:
+        bars.append(Bar(rest_ns / path.length_ns, duration(rest_ns), "all other kinds"))
+    return Chart(bars)
+
+
+def _notes(path: Told) -> list[str]:
+    """Say what the path rests on that is not certain."""
+    notes = []
+    n_inferred, n_waits = _waits_on_path(path)
+    inferred = []
+    if n_inferred:
+        of = "all" if n_inferred == n_waits else f"{n_inferred:,} of"
+        inferred.append(f"{of} {count(n_waits, 'wait')} on the path")
+    if path.inferred_ns:
+        inferred.append(f"{share(path.inferred_ns / path.length_ns)} of its time")
+    if inferred:
+        notes.append(f"Inferred, not recorded: {' and '.join(inferred)}.")
+    n_early = path.counts.get("clock_skew", 0)
+    if n_early:
+        notes.append(
+            f"{count(n_early, 'GPU activity', 'GPU activities')} began before the call that "
+            "launched it: the clocks of host and device differ."
+        )
+    if path.status == "inconclusive":
+        notes.append("Too much of the path is unexplained to base a decision on it.")
+    return notes
+
+
+def _waits_on_path(path: Told) -> tuple[int, int]:
+    """Count the waits on the path: those inferred, and all."""
+    waits = path.sync_dependencies
+    on_path = waits.filter(waits["on_path"])
+    return int((on_path["evidence"].cast(str) == "inferred").sum()), on_path.height

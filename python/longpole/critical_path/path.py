@@ -1,0 +1,288 @@
+"""The critical path of one window, and what it would be after changes."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from longpole.critical_path.changes import Drop, RemoveWait, Scale, parts_of
+from longpole.critical_path.explain import path_blocks
+from longpole.files import new_file
+from longpole.frames import frame_of, typed
+from longpole.report.terminal import Terminal
+from longpole.report.text import text
+from longpole.wording import duration, share
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable
+
+    import polars as pl
+
+    from longpole._core import CriticalPath as CorePath
+    from longpole.critical_path.changes import Change
+
+__all__ = ["CriticalPath", "WhatIf"]
+
+_FRAMES: Final = ("segments", "slack", "nodes", "edges", "violations", "sync_dependencies")
+
+
+class CriticalPath:
+    """The critical path of one window; made by `Trace.critical_path`.
+
+    Frames are made on first use and kept. The column `event` is a row of `Trace.events`.
+    """
+
+    def __init__(self, core: CorePath, source: Path | None = None) -> None:
+        self._core = core
+        self._source = source
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """Where the window begins and ends, in ns."""
+        return self._core.window
+
+    @property
+    def length_ns(self) -> int:
+        """How long the window is."""
+        start_ns, end_ns = self.window
+        return end_ns - start_ns
+
+    @property
+    def status(self) -> Literal["ok", "inconclusive"]:
+        """`inconclusive` where more than a tenth of the window is unexplained."""
+        return "inconclusive" if self._core.is_inconclusive else "ok"
+
+    @property
+    def inferred_ns(self) -> int:
+        """The time on the path whose cause is inferred, not recorded."""
+        return self._core.inferred_ns
+
+    @property
+    def unexplained_ns(self) -> int:
+        """The time on the path that nothing in the trace explains.
+
+        It is the time of `unexplained`, `unrecorded`, `graph_gap` and `before_first_event`.
+        """
+        return self._core.unexplained_ns
+
+    @property
+    def doubtful_ns(self) -> int:
+        """The time on the path whose certainty is `doubtful`; see `segments`."""
+        return self._core.doubtful_ns
+
+    @property
+    def behind_unexplained_ns(self) -> int:
+        """The time before the last unexplained segment.
+
+        The path was followed back through that segment, so all of this time rests on it.
+        """
+        return self._core.behind_unexplained_ns
+
+    @cached_property
+    def segments(self) -> pl.DataFrame:
+        """The path, in order of time; the segments tile the window.
+
+        Columns: `kind`, `event` (whose time it is; null where nobody's), `name`, `lane`
+        (row in `Trace.lanes`), `start_ns`, `duration_ns`, `evidence` (`order`,
+        `correlation`, `recorded`, `inferred` or `none`), `certainty` (`certain`; `likely`:
+        inferred; `doubtful`: inferred where other work may have been meant, or on the way
+        back from a gap that nothing explains; `unknown`), `rival` (the event that may have
+        been meant instead; null for none) and `busy_ns` (for unexplained time, how long
+        some device was busy meanwhile; null otherwise).
+        """
+        return frame_of(self._core.segments())
+
+    @cached_property
+    def by_kind(self) -> pl.DataFrame:
+        """The time of each kind, the greatest first: `kind`, `duration_ns`, `share`, `count`."""
+        return self._grouped("kind")
+
+    @cached_property
+    def by_name(self) -> pl.DataFrame:
+        """The time of each kind and name, the greatest first.
+
+        The columns of `by_kind`, and `longest_event`: the event of the longest segment.
+        """
+        import polars as pl
+
+        longest = pl.col("event").sort_by("duration_ns", "event", descending=[True, False]).first()
+        return self._grouped("kind", "name", longest_event=longest)
+
+    @cached_property
+    def slack(self) -> pl.DataFrame:
+        """By how much each event may end later before the window's end moves.
+
+        Columns: `event`, `slack_ns`; null where nothing leads from the event to that end.
+        """
+        return frame_of(self._core.slack())
+
+    @cached_property
+    def nodes(self) -> pl.DataFrame:
+        """The starts and ends of events: `node`, `time_ns`, `event`, `side`, `reached_by`.
+
+        `reached_by` is the row in `edges` of the one that binds the node.
+        """
+        return frame_of(self._core.nodes())
+
+    @cached_property
+    def edges(self) -> pl.DataFrame:
+        """What had to happen before what: from node `source` to node `target`.
+
+        Columns beside these: `kind`, `role` (why the edge exists), `event` (whose time it
+        is), `evidence`, `minimum_latency_ns`, `on_path`.
+        """
+        return frame_of(self._core.edges())
+
+    @cached_property
+    def violations(self) -> pl.DataFrame:
+        """Edges that would lead back in time, as disagreeing clocks make them.
+
+        The columns of `edges` up to `evidence`, and `back_ns`, by how much.
+        """
+        return frame_of(self._core.violations())
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """Counts of what is uncertain about the graph."""
+        return self._core.counts()
+
+    @cached_property
+    def sync_dependencies(self) -> pl.DataFrame:
+        """Who waited for whom inside the window; see `Trace.sync_dependencies`."""
+        return frame_of(self._core.sync_dependencies())
+
+    def what_if(self, changes: Change | Iterable[Change]) -> WhatIf:
+        """Compute how long the window would take if some things were different.
+
+        Parameters
+        ----------
+        changes
+            `Scale`, `Drop` and `RemoveWait`. Their `matching` is a regular expression, found
+            anywhere in the name.
+
+        Raises
+        ------
+        ValueError
+            A kind, pattern or factor is invalid.
+        TypeError
+            Something in `changes` is not a change.
+        """
+        given = [changes] if isinstance(changes, Scale | Drop | RemoveWait) else list(changes)
+        if not all(isinstance(change, Scale | Drop | RemoveWait) for change in given):
+            message = f"changes are Scale, Drop and RemoveWait, not {changes!r}"
+            raise TypeError(message)
+        changed = self._core.what_if([parts_of(change) for change in given])
+        return WhatIf(CriticalPath(changed, self._source), self)
+
+    def ideal(self) -> pl.DataFrame:
+        """Compute what the window would take if this or that were free, the best first.
+
+        Columns: `question`, `kind`, `name` (what it is about), `makespan_ns`, `gain_ns`,
+        `share` (the gain as a share of the window).
+        """
+        import polars as pl
+
+        answers = frame_of(self._core.ideal())
+        gain_ns = self.length_ns - pl.col("makespan_ns")
+        return answers.with_columns(gain_ns=gain_ns, share=gain_ns / max(self.length_ns, 1))
+
+    def explain(self, top: int = 5, *, width: int = 100) -> str:
+        """Say in words what the window waited for, with the `top` names that took most of it.
+
+        Names are shortened to lines of `width` characters. The event beside a name is the
+        one that has the longest segment, as a row of `Trace.events`.
+        """
+        return text(path_blocks(self, top), Terminal(width))
+
+    def to_perfetto(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        beside: str | os.PathLike[str] | None = None,
+        force: bool = False,
+    ) -> None:
+        """Write the path as a trace for ui.perfetto.dev, with arrows between its segments.
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        beside
+            The trace the path comes from. Then the file is a zip archive of both, which
+            Perfetto opens as one; the trace itself is only read.
+        force
+            Replace the file if it exists.
+
+        Raises
+        ------
+        FileExistsError
+            The file exists and `force` is not given, or it is the trace itself.
+        """
+        from zipfile import ZIP_STORED, ZipFile
+
+        overlay = self._core.perfetto()
+        inputs = [Path(file) for file in (self._source, beside) if file is not None]
+        with new_file(Path(path), force=force, inputs=inputs) as unfinished:
+            if beside is None:
+                unfinished.write_bytes(overlay)
+                return
+            with ZipFile(unfinished, "w", ZIP_STORED) as archive:
+                archive.write(beside, Path(beside).name)
+                archive.writestr("critical_path.pftrace", overlay)
+
+    def write_parquet(self, directory: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write every frame into a directory, as `segments.parquet` and so on.
+
+        Raises
+        ------
+        FileExistsError
+            A file exists and `force` is not given.
+        """
+        folder = Path(directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in _FRAMES:
+            with new_file(folder / f"{name}.parquet", force=force) as unfinished:
+                getattr(self, name).write_parquet(unfinished)
+
+    def __repr__(self) -> str:
+        kinds = self.by_kind.head(3).iter_rows()
+        shares = ", ".join(f"{kind} {share(part)}" for kind, _, part, _ in kinds)
+        return f"<longpole.CriticalPath: {duration(self.length_ns)}, {shares or 'empty'}>"
+
+    def _grouped(self, *keys: str, **more: pl.Expr) -> pl.DataFrame:
+        import polars as pl
+
+        length_ns = max(self.length_ns, 1)
+        texts = self.segments.with_columns(pl.col(keys).cast(pl.String))
+        grouped = (
+            texts.group_by(*keys)
+            .agg(pl.col("duration_ns").sum(), count=pl.len().cast(pl.Int64), **more)
+            .with_columns(share=pl.col("duration_ns") / length_ns)
+            .select(*keys, "duration_ns", "share", "count", *more)
+            .sort("duration_ns", *keys, descending=[True, *(False for _ in keys)])
+        )
+        return typed(grouped)
+
+
+class WhatIf:
+    """How long a window would take, and what it would then wait for."""
+
+    def __init__(self, changed: CriticalPath, observed: CriticalPath) -> None:
+        self.critical_path = changed
+        self._observed = observed
+
+    @property
+    def makespan_ns(self) -> int:
+        """How long the window would take, to the last of all that may end it."""
+        return self.critical_path.length_ns
+
+    @property
+    def gain_ns(self) -> int:
+        """By how much it would be shorter."""
+        return self._observed.length_ns - self.makespan_ns
+
+    def __repr__(self) -> str:
+        observed_ns = self._observed.length_ns
+        return f"<longpole.WhatIf: {duration(observed_ns)} -> {duration(self.makespan_ns)}>"

@@ -1,0 +1,60 @@
+"""Which part of a trace a path is about, as the core takes it."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["End", "core_window"]
+
+End = Literal["period", "last", "cpu", "gpu"]
+"""Which of its parts ends a step or an annotation."""
+
+
+def core_window(
+    step: int | None,
+    annotation: str | None,
+    instance: int,
+    between: Sequence[int] | None,
+    end: str,
+) -> tuple[Any, ...]:
+    """Give the window that was asked for; without any choice, the whole trace."""
+    if sum(choice is not None for choice in (step, annotation, between)) > 1:
+        message = "step, annotation and between exclude each other"
+        raise ValueError(message)
+    if end not in get_args(End):
+        message = f"end is one of {', '.join(get_args(End))}, not {end!r}"
+        raise ValueError(message)
+    try:
+        instance = index(instance)
+    except TypeError:
+        message = f"instance is the number of one annotation, not {instance!r}"
+        raise TypeError(message) from None
+    if instance and annotation is None:
+        message = "instance counts annotations; name one with annotation"
+        raise ValueError(message)
+    if step is not None:
+        return ("step", step, end)
+    if annotation is not None:
+        if instance < 0:
+            message = f"instance counts from 0, not {instance}"
+            raise ValueError(message)
+        return ("annotation", annotation, instance, "last" if end == "period" else end)
+    if between is not None:
+        return ("between", *_two_times(between))
+    return ("whole",)
+
+
+def _two_times(between: Sequence[int]) -> tuple[int, int]:
+    try:
+        start_ns, end_ns = map(index, between)
+    except (TypeError, ValueError):
+        message = f"between is two times in whole ns, not {between!r}"
+        raise TypeError(message) from None
+    if end_ns < start_ns:
+        message = f"between ends before it starts: {between!r}"
+        raise ValueError(message)
+    return start_ns, end_ns

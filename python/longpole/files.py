@@ -1,0 +1,71 @@
+"""Writes a file as a whole or not at all, and never over what is to be kept."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["new_file"]
+
+
+@contextmanager
+def new_file(path: Path, *, force: bool = False, inputs: Sequence[Path] = ()) -> Iterator[Path]:
+    """Give a temporary path to write to, which takes the name `path` when all is written.
+
+    Parameters
+    ----------
+    path
+        The file to write.
+    force
+        Replace the file if it exists.
+    inputs
+        Files that are never replaced, whatever `force` says, under any of their names.
+
+    Raises
+    ------
+    FileExistsError
+        The file exists and `force` is not given, or it is one of the inputs.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with new_file(Path(folder, "answer.txt")) as unfinished:
+    ...         _ = unfinished.write_text("42")
+    ...     [file.name for file in Path(folder).iterdir()]
+    ['answer.txt']
+    """
+    _check_free(path, force=force, inputs=inputs)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    os.close(descriptor)
+    unfinished = Path(name)
+    try:
+        yield unfinished
+        unfinished.chmod(0o666 & ~_umask())
+        _check_free(path, force=force, inputs=inputs)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _check_free(path: Path, *, force: bool, inputs: Sequence[Path]) -> None:
+    if not path.exists():
+        return
+    if any(each.exists() and path.samefile(each) for each in inputs):
+        message = f"{path} is an input, which is never replaced"
+        raise FileExistsError(message)
+    if not force:
+        message = f"{path} exists; to replace it, use -f (force=True in Python)"
+        raise FileExistsError(message)
+
+
+def _umask() -> int:
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask

@@ -1,0 +1,135 @@
+"""What an answer to a person consists of; the writers give each block its form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from longpole.wording import count, duration, share
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = [
+    "Bar",
+    "Block",
+    "Cell",
+    "Chart",
+    "Column",
+    "Entry",
+    "Headline",
+    "Notes",
+    "Sentence",
+    "Style",
+    "Table",
+    "Type",
+    "shown",
+]
+
+Cell = str | int | float | bool | None
+"""A plain value; None is unknown."""
+
+Type = Literal["text", "name", "number", "count", "duration", "share", "change", "flag"]
+Style = Literal["bold", "dim", "good", "warn", "bad"]
+
+_LEFT: Final = ("text", "name")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: its title, and what its cells are.
+
+    A `name` may be shortened to the width of the page; no other cell is.
+    """
+
+    title: str
+    type: Type = "text"
+
+    @property
+    def is_left(self) -> bool:
+        """Whether its cells are aligned to the left."""
+        return self.type in _LEFT
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """What the answer is about."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One statement."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of plain values under typed columns."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One part of a whole: its share, what the share is of, and what it stands for."""
+
+    share: float
+    amount: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """The parts of a whole as bars."""
+
+    bars: Sequence[Bar]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A labelled item with sentences about it, such as a warning."""
+
+    label: str
+    style: Style
+    title: str
+    sentences: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What to know besides."""
+
+    items: Sequence[str]
+
+
+Block = Headline | Sentence | Table | Chart | Entry | Notes
+
+
+def shown(column: Column, value: Cell) -> str:
+    """Put a cell into words, with the unit that its column asks for.
+
+    Examples
+    --------
+    >>> shown(Column("time", "duration"), 46_800), shown(Column("share", "share"), 0.468)
+    ('46.8 µs', '46.8 %')
+    >>> shown(Column("bytes", "count"), None), shown(Column("waited", "flag"), True)
+    ('-', 'yes')
+    """
+    if value is None:
+        return "-"
+    if isinstance(value, str) or column.type not in _WORDS:
+        return str(value)
+    return _WORDS[column.type](value)
+
+
+_WORDS: Final[dict[str, Callable[[float], str]]] = {
+    "duration": lambda value: duration(round(value)),
+    "share": share,
+    "change": lambda value: f"{100 * value:+.1f} %",
+    "count": lambda value: count(round(value)),
+    "flag": lambda value: "yes" if value else "no",
+}

@@ -1,0 +1,75 @@
+"""One answer about one input: the same in every format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from longpole.report.blocks import Block, Cell
+
+__all__ = ["DATA_FORMATS", "FORMATS", "Document", "Record", "Status", "Warned"]
+
+FORMATS: Final = ("text", "json", "jsonl", "csv", "md", "html")
+DATA_FORMATS: Final = ("json", "jsonl")
+"""The formats of which warnings are a part."""
+
+Record = dict[str, "Cell"]
+Status = Literal["ok", "partial", "abstained", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """Something to know when using an answer."""
+
+    code: str
+    count: int
+    message: str
+    effect: str
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """What is answered about one input, `{}` where there is none.
+
+    `blocks` and `records` are only computed for the formats that need them.
+    """
+
+    schema: str
+    input: Mapping[str, Any]
+    status: Status = "ok"
+    scope: Mapping[str, Any] | None = None
+    warnings: Sequence[Warned] = ()
+    forms_with_warnings: Sequence[str] = FORMATS
+    """In other formats, warnings go to stderr."""
+    data: Mapping[str, Any] | None = None
+    truncated: Mapping[str, Any] | None = None
+    error: Mapping[str, Any] | None = None
+    blocks: Callable[[], Sequence[Block]] = field(default=tuple)
+    """The answer for people."""
+    records: Callable[[], Sequence[Record]] = field(default=tuple)
+    """The answer as one table, for spreadsheets."""
+    columns: Sequence[str] = ()
+    """The columns of the records, where there may be no record."""
+
+    def envelope(self) -> dict[str, Any]:
+        """Give the answer as programs read it, with keys in a fixed order."""
+        from importlib.metadata import version
+
+        return {
+            "schema": self.schema,
+            "tool": {"name": "longpole", "version": version("longpole")},
+            "inputs": [self.input] if self.input else [],
+            "scope": self.scope,
+            "status": self.status,
+            "warnings": [
+                {name: getattr(warned, name) for name in Warned.__slots__}
+                for warned in self.warnings
+            ],
+            "data": self.data,
+            "truncated": self.truncated,
+            "error": self.error,
+        }

@@ -1,0 +1,62 @@
+"""Answers as Markdown, to paste into a pull request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from longpole.report.blocks import Chart, Column, Entry, Headline, Notes, Sentence, Table, shown
+from longpole.wording import escape, short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from longpole.report.blocks import Block, Cell
+
+__all__ = ["markdown"]
+
+_WIDEST_NAME: Final = 80
+_ACTIVE: Final = "|`*_[]\\"
+_BAR: Final = (Column("share", "share"), Column("amount"), Column("what"))
+
+
+def markdown(blocks: Iterable[Block]) -> str:
+    """Write blocks one below the other."""
+    return "\n".join("\n".join([*_lines(block), ""]) for block in blocks)
+
+
+def _lines(block: Block) -> list[str]:
+    match block:
+        case Headline(text):
+            return [f"### {_inert(text)}"]
+        case Sentence(text):
+            return [_inert(text)]
+        case Table(columns, rows):
+            return _table(columns, rows)
+        case Chart(bars):
+            return _table(_BAR, [(bar.share, bar.amount, bar.label) for bar in bars])
+        case Entry(label, _, title, sentences):
+            return [f"- **{_inert(label)}** {_inert(title)}: {_inert(' '.join(sentences))}"]
+        case Notes(items):
+            return [f"- {_inert(item)}" for item in items]
+
+
+def _table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> list[str]:
+    if not rows:
+        return ["(no rows)"]
+    titles = [_inert(column.title) for column in columns]
+    sides = [":--" if column.is_left else "--:" for column in columns]
+    cells = [
+        [_cell(column, value) for column, value in zip(columns, row, strict=True)] for row in rows
+    ]
+    return [f"| {' | '.join(line)} |" for line in (titles, sides, *cells)]
+
+
+def _cell(column: Column, value: Cell) -> str:
+    text = shown(column, value)
+    return _inert(short_name(text, _WIDEST_NAME) if column.type == "name" else text)
+
+
+def _inert(text: str) -> str:
+    """Keep a text within its cell, and what is Markdown or HTML in it from acting."""
+    plain = escape(text).replace("&", "&amp;").replace("<", "&lt;")
+    return "".join(f"\\{letter}" if letter in _ACTIVE else letter for letter in plain)

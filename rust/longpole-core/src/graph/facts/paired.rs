@@ -1,0 +1,86 @@
+//! What a wait call is likely to wait for: the work behind which its thread recorded an
+//! event last.
+//!
+//! A program records an event and, right after, lets another stream wait for it. Where a
+//! process has several devices, all of which are busy with much the same, this pairing
+//! tells them apart better than time does.
+
+use std::collections::HashMap;
+
+use super::purposes::Purposes;
+use super::recent::Recent;
+use crate::graph::model::Streams;
+use crate::ids::Order;
+use crate::vocabulary::ApiRole;
+
+/// Of so many wait calls before a launch the latest are looked at.
+const MOST_WAITS: usize = 64;
+
+/// For work whose thread let a stream wait before it launched it, the likely work behind
+/// the events waited for. Empty where no process has several devices.
+pub(super) fn of_works(streams: &Streams<'_>, purposes: &Purposes) -> HashMap<Order, Vec<Order>> {
+    let mut paired = HashMap::new();
+    if !(0..streams.n_devices()).any(|device| streams.has_siblings(device)) {
+        return paired;
+    }
+    let timeline = streams.timeline;
+    let mut threads: Vec<Thread> = Vec::new();
+    threads.resize_with(streams.n_lanes(), Thread::default);
+    for call in timeline.orders().filter(|&event| timeline.kind(event).is_call()) {
+        let thread = &mut threads[timeline.lane(call)];
+        match purposes.purpose(call, timeline) {
+            ApiRole::EventRecord => thread.record(timeline.start_ns(call), streams),
+            ApiRole::StreamWait => thread.waits.push(thread.recorded),
+            _ => thread.launch(streams.launched_by(call), streams, &mut paired),
+        }
+    }
+    paired
+}
+
+/// What a thread did so far.
+#[derive(Default)]
+struct Thread {
+    recent: Recent,
+    /// How many events it recorded since it launched last.
+    n_records: usize,
+    /// The likely work behind the event it recorded last.
+    recorded: Option<Order>,
+    /// The same at each of its wait calls.
+    waits: Vec<Option<Order>>,
+    /// How many waits there were when it launched last: at all, and on each stream.
+    n_launched: usize,
+    n_seen: HashMap<usize, usize>,
+}
+
+impl Thread {
+    fn record(&mut self, at_ns: i64, streams: &Streams<'_>) {
+        let stream = self.recent.streams().nth(self.n_records);
+        self.recorded = stream.and_then(|stream| streams.all[stream].last_submitted_before(at_ns));
+        self.n_records += 1;
+    }
+
+    fn launch(
+        &mut self,
+        works: &[Order],
+        streams: &Streams<'_>,
+        paired: &mut HashMap<Order, Vec<Order>>,
+    ) {
+        let Some(&first) = works.first() else { return };
+        for &work in works {
+            let seen = self.n_seen.get(&streams.stream_of(work)).copied().unwrap_or(0);
+            let just_now = self.n_launched < self.waits.len();
+            let from = if just_now { self.n_launched } else { seen };
+            let from = from.max(self.waits.len().saturating_sub(MOST_WAITS));
+            let found: Vec<_> = self.waits[from..].iter().flatten().copied().collect();
+            if !found.is_empty() {
+                paired.insert(work, found);
+            }
+        }
+        for &work in works {
+            self.n_seen.insert(streams.stream_of(work), self.waits.len());
+        }
+        self.n_launched = self.waits.len();
+        self.recent.launched_on(streams.stream_of(first));
+        self.n_records = 0;
+    }
+}

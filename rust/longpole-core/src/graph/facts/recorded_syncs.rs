@@ -1,0 +1,72 @@
+//! Recorded waits of the host: a call that a record covers ends after what the record
+//! says it waited for, and nothing is guessed about it.
+
+use std::collections::HashMap;
+
+use super::purposes::Purposes;
+use crate::graph::model::{Stream, Streams};
+use crate::ids::Order;
+use crate::link::{SyncRecord, WaitsFor};
+use crate::tables::Tables;
+use crate::vocabulary::ApiRole;
+
+/// What the records say about calls.
+#[derive(Default)]
+pub(in crate::graph) struct RecordedSyncs {
+    /// For all calls that a record covers, what they waited for.
+    pub(in crate::graph) producers: HashMap<Order, Vec<Order>>,
+    /// Records that do not say what was waited for.
+    pub(in crate::graph) unknown: u64,
+    /// Records whose call is not in the trace.
+    pub(in crate::graph) without_call: u64,
+}
+
+/// What the records say about calls that waited.
+pub(super) fn of_calls(
+    records: &[SyncRecord],
+    streams: &Streams<'_>,
+    purposes: &Purposes,
+    tables: &Tables,
+) -> RecordedSyncs {
+    let mut found = RecordedSyncs::default();
+    for record in records {
+        let call = record.call.and_then(|call| streams.timeline.order(call));
+        match (record.waits_for, call) {
+            (WaitsFor::Unknown, _) => found.unknown += 1,
+            (_, None) => found.without_call += 1,
+            (WaitsFor::EventOfStream(_), _) => {}
+            (_, Some(call)) => {
+                let producers = found.producers.entry(call).or_default();
+                if purposes.purpose(call, streams.timeline) != ApiRole::Query {
+                    producers.extend(self::producers(record, call, streams, tables));
+                }
+            }
+        }
+    }
+    found
+}
+
+fn producers(
+    record: &SyncRecord,
+    call: Order,
+    streams: &Streams<'_>,
+    tables: &Tables,
+) -> Vec<Order> {
+    let called_ns = streams.timeline.start_ns(call);
+    let numbered = |stream| streams.numbered(record.device, stream);
+    let last = |stream: &Stream| stream.last_finished_before(called_ns);
+    match record.waits_for {
+        WaitsFor::Stream => numbered(record.stream).and_then(last).into_iter().collect(),
+        WaitsFor::Event(stream) => {
+            let recorded_ns =
+                record.recorded_by.map_or(called_ns, |call| tables.events.start_ns(call));
+            let last = |stream: &Stream| stream.last_finished_before(recorded_ns);
+            streams.recorded_on(record, stream, tables).and_then(last).into_iter().collect()
+        }
+        WaitsFor::Device => {
+            let of_device = streams.of_device_number(record.device);
+            of_device.into_iter().filter_map(|stream| last(&streams.all[stream])).collect()
+        }
+        WaitsFor::EventOfStream(_) | WaitsFor::Unknown => Vec::new(),
+    }
+}

@@ -1,0 +1,72 @@
+//! A collective of several devices of a process: none of its kernels ends before the last
+//! of them has begun.
+//!
+//! They are known by their name and by running together. Of several kernels of a device
+//! that overlap one of another, the one with most overlap belongs to it.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::graph::facts::Facts;
+use crate::graph::model::{Edge, Evidence, Kind, Role};
+use crate::ids::{Order, StringId};
+
+/// A piece of work is compared to so many of another device that begin before it ends.
+const MOST_NEIGHBOURS: usize = 16;
+
+/// The communication kernels of one name, in content order, by device.
+type Devices = BTreeMap<usize, Vec<Order>>;
+
+/// The edges from the last start of each collective to the ends of its kernels.
+pub(super) fn edges(facts: &Facts<'_>) -> Vec<Edge> {
+    let mut found = Vec::new();
+    for devices in by_name(facts).values().filter(|devices| devices.len() > 1) {
+        for (&device, works) in devices {
+            let others: Vec<_> = devices
+                .iter()
+                .filter(|&(&other, _)| facts.streams.are_siblings(device, other))
+                .map(|(_, works)| works.as_slice())
+                .collect();
+            found.extend(works.iter().filter_map(|&work| edge(work, &others, facts)));
+        }
+    }
+    found
+}
+
+fn by_name(facts: &Facts<'_>) -> BTreeMap<StringId, Devices> {
+    let mut found: BTreeMap<StringId, Devices> = BTreeMap::new();
+    if facts.streams.n_devices() < 2 {
+        return found;
+    }
+    for work in facts.works().filter(|&it| facts.streams.kind_of(it) == Kind::Communication) {
+        if let Some(name) = facts.timeline.name(work) {
+            let devices = found.entry(name).or_default();
+            devices.entry(facts.streams.device_of(work)).or_default().push(work);
+        }
+    }
+    found
+}
+
+/// The edge into the end of one kernel, if another one of its collective began later.
+fn edge(work: Order, others: &[&[Order]], facts: &Facts<'_>) -> Option<Edge> {
+    let partners = others.iter().filter_map(|works| partner(work, works, facts));
+    let last = partners.max_by_key(|&it| (facts.timeline.start_ns(it), Reverse(it)))?;
+    if facts.timeline.start_ns(last) <= facts.timeline.start_ns(work) {
+        return None;
+    }
+    let nodes = (facts.nodes.start(last), facts.nodes.end(work));
+    let named = (Kind::Communication, Role::JointCollective);
+    Some(Edge::new(nodes, named, Some(last), Evidence::Inferred))
+}
+
+/// The kernel of another device that runs together with this one longest.
+fn partner(work: Order, works: &[Order], facts: &Facts<'_>) -> Option<Order> {
+    let timeline = facts.timeline;
+    let (start_ns, end_ns) = (timeline.start_ns(work), timeline.end_ns(work));
+    let behind = works.partition_point(|&other| timeline.start_ns(other) < end_ns);
+    let overlap_ns = |&other: &Order| {
+        end_ns.min(timeline.end_ns(other)) - start_ns.max(timeline.start_ns(other))
+    };
+    let near = works[..behind].iter().rev().take(MOST_NEIGHBOURS).copied();
+    near.filter(|other| overlap_ns(other) > 0).max_by_key(overlap_ns)
+}

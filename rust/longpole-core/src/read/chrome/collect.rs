@@ -1,0 +1,529 @@
+//! Drafts of events -> rows of tables.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::arguments::{DEVICE, STREAM};
+use super::event::{Argument, Draft, EventScanner, Time};
+use super::pairs::{Brackets, Track};
+use crate::diagnostics::Code;
+use crate::ids::{EventId, LaneId, StringId};
+use crate::read::json::{Span, Token};
+use crate::strings::Strings;
+use crate::tables::{
+    ArgTables, ArgValue, CounterTable, EventKind, EventRow, EventTable, FlowSource, FlowTable,
+    LaneTable, MetadataTable, Place, NO_INTEGER,
+};
+use crate::time::MAX_TIME_NS;
+use crate::vocabulary::Vocabulary;
+
+/// The tables as they grow.
+#[derive(Default)]
+pub(super) struct Collector {
+    pub(super) strings: Strings,
+    pub(super) events: EventTable,
+    pub(super) lanes: LaneTable,
+    pub(super) args: ArgTables,
+    pub(super) flows: FlowTable,
+    pub(super) counters: CounterTable,
+    pub(super) asyncs: FlowTable,
+    pub(super) metadata: MetadataTable,
+    phases: Phases,
+    n_events: u64,
+    kinds: Kinds,
+    last_category: Option<(StringId, Vec<u8>)>,
+    tracks: Recent<(Number, Number), (StringId, StringId)>,
+    places: Recent<Place, LaneId>,
+    sources: Recent<(bool, FlowSource), u32>,
+    brackets: Brackets,
+}
+
+/// A count for each letter.
+struct Phases([u64; 256]);
+
+impl Default for Phases {
+    fn default() -> Self {
+        Self([0; 256])
+    }
+}
+
+/// Where an event stands in the file.
+#[derive(Clone, Copy)]
+pub(super) struct Whereabouts {
+    /// Its byte in the uncompressed file.
+    pub(super) offset: u64,
+    /// Its place among the elements of the event list.
+    pub(super) position: u32,
+}
+
+/// What is said of an event that is kept, or why it is not.
+pub(super) type Findings = Vec<(Code, u64)>;
+
+impl Collector {
+    pub(super) fn new(vocabulary: Arc<Vocabulary>) -> Self {
+        Self { kinds: Kinds { vocabulary, ..Kinds::default() }, ..Self::default() }
+    }
+
+    /// Adds one event; gives what is to be said of it.
+    pub(super) fn add(
+        &mut self,
+        scanner: &EventScanner,
+        text: &[u8],
+        at: Whereabouts,
+        findings: &mut Findings,
+    ) {
+        let draft = &scanner.draft;
+        // Some writers end the list with an empty object to save themselves a comma.
+        if draft.is_empty {
+            return;
+        }
+        let say = |findings: &mut Findings, code| findings.push((code, at.offset));
+        if draft.phase != b'M' {
+            if let Some(code) = draft.time_fault() {
+                return say(findings, code);
+            }
+        }
+        self.phases.0[usize::from(draft.phase)] += 1;
+        self.n_events += 1;
+        if draft.name.is_none() && !matches!(draft.phase, b'E' | b's' | b't' | b'f') {
+            say(findings, Code::MissingName);
+        }
+        match draft.phase {
+            b'X' | b'B' | b'i' | b'I' | b'R' => self.event(scanner, text, at, findings),
+            b'E' => self.end(draft, text, at, findings),
+            b's' | b't' | b'f' | b'b' | b'n' | b'e' | b'S' | b'T' | b'p' | b'F' => {
+                let source = self.flow_source(draft, text);
+                let id = draft.id.and_then(|token| self.flow_id(token, text));
+                let is_arrow = matches!(draft.phase, b's' | b't' | b'f');
+                let table = if is_arrow { &mut self.flows } else { &mut self.asyncs };
+                let row = self.sources.get((is_arrow, source), || table.source_row(source));
+                let strings = &mut self.strings;
+                table.push(draft.phase, id, row, draft.start_ns(), at.position, strings);
+            }
+            b'C' => self.counter(scanner, text, at),
+            b'M' => self.metadata(scanner, text, at),
+            _ => {
+                let code = if draft.has_phase { Code::UnknownPhase } else { Code::MissingPhase };
+                say(findings, code);
+                self.event(scanner, text, at, findings);
+            }
+        }
+    }
+
+    fn event(
+        &mut self,
+        scanner: &EventScanner,
+        text: &[u8],
+        at: Whereabouts,
+        findings: &mut Findings,
+    ) {
+        let draft = &scanner.draft;
+        let category = draft.category.map(|span| self.category(span, text));
+        let kind = self.kind(scanner, category, text);
+        let lane = self.lane(draft, text, kind);
+        let start_ns = draft.start_ns();
+        let (duration_ns, doubt) = draft.duration_ns();
+        findings.extend(doubt.map(|code| (code, at.offset)));
+        if start_ns < 0 {
+            findings.push((Code::NegativeTimestamp, at.offset));
+        }
+        if start_ns == 0 && kind.is_device_work() {
+            findings.push((Code::ZeroTimestamp, at.offset));
+        }
+        let name = draft.name.map(|span| self.quoted(span, text));
+        let correlation = id(draft.correlation, text, at, findings);
+        let external_id = id(draft.external_id, text, at, findings);
+        let row = EventRow {
+            kind,
+            category,
+            name,
+            lane,
+            start_ns,
+            duration_ns,
+            correlation,
+            external_id,
+            position: at.position,
+        };
+        let event = self.events.push(&row);
+        if draft.phase == b'B' {
+            let track = self.track(draft, text);
+            self.brackets.push(Some(event), track, start_ns, (at.position, at.offset));
+        }
+        self.arguments(scanner, text, event, category, kind);
+    }
+
+    /// The end of an event that began before.
+    fn end(&mut self, draft: &Draft, text: &[u8], at: Whereabouts, findings: &mut Findings) {
+        let track = self.track(draft, text);
+        self.brackets.push(None, track, draft.start_ns(), (at.position, at.offset));
+        if !draft.arguments.is_empty() {
+            findings.push((Code::EndArguments, at.offset));
+        }
+    }
+
+    fn kind(
+        &mut self,
+        scanner: &EventScanner,
+        category: Option<StringId>,
+        text: &[u8],
+    ) -> EventKind {
+        let draft = &scanner.draft;
+        match (draft.phase, category) {
+            (b'X' | b'B', Some(category)) => {
+                let name = draft.name.map_or(&[][..], |name| name.of(text));
+                self.kinds
+                    .of(category, &self.strings)
+                    .kind(name, || scanner.says_stream_waited_for())
+            }
+            (b'i' | b'I' | b'R', _) => EventKind::Instant,
+            _ => EventKind::Other,
+        }
+    }
+
+    /// Keeps the arguments that were asked for.
+    fn arguments(
+        &mut self,
+        scanner: &EventScanner,
+        text: &[u8],
+        event: EventId,
+        category: Option<StringId>,
+        kind: EventKind,
+    ) {
+        let draft = &scanner.draft;
+        let all = scanner.wanted.counters && kind == EventKind::CounterRange;
+        for argument in &draft.arguments {
+            if all || scanner.wanted.keeps(argument.row) {
+                self.argument(scanner, text, event, category, *argument);
+            }
+        }
+        // On a stream the lane says so; elsewhere it is an argument like others.
+        if !kind.is_on_device() {
+            for (key, token) in [(STREAM, draft.stream), (DEVICE, draft.device)] {
+                if let (Some(row), Some(token)) = (key.row(), token) {
+                    self.argument(scanner, text, event, category, Argument { row, token });
+                }
+            }
+        }
+    }
+
+    fn argument(
+        &mut self,
+        scanner: &EventScanner,
+        text: &[u8],
+        event: EventId,
+        category: Option<StringId>,
+        argument: Argument,
+    ) {
+        let value = match argument.token {
+            Token::Integer(value) => ArgValue::Integer(value),
+            // Digits beyond 64 bits stay digits: as a float they would be others.
+            Token::Number(span) if is_integer(span.of(text)) => {
+                ArgValue::Text(self.strings.intern_plain(span.of(text)))
+            }
+            Token::Number(span) => number(span.of(text)).map_or_else(
+                || ArgValue::Text(self.strings.intern_plain(span.of(text))),
+                ArgValue::Float,
+            ),
+            Token::Text(span) => ArgValue::Text(self.quoted(span, text)),
+            Token::Nested(span) => ArgValue::Text(self.strings.intern_spelled(span.of(text))),
+            Token::True => ArgValue::Text(self.strings.intern("true")),
+            Token::False => ArgValue::Text(self.strings.intern("false")),
+            Token::Null => return,
+        };
+        let key = scanner.argument_keys.name(argument.row);
+        self.args.of_mut(category).push(event, argument.row, key, value, &mut self.strings);
+    }
+
+    /// Where an end of an arrow, or a part of an asynchronous event, stands.
+    fn flow_source(&mut self, draft: &Draft, text: &[u8]) -> FlowSource {
+        let (process, thread) = self.track(draft, text);
+        FlowSource {
+            category: draft.category.map(|span| self.category(span, text)),
+            name: draft.name.map(|span| self.quoted(span, text)),
+            process,
+            thread,
+        }
+    }
+
+    /// Ids of arrows are numbers, or any text.
+    fn flow_id(&mut self, token: Token, text: &[u8]) -> Option<ArgValue> {
+        if let Some(id) = integer(token, text) {
+            return Some(ArgValue::Integer(id));
+        }
+        match token {
+            Token::Text(span) => Some(ArgValue::Text(self.quoted(span, text))),
+            Token::Null => None,
+            token => Some(ArgValue::Text(self.strings.intern(&token_text(token, text)))),
+        }
+    }
+
+    fn counter(&mut self, scanner: &EventScanner, text: &[u8], at: Whereabouts) {
+        let draft = &scanner.draft;
+        let (process, _) = self.track(draft, text);
+        let name = draft.name.map(|span| self.quoted(span, text));
+        for argument in &draft.arguments {
+            let value = match argument.token {
+                Token::Integer(_) | Token::Number(_) => {
+                    number(token_text(argument.token, text).as_bytes())
+                }
+                Token::Text(span) => number(span.of(text)),
+                _ => None,
+            };
+            let series = self.strings.intern(scanner.argument_keys.name(argument.row));
+            self.counters.push(
+                name,
+                series,
+                process,
+                draft.start_ns(),
+                value.unwrap_or(f64::NAN),
+                at.position,
+            );
+        }
+    }
+
+    fn metadata(&mut self, scanner: &EventScanner, text: &[u8], at: Whereabouts) {
+        let draft = &scanner.draft;
+        let (process, thread) = self.track(draft, text);
+        let name = draft.name.map(|span| self.quoted(span, text));
+        let is_statement = |argument: &&Argument| {
+            let key = scanner.argument_keys.name(argument.row);
+            matches!(key, "name" | "labels" | "sort_index" | "uptime")
+        };
+        let argument = draft.arguments.iter().find(is_statement).or(draft.arguments.first());
+        let value = argument.map(|argument| match argument.token {
+            Token::Text(span) => self.quoted(span, text),
+            token => self.strings.intern(&token_text(token, text)),
+        });
+        self.metadata.push(name, process, thread, value, at.position);
+    }
+
+    /// Categories come in runs.
+    #[inline]
+    fn category(&mut self, span: Span, text: &[u8]) -> StringId {
+        let raw = span.of(text);
+        if let Some((id, spelling)) = &self.last_category {
+            if spelling == raw {
+                return *id;
+            }
+        }
+        let id = self.quoted(span, text);
+        self.last_category = Some((id, raw.to_vec()));
+        id
+    }
+
+    fn quoted(&mut self, span: Span, text: &[u8]) -> StringId {
+        let raw = span.of(text);
+        if span.is_plain() {
+            self.strings.intern_plain(raw)
+        } else {
+            self.strings.intern_spelled(raw)
+        }
+    }
+
+    fn lane(&mut self, draft: &Draft, text: &[u8], kind: EventKind) -> LaneId {
+        let (process, thread) = self.track(draft, text);
+        let on_device = |own: Option<Token>, track: Option<Token>| {
+            let token = own.or(track).filter(|_| kind.is_on_device());
+            token.and_then(|token| integer(token, text))
+        };
+        let place = Place {
+            process,
+            thread,
+            device: on_device(draft.device, draft.process),
+            stream: on_device(draft.stream, draft.thread),
+        };
+        let lanes = &mut self.lanes;
+        self.places.get(place, || lanes.intern(place))
+    }
+
+    /// The process and the thread, which may be numbers or names.
+    fn track(&mut self, draft: &Draft, text: &[u8]) -> Track {
+        let mut number = |token: Option<Token>| match token {
+            Some(Token::Integer(value)) => Number::Integer(value),
+            Some(Token::Text(span)) => Number::Text(self.quoted(span, text)),
+            Some(token) => Number::Text(self.strings.intern(&token_text(token, text))),
+            None => Number::Text(self.strings.intern("")),
+        };
+        let track = (number(draft.process), number(draft.thread));
+        let strings = &mut self.strings;
+        self.tracks.get(track, || (track.0.text(strings), track.1.text(strings)))
+    }
+
+    /// Closes the begin events with the ends that were found.
+    pub(super) fn pair_brackets(&mut self, findings: &mut Findings) {
+        std::mem::take(&mut self.brackets).pair(&mut self.events, findings);
+    }
+
+    /// How many events of each phase there were, by letter.
+    pub(super) fn phases(&self) -> Vec<(u8, u64)> {
+        (0..=u8::MAX).zip(self.phases.0).filter(|&(_, count)| count > 0).collect()
+    }
+
+    /// How many events of any phase there were.
+    pub(super) fn n_events(&self) -> u64 {
+        self.n_events
+    }
+
+    pub(super) fn freeze_strings(&mut self) -> Arc<Strings> {
+        std::mem::take(&mut self.strings).freeze()
+    }
+}
+
+impl Draft {
+    fn start_ns(&self) -> i64 {
+        match self.time {
+            Time::Known(time_ns) => time_ns,
+            Time::Missing | Time::NotANumber | Time::OutOfRange => 0,
+        }
+    }
+
+    /// The duration, and the doubt about it.
+    fn duration_ns(&self) -> (Option<i64>, Option<Code>) {
+        match self.duration {
+            Time::Known(duration) if duration < 0 => (Some(duration), Some(Code::NegativeDuration)),
+            Time::Known(duration) if self.start_ns() + duration > MAX_TIME_NS => {
+                (None, Some(Code::HugeDuration))
+            }
+            Time::Known(duration) if self.phase == b'X' => (Some(duration), None),
+            Time::OutOfRange => (None, Some(Code::HugeDuration)),
+            Time::NotANumber => (None, Some(Code::BadDuration)),
+            Time::Missing if self.phase == b'X' => (None, Some(Code::MissingDuration)),
+            Time::Known(_) | Time::Missing => (None, None),
+        }
+    }
+}
+
+/// A process or thread before its number is made a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Number {
+    Integer(i64),
+    Text(StringId),
+}
+
+impl Number {
+    fn text(self, strings: &mut Strings) -> StringId {
+        match self {
+            Self::Integer(value) => strings.intern(&value.to_string()),
+            Self::Text(id) => id,
+        }
+    }
+}
+
+/// The kind of each category seen so far.
+#[derive(Default)]
+struct Kinds {
+    of_category: Vec<Option<Meaning>>,
+    vocabulary: Arc<Vocabulary>,
+}
+
+/// What a category says about its events.
+#[derive(Clone)]
+struct Meaning {
+    kind: EventKind,
+    exceptions: Vec<(&'static str, EventKind)>,
+}
+
+impl Kinds {
+    fn of(&mut self, category: StringId, strings: &Strings) -> &Meaning {
+        if category.row() >= self.of_category.len() {
+            self.of_category.resize(category.row() + 1, None);
+        }
+        self.of_category[category.row()].get_or_insert_with(|| {
+            let category = strings.get(category);
+            let kind = self.vocabulary.kind(category);
+            Meaning { kind, exceptions: EventKind::exceptions(category).collect() }
+        })
+    }
+}
+
+impl Meaning {
+    /// The kind of an event by the bytes of its name. What is named a wait is one only where
+    /// it says for which stream.
+    #[inline]
+    fn kind(&self, name: &[u8], says_stream: impl FnOnce() -> bool) -> EventKind {
+        let named = self.exceptions.iter().find(|(begin, _)| name.starts_with(begin.as_bytes()));
+        match named {
+            Some((_, EventKind::Synchronization)) if !says_stream() => self.kind,
+            Some(&(_, kind)) => kind,
+            None => self.kind,
+        }
+    }
+}
+
+/// Values by key, with the last few at hand: events come in runs.
+struct Recent<K, V> {
+    last: Vec<(K, V)>,
+    all: HashMap<K, V>,
+    oldest: usize,
+}
+
+impl<K, V> Default for Recent<K, V> {
+    fn default() -> Self {
+        Self { last: Vec::new(), all: HashMap::new(), oldest: 0 }
+    }
+}
+
+impl<K: Copy + Eq + std::hash::Hash, V: Copy> Recent<K, V> {
+    const AT_HAND: usize = 4;
+
+    #[inline]
+    fn get(&mut self, key: K, make: impl FnOnce() -> V) -> V {
+        if let Some(&(_, value)) = self.last.iter().find(|(known, _)| *known == key) {
+            return value;
+        }
+        let value = *self.all.entry(key).or_insert_with(make);
+        if self.last.len() < Self::AT_HAND {
+            self.last.push((key, value));
+        } else {
+            self.last[self.oldest] = (key, value);
+            self.oldest = (self.oldest + 1) % Self::AT_HAND;
+        }
+        value
+    }
+}
+
+/// An id, which some writers put in quotes.
+fn id(token: Option<Token>, text: &[u8], at: Whereabouts, findings: &mut Findings) -> Option<i64> {
+    let token = token?;
+    // The smallest integer stands for "none" in columns.
+    let id = integer(token, text).filter(|&id| id != NO_INTEGER);
+    if id.is_none() && token != Token::Null {
+        findings.push((Code::BadId, at.offset));
+    }
+    id
+}
+
+fn number(text: &[u8]) -> Option<f64> {
+    std::str::from_utf8(text).ok()?.parse().ok().filter(|value: &f64| value.is_finite())
+}
+
+/// Whether a number of the file has neither point nor exponent.
+fn is_integer(number: &[u8]) -> bool {
+    number.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-')
+}
+
+/// An integer, or a text that is one, in decimal or with `0x`.
+fn integer(token: Token, text: &[u8]) -> Option<i64> {
+    let quoted = match token {
+        Token::Integer(value) => return Some(value),
+        Token::Text(span) => std::str::from_utf8(span.of(text)).ok()?,
+        _ => return None,
+    };
+    match quoted.strip_prefix("0x") {
+        Some(digits) => i64::from_str_radix(digits, 16).ok(),
+        None => quoted.parse().ok(),
+    }
+}
+
+/// What stands in the file for a value that is no text.
+fn token_text(token: Token, text: &[u8]) -> String {
+    match token {
+        Token::Integer(value) => value.to_string(),
+        Token::Number(span) | Token::Nested(span) | Token::Text(span) => {
+            String::from_utf8_lossy(span.of(text)).into_owned()
+        }
+        Token::True => "true".to_owned(),
+        Token::False => "false".to_owned(),
+        Token::Null => String::new(),
+    }
+}

@@ -1,0 +1,345 @@
+//! The text of one event -> a draft of it.
+
+use super::arguments::{Wanted, CORRELATION, DEVICE, EXTERNAL_ID, EXTERNAL_ID_LOWER, STREAM};
+use crate::diagnostics::Code;
+use crate::read::json::leading;
+use crate::read::json::{is_number, Scan, Scanner, Span, Token};
+use crate::read::json::{Context, Key, Keys};
+use crate::time::{nanoseconds, BadTime, MAX_TIME_NS};
+
+/// The keys of the event format that are looked at, in the order of the constants below.
+pub(super) const EVENT_KEYS: &[&str] = &[
+    "ph", "cat", "name", "pid", "tid", "ts", "dur", "args", "id", "bp", "s", "tts", "tdur",
+    "cname", "scope",
+];
+
+const PHASE: Key = Key::at(0);
+const CATEGORY: Key = Key::at(1);
+const NAME: Key = Key::at(2);
+const PROCESS: Key = Key::at(3);
+const THREAD: Key = Key::at(4);
+const TIME: Key = Key::at(5);
+const DURATION: Key = Key::at(6);
+const ARGS: Key = Key::at(7);
+const ID: Key = Key::at(8);
+
+/// A time as it stands in an event.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Time {
+    #[default]
+    Missing,
+    Known(i64),
+    NotANumber,
+    OutOfRange,
+}
+
+impl From<Result<i64, BadTime>> for Time {
+    fn from(result: Result<i64, BadTime>) -> Self {
+        match result {
+            Ok(time_ns) => Self::Known(time_ns),
+            Err(BadTime::OutOfRange) => Self::OutOfRange,
+            Err(BadTime::NotANumber) => Self::NotANumber,
+        }
+    }
+}
+
+/// One argument that is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Argument {
+    pub(super) row: usize,
+    pub(super) token: Token,
+}
+
+/// An event as it stands in a window: places of texts, and values.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    /// The letter; 0 for one that is missing, longer, or no text.
+    pub(super) phase: u8,
+    pub(super) has_phase: bool,
+    pub(super) is_empty: bool,
+    pub(super) category: Option<Span>,
+    pub(super) name: Option<Span>,
+    pub(super) process: Option<Token>,
+    pub(super) thread: Option<Token>,
+    pub(super) time: Time,
+    pub(super) duration: Time,
+    pub(super) id: Option<Token>,
+    pub(super) correlation: Option<Token>,
+    pub(super) external_id: Option<Token>,
+    pub(super) stream: Option<Token>,
+    pub(super) device: Option<Token>,
+    pub(super) arguments: Vec<Argument>,
+    /// What the keys to come depend on.
+    context: Context,
+}
+
+impl Draft {
+    /// Where an event has two sets of arguments, the later one counts.
+    fn clear_arguments(&mut self) {
+        self.arguments.clear();
+        (self.correlation, self.external_id, self.stream, self.device) = (None, None, None, None);
+    }
+
+    /// In place, field by field: a new draft would be copied over this one at
+    /// every event.
+    fn clear(&mut self) {
+        self.clear_arguments();
+        (self.phase, self.has_phase, self.is_empty) = (0, false, true);
+        (self.category, self.name, self.id) = (None, None, None);
+        (self.process, self.thread) = (None, None);
+        (self.time, self.duration) = (Time::Missing, Time::Missing);
+        self.context = Context::default();
+    }
+}
+
+/// What reading events takes beside the text.
+pub(super) struct EventScanner {
+    pub(super) event_keys: Keys,
+    pub(super) argument_keys: Keys,
+    pub(super) wanted: Wanted,
+    pub(super) draft: Draft,
+}
+
+impl EventScanner {
+    pub(super) fn new((argument_keys, wanted): (Keys, Wanted)) -> Self {
+        let event_keys = Keys::new(EVENT_KEYS.iter().map(|&key| key.to_owned()));
+        Self { event_keys, argument_keys, wanted, draft: Draft::default() }
+    }
+
+    /// Reads one event into the draft; stands at its `{` and ends behind its `}`.
+    pub(super) fn scan(&mut self, scanner: &mut Scanner<'_>) -> Scan<()> {
+        self.draft.clear();
+        scanner.expect(b'{')?;
+        let mut key = self.event_keys.next(scanner, Key::START, Context::default())?;
+        while key != Key::END {
+            self.draft.is_empty = false;
+            self.member(scanner, key)?;
+            key = self.event_keys.next(scanner, key, self.draft.context)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the event in the draft names a stream that is waited for.
+    pub(super) fn says_stream_waited_for(&self) -> bool {
+        let name = |argument: &Argument| self.argument_keys.name(argument.row);
+        self.draft.arguments.iter().any(|argument| name(argument) == "wait_on_stream")
+    }
+
+    #[inline]
+    fn member(&mut self, scanner: &mut Scanner<'_>, key: Key) -> Scan<()> {
+        match key {
+            PHASE => self.phase(scanner)?,
+            CATEGORY => {
+                self.draft.category = text(scanner.value()?);
+                let category = self.draft.category.unwrap_or_default();
+                self.draft.context = Context::of(category.of(scanner.text));
+            }
+            NAME => self.draft.name = text(scanner.value()?),
+            PROCESS => self.draft.process = Some(number_or_other(scanner)?),
+            THREAD => self.draft.thread = Some(number_or_other(scanner)?),
+            TIME => self.draft.time = time(scanner)?,
+            DURATION => self.draft.duration = time(scanner)?,
+            ARGS => self.arguments(scanner)?,
+            ID => self.draft.id = Some(number_or_other(scanner)?),
+            _ => drop(scanner.value()?),
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn phase(&mut self, scanner: &mut Scanner<'_>) -> Scan<()> {
+        self.draft.has_phase = true;
+        if let [b'"', letter @ (b'A'..=b'Z' | b'a'..=b'z'), b'"', ..] = scanner.text[scanner.at..] {
+            self.draft.phase = letter;
+            self.draft.context = Context::of(&[letter]);
+            scanner.at += 3;
+            return Ok(());
+        }
+        let token = scanner.value()?;
+        self.draft.phase = match text(token).map(|span| span.of(scanner.text)) {
+            Some(&[letter]) => letter,
+            _ => 0,
+        };
+        Ok(())
+    }
+
+    fn arguments(&mut self, scanner: &mut Scanner<'_>) -> Scan<()> {
+        self.draft.clear_arguments();
+        if scanner.peek_significant()? != b'{' {
+            scanner.value()?;
+            return Ok(());
+        }
+        scanner.at += 1;
+        let context = self.draft.context;
+        let mut key = self.argument_keys.next(scanner, Key::START, context)?;
+        while key != Key::END {
+            let token = number_or_other(scanner)?;
+            self.argument(key, token);
+            key = self.argument_keys.next(scanner, key, context)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn argument(&mut self, key: Key, token: Token) {
+        match key {
+            CORRELATION => self.draft.correlation = Some(token),
+            EXTERNAL_ID | EXTERNAL_ID_LOWER => self.draft.external_id = Some(token),
+            STREAM => self.draft.stream = Some(token),
+            DEVICE => self.draft.device = Some(token),
+            _ => {
+                // What the other phases need has no fixed names; and the phase
+                // may stand behind the arguments.
+                let Some(row) = key.row() else { return };
+                let any_name = self.draft.phase != b'X' || self.wanted.counters;
+                if self.wanted.keeps(row) || (any_name && !matches!(token, Token::Nested(_))) {
+                    self.draft.arguments.push(Argument { row, token });
+                }
+            }
+        }
+    }
+}
+
+/// A value that is mostly a short integer.
+#[inline]
+fn number_or_other(scanner: &mut Scanner<'_>) -> Scan<Token> {
+    if let Some((value, length)) = plain_integer(&scanner.text[scanner.at..]) {
+        scanner.at += length;
+        return Ok(Token::Integer(value));
+    }
+    scanner.value()
+}
+
+#[inline]
+fn plain_integer(text: &[u8]) -> Option<(i64, usize)> {
+    let (value, count) = leading(text)?;
+    let is_plain = count == 1 || (count > 1 && text[0] != b'0');
+    (is_plain && ends_a_number(*text.get(count)?)).then_some((value.cast_signed(), count))
+}
+
+fn text(token: Token) -> Option<Span> {
+    match token {
+        Token::Text(span) => Some(span),
+        _ => None,
+    }
+}
+
+/// A time in microseconds: a number, or a text that is one.
+#[inline]
+fn time(scanner: &mut Scanner<'_>) -> Scan<Time> {
+    scanner.peek_significant()?;
+    if let Some((value, length)) = plain_time(&scanner.text[scanner.at..]) {
+        scanner.at += length;
+        return Ok(Time::Known(value));
+    }
+    let n_findings = scanner.findings.len();
+    let token = scanner.value()?;
+    let digits = match token {
+        Token::Integer(value) => return Ok(whole_microseconds(value)),
+        Token::Number(span) => span.of(scanner.text),
+        Token::Text(span) if is_number(span.of(scanner.text)) => span.of(scanner.text),
+        _ => {
+            // The finding is that the time is bad, not that some number is.
+            scanner.findings.truncate(n_findings);
+            return Ok(Time::NotANumber);
+        }
+    };
+    Ok(nanoseconds(digits).into())
+}
+
+fn whole_microseconds(value: i64) -> Time {
+    let time_ns = value.checked_mul(1000).filter(|time_ns| is_in_range(*time_ns));
+    time_ns.map_or(Time::OutOfRange, Time::Known)
+}
+
+/// Up to 15 digits and up to three behind a point: what profilers write.
+/// Gives the nanoseconds and the length of the text.
+#[inline]
+fn plain_time(text: &[u8]) -> Option<(i64, usize)> {
+    let (whole, n_whole) = leading(text)?;
+    let is_plain = n_whole == 1 || (n_whole > 1 && text[0] != b'0');
+    match text.get(n_whole)? {
+        b'.' if is_plain => {
+            let (fraction, n_fraction) = leading(&text[n_whole + 1..])?;
+            let scale = *[0, 100, 10, 1].get(n_fraction).filter(|&&scale| scale > 0)?;
+            let length = n_whole + 1 + n_fraction;
+            let nanoseconds = (whole * 1000 + fraction * scale).cast_signed();
+            if !is_in_range(nanoseconds) {
+                return None;
+            }
+            ends_a_number(*text.get(length)?).then_some((nanoseconds, length))
+        }
+        byte if is_plain && ends_a_number(*byte) => {
+            let nanoseconds = (whole * 1000).cast_signed();
+            is_in_range(nanoseconds).then_some((nanoseconds, n_whole))
+        }
+        _ => None,
+    }
+}
+
+#[inline]
+fn is_in_range(time_ns: i64) -> bool {
+    (-MAX_TIME_NS..=MAX_TIME_NS).contains(&time_ns)
+}
+
+#[inline]
+fn ends_a_number(byte: u8) -> bool {
+    matches!(byte, b',' | b'\n' | b' ' | b'}' | b'\r')
+}
+
+impl Draft {
+    /// Why the event has no usable time, if so.
+    pub(super) fn time_fault(&self) -> Option<Code> {
+        match self.time {
+            Time::Known(_) => None,
+            Time::Missing => Some(Code::MissingTimestamp),
+            Time::NotANumber | Time::OutOfRange => Some(Code::BadTimestamp),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Arguments;
+    use super::*;
+
+    fn draft(text: &str) -> Draft {
+        let mut scanner = EventScanner::new(Arguments::Ids.keys());
+        let mut findings = Vec::new();
+        scanner.scan(&mut Scanner::new(text.as_bytes(), 0, &mut findings)).unwrap();
+        assert_eq!(findings, []);
+        scanner.draft
+    }
+
+    #[test]
+    fn times_are_exact_however_they_are_written() {
+        for (text, ns) in [
+            ("12", 12_000),
+            ("1712195495506752.812", 1_712_195_495_506_752_812),
+            ("0.5", 500),
+            ("\"7.25\"", 7_250),
+            ("-3", -3_000),
+            ("1.5e2", 150_000),
+            ("123456789012345678", i64::MAX),
+            ("9999999999999999", i64::MAX),
+            ("9999999999999999.9", i64::MAX),
+        ] {
+            let found = draft(&format!("{{\"ts\": {text}}}")).time;
+            if ns == i64::MAX {
+                assert_eq!(found, Time::OutOfRange);
+            } else {
+                assert_eq!(found, Time::Known(ns), "{text}");
+            }
+        }
+        assert_eq!(draft("{\"ts\": null}").time, Time::NotANumber);
+        assert_eq!(draft("{}").time, Time::Missing);
+    }
+
+    #[test]
+    fn the_last_of_two_equal_keys_counts() {
+        let text = r#"{"ts": 1, "ts": 2, "args": {"correlation": 1}, "args": {"correlation": 3}}"#;
+        let draft = draft(text);
+        assert_eq!(draft.time, Time::Known(2_000));
+        assert_eq!(draft.correlation, Some(Token::Integer(3)));
+    }
+}

@@ -1,0 +1,92 @@
+//! Facts about the whole trace, wherever in the file they stand.
+
+use serde_json::Value;
+
+use crate::diagnostics::Code;
+use crate::read::json::{Scanner, Stop};
+use crate::read::window::Window;
+use crate::tables::Header;
+
+/// The fields that profilers write beside the events. After damage in the
+/// header, reading goes on at the next of these: a key of some nested object
+/// must not become a fact.
+const FIELDS: &[&str] = &[
+    "traceEvents",
+    "traceName",
+    "displayTimeUnit",
+    "baseTimeNanoseconds",
+    "schemaVersion",
+    "deviceProperties",
+    "distributedInfo",
+    "record_shapes",
+    "profile_memory",
+    "with_stack",
+    "with_flops",
+    "with_modules",
+    "trace_id",
+    "host_name",
+    "username",
+    "cupti_version",
+    "cuda_runtime_version",
+    "cuda_driver_version",
+    "INFO",
+    "WARNING",
+    "ERROR",
+    "metadata",
+    "otherData",
+    "systemTraceEvents",
+    "stackFrames",
+    "samples",
+];
+
+/// Whether `text` begins with a known field and its colon; none where it is
+/// too short to tell.
+pub(super) fn starts_with_field(text: &[u8]) -> Option<bool> {
+    let mut findings = Vec::new();
+    let mut scanner = Scanner::new(text, 0, &mut findings);
+    let mut read = || {
+        if scanner.peek()? != b'"' {
+            return Ok(false);
+        }
+        let name = scanner.quoted()?;
+        let is_known = FIELDS.iter().any(|field| field.as_bytes() == name.of(scanner.text));
+        Ok(is_known && scanner.peek_significant()? == b':')
+    };
+    match read() {
+        Ok(found) => Some(found),
+        Err(Stop::Fault) => Some(false),
+        Err(Stop::NeedMore) => None,
+    }
+}
+
+/// The facts that the analyses need, read out of the fields.
+pub(super) fn facts(
+    fields: Vec<(String, String)>,
+    window: &Window<'_>,
+    said: &mut Vec<(Code, u64)>,
+) -> Header {
+    // The last of equal names counts, as in any JSON reader.
+    let value = |name: &str| -> Option<Value> {
+        let (_, text) = fields.iter().rev().find(|(field, _)| field == name)?;
+        serde_json::from_str(text).ok()
+    };
+    let distributed = value("distributedInfo").unwrap_or_default();
+    let rank = distributed.get("rank").filter(|rank| !rank.is_null());
+    if rank.is_some_and(|rank| integer(rank).is_none()) {
+        said.push((Code::BadRank, 0));
+    }
+    let is_kineto = value("schemaVersion").is_some() || value("deviceProperties").is_some();
+    Header {
+        rank: rank.and_then(integer),
+        world_size: distributed.get("world_size").and_then(integer),
+        base_time_ns: value("baseTimeNanoseconds").as_ref().and_then(integer),
+        format: if is_kineto { "kineto-json" } else { "chrome-json" },
+        compression: window.compression(),
+        fields,
+    }
+}
+
+/// An integer; some writers put it in quotes.
+fn integer(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| value.as_str()?.parse().ok())
+}

@@ -1,0 +1,240 @@
+//! Where reading goes on after damage.
+//!
+//! Nothing is made up: an event that is kept stands in the file in one piece,
+//! between other elements of the list. So reading goes on only at a place that is
+//! an event as a whole, and that cannot be a part of the damaged one.
+
+use super::document::{Document, Outcome, MAX_INDENT};
+use super::event::EVENT_KEYS;
+use super::header;
+use crate::diagnostics::Code;
+use crate::error::Result;
+use crate::read::json::{is_whitespace, Scanner, Stop};
+
+/// Failed attempts to find the next event may cost this many times the bytes
+/// that are skipped, and a little more, before whole attempts are skipped too.
+const RESYNC_EFFORT: u64 = 32;
+const RESYNC_ALLOWANCE: u64 = 16 << 20;
+
+/// How far one looks for what follows a closing bracket.
+const LOOK_AHEAD: usize = 64 << 10;
+
+/// Where reading can go on after damage.
+pub(super) enum Found {
+    Event,
+    EndOfList,
+    Nothing,
+}
+
+impl Document<'_> {
+    /// Moves the window from a damaged element to the next whole event, or to the
+    /// bracket that ends the list.
+    pub(super) fn resync(&mut self) -> Result<Found> {
+        let start = self.window.offset();
+        let mut before = Before::default();
+        let mut spent = 0;
+        before.take(self.window.text()[0]);
+        self.window.consume(1);
+        loop {
+            let text = self.window.text();
+            let Some(at) = text.iter().position(|&byte| before.stops_at(byte)) else {
+                let length = text.len();
+                self.window.consume(length);
+                if !self.more()? {
+                    return Ok(Found::Nothing);
+                }
+                continue;
+            };
+            let bracket = text[at];
+            self.window.consume(at);
+            if bracket == b']' && self.is_end_of_list()? {
+                return Ok(Found::EndOfList);
+            }
+            if bracket == b'{' && before.allows_event(&self.indent) {
+                match self.attempt_candidate()? {
+                    Outcome::Whole((), _) => return Ok(Found::Event),
+                    Outcome::Fault(_, cost) => spent += cost as u64,
+                    Outcome::TooLarge | Outcome::Cut => spent += self.window.text().len() as u64,
+                }
+            }
+            let skipped = self.window.offset() - start;
+            let affordable = skipped * RESYNC_EFFORT + RESYNC_ALLOWANCE;
+            if spent > affordable {
+                // Somebody made this file to be slow to read: go on a window later.
+                let length = self.window.text().len();
+                self.window.consume(length.min(1 << 16));
+                before = Before::default();
+                continue;
+            }
+            before.take(bracket);
+            self.window.consume(1);
+        }
+    }
+
+    /// Whether a whole event with a phase stands at the front of the window.
+    fn attempt_candidate(&mut self) -> Result<Outcome<()>> {
+        if !self.looks_like(starts_with_event, false)? {
+            return Ok(Outcome::Fault(Code::MalformedEvent, 1));
+        }
+        let outcome = self.attempt_event()?;
+        self.findings.clear();
+        match outcome {
+            Outcome::Whole((), end) if !self.scanner.draft.has_phase => {
+                Ok(Outcome::Fault(Code::MalformedEvent, end))
+            }
+            outcome => Ok(outcome),
+        }
+    }
+
+    /// Whether the `]` at the front of the window ends the list: behind it comes
+    /// a header field, or the end of the object and the file.
+    fn is_end_of_list(&mut self) -> Result<bool> {
+        let ends = |text: &[u8]| match significant(&text[1..]) {
+            [] => None,
+            [b'}', rest @ ..] if significant(rest).is_empty() => None,
+            [b',', rest @ ..] => header::starts_with_field(significant(rest)),
+            _ => Some(false),
+        };
+        self.looks_like(ends, true)
+    }
+
+    /// Whether the `}` at the front of the window ends the file.
+    pub(super) fn is_end_of_object(&mut self) -> Result<bool> {
+        let ends = |text: &[u8]| (!significant(&text[1..]).is_empty()).then_some(false);
+        self.looks_like(ends, true)
+    }
+
+    /// Whether the bracket at the front of the window belongs to no list: behind it
+    /// comes another event, or the inside of one.
+    pub(super) fn is_stray_bracket(&mut self) -> Result<bool> {
+        let next_is_event = |text: &[u8]| {
+            let rest = significant(&text[1..]);
+            let rest = significant(rest.strip_prefix(b",").unwrap_or(rest));
+            starts_with_event_key(rest.strip_prefix(b"{").unwrap_or(rest))
+        };
+        self.looks_like(next_is_event, false)
+    }
+
+    /// Skips a bracket that belongs to no list.
+    pub(super) fn skip_bracket(&mut self) -> Result<()> {
+        self.note_skipped(Code::MalformedEvent, self.window.offset(), 1)?;
+        self.window.consume(1);
+        Ok(())
+    }
+
+    /// Asks `test` with a longer and longer window until it knows; a file that
+    /// ends first says `at_end`, if what is there does not speak against it.
+    fn looks_like(&mut self, test: impl Fn(&[u8]) -> Option<bool>, at_end: bool) -> Result<bool> {
+        loop {
+            match test(self.window.text()) {
+                Some(known) => return Ok(known),
+                None if self.window.text().len() > LOOK_AHEAD => return Ok(false),
+                None if self.more()? => {}
+                None => return Ok(at_end),
+            }
+        }
+    }
+
+    /// Skips damage in the header up to the next field that is known.
+    pub(super) fn skip_to_field(&mut self, code: Code) -> Result<bool> {
+        let start = self.window.offset();
+        self.window.consume(1);
+        let found = loop {
+            let text = self.window.text();
+            let quote = text.iter().position(|&byte| byte == b'"');
+            self.window.consume(quote.unwrap_or(text.len()));
+            if quote.is_none() {
+                if self.more()? {
+                    continue;
+                }
+                break false;
+            }
+            if self.looks_like(header::starts_with_field, true)? {
+                // A file that ends in the middle of a name has no field here.
+                break header::starts_with_field(self.window.text()) == Some(true);
+            }
+            self.window.consume(1);
+        };
+        self.note_skipped(code, start, self.window.offset() - start)?;
+        Ok(found)
+    }
+}
+
+/// What stands before a place at which an event may begin.
+#[derive(Default)]
+struct Before {
+    /// The last two bytes that are no white space.
+    last: [u8; 2],
+    /// The white space since.
+    blank: Vec<u8>,
+}
+
+impl Before {
+    /// Takes note of `byte`, or says that it is a bracket to look at.
+    fn stops_at(&mut self, byte: u8) -> bool {
+        if matches!(byte, b'{' | b']') {
+            return true;
+        }
+        self.take(byte);
+        false
+    }
+
+    fn take(&mut self, byte: u8) {
+        if is_whitespace(byte) {
+            if self.blank.len() <= MAX_INDENT {
+                self.blank.push(byte);
+            }
+        } else {
+            self.blank.clear();
+            if byte != 0 {
+                self.last = [self.last[1], byte];
+            }
+        }
+    }
+
+    /// Whether an object that begins here may be an element of the list, rather
+    /// than a part of the damaged one: not the value of a key or the first in a
+    /// list; and where it follows a comma, it follows an object and is indented as
+    /// events are.
+    fn allows_event(&self, indent: &[u8]) -> bool {
+        match self.last {
+            [_, b':' | b'['] => false,
+            [before, b','] => {
+                matches!(before, b'}' | b',' | 0)
+                    && (!indent.contains(&b'\n') || self.blank == indent)
+            }
+            _ => true,
+        }
+    }
+}
+
+/// Whether `text` begins with an object whose first key is one of an event; none
+/// where it is too short to tell.
+fn starts_with_event(text: &[u8]) -> Option<bool> {
+    text.split_first().and_then(|(_, inside)| starts_with_event_key(inside))
+}
+
+/// Whether `text` begins with a key of an event and its colon.
+fn starts_with_event_key(text: &[u8]) -> Option<bool> {
+    let mut findings = Vec::new();
+    let mut scanner = Scanner::new(text, 0, &mut findings);
+    let mut read = || {
+        if scanner.peek_significant()? != b'"' {
+            return Ok(false);
+        }
+        let key = scanner.quoted()?;
+        let is_known = EVENT_KEYS.iter().any(|known| known.as_bytes() == key.of(scanner.text));
+        Ok(is_known && scanner.peek_significant()? == b':')
+    };
+    match read() {
+        Ok(found) => Some(found),
+        Err(Stop::Fault) => Some(false),
+        Err(Stop::NeedMore) => None,
+    }
+}
+
+/// Without leading white space.
+fn significant(text: &[u8]) -> &[u8] {
+    let blank = text.iter().take_while(|&&byte| is_whitespace(byte)).count();
+    &text[blank..]
+}

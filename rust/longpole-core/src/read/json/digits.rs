@@ -1,0 +1,75 @@
+//! Decimal digits, eight at a time in one register.
+//!
+//! A third of what a reader of traces does is to read short integers. The
+//! arithmetic is that of Lemire's `fast_float` (2020): mark the bytes that are
+//! no digits, shift those away, and add up pairs, fours and eights by
+//! multiplication.
+
+/// The number that the digits at the front of `text` spell, and how many there
+/// are, up to 16. None where the text ends before it can be told.
+#[inline(always)]
+#[allow(clippy::inline_always)] // a call would cost as much as the arithmetic
+pub(in crate::read) fn leading(text: &[u8]) -> Option<(u64, usize)> {
+    let Some(front) = text.first_chunk::<16>() else { return leading_of_few(text) };
+    let (value, count) = up_to_eight(&front[..8]);
+    if count < 8 {
+        return Some((value, count));
+    }
+    let (low, more) = up_to_eight(&front[8..]);
+    Some((value * POWERS[more] + low, 8 + more))
+}
+
+const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+
+/// The number that the digits at the front of eight bytes spell.
+#[inline]
+fn up_to_eight(bytes: &[u8]) -> (u64, usize) {
+    let word = u64::from_le_bytes(bytes.try_into().unwrap_or_default()) ^ 0x3030_3030_3030_3030;
+    // Digits are 0 to 9 now; a carry marks only bytes behind the first other one.
+    let others = (word.wrapping_add(0x7676_7676_7676_7676) | word) & 0x8080_8080_8080_8080;
+    let count = others.trailing_zeros() as usize / 8;
+    if count == 0 {
+        return (0, 0);
+    }
+    let digits = word << (8 * (8 - count));
+    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
+    let fours = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(0x000f_4240_0000_0064);
+    let rest = (pairs >> 16 & 0x0000_00ff_0000_00ff).wrapping_mul(0x0000_2710_0000_0001);
+    (fours.wrapping_add(rest) >> 32, count)
+}
+
+/// Near the end of the window, one by one.
+#[cold]
+fn leading_of_few(text: &[u8]) -> Option<(u64, usize)> {
+    let count = text.iter().position(|byte| !byte.is_ascii_digit())?;
+    let value = text[..count].iter().fold(0, |value, digit| value * 10 + u64::from(digit - b'0'));
+    Some((value, count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_every_length_come_out_and_end_at_the_first_other_byte() {
+        for end in 0..=u8::MAX {
+            for count in 0..16 {
+                let digits: String =
+                    (0..count).map(|place| char::from(b'9' - place % 10)).collect();
+                let mut text = digits.clone().into_bytes();
+                text.push(if end.is_ascii_digit() { b',' } else { end });
+                text.extend_from_slice(b"7777777777777777");
+                let expected = (digits.parse().unwrap_or(0), usize::from(count));
+                assert_eq!(leading(&text), Some(expected), "{digits} before {end}");
+            }
+        }
+        assert_eq!(leading(b"12345678901234567"), Some((1_234_567_890_123_456, 16)));
+        assert_eq!(leading(b"00000000000000001"), Some((0, 16)));
+    }
+
+    #[test]
+    fn where_the_text_ends_nothing_is_said() {
+        assert_eq!((leading(b"123"), leading(b"")), (None, None));
+        assert_eq!(leading(b"123,"), Some((123, 3)));
+    }
+}

@@ -1,0 +1,272 @@
+//! The keys of objects as small numbers, found again without being read.
+//!
+//! A writer puts the same text between two values every time: comma, line
+//! break, indent, key, colon. So what followed a key last time is compared with
+//! the file first, as one run of bytes, and only where that fails is the text
+//! scanned. This is where most of the reader's speed comes from, and it changes
+//! nothing in what is read: a gap is remembered only after it was scanned in full.
+
+use std::collections::HashMap;
+
+use super::scan::{Scan, Scanner};
+use crate::diagnostics::Code;
+use crate::strings::spelled_text;
+
+/// A key, numbered in order of first use behind those that were given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::read) struct Key(u16);
+
+impl Key {
+    /// The place before the first member.
+    pub(in crate::read) const START: Self = Self(0);
+    /// The end of the object.
+    pub(in crate::read) const END: Self = Self(1);
+    /// A key beyond the limit: nothing is remembered of it.
+    pub(in crate::read) const BEYOND: Self = Self(2);
+    const FIRST: usize = 3;
+
+    /// The key at `row` of the list that [`Keys`] was made of, or a later one.
+    pub(in crate::read) const fn at(row: u16) -> Self {
+        Self(row + 3)
+    }
+
+    /// The row in the list, for what is a key at all.
+    pub(in crate::read) fn row(self) -> Option<usize> {
+        usize::from(self.0).checked_sub(Self::FIRST)
+    }
+}
+
+/// Different keys above this many are not told apart: a file may hold a new
+/// one in every event.
+const MAX_KEYS: usize = 4096;
+
+/// Longer gaps are scanned every time.
+const MAX_GAP_BYTES: usize = 8 * GAP_WORDS;
+const GAP_WORDS: usize = 8;
+
+/// How many gaps are remembered behind each key in each context.
+const WAYS: usize = 2;
+
+/// What is known of an object before all of its keys are: events of one phase and
+/// category have the same keys, so that the first gap remembered is mostly right.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::read) struct Context(usize);
+
+impl Context {
+    const COUNT: usize = 16;
+
+    /// Some number for a text: which one does not matter, as long as the texts of
+    /// one file mostly have different ones.
+    #[inline]
+    pub(in crate::read) fn of(text: &[u8]) -> Self {
+        let ends = text
+            .first()
+            .zip(text.last())
+            .map_or(0, |(&first, &last)| usize::from(first) + 3 * usize::from(last));
+        Self((ends + text.len()) % Self::COUNT)
+    }
+}
+
+/// What stood between a value and the next value, in words of eight bytes, the
+/// last of them under a mask for what lies behind its end.
+#[derive(Clone, Copy)]
+struct Gap {
+    words: [u64; GAP_WORDS],
+    last: usize,
+    mask: u64,
+    length: usize,
+    next: Key,
+}
+
+/// The keys of one kind of object.
+pub(in crate::read) struct Keys {
+    names: Vec<String>,
+    by_spelling: HashMap<Box<[u8]>, Key>,
+    gaps: Vec<[[Gap; WAYS]; Context::COUNT]>,
+}
+
+impl Keys {
+    /// With the first keys given.
+    pub(in crate::read) fn new(names: impl IntoIterator<Item = String>) -> Self {
+        let mut keys = Self { names: Vec::new(), by_spelling: HashMap::new(), gaps: Vec::new() };
+        keys.gaps.resize(Key::FIRST, [[Gap::NONE; WAYS]; Context::COUNT]);
+        for name in names {
+            keys.intern(name.as_bytes());
+        }
+        keys
+    }
+
+    /// The key's name; the text of one beyond the limit is not kept.
+    pub(in crate::read) fn name(&self, row: usize) -> &str {
+        &self.names[row]
+    }
+
+    /// Moves the scanner from behind the value of `previous` to the value of the
+    /// next key, or behind the end of the object.
+    #[inline]
+    pub(in crate::read) fn next(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        previous: Key,
+        context: Context,
+    ) -> Scan<Key> {
+        // Near the end of the window there is nothing to compare with.
+        if let Some(text) = scanner.text.get(scanner.at..).and_then(|text| text.first_chunk()) {
+            for gap in &self.gaps[usize::from(previous.0)][context.0] {
+                if gap.stands_at(text) {
+                    scanner.at += gap.length;
+                    return Ok(gap.next);
+                }
+            }
+        }
+        self.scan_gap(scanner, previous, context)
+    }
+
+    #[cold]
+    fn scan_gap(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        previous: Key,
+        context: Context,
+    ) -> Scan<Key> {
+        let (start, n_findings) = (scanner.at, scanner.findings.len());
+        let next = self.scan_key(scanner, previous)?;
+        if scanner.findings.len() == n_findings && previous != Key::BEYOND && next != Key::BEYOND {
+            self.remember(previous, context, next, &scanner.text[start..scanner.at]);
+        }
+        Ok(next)
+    }
+
+    fn scan_key(&mut self, scanner: &mut Scanner<'_>, previous: Key) -> Scan<Key> {
+        let mut comma = None;
+        if previous != Key::START && scanner.peek_significant()? != b'}' {
+            comma = Some(scanner.at);
+            scanner.expect(b',')?;
+        }
+        match scanner.peek_significant()? {
+            b'}' => {
+                scanner.findings.extend(comma.map(|at| (Code::TrailingComma, at)));
+                scanner.at += 1;
+                Ok(Key::END)
+            }
+            b'"' => {
+                let name = scanner.quoted()?;
+                scanner.expect(b':')?;
+                scanner.peek_significant()?;
+                Ok(self.intern(name.of(scanner.text)))
+            }
+            _ => scanner.stop(Code::MalformedEvent),
+        }
+    }
+
+    fn intern(&mut self, spelling: &[u8]) -> Key {
+        if let Some(&key) = self.by_spelling.get(spelling) {
+            return key;
+        }
+        let name = spelled_text(spelling);
+        if name.as_bytes() != spelling {
+            // Another spelling of a key: the key it spells, if that is told apart.
+            let key = self.intern(name.as_bytes());
+            if key != Key::BEYOND {
+                self.by_spelling.insert(spelling.into(), key);
+            }
+            return key;
+        }
+        let Some(row) =
+            u16::try_from(self.names.len()).ok().filter(|_| self.names.len() < MAX_KEYS)
+        else {
+            return Key::BEYOND;
+        };
+        let key = Key::at(row);
+        self.names.push(name);
+        self.by_spelling.insert(spelling.into(), key);
+        self.gaps.push([[Gap::NONE; WAYS]; Context::COUNT]);
+        key
+    }
+
+    /// The newest gap first: members come in runs of the same order.
+    fn remember(&mut self, previous: Key, context: Context, next: Key, text: &[u8]) {
+        let Some(gap) = Gap::new(text, next) else { return };
+        let gaps = &mut self.gaps[usize::from(previous.0)][context.0];
+        gaps.rotate_right(1);
+        gaps[0] = gap;
+    }
+}
+
+impl Gap {
+    /// Stands nowhere.
+    const NONE: Self =
+        Self { words: [1; GAP_WORDS], last: 0, mask: 0, length: 0, next: Key::START };
+
+    fn new(text: &[u8], next: Key) -> Option<Self> {
+        let mut bytes = [0; MAX_GAP_BYTES];
+        bytes.get_mut(..text.len())?.copy_from_slice(text);
+        let words = std::array::from_fn(|place| word(&bytes, place));
+        let last = text.len().checked_sub(1)? / 8;
+        let unused = (last + 1) * 8 - text.len();
+        Some(Self { words, last, mask: u64::MAX >> (8 * unused), length: text.len(), next })
+    }
+
+    #[inline]
+    fn stands_at(&self, text: &[u8; MAX_GAP_BYTES]) -> bool {
+        let last = self.last % GAP_WORDS;
+        (0..last).all(|place| word(text, place) == self.words[place])
+            && word(text, last) & self.mask == self.words[last]
+    }
+}
+
+#[inline]
+fn word(bytes: &[u8; MAX_GAP_BYTES], place: usize) -> u64 {
+    bytes[place * 8..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys_of(keys: &mut Keys, text: &str) -> Vec<String> {
+        let mut findings = Vec::new();
+        let mut scanner = Scanner::new(text.as_bytes(), 1, &mut findings);
+        let (mut found, mut key) = (Vec::new(), Key::START);
+        loop {
+            key = keys.next(&mut scanner, key, Context::default()).unwrap();
+            let Some(row) = key.row() else { return found };
+            found.push(keys.name(row).to_owned());
+            scanner.value().unwrap();
+        }
+    }
+
+    #[test]
+    fn objects_of_changing_shape_are_read_right_every_time() {
+        let mut keys = Keys::new(["ph".to_owned()]);
+        let shapes = [
+            (r#"{"ph": "X", "name": "a", "ts": 1}"#, vec!["ph", "name", "ts"]),
+            (r#"{"ph": "X", "ts": 1}"#, vec!["ph", "ts"]),
+            (r#"{ "ts":1,"ph":"X" , "name": "a"}"#, vec!["ts", "ph", "name"]),
+            (r"{}", vec![]),
+        ];
+        for _ in 0..3 {
+            for (text, expected) in &shapes {
+                assert_eq!(&keys_of(&mut keys, text), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn keys_beyond_the_limit_are_read_but_not_told_apart() {
+        let mut keys = Keys::new([]);
+        let members: Vec<_> = (0..MAX_KEYS + 10).map(|number| format!("\"k{number}\":1")).collect();
+        let text = format!("{{{}}}", members.join(","));
+        let mut findings = Vec::new();
+        let mut scanner = Scanner::new(text.as_bytes(), 1, &mut findings);
+        let (mut key, mut n_beyond) = (Key::START, 0);
+        while key != Key::END {
+            key = keys.next(&mut scanner, key, Context::default()).unwrap();
+            if key != Key::END {
+                scanner.value().unwrap();
+            }
+            n_beyond += usize::from(key == Key::BEYOND);
+        }
+        assert_eq!((n_beyond, keys.names.len()), (10, MAX_KEYS));
+    }
+}

@@ -1,0 +1,15 @@
+//! A JSON scanner over a window of text, which knows nothing of traces.
+//!
+//! A reader of a format asks it for the values it wants, one element at a time, and finds out
+//! where the text is damaged. [`Keys`] are the keys of objects as small numbers, `digits` the
+//! arithmetic of decimal numbers.
+//!
+//! Limits: an element that does not fit the window is scanned again in a longer one.
+
+mod digits;
+mod keys;
+mod scan;
+
+pub(super) use digits::leading;
+pub(super) use keys::{Context, Key, Keys};
+pub(super) use scan::{is_number, is_whitespace, Scan, Scanner, Span, Stop, Token};

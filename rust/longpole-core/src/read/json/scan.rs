@@ -1,0 +1,516 @@
+//! A validating JSON scanner over a window of text.
+//!
+//! It goes over every byte once and checks all of the grammar, for strictness
+//! costs a few compares a token; but it makes values only of what is asked for.
+//! What is wrong but can be read is noted as a finding; what cannot is a
+//! [`Stop::Fault`], described in [`Scanner::fault`]; and where the window ends too early it says
+//! [`Stop::NeedMore`], after which the caller scans the element again from its
+//! start in a longer window. So the result cannot depend on how the file was cut
+//! into windows.
+
+use super::digits::leading;
+use crate::diagnostics::Code;
+use crate::strings::{spelling_faults, MAX_TEXT_BYTES};
+
+/// Why a scan came to no end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::read) enum Stop {
+    /// The window ends inside the element.
+    NeedMore,
+    /// The text is no JSON; what it is stands in [`Scanner::fault`]. Not here: what
+    /// every function gives back should fit two registers.
+    Fault,
+}
+
+pub(in crate::read) type Scan<T> = std::result::Result<T, Stop>;
+
+/// A part of the window, which is shorter than 2 GiB: the start in the lower
+/// half, the end in the upper, and in the highest bit whether a text is more than
+/// plain ASCII. One number, because several would be stored apart and read
+/// together, which stalls the processor at every value of the file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::read) struct Span(u64);
+
+impl Span {
+    const SPELLED: u64 = 1 << 63;
+
+    #[inline]
+    pub(in crate::read) fn new(start: usize, end: usize) -> Self {
+        debug_assert!(end < (1 << 31));
+        Self(start as u64 | (end as u64) << 32)
+    }
+
+    /// A text whose bytes are not the text itself.
+    fn spelled(start: usize, end: usize) -> Self {
+        Self(Self::new(start, end).0 | Self::SPELLED)
+    }
+
+    /// Whether the bytes between the quotes are the text itself: printable ASCII
+    /// without escapes, and not too long.
+    #[inline]
+    pub(in crate::read) fn is_plain(self) -> bool {
+        self.0 & Self::SPELLED == 0
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // the two halves fit where they came from
+    pub(in crate::read) fn start(self) -> usize {
+        (self.0 & u64::from(u32::MAX)) as usize
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)]
+    pub(in crate::read) fn end(self) -> usize {
+        (self.0 >> 32 & !(1 << 31)) as usize
+    }
+
+    #[inline]
+    pub(in crate::read) fn of(self, text: &[u8]) -> &[u8] {
+        &text[self.start()..self.end()]
+    }
+}
+
+/// One value, as far as the scanner looks into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::read) enum Token {
+    /// The bytes between the quotes.
+    Text(Span),
+    /// A number without point and exponent that fits.
+    Integer(i64),
+    /// Any other number, sound by the grammar.
+    Number(Span),
+    /// `true`.
+    True,
+    /// `false`.
+    False,
+    /// `null`, and what was noted as a finding and stands for null.
+    Null,
+    /// The whole of an array or object.
+    Nested(Span),
+}
+
+/// Deeper values are refused. JSON sets no limit; other readers stop at 512 to 1024.
+const MAX_DEPTH: usize = 512;
+
+/// A malformed word or number of this length still stands for null; longer ones
+/// are taken for damage.
+const MAX_WORD_BYTES: usize = 32;
+
+/// A place in a window, and what was found wrong on the way.
+pub(in crate::read) struct Scanner<'a> {
+    pub(in crate::read) text: &'a [u8],
+    pub(in crate::read) at: usize,
+    pub(in crate::read) findings: &'a mut Vec<(Code, usize)>,
+    /// What stopped the scan, and where in the window.
+    pub(in crate::read) fault: (Code, usize),
+}
+
+impl<'a> Scanner<'a> {
+    pub(in crate::read) fn new(
+        text: &'a [u8],
+        at: usize,
+        findings: &'a mut Vec<(Code, usize)>,
+    ) -> Self {
+        Self { text, at, findings, fault: (Code::MalformedEvent, at) }
+    }
+
+    /// The next byte, not taken.
+    #[inline]
+    pub(in crate::read) fn peek(&self) -> Scan<u8> {
+        self.text.get(self.at).copied().ok_or(Stop::NeedMore)
+    }
+
+    /// The next byte that is no white space, not taken.
+    #[inline]
+    pub(in crate::read) fn peek_significant(&mut self) -> Scan<u8> {
+        loop {
+            let byte = self.peek()?;
+            if !is_whitespace(byte) {
+                return Ok(byte);
+            }
+            self.at += 1;
+        }
+    }
+
+    pub(in crate::read) fn stop<T>(&mut self, code: Code) -> Scan<T> {
+        self.fault = (code, self.at);
+        Err(Stop::Fault)
+    }
+
+    /// Takes `byte` after any white space.
+    #[inline]
+    pub(in crate::read) fn expect(&mut self, byte: u8) -> Scan<()> {
+        if self.peek_significant()? != byte {
+            return self.stop(Code::MalformedEvent);
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// One value of any kind, after any white space.
+    #[inline]
+    pub(in crate::read) fn value(&mut self) -> Scan<Token> {
+        match self.peek_significant()? {
+            b'"' => Ok(Token::Text(self.quoted()?)),
+            b'0'..=b'9' | b'-' => self.number(),
+            b'[' | b'{' => self.nested(),
+            _ => self.word(),
+        }
+    }
+
+    /// A text in quotes; stands at the first quote.
+    #[inline]
+    pub(in crate::read) fn quoted(&mut self) -> Scan<Span> {
+        let start = self.at + 1;
+        let end = start + special(&self.text[start..]).ok_or(Stop::NeedMore)?;
+        if self.text[end] == b'"' && end - start <= MAX_TEXT_BYTES {
+            self.at = end + 1;
+            return Ok(Span::new(start, end));
+        }
+        self.quoted_with_care(start, end)
+    }
+
+    /// The rest of a text that holds more than plain ASCII from `at` on.
+    #[cold]
+    fn quoted_with_care(&mut self, start: usize, mut at: usize) -> Scan<Span> {
+        loop {
+            match *self.text.get(at).ok_or(Stop::NeedMore)? {
+                b'"' => break,
+                // Whatever is escaped does not end the text.
+                b'\\' => at += 2,
+                // A hole in the file, not a character of a name: to read on would
+                // join the head of one event with the tail of another.
+                byte @ (0 | 0xff) if byte == 0 || self.text.get(at + 1) == Some(&0xff) => {
+                    self.at = at;
+                    return self.stop(Code::MalformedEvent);
+                }
+                _ => at += 1,
+            }
+            at += special(self.text.get(at..).unwrap_or_default()).ok_or(Stop::NeedMore)?;
+        }
+        let span = Span::spelled(start, at);
+        self.note_spelling(span);
+        self.at = at + 1;
+        Ok(span)
+    }
+
+    fn note_spelling(&mut self, span: Span) {
+        let faults = spelling_faults(span.of(self.text));
+        let found = [
+            (faults.invalid_utf8, Code::InvalidUtf8),
+            (faults.control_characters, Code::ControlCharacter),
+            (faults.unknown_escapes, Code::InvalidEscape),
+            (faults.lone_surrogates, Code::LoneSurrogate),
+            (faults.cut, Code::TextCut),
+        ];
+        self.findings
+            .extend(found.iter().filter(|(set, _)| *set).map(|&(_, code)| (code, span.start())));
+    }
+
+    /// A number; stands at its first byte.
+    #[inline]
+    pub(in crate::read) fn number(&mut self) -> Scan<Token> {
+        let negative = self.text[self.at] == b'-';
+        let digits = self.at + usize::from(negative);
+        let rest = self.text.get(digits..).unwrap_or_default();
+        let (value, count) = leading(rest).ok_or(Stop::NeedMore)?;
+        let ends = !is_in_word(*rest.get(count).ok_or(Stop::NeedMore)?);
+        let padded = count > 1 && rest[0] == b'0';
+        // Sixteen digits always fit.
+        if ends && count > 0 && !padded {
+            self.at = digits + count;
+            let value = value.cast_signed();
+            return Ok(Token::Integer(if negative { -value } else { value }));
+        }
+        self.number_with_care()
+    }
+
+    #[cold]
+    fn number_with_care(&mut self) -> Scan<Token> {
+        let span = self.word_span()?;
+        let text = span.of(self.text);
+        if !is_number(text) {
+            return self.word();
+        }
+        self.at = span.end();
+        match std::str::from_utf8(text).ok().and_then(|text| text.parse::<i64>().ok()) {
+            Some(value) => Ok(Token::Integer(value)),
+            None => Ok(Token::Number(span)),
+        }
+    }
+
+    /// A bare word: one of the three of JSON, or what C and Python print for
+    /// numbers that JSON has not, which reads as null and is noted.
+    #[cold]
+    fn word(&mut self) -> Scan<Token> {
+        let span = self.word_span()?;
+        let text = span.of(self.text);
+        let token = match text {
+            b"true" => Token::True,
+            b"false" => Token::False,
+            b"null" => Token::Null,
+            _ if text.is_empty() || text.len() > MAX_WORD_BYTES => {
+                return self.stop(Code::MalformedEvent)
+            }
+            _ => {
+                let code = if is_non_finite(text) { Code::NonFinite } else { Code::InvalidNumber };
+                self.findings.push((code, span.start()));
+                Token::Null
+            }
+        };
+        self.at = span.end();
+        Ok(token)
+    }
+
+    /// The run of bytes that could stand in a number or a word.
+    fn word_span(&self) -> Scan<Span> {
+        let rest = &self.text[self.at..];
+        let length = rest.iter().position(|&byte| !is_in_word(byte)).ok_or(Stop::NeedMore)?;
+        Ok(Span::new(self.at, self.at + length))
+    }
+
+    /// An array or object, skipped; stands at its bracket. No recursion: the
+    /// depth of the file is not the depth of our stack.
+    fn nested(&mut self) -> Scan<Token> {
+        let start = self.at;
+        let mut open = Brackets::default();
+        loop {
+            // Here a value is due.
+            match self.peek_significant()? {
+                bracket @ (b'[' | b'{') => {
+                    self.at += 1;
+                    if !open.push(bracket == b'{') {
+                        return self.stop(Code::TooDeep);
+                    }
+                    if !self.takes_closing(&open)? {
+                        self.member_key(&open)?;
+                        continue;
+                    }
+                    open.pop();
+                }
+                b'"' => drop(self.quoted()?),
+                b'0'..=b'9' | b'-' => drop(self.number()?),
+                _ => drop(self.word()?),
+            }
+            // Here a value has ended.
+            loop {
+                if open.is_empty() {
+                    return Ok(Token::Nested(Span::new(start, self.at)));
+                }
+                if self.takes_closing(&open)? {
+                    open.pop();
+                    continue;
+                }
+                let comma = self.at;
+                self.expect(b',')?;
+                if self.takes_closing(&open)? {
+                    self.findings.push((Code::TrailingComma, comma));
+                    open.pop();
+                    continue;
+                }
+                self.member_key(&open)?;
+                break;
+            }
+        }
+    }
+
+    /// Takes the bracket that closes the innermost open one, if it is next.
+    fn takes_closing(&mut self, open: &Brackets) -> Scan<bool> {
+        let closing = if open.innermost_is_object() { b'}' } else { b']' };
+        let found = self.peek_significant()? == closing;
+        self.at += usize::from(found);
+        Ok(found)
+    }
+
+    /// The key of the next member, where the innermost open bracket is an object.
+    fn member_key(&mut self, open: &Brackets) -> Scan<()> {
+        if open.innermost_is_object() {
+            if self.peek_significant()? != b'"' {
+                return self.stop(Code::MalformedEvent);
+            }
+            self.quoted()?;
+            self.expect(b':')?;
+        }
+        Ok(())
+    }
+}
+
+/// The open brackets of a nested value: a bit each, set for objects.
+#[derive(Default)]
+struct Brackets {
+    bits: [u64; MAX_DEPTH / 64],
+    depth: usize,
+}
+
+impl Brackets {
+    fn push(&mut self, object: bool) -> bool {
+        if self.depth == MAX_DEPTH {
+            return false;
+        }
+        let bit = 1 << (self.depth % 64);
+        let word = &mut self.bits[self.depth / 64];
+        *word = if object { *word | bit } else { *word & !bit };
+        self.depth += 1;
+        true
+    }
+
+    fn pop(&mut self) {
+        self.depth -= 1;
+    }
+
+    fn is_empty(&self) -> bool {
+        self.depth == 0
+    }
+
+    fn innermost_is_object(&self) -> bool {
+        let top = self.depth - 1;
+        self.bits[top / 64] >> (top % 64) & 1 == 1
+    }
+}
+
+/// The white space of JSON.
+#[inline]
+pub(in crate::read) fn is_whitespace(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
+}
+
+/// Whether a byte goes on with a number or word that began before it.
+#[inline]
+fn is_in_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(byte, b'.' | b'-' | b'+' | b'/' | b'_' | b'#' | b'(' | b')')
+}
+
+/// The grammar of numbers in RFC 8259, section 6.
+pub(in crate::read) fn is_number(text: &[u8]) -> bool {
+    fn digits(text: &[u8]) -> (usize, &[u8]) {
+        let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        (count, &text[count..])
+    }
+    let text = text.strip_prefix(b"-").unwrap_or(text);
+    let (whole, rest) = digits(text);
+    if whole == 0 || (whole > 1 && text[0] == b'0') {
+        return false;
+    }
+    let rest = match rest {
+        [b'.', rest @ ..] => match digits(rest) {
+            (0, _) => return false,
+            (_, rest) => rest,
+        },
+        rest => rest,
+    };
+    match rest {
+        [] => true,
+        [b'e' | b'E', b'+' | b'-', rest @ ..] | [b'e' | b'E', rest @ ..] => {
+            matches!(digits(rest), (1.., []))
+        }
+        _ => false,
+    }
+}
+
+/// What `printf` and Python print for numbers that are none.
+fn is_non_finite(word: &[u8]) -> bool {
+    let word = word.strip_prefix(b"-").or(word.strip_prefix(b"+")).unwrap_or(word);
+    ["nan", "inf", "infinity", "nan(ind)", "nan(snan)", "1.#inf", "1.#ind", "1.#qnan"]
+        .iter()
+        .any(|name| word.eq_ignore_ascii_case(name.as_bytes()))
+}
+
+/// The first byte of `text` that is a quote, a backslash, a control character
+/// or not ASCII.
+///
+/// Eight bytes at a time in one register ("SIMD within a register", Mycroft
+/// 1987): names are too short for wider vectors to pay.
+#[inline]
+fn special(text: &[u8]) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    let mut at = 0;
+    while let Some(chunk) = text.get(at..at + 8) {
+        let word = u64::from_le_bytes(chunk.try_into().unwrap_or_default());
+        let quote = word ^ (ONES * u64::from(b'"'));
+        let backslash = word ^ (ONES * u64::from(b'\\'));
+        let found = word
+            | word.wrapping_sub(ONES * 0x20)
+            | quote.wrapping_sub(ONES)
+            | backslash.wrapping_sub(ONES);
+        // A borrow may mark a byte behind the first true mark, never before it.
+        if found & HIGHS != 0 {
+            return Some(at + (found & HIGHS).trailing_zeros() as usize / 8);
+        }
+        at += 8;
+    }
+    let rest = text.get(at..)?;
+    let found = rest.iter().position(|&byte| matches!(byte, b'"' | b'\\' | 0x80.. | ..0x20))?;
+    Some(at + found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scan(text: &str) -> (Scan<Token>, Vec<Code>) {
+        let mut findings = Vec::new();
+        let value = Scanner::new(text.as_bytes(), 0, &mut findings).value();
+        (value, findings.into_iter().map(|(code, _)| code).collect())
+    }
+
+    #[test]
+    fn special_bytes_are_found_wherever_they_stand() {
+        for special_byte in [b'"', b'\\', 0, 0x1f, 0x80, 0xff] {
+            for length in 0..40 {
+                for at in 0..length {
+                    let mut text = vec![b'a'; length];
+                    text[at] = special_byte;
+                    text[length - 1] = if at == length - 1 { special_byte } else { b'"' };
+                    assert_eq!(special(&text), Some(at));
+                }
+                assert_eq!(special(&vec![b'!'; length]), None);
+            }
+        }
+    }
+
+    #[test]
+    fn nested_values_are_skipped_whole() {
+        let text = r#"{"a": [1, {"b": []}, "}"], "c": -1.5e3} rest"#;
+        assert_eq!(scan(text), (Ok(Token::Nested(Span::new(0, text.len() - 5))), vec![]));
+    }
+
+    #[test]
+    fn every_prefix_of_a_value_needs_more() {
+        let text = r#"{"a": [1.25, {"b": [null, true]}, "\u00e9\\"], "c": "x"}"#;
+        for end in 0..text.len() {
+            assert_eq!(scan(&text[..end]).0, Err(Stop::NeedMore), "{}", &text[..end]);
+        }
+    }
+
+    #[test]
+    fn numbers_that_are_none_read_as_null_and_are_noted() {
+        for word in ["nan", "-nan", "NaN", "inf", "-Infinity", "-1.#IND"] {
+            assert_eq!(
+                scan(&format!("{word},")),
+                (Ok(Token::Null), vec![Code::NonFinite]),
+                "{word}"
+            );
+        }
+        for word in ["N/A", "+9.", "007", ".5", "1.", "0.-05", "tru", "-", "1e"] {
+            assert_eq!(
+                scan(&format!("{word},")),
+                (Ok(Token::Null), vec![Code::InvalidNumber]),
+                "{word}"
+            );
+        }
+    }
+
+    #[test]
+    fn depth_has_a_limit_and_uses_no_stack() {
+        let deep = |depth: usize| "[".repeat(depth) + &"]".repeat(depth) + " ";
+        assert!(matches!(scan(&deep(512)).0, Ok(Token::Nested(_))));
+        assert!(matches!(scan(&deep(5_000_000)).0, Err(Stop::Fault)));
+    }
+
+    #[test]
+    fn a_hole_in_a_text_is_no_text() {
+        assert!(matches!(scan("\"aten::a\0\0\0l\" ").0, Err(Stop::Fault)));
+    }
+}

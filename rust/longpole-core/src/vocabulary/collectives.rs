@@ -1,0 +1,169 @@
+//! Which collective a kernel or an operator is, and what it moves.
+//!
+//! torch attaches the record of a collective to its kernels and operators: name, elements,
+//! data type, group. Where that record is missing, the names of the libraries' kernels tell
+//! the operation and mostly the data type (`ncclDevKernel_AllReduce_Sum_bf16_RING_LL`).
+//!
+//! Limits: the number of bytes is known from the record alone, and is that of the larger of
+//! the two buffers of one rank.
+
+use super::Names;
+
+/// What a collective does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Collective {
+    /// Every rank gets the reduction over all.
+    AllReduce,
+    /// Every rank gets what all have.
+    AllGather,
+    /// Every rank gets a part of the reduction over all.
+    ReduceScatter,
+    /// Every rank sends a part to each other one.
+    AllToAll,
+    /// One rank sends to all.
+    Broadcast,
+    /// One rank gets the reduction over all.
+    Reduce,
+    /// One rank gets what all have.
+    Gather,
+    /// One rank sends a part to each.
+    Scatter,
+    /// One rank sends to or receives from another.
+    SendReceive,
+    /// Nobody goes on before all have come.
+    Barrier,
+}
+
+impl Names for Collective {
+    const ALL: &'static [Self] = &[
+        Self::AllReduce,
+        Self::AllGather,
+        Self::ReduceScatter,
+        Self::AllToAll,
+        Self::Broadcast,
+        Self::Reduce,
+        Self::Gather,
+        Self::Scatter,
+        Self::SendReceive,
+        Self::Barrier,
+    ];
+    const NAMES: &'static [&'static str] = &[
+        "all_reduce",
+        "all_gather",
+        "reduce_scatter",
+        "all_to_all",
+        "broadcast",
+        "reduce",
+        "gather",
+        "scatter",
+        "send_receive",
+        "barrier",
+    ];
+}
+
+/// Parts of names in small letters without underscores. The first that fits counts.
+const PARTS: &[(&str, Collective)] = &[
+    ("allreduce", Collective::AllReduce),
+    ("crossdevicereduce", Collective::AllReduce),
+    ("allgather", Collective::AllGather),
+    ("reducescatter", Collective::ReduceScatter),
+    ("alltoall", Collective::AllToAll),
+    ("all2all", Collective::AllToAll),
+    ("dispatch", Collective::AllToAll),
+    ("combine", Collective::AllToAll),
+    ("broadcast", Collective::Broadcast),
+    ("sendrecv", Collective::SendReceive),
+    ("send", Collective::SendReceive),
+    ("recv", Collective::SendReceive),
+    ("barrier", Collective::Barrier),
+    ("reduce", Collective::Reduce),
+    ("gather", Collective::Gather),
+    ("scatter", Collective::Scatter),
+];
+
+/// Data types by the names that torch and the libraries use, with their bytes.
+const DATA_TYPES: &[(&str, &str, i64)] = &[
+    ("float8_e4m3", "float8_e4m3", 1),
+    ("float8_e5m2", "float8_e5m2", 1),
+    ("bfloat16", "bfloat16", 2),
+    ("bf16", "bfloat16", 2),
+    ("half", "float16", 2),
+    ("float16", "float16", 2),
+    ("f16", "float16", 2),
+    ("double", "float64", 8),
+    ("float64", "float64", 8),
+    ("f64", "float64", 8),
+    ("float", "float32", 4),
+    ("f32", "float32", 4),
+    ("uint8", "uint8", 1),
+    ("u8", "uint8", 1),
+    ("byte", "uint8", 1),
+    ("int8", "int8", 1),
+    ("i8", "int8", 1),
+    ("char", "int8", 1),
+    ("int64", "int64", 8),
+    ("i64", "int64", 8),
+    ("long", "int64", 8),
+    ("int32", "int32", 4),
+    ("i32", "int32", 4),
+    ("int", "int32", 4),
+    ("bool", "bool", 1),
+];
+
+impl Collective {
+    /// The collective that a text names, be it the profiler's argument or a kernel's name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let letters = |letter: &char| *letter != '_';
+        let name: String = name.to_ascii_lowercase().chars().filter(letters).collect();
+        PARTS.iter().find(|(part, _)| name.contains(part)).map(|&(_, collective)| collective)
+    }
+}
+
+/// A data type by the word a trace uses for it: its usual name and its bytes.
+pub fn data_type(word: &str) -> Option<(&'static str, i64)> {
+    let word = word.to_ascii_lowercase();
+    let word = word.strip_prefix("c10::").unwrap_or(&word);
+    DATA_TYPES.iter().find(|(its, ..)| *its == word).map(|&(_, name, bytes)| (name, bytes))
+}
+
+/// The data type in the name of a kernel, as a word of its own.
+pub fn data_type_of_kernel(name: &str) -> Option<(&'static str, i64)> {
+    let head = name.split('(').next().unwrap_or_default();
+    head.split(|letter: char| !letter.is_ascii_alphanumeric()).rev().find_map(data_type)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_arguments_and_of_kernels_tell_the_collective() {
+        for (name, collective) in [
+            ("allreduce", Collective::AllReduce),
+            ("_allgather_base", Collective::AllGather),
+            ("reduce_scatter_tensor_coalesced", Collective::ReduceScatter),
+            ("all_to_allv", Collective::AllToAll),
+            ("ncclDevKernel_ReduceScatter_Sum_f32_RING_LL", Collective::ReduceScatter),
+            ("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", Collective::SendReceive),
+            ("ncclDevKernel_Reduce_Sum_f32_RING_LL", Collective::Reduce),
+            ("void vllm::cross_device_reduce_2stage<half, 4>", Collective::AllReduce),
+            ("void deep_ep::intranode::combine<8>", Collective::AllToAll),
+            ("broadcast", Collective::Broadcast),
+        ] {
+            assert_eq!(Collective::of_name(name), Some(collective), "{name}");
+        }
+        assert_eq!(Collective::of_name("ncclDevKernel_Generic"), None);
+    }
+
+    #[test]
+    fn data_types_have_one_name() {
+        assert_eq!(data_type("BFloat16"), Some(("bfloat16", 2)));
+        assert_eq!(data_type("c10::Half"), Some(("float16", 2)));
+        assert_eq!(data_type("Long"), Some(("int64", 8)));
+        assert_eq!(data_type("Quaternion"), None);
+        let kernel = "ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
+        assert_eq!(data_type_of_kernel(kernel), Some(("float16", 2)));
+        assert_eq!(data_type_of_kernel("ncclDevKernel_SendRecv(int)"), None);
+    }
+}

@@ -1,0 +1,122 @@
+//! What a user adds to the vocabulary: regular expressions for the names of one's own code.
+//!
+//! An addition is asked before the built-in tables, so that it can also correct them.
+
+use regex::Regex;
+
+use super::{ApiRole, EventKind, Names, WorkClass};
+use crate::error::{Error, ErrorKind, Result};
+
+/// One addition: names that a pattern finds have a meaning.
+#[derive(Debug, Clone)]
+struct Rule<T> {
+    pattern: Regex,
+    meaning: T,
+}
+
+/// The meanings of names: the built-in tables, and what was added to them.
+#[derive(Debug, Clone, Default)]
+pub struct Vocabulary {
+    api: Vec<Rule<ApiRole>>,
+    kernels: Vec<Rule<WorkClass>>,
+    categories: Vec<Rule<EventKind>>,
+    data_loading: Vec<Regex>,
+}
+
+/// The questions that can be added to.
+pub const SECTIONS: &[&str] = &["api", "kernels", "categories", "data_loading"];
+
+impl Vocabulary {
+    /// Adds that names which `pattern` finds mean `meaning` in a section: `api` (a role),
+    /// `kernels` (a class of work), `categories` (a kind of event), or `data_loading`
+    /// (`functions`, the only meaning it has).
+    ///
+    /// # Errors
+    ///
+    /// For a section or meaning that does not exist, named with those that do, and for a
+    /// pattern that is no regular expression.
+    pub fn add(&mut self, section: &str, meaning: &str, pattern: &str) -> Result<()> {
+        let pattern = Regex::new(pattern)
+            .map_err(|error| vocabulary_error(format!("invalid regular expression: {error}")))?;
+        match section {
+            "api" => self.api.push(Rule { pattern, meaning: named(section, meaning)? }),
+            "kernels" => self.kernels.push(Rule { pattern, meaning: named(section, meaning)? }),
+            "categories" => {
+                self.categories.push(Rule { pattern, meaning: named(section, meaning)? });
+            }
+            "data_loading" if meaning == "functions" => self.data_loading.push(pattern),
+            "data_loading" => return Err(unknown("data_loading", meaning, &["functions"])),
+            _ => return Err(unknown("vocabulary", section, SECTIONS)),
+        }
+        Ok(())
+    }
+
+    /// The role of runtime API calls with a name.
+    pub fn role(&self, name: &str) -> ApiRole {
+        first(&self.api, name).unwrap_or_else(|| ApiRole::of_name(name))
+    }
+
+    /// The class of kernels with a name.
+    pub fn class(&self, name: &str) -> WorkClass {
+        first(&self.kernels, name).unwrap_or_else(|| WorkClass::of_kernel(name))
+    }
+
+    /// The kind of events of a category.
+    pub fn kind(&self, category: &str) -> EventKind {
+        first(&self.categories, category).unwrap_or_else(|| EventKind::of_category(category))
+    }
+
+    /// The regular expression that finds what loads data.
+    pub fn data_loading(&self) -> String {
+        let added = self.data_loading.iter().map(|pattern| format!("(?:{})", pattern.as_str()));
+        let all: Vec<_> = [super::DATA_LOADING.to_owned()].into_iter().chain(added).collect();
+        all.join("|")
+    }
+}
+
+fn first<T: Copy>(rules: &[Rule<T>], name: &str) -> Option<T> {
+    rules.iter().find(|rule| rule.pattern.is_match(name)).map(|rule| rule.meaning)
+}
+
+fn named<T: Names>(section: &str, meaning: &str) -> Result<T> {
+    T::named(meaning).ok_or_else(|| unknown(section, meaning, T::NAMES))
+}
+
+fn unknown(where_: &str, word: &str, known: &[&str]) -> Error {
+    vocabulary_error(format!("{where_} has no {word:?}; it has {}", known.join(", ")))
+}
+
+fn vocabulary_error(why: String) -> Error {
+    Error::new(ErrorKind::Vocabulary(why), 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn additions_come_before_the_tables() {
+        let mut vocabulary = Vocabulary::default();
+        vocabulary.add("api", "launch", "^acmeSubmit").unwrap();
+        vocabulary.add("kernels", "compute", "^fused_all_reduce_gemm").unwrap();
+        vocabulary.add("categories", "kernel", "^acme_kernel$").unwrap();
+        vocabulary.add("data_loading", "functions", "fetch_batch").unwrap();
+        assert_eq!(vocabulary.role("acmeSubmitWork"), ApiRole::Launch);
+        assert_eq!(vocabulary.role("cudaFree"), ApiRole::Free);
+        assert_eq!(vocabulary.class("fused_all_reduce_gemm_bf16"), WorkClass::Compute);
+        assert_eq!(vocabulary.kind("acme_kernel"), EventKind::Kernel);
+        assert_eq!(vocabulary.data_loading(), "(?i)data_?loader|(?:fetch_batch)");
+    }
+
+    #[test]
+    fn what_does_not_exist_is_answered_with_what_does() {
+        let mut vocabulary = Vocabulary::default();
+        let why = |found: Result<()>| found.unwrap_err().to_string();
+        assert_eq!(
+            why(vocabulary.add("kernels", "comm", "x")),
+            "kernels has no \"comm\"; it has compute, communication, copy"
+        );
+        assert!(why(vocabulary.add("kernel", "copy", "x")).contains("it has api, kernels"));
+        assert!(why(vocabulary.add("api", "copy", "(")).starts_with("invalid regular expression"));
+    }
+}

@@ -1,0 +1,25 @@
+//! What names mean, for Python.
+
+use longpole_core::vocabulary::{api_names as names, Names, Vocabulary};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// A section of the vocabulary, a meaning of it, and a regular expression for names.
+pub(crate) type Addition = (String, String, String);
+
+/// The built-in vocabulary with some additions.
+pub(crate) fn with_additions(additions: &[Addition]) -> PyResult<Vocabulary> {
+    let mut vocabulary = Vocabulary::default();
+    for (section, meaning, pattern) in additions {
+        vocabulary
+            .add(section, meaning, pattern)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+    }
+    Ok(vocabulary)
+}
+
+/// Every name of a runtime API call that is known, with its role.
+#[pyfunction]
+pub(crate) fn api_names() -> Vec<(String, &'static str)> {
+    names().into_iter().map(|(name, role)| (name, role.name())).collect()
+}

@@ -1,0 +1,226 @@
+"""How much of a trace is tuned: the shares add up by hand."""
+
+import gzip
+import json
+import math
+from bisect import bisect
+from pathlib import Path
+
+import pytest
+
+import longpole
+from longpole.analyses.gemm_coverage import gemm_coverage
+from longpole.bench import tunableop
+from longpole.bench.tunableop.matmul import Tensor, gemms_of
+from longpole.testing import TraceBuilder
+
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+HEADER = b"Validator,PT_VERSION,2.9.1\n"
+
+
+def product(builder, name, start_us, work_us, dims, strides):  # noqa: PLR0917
+    """Add a product that launches one kernel, which begins 5 us after its operator."""
+    inputs = {"Input Dims": dims, "Input type": ["c10::Half"] * len(dims)}
+    inputs |= {} if strides is None else {"Input Strides": strides}
+    builder.operator(name, (start_us, start_us + 4), **inputs)
+    work = (start_us + 5, start_us + 5 + work_us)
+    return builder.launch("gemm", call=(start_us + 1, start_us + 3), work=work)
+
+
+def three_products(**changes):
+    """60, 30 and 10 us of kernels, one after the other, and a kernel that is no product."""
+    builder = TraceBuilder()
+    linear = [[36, 128], [128, 768]]
+    product(builder, "aten::mm", 0, 60, linear, changes.get("strides", [[128, 1], [1, 128]]))
+    product(builder, "aten::mm", 70, 30, [[8, 16], [16, 32]], [[16, 1], [32, 1]])
+    batch = [[4, 8, 16], [4, 16, 8]]
+    product(builder, "aten::bmm", 110, 10, batch, [[128, 16, 1], [128, 8, 1]])
+    builder.operator("aten::relu", (130, 134))
+    builder.launch("relu", call=(131, 133), work=(135, 155))
+    builder.call("cudaDeviceSynchronize", (134, 156))
+    return builder.read()
+
+
+LINEAR = b"GemmTunableOp_Half_TN,tn_768_36_128_ld_128_128_768,Gemm_Hipblaslt_1,0.04\n"
+BATCH = b"GemmStridedBatchedTunableOp_Half_NN,nn_8_8_16_B_4_ld_8_16_8,Gemm_Hipblaslt_2,0.02\n"
+
+
+def test_shares_add_up_by_hand():
+    found = gemm_coverage(three_products(), HEADER + LINEAR + BATCH)
+    assert (found.gemm_ns, found.tuned_ns) == (100_000, 70_000)
+    assert found.share_of_gemm_time == 0.7
+    rows = found.rows.select("parameters", "match", "calls", "kernel_ns", "tuned_ns").rows()
+    assert rows == [
+        ("nn_32_8_16_ld_32_16_32", "missing", 1, 30_000, None),
+        ("tn_768_36_128_ld_128_128_768", "tuned", 1, 60_000, 40_000.0),
+        ("nn_8_8_16_B_4_ld_8_16_8", "tuned", 1, 10_000, 20_000.0),
+    ]
+    # The device is never waited for before the end: on the path are the kernels that the
+    # last one had to wait for.
+    on_path = {row["parameters"]: row["path_ns"] for row in found.rows.iter_rows(named=True)}
+    assert sum(on_path.values()) == found.gemm_path_ns
+    tuned = found.gemm_path_ns - on_path["nn_32_8_16_ld_32_16_32"]
+    assert found.tuned_path_ns == tuned
+    assert found.share_of_path == tuned / found.path_length_ns
+
+
+def test_what_is_tuned_already_is_not_to_be_tuned_next():
+    found = gemm_coverage(three_products(), HEADER + LINEAR)
+    assert found.to_tune["parameters"].to_list() == [
+        "nn_32_8_16_ld_32_16_32",
+        "nn_8_8_16_B_4_ld_8_16_8",
+    ]
+
+
+def test_a_wildcard_covers_any_size():
+    row = b"GemmTunableOp_Half_TN,tn_768_*_128_ld_*_*_768,Gemm_Hipblaslt_1,0.04\n"
+    found = gemm_coverage(three_products(), HEADER + row)
+    matches = dict(found.rows.select("parameters", "match").iter_rows())
+    assert matches["tn_768_36_128_ld_128_128_768"] == "wildcard"
+    assert found.tuned_ns == 60_000
+
+
+def test_without_strides_a_row_of_the_size_is_not_called_the_one():
+    found = gemm_coverage(three_products(strides=None), HEADER + LINEAR)
+    [row] = found.rows.filter(found.rows["kernel_ns"] == 60_000).iter_rows(named=True)
+    assert (row["match"], row["solution"]) == ("same_size", "Gemm_Hipblaslt_1")
+    assert found.tuned_ns == 0
+
+
+def test_inputs_that_were_not_recorded_are_unknown_and_not_missing():
+    builder = TraceBuilder().operator("aten::mm", (0, 4))
+    trace = builder.launch("gemm", call=(1, 3), work=(5, 25)).read()
+    found = gemm_coverage(trace, HEADER + LINEAR)
+    assert found.rows.select("name", "operator", "match").rows() == [("aten::mm", None, "unknown")]
+    assert (found.gemm_ns, found.tuned_ns) == (20_000, 0)
+
+
+def test_a_trace_without_products_has_no_share():
+    trace = TraceBuilder().launch("relu", call=(0, 2), work=(3, 9)).read()
+    found = gemm_coverage(trace, HEADER + LINEAR)
+    assert found.share_of_gemm_time is None
+    assert found.share_of_path == 0
+
+
+def complete_events(path):
+    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    return [event for event in events if event.get("ph") == "X"]
+
+
+def by_external_id(path, products):
+    """Sum the kernels of products, in ns, by the number that kernel and operator share."""
+    events = complete_events(path)
+    names = {
+        event["args"]["External id"]: event["name"]
+        for event in events
+        if event.get("cat") == "cpu_op"
+    }
+    kernels = [event for event in events if event.get("cat") == "kernel"]
+    found = [each for each in kernels if names.get(each["args"].get("External id")) in products]
+    return sum(round(kernel["dur"] * 1000) for kernel in found)
+
+
+def by_time_of_launch(path, products):
+    """Sum the kernels of products, in ns, whose launch lies within one on its thread."""
+    events = complete_events(path)
+    spans = sorted(
+        (event["tid"], event["ts"], event["ts"] + event["dur"])
+        for event in events
+        if event.get("cat") == "cpu_op" and event["name"] in products
+    )
+    calls = {
+        event["args"]["correlation"]: (event["tid"], event["ts"])
+        for event in events
+        if event.get("cat") == "cuda_runtime" and "correlation" in event["args"]
+    }
+    total_ns = 0
+    for kernel in (event for event in events if event.get("cat") == "kernel"):
+        thread, time = calls[kernel["args"]["correlation"]]
+        place = bisect(spans, (thread, time, math.inf)) - 1
+        if place >= 0 and spans[place][0] == thread and time < spans[place][2]:
+            total_ns += round(kernel["dur"] * 1000)
+    return total_ns
+
+
+@pytest.mark.parametrize(
+    ("file", "by_hand"),
+    [
+        ("traces/h100_owlv2.json.gz", by_external_id),
+        ("et_pairs/resnet_a100.kineto.json.gz", by_time_of_launch),
+    ],
+)
+def test_shares_of_a_real_trace_add_up_by_hand(file, by_hand):
+    path = SHARED / file
+    if not path.exists():
+        pytest.skip(f"needs {path}")
+    trace = longpole.read_trace(path)
+    bare = gemm_coverage(trace, HEADER)
+    assert bare.gemm_ns == by_hand(path, set(bare.rows["name"])) > 0
+    assert 0 < bare.gemm_path_ns <= bare.gemm_ns
+    # Made-up results for every second GEMM that has a name.
+    named = bare.rows.drop_nulls("parameters")
+    chosen = named.gather_every(2)
+    rows = chosen.select("operator", "parameters").iter_rows()
+    results = HEADER + "".join(f"{a},{b},Gemm_Made_1,0.01\n" for a, b in rows).encode()
+    found = gemm_coverage(trace, results)
+    assert found.tuned_ns == chosen["kernel_ns"].sum()
+    assert found.tuned_path_ns == chosen["path_ns"].sum()
+    assert found.gemm_ns == bare.gemm_ns
+    segments = trace.critical_path(step=found.window.step).segments
+    assert found.path_length_ns == segments["duration_ns"].sum()
+
+
+@pytest.mark.parametrize(
+    ("name", "tensors", "expected"),
+    [
+        # The real rows of a Linear layer, an attention score, and its product with the values.
+        (
+            "aten::mm",
+            [((36, 128), (128, 1)), ((128, 768), (1, 128))],
+            "GemmTunableOp_float_TN,tn_768_36_128_ld_128_128_768",
+        ),
+        (
+            "aten::bmm",
+            [((12, 1370, 64), (64, 768, 1)), ((12, 64, 1370), (64, 1, 768))],
+            "GemmStridedBatchedTunableOp_float_TN,tn_1370_1370_64_B_12_ld_768_768_1370",
+        ),
+        (
+            "aten::bmm",
+            [((12, 1370, 1370), (1876900, 1370, 1)), ((12, 1370, 64), (64, 2304, 1))],
+            "GemmStridedBatchedTunableOp_float_NN,nn_64_1370_1370_B_12_ld_2304_1370_64",
+        ),
+        (
+            "aten::addmm",
+            [((1000,), (1,)), ((1024, 12544), (12544, 1)), ((12544, 1000), (1, 12544))],
+            "GemmAndBiasTunableOp_float_TN,tn_1000_1024_12544_ld_12544_12544_1000",
+        ),
+        # A gradient of a weight: the first factor is a transposed view.
+        (
+            "aten::mm",
+            [((768, 36), (1, 768)), ((36, 128), (128, 1))],
+            "GemmTunableOp_float_NT,nt_128_768_36_ld_128_768_128",
+        ),
+        # A slice of a wider matrix keeps the distance of its rows.
+        (
+            "aten::mm",
+            [((8, 16), (64, 1)), ((16, 32), (32, 1))],
+            "GemmTunableOp_float_NN,nn_32_8_16_ld_32_64_32",
+        ),
+    ],
+)
+def test_a_product_is_named_as_torch_names_it(name, tensors, expected):
+    inputs = [Tensor(shape, strides, "float") for shape, strides in tensors]
+    assert ",".join(gemms_of(name, inputs)[0].key) == expected
+
+
+def test_untuned_gemms_are_priced_and_the_dearest_comes_first():
+    recorded = b"".join(b"GemmTunableOp_Half_NN,nn_%d_10_10\n" % m for m in (1, 2, 7))
+    tuned = HEADER + b"GemmTunableOp_Half_NN,nn_2_10_10,Default,0.5\n"
+    covered = tunableop.coverage([recorded, recorded], tuned)
+    assert covered.rows.select("parameters", "match", "flops").rows() == [
+        ("nn_7_10_10", "missing", 1400),
+        ("nn_1_10_10", "missing", 200),
+        ("nn_2_10_10", "tuned", 400),
+    ]
+    assert (covered.n_tuned, covered.n_gemms, covered.share_of_flops) == (1, 3, 0.2)
+    assert tunableop.coverage([], tuned).share_of_flops is None

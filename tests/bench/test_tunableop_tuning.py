@@ -1,0 +1,139 @@
+"""Offline tuning on GPUs that are not there, with a worker that fails in every way."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from longpole.bench import tunableop
+from longpole.bench.tunableop import check
+from longpole.bench.tunableop.tune import tune, work_folder
+from longpole.errors import DeviceError, ResultsError
+
+WORKER = Path(__file__).with_name("fake_tunable_worker.py")
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LONGPOLE_LOCK_DIR", str(tmp_path / "locks"))
+
+
+def record(sizes, n_files=3):
+    """Write untuned files in which some GEMMs stand twice, as those of several ranks do."""
+    rows = [f"GemmTunableOp_Half_TN,tn_{m}_8_8_ld_8_8_{m}\n" for m in sizes]
+    for number in range(n_files):
+        text = "".join(rows[number::2] + rows[:3])
+        Path(f"untuned{number}.csv").write_text(text, encoding="utf-8")
+
+
+def fake(*, n, **options):
+    worker = [sys.executable, str(WORKER), str(Path.cwd())]
+    settings = {"timeout_s": 4, "batch_size": 5, "worker": worker, **options}
+    return tune("untuned?.csv", gpus=[f"fake:{n}"], **settings)
+
+
+def tuned(file):
+    return set(file.results["m"].to_list())
+
+
+@pytest.mark.parametrize("n_gpus", [4, 12])
+def test_workers_that_fail_cost_their_gemm_and_nothing_else(n_gpus):
+    record(range(1, 41))
+    done = fake(n=n_gpus)
+    assert tuned(done.file) == set(range(1, 41)) - {13, 17, 19}
+    failed = {failure.key[1].split("_")[1]: failure.reason for failure in done.failures}
+    assert sorted(failed) == ["13", "17", "19"]
+    assert failed["13"].startswith("signal: ")
+    assert failed["17"].startswith("timeout: not done after 4.0 s")
+    assert failed["19"] == "the worker ended without a result for it"
+    assert [path.name for path in done.outputs] == [
+        f"tunableop_results_full{ordinal}.csv" for ordinal in range(n_gpus)
+    ]
+    assert {path.read_bytes() for path in done.outputs} == {done.file.text}
+    assert {problem.code for problem in check(done.outputs[0])} == {"unknown_solution"}
+    times = dict(done.file.results.select("m", "time_ns").iter_rows())
+    assert times == pytest.approx({m: m * 1000.0 for m in times})
+
+
+def test_each_device_works_and_the_devices_are_told_apart():
+    record(range(1, 13))
+    done = fake(n=4, batch_size=1)
+    devices = set(done.file.results["solution"])
+    assert devices == {f"Gemm_Fake_{n}" for n in range(4)}
+
+
+def test_a_run_goes_on_where_it_was_interrupted():
+    record(range(1, 11))
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fake(n=2, batch_size=2, on_record=interrupt)
+    assert not list(Path.cwd().glob("*_full*"))
+    with pytest.raises(FileExistsError, match="holds an earlier run"):
+        fake(n=2)
+    done = fake(n=2, resume=True)
+    assert 0 < done.n_known < 10
+    assert tuned(done.file) == set(range(1, 11))
+    again = fake(n=2, resume=True, force=True)
+    assert (again.n_known, again.file.text) == (10, done.file.text)
+
+
+def test_output_is_never_written_over_and_nothing_begins_in_vain():
+    record([1, 2])
+    Path("tunableop_results_full1.csv").write_text("mine", encoding="utf-8")
+    with pytest.raises(FileExistsError, match="full1"):
+        fake(n=2)
+    assert Path("tunableop_results_full1.csv").read_text(encoding="utf-8") == "mine"
+    assert not work_folder("tunableop_results.csv").exists()
+
+
+def test_results_of_two_versions_are_not_mixed_by_a_resume():
+    record([1, 2, 3, 4])
+    folder = work_folder("tunableop_results.csv")
+    folder.mkdir()
+    (folder / "batch0001.untuned.csv").write_text("", encoding="utf-8")
+    (folder / "batch0001.results.csv").write_text(
+        "Validator,PT_VERSION,2.9.0\nGemmTunableOp_Half_TN,tn_1_8_8_ld_8_8_1,Default,1\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(ResultsError, match="PT_VERSION"):
+        fake(n=1, resume=True)
+
+
+def test_a_pattern_must_have_a_wildcard_and_find_something():
+    with pytest.raises(ValueError, match="must hold"):
+        tune("untuned0.csv", gpus=["fake:1"])
+    with pytest.raises(ResultsError, match="0 files found"):
+        tune("nothing*.csv", gpus=["fake:1"])
+
+
+def test_the_number_of_gpus_must_be_there():
+    record([1])
+    for wrong in (0, 99):
+        with pytest.raises(ValueError, match=f"can be used, not {wrong}"):
+            tune("untuned?.csv", gpus=wrong)
+
+
+def test_a_worker_that_cannot_tune_ends_the_run_with_its_own_words():
+    record([1, 2, 3])
+    refuse = ["sh", "-c", "echo 'error: no backend here' >&2; exit 5"]
+    with pytest.raises(DeviceError, match=r"cannot tune here: .*no backend here"):
+        fake(n=2, worker=refuse)
+
+
+def test_a_worker_that_always_dies_is_not_started_for_each_gemm():
+    record(range(1, 101))
+    with pytest.raises(ResultsError, match="nothing was tuned"):
+        fake(n=1, worker=["sh", "-c", "exit 1"])
+    assert len(list(work_folder("tunableop_results.csv").glob("*.untuned.csv"))) < 40
+
+
+def test_without_torch_the_worker_says_so():
+    record([1])
+    if tunableop.installed_version() is not None:
+        pytest.skip("torch is installed")
+    with pytest.raises(DeviceError, match="needs torch"):
+        tune("untuned?.csv", gpus=["fake:1"])
