@@ -98,3 +98,14 @@ def test_every_finding_is_documented():
     of_reading = [(code, names[severity]) for code, severity in declared if severity in names]
     of_events = [(code, kind.severity) for code, kind in KINDS.items()]
     assert sorted(documented) == sorted([*of_reading, *of_events])
+
+
+def test_the_python_of_the_pages_is_typed(tmp_path):
+    for page in PAGES:
+        code = "\n".join(PYTHON.findall(page.read_text(encoding="utf-8")))
+        if code:
+            (tmp_path / f"{page.stem.replace('-', '_').lower()}.py").write_text(code)
+    checker = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache")]
+    configured = ["--config-file", "", "--allow-redefinition", str(tmp_path)]
+    done = subprocess.run([*checker, *configured], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from longpole.analyses.launches_without_work import launches_without_work
     from longpole.analyses.long_pole import LongPole, long_pole
     from longpole.analyses.operators import OperatorTime, operators
+    from longpole.analyses.overlap import Overlap, overlap
     from longpole.analyses.summary import Summary, summary
     from longpole.critical_path.changes import Drop, RemoveWait, Scale
     from longpole.critical_path.path import CriticalPath, WhatIf
@@ -49,6 +50,7 @@ __all__ = [
     "LongpoleError",
     "MissingDependencyError",
     "OperatorTime",
+    "Overlap",
     "RemoveWait",
     "ResultsError",
     "Scale",
@@ -66,6 +68,7 @@ __all__ = [
     "launches_without_work",
     "long_pole",
     "operators",
+    "overlap",
     "read_trace",
     "summary",
 ]
@@ -80,6 +83,7 @@ _MODULE_OF = {
     "Finding": "analyses.findings",
     "LongPole": "analyses.long_pole",
     "OperatorTime": "analyses.operators",
+    "Overlap": "analyses.overlap",
     "RemoveWait": "critical_path.changes",
     "Scale": "critical_path.changes",
     "Summary": "analyses.summary",

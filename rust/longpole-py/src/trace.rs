@@ -314,7 +314,7 @@ impl Trace {
                 .texts("name", metadata.name.iter().copied(), strings)
                 .texts("process", metadata.process.iter().copied(), strings)
                 .texts("thread", metadata.thread.iter().copied(), strings)
-                .texts("value", metadata.value.iter().copied(), strings)
+                .texts("text", metadata.value.iter().copied(), strings)
                 .integers("count", counts.collect())
                 .rows("last_position", metadata.last_position.clone())
                 .into_table()

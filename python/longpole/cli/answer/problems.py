@@ -60,6 +60,8 @@ class Problem:
                 if isinstance(error, click.UsageError) and error.ctx is not None:
                     hint = f"see `{error.ctx.command_path} --help`"
                 return cls("usage", error.format_message(), exit_codes.USAGE, hint)
+            case FileExistsError() if error.errno is None:
+                return cls("file_exists", str(error), exit_codes.USAGE)
             case OSError():
                 return cls._of_system(error)
             case _:
