@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["time"]
 
-_SCHEMA: Final = "longpole.bench.time/2"
+_SCHEMA: Final = "longpole.bench.time/1"
 
 
 def _finite(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
