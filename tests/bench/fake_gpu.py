@@ -99,7 +99,9 @@ class FakeGpu:
         for _ in range(n_calls):
             function()
         kernels, self.capturing = self.capturing, None
+        return self.replay_of(kernels)
 
+    def replay_of(self, kernels):
         def replay():
             self.host_ns += self.launch_ns
             for duration_ns in kernels:

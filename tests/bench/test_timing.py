@@ -3,9 +3,11 @@
 import json
 import sys
 from collections import Counter
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
+from fake_gpu import FakeGpu
 
 from longpole.bench import (
     CpuClock,
@@ -226,68 +228,58 @@ def test_a_timing_is_a_record_to_compare():
 
 
 class StrawTorch:
-    """As much of torch as the clock asks for; a kernel takes 10 us, 12 us with cold caches."""
+    """As much of torch as the clock asks for, over a modelled device; its kernels take 10 us."""
 
     def __init__(self, *, hip=None, n_devices=1):
-        self.log = []
-        self.now_ms = 0.0
-        self.is_cold = False
+        self.gpu = FakeGpu()
         self.version = SimpleNamespace(hip=hip)
         self.int8 = "int8"
         self.cuda = SimpleNamespace(
             is_available=lambda: n_devices > 0,
             current_device=lambda: 0,
-            get_device_properties=lambda _: SimpleNamespace(name="Straw", L2_cache_size=50 << 20),
-            synchronize=lambda: self.log.append("synchronize"),
-            Event=lambda enable_timing: StrawEvent(self, enable_timing),
+            get_device_properties=lambda _: SimpleNamespace(name="Straw", L2_cache_size=512 << 20),
+            synchronize=self.gpu.synchronize,
+            Event=lambda enable_timing: StrawEvent(self.gpu.event(), enable_timing),
+            _sleep=lambda cycles: self.gpu.spin(cycles / 1.5),
+            CUDAGraph=SimpleNamespace,
+            graph=self.capture,
         )
 
     def empty(self, n_bytes, *, dtype, device):
-        assert (n_bytes, dtype, device) == (256 << 20, "int8", "cuda")
-        return SimpleNamespace(zero_=self.flush)
-
-    def flush(self):
-        self.log.append("flush")
-        self.now_ms += 0.1
-        self.is_cold = True
+        assert (n_bytes, dtype, device) == (640 << 20, "int8", "cuda")
+        return SimpleNamespace(zero_=self.gpu.flush)
 
     def kernel(self):
-        self.log.append("kernel")
-        self.now_ms += 0.012 if self.is_cold else 0.010
-        self.is_cold = False
+        self.gpu.kernel(10_000, 12_000)
+
+    @contextmanager
+    def capture(self, graph):
+        self.gpu.capturing = []
+        yield
+        kernels, self.gpu.capturing = self.gpu.capturing, None
+        graph.replay = self.gpu.replay_of(kernels)
 
 
 class StrawEvent:
-    def __init__(self, torch, enable_timing):
+    def __init__(self, event, enable_timing):
         assert enable_timing
-        self.torch = torch
-
-    def record(self):
-        self.torch.log.append("event")
-        self.at_ms = self.torch.now_ms
+        self.event = event
+        self.record, self.query = event.record, event.query
 
     def elapsed_time(self, end):
-        return end.at_ms - self.at_ms
+        return self.event.elapsed_ns(end.event) / 1e6
 
 
 @pytest.mark.parametrize(
-    ("cache", "duration_ns", "log"),
-    [
-        ("cold", 24_000, ["flush", "event", "kernel", "event"] * 2 + ["synchronize"]),
-        (
-            "hot",
-            20_000,
-            ["flush", "kernel", "event", "kernel", "kernel", "event", "synchronize"],
-        ),
-    ],
+    ("cache", "duration_ns"), [("cold", 12_000), ("hot", 10_000), ("graph", 10_000)]
 )
-def test_events_time_the_device_with_the_caches_as_asked(monkeypatch, cache, duration_ns, log):
+def test_torch_times_the_device_with_the_caches_as_asked(monkeypatch, cache, duration_ns):
     torch = StrawTorch()
     monkeypatch.setitem(sys.modules, "torch", torch)
     clock = TorchClock(cache)
+    monkeypatch.setattr(clock._library, "now_ns", torch.gpu.now_ns)
 
-    assert clock.time_ns(torch.kernel, 2) == pytest.approx(duration_ns)
-    assert torch.log == log
+    assert clock.time_ns(torch.kernel, 40) == pytest.approx(40 * duration_ns, rel=0.03)
     assert (clock.name, clock.device, clock.cache) == ("cuda", "Straw", cache)
 
 

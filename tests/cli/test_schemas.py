@@ -120,8 +120,12 @@ def test_the_answers_of_bench_are_as_their_schemas_say(answers, tmp_path):
 def test_timings_are_as_their_schema_says(answers, tmp_path, monkeypatch):
     (tmp_path / "timed.py").write_text("def good():\n    pass\n\ndef bad():\n    raise OSError\n")
     monkeypatch.syspath_prepend(tmp_path)
-    [found] = answers("bench.time", "timed:good", "timed:bad", "--budget-s", "0.05")
-    assert [row["n_runs"] > 0 for row in found["data"]["functions"]] == [True, False]
+    limits = ("--budget-s", "0.05", "--processes", "2")
+    [found] = answers("bench.time", "timed:good", "timed:bad", *limits)
+    assert found["status"] == "abstained"
+    assert [row["n_runs"] for row in found["data"]["functions"]] == [2, 0]
+    [alone] = answers("bench.time", "timed:good", *limits)
+    assert alone["status"] == "ok"
 
 
 def test_a_schema_refuses_what_is_not_in_it():

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Function: TypeAlias = Callable[[], object]
 
-__all__ = ["Event", "GpuClock", "GpuLibrary", "WrongStreamError"]
+__all__ = ["Event", "GpuClock", "GpuLibrary", "Mode", "WrongStreamError"]
 
 Mode: TypeAlias = Literal["cold", "hot", "graph"]
 

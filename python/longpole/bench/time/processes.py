@@ -21,12 +21,15 @@ from longpole.bench.records.record import Outcome, Record
 from longpole.bench.run.guard import Ending, Guard, Order
 from longpole.bench.run.judgement import signal_name
 from longpole.bench.run.output import Tail
+from longpole.bench.time.device_in_use import device_in_use
 from longpole.bench.time.targets import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from longpole.bench.run.guard import Stream
+    from longpole.bench.time.device_in_use import DeviceInUse
+    from longpole.devices import Busy
 
 __all__ = ["Campaign", "TargetError", "compare_points", "time_in_processes"]
 
@@ -65,6 +68,8 @@ class Campaign:
         As of `compare`.
     seed
         Of the order in which functions are loaded.
+    busy
+        What to do with a device that somebody else uses.
     """
 
     names: Sequence[str]
@@ -77,6 +82,7 @@ class Campaign:
     gate: float = 0.03
     confidence: float = 0.95
     seed: int = 0
+    busy: Busy = "refuse"
 
     def looks(self) -> tuple[int, ...]:
         """Give the numbers of runs after which to look."""
@@ -92,25 +98,32 @@ def time_in_processes(campaign: Campaign) -> Iterator[Record]:
     ------
     TargetError
         A function, module or clock is not there.
+    DeviceError
+        The device is not there, or somebody else uses it.
     """
-    looks = campaign.looks()
+    with device_in_use(campaign.clock, campaign.busy) as device:
+        guard = Guard(None if device is None else device.lease.fileno())
+        try:
+            yield from _looked_at(campaign, guard, device)
+        finally:
+            guard.close()
+
+
+def _looked_at(campaign: Campaign, guard: Guard, device: DeviceInUse | None) -> Iterator[Record]:
+    """Time all points until they are decided."""
     records: list[Record] = []
     undecided = list(campaign.points)
     n_runs = 0
-    guard = Guard()
-    try:
-        for look in looks:
-            for number in range(n_runs, look):
-                for point in undecided:
-                    for record in _run(guard, campaign, point, number):
-                        records.append(record)
-                        yield record
-            n_runs = look
-            undecided = _undecided(campaign, undecided, records)
-            if not undecided:
-                return
-    finally:
-        guard.close()
+    for look in campaign.looks():
+        for number in range(n_runs, look):
+            for point in undecided:
+                for record in _run(guard, campaign, device, point, number):
+                    records.append(record)
+                    yield record
+        n_runs = look
+        undecided = _undecided(campaign, undecided, records)
+        if not undecided:
+            return
 
 
 def compare_points(campaign: Campaign, records: Sequence[Record]) -> list[tuple[str, Comparison]]:
@@ -148,7 +161,11 @@ def _undecided(
 
 
 def _run(
-    guard: Guard, campaign: Campaign, point: Mapping[str, int | float | str], number: int
+    guard: Guard,
+    campaign: Campaign,
+    device: DeviceInUse | None,
+    point: Mapping[str, int | float | str],
+    number: int,
 ) -> Iterator[Record]:
     """Time all functions at one point in a fresh process."""
     budget_s = campaign.budget_s / ALONE
@@ -162,10 +179,13 @@ def _run(
         "budget_s": budget_s,
         "seed": f"{campaign.seed}:{number}",
         "path": sys.path,
+        "device": None if device is None else device.uuid,
     }
+    changes = {} if device is None else device.changes
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **changes}
     order = Order(
         argv=[sys.executable, "-m", "longpole.bench.time.worker", json.dumps(wanted)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env={name: value for name, value in environment.items() if value is not None},
         folder=None,
         limit_s=_IMPORT_S + 20 * budget_s * len(campaign.names),
         grace_s=_GRACE_S,

@@ -10,11 +10,16 @@ import json
 import os
 import random
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from longpole.bench.time.clocks import Clock, CpuClock, TorchClock
+from longpole.bench.time.clocks import Clock, CpuClock
+from longpole.bench.time.device_in_use import reader_of
 from longpole.bench.time.targets import bound, find_function, key_of
 from longpole.bench.time.timing import Effort, measure_in_turns
+from longpole.bench.time.torch_clock import TorchClock
+
+if TYPE_CHECKING:
+    from longpole.bench.time.gpu_clock import Mode
 
 __all__ = ["main", "make_clock"]
 
@@ -23,7 +28,7 @@ def main(text: str) -> int:
     """Time what is asked for.
 
     The fields of the JSON object: `names`, `point`, `factory`, `clock`, `cache`, `n_samples`,
-    `budget_s`, `seed`, `path`. A row with `error` says what of it cannot be done.
+    `budget_s`, `seed`, `path`, `device`. A row with `error` says what of it cannot be done.
     """
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as rows:
         os.dup2(2, 1)
@@ -37,11 +42,12 @@ def main(text: str) -> int:
     return 0
 
 
-def make_clock(name: str, cache: str | None) -> Clock:
+def make_clock(name: str, cache: str | None, device: str | None = None) -> Clock:
     """Make a clock by its name."""
     if name == "cpu":
         return CpuClock()
-    return TorchClock("cold" if cache == "cold" else "hot")
+    modes: dict[str | None, Mode] = {"cold": "cold", "graph": "graph"}
+    return TorchClock(modes.get(cache, "hot"), reader_of(device))
 
 
 def _timed(wanted: dict[str, Any]) -> list[dict[str, Any]]:
@@ -54,7 +60,7 @@ def _timed(wanted: dict[str, Any]) -> list[dict[str, Any]]:
         for name in names
     }
     effort = Effort(wanted["n_samples"], wanted["budget_s"])
-    clock = make_clock(wanted["clock"], wanted["cache"])
+    clock = make_clock(wanted["clock"], wanted["cache"], wanted["device"])
     timings = measure_in_turns(functions, clock=clock, effort=effort)
     return [timings[key_of(name, point)].to_dict() for name in wanted["names"]]
 

@@ -29,6 +29,11 @@ def runner_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Further attempts at a job that failed.  [0]",
         ),
         click.option(
+            "--busy",
+            type=click.Choice(["refuse", "wait", "allow"]),
+            help="What to do with a device that somebody else uses.  [refuse]",
+        ),
+        click.option(
             "--record-env",
             multiple=True,
             metavar="NAME",

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from longpole.bench import Comparison, Record
     from longpole.bench.compare.evidence import Side
     from longpole.cli.answer.emit import Answer
+    from longpole.devices import Busy
     from longpole.report.blocks import Block
 
     Row: TypeAlias = dict[str, Any]
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["time"]
 
-_SCHEMA: Final = "longpole.bench.time/2"
+_SCHEMA: Final = "longpole.bench.time/1"
 
 
 def _finite(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
@@ -66,7 +67,16 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
     help="Wall time, or the time of a CUDA or HIP device.",
 )
 @click.option(
-    "--cache", type=click.Choice(["cold", "hot"]), help="What a device's caches hold (torch only)."
+    "--cache",
+    type=click.Choice(["cold", "hot", "graph"]),
+    help="What a device's caches hold; `graph` replays captured calls (torch only).",
+)
+@click.option(
+    "--busy",
+    type=click.Choice(["refuse", "wait", "allow"]),
+    default="refuse",
+    show_default=True,
+    help="What to do with a device that somebody else uses (torch only).",
 )
 @click.option(
     "--processes",
@@ -104,6 +114,7 @@ def time(
     factory: bool,
     clock_name: str,
     cache: str | None,
+    busy: Busy,
     processes: int | None,
     gate: float,
     budget_s: float,
@@ -134,6 +145,7 @@ def time(
         n_processes=processes,
         budget_s=budget_s,
         gate=gate,
+        busy=busy,
     )
     try:
         with _opened(output, force=force, append=append) as store:
