@@ -278,6 +278,18 @@ def test_all_formats_are_found_in_one_stream():
     assert set(found.records["format"]) == set(bench.formats())
 
 
+def test_a_table_of_nccl_tests_ends_with_its_average():
+    header = (
+        "#     size       count   type redop root   time  algbw  busbw #wrong   time  algbw  busbw"
+    )
+    row = (
+        "8589934592  2147483648  float   sum   -1  63896 134.44 235.26    N/A  63959 134.30 235.03"
+    )
+    ended = f"{header} #wrong\n{row} N/A\n# Avg bus bandwidth    : 235.145\n{row} N/A\n"
+    found = bench.extract(ended.encode())
+    assert [row.time_ns for row in found.measurements] == [63_896_000.0, 63_959_000.0]
+
+
 @pytest.mark.parametrize("name", bench.formats())
 def test_each_format_is_found_alone(name):
     found = bench.extract(MIXED.encode(), format=name)

@@ -76,9 +76,15 @@ def _legacy(seed: int) -> Program:
     return replace(random_program(seed, features=features, actions=14), legacy_stream=7)
 
 
+def _often_waiting(seed: int) -> Program:
+    """Return a program that waits for its device in every step: a clock needs several witnesses."""
+    make = (training, inference, graphed)[seed % 3]
+    return make(seed, steps=5, kernel_scale=(1, 0.4, 2.5)[seed // 3 % 3])
+
+
 def _clock(offset_us: int) -> Scenario:
     machine = {"device_clock_offset_ns": offset_us * 1_000}
-    return Scenario(random_program, machine, tolerance_ns=_CLOCK_TOLERANCE_NS)
+    return Scenario(_often_waiting, machine, tolerance_ns=_CLOCK_TOLERANCE_NS)
 
 
 SCENARIOS: dict[str, Scenario] = {
@@ -89,7 +95,7 @@ SCENARIOS: dict[str, Scenario] = {
     **{f"clock ahead by {us} us": _clock(us) for us in _OFFSETS_US},
     **{f"clock behind by {us} us": _clock(-us) for us in _OFFSETS_US},
     "clocks of two devices apart": Scenario(
-        partial(pipeline, devices=2),
+        partial(pipeline, devices=2, steps=12),
         {"device_clock_offsets_ns": (40_000, -25_000)},
         tolerance_ns=_CLOCK_TOLERANCE_NS,
     ),
