@@ -46,8 +46,15 @@ def traces(tmp_path, monkeypatch):
         .operator("aten::mm", (60, 80))
         .launch("gemm", call=(65, 70), work=(72, 100))
     )
-    for name in ("trace.json.gz", "rank0.json.gz"):
+    for name in ("trace.json.gz", "rank0.json.gz", "kineto.json"):
         builder.write(tmp_path / name)
+    (tmp_path / "et.json").write_text(
+        """{"schema": "1.0.1", "pid": 1, "nodes": [
+        {"id": 1, "name": "[pytorch|profiler|execution_graph|process]", "parent": 1},
+        {"id": 2, "name": "[pytorch|profiler|execution_graph|thread]", "parent": 1, "tid": 1},
+        {"id": 3, "name": "ProfilerStep#1", "parent": 2, "tid": 1},
+        {"id": 4, "name": "aten::mm", "parent": 3, "tid": 1}]}"""
+    )
 
 
 @pytest.mark.parametrize("name", modules())
@@ -98,3 +105,14 @@ def test_every_finding_is_documented():
     of_reading = [(code, names[severity]) for code, severity in declared if severity in names]
     of_events = [(code, kind.severity) for code, kind in KINDS.items()]
     assert sorted(documented) == sorted([*of_reading, *of_events])
+
+
+def test_the_python_of_the_pages_is_typed(tmp_path):
+    for page in PAGES:
+        code = "\n".join(PYTHON.findall(page.read_text(encoding="utf-8")))
+        if code:
+            (tmp_path / f"{page.stem.replace('-', '_').lower()}.py").write_text(code)
+    checker = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache")]
+    configured = ["--config-file", "", "--allow-redefinition", str(tmp_path)]
+    done = subprocess.run([*checker, *configured], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

@@ -124,6 +124,11 @@ class Trace:
         self._core = core
         self._path = None if path is None else Path(path).absolute()
 
+    @property
+    def core(self) -> CoreTrace:
+        """The trace as the compiled core holds it."""
+        return self._core
+
     @cached_property
     def events(self) -> pl.DataFrame:
         """Everything with a place in time, in the order of the file.
@@ -232,14 +237,14 @@ class Trace:
         import polars as pl
 
         statements = self.metadata_events.cast({"process": pl.String, "thread": pl.String})
-        named = statements.filter(pl.col("value").is_not_null()).cast({"value": pl.String})
+        named = statements.filter(pl.col("text").is_not_null()).cast({"text": pl.String})
         named = named.sort("last_position")
         threads = named.filter(pl.col("name") == "thread_name")
         processes = named.filter(pl.col("name") == "process_name")
         lanes = frame_of(self._core.lanes()).cast({"process": pl.String, "thread": pl.String})
         key = ["process", "thread"]
-        by_thread = threads.select(*key, thread_label="value").unique(key, keep="last")
-        by_process = processes.select("process", process_label="value").unique(
+        by_thread = threads.select(*key, thread_label="text").unique(key, keep="last")
+        by_process = processes.select("process", process_label="text").unique(
             "process", keep="last"
         )
         return typed(
@@ -284,7 +289,7 @@ class Trace:
     def metadata_events(self) -> pl.DataFrame:
         """What the trace says of its processes and threads, each statement once.
 
-        Columns: `name` (`process_name`, `thread_name`, ...), `process`, `thread`, `value`,
+        Columns: `name` (`process_name`, `thread_name`, ...), `process`, `thread`, `text`,
         `count` (how often the file says so), `last_position` (where it does so last).
         """
         return frame_of(self._core.metadata_events())

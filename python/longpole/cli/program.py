@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from click.shell_completion import CompletionItem, shell_complete
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.emit import ClosedPipeError, emit, failed
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main", "run"]
 
+_COMPLETION: Final = "_LONGPOLE_COMPLETE"
 _OPTIONS_BEFORE_A_COMMAND: Final = {"-h", "--help", "-V", "--version", "--debug"}
 
 
@@ -37,6 +39,11 @@ class Program(Commands):
         if first is not None and (self._is_file(args[first]) or args[first].startswith("-")):
             args = [*args[:first], "summary", *args[first:]]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete commands and, as a file may stand in their place, files."""
+        found = super().shell_complete(ctx, incomplete)
+        return found or [CompletionItem(incomplete, type="file")]
 
     def _is_file(self, text: str) -> bool:
         """Whether a first argument is meant for a file: it exists, or looks like a path."""
@@ -62,6 +69,9 @@ def main() -> None:
     if sys.stdout is None:
         # Somebody closed it; what is written then goes nowhere.
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    instruction = os.environ.get(_COMPLETION)
+    if instruction:
+        sys.exit(shell_complete(longpole, {}, "longpole", _COMPLETION, instruction))
     sys.exit(run(sys.argv[1:]))
 
 

@@ -8,14 +8,14 @@ import click
 
 from longpole.cli.answer.table import TABLE, TABLES, table_answer
 from longpole.cli.ask.options import Options, shared_options
-from longpole.cli.ask.traces import answer_each
+from longpole.cli.ask.traces import answer_each, trace_argument
 from longpole.cli.ask.windows import Asked, about_window, window_options
 
 __all__ = ["table"]
 
 
 @click.command()
-@click.argument("trace", metavar="TRACE")
+@trace_argument
 @click.argument("name", type=click.Choice(tuple(TABLES)), metavar="NAME")
 @window_options
 @shared_options

@@ -32,6 +32,7 @@ __all__ = ["WHATIF", "changed_answer", "ideal_answer"]
 
 WHATIF: Final = "longpole.whatif/1"
 _MOST_NAMES: Final = 5
+_MOST_NAMES_IN_DATA: Final = 10
 _LEAST_GAIN: Final = 0.001
 _NOUNS: Final = {"sync_return": "call", "runtime": "call", "data_loading": "data loading"}
 _GAINS: Final = (
@@ -58,7 +59,9 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
         data={
             "changes": [_change(change) for change in changes],
             **gains,
+            "inferred_ns": answer.critical_path.inferred_ns,
             "kinds": answer.critical_path.by_kind.to_dicts(),
+            "names": answer.critical_path.by_name.head(_MOST_NAMES_IN_DATA).to_dicts(),
         },
         blocks=lambda: [
             Headline(_headline(name, found, answer, words)),

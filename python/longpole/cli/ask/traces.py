@@ -20,9 +20,14 @@ if TYPE_CHECKING:
     from longpole.cli.ask.options import Options
     from longpole.trace import Trace
 
-__all__ = ["answer_each", "traces_argument"]
+__all__ = ["answer_each", "trace_argument", "traces_argument"]
 
-traces_argument = click.argument("traces", nargs=-1, required=True, metavar="TRACE...")
+_FILE = click.Path(allow_dash=True)  # only so that shells complete names of files
+
+trace_argument = click.argument("trace", type=_FILE, metavar="TRACE")
+"""One trace; `-` is stdin."""
+
+traces_argument = click.argument("traces", type=_FILE, nargs=-1, required=True, metavar="TRACE...")
 """One trace or more; `-` is stdin."""
 
 

@@ -1,0 +1,121 @@
+"""How much communication and copying is hidden behind kernels that compute."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from longpole.analyses.device_times import device_times
+from longpole.report.blocks import Column, Sentence, Table
+from longpole.windows import choose_window
+
+if TYPE_CHECKING:
+    from longpole.report.blocks import Block, Cell
+    from longpole.report.document import Record
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["Overlap", "OverlapRow", "overlap"]
+
+_COLUMNS: Final = (
+    Column("device", "number"),
+    Column("activity"),
+    Column("time", "duration"),
+    Column("exposed", "duration"),
+    Column("hidden", "share"),
+    Column("exposed, of window", "share"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OverlapRow:
+    """One class of GPU activities of a device in a window."""
+
+    device: int | None
+    activity: Literal["communication", "copy"]
+    duration_ns: int
+    """The time in which such an activity ran."""
+    exposed_ns: int
+    """The part of it in which nothing computed, or, for copies, communicated beside it."""
+    hidden_share: float | None
+    """The rest as a share of `duration_ns`; None where that is 0."""
+    share: float | None
+    """`exposed_ns` as a share of the window: an upper bound of what hiding it would gain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """The overlap of each device in a window."""
+
+    rows: tuple[OverlapRow, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as plain values, in a fixed order."""
+        return {"rows": self.records()}
+
+    def records(self) -> list[Record]:
+        """Give a row for each device and class."""
+        return [asdict(row) for row in self.rows]
+
+    def blocks(self) -> list[Block]:
+        """Show the rows that have any time."""
+        rows: list[list[Cell]] = [
+            list(asdict(row).values()) for row in self.rows if row.duration_ns
+        ]
+        if not rows:
+            return [Sentence("No device communicates or copies in it.")]
+        return [Table(_COLUMNS, rows)]
+
+
+def overlap(trace: Trace, window: Window | None = None) -> Overlap:
+    """Measure how much communication and copying of each device is hidden behind kernels.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    window
+        From `choose_window`; by default the window that it chooses without more.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> builder = TraceBuilder().launch("gemm", call=(0, 1), work=(1, 30))
+    >>> trace = builder.launch("ncclAllReduce", call=(1, 2), work=(20, 60), stream=9).read()
+    >>> communication, copies = overlap(trace).rows
+    >>> communication.duration_ns, communication.exposed_ns, communication.hidden_share
+    (40000, 30000, 0.25)
+    """
+    window = window or choose_window(trace)
+    if window is None:
+        return Overlap(())
+    span_ns = window.duration_ns
+    devices = ((device.device, device.whole) for device in device_times(trace, window))
+    return Overlap(
+        tuple(
+            row
+            for device, whole in devices
+            for row in (
+                _row(
+                    device,
+                    "communication",
+                    whole.communication_total_ns,
+                    whole.communication_ns,
+                    span_ns,
+                ),
+                _row(device, "copy", whole.copy_total_ns, whole.copy_ns, span_ns),
+            )
+        )
+    )
+
+
+def _row(
+    device: int | None,
+    activity: Literal["communication", "copy"],
+    duration_ns: int,
+    exposed_ns: int,
+    span_ns: int,
+) -> OverlapRow:
+    hidden = 1 - exposed_ns / duration_ns if duration_ns else None
+    share = exposed_ns / span_ns if span_ns else None
+    return OverlapRow(device, activity, duration_ns, exposed_ns, hidden, share)

@@ -1,0 +1,50 @@
+"""An overlay for Perfetto, written to a file, as an answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.cli.answer.inputs import name_of
+from longpole.cli.answer.windows import exit_code_of, known_of
+from longpole.report.blocks import Headline, Sentence
+from longpole.report.document import Document
+from longpole.wording import count
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from longpole.cli.answer.emit import Answer
+    from longpole.cli.answer.windows import Found
+    from longpole.trace import Trace
+
+__all__ = ["OVERLAY", "overlay_answer"]
+
+OVERLAY: Final = "longpole.overlay/1"
+
+
+def overlay_answer(
+    name: str, trace: Trace, found: Found, *, output: Path, force: bool, with_trace: bool
+) -> Answer:
+    """Write the path of a window, and say what was written."""
+    beside = name if with_trace else None
+    found.path.to_perfetto(output, beside=beside, force=force)
+    n_segments = found.path.segments.height
+    written: dict[str, Any] = {
+        "output": str(output),
+        "bytes": output.stat().st_size,
+        "segments": n_segments,
+        "with_trace": with_trace,
+    }
+    how = "it" if with_trace else "it together with the trace"
+    document = Document(
+        schema=OVERLAY,
+        **known_of(name, trace, found),
+        data=written,
+        blocks=lambda: [
+            Headline(f"{name_of(name)}: critical path, {found.title}"),
+            Sentence(f"Wrote {count(n_segments, 'segment')} to {output}."),
+            Sentence(f"Open {how} in https://ui.perfetto.dev."),
+        ],
+        records=lambda: [{"path": name, **written}],
+    )
+    return document, exit_code_of(found)

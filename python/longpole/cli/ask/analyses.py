@@ -1,0 +1,89 @@
+"""The answer of an analysis that takes a trace and a window, by the name of both."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
+
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.inputs import describe, name_of, warnings_of
+from longpole.cli.answer.windows import abstained
+from longpole.cli.ask.traces import answer_each
+from longpole.report.blocks import Headline
+from longpole.report.document import DATA_FORMATS, Document
+from longpole.windows import choose_window
+from longpole.wording import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from longpole.cli.answer.emit import Answer
+    from longpole.cli.ask.options import Options
+    from longpole.report.blocks import Block
+    from longpole.report.document import Record
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["Result", "answer_analysis"]
+
+
+class Result(Protocol):
+    """What an analysis answers with."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the answer for programs."""
+        ...
+
+    def blocks(self) -> Sequence[Block]:
+        """Give the answer for people."""
+        ...
+
+    def records(self) -> Sequence[Record]:
+        """Give the answer as one table."""
+        ...
+
+
+def answer_analysis(
+    name: str, traces: Sequence[str], options: Options, *, step: int | None, whole: bool
+) -> int:
+    """Answer with `longpole.analyses.NAME` about a window of each trace."""
+    if step is not None and whole:
+        message = "--step and --whole exclude each other"
+        raise click.UsageError(message)
+    analysis: Callable[[Trace, Window], Result]
+    analysis = getattr(import_module(f"longpole.analyses.{name}"), name)
+    schema = f"longpole.{name}/1"
+
+    def answer(path: str, trace: Trace) -> Answer:
+        window = choose_window(trace, step, whole=whole)
+        if window is None or not window.duration_ns:
+            return abstained(schema, path, trace, "the trace has no event with a duration")
+        return _answer(schema, path, trace, window, analysis(trace, window))
+
+    return answer_each(traces, options, schema, answer)
+
+
+def _answer(schema: str, path: str, trace: Trace, window: Window, result: Result) -> Answer:
+    length = f"{duration(window.duration_ns)} ({window.reason})"
+    document = Document(
+        schema=schema,
+        input=describe(path, trace),
+        warnings=warnings_of(trace),
+        forms_with_warnings=DATA_FORMATS,
+        status="partial" if trace.status == "recovered" else "ok",
+        scope={
+            "rank": trace.rank,
+            "step": window.step,
+            "window_ns": [window.start_ns, window.end_ns],
+            "reason": window.reason,
+        },
+        data=result.to_dict(),
+        blocks=lambda: [
+            Headline(f"{name_of(path)}: {window.name}, {length}"),
+            *result.blocks(),
+        ],
+        records=lambda: [{"path": path, **record} for record in result.records()],
+    )
+    return document, exit_codes.OK

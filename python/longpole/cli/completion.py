@@ -1,0 +1,29 @@
+"""`longpole completion`: print a script that lets a shell complete commands and options."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+__all__ = ["completion"]
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+@click.pass_context
+def completion(context: click.Context, *, shell: str) -> int:
+    """Print a script that lets a shell complete commands and options.
+
+    \b
+    Examples:
+      eval "$(longpole completion bash)"                   in ~/.bashrc
+      eval "$(longpole completion zsh)"                    in ~/.zshrc
+      longpole completion fish > ~/.config/fish/completions/longpole.fish
+    """
+    kind = get_completion_class(shell)
+    if kind is None:
+        message = f"there is no completion for {shell}"
+        raise click.UsageError(message)
+    script = kind(context.find_root().command, {}, "longpole", "_LONGPOLE_COMPLETE").source()
+    click.echo(script)
+    return 0

@@ -1,0 +1,55 @@
+"""`longpole overlay`: write the critical path as an overlay for ui.perfetto.dev."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import click
+
+from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.traces import answer_each, trace_argument
+from longpole.cli.ask.windows import Asked, about_window, window_options
+
+__all__ = ["overlay"]
+
+
+@click.command()
+@trace_argument
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file to write.",
+)
+@click.option("-f", "--force", is_flag=True, help="Replace the file if it exists.")
+@click.option("--with-trace", is_flag=True, help="Write a zip archive of the overlay and TRACE.")
+@window_options
+@shared_options
+def overlay(
+    *,
+    trace: str,
+    output: Path,
+    force: bool,
+    with_trace: bool,
+    window: Asked,
+    options: Options,
+) -> int:
+    """Write the critical path as an overlay for ui.perfetto.dev.
+
+    The file is a small Perfetto trace on the time axis of TRACE. With --with-trace it is
+    a zip archive of both, which Perfetto opens as one timeline. TRACE is only read.
+
+    \b
+    Examples:
+      longpole overlay trace.json.gz -o path.pftrace
+      longpole overlay trace.json.gz --step 3 --with-trace -o both.zip
+    """
+    from longpole.cli.answer.overlay import OVERLAY, overlay_answer
+
+    if with_trace and trace == "-":
+        message = "--with-trace needs a file, not a pipe"
+        raise click.UsageError(message)
+    answer = partial(overlay_answer, output=output, force=force, with_trace=with_trace)
+    return answer_each([trace], options, OVERLAY, about_window(OVERLAY, window, answer))

@@ -1,0 +1,151 @@
+"""Every JSON answer is what its schema in the package says."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+import pytest
+
+from longpole.cli import program
+from longpole.testing import TraceBuilder
+from real_traces import SHARED
+
+jsonschema = pytest.importorskip("jsonschema")
+
+SCHEMAS = files("longpole").joinpath("schemas")
+NAMES = sorted(file.name.removesuffix(".json") for file in SCHEMAS.iterdir())
+GEMM = {"argv": ["sh", "-c", "echo OP:gemm,TIME:0.25,WS:0"], "key": "gemm", "tags": {"m": 64}}
+FAILING = {"argv": ["sh", "-c", "exit 3"], "key": "bad"}
+
+
+def validator(name):
+    schema = json.loads(SCHEMAS.joinpath(f"{name}.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+@pytest.fixture
+def answers(tmp_path, monkeypatch, capsys):
+    """Ask in JSON; give the answers, each checked against both of its schemas."""
+    monkeypatch.chdir(tmp_path)
+
+    def ask(name, *arguments):
+        program.run([str(argument) for argument in (*name.split("."), "--json", *arguments)])
+        found = json.loads(capsys.readouterr().out)
+        documents = found if isinstance(found, list) else [found]
+        for document in documents:
+            validator("envelope").validate(document)
+            assert document["schema"].rpartition("/")[0] == f"longpole.{name}"
+            if document["data"] is not None:
+                validator(name).validate(document["data"])
+        return documents
+
+    return ask
+
+
+@pytest.fixture
+def trace(tmp_path):
+    builder = (
+        TraceBuilder()
+        .header(distributedInfo={"rank": 3})
+        .step(1, (0, 100))
+        .python("data.py(7): load", (0, 20))
+        .operator("aten::mm", (20, 60))
+        .launch("gemm", call=(60, 65), work=(66, 90))
+        .launch("ncclDevKernel_AllReduce", call=(66, 68), work=(80, 95), stream=9)
+        .call("cudaDeviceSynchronize", (70, 99))
+        .kernel("orphan", (2, 9), device=1)
+    )
+    return builder.write(tmp_path / "trace.json.gz")
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("summary", ()),
+        ("check", ()),
+        ("path", ()),
+        ("path", ("--whole",)),
+        ("overlap", ()),
+        ("overlay", ("-o", "path.pftrace")),
+        ("whatif", ("--ideal",)),
+        (
+            "whatif",
+            ("--scale", "kernel:gemm=0.5", "--drop", "launch", "--remove-wait", "queue_full"),
+        ),
+    ],
+    ids=str,
+)
+def test_an_answer_about_a_trace_is_as_its_schema_says(answers, trace, name, options):
+    [document] = answers(name, trace, *options)
+    assert document["data"] is not None
+
+
+@pytest.mark.parametrize("table", ["sync", "segments", "slack", "violations"])
+def test_a_table_is_as_its_schema_says(answers, trace, table):
+    [document] = answers("table", trace, table)
+    assert document["data"]["table"] == table
+
+
+@pytest.mark.parametrize("name", ["summary", "path", "overlap"])
+def test_answers_about_real_traces_are_as_their_schema_says(answers, name):
+    traces = sorted((SHARED / "traces").glob("*.json.gz"))
+    if not traces:
+        pytest.skip(f"no traces in {SHARED / 'traces'}")
+    assert len(answers(name, *traces)) == len(traces)
+
+
+def test_an_answer_that_is_none_is_as_the_envelope_says(answers, tmp_path):
+    empty = TraceBuilder().write(tmp_path / "empty.json")
+    assert [found["data"] for found in answers("summary", empty, "missing.json")] == [None, None]
+
+
+def test_the_devices_are_as_their_schema_says(answers):
+    [document] = answers("devices", "--fake", 2)
+    assert len(document["data"]["devices"]) == 2
+
+
+def test_the_answers_of_bench_are_as_their_schemas_say(answers, tmp_path):
+    (tmp_path / "jobs.jsonl").write_text(f"{json.dumps(GEMM)}\n{json.dumps(FAILING)}\n")
+    (tmp_path / "profiler.log").write_text("OP:a,TIME:0.25,WS:0\nOP:b,TIME:1.2.3,WS:0\n")
+    [ran] = answers("bench.run", "jobs.jsonl", "--devices", "cpu")
+    assert ran["data"]["outcomes"] == {"nonzero": 1, "ok": 1}
+    assert len(answers("bench.results", "jobs.results.jsonl")[0]["data"]["records"]) == 2
+    assert answers("bench.best", "jobs.results.jsonl")[0]["data"]["best"][0]["name"] == "gemm"
+    assert answers("bench.extract", "profiler.log")[0]["data"]["rejected"]
+    assert answers("bench.compare", "jobs.results.jsonl", "jobs.results.jsonl")
+
+
+def test_timings_are_as_their_schema_says(answers, tmp_path, monkeypatch):
+    (tmp_path / "timed.py").write_text("def good():\n    pass\n\ndef bad():\n    raise OSError\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    found = answers("bench.time", "timed:good", "timed:bad", "--budget-s", "0.05")
+    assert [document["status"] for document in found] == ["ok", "abstained"]
+
+
+def test_a_schema_refuses_what_is_not_in_it():
+    schema = validator("overlap")
+    assert schema.is_valid({"rows": []})
+    assert not schema.is_valid({"rows": [], "more": 1})
+    assert not schema.is_valid({"rows": [{"device": 0}]})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_schema_is_printed(name, capsys):
+    assert program.run(["schema", *name.split(".")]) == 0
+    assert json.loads(capsys.readouterr().out)["$id"] == f"longpole.{name}/1"
+
+
+def test_every_command_that_answers_has_a_schema(capsys):
+    program.run(["schema"])
+    listed = capsys.readouterr().out.splitlines()
+    assert listed == [name.replace(".", " ") for name in NAMES]
+    without = {"bench", "chakra", "completion", "schema"}
+    commands = set(program.longpole.list_commands(None)) - without
+    assert commands <= set(listed)
+
+
+def test_a_schema_that_is_not_there_is_a_usage_error(capsys):
+    assert program.run(["schema", "sumary"]) == 2
+    assert "no schema for 'sumary'" in capsys.readouterr().err
