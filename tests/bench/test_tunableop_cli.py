@@ -2,6 +2,7 @@
 
 import json
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -35,10 +36,19 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def validate(command, found):
+    """Compare an answer with the schema of its command, where jsonschema is installed."""
+    jsonschema = pytest.importorskip("jsonschema")
+    path = files("longpole").joinpath("schemas", f"tunableop.{command}.json")
+    jsonschema.validate(found, json.loads(path.read_text(encoding="utf-8")))
+
+
 def data(capsys, *arguments):
     code = run(["tunableop", *arguments, "--json"])
     printed = capsys.readouterr()
-    return code, json.loads(printed.out)["data"], printed.err
+    found = json.loads(printed.out)["data"]
+    validate(arguments[0], found)
+    return code, found, printed.err
 
 
 def test_check_names_lines_and_exits_with_1(capsys):
