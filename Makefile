@@ -78,6 +78,9 @@ bench-chakra: $(BUILT) ## measure linking and converting; ET and KINETO name the
 bench-runner: $(BUILT) ## measure what the runner costs beside its jobs
 	$(BIN)/python benches/bench_runner.py
 
+bench-compare: $(BUILT) ## how often a comparison is right, on simulated runs
+	$(BIN)/python benches/bench_compare.py
+
 bench-path: $(BUILT) ## time the critical path, on a trace and on a graph of 10 million nodes
 	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python benches/bench_path.py

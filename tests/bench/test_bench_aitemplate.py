@@ -1,9 +1,11 @@
 """AITemplate's runners, as its compiler calls them."""
 
 import time
+from pathlib import Path
 
 import pytest
 
+from longpole.bench.compatible import aitemplate
 from longpole.bench.compatible.aitemplate import ProfileResult, ProfilerRunner, Runner
 
 TWO = "echo OP:a,TIME:2.5,WS:64; echo OP:b,TIME:1.5,WS:0"
@@ -30,14 +32,16 @@ def collect(result, delegate):
     delegate.seen.append(result)
 
 
-def test_results_come_before_the_postprocessing_in_the_order_of_the_pushes():
+def test_callbacks_come_as_profilers_end_and_before_the_postprocessing():
     delegate = Delegate()
     runner = ProfilerRunner(["0", "1"], delegate)
-    runner.push(shell("sleep 0.2; echo OP:slow,TIME:3,WS:1"), collect)
+    runner.push(shell("sleep 0.5; echo OP:slow,TIME:3,WS:1"), collect)
     runner.push(shell(TWO), collect)
+    while not delegate.seen:
+        time.sleep(0.01)
+    assert delegate.seen == [ProfileResult("b", 1.5, 0)]  # before `join`
     runner.join()
-    slow, best = ProfileResult("slow", 3.0, 1), ProfileResult("b", 1.5, 0)
-    assert delegate.seen == [slow, best, "postprocess"]
+    assert delegate.seen[1:] == [ProfileResult("slow", 3.0, 1), "postprocess"]
 
 
 @pytest.mark.parametrize("devices", [None, []])
@@ -49,9 +53,20 @@ def test_no_devices_mean_device_0(devices):
     assert delegate.seen[0].op_config == "on_0"
 
 
-def test_a_profiler_without_result_is_named_and_nothing_is_postprocessed():
+def test_a_profiler_without_result_does_not_keep_the_others_from_the_postprocessing(caplog):
     delegate = Delegate()
     runner = ProfilerRunner(["0"], delegate)
+    runner.push(shell("echo OP:a,TIME:0.1,WS:0; kill -SEGV $$"), collect)
+    runner.push(shell(TWO), collect)
+    runner.join()
+    assert delegate.seen == [ProfileResult("b", 1.5, 0), "postprocess"]
+    assert "Failed to extract profiler result for" in caplog.text
+    assert "SIGSEGV" in caplog.text
+
+
+def test_strictly_a_profiler_without_result_is_named_and_nothing_is_postprocessed():
+    delegate = Delegate()
+    runner = ProfilerRunner(["0"], delegate, strict=True)
     runner.push(shell("echo OP:a,TIME:0.1,WS:0; kill -SEGV $$"), collect)
     runner.push(shell(TWO), collect)
     with pytest.raises(RuntimeError, match=r"Failed to extract profiler result for .*SIGSEGV"):
@@ -59,28 +74,34 @@ def test_a_profiler_without_result_is_named_and_nothing_is_postprocessed():
     assert delegate.seen == [ProfileResult("b", 1.5, 0)]
 
 
-def test_the_time_limit_names_what_was_cancelled():
+def test_the_time_limit_names_what_was_cancelled_and_the_others_are_handed_on():
     delegate = Delegate()
-    runner = ProfilerRunner(["0"], delegate, timeout=0.5)
+    runner = ProfilerRunner(["0"], delegate, timeout=1)
+    runner.push(shell(TWO), collect)
     runner.push(shell("sleep 99"), collect)
     runner.push(["never", "begun"], collect)
     started = time.monotonic()
-    with pytest.raises(RuntimeError, match=r"timed out after 0.5 sec.*Cancelled.*99.*never"):
+    with pytest.raises(RuntimeError, match=r"timed out after 1 sec.*Cancelled.*99.*never"):
         runner.join()
-    assert time.monotonic() - started < 2
-    assert delegate.seen == []
+    assert time.monotonic() - started < 5
+    assert delegate.seen == [ProfileResult("b", 1.5, 0)]
 
 
-def test_what_a_callback_raises_reaches_the_caller():
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_callback_that_raises_does_not_end_the_rest(strict):
     def fail(_result, _delegate):
-        raise KeyError
+        raise KeyError("mine")  # noqa: EM101
 
     delegate = Delegate()
-    runner = ProfilerRunner(["0"], delegate)
+    runner = ProfilerRunner(["0"], delegate, strict=strict)
     runner.push(shell(TWO), fail)
-    with pytest.raises(KeyError):
+    runner.push(shell(TWO), collect)
+    if strict:
+        with pytest.raises(KeyError, match="mine"):
+            runner.join()
+    else:
         runner.join()
-    assert delegate.seen == []
+    assert delegate.seen == [ProfileResult("b", 1.5, 0), *([] if strict else ["postprocess"])]
 
 
 def test_a_profiler_runner_can_be_used_again():
@@ -115,3 +136,92 @@ def test_the_older_runner_limits_each_task():
 def test_names_are_a_list():
     with pytest.raises(TypeError, match="list of names"):
         Runner([0], "conv2d").push("x", "true", return_ops="ab")
+
+
+def test_the_older_runner_is_joined_and_then_pulled():
+    runner = Runner([0], "softmax", timeout=5)
+    runner.push("best", shell(TWO))
+    runner.join()
+    runner.push("later", shell("echo TIME:1.5 WS:4"))
+    assert runner.pull() == [
+        ("best", ProfileResult("b", 1.5, 0)),
+        ("later", ProfileResult("", 1.5, 4)),
+    ]
+
+
+def test_only_rows_of_aitemplate_are_results(caplog):
+    runner = Runner([0], "conv2d", timeout=5)
+    runner.push("other", shell("echo 'Runtime: 1.5 ms'; echo 'us: 3'"))
+    assert runner.pull() == []
+    assert "no_result" in caplog.text
+
+
+class GemmDelegate:
+    """As AITemplate's delegate for gemms: it collects instances, and sums them up at the end."""
+
+    def __init__(self):
+        self.instances = []
+        self.best = {}
+
+    def add_instance(self, instance):
+        self.instances.append(instance)
+
+    def postprocess_results(self):
+        for key, result, split_k in sorted(self.instances, key=lambda each: each[1].duration):
+            self.best.setdefault(key, (result.op_config, split_k))
+
+
+def test_gemms_are_profiled_as_the_compiler_does():
+    delegate = GemmDelegate()
+    runner = ProfilerRunner(["0", "1"], delegate, timeout=30)
+    for key, split_k, duration in [("m64", 1, 3), ("m32", 1, 2), ("m64", 2, 1)]:
+
+        def collect_gemm(result, delegate, key=key, split_k=split_k):
+            delegate.add_instance((key, result, split_k))
+
+        runner.push(shell(f"echo OP:gemm_{split_k},TIME:{duration},WS:0"), collect_gemm)
+    runner.join()
+    assert delegate.best == {"m64": ("gemm_2", 2), "m32": ("gemm_1", 1)}
+
+
+@pytest.mark.parametrize(
+    ("op_name", "timeout", "printed"),
+    [
+        ("conv2d", 180, "OP:conv_a,TIME:1.5,WS:8"),
+        ("softmax", 30, "TIME:1.5\nWS:8"),
+        ("topk", 30, "TIME:1.5\nWS:8"),
+        ("nms", 30, "TIME:1.5\nWS:8"),
+    ],
+)
+def test_other_operators_are_profiled_as_the_compiler_does(op_name, timeout, printed):
+    runner = Runner([0], op_name, timeout)
+    for algorithm in ("first", "second"):
+        runner.push(algorithm, shell(f"printf '{printed}\\n'"))
+    runner.join()
+    found = runner.pull()
+    assert [(idx, result.duration, result.workspace) for idx, result in found] == [
+        ("first", 1.5, 8),
+        ("second", 1.5, 8),
+    ]
+    assert min(found, key=lambda each: each[1].duration)[0] == "first"
+
+
+def test_names_of_the_module_are_there_or_refused_with_the_reason():
+    assert aitemplate.PROF_RUNTIME_PATTERN.findall("OP:a,TIME:1,WS:2") == [("a", "1", "2")]
+    assert aitemplate.RUNTIME_PATTERN.findall("TIME:1") == ["1"]
+    assert aitemplate.WORKSPACE_PATTERN.findall("WS:2") == ["2"]
+    assert aitemplate.optimization_key(("a", "1.5", "0")) == 1.5
+    assert aitemplate.update_inplace({"a": 1}, {"b": 2}) == {"a": 1, "b": 2}
+    assert aitemplate.extract_profile_result("TIME:1\nWS:2") == (ProfileResult("", 1.0, 2), False)
+    assert (
+        aitemplate.PROFILER_RUN_MAX_ATTEMPTS,
+        aitemplate.PROFILER_RUN_RETRY_DELAY_SECONDS,
+    ) == (3, 5)
+    refused = ["run_task", "process_task", "process_return", "BaseRunner", "Task", "detect_target"]
+    page = Path(__file__).parents[2] / "docs" / "aitemplate.md"
+    for name in refused:
+        with pytest.raises(ImportError, match=f"does not provide AITemplate's {name}: "):
+            getattr(aitemplate, name)
+        assert f"`{name}`" in page.read_text()
+    with pytest.raises(AttributeError):
+        aitemplate.something_else  # noqa: B018

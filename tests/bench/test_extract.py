@@ -44,6 +44,7 @@ CASES = {
         [],
     ),
     "large": ("TIME:1.23457e+06\nWS:0\n", one("", 1.23457, 0), [(None, 1.23457e12, 0, "ok")], []),
+    "one line": ("TIME:1.5 WS:4\n", one("", 1.5, 4), [(None, 1.5e6, 4, "ok")], []),
     "negative": ("TIME:-1\nWS:0\n", FAILED, [(None, -1e6, 0, "negative")], []),
     "nan": ("TIME:nan\nWS:0\n", FAILED, [(None, None, 0, "nan")], []),
     "infinite": (

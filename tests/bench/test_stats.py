@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from longpole.bench.compare import stats
+from longpole.bench.compare import ranks, stats
 
 
 def test_one_wild_sample_moves_neither_middle_nor_deviation():
@@ -14,45 +14,57 @@ def test_one_wild_sample_moves_neither_middle_nor_deviation():
     assert (summary.median_ns, summary.deviation_ns, summary.n_outliers) == (101, 1, 1)
 
 
-def test_precision_is_half_the_interval_over_the_median():
-    summary = stats.summarise([90, 95, 100, 105, 110] * 5)
-    low, high = summary.interval_ns
-
-    assert summary.precision == pytest.approx((high - low) / 2 / 100)
-
-
 @pytest.mark.parametrize("samples", [[], [1.0, float("nan")], [float("inf")], [[1.0, 2.0]]])
 def test_samples_that_are_no_row_of_finite_numbers_are_refused(samples):
     with pytest.raises(ValueError, match="sample"):
         stats.summarise(samples)
 
 
-@pytest.mark.parametrize("n_samples", [1, 2, 3, 6, 7, 20, 51])
-def test_drawn_medians_are_those_of_real_resamples(n_samples):
-    generator = np.random.default_rng(n_samples)
-    samples = generator.lognormal(0, 0.1, n_samples)
-
-    drawn = stats.bootstrap_medians(samples, generator=generator, n_resamples=40_000)
-    resamples = generator.choice(samples, (40_000, n_samples))
-    expected = np.median(resamples, axis=1)
-
-    for place in np.linspace(samples.min(), samples.max(), 20):
-        assert np.mean(drawn < place) == pytest.approx(np.mean(expected < place), abs=0.015)
-
-
-@pytest.mark.parametrize("n_samples", [6, 20, 200])
-@pytest.mark.parametrize("confidence", [0.9, 0.95])
-def test_the_interval_of_a_change_holds_as_often_as_it_says(n_samples, confidence):
+@pytest.mark.parametrize("n_runs", [6, 7, 14, 28])
+def test_the_limits_of_a_median_hold_as_often_as_they_say(n_runs):
     generator = np.random.default_rng(7)
-    n_runs = 400
+    held = []
+    for _ in range(2000):
+        _, limits = ranks.median_limits(generator.exponential(1, n_runs), 0.05)
+        held.append(limits.low <= np.log(2) <= limits.high)
+    assert np.mean(held) >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / 2000)
 
-    n_held = 0
-    for _ in range(n_runs):
-        base, new = generator.lognormal(0, 0.01, (2, n_samples))
-        low, high = stats.change_interval(base, new, confidence=confidence)
-        n_held += low <= 0 <= high
 
-    assert n_held / n_runs >= confidence - 0.02
+@pytest.mark.parametrize(("n_base", "n_new"), [(4, 4), (7, 7), (10, 5), (28, 28)])
+def test_the_limits_of_a_shift_hold_as_often_as_they_say(n_base, n_new):
+    generator = np.random.default_rng(7)
+    held = []
+    for _ in range(1000):
+        base, new = generator.standard_t(2, n_base), 3 + generator.standard_t(2, n_new)
+        _, limits = ranks.shift_limits(base, new, 0.05)
+        held.append(limits.low <= 3 <= limits.high)
+    assert np.mean(held) >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / 1000)
+
+
+@pytest.mark.parametrize(
+    ("n_runs", "level", "pairs", "separate"),
+    [
+        (7, 0.0157, 0, 5),
+        (14, 0.0171, 2, 46),
+        (28, 0.0171, 7, 247),
+        (6, 0.05, 0, 5),
+        (10, 0.05, 1, 23),
+        (20, 0.05, 5, 127),
+    ],
+)
+def test_the_limits_are_the_places_of_the_tables(n_runs, level, pairs, separate):
+    assert ranks.sign_limit(n_runs, level) == pairs
+    assert ranks.rank_sum_limit(n_runs, n_runs, level) == separate
+
+
+def test_many_runs_are_shifted_without_making_every_difference():
+    generator = np.random.default_rng(1)
+    base, new = generator.normal(0, 1, 700), generator.normal(0.2, 1, 800)
+    estimate, limits = ranks.shift_limits(base, new, 0.05)
+    differences = np.sort(np.subtract.outer(new, base).ravel())
+    cut = ranks.rank_sum_limit(700, 800, 0.05)
+    assert estimate == pytest.approx(np.median(differences), abs=1e-9)
+    assert limits == pytest.approx((differences[cut], differences[-1 - cut]), abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -153,9 +165,3 @@ def test_plain_noise_has_one_speed_and_no_drift(shape):
 
     assert sum(stats.two_speeds(each) is not None for each in samples) <= 2
     assert sum(stats.drift(each) != 0 for each in samples) <= 8
-
-
-def test_the_same_seed_gives_the_same_interval():
-    samples = [100, 103, 99, 101, 100, 98, 107, 100]
-
-    assert stats.median_interval(samples, seed=3) == stats.median_interval(samples, seed=3)

@@ -2,12 +2,23 @@
 
 import json
 import sys
-from itertools import cycle
+from collections import Counter
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
+from fake_gpu import FakeGpu
 
-from longpole.bench import CpuClock, Effort, FakeClock, TorchClock, Verdict, compare
+from longpole.bench import (
+    CpuClock,
+    Effort,
+    FakeClock,
+    TorchClock,
+    Verdict,
+    best_records,
+    compare,
+    read_results,
+)
 from longpole.bench.time.timing import measure, measure_in_turns
 from longpole.cli.bench.time import time as time_command
 from longpole.errors import DeviceError, MissingDependencyError
@@ -24,13 +35,16 @@ def work(clock, *durations_ns):
     return function
 
 
-def test_a_steady_function_is_measured_with_the_fewest_samples():
+def test_a_function_alone_gives_few_samples_and_functions_in_turns_more():
     clock = FakeClock()
-    timing = measure(work(clock, 5000), key="steady", clock=clock)
+    alone = measure(work(clock, 5000), key="steady", clock=clock)
+    together = measure_in_turns({"a": work(clock, 5000), "b": work(clock, 5000)}, clock=clock)
 
-    assert (timing.outcome, timing.stopped_by) == ("ok", "precision")
-    assert timing.samples_ns == (5000.0,) * 50
-    assert (timing.n_calls, timing.n_warm_up_calls, timing.is_settled) == (1, 10, True)
+    assert (alone.outcome, alone.stopped_by, alone.pair) == ("ok", "samples", "")
+    assert alone.samples_ns == (5000.0,) * 25
+    assert (alone.n_calls, alone.n_warm_up_calls, alone.is_settled) == (1, 10, True)
+    assert [len(each.samples_ns) for each in together.values()] == [100, 100]
+    assert together["a"].pair == together["b"].pair == together["a"].run
 
 
 def test_calls_too_short_for_the_clock_are_timed_in_batches():
@@ -57,34 +71,21 @@ def test_what_never_settles_is_measured_all_the_same_and_says_so():
     timing = measure(growing, clock=clock, effort=Effort(budget_s=0.001))
 
     assert not timing.is_settled
-    assert timing.stopped_by == "budget"
+    assert timing.samples_ns
 
 
-def test_more_noise_takes_more_samples_and_reaches_the_same_precision():
-    few, many = (
-        measure(work(clock, 50_000), clock=clock)
-        for clock in (FakeClock(noise_share=0.005), FakeClock(noise_share=0.05))
-    )
+def test_functions_in_turns_have_batches_of_one_size():
+    clock = FakeClock(shortest_sample_ns=1000)
+    timings = measure_in_turns({"a": work(clock, 3), "b": work(clock, 30)}, clock=clock)
+    apart = measure_in_turns({"a": work(clock, 3), "b": work(clock, 30_000)}, clock=clock)
 
-    assert len(few.samples_ns) < len(many.samples_ns)
-    assert few.stopped_by == many.stopped_by == "precision"
-    assert many.summarise().precision <= 0.005
-
-
-def test_noise_that_samples_do_not_cure_ends_on_its_plateau():
-    clock = FakeClock(noise_share=0.001)
-    durations_ns = cycle([50_000, 70_000])
-
-    timing = measure(lambda: clock.work(next(durations_ns)), clock=clock)
-
-    assert timing.stopped_by == "plateau"
-    assert len(timing.samples_ns) < 300
-    assert "two speeds" in timing.summarise().warnings[0]
+    assert [each.n_calls for each in timings.values()] == [256, 256]
+    assert [each.n_calls for each in apart.values()] == [256, 1]
 
 
 @pytest.mark.parametrize(
     ("effort", "reason"),
-    [(Effort(budget_s=0.01), "budget"), (Effort(max_samples=60, precision=0), "samples")],
+    [(Effort(budget_s=0.01), "budget"), (Effort(n_samples=60), "samples")],
 )
 def test_limits_are_kept(effort, reason):
     clock = FakeClock(noise_share=0.1)
@@ -96,19 +97,54 @@ def test_limits_are_kept(effort, reason):
 
 
 def test_in_turns_drift_falls_on_all_alike():
-    clock = FakeClock(noise_share=0.01, outlier_share=0.1, drift_share_per_s=0.3)
-    effort = Effort(precision=0.002)
-    timings = measure_in_turns(
-        {"old": work(clock, 1e6), "new": work(clock, 1.05e6), "twin": work(clock, 1e6)},
-        clock=clock,
-        effort=effort,
-    )
-    old, new, twin = (timings[key].samples_ns for key in ("old", "new", "twin"))
+    records = []
+    for seed in range(7):
+        clock = FakeClock(noise_share=0.01, outlier_share=0.1, drift_share_per_s=0.3, seed=seed)
+        timings = measure_in_turns(
+            {"old": work(clock, 1e6), "new": work(clock, 1.05e6), "twin": work(clock, 1e6)},
+            clock=clock,
+        )
+        records += [each.to_dict() for each in timings.values()]
 
     assert "drift" in timings["old"].summarise().warnings[0]
-    assert compare({"k": old}, {"k": new}).verdict is Verdict.SLOWER
-    assert compare({"k": old}, {"k": twin}).verdict is Verdict.SAME
-    assert len(old) == len(new) == len(twin)
+    slower = compare(records, records, base_key="old", new_key="new")
+    assert slower.verdict is Verdict.SLOWER
+    assert slower.differences[0].change == pytest.approx(0.05, abs=0.005)
+    assert compare(records, records, base_key="old", new_key="twin").verdict is Verdict.SAME
+
+
+class ThrottledClock(FakeClock):
+    """A clock that reads throttling during some of the samples."""
+
+    def __init__(self, share):
+        super().__init__()
+        self.share = share
+        self.n_read = 0
+
+    def is_undisturbed(self):
+        self.n_read += 1
+        return self.n_read % 100 >= self.share * 100
+
+
+def test_a_turn_with_a_throttled_sample_is_dropped_and_taken_again():
+    clock = ThrottledClock(0.1)
+    timings = measure_in_turns({"a": work(clock, 5000), "b": work(clock, 5000)}, clock=clock)
+    a, b = timings.values()
+    assert (len(a.samples_ns), len(b.samples_ns)) == (100, 100)
+    assert a.n_dropped == b.n_dropped > 0
+    assert not a.is_disturbed
+
+
+def test_a_run_that_is_throttled_too_often_is_disturbed_and_said():
+    clock = ThrottledClock(0.9)
+    records = [
+        measure(work(clock, each), key="k", clock=clock).to_dict()
+        for each in [5000] * 4 + [9000] * 4
+    ]
+    assert all(record["sampling"]["is_disturbed"] for record in records)
+    (difference,) = compare(records[:4], records[4:]).differences
+    assert difference.verdict is Verdict.INCONCLUSIVE
+    assert difference.reason == "4 of 4 runs in base were disturbed"
 
 
 def test_a_function_that_raises_has_no_time_and_stops_no_other():
@@ -127,7 +163,7 @@ def test_a_function_that_raises_has_no_time_and_stops_no_other():
     assert timings["at once"].message.startswith("ZeroDivisionError")
     assert timings["later"].samples_ns == ()
     assert timings["later"].summarise() is None
-    assert len(timings["sound"].samples_ns) == 50
+    assert len(timings["sound"].samples_ns) == 100
 
 
 @pytest.mark.parametrize(
@@ -154,7 +190,7 @@ def test_the_result_after_the_last_sample_is_checked_too():
         results.append(1)
         return len(results)
 
-    assert measure(grows, clock=clock, check=lambda count: count < 40).outcome == "wrong"
+    assert measure(grows, clock=clock, check=lambda count: count < 30).outcome == "wrong"
 
 
 def test_no_time_at_all_is_no_result():
@@ -186,79 +222,71 @@ def test_a_timing_is_a_record_to_compare():
     records = [measure(work(clock, 5000), key="k", clock=clock).to_dict()]
     again = json.loads(json.dumps(records))
 
-    assert compare(records, again).verdict is Verdict.SAME
+    (difference,) = compare(records, again).differences
+    assert difference.base.n_runs == 1
+    assert difference.reason == "one run a side says nothing about other runs: --processes 7"
 
 
 class StrawTorch:
-    """As much of torch as the clock asks for; a kernel takes 10 us, 12 us with cold caches."""
+    """As much of torch as the clock asks for, over a modelled device; its kernels take 10 us."""
 
     def __init__(self, *, hip=None, n_devices=1):
-        self.log = []
-        self.now_ms = 0.0
-        self.is_cold = False
+        self.gpu = FakeGpu()
         self.version = SimpleNamespace(hip=hip)
         self.int8 = "int8"
         self.cuda = SimpleNamespace(
             is_available=lambda: n_devices > 0,
             current_device=lambda: 0,
-            get_device_properties=lambda _: SimpleNamespace(name="Straw", L2_cache_size=50 << 20),
-            synchronize=lambda: self.log.append("synchronize"),
-            Event=lambda enable_timing: StrawEvent(self, enable_timing),
+            get_device_properties=lambda _: SimpleNamespace(name="Straw", L2_cache_size=512 << 20),
+            synchronize=self.gpu.synchronize,
+            Event=lambda enable_timing: StrawEvent(self.gpu.event(), enable_timing),
+            _sleep=lambda cycles: self.gpu.spin(cycles / 1.5),
+            CUDAGraph=SimpleNamespace,
+            graph=self.capture,
         )
 
     def empty(self, n_bytes, *, dtype, device):
-        assert (n_bytes, dtype, device) == (256 << 20, "int8", "cuda")
-        return SimpleNamespace(zero_=self.flush)
-
-    def flush(self):
-        self.log.append("flush")
-        self.now_ms += 0.1
-        self.is_cold = True
+        assert (n_bytes, dtype, device) == (640 << 20, "int8", "cuda")
+        return SimpleNamespace(zero_=self.gpu.flush)
 
     def kernel(self):
-        self.log.append("kernel")
-        self.now_ms += 0.012 if self.is_cold else 0.010
-        self.is_cold = False
+        self.gpu.kernel(10_000, 12_000)
+
+    @contextmanager
+    def capture(self, graph):
+        self.gpu.capturing = []
+        yield
+        kernels, self.gpu.capturing = self.gpu.capturing, None
+        graph.replay = self.gpu.replay_of(kernels)
 
 
 class StrawEvent:
-    def __init__(self, torch, enable_timing):
+    def __init__(self, event, enable_timing):
         assert enable_timing
-        self.torch = torch
-
-    def record(self):
-        self.torch.log.append("event")
-        self.at_ms = self.torch.now_ms
+        self.event = event
+        self.record, self.query = event.record, event.query
 
     def elapsed_time(self, end):
-        return end.at_ms - self.at_ms
+        return self.event.elapsed_ns(end.event) / 1e6
 
 
 @pytest.mark.parametrize(
-    ("cache", "duration_ns", "log"),
-    [
-        ("cold", 24_000, ["flush", "event", "kernel", "event"] * 2 + ["synchronize"]),
-        (
-            "hot",
-            20_000,
-            ["flush", "kernel", "event", "kernel", "kernel", "event", "synchronize"],
-        ),
-    ],
+    ("cache", "duration_ns"), [("cold", 12_000), ("hot", 10_000), ("graph", 10_000)]
 )
-def test_events_time_the_device_with_the_caches_as_asked(monkeypatch, cache, duration_ns, log):
+def test_torch_times_the_device_with_the_caches_as_asked(monkeypatch, cache, duration_ns):
     torch = StrawTorch()
     monkeypatch.setitem(sys.modules, "torch", torch)
     clock = TorchClock(cache)
+    monkeypatch.setattr(clock._library, "now_ns", torch.gpu.now_ns)
 
-    assert clock.time_ns(torch.kernel, 2) == pytest.approx(duration_ns)
-    assert torch.log == log
+    assert clock.time_ns(torch.kernel, 40) == pytest.approx(40 * duration_ns, rel=0.03)
     assert (clock.name, clock.device, clock.cache) == ("cuda", "Straw", cache)
 
 
 def test_hot_and_cold_times_are_never_compared(monkeypatch):
     torch = StrawTorch(hip="6.2")
     monkeypatch.setitem(sys.modules, "torch", torch)
-    effort = Effort(max_samples=50)
+    effort = Effort(n_samples=50)
     cold, hot = (
         measure(torch.kernel, key="k", clock=TorchClock(cache), effort=effort).to_dict()
         for cache in ("cold", "hot")
@@ -289,6 +317,9 @@ def kernels(tmp_path, monkeypatch):
         "def total(n, scale=1): return sum(range(n)) * scale\n"
         "def broken(n): raise ValueError(n)\n"
         "def leaving(n): raise SystemExit(n)\n"
+        "def twice(n): return sum(range(n)) + sum(range(n))\n"
+        "def dying(): import os; os.kill(os.getpid(), 11)\n"
+        "def chatty(): print('{}')\n"
         "def prepared(n):\n"
         "    numbers = list(range(n))\n"
         "    return lambda: sum(numbers)\n"
@@ -301,7 +332,54 @@ def kernels(tmp_path, monkeypatch):
 
 
 def run(*arguments):
-    return time_command.main(["--budget-s", "0.05", *arguments], standalone_mode=False)
+    short = ["--budget-s", "0.05", "--processes", "1"]
+    return time_command.main([*short, *arguments], standalone_mode=False)
+
+
+def test_each_run_is_a_process_of_its_own_and_a_row_says_which(kernels, tmp_path):
+    names = [f"{kernels}:total", f"{kernels}:twice"]
+    assert run(*names, "--axis", "n=10", "--processes", "3", "-o", "out.jsonl") == 0
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+
+    assert len({row["run"] for row in rows}) == 3
+    assert Counter(row["key"] for row in rows) == {f"{name} n=10": 3 for name in names}
+    for row in rows:
+        assert row["pair"] == row["run"]
+        assert row["sampling"]["looks"] == [3]
+        assert (row["sampling"]["clock"], row["outcome"]) == ("cpu", "ok")
+        assert {"host", "boot", "libraries"} <= row["environment"].keys()
+    best = next(iter(best_records(read_results("out.jsonl").records).values()))
+    assert best.best.time_ns > 0
+
+
+def test_a_large_change_is_told_after_seven_runs(kernels, capsys):
+    names = [f"{kernels}:total", f"{kernels}:twice"]
+    arguments = [*names, "--axis", "n=2000", "--budget-s", "2", "-o", "out.jsonl", "--json"]
+    assert time_command.main(arguments, standalone_mode=False) == 0
+    (difference,) = json.loads(capsys.readouterr().out)["data"]["differences"]
+    assert (difference["verdict"], difference["design"]) == ("slower", "in turns")
+    assert difference["n_runs"] in {7, 14, 28}
+    again = compare("out.jsonl", "out.jsonl", base_key=names[0], new_key=names[1])
+    assert again.differences[0].interval == pytest.approx(tuple(difference["interval"].values()))
+
+
+def test_records_of_another_call_can_be_added(kernels):
+    arguments = [f"{kernels}:total", "--axis", "n=10", "-o", "out.jsonl"]
+    assert (run(*arguments), run(*arguments, "--append")) == (0, 0)
+    assert len(read_results("out.jsonl").records) == 2
+
+
+def test_a_process_that_dies_is_a_record_and_says_how(kernels, capsys):
+    assert run(f"{kernels}:dying", "-o", "out.jsonl") == 1
+    (record,) = read_results("out.jsonl").records
+    assert (record.outcome, record.samples_ns) == ("signal", ())
+    assert "SIGSEGV" in record.message
+    assert "SIGSEGV" in capsys.readouterr().out
+
+
+def test_what_a_function_prints_is_no_row(kernels):
+    assert run(f"{kernels}:chatty", "-o", "out.jsonl") == 0
+    assert len(read_results("out.jsonl").records) == 1
 
 
 def test_every_point_of_the_axes_is_timed_and_written(kernels, tmp_path):
@@ -318,21 +396,21 @@ def test_every_point_of_the_axes_is_timed_and_written(kernels, tmp_path):
 
 def test_a_factory_is_not_timed_itself(kernels, capsys):
     assert run(f"{kernels}:prepared", "--factory", "--axis", "n=10", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["data"]["outcome"] == "ok"
+    assert json.loads(capsys.readouterr().out)["data"]["functions"][0]["n_runs"] == 1
 
 
 def test_a_function_that_raises_is_a_finding_and_the_others_go_on(kernels, capsys):
     assert run(f"{kernels}:broken", f"{kernels}:total", "--axis", "n=10") == 1
 
-    broken, _, total, *_ = capsys.readouterr().out.splitlines()
-    assert broken == f"{kernels}:broken n=10: ValueError: 10 (raised)"
+    broken, total, *_ = filter(None, capsys.readouterr().out.splitlines())
+    assert broken == f"{kernels}:broken n=10: ValueError: 10"
     assert total.startswith(f"{kernels}:total n=10: ")
 
 
 @pytest.mark.parametrize("factory", [[], ["--factory"]])
 def test_a_function_that_ends_the_program_has_raised(kernels, capsys, factory):
     assert run(f"{kernels}:leaving", *factory, "--axis", "n=0") == 1
-    assert capsys.readouterr().out == f"{kernels}:leaving n=0: SystemExit: 0 (raised)\n"
+    assert capsys.readouterr().out == f"{kernels}:leaving n=0: SystemExit: 0\n"
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,15 @@ Examples
 """
 
 from longpole.devices.leases import Lease, lock_folder
+from longpole.devices.occupancy import Busy, DeviceBusyError, wait_until_idle
 from longpole.devices.protocol import Device, DeviceLostError, Process, Provider, Reading
 from longpole.devices.selection import Found, discover, select, unlisted
 from longpole.devices.visibility import child_changes, dev_select_flag, visible_devices
 
 __all__ = [
+    "Busy",
     "Device",
+    "DeviceBusyError",
     "DeviceLostError",
     "Found",
     "Lease",
@@ -32,4 +35,5 @@ __all__ = [
     "select",
     "unlisted",
     "visible_devices",
+    "wait_until_idle",
 ]

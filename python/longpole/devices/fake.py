@@ -10,7 +10,7 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from longpole.devices.protocol import Device, DeviceLostError, Reading
+from longpole.devices.protocol import Device, DeviceLostError, Process, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +50,8 @@ class Script:
 
     `noise_share` is the spread of the logarithm of a duration, `outlier_share`
     of them take `outlier_factor` as long, and everything gets slower by
-    `drift_share_per_s` of itself a second.
+    `drift_share_per_s` of itself a second. The first `busy_readings` readings show a
+    process of somebody else.
     """
 
     noise_share: float = 0.0
@@ -59,6 +60,7 @@ class Script:
     drift_share_per_s: float = 0.0
     throttles: tuple[Throttle, ...] = ()
     lost_at_ns: int | None = None
+    busy_readings: int = 0
 
 
 @dataclass(slots=True)
@@ -71,6 +73,7 @@ class FakeProvider:
     clock: VirtualClock = field(default_factory=VirtualClock)
     vendor: Vendor = "fake"
     reads_fast: bool = True
+    n_readings: int = 0
     _random: random.Random = field(init=False)
 
     def __post_init__(self) -> None:
@@ -103,6 +106,7 @@ class FakeProvider:
             clock_max_mhz=BASE_CLOCK_MHZ,
             temperature_c=HOT_TEMPERATURE_C if throttled else IDLE_TEMPERATURE_C,
             throttle_reasons=("hw_thermal_slowdown",) if throttled else (),
+            processes=(Process(1, None, "compute"),) if self._is_busy(device) else (),
         )
 
     def run(self, device: Device, nominal_ns: int) -> int:
@@ -125,6 +129,10 @@ class FakeProvider:
 
     def _script(self, device: Device) -> Script:
         return self.scripts.get(device.index, Script())
+
+    def _is_busy(self, device: Device) -> bool:
+        self.n_readings += 1
+        return self.n_readings <= self._script(device).busy_readings
 
     def _speed_share(self, device: Device) -> float:
         now_ns = self.clock.now_ns

@@ -1,12 +1,13 @@
-"""Two measurements of the same keys: faster, slower, the same, or not to be told.
+"""Two measurements of the same keys: faster, slower, the same, or inconclusive.
 
-A verdict needs two things. The difference must be certain: the rank test says so for all keys
-together, and the interval of the change leaves out zero. And it must matter: the gate says how
-large a change may be before anybody should care. Then
+A run, one process, is the unit: its samples give one number, and only the spread of these
+numbers between runs says how sure a change is. From them comes an interval of the change by
+exact ranks, and from the interval and the gate, the smallest change that matters, the verdict:
 
 * `same`: the interval lies within the gate on both sides;
-* `slower`, `faster`: the change is certain, and it may be as large as the gate;
-* `inconclusive`: all else, too few samples first of all.
+* `slower`, `faster`: it leaves out zero, or, where the sides were measured one after the other,
+  lies wholly beyond the gate; for all keys together (Holm);
+* `inconclusive`: all else, too few runs first of all.
 
 So a key passes when it was shown to be no slower than the gate allows, not when nothing was
 shown. What no verdict can tell is said in `docs/comparing.md`.
@@ -14,6 +15,7 @@ shown. What no verdict can tell is said in `docs/comparing.md`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -24,8 +26,8 @@ from longpole.bench.records.samples import Runs, gather
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from longpole.bench.compare.evidence import Evidence
-    from longpole.bench.compare.stats import Interval, Summary
+    from longpole.bench.compare.evidence import Evidence, Side
+    from longpole.bench.compare.stats import Interval
     from longpole.bench.records.samples import Measurements, Source
 
 __all__ = ["Comparison", "Difference", "Verdict", "compare"]
@@ -47,19 +49,30 @@ class Difference:
     Parameters
     ----------
     key
-        Of both measurements.
+        Of the base; of both measurements unless keys were paired.
     verdict
         Faster, slower, same or inconclusive.
     reason
         Why, in a sentence.
     base, new
-        What the samples of either side say; None where there is none.
+        What the runs of either side say; None where there is none.
     change
-        Of the median, relative to the base: 0.05 is 5 % slower.
+        Of the time, relative to the base: 0.05 is 5 % slower.
     interval
         Where the change lies.
     p_value
-        Of the rank test, raised for the number of keys.
+        The chance of such a change if there were none (none beyond the gate, where the sides
+        were measured apart), raised for the number of keys.
+    n_runs
+        Of each side, or pairs of them.
+    design
+        `in turns` or `separate`.
+    is_interleaved
+        Whether the runs of both sides alternated.
+    smallest_change
+        That would be found in 80 of 100 such comparisons.
+    runs_needed
+        Of each side, to find a change as large as the gate in 80 of 100.
     warnings
         What makes the verdict doubtful.
     """
@@ -67,11 +80,16 @@ class Difference:
     key: str
     verdict: Verdict
     reason: str
-    base: Summary | None = None
-    new: Summary | None = None
+    base: Side | None = None
+    new: Side | None = None
     change: float | None = None
     interval: Interval | None = None
     p_value: float | None = None
+    n_runs: int = 0
+    design: str = "separate"
+    is_interleaved: bool = False
+    smallest_change: float | None = None
+    runs_needed: int | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -95,20 +113,28 @@ class Comparison:
 
 
 def compare(
-    base: Source, new: Source, gate: float = 0.03, *, confidence: float = 0.95, seed: int = 0
+    base: Source,
+    new: Source,
+    gate: float = 0.03,
+    *,
+    confidence: float = 0.95,
+    base_key: str | None = None,
+    new_key: str | None = None,
 ) -> Comparison:
     """Say of each key whether it became faster or slower, and how surely.
 
     Parameters
     ----------
     base, new
-        Each a file of records, the name of a baseline, records, or samples by key.
+        Each a file of records, the name of a baseline, records, or times by key, one for
+        each run. They may be the same file, with `base_key` and `new_key`.
     gate
         The smallest relative change that matters.
     confidence
-        Of the intervals, and of all verdicts `slower` and `faster` together.
-    seed
-        Of the draws behind the intervals: the same samples always give the same answer.
+        Of all verdicts together, over all looks that were planned.
+    base_key, new_key
+        Compare these keys in place of keys of the same name. A name that is followed by
+        points of axes (`kernels:old n=64`) stands for all of its points.
 
     Raises
     ------
@@ -129,71 +155,160 @@ def compare(
     if not (gate >= 0 and 0 < confidence < 1):
         message = "a gate is not negative, and a confidence lies between 0 and 1"
         raise ValueError(message)
-    from longpole.bench.compare.evidence import weigh_together
+    base_side = gather(_located(base))
+    new_side = base_side if new is base else gather(_located(new))
+    named = base_key is not None or new_key is not None
+    pairs = _pairs(base_side, new_side, base_key, new_key) if named else None
+    return _compare(base_side, new_side, pairs, gate, 1 - confidence)
 
-    base_side, new_side = gather(_located(base)), gather(_located(new))
-    pairs = [(runs, new_side.runs.get(key, Runs())) for key, runs in base_side.runs.items()]
-    evidence = weigh_together(pairs, confidence=confidence, seed=seed)
+
+def _compare(
+    base: Measurements,
+    new: Measurements,
+    pairs: list[tuple[str, str]] | None,
+    gate: float,
+    level: float,
+) -> Comparison:
+    from longpole.bench.compare.evidence import weigh
+
+    agree = not any(True for _ in _environment_changes(base, new))
+    found = [
+        (
+            key,
+            weigh(
+                base.runs.get(key, Runs()),
+                new.runs.get(new_key, Runs()),
+                gate=gate,
+                level=level,
+                environments_agree=agree,
+            ),
+        )
+        for key, new_key in pairs or [(key, key) for key in base.runs]
+    ]
     return Comparison(
-        differences=tuple(
-            _difference(key, found, gate, confidence)
-            for key, found in zip(base_side.runs, evidence, strict=True)
-        ),
+        differences=tuple(_differences(found, gate)),
         gate=gate,
-        confidence=confidence,
-        warnings=tuple(_warnings(base_side, new_side)),
+        confidence=1 - level,
+        warnings=tuple(_warnings(base, new, only_common=pairs is None)),
     )
+
+
+def _pairs(
+    base: Measurements, new: Measurements, base_key: str | None, new_key: str | None
+) -> list[tuple[str, str]]:
+    """Pair the points of one key with those of another."""
+    old_name, new_name = base_key or new_key or "", new_key or base_key or ""
+    old_points, new_points = _points_of(base, old_name), _points_of(new, new_name)
+    points = [point for point in old_points if point in new_points] or [""]
+    return [(old_name + point, new_name + point) for point in points]
+
+
+def _points_of(measurements: Measurements, name: str) -> list[str]:
+    return [
+        key.removeprefix(name)
+        for key in measurements.runs
+        if key == name or key.startswith(f"{name} ")
+    ]
 
 
 def _located(source: Source) -> Source:
     return find_measurements(source) if isinstance(source, str) else source
 
 
-def _difference(key: str, evidence: Evidence, gate: float, confidence: float) -> Difference:
-    verdict, reason = _judge(evidence, gate, confidence)
+def _differences(found: list[tuple[str, Evidence]], gate: float) -> Iterator[Difference]:
+    """Judge each key; a claim has to hold for all of them together."""
+    from longpole.bench.compare.stats import holm
+
+    p_values = [evidence.p_value if evidence.limits is not None else None for _, evidence in found]
+    raised = iter(holm([each for each in p_values if each is not None]))
+    for (key, evidence), p_value in zip(found, p_values, strict=True):
+        yield _difference(key, evidence, gate, None if p_value is None else next(raised))
+
+
+def _difference(key: str, evidence: Evidence, gate: float, p_value: float | None) -> Difference:
+    from longpole.bench.compare.stats import Interval
+
+    verdict, reason = _judge(evidence, gate, p_value)
+    limits = evidence.limits
     return Difference(
         key=key,
         verdict=verdict,
         reason=reason,
         base=evidence.base,
         new=evidence.new,
-        change=evidence.change,
-        interval=evidence.interval,
-        p_value=evidence.p_value,
+        change=None if evidence.estimate is None else math.expm1(evidence.estimate),
+        interval=None if limits is None else Interval(*map(math.expm1, limits)),
+        p_value=p_value,
+        n_runs=evidence.n_runs,
+        design=evidence.design,
+        is_interleaved=not evidence.is_strict,
+        smallest_change=evidence.smallest_change(),
+        runs_needed=evidence.runs_for(gate),
         warnings=evidence.warnings,
     )
 
 
-def _judge(evidence: Evidence, gate: float, confidence: float) -> tuple[Verdict, str]:
-    if evidence.interval is None or evidence.p_value is None:
+def _judge(evidence: Evidence, gate: float, p_value: float | None) -> tuple[Verdict, str]:
+    if evidence.limits is None or p_value is None:
         return Verdict.INCONCLUSIVE, evidence.obstacle or ""
-    low, high = evidence.interval
-    if -gate <= low and high <= gate:
-        return Verdict.SAME, "any change is smaller than the gate"
-    certain = evidence.p_value < 1 - confidence
-    if certain and low > 0:
-        return Verdict.SLOWER, f"slower for certain, {_extent(low, gate)}"
-    if certain and high < 0:
-        return Verdict.FASTER, f"faster for certain, {_extent(-high, gate)}"
-    return Verdict.INCONCLUSIVE, "too noisy to rule a change in or out: more samples would tell"
+    low, high = evidence.limits
+    up, down = math.log1p(gate), math.log1p(-gate) if gate < 1 else -math.inf
+    if down <= low and high <= up:
+        return Verdict.SAME, _within_gate(low, high)
+    least_up, least_down = (up, down) if evidence.is_strict else (0.0, 0.0)
+    is_certain = p_value <= evidence.level
+    if low > least_up and is_certain:
+        return Verdict.SLOWER, f"slower for certain, {_extent(low > up)}"
+    if high < least_down and is_certain:
+        return Verdict.FASTER, f"faster for certain, {_extent(high < down)}"
+    return Verdict.INCONCLUSIVE, _too_noisy(evidence, gate)
 
 
-def _extent(least: float, gate: float) -> str:
-    return "and by more than the gate" if least > gate else "perhaps by more than the gate"
+def _within_gate(low: float, high: float) -> str:
+    if low > 0:
+        return "slower for certain, within the gate"
+    if high < 0:
+        return "faster for certain, within the gate"
+    return "any change is smaller than the gate"
 
 
-def _warnings(base: Measurements, new: Measurements) -> Iterator[str]:
+def _extent(is_beyond: bool) -> str:  # noqa: FBT001 - private, one argument
+    return "and by more than the gate" if is_beyond else "perhaps by more than the gate"
+
+
+def _too_noisy(evidence: Evidence, gate: float) -> str:
+    smallest, n_needed = evidence.smallest_change(), evidence.runs_for(gate)
+    parts = [f"too noisy for {evidence.n_runs} runs a side"]
+    if smallest is not None:
+        parts.append(f"the smallest change they would find is {100 * smallest:.1f} %")
+    if n_needed is not None and n_needed > evidence.n_runs:
+        parts.append(f"about {n_needed} runs a side would tell {100 * gate:g} %")
+    if evidence.is_strict:
+        parts.append(
+            "the sides were measured apart, so only a change beyond the gate counts: "
+            "measure both in one call (`bench time OLD NEW`)"
+        )
+    return "; ".join(parts)
+
+
+def _warnings(base: Measurements, new: Measurements, *, only_common: bool) -> Iterator[str]:
     """Say what is true of the comparison as a whole."""
-    added = [key for key in new.runs if key not in base.runs]
+    added = [key for key in new.runs if key not in base.runs] if only_common else []
     if added:
         yield f"only in new, so not compared: {', '.join(added)}"
+    yield from _environment_changes(base, new)
+    for side, measurements in (("base", base), ("new", new)):
+        if measurements.n_skipped_lines:
+            yield f"{side}: lines that are no records: {measurements.n_skipped_lines}"
+        if measurements.n_repeated:
+            yield f"{side}: runs that stand there twice: {measurements.n_repeated}"
+
+
+def _environment_changes(base: Measurements, new: Measurements) -> Iterator[str]:
     for name in sorted(base.environment.keys() & new.environment.keys()):
         before, after = base.environment[name], new.environment[name]
         if before.isdisjoint(after):
             yield f"{name} differs: {_listed(before)} in base, {_listed(after)} in new"
-    for side, measurements in (("base", base), ("new", new)):
-        if measurements.n_skipped_lines:
-            yield f"{side}: lines that are no records: {measurements.n_skipped_lines}"
 
 
 def _listed(words: Iterable[str]) -> str:

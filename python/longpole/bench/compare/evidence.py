@@ -1,104 +1,312 @@
-"""What the samples of two sides say about the change between them, before any verdict."""
+"""What the runs of two sides say about the change between them, before any verdict."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+import math
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Final, Literal
 
-from longpole.bench.compare import stats
+from longpole.bench.compare.looks import level_at
+from longpole.bench.compare.ranks import (
+    median_limits,
+    robust_spread,
+    shift_limits,
+    shift_p_value,
+    sign_p_value,
+)
+from longpole.bench.compare.stats import Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
     from longpole.bench.records.samples import Runs
 
-__all__ = ["Evidence", "weigh", "weigh_together"]
+__all__ = ["Evidence", "Side", "side_of", "weigh"]
+
+FEWEST_PAIRS: Final = 6
+FEWEST_SEPARATE: Final = 4
+
+# One side ahead of the other by so many runs was measured apart from it.
+_MOST_AHEAD: Final = 2
+
+_TURNS_A_BLOCK: Final = 10
+_MOST_DISTURBED: Final = 0.25
+_MOST_DROPPED_MORE: Final = 0.10
+_MOST_CLOCK_APART: Final = 0.01
+
+# Smallest change found in 80 of 100 comparisons, in spreads of the runs: normal noise, with
+# the efficiency of the median and of rank sums.
+_FOUND_IN_TURNS: Final = 3.8
+_FOUND_SEPARATE: Final = 3.1
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What the runs of one side say.
+
+    Parameters
+    ----------
+    n_runs, n_samples
+        Runs that gave a time, and samples in them.
+    median_ns
+        The median of the runs.
+    spread
+        How far runs lie from one another, robust, as a share; None for a single run.
+    n_failed, n_unusable, n_dropped, n_disturbed
+        Runs that failed, times that are none, samples dropped for the conditions they were
+        taken in, and runs with too many of these.
+    """
+
+    n_runs: int
+    n_samples: int
+    median_ns: float
+    spread: float | None
+    n_failed: int = 0
+    n_unusable: int = 0
+    n_dropped: int = 0
+    n_disturbed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Either the change, its interval and its p-value, or the obstacle that stands before them."""
+    """Logarithms of new over base, or the obstacle that stands before them.
 
-    base: stats.Summary | None
-    new: stats.Summary | None
+    Parameters
+    ----------
+    is_strict
+        The sides were measured apart: only a change wholly beyond the gate is a claim.
+    numbers
+        One for each pair of runs, where they were taken in turns.
+    level
+        Of the look that this is.
+    p_value
+        The chance of such numbers if there were no change, or none beyond the gate.
+    """
+
+    base: Side | None
+    new: Side | None
+    design: Literal["in turns", "separate"] = "separate"
+    is_strict: bool = True
+    n_runs: int = 0
     obstacle: str | None = None
-    change: float | None = None
-    interval: stats.Interval | None = None
+    estimate: float | None = None
+    limits: Interval | None = None
+    level: float = 0.05
+    spread: float | None = None
     p_value: float | None = None
     warnings: tuple[str, ...] = ()
 
+    def smallest_change(self) -> float | None:
+        """Give the change that would be found in 80 of 100 such comparisons."""
+        if self.spread is None or not self.n_runs:
+            return None
+        if self.design == "in turns":
+            return math.expm1(_FOUND_IN_TURNS * self.spread / math.sqrt(self.n_runs))
+        return math.expm1(_FOUND_SEPARATE * self.spread * math.sqrt(2 / self.n_runs))
 
-def weigh_together(
-    pairs: Iterable[tuple[Runs, Runs]], *, confidence: float, seed: int
-) -> list[Evidence]:
-    """Weigh pairs of runs, with p-values that hold for all of them together."""
-    evidence = [weigh(base, new, confidence=confidence, seed=seed) for base, new in pairs]
-    raised = iter(stats.holm([found.p_value for found in evidence if found.p_value is not None]))
-    return [
-        found if found.p_value is None else replace(found, p_value=next(raised))
-        for found in evidence
-    ]
+    def runs_for(self, change: float) -> int | None:
+        """Give the runs of each side that it takes to find a change in 80 of 100."""
+        if self.spread is None or change <= 0:
+            return None
+        effect = math.log1p(change)
+        if self.design == "in turns":
+            return math.ceil((_FOUND_IN_TURNS * self.spread / effect) ** 2)
+        return math.ceil(2 * (_FOUND_SEPARATE * self.spread / effect) ** 2)
 
 
-def weigh(base: Runs, new: Runs, *, confidence: float, seed: int) -> Evidence:
+def weigh(
+    base: Runs, new: Runs, *, gate: float, level: float, environments_agree: bool
+) -> Evidence:
     """Weigh the runs of one key on two sides."""
-    evidence = Evidence(
-        base=_summary(base, confidence, seed),
-        new=_summary(new, confidence, seed),
-        obstacle=_obstacle(base, new, confidence),
-    )
-    evidence = replace(evidence, warnings=tuple(_doubts(base, new, evidence)))
-    if evidence.base is None or evidence.new is None or evidence.obstacle:
-        return evidence
-    return replace(
-        evidence,
-        change=evidence.new.median_ns / evidence.base.median_ns - 1,
-        interval=_interval(base, new, confidence, seed),
-        p_value=stats.mann_whitney(base.samples_ns, new.samples_ns).p_value,
+    sides = side_of(base), side_of(new)
+    if obstacle := _obstacle(base, new):
+        return Evidence(*sides, obstacle=obstacle, warnings=tuple(_doubts(base, new)))
+    pairs = [name for name in base.turns if name in new.turns]
+    if pairs:
+        return _weigh_turns(base, new, pairs, sides, level)
+    return _weigh_separate(base, new, sides, gate, level, environments_agree=environments_agree)
+
+
+def _weigh_turns(
+    base: Runs,
+    new: Runs,
+    pairs: Sequence[str],
+    sides: tuple[Side | None, Side | None],
+    level: float,
+) -> Evidence:
+    changes = [_log_changes(base.turns[pair], new.turns[pair]) for pair in pairs]
+    numbers = [median(each) for each in changes]
+    own_level = level_at(len(numbers), base.plans | new.plans, level)
+    estimate, limits = median_limits(numbers, own_level)
+    few = _too_few(len(numbers), len(numbers), FEWEST_PAIRS, "pairs of runs", own_level, limits)
+    if len(numbers) == 1:
+        few = _one_run(changes[0], level)
+    return Evidence(
+        *sides,
+        design="in turns",
+        is_strict=False,
+        n_runs=len(numbers),
+        obstacle=few,
+        estimate=estimate,
+        limits=None if few else _widened(limits, base, new),
+        level=own_level,
+        spread=robust_spread(numbers) if len(numbers) > 1 else None,
+        p_value=sign_p_value(numbers),
+        warnings=tuple(_doubts(base, new, n_pairs=len(pairs))),
     )
 
 
-def _summary(runs: Runs, confidence: float, seed: int) -> stats.Summary | None:
-    if not runs.samples_ns:
+def _weigh_separate(
+    base: Runs,
+    new: Runs,
+    sides: tuple[Side | None, Side | None],
+    gate: float,
+    level: float,
+    *,
+    environments_agree: bool,
+) -> Evidence:
+    n_base, n_new = len(base.log_times), len(new.log_times)
+    n_runs = min(n_base, n_new)
+    own_level = level_at(n_runs, base.plans | new.plans, level)
+    estimate, limits = shift_limits(base.log_times, new.log_times, own_level)
+    is_strict = not (environments_agree and _interleaved(base, new))
+    few = _too_few(n_base, n_new, FEWEST_SEPARATE, "runs", own_level, limits)
+    spreads = [robust_spread(each.log_times) for each in (base, new) if len(each.log_times) > 1]
+    return Evidence(
+        *sides,
+        is_strict=is_strict,
+        n_runs=n_runs,
+        obstacle=few,
+        estimate=estimate,
+        limits=None if few else _widened(limits, base, new),
+        level=own_level,
+        spread=math.sqrt(sum(each**2 for each in spreads) / len(spreads)) if spreads else None,
+        p_value=_shift_p_value(base, new, estimate, gate if is_strict else 0.0),
+        warnings=tuple(_doubts(base, new)),
+    )
+
+
+def _shift_p_value(base: Runs, new: Runs, estimate: float, gate: float) -> float:
+    """Give the chance of a change beyond the gate, in the direction of the estimate."""
+    if estimate < 0 and gate >= 1:
+        return 1.0
+    moved = math.log1p(gate if estimate >= 0 else -gate)
+    return shift_p_value([each + moved for each in base.log_times], new.log_times)
+
+
+def _log_changes(base: Sequence[float], new: Sequence[float]) -> list[float]:
+    return [math.log(after / before) for before, after in zip(base, new, strict=False)]
+
+
+def side_of(runs: Runs) -> Side | None:
+    """Sum up the runs of one side; None where there is none."""
+    times = runs.log_times
+    if not times:
         return None
-    return stats.summarise(runs.samples_ns, confidence=confidence, seed=seed)
+    return Side(
+        n_runs=len(times),
+        n_samples=runs.n_samples,
+        median_ns=math.exp(median(times)),
+        spread=math.expm1(robust_spread(times)) if len(times) > 1 else None,
+        n_failed=runs.n_failed,
+        n_unusable=runs.n_unusable,
+        n_dropped=runs.n_dropped,
+        n_disturbed=runs.n_disturbed,
+    )
 
 
-def _obstacle(base: Runs, new: Runs, confidence: float) -> str | None:
-    """Say why two sides cannot be compared, if so."""
-    for side, runs in (("base", base), ("new", new)):
-        if not runs.samples_ns:
-            return f"no run in {side} succeeded{_failures(runs)}"
+def _obstacle(base: Runs, new: Runs) -> str | None:
+    """Say why two sides cannot be compared at all, if so."""
+    for name, runs in (("base", base), ("new", new)):
+        if not runs.log_times:
+            return f"no run in {name} succeeded{_failures(runs)}"
+        if runs.n_disturbed > _MOST_DISTURBED * len(runs.log_times):
+            n_runs = len(runs.log_times)
+            return f"{runs.n_disturbed} of {n_runs} runs in {name} were disturbed"
     if base.conditions != new.conditions:
         ways = [", ".join(sorted(runs.conditions)) for runs in (base, new)]
         return f"measured in different ways: {ways[0]} in base, {ways[1]} in new"
-    n_base, n_new = len(base.samples_ns), len(new.samples_ns)
-    fewest = stats.fewest_samples(confidence)
-    if min(n_base, n_new) < fewest:
-        return (
-            f"too few samples: {n_base} in base, {n_new} in new, {fewest} are needed on each side"
-        )
+    return _uneven_conditions(base, new)
+
+
+def _uneven_conditions(base: Runs, new: Runs) -> str | None:
+    """Abstain where a side lost more samples, or ran at another clock, than the other.
+
+    A kernel that draws more power throttles itself; to drop these samples would hide its cost.
+    """
+    shares = [runs.n_dropped / (runs.n_samples + runs.n_dropped) for runs in (base, new)]
+    if abs(shares[0] - shares[1]) > _MOST_DROPPED_MORE:
+        words = [f"{share:.0%}" for share in shares]
+        return f"throttled unevenly: {words[0]} of the samples dropped in base, {words[1]} in new"
+    if base.clocks_mhz and new.clocks_mhz:
+        clocks = [median(runs.clocks_mhz) for runs in (base, new)]
+        if abs(clocks[1] / clocks[0] - 1) > _MOST_CLOCK_APART:
+            return f"the device ran at {clocks[0]:.0f} MHz in base and {clocks[1]:.0f} MHz in new"
     return None
 
 
-def _interval(base: Runs, new: Runs, confidence: float, seed: int) -> stats.Interval:
-    if base.samples_ns == new.samples_ns:
-        return stats.Interval(0.0, 0.0)
-    return stats.change_interval(base.samples_ns, new.samples_ns, confidence=confidence, seed=seed)
+def _too_few(  # noqa: PLR0917 - two sides, and what is asked of them
+    n_base: int, n_new: int, fewest: int, what: str, level: float, limits: Interval | None
+) -> str | None:
+    if n_base == n_new == 1:
+        return "one run a side says nothing about other runs: --processes 7"
+    if min(n_base, n_new) < fewest:
+        return f"too few {what}: {n_base} in base, {n_new} in new, {fewest} are needed"
+    if limits is None:
+        return f"too few {what} for a level of {level:.2%}: {n_base} in base, {n_new} in new"
+    return None
 
 
-def _doubts(base: Runs, new: Runs, evidence: Evidence) -> Iterator[str]:
+def _one_run(changes: Sequence[float], level: float) -> str:
+    """Say what one process tells of itself."""
+    blocks = [
+        median(changes[start : start + _TURNS_A_BLOCK])
+        for start in range(0, len(changes) - _TURNS_A_BLOCK + 1, _TURNS_A_BLOCK)
+    ]
+    said = "one run a side says nothing about other runs: --processes 7"
+    limits = median_limits(blocks, level)[1] if blocks else None
+    if limits is None:
+        return said
+    low, high = (f"{100 * math.expm1(end):+.1f} %" for end in limits)
+    return f"{said} (within this run, {low} to {high})"
+
+
+def _interleaved(base: Runs, new: Runs) -> bool:
+    """Tell whether the runs of both sides alternated, from when they began."""
+    begins = [(at, 1) for at in base.begins_s] + [(at, -1) for at in new.begins_s]
+    if any(math.isnan(at) for at, _ in begins):
+        return False
+    ahead = 0
+    for _, step in sorted(begins):
+        ahead += step
+        if abs(ahead) > _MOST_AHEAD:
+            return False
+    return True
+
+
+def _widened(limits: Interval | None, base: Runs, new: Runs) -> Interval | None:
+    """Give the limits what the clock cannot tell: equal ticks are not equal times."""
+    if limits is None:
+        return None
+    steps = [
+        runs.step_ns / math.exp(median(runs.log_times))
+        for runs in (base, new)
+        if math.isfinite(runs.step_ns)
+    ]
+    step = max(steps, default=0.0)
+    return Interval(limits.low - step, limits.high + step)
+
+
+def _doubts(base: Runs, new: Runs, n_pairs: int | None = None) -> Iterator[str]:
     """Say what the verdict should be doubted for."""
-    sides = (("base", base, evidence.base), ("new", new, evidence.new))
-    for side, runs, summary in sides:
-        if summary is not None and (failures := _failures(runs)):
-            yield f"{side}: left out{failures}"
-    if base.samples_ns and base.samples_ns == new.samples_ns:
-        yield "both sides hold the same samples"
-        return
-    for side, _, summary in sides:
-        if summary is not None:
-            yield from (f"{side}: {warning}" for warning in summary.warnings)
+    for name, runs in (("base", base), ("new", new)):
+        if runs.log_times and (failures := _failures(runs)):
+            yield f"{name}: left out{failures}"
+        if runs.n_dropped:
+            yield f"{name}: {runs.n_dropped} samples dropped, taken while the device was throttled"
+        if n_pairs is not None and n_pairs < len(runs.log_times):
+            yield f"{name}: {len(runs.log_times) - n_pairs} runs without a partner left out"
 
 
 def _failures(runs: Runs) -> str:

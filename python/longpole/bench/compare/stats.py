@@ -1,12 +1,9 @@
-"""What a set of samples says, and how surely.
+"""What the samples of one run say.
 
 Timings are skewed, hold outliers and drift. So everything here rests on ranks and medians:
 one sample in ten may be wild without moving an answer. Nothing is thrown away; what looks
-odd is counted and said in words.
-
-The same samples give the same answer everywhere: random draws are seeded, and no other
-library is asked even where it has the method. Samples are taken as independent of one
-another; where they drift or come in two speeds they are not, and `warnings_about` says so.
+odd is counted and said in words. Samples of one run say nothing about other runs, so there is
+no interval here: `ranks` gives those, from the numbers of several runs.
 """
 
 from __future__ import annotations
@@ -29,24 +26,18 @@ __all__ = [
     "MannWhitney",
     "Summary",
     "TwoSpeeds",
-    "bootstrap_medians",
-    "change_interval",
     "drift",
-    "fewest_samples",
     "holm",
     "mann_whitney",
     "median_deviation",
-    "median_interval",
     "outliers",
     "summarise",
     "two_speeds",
     "warnings_about",
 ]
 
-_RESAMPLES: Final = 10_000
-
-# Above this many samples a side the normal approximation of the rank sum is as good.
-_EXACT_UP_TO: Final = 20
+# Above this many a side the normal approximation of the rank sum is as good.
+_EXACT_UP_TO: Final = 30
 
 # Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (1993), name 3.5 for the modified
 # z-score; the two factors make either deviation one standard deviation of a normal sample.
@@ -111,10 +102,6 @@ class Summary:
         The middle.
     deviation_ns
         The median distance from the middle (MAD), as it is: not scaled to a standard deviation.
-    interval_ns
-        Where the middle lies.
-    confidence
-        How surely it lies there.
     n_outliers
         How many samples lie far from the rest.
     warnings
@@ -124,29 +111,17 @@ class Summary:
     n_samples: int
     median_ns: float
     deviation_ns: float
-    interval_ns: Interval
-    confidence: float
     n_outliers: int
     warnings: tuple[str, ...]
 
-    @property
-    def precision(self) -> float:
-        """Half the width of the interval as a share of the median."""
-        low, high = self.interval_ns
-        return (high - low) / 2 / self.median_ns
 
-
-def summarise(samples_ns: ArrayLike, *, confidence: float = 0.95, seed: int = 0) -> Summary:
+def summarise(samples_ns: ArrayLike) -> Summary:
     """Say what samples of one quantity say together.
 
     Parameters
     ----------
     samples_ns
         In the order they were taken in, which only the search for drift looks at.
-    confidence
-        Of the interval.
-    seed
-        Of the draws behind the interval.
 
     Raises
     ------
@@ -164,8 +139,6 @@ def summarise(samples_ns: ArrayLike, *, confidence: float = 0.95, seed: int = 0)
         n_samples=samples.size,
         median_ns=float(np.median(samples)),
         deviation_ns=median_deviation(samples),
-        interval_ns=median_interval(samples, confidence=confidence, seed=seed),
-        confidence=confidence,
         n_outliers=int(outliers(samples).sum()),
         warnings=warnings_about(samples),
     )
@@ -202,72 +175,10 @@ def outliers(samples: ArrayLike) -> NDArray[np.bool_]:
     return np.asarray(distances > _OUTLIER_SCORE * sigma)
 
 
-def fewest_samples(confidence: float) -> int:
-    """Say how many samples an interval of the median needs at least.
-
-    The median lies outside of all n samples with a chance of `2 * 0.5**n`; with fewer samples
-    not even the interval from the smallest to the largest is as sure as asked for.
-
-    Examples
-    --------
-    >>> fewest_samples(0.95), fewest_samples(0.99)
-    (6, 8)
-    """
-    return math.ceil(1 - math.log2(1 - confidence))
-
-
-def median_interval(samples: ArrayLike, *, confidence: float = 0.95, seed: int = 0) -> Interval:
-    """Say where the median lies that endless samples would have, by bootstrap.
-
-    Examples
-    --------
-    >>> median_interval([100, 101, 99, 103, 100, 98, 102])
-    Interval(low=99.0, high=102.0)
-    """
-    medians = bootstrap_medians(samples, generator=np.random.default_rng(seed))
-    return _middle_part(medians, confidence)
-
-
-def change_interval(
-    base: ArrayLike, new: ArrayLike, *, confidence: float = 0.95, seed: int = 0
-) -> Interval:
-    """Say where the relative change of the median lies, by bootstrap.
-
-    Examples
-    --------
-    >>> low, high = change_interval(range(990, 1010), range(1089, 1111))
-    >>> round(low, 2), round(high, 2)
-    (0.09, 0.11)
-    """
-    generator = np.random.default_rng(seed)
-    base_medians = bootstrap_medians(base, generator=generator)
-    new_medians = bootstrap_medians(new, generator=generator)
-    return _middle_part(new_medians / base_medians - 1, confidence)
-
-
-def bootstrap_medians(
-    samples: ArrayLike, *, generator: np.random.Generator, n_resamples: int = _RESAMPLES
-) -> Samples:
-    """Draw medians of resamples: as many samples, drawn with replacement.
-
-    The resamples themselves are never made. A resample picks the sorted samples at n random
-    places; the place of its median is the median of those n, and the median of n even random
-    numbers follows a beta distribution. One draw so stands for n, exactly.
-    """
-    ordered = np.sort(_checked(samples))
-    half, odd = divmod(ordered.size, 2)
-    if odd:
-        return _at(ordered, generator.beta(half + 1, half + 1, n_resamples))
-    below = generator.beta(half, half + 1, n_resamples)
-    # What lies above the lower middle is even over the rest; the upper middle is its smallest.
-    above = 1 - (1 - below) * generator.random(n_resamples) ** (1 / half)
-    return (_at(ordered, below) + _at(ordered, above)) / 2
-
-
 def mann_whitney(base: ArrayLike, new: ArrayLike) -> MannWhitney:
     """Ask whether one side tends to larger samples than the other.
 
-    Exact with up to 20 samples a side, ties or not; above that the normal approximation with
+    Exact with up to 30 samples a side, ties or not; above that the normal approximation with
     corrections for ties and continuity. Two-sided.
 
     Examples
@@ -379,18 +290,6 @@ def _checked(samples: ArrayLike | range) -> Samples:
         message = "a sample is not a finite number"
         raise ValueError(message)
     return values
-
-
-def _middle_part(values: Samples, confidence: float) -> Interval:
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(values, [tail, 1 - tail])
-    return Interval(float(low), float(high))
-
-
-def _at(ordered: Samples, places: Samples) -> Samples:
-    """Read sorted samples at places from 0 to 1."""
-    rows = (places * ordered.size).astype(np.intp)
-    return ordered[np.minimum(rows, ordered.size - 1)]
 
 
 def _doubled_ranks(values: Samples) -> NDArray[np.int64]:

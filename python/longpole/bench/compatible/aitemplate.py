@@ -2,24 +2,34 @@
 
 The names, the arguments and the order of events are AITemplate's, so that
 `from longpole.bench.compatible.aitemplate import ProfilerRunner` is all there is to change.
-What differs is what went wrong there: a hung profiler is ended, a device is
-never lost, a profiler that crashed or printed nothing is no result, and what
-fails is raised where somebody can catch it.
+What differs is what went wrong there: a hung profiler is ended, a device is never lost, and a
+profiler that crashed or printed nothing is no result. `docs/aitemplate.md` lists every
+difference with its reason, and the names that are not provided.
 """
 
 from __future__ import annotations
 
 import logging
 from concurrent.futures import wait
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from dataclasses import dataclass, field
+from threading import Event, Lock
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
-from longpole.bench.compatible.profile_result import ProfileResult
+from longpole.bench.compatible.profile_result import (
+    PROF_RUNTIME_PATTERN,
+    RUNTIME_PATTERN,
+    WORKSPACE_PATTERN,
+    ProfileResult,
+    extract_profile_result,
+    optimization_key,
+    update_inplace,
+)
 from longpole.bench.records.record import Outcome
 from longpole.bench.run import runner as engine
 from longpole.bench.run.job import Job, parse_argv
 from longpole.bench.run.policy import Policy
 from longpole.devices import discover, select, unlisted
+from longpole.errors import LongpoleError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,18 +44,59 @@ if TYPE_CHECKING:
         def postprocess_results(self) -> object: ...
 
 
-__all__ = ["ProfileResult", "ProfilerRunner", "Runner"]
+__all__ = [
+    "PROFILER_RUN_MAX_ATTEMPTS",
+    "PROFILER_RUN_RETRY_DELAY_SECONDS",
+    "PROF_RUNTIME_PATTERN",
+    "RUNTIME_PATTERN",
+    "WORKSPACE_PATTERN",
+    "NotProvidedError",
+    "ProfileResult",
+    "ProfilerRunner",
+    "Runner",
+    "extract_profile_result",
+    "optimization_key",
+    "update_inplace",
+]
 
 NS_PER_MS: Final = 1e6
 WAIT_AFTER_CANCEL_S: Final = 10.0
+PROFILER_RUN_MAX_ATTEMPTS: Final = 3
+PROFILER_RUN_RETRY_DELAY_SECONDS: Final = 5
+_FORMAT: Final = "aitemplate"
 _LOGGER: Final = logging.getLogger(__name__)
+
+# What AITemplate's module has, and this one has not.
+_NOT_PROVIDED: Final = {
+    "BaseRunner": "the processes of a task are held by a guard; derive from `Runner`",
+    "Task": "a task is a `longpole.bench.Job`; its results come from `Runner.pull`",
+    "detect_target": "devices are found by `longpole.devices.discover`",
+    "process_return": "`Runner.pull` gives pairs of an index and a result",
+    "process_task": "a task is judged by its exit status, not by what it printed on stderr",
+    "run_task": "a profiler is started by `longpole.bench.Runner`, under a guard",
+}
+
+
+class NotProvidedError(LongpoleError, ImportError):
+    """A name of AITemplate's module that this one does not have."""
+
+
+def __getattr__(name: str) -> NoReturn:
+    if name in _NOT_PROVIDED:
+        message = f"longpole does not provide AITemplate's {name}: {_NOT_PROVIDED[name]}"
+        raise NotProvidedError(message)
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)
 
 
 @dataclass(frozen=True, slots=True)
 class _Pushed:
+    """A profiler, and whether its callback has been called."""
+
     cmds: Sequence[str]
-    callback: Callable[[ProfileResult, Any], object]
     future: Future[Record]
+    handed_on: Event = field(default_factory=Event)
+    failures: list[BaseException] = field(default_factory=list)
 
 
 class ProfilerRunner:
@@ -60,6 +111,9 @@ class ProfilerRunner:
         Its `postprocess_results()` is called once, after all callbacks.
     timeout
         Seconds that `join` waits for all profilers together.
+    strict
+        Let `join` raise when a profiler gave no result or a callback raised, in place of
+        logging it, and leave `postprocess_results` out.
     """
 
     def __init__(
@@ -67,12 +121,16 @@ class ProfilerRunner:
         devices: Sequence[str | int] | None,
         postprocessing_delegate: Delegate,
         timeout: float = 500,
+        *,
+        strict: bool = False,
     ) -> None:
         self._devices = _devices(devices)
         self._delegate = postprocessing_delegate
         self._timeout = timeout
+        self._strict = strict
         self._engine: engine.Runner | None = None
         self._pushed: list[_Pushed] = []
+        self._one_callback_at_a_time = Lock()
 
     def push(
         self, cmds: Sequence[str], process_result_callback: Callable[[ProfileResult, Any], object]
@@ -84,29 +142,35 @@ class ProfilerRunner:
         cmds
             The program and its arguments.
         process_result_callback
-            Called by `join` with the best result and the delegate, in the order of the pushes.
+            Called with the best result and the delegate as soon as the profiler has ended, in
+            another thread, one call at a time.
         """
         if self._engine is None:
-            self._engine = engine.Runner(self._devices, policy=Policy(timeout_s=None))
-        future = self._engine.submit(Job(parse_argv(cmds)))
-        self._pushed.append(_Pushed(cmds, process_result_callback, future))
+            self._engine = engine.Runner(self._devices, policy=_policy(None))
+        pushed = _Pushed(cmds, self._engine.submit(Job(parse_argv(cmds), format=_FORMAT)))
+        self._pushed.append(pushed)
+        pushed.future.add_done_callback(
+            lambda future: self._hand_on(pushed, future, process_result_callback)
+        )
 
     def join(self) -> None:
-        """Wait for all profilers, hand on their results, then let the delegate do its part.
+        """Wait for all profilers and their callbacks, then let the delegate do its part.
 
         Raises
         ------
         RuntimeError
-            The time was over: all profilers that were not done are ended and
-            named. Or a profiler gave no result: it is named with the reason,
-            after the callbacks of all others, and the delegate is not called.
+            The time was over: all profilers that were not done are ended and named. The
+            callbacks of all others have been called. With `strict`, also when a profiler gave
+            no result: it is named with the reason, and the delegate is not called.
         """
         pushed, self._pushed = self._pushed, []
         try:
             self._wait(pushed)
-            failures = [failure for each in pushed if (failure := self._hand_on(each))]
-            if failures:
-                raise RuntimeError("\n".join(failures))
+            for each in pushed:
+                each.handed_on.wait()
+            failures = [failure for each in pushed for failure in each.failures]
+            if self._strict and failures:
+                raise _together(failures)
             self._delegate.postprocess_results()
         finally:
             self._close()
@@ -119,20 +183,32 @@ class ProfilerRunner:
         cancelled = [each.cmds for each in pushed if each.future in late]
         self._engine.cancel()
         wait(futures, WAIT_AFTER_CANCEL_S)
+        for each in pushed:
+            if each.future not in late:
+                each.handed_on.wait()
         message = (
             f"Profiler timed out after {self._timeout} sec. Try increasing the timeout. "
             f"Cancelled profilers: {cancelled}"
         )
         raise RuntimeError(message)
 
-    def _hand_on(self, pushed: _Pushed) -> str | None:
-        """Call back with a result, or say why there is none."""
-        record = pushed.future.result()
-        if record.outcome is not Outcome.OK or record.best is None:
-            reason = f"{record.outcome}: {record.message}"
-            return f"Failed to extract profiler result for {pushed.cmds}: {reason}"
-        pushed.callback(_result(record.best), self._delegate)
-        return None
+    def _hand_on(
+        self,
+        pushed: _Pushed,
+        future: Future[Record],
+        callback: Callable[[ProfileResult, Any], object],
+    ) -> None:
+        """Call back with a result, or note why there is none; whatever it raises ends nothing."""
+        try:
+            if not future.cancelled():
+                result = _result(_best(pushed.cmds, future.result()))
+                with self._one_callback_at_a_time:
+                    callback(result, self._delegate)
+        except Exception as error:  # noqa: BLE001 - the callback is the user's own
+            pushed.failures.append(error)
+            _LOGGER.warning("%s: %s", pushed.cmds, error)
+        finally:
+            pushed.handed_on.set()
 
     def _close(self) -> None:
         """Give the devices back; the next push takes them again."""
@@ -160,6 +236,7 @@ class Runner:
         self._op_name = op_name
         self._timeout = timeout
         self._tasks: list[tuple[str | int, Job, set[str] | None]] = []
+        self._results: list[tuple[str | int, ProfileResult | list[ProfileResult]]] | None = None
 
     def push(
         self, idx: str | int, cmd: str | Sequence[str], return_ops: Sequence[str] | None = None
@@ -180,15 +257,16 @@ class Runner:
             message = "return_ops is a list of names, not one name"
             raise TypeError(message)
         wanted = None if return_ops is None else set(return_ops)
-        self._tasks.append((idx, Job(parse_argv(cmd)), wanted))
+        self._tasks.append((idx, Job(parse_argv(cmd), format=_FORMAT), wanted))
 
-    def pull(self) -> list[tuple[str | int, ProfileResult | list[ProfileResult]]]:
-        """Run all tasks; give the results of those that succeeded, in the order of the pushes."""
+    def join(self) -> None:
+        """Run all tasks to their end. Their results wait for `pull`."""
         tasks, self._tasks = self._tasks, []
-        policy = Policy(timeout_s=self._timeout)
-        with engine.Runner(self._devices, policy=policy) as running:
+        if not tasks:
+            return
+        with engine.Runner(self._devices, policy=_policy(self._timeout)) as running:
             records = running.run(job for _, job, _ in tasks)
-        results: list[tuple[str | int, ProfileResult | list[ProfileResult]]] = []
+        results = self._results or []
         for (idx, _, wanted), record in zip(tasks, records, strict=True):
             if record.outcome is not Outcome.OK or record.best is None:
                 _LOGGER.warning(
@@ -199,7 +277,38 @@ class Runner:
             else:
                 found = [_result(each) for each in record.results if each.name in wanted]
                 results.append((idx, found))
+        self._results = results
+
+    def pull(self) -> list[tuple[str | int, ProfileResult | list[ProfileResult]]]:
+        """Give the results of the tasks that succeeded, in the order of the pushes.
+
+        Tasks that `join` has not run are run first.
+        """
+        self.join()
+        results, self._results = self._results or [], None
         return results
+
+
+def _policy(timeout_s: float | None) -> Policy:
+    """Give the limits of AITemplate, and its patience with a system that refuses to start."""
+    return Policy(
+        timeout_s=timeout_s,
+        launch_attempts=PROFILER_RUN_MAX_ATTEMPTS,
+        launch_delay_s=PROFILER_RUN_RETRY_DELAY_SECONDS,
+    )
+
+
+def _best(cmds: Sequence[str], record: Record) -> Measurement:
+    if record.outcome is Outcome.OK and record.best is not None:
+        return record.best
+    message = f"Failed to extract profiler result for {cmds}: {record.outcome}: {record.message}"
+    raise RuntimeError(message)
+
+
+def _together(failures: Sequence[BaseException]) -> BaseException:
+    """Give one exception for all: the first of a callback, else all reasons in one."""
+    own = next((each for each in failures if not isinstance(each, RuntimeError)), None)
+    return own or RuntimeError("\n".join(map(str, failures)))
 
 
 def _devices(wanted: Sequence[str | int] | None) -> Found | list[Device]:

@@ -12,14 +12,22 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["ProfileResult", "extract_profile_result"]
+__all__ = [
+    "PROF_RUNTIME_PATTERN",
+    "RUNTIME_PATTERN",
+    "WORKSPACE_PATTERN",
+    "ProfileResult",
+    "extract_profile_result",
+    "optimization_key",
+    "update_inplace",
+]
 
 # Unanchored, and `\d` takes the digits of any script: so does AITemplate.
-ROW: Final = re.compile(r"OP:([a-zA-Z0-9_]+),TIME:([\d\.]+),WS:([\d]+)")
-TIME: Final = re.compile(r"TIME:([\d\.]+)")
-WORKSPACE: Final = re.compile(r"WS:([\d]+)")
+PROF_RUNTIME_PATTERN: Final = re.compile(r"OP:([a-zA-Z0-9_]+),TIME:([\d\.]+),WS:([\d]+)")
+RUNTIME_PATTERN: Final = re.compile(r"TIME:([\d\.]+)")
+WORKSPACE_PATTERN: Final = re.compile(r"WS:([\d]+)")
 
 
 class ProfileResult(NamedTuple):
@@ -63,12 +71,36 @@ def extract_profile_result(
         return ProfileResult("", 0, 0), True
 
 
+def optimization_key(result: Sequence[str]) -> float:
+    """Give what results are ordered by: the time of a row.
+
+    Examples
+    --------
+    >>> optimization_key(("gemm", "1.5", "0"))
+    1.5
+    """
+    return float(result[1])
+
+
+def update_inplace(d: dict[str, str], new_d: Mapping[str, str]) -> dict[str, str]:
+    """Update a dictionary, and give it back.
+
+    Examples
+    --------
+    >>> update_inplace({"a": "1"}, {"b": "2"})
+    {'a': '1', 'b': '2'}
+    """
+    d.update(new_d)
+    return d
+
+
 def _extract(stdout: str, return_ops: Iterable[str] | None) -> ProfileResult | list[ProfileResult]:
-    rows = ROW.findall(stdout)
+    rows = PROF_RUNTIME_PATTERN.findall(stdout)
     if not rows:
-        return _result("", TIME.findall(stdout)[0], WORKSPACE.findall(stdout)[0])
+        time, workspace = RUNTIME_PATTERN.findall(stdout)[0], WORKSPACE_PATTERN.findall(stdout)[0]
+        return _result("", time, workspace)
     if return_ops is None:
-        return _result(*min(rows, key=lambda row: float(row[1])))
+        return _result(*min(rows, key=optimization_key))
     wanted = set(return_ops)
     return [_result(*row) for row in rows if row[0] in wanted]
 

@@ -79,7 +79,7 @@ def save_baseline(name: str, source: str | os.PathLike[str], *, overwrite: bool 
         There is a baseline of that name.
     """
     target = baseline_path(name)
-    if not any(runs.samples_ns for runs in read_measurements(source).runs.values()):
+    if not any(runs.log_times for runs in read_measurements(source).runs.values()):
         message = f"no run in {os.fspath(source)} succeeded"
         raise ResultsError(message)
     target.parent.mkdir(parents=True, exist_ok=True)

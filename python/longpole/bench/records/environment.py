@@ -8,6 +8,7 @@ import os
 import platform
 import socket
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ __all__ = ["RECORDED_VARIABLES", "fingerprint", "fingerprint_changes", "variable
 # Asked for by their metadata: none of them is imported.
 LIBRARIES: Final = ("torch", "triton", "jax", "cupy", "numpy")
 # The device stands in every record beside these; what changes them changes the figures.
-COMPARED: Final = ("host", "kernel", "machine", "libraries", "variables")
+COMPARED: Final = ("host", "boot", "governor", "kernel", "machine", "libraries", "variables")
 VARIABLES: Final = ("CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_MAX_CONNECTIONS", "HSA_ENABLE_SDMA")
 
 RECORDED_VARIABLES: Final = frozenset(
@@ -46,6 +47,8 @@ def fingerprint() -> Mapping[str, Any]:
     """Say on what this process measures."""
     return {
         "host": socket.gethostname(),
+        "boot": _first_line("/proc/sys/kernel/random/boot_id"),
+        "governor": _first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "kernel": platform.release(),
         "machine": platform.machine(),
         "processors": os.cpu_count(),
@@ -94,6 +97,13 @@ def _digest(name: str, value: str) -> str:
     """Give the same for the same value of a variable: whether it changed can be told."""
     text = f"{name}={value}".encode("utf-8", "surrogatepass")
     return hashlib.sha256(text).hexdigest()[:16]
+
+
+def _first_line(path: str) -> str | None:
+    try:
+        return Path(path).read_text(encoding="utf-8").split("\n", 1)[0]
+    except OSError:
+        return None
 
 
 def _version(package: str) -> str | None:

@@ -32,7 +32,6 @@ __all__ = [
 
 MAX_ROW_BYTES: Final = 64 << 20
 _OURS: Final = "longpole.bench."
-_TIMING: Final = "longpole.bench.timing/1"
 
 
 class RowKind(Enum):
@@ -136,7 +135,7 @@ def row_kind(line: bytes) -> RowKind:
     fields = _fields(line)
     if fields is None:
         return RowKind.FOREIGN
-    if _record(fields) is not None or fields.get("schema") == _TIMING:
+    if _record(fields) is not None:
         return RowKind.RECORD
     is_ours = str(fields.get("schema", "")).startswith(_OURS)
     return RowKind.DAMAGED if is_ours else RowKind.FOREIGN

@@ -43,6 +43,9 @@ class Outcome(StrEnum):
     DEVICE_ERROR = "device_error"
     CANCELLED = "cancelled"
     GUARD_LOST = "guard_lost"
+    RAISED = "raised"
+    WRONG = "wrong"
+    NO_TIME = "no_time"
 
 
 # After these nothing is known about the job itself: a resumed run does it again.
@@ -89,6 +92,11 @@ class Record:
 
     `id` is unique among the jobs of a run: the key, and its number from the
     second repetition on. `is_final` says that no further attempt follows.
+    What was timed here, not by a job, has `samples_ns`: the time of one call, from each batch.
+    `run` names the process; records with the same `pair` were sampled in turns, and the n-th
+    sample of each belongs to the n-th turn. `sampling` says how: clock, cache, calls of a batch,
+    `step_ns` (one step of the clock for one call), warm-up, what was dropped and why.
+
     `results` of an attempt that was not `ok` are kept and never chosen. A job may print more
     results than are kept; the others are summed up in `omitted`, and `best` may be one of them.
     """
@@ -118,6 +126,10 @@ class Record:
     stdout_tail: str = ""
     stderr_tail: str = ""
     environment: Mapping[str, Any] = field(default_factory=dict)
+    run: str = ""
+    pair: str = ""
+    samples_ns: tuple[float, ...] = ()
+    sampling: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_decided(self) -> bool:
@@ -144,6 +156,7 @@ class Record:
         known["strays"] = tuple(fields.get("strays", ()))
         known["results"] = tuple(map(_measurement, fields.get("results", ())))
         known["best"] = _measurement(fields["best"]) if fields.get("best") else None
+        known["samples_ns"] = tuple(fields.get("samples_ns", ()))
         known["omitted"] = tuple(Omitted(**each) for each in fields.get("omitted", ()))
         return cls(**known)
 
@@ -164,6 +177,10 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "omitted": (list, tuple),
     "seconds": (int, float, type(None)),
     "environment": (dict,),
+    "run": (str,),
+    "pair": (str,),
+    "samples_ns": (list, tuple),
+    "sampling": (dict,),
 }
 
 
@@ -172,6 +189,9 @@ def _check_types(fields: Mapping[str, Any]) -> None:
         if name in fields and not isinstance(fields[name], types):
             message = f"{name!r} is {fields[name]!r:.80}"
             raise TypeError(message)
+    if not all(map(is_duration_ns, fields.get("samples_ns", ()))):
+        message = "a sample is no duration"
+        raise ValueError(message)
     seconds = fields.get("seconds")
     if seconds is not None and not 0 <= seconds < math.inf:
         message = f"'seconds' is {seconds!r:.80}"

@@ -1,13 +1,14 @@
-"""Records of measurements, gathered into samples for each key.
+"""Records of measurements, gathered into runs for each key.
 
-A record is one JSON object a line: what one attempt of a job, or one call of `measure`, gave.
-Read are `key`, `outcome` and the durations: `samples_ns` where there are any, else `time_ns`
-of the `results` that the job printed, else the `duration_ns` or `seconds` of the whole run. An
-attempt that failed is counted and gives no sample; neither does a duration that is no positive
-finite number.
+A run is one process, and gives one number: the median of its samples, or of the times that a
+job printed, or the time the whole job took. Samples of one process are not independent of one
+another, so they are never taken together with those of others. Records that were sampled in
+turns share the name of their pair; their samples belong together by their place.
 
-Records are read as they are found: what is not understood is counted, not fatal, since the
-file may have been written by an older version or cut off by a crash.
+An attempt that failed is counted and gives no run; a duration that is no positive finite
+number is counted and gives no sample. Records are read as they are found: what is not
+understood is counted, not fatal, since the file may have been written by an older version or
+cut off by a crash.
 """
 
 from __future__ import annotations
@@ -15,28 +16,83 @@ from __future__ import annotations
 import json
 import math
 import os
+from array import array
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, TypeAlias
+from statistics import median
+from typing import Any, Final, TypeAlias
 
+from longpole.bench.records.reading import rows_of
+from longpole.bench.records.record import is_duration_ns
 from longpole.errors import ResultsError
 
-__all__ = ["Measurements", "Record", "Runs", "Source", "gather", "read_measurements"]
+__all__ = ["Measurements", "Row", "Runs", "Source", "gather", "read_measurements"]
 
-Record: TypeAlias = Mapping[str, Any]
+Row: TypeAlias = Mapping[str, Any]
 
-Source: TypeAlias = str | os.PathLike[str] | Mapping[str, Iterable[float]] | Iterable[Record]
+Source: TypeAlias = str | os.PathLike[str] | Mapping[str, Iterable[float]] | Iterable[Row]
+
+UNIT_NS: Final = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
 @dataclass(slots=True)
 class Runs:
-    """What the runs of one key gave, in the order they were recorded in."""
+    """What the runs of one key gave, in the order they were recorded in.
 
-    samples_ns: list[float] = field(default_factory=list)
+    Parameters
+    ----------
+    log_times
+        Of each run, the natural logarithm of its time in nanoseconds.
+    begins_s
+        When each run began, in seconds since 1970; nan where that is not known.
+    turns
+        The samples of the runs that were taken in turns, by the name of their pair.
+    step_ns
+        What one step of the clock is for one call; 0 where that is not known.
+    """
+
+    log_times: array[float] = field(default_factory=lambda: array("d"))
+    begins_s: array[float] = field(default_factory=lambda: array("d"))
+    turns: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    step_ns: float = math.inf
+    n_samples: int = 0
+    n_dropped: int = 0
+    n_disturbed: int = 0
     n_failed: int = 0
     n_unusable: int = 0
     conditions: set[str] = field(default_factory=set)
+    plans: set[tuple[int, ...]] = field(default_factory=set)
+    clocks_mhz: array[float] = field(default_factory=lambda: array("d"))
+
+    def add(self, durations_ns: Iterable[Any], row: Row) -> None:
+        """Add a run."""
+        samples = self._usable(durations_ns)
+        if not samples:
+            return
+        sampling = _mapping(row.get("sampling"))
+        self.log_times.append(math.log(median(samples)))
+        self.begins_s.append(_begin_s(row))
+        self.n_samples += len(samples)
+        self.n_dropped += _count(sampling.get("n_dropped"))
+        self.n_disturbed += sampling.get("is_disturbed") is True
+        self.conditions.add(_condition(sampling))
+        self.plans.add(tuple(map(_count, _sequence(sampling.get("looks")))))
+        self.step_ns = min(self.step_ns, _step_ns(row, sampling))
+        clock_mhz = sampling.get("clock_mhz")
+        if isinstance(clock_mhz, int | float) and is_duration_ns(clock_mhz):
+            self.clocks_mhz.append(float(clock_mhz))
+        if pair := row.get("pair"):
+            self.turns[str(pair)] = tuple(samples)
+
+    def _usable(self, durations_ns: Iterable[Any]) -> list[float]:
+        found = list(durations_ns)
+        samples = [float(each) for each in found if _is_usable(each)]
+        self.n_unusable += len(found) - len(samples)
+        return samples
 
 
 @dataclass(slots=True)
@@ -46,33 +102,61 @@ class Measurements:
     runs: dict[str, Runs] = field(default_factory=dict)
     environment: dict[str, set[str]] = field(default_factory=dict)
     n_skipped_lines: int = 0
+    n_repeated: int = 0
+    _seen: set[tuple[str, str]] = field(default_factory=set)
 
     def of(self, key: str) -> Runs:
         """Give the runs of a key, new ones where there are none yet."""
         return self.runs.setdefault(key, Runs())
 
+    def add(self, row: Row) -> None:
+        """Add what a record says."""
+        _add_environment(self.environment, row.get("environment"))
+        _add_environment(self.environment, {"device": row.get("device")})
+        key = row.get("key")
+        if not isinstance(key, str) or self._is_repeated(key, row.get("run")):
+            return
+        if row.get("outcome", row.get("status", "ok")) != "ok":
+            self.of(key).n_failed += 1
+            return
+        for name, durations_ns in _durations(row).items():
+            self.of(f"{key} {name}" if name else key).add(durations_ns, row)
+
+    def _is_repeated(self, key: str, run: object) -> bool:
+        """Tell whether the same run stands in the file again, as in two copies put together."""
+        if not (isinstance(run, str) and run):
+            return False
+        is_repeated = (key, run) in self._seen
+        self._seen.add((key, run))
+        self.n_repeated += is_repeated
+        return is_repeated
+
 
 def gather(source: Source) -> Measurements:
-    """Gather the samples of each key from a file, from records, or from samples by key.
+    """Gather the runs of each key from a file, from records, or from times by key.
+
+    Times by key are one number for each run.
 
     Examples
     --------
     >>> records = [
-    ...     {"key": "gemm", "outcome": "ok", "samples_ns": [250, 260]},
+    ...     {"key": "gemm", "outcome": "ok", "samples_ns": [250, 260, 255]},
     ...     {"key": "gemm", "outcome": "timeout", "duration_ns": 9},
     ... ]
-    >>> gather(records).runs["gemm"].samples_ns
-    [250.0, 260.0]
+    >>> runs = gather(records).runs["gemm"]
+    >>> [round(math.exp(each)) for each in runs.log_times], runs.n_failed
+    ([255], 1)
     """
     if isinstance(source, (str, os.PathLike)):
         return read_measurements(source)
     measurements = Measurements()
     if isinstance(source, Mapping):
-        for key, samples_ns in source.items():
-            _add_durations(measurements.of(key), samples_ns)
+        for key, times_ns in source.items():
+            for time_ns in times_ns:
+                measurements.of(key).add([time_ns], {})
     else:
         for record in source:
-            _add_record(measurements, record)
+            measurements.add(record)
     return measurements
 
 
@@ -85,66 +169,46 @@ def read_measurements(path: str | os.PathLike[str]) -> Measurements:
         The file holds no record that names a key.
     """
     measurements = Measurements()
-    with Path(path).open("rb") as lines:
-        for line in lines:
-            record = _record(line)
-            if record is not None:
-                _add_record(measurements, record)
-            elif line.strip():
-                measurements.n_skipped_lines += 1
+    for line in rows_of(Path(path)):
+        row = _row(line)
+        if row is None:
+            measurements.n_skipped_lines += 1
+        else:
+            measurements.add(row)
     if not measurements.runs:
         message = f"{os.fspath(path)} holds no record of a measurement"
         raise ResultsError(message)
     return measurements
 
 
-def _record(line: bytes) -> Record | None:
+def _row(line: bytes) -> Row | None:
     try:
-        record = json.loads(line)
-    except ValueError:  # broken JSON and broken UTF-8
+        row = json.loads(line)
+    except (ValueError, RecursionError):  # broken JSON and broken UTF-8
         return None
-    return record if isinstance(record, dict) else None
+    return row if isinstance(row, dict) else None
 
 
-def _add_record(measurements: Measurements, record: Record) -> None:
-    _add_environment(measurements.environment, record.get("environment"))
-    _add_environment(measurements.environment, {"device": record.get("device")})
-    key = record.get("key")
-    if not isinstance(key, str):
-        return
-    if record.get("outcome", record.get("status", "ok")) != "ok":
-        measurements.of(key).n_failed += 1
-        return
-    for name, durations_ns in _durations(record):
-        runs = measurements.of(f"{key} {name}" if name else key)
-        runs.conditions.add(_condition(record))
-        _add_durations(runs, durations_ns)
-
-
-def _durations(record: Record) -> list[tuple[str, list[Any]]]:
-    """Give the durations of a record, by the name of the result where there are several."""
-    samples_ns = record.get("samples_ns")
+def _durations(row: Row) -> dict[str, list[Any]]:
+    """Give the durations of a run, by the name of the result where there are several."""
+    samples_ns = row.get("samples_ns")
     if isinstance(samples_ns, list | tuple) and samples_ns:
-        return [("", list(samples_ns))]
-    results = record.get("results")
-    if not (isinstance(results, list) and results):
-        return [("", [_whole_run_ns(record)])]
-    found = [each for each in results if isinstance(each, dict)]
-    several = len({each.get("name") for each in found}) > 1
-    return [(str(each.get("name")) if several else "", [each.get("time_ns")]) for each in found]
+        return {"": list(samples_ns)}
+    results = [each for each in _sequence(row.get("results")) if isinstance(each, Mapping)]
+    if not results:
+        return {"": [_whole_run_ns(row)]}
+    several = len(Counter(str(each.get("name")) for each in results)) > 1
+    durations: dict[str, list[Any]] = {}
+    for each in results:
+        durations.setdefault(str(each.get("name")) if several else "", []).append(
+            each.get("time_ns")
+        )
+    return durations
 
 
-def _whole_run_ns(record: Record) -> Any:
-    seconds = record.get("seconds")
-    return seconds * 1e9 if isinstance(seconds, float) else record.get("duration_ns")
-
-
-def _add_durations(runs: Runs, durations_ns: Iterable[Any]) -> None:
-    for duration_ns in durations_ns:
-        if _is_usable(duration_ns):
-            runs.samples_ns.append(float(duration_ns))
-        else:
-            runs.n_unusable += 1
+def _whole_run_ns(row: Row) -> Any:
+    seconds = row.get("seconds")
+    return seconds * 1e9 if isinstance(seconds, float) else row.get("duration_ns")
 
 
 def _is_usable(duration_ns: Any) -> bool:
@@ -154,11 +218,49 @@ def _is_usable(duration_ns: Any) -> bool:
         return False
 
 
-def _condition(record: Record) -> str:
-    """Say how a record was measured: records that differ in it are never compared."""
-    clock, cache = record.get("clock"), record.get("cache")
+def _condition(sampling: Row) -> str:
+    """Say how a run was measured: runs that differ in it are never compared."""
+    clock, cache = sampling.get("clock"), sampling.get("cache")
     words = [f"{clock} clock" if clock else "", f"{cache} cache" if cache else ""]
     return ", ".join(word for word in words if word) or "no clock named"
+
+
+def _begin_s(row: Row) -> float:
+    try:
+        return datetime.fromisoformat(row["started_at"]).timestamp()
+    except (KeyError, TypeError, ValueError):
+        return math.nan
+
+
+def _step_ns(row: Row, sampling: Row) -> float:
+    """Give the step of the clock for one call, or what the last printed digit stands for."""
+    step_ns = sampling.get("step_ns")
+    if isinstance(step_ns, int | float) and is_duration_ns(step_ns):
+        return float(step_ns)
+    printed = [_printed_step_ns(each) for each in _sequence(row.get("results"))]
+    return min(printed, default=0.0)
+
+
+def _printed_step_ns(result: Any) -> float:
+    original = _mapping(_mapping(result).get("original"))
+    try:
+        exponent = Decimal(str(original.get("time"))).as_tuple().exponent
+    except InvalidOperation:
+        return 0.0
+    unit_ns = UNIT_NS.get(str(original.get("unit")), 0.0)
+    return unit_ns * 10.0**exponent if isinstance(exponent, int) else 0.0
+
+
+def _mapping(value: Any) -> Row:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _sequence(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def _add_environment(environment: dict[str, set[str]], found: Any, prefix: str = "") -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from longpole.devices import Busy
 
 __all__ = ["LONGEST_S", "Policy"]
 
@@ -32,6 +36,9 @@ class Policy:
         that can pass: no memory, no process to spare, a file being written.
     launch_delay_s
         How long to wait in between.
+    busy
+        What to do with a device that somebody else uses when the first job is to begin
+        there: `refuse` it, `wait` until it is idle, or `allow` it.
     """
 
     timeout_s: float | None = 60.0
@@ -41,6 +48,7 @@ class Policy:
     retries: int = 0
     launch_attempts: int = 3
     launch_delay_s: float = 5.0
+    busy: Busy = "refuse"
 
     def __post_init__(self) -> None:
         for name in ("timeout_s", "total_timeout_s"):
@@ -48,6 +56,9 @@ class Policy:
             if value is not None and not 0 < value <= LONGEST_S:
                 message = f"{name} must be above 0 and at most {LONGEST_S:,} s, not {value!r}"
                 raise ValueError(message)
+        if self.busy not in {"refuse", "wait", "allow"}:
+            message = f"busy must be refuse, wait or allow, not {self.busy!r}"
+            raise ValueError(message)
         for name in ("grace_s", "drain_s", "launch_delay_s"):
             value = getattr(self, name)
             if not 0 <= value <= LONGEST_S:

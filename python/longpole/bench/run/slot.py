@@ -15,7 +15,7 @@ from longpole.bench.records.record import Outcome
 from longpole.bench.run.guard import Ending, Guard, GuardLostError, Order
 from longpole.bench.run.judgement import Judgement, judge, launch_can_pass, signal_name
 from longpole.bench.run.output import NO_RESULTS, Found, Output
-from longpole.devices import DeviceLostError, Lease, child_changes
+from longpole.devices import DeviceLostError, Lease, child_changes, wait_until_idle
 from longpole.errors import DeviceError
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ class Slot(Thread):
         self._journal = journal
         self._lock_folder = lock_folder
         self._record_env = record_env
+        self._is_ours = False
         self._guard: Guard | None = None
 
     def run(self) -> None:
@@ -148,6 +149,9 @@ class Slot(Thread):
         """Run the job once: the record, what is wrong with the device, the delay before a retry."""
         if not self._take_turn(task, lease):
             return self._untried(task), None, None
+        if reason := self._occupied(task):
+            lease.release()
+            return self._device_lost(task, reason)
         task.attempts += 1
         try:
             attempt = self._run_job(task, lease)
@@ -189,6 +193,22 @@ class Slot(Thread):
             return not is_over() and lease.acquire(still_waiting)
         finally:
             self.waits_for = None
+
+    def _occupied(self, task: Task) -> str | None:
+        """Say who else uses the device, before the first job there; None when it is ours."""
+        if self._is_ours:
+            return None
+        try:
+            wait_until_idle(
+                self.device,
+                self._provider,
+                self._policy.busy,
+                lambda: task.is_cancelled or self._is_out_of_time(),
+            )
+        except DeviceError as error:
+            return str(error)
+        self._is_ours = True
+        return None
 
     def _run_job(self, task: Task, lease: Lease) -> Attempt:
         job = task.job

@@ -1,14 +1,21 @@
-"""Time Python functions, on the processor or on a device."""
+"""Time Python functions, on the processor or on a device, in one process or in several."""
 
-from longpole.bench.time.clocks import CpuClock, FakeClock, TorchClock
+from longpole.bench.time.clocks import CpuClock, FakeClock
+from longpole.bench.time.gpu_clock import GpuClock
+from longpole.bench.time.processes import Campaign, compare_points, time_in_processes
 from longpole.bench.time.timing import Effort, Timing, measure, measure_in_turns
+from longpole.bench.time.torch_clock import TorchClock
 
 __all__ = [
+    "Campaign",
     "CpuClock",
     "Effort",
     "FakeClock",
+    "GpuClock",
     "Timing",
     "TorchClock",
+    "compare_points",
     "measure",
     "measure_in_turns",
+    "time_in_processes",
 ]

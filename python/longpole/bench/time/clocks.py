@@ -1,4 +1,4 @@
-"""What times a function: the processor's clock, a device's events, or a script.
+"""What times a function: the processor's clock, or a script.
 
 A clock times several calls at once, since one alone may be shorter than the clock can tell.
 What a time means depends on the clock and on what the caches held, so both stand in every
@@ -11,25 +11,17 @@ import platform
 import random
 import time
 from dataclasses import dataclass, field
-from importlib import import_module
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
-
-from longpole.errors import DeviceError, MissingDependencyError
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     Function: TypeAlias = Callable[[], object]
 
-__all__ = ["Cache", "Clock", "CpuClock", "FakeClock", "TorchClock"]
+__all__ = ["Cache", "Clock", "CpuClock", "FakeClock", "Steady"]
 
-Cache: TypeAlias = Literal["cold", "hot"]
-
-_NS_PER_MS: Final = 1e6
-
-# Twice the last cache of any device so far; some report a smaller one than they have.
-_SMALLEST_FLUSH_BYTES: Final = 256 << 20
+Cache: TypeAlias = Literal["cold", "hot", "graph"]
 
 
 class Clock(Protocol):
@@ -51,15 +43,39 @@ class Clock(Protocol):
     def shortest_sample_ns(self) -> int:
         """What it can time to within a percent."""
 
+    @property
+    def step_ns(self) -> float:
+        """The least that two times can differ by."""
+
     def now_ns(self) -> int:
         """Tell the time that budgets are measured in."""
 
     def time_ns(self, function: Function, n_calls: int) -> float:
         """Call a function so many times, and say how long all calls took together."""
 
+    def is_undisturbed(self) -> bool:
+        """Say whether nothing was read that spoils the last sample, such as throttling."""
+
+    def notes(self, function: Function) -> tuple[str, ...]:
+        """Say what is to be known about the times of a function."""
+
+
+class Steady:
+    """A clock that reads no conditions, and has nothing to say about them."""
+
+    __slots__ = ()
+
+    def is_undisturbed(self) -> bool:
+        """Nothing is read."""
+        return True
+
+    def notes(self, function: Function) -> tuple[str, ...]:  # noqa: ARG002 - other clocks do
+        """Nothing is to be said."""
+        return ()
+
 
 @dataclass(frozen=True, slots=True)
-class CpuClock:
+class CpuClock(Steady):
     """Wall time on this processor, the cost of the call and of the loop included: some 30 ns.
 
     Examples
@@ -72,6 +88,9 @@ class CpuClock:
     device: str = field(default_factory=lambda: platform.processor() or platform.machine())
     cache: Cache | None = None
     shortest_sample_ns: int = 1_000_000
+    step_ns: float = field(
+        default_factory=lambda: time.get_clock_info("perf_counter").resolution * 1e9
+    )
 
     def now_ns(self) -> int:
         """Tell the time."""
@@ -86,7 +105,7 @@ class CpuClock:
 
 
 @dataclass(slots=True)
-class FakeClock:
+class FakeClock(Steady):
     """A clock that moves when a function says `work`: for tests, and to try out a plan.
 
     Parameters
@@ -116,6 +135,7 @@ class FakeClock:
     device: str = "fake"
     cache: Cache | None = None
     shortest_sample_ns: int = 1000
+    step_ns: float = 0.0
     _elapsed_ns: float = field(default=0.0, init=False)
     _random: random.Random = field(init=False, repr=False)
 
@@ -140,83 +160,3 @@ class FakeClock:
         for _ in repeat(None, n_calls):
             function()
         return self._elapsed_ns - start_ns
-
-
-class TorchClock:
-    """Device time between two events of the current CUDA or HIP stream.
-
-    Parameters
-    ----------
-    cache
-        `cold`: before each call, more bytes than any cache holds are written, and every call
-        has events of its own. `hot`: the calls follow one another between two events, after
-        one that is not timed.
-
-    Raises
-    ------
-    MissingDependencyError
-        torch is not installed.
-    DeviceError
-        torch sees no device.
-
-    Notes
-    -----
-    A hot call that is shorter than its launch takes measures the launch, once the device has
-    caught up with the work that it is given beforehand.
-    """
-
-    def __init__(self, cache: Cache) -> None:
-        self._torch = _import_torch()
-        properties = self._torch.cuda.get_device_properties(self._torch.cuda.current_device())
-        n_bytes = max(_SMALLEST_FLUSH_BYTES, 2 * getattr(properties, "L2_cache_size", 0))
-        self._flushed = self._torch.empty(n_bytes, dtype=self._torch.int8, device="cuda")
-        self.cache: Cache = cache
-        self.name = "hip" if self._torch.version.hip else "cuda"
-        self.device: str = properties.name
-        self.shortest_sample_ns = 100_000
-
-    def now_ns(self) -> int:
-        """Tell the time of the host."""
-        return time.perf_counter_ns()
-
-    def time_ns(self, function: Function, n_calls: int) -> float:
-        """Call a function so many times, and say how long the device took for all of them."""
-        timed = self._queue_cold if self.cache == "cold" else self._queue_hot
-        intervals = timed(function, n_calls)
-        self._torch.cuda.synchronize()
-        elapsed_ms: float = sum(start.elapsed_time(end) for start, end in intervals)
-        return elapsed_ms * _NS_PER_MS
-
-    def _queue_cold(self, function: Function, n_calls: int) -> list[tuple[Any, Any]]:
-        intervals = [(self._event(), self._event()) for _ in range(n_calls)]
-        for start, end in intervals:
-            self._flushed.zero_()
-            start.record()
-            function()
-            end.record()
-        return intervals
-
-    def _queue_hot(self, function: Function, n_calls: int) -> list[tuple[Any, Any]]:
-        start, end = self._event(), self._event()
-        self._flushed.zero_()  # keeps the device busy while the calls are queued
-        function()
-        start.record()
-        for _ in repeat(None, n_calls):
-            function()
-        end.record()
-        return [(start, end)]
-
-    def _event(self) -> Any:
-        return self._torch.cuda.Event(enable_timing=True)
-
-
-def _import_torch() -> Any:
-    try:
-        torch = import_module("torch")
-    except ImportError as error:
-        message = "timing on a device needs torch\nhint: pip install 'longpole[torch]'"
-        raise MissingDependencyError(message) from error
-    if not torch.cuda.is_available():
-        message = "torch sees no device to time on"
-        raise DeviceError(message)
-    return torch

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from longpole.bench.compare.comparison import Verdict
 from longpole.cli.answer import exit_codes
+from longpole.cli.answer.comparison import comparison_blocks, plain_difference, warnings_of
 from longpole.cli.answer.emit import emit
 from longpole.cli.ask.options import Options, shared_options
 from longpole.cli.ask.shares import parse_share
-from longpole.report.blocks import Column, Headline, Notes, Table
+from longpole.report.blocks import Headline
 from longpole.report.document import Document, Warned
 from longpole.report.terminal import Terminal
 from longpole.wording import share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from longpole.bench.compare.comparison import Comparison, Difference
     from longpole.cli.answer.emit import Answer
-    from longpole.report.blocks import Block, Cell
+    from longpole.report.blocks import Block
     from longpole.report.document import Record
 
 __all__ = ["compare"]
@@ -35,19 +33,13 @@ _CODES: Final = {
     Verdict.FASTER: exit_codes.OK,
     Verdict.SAME: exit_codes.OK,
 }
-_COLUMNS: Final = (
-    Column("verdict"),
-    Column("key", "name"),
-    Column("change", "change"),
-    Column("interval", "number"),
-    Column("base", "duration"),
-    Column("new", "duration"),
-)
 
 
 @click.command()
 @click.argument("base")
-@click.argument("new")
+@click.argument("new", required=False)
+@click.option("--base-key", metavar="KEY", help="Compare this key of BASE...")
+@click.option("--new-key", metavar="KEY", help="...with this one of NEW, or of BASE without NEW.")
 @click.option(
     "--gate",
     type=parse_share,
@@ -62,27 +54,45 @@ _COLUMNS: Final = (
     metavar="SHARE",
     default="95%",
     show_default=True,
-    help="How sure a verdict has to be.",
+    help="How sure all verdicts together have to be.",
 )
 @shared_options
-def compare(*, base: str, new: str, gate: float, confidence: float, options: Options) -> int:
+def compare(
+    *,
+    base: str,
+    new: str | None,
+    base_key: str | None,
+    new_key: str | None,
+    gate: float,
+    confidence: float,
+    options: Options,
+) -> int:
     """Say what became faster or slower from BASE to NEW.
 
-    Each is a file of results, or the name of a baseline. Exits with 1 where anything became
-    slower, with 4 where nothing did but something could not be told, and with 0 otherwise.
+    Each is a file of results, or the name of a baseline. Keys of the same name are compared;
+    with --base-key and --new-key two keys of different names, also of one file. Exits with 1
+    where anything became slower, with 4 where nothing did but something could not be told,
+    and with 0 otherwise.
 
     \b
     Examples:
       longpole bench compare base.jsonl new.jsonl
       longpole bench compare main new.jsonl --gate 2% --format md
+      longpole bench compare times.jsonl --base-key kernels:old --new-key kernels:new
     """
     from longpole.bench import compare as compare_measurements
 
     if not confidence:
         message = "a confidence of 0 says nothing"
         raise click.UsageError(message)
-    comparison = compare_measurements(base, new, gate, confidence=confidence)
-    answer = _answer(f"{base} to {new}", {"base": base, "new": new}, comparison)
+    if new is None and not (base_key and new_key):
+        message = "give NEW, or --base-key and --new-key"
+        raise click.UsageError(message)
+    comparison = compare_measurements(
+        base, new or base, gate, confidence=confidence, base_key=base_key, new_key=new_key
+    )
+    title = f"{base_key or base} to {new_key or new}"
+    answer = _answer(title, {"base": base, "new": new or base}, comparison)
     return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
 
 
@@ -95,11 +105,11 @@ def _answer(title: str, inputs: dict[str, str], comparison: Comparison) -> Answe
         scope={"gate": comparison.gate, "confidence": comparison.confidence},
         warnings=[
             Warned("uncertain", 1, said, "verdicts may rest on it")
-            for said in _warnings(comparison)
+            for said in warnings_of(comparison)
         ],
         data={
             "verdict": verdict,
-            "differences": [_plain(each) for each in comparison.differences],
+            "differences": [plain_difference(each) for each in comparison.differences],
         },
         blocks=lambda: _blocks(title, comparison),
         records=lambda: [_record(each) for each in comparison.differences],
@@ -108,12 +118,7 @@ def _answer(title: str, inputs: dict[str, str], comparison: Comparison) -> Answe
 
 
 def _blocks(title: str, comparison: Comparison) -> list[Block]:
-    notes = [*_open_questions(comparison), *_warnings(comparison)]
-    return [
-        Headline(f"{title}: {_counts(comparison)}"),
-        Table(_COLUMNS, [_cells(each) for each in comparison.differences]),
-        *([Notes(notes)] if notes else []),
-    ]
+    return [Headline(f"{title}: {_counts(comparison)}"), *comparison_blocks(comparison)]
 
 
 def _counts(comparison: Comparison) -> str:
@@ -121,36 +126,6 @@ def _counts(comparison: Comparison) -> str:
     counts = ", ".join(f"{found.count(each)} {each}" for each in Verdict if each in found)
     terms = f"gate {share(comparison.gate)}, confidence {share(comparison.confidence)}"
     return f"{counts or 'nothing to compare'} ({terms})"
-
-
-def _cells(difference: Difference) -> tuple[Cell, ...]:
-    base, new = (side.median_ns if side else None for side in (difference.base, difference.new))
-    interval = None
-    if difference.interval is not None:
-        interval = " to ".join(f"{100 * end:+.1f} %" for end in difference.interval)
-    return difference.verdict, difference.key, difference.change, interval, base, new
-
-
-def _open_questions(comparison: Comparison) -> Iterator[str]:
-    for difference in comparison.differences:
-        if difference.verdict is Verdict.INCONCLUSIVE:
-            yield f"{difference.key}: {difference.reason}"
-
-
-def _warnings(comparison: Comparison) -> Iterator[str]:
-    yield from comparison.warnings
-    for difference in comparison.differences:
-        yield from (f"{difference.key}: {warning}" for warning in difference.warnings)
-
-
-def _plain(difference: Difference) -> dict[str, Any]:
-    """Give all that is known of a key, intervals by their ends."""
-    fields = asdict(difference)
-    for side in filter(None, (fields["base"], fields["new"])):
-        side["interval_ns"] = side["interval_ns"]._asdict()
-    if difference.interval is not None:
-        fields["interval"] = difference.interval._asdict()
-    return fields
 
 
 def _record(difference: Difference) -> Record:
@@ -166,6 +141,8 @@ def _record(difference: Difference) -> Record:
         "p_value": difference.p_value,
         "base_median_ns": None if base is None else base.median_ns,
         "new_median_ns": None if new is None else new.median_ns,
-        "base_samples": 0 if base is None else base.n_samples,
-        "new_samples": 0 if new is None else new.n_samples,
+        "base_runs": 0 if base is None else base.n_runs,
+        "new_runs": 0 if new is None else new.n_runs,
+        "design": difference.design,
+        "smallest_change_share": difference.smallest_change,
     }

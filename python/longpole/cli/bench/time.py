@@ -5,43 +5,45 @@ from __future__ import annotations
 import math
 import sys
 from contextlib import contextmanager, suppress
-from functools import partial
-from importlib import import_module
+from dataclasses import asdict
 from itertools import product
-from operator import attrgetter
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
+from longpole.bench.records.samples import gather
 from longpole.bench.records.store import Store, make_room
-from longpole.bench.time.clocks import CpuClock, TorchClock
-from longpole.bench.time.timing import Effort, measure_in_turns
+from longpole.bench.time.processes import (
+    Campaign,
+    TargetError,
+    compare_points,
+    time_in_processes,
+)
 from longpole.cli.answer import exit_codes
+from longpole.cli.answer.comparison import comparison_blocks, plain_difference
 from longpole.cli.answer.emit import emit
 from longpole.cli.ask.options import Options, shared_options
 from longpole.cli.ask.shares import parse_share
 from longpole.report.blocks import Headline, Notes
 from longpole.report.document import Document
 from longpole.report.terminal import Terminal
-from longpole.wording import count, duration
+from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from longpole.bench.compare.stats import Summary
-    from longpole.bench.time.clocks import Cache, Clock
-    from longpole.bench.time.timing import Timing
+    from longpole.bench import Comparison, Record
+    from longpole.bench.compare.evidence import Side
     from longpole.cli.answer.emit import Answer
+    from longpole.devices import Busy
     from longpole.report.blocks import Block
-    from longpole.report.document import Record
 
-    Function: TypeAlias = Callable[..., object]
+    Row: TypeAlias = dict[str, Any]
     Point: TypeAlias = dict[str, int | float | str]
 
 __all__ = ["time"]
 
 _SCHEMA: Final = "longpole.bench.time/1"
-_DEFAULTS: Final = Effort()
 
 
 def _finite(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
@@ -65,26 +67,45 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
     help="Wall time, or the time of a CUDA or HIP device.",
 )
 @click.option(
-    "--cache", type=click.Choice(["cold", "hot"]), help="What a device's caches hold (torch only)."
+    "--cache",
+    type=click.Choice(["cold", "hot", "graph"]),
+    help="What a device's caches hold; `graph` replays captured calls (torch only).",
 )
 @click.option(
-    "--precision",
+    "--busy",
+    type=click.Choice(["refuse", "wait", "allow"]),
+    default="refuse",
+    show_default=True,
+    help="What to do with a device that somebody else uses (torch only).",
+)
+@click.option(
+    "--processes",
+    type=click.IntRange(min=1, max=10_000),
+    metavar="N",
+    help="Runs, each a fresh process.  [default: 7, 14 or 28, until the verdict is clear; "
+    "7 for one function]",
+)
+@click.option(
+    "--gate",
     type=parse_share,
     metavar="SHARE",
-    default=str(_DEFAULTS.precision),
+    default="3%",
     show_default=True,
-    help="How narrow the interval of the median has to get.",
+    help="The smallest change that matters, as 3% or 0.03.",
 )
 @click.option(
     "--budget-s",
     type=click.FloatRange(min=0, min_open=True),
     callback=_finite,
-    default=_DEFAULTS.budget_s,
+    default=5.0,
     show_default=True,
-    help="Seconds for each point of the axes.",
+    help="Seconds for seven runs of one point of the axes.",
 )
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write every sample here.")
-@click.option("-f", "--force", is_flag=True, help="Replace records of an earlier run.")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False), help="Write the record of each run here."
+)
+@click.option("-f", "--force", is_flag=True, help="Replace records of an earlier call.")
+@click.option("--append", is_flag=True, help="Add to the records of an earlier call.")
 @shared_options
 def time(
     *,
@@ -92,55 +113,48 @@ def time(
     axes: tuple[str, ...],
     factory: bool,
     clock_name: str,
-    cache: Cache | None,
-    precision: float,
+    cache: str | None,
+    busy: Busy,
+    processes: int | None,
+    gate: float,
     budget_s: float,
     output: str | None,
     force: bool,
+    append: bool,
     options: Options,
 ) -> int:
-    """Time Python functions; several take turns, so that they can be compared.
+    """Time Python functions; several take turns and are compared with the first.
 
-    Each function is called with the arguments of every point of the axes. With --factory it
-    is called once a point, and what it gives back is timed: that leaves out its preparations.
-    Exits with 1 where a function raised.
+    Each run is a fresh process, in which all functions take turns. Each function is called
+    with the arguments of every point of the axes. With --factory it is called once a point,
+    and what it gives back is timed: that leaves out its preparations. Exits with 1 where a
+    function raised.
 
     \b
     Examples:
       longpole bench time kernels:gemm --axis n=1024,2048 -o gemm.jsonl
       longpole bench time kernels:old kernels:new --axis n=1024
     """
-    found = {name: _found(name) for name in functions}
-    points = _points(axes)
-    clock = _clock(clock_name, cache)
-    effort = Effort(precision=precision, budget_s=budget_s)
-    terminal = Terminal.of(sys.stdout, options.color)
-    with _opened(output, force=force) as store:
-        timings = _timings(found, points, clock, effort, factory=factory)
-        answers = (_answer(timing) for timing in _written(timings, store))
-        return emit(answers, options.form, terminal)
-
-
-def _found(name: str) -> Function:
-    """Find a function as `python -m` would find its module."""
-    module_name, _, function_name = name.partition(":")
-    if not (module_name and function_name):
-        message = f"{name!r} is not of the form MODULE:FUNC"
-        raise click.UsageError(message)
-    if "" not in sys.path:
-        sys.path.insert(0, "")
+    _check_clock(clock_name, cache)
+    campaign = Campaign(
+        names=list(dict.fromkeys(functions)),
+        points=_points(axes),
+        factory=factory,
+        clock=clock_name,
+        cache=cache,
+        n_processes=processes,
+        budget_s=budget_s,
+        gate=gate,
+        busy=busy,
+    )
     try:
-        function: Function = attrgetter(function_name)(import_module(module_name))
-    except (ImportError, AttributeError) as error:
-        message = f"{name} cannot be found: {error}"
-        raise click.UsageError(message) from error
-    except (Exception, SystemExit) as error:
-        message = f"{module_name} cannot be imported: {type(error).__name__}: {error}"
-        raise click.UsageError(message) from error
-    if not callable(function):
-        message = f"{name} is no function"
-        raise click.UsageError(message)
-    return function
+        with _opened(output, force=force, append=append) as store:
+            records = list(_written(time_in_processes(campaign), store))
+    except TargetError as error:
+        raise click.UsageError(str(error)) from error
+    comparisons = compare_points(campaign, records) if len(campaign.names) > 1 else []
+    answer = _answer(campaign, records, [comparison for _, comparison in comparisons])
+    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
 
 
 def _points(axes: tuple[str, ...]) -> list[Point]:
@@ -163,109 +177,100 @@ def _value(text: str) -> int | float | str:
     return text
 
 
-def _clock(name: str, cache: Cache | None) -> Clock:
-    if name == "cpu":
-        if cache is not None:
-            message = "--cache needs --clock torch: nobody sees to the processor's caches"
-            raise click.UsageError(message)
-        return CpuClock()
-    if cache is None:
+def _check_clock(name: str, cache: str | None) -> None:
+    if name == "cpu" and cache is not None:
+        message = "--cache needs --clock torch: nobody sees to the processor's caches"
+        raise click.UsageError(message)
+    if name == "torch" and cache is None:
         message = "--clock torch needs --cache cold or --cache hot: the times differ much"
         raise click.UsageError(message)
-    return TorchClock(cache)
 
 
 @contextmanager
-def _opened(output: str | None, *, force: bool) -> Iterator[Store | None]:
+def _opened(output: str | None, *, force: bool, append: bool) -> Iterator[Store | None]:
     if output is None:
         yield None
         return
-    make_room(output, force=force)
-    with Store(output) as store:
+    if not append:
+        make_room(output, force=force)
+    with Store(output, resume=append) as store:
         yield store
 
 
-def _timings(
-    found: Mapping[str, Function],
-    points: Sequence[Point],
-    clock: Clock,
-    effort: Effort,
-    *,
-    factory: bool,
-) -> Iterator[Timing]:
-    for point in points:
-        subjects = {
-            _key(name, point): _bound(function, point, factory=factory)
-            for name, function in found.items()
-        }
-        yield from measure_in_turns(subjects, clock=clock, effort=effort).values()
-
-
-def _key(name: str, point: Point) -> str:
-    return " ".join([name, *(f"{axis}={value}" for axis, value in point.items())])
-
-
-def _bound(function: Function, point: Point, *, factory: bool) -> Function:
-    """Give a function without arguments; one that cannot be made fails as it is timed."""
-    if not factory:
-        return partial(function, **point)
-    try:
-        made = function(**point)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the user's own
-        return partial(_fail, error)
-    if not callable(made):
-        return partial(_fail, TypeError("with --factory, FUNC has to give back a function"))
-    return made
-
-
-def _fail(error: BaseException) -> None:
-    raise error
-
-
-def _written(timings: Iterator[Timing], store: Store | None) -> Iterator[Timing]:
-    """Write each record and see it to the disk before the next is begun."""
-    for timing in timings:
+def _written(records: Iterator[Record], store: Store | None) -> Iterator[Record]:
+    """Write each record and see it to the disk before the next run begins."""
+    for record in records:
         if store is not None:
-            store.append(timing)
-        yield timing
+            store.append(record)
+        yield record
 
 
-def _answer(timing: Timing) -> Answer:
-    summary = timing.summarise()
+def _answer(
+    campaign: Campaign, records: Sequence[Record], comparisons: Sequence[Comparison]
+) -> Answer:
+    rows = _rows(records)
+    differences = [each for comparison in comparisons for each in comparison.differences]
+    has_failed = any(row["median_ns"] is None for row in rows)
     document = Document(
         schema=_SCHEMA,
-        input={"key": timing.key},
-        status="abstained" if summary is None else "ok",
-        data=timing.to_dict(),
-        blocks=lambda: _blocks(timing, summary),
-        records=lambda: [_record(timing, summary)],
+        input={"functions": list(campaign.names)},
+        status="abstained" if has_failed else "ok",
+        scope={"gate": campaign.gate, "confidence": campaign.confidence},
+        data={"functions": rows, "differences": [plain_difference(each) for each in differences]},
+        blocks=lambda: _blocks(rows, comparisons),
+        records=lambda: rows,
     )
-    return document, exit_codes.FINDINGS if summary is None else exit_codes.OK
+    return document, exit_codes.FINDINGS if has_failed else exit_codes.OK
 
 
-def _blocks(timing: Timing, summary: Summary | None) -> list[Block]:
-    if summary is None:
-        return [Headline(f"{timing.key}: {timing.message} ({timing.outcome})")]
-    low, high = (duration(round(end)) for end in summary.interval_ns)
-    calls = "" if timing.n_calls == 1 else f" of {count(timing.n_calls, 'call')} each"
-    notes = [f"{count(summary.n_samples, 'sample')}{calls}, stopped by {timing.stopped_by}"]
-    if not timing.is_settled:
-        notes.append("the time had not settled when the samples were taken")
+def _rows(records: Sequence[Record]) -> list[Row]:
+    """Sum up the runs of each key."""
+    from longpole.bench.compare.evidence import side_of
+
+    measurements = gather(record.to_dict() for record in records)
+    messages = {record.key: record.message for record in records if record.message}
     return [
-        Headline(f"{timing.key}: {duration(round(summary.median_ns))}, from {low} to {high}"),
-        Notes([*notes, *summary.warnings]),
+        _row(key, side_of(runs), messages.get(key, ""), runs.n_failed)
+        for key, runs in measurements.runs.items()
     ]
 
 
-def _record(timing: Timing, summary: Summary | None) -> Record:
-    low, high = summary.interval_ns if summary else (None, None)
-    return {
-        "key": timing.key,
-        "outcome": timing.outcome,
-        "message": timing.message,
-        "median_ns": None if summary is None else summary.median_ns,
-        "low_ns": low,
-        "high_ns": high,
-        "samples": len(timing.samples_ns),
-        "stopped_by": timing.stopped_by,
+def _row(key: str, side: Side | None, message: str, n_failed: int) -> Row:
+    fields: dict[str, Any] = {
+        "key": key,
+        "median_ns": None,
+        "spread": None,
+        "n_runs": 0,
+        "n_samples": 0,
+        "n_failed": n_failed,
+        "n_dropped": 0,
     }
+    if side is not None:
+        fields |= {name: value for name, value in asdict(side).items() if name in fields}
+    return {**fields, "message": message}
+
+
+def _blocks(rows: Sequence[Row], comparisons: Sequence[Comparison]) -> list[Block]:
+    blocks: list[Block] = []
+    for row in rows:
+        blocks.append(Headline(_headline(row)))
+        if notes := list(_notes(row)):
+            blocks.append(Notes(notes))
+    return [*blocks, *(block for each in comparisons for block in comparison_blocks(each))]
+
+
+def _headline(row: Row) -> str:
+    if row["median_ns"] is None:
+        return f"{row['key']}: {row['message']}"
+    said = f"{row['key']}: {duration(round(row['median_ns']))}, the median of "
+    said += f"{count(row['n_runs'], 'run')} ({count(row['n_samples'], 'sample')})"
+    return said if row["spread"] is None else f"{said}; runs lie {share(row['spread'])} apart"
+
+
+def _notes(row: Row) -> Iterator[str]:
+    if row["median_ns"] is None:
+        return
+    if row["n_failed"]:
+        yield f"{count(row['n_failed'], 'run')} failed: {row['message']}"
+    elif row["message"]:
+        yield row["message"]

@@ -57,7 +57,7 @@ impl Reader for Lines {
 impl Lines {
     /// A line that begins with `TIME:`; the workspace may stand on it as well.
     fn time(&mut self, time: &[u8], line: Line<'_>, found: &mut Found) {
-        match split_at(time, b"WS:") {
+        match split_at(time, b"WS:").or_else(|| split_at_blank(time, b"WS:")) {
             Some((time, workspace)) => read_pair(line, time, workspace, found),
             None => self.waiting = Some(Waiting { time: time.to_vec(), place: line.place }),
         }
@@ -134,6 +134,13 @@ fn split_at<'a>(text: &'a [u8], name: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
         let behind = text[comma + 1..].trim_ascii_start().strip_prefix(name)?;
         Some((text[..comma].trim_ascii(), behind.trim_ascii()))
     })
+}
+
+/// As `split_at`, where blanks stand in place of the comma.
+fn split_at_blank<'a>(text: &'a [u8], name: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let blank = text.iter().position(u8::is_ascii_whitespace)?;
+    let behind = text[blank..].trim_ascii_start().strip_prefix(name)?;
+    Some((&text[..blank], behind.trim_ascii()))
 }
 
 #[cfg(test)]

@@ -1,0 +1,306 @@
+"""Device time of functions that launch work on a GPU.
+
+Two events around a few calls do not time the kernels but their launches, where a launch takes
+longer than a kernel: the device waits for the host between them. So the host gets a head start:
+a *pad*, a kernel that keeps the device busy for a known time, is queued first, then the start
+event, the calls, and the stop event. Whether the head start was long enough is checked for every
+sample: if the start event has come before the stop event was queued, the host was late, the
+sample is dropped and the pad is made longer. The pad is bounded, so a function that waits for the
+device cannot deadlock.
+
+What the clock reads when nothing lies between two events is measured first and subtracted. Work
+that ran on another stream, which the events do not see, and functions whose launches take longer
+than their kernels are found by timing the same calls in other ways, and said.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+
+from longpole.errors import DeviceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from longpole.devices import Reading
+
+    Function: TypeAlias = Callable[[], object]
+
+__all__ = ["Event", "GpuClock", "GpuLibrary", "Mode", "WrongStreamError"]
+
+Mode: TypeAlias = Literal["cold", "hot", "graph"]
+
+_FLOOR_SAMPLES: Final = 100
+_MOST_CALLS_PADDED: Final = 32
+_SHORTEST_PAD_NS: Final = 50_000.0
+_LONGEST_PAD_NS: Final = 50e6
+_HEAD_START: Final = 1.5
+
+# Twice the pad is tried before fewer calls are.
+_DOUBLINGS: Final = 2
+
+# Work that the events do not see: the device is busy so much longer than they say.
+_UNSEEN_FACTOR: Final = 5.0
+_UNSEEN_NS: Final = 20_000.0
+
+_HOST_BOUND: Final = 1.1
+_LOWEST_CLOCK: Final = 0.75
+
+# Hardware and heat; the cap of the power budget is normal at full load.
+_THROTTLED: Final = frozenset(
+    {"hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown"}
+)
+
+
+_WAITS: Final = "it waits for the device inside, so this is wall time, launches included"
+
+
+class WrongStreamError(DeviceError):
+    """The function works on a stream that is not the current one, where events do not see it."""
+
+
+class Event(Protocol):
+    """A mark in a stream, with the time at which the device came to it."""
+
+    def record(self) -> None:
+        """Queue the mark on the current stream."""
+
+    def query(self) -> bool:
+        """Say whether the device has come to it."""
+
+    def elapsed_ns(self, end: Any) -> float:
+        """Give the time from this mark to a later one."""
+
+
+class GpuLibrary(Protocol):
+    """As much of a device library as a clock needs."""
+
+    name: str
+    device: str
+
+    def now_ns(self) -> int:
+        """Tell the time of the host."""
+
+    def event(self) -> Event:
+        """Make a mark."""
+
+    def spin(self, duration_ns: float) -> None:
+        """Queue a kernel that does nothing for so long."""
+
+    def flush(self) -> None:
+        """Queue a write of more bytes than the last cache holds."""
+
+    def synchronize(self) -> None:
+        """Wait until the device is idle."""
+
+    def capture(self, function: Function, n_calls: int) -> Function:
+        """Give a function that replays so many calls as one graph."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """What was learnt about a function."""
+
+    function: Function
+    host_ns: float
+    pad_factor: float = 1.0
+    n_calls: int = _MOST_CALLS_PADDED
+    synchronizes: bool = False
+    notes: tuple[str, ...] = ()
+    graphs: dict[int, Function] | None = None
+
+
+class GpuClock:
+    """Times functions on a device.
+
+    Parameters
+    ----------
+    library
+        The device library.
+    cache
+        `cold`: before each call more bytes than the last cache holds are written. `hot`: the
+        calls follow one another. `graph`: they are captured once and replayed.
+    read
+        Gives the state of the device, for throttling; None where it cannot be read.
+    """
+
+    shortest_sample_ns = 200_000
+
+    def __init__(
+        self, library: GpuLibrary, cache: Mode, read: Callable[[], Reading] | None = None
+    ) -> None:
+        self._library = library
+        self._read = read
+        self._known: dict[int, _Known] = {}
+        self.name = library.name
+        self.device = library.device
+        self.cache: Mode = cache
+        floors = sorted(self._floor_ns() for _ in range(_FLOOR_SAMPLES))
+        self._floor = median(floors)
+        self.step_ns = max(1.0, floors[3 * len(floors) // 4] - floors[len(floors) // 4])
+        self._clock_mhz = self._reading_mhz()
+
+    def now_ns(self) -> int:
+        """Tell the time of the host."""
+        return self._library.now_ns()
+
+    def time_ns(self, function: Function, n_calls: int) -> float:
+        """Call a function so many times, and say how long the device took for all of them.
+
+        Raises
+        ------
+        WrongStreamError
+            Its work is on a stream that is not timed.
+        """
+        known = self._known.get(id(function)) or self._learn(function)
+        total_ns, left = 0.0, n_calls
+        while left:
+            n = min(left, 1 if self.cache == "cold" else known.n_calls)
+            total_ns += self._sample_ns(known, n)
+            left -= n
+        return total_ns
+
+    def is_undisturbed(self) -> bool:
+        """Say whether the device was not throttled at the end of the last sample."""
+        if self._read is None:
+            return True
+        reading = self._read()
+        if _THROTTLED.intersection(reading.throttle_reasons):
+            return False
+        if reading.clock_mhz is None or self._clock_mhz is None:
+            return True
+        return reading.clock_mhz >= _LOWEST_CLOCK * self._clock_mhz
+
+    def notes(self, function: Function) -> tuple[str, ...]:
+        """Say what is to be known about the times of a function."""
+        known = self._known.get(id(function))
+        return known.notes if known else ()
+
+    def _reading_mhz(self) -> int | None:
+        return None if self._read is None else self._read().clock_mhz
+
+    def _floor_ns(self) -> float:
+        start, stop = self._library.event(), self._library.event()
+        self._library.spin(_SHORTEST_PAD_NS)
+        start.record()
+        stop.record()
+        self._library.synchronize()
+        return start.elapsed_ns(stop)
+
+    def _learn(self, function: Function) -> _Known:
+        """Time a function in several ways, to know how to time it."""
+        function()
+        self._library.synchronize()
+        known = _Known(function, self._host_ns(function), graphs={})
+        self._known[id(function)] = known
+        padded_ns = self._sample_ns(known, 1)
+        self._check_stream(known, padded_ns)
+        if self.cache == "hot" and not known.synchronizes:
+            known.notes += self._host_bound(known)
+        return known
+
+    def _host_ns(self, function: Function) -> float:
+        """Give how long the host takes for a call while the device is busy."""
+        self._library.spin(_SHORTEST_PAD_NS)
+        begin_ns = self._library.now_ns()
+        function()
+        host_ns = self._library.now_ns() - begin_ns
+        self._library.synchronize()
+        return float(max(1, host_ns))
+
+    def _sample_ns(self, known: _Known, n_calls: int) -> float:
+        """Time so many calls; where the host is late, with a longer pad or fewer calls."""
+        left, total_ns = n_calls, 0.0
+        while left:
+            n = min(left, known.n_calls)
+            if known.synchronizes:
+                total_ns += self._wall_ns(known, n)
+                left -= n
+                continue
+            sample_ns = self._padded_ns(known, n)
+            if sample_ns is None:
+                self._give_more_room(known)
+            else:
+                total_ns += sample_ns
+                left -= n
+        return total_ns
+
+    def _padded_ns(self, known: _Known, n_calls: int) -> float | None:
+        """Time calls behind a pad; None where the host was late."""
+        called, repeats = known.function, n_calls
+        if self.cache == "graph":
+            called, repeats = self._graph(known, n_calls), 1
+        library, start, stop = self._library, self._library.event(), self._library.event()
+        library.spin(self._pad_ns(known, repeats))
+        if self.cache == "cold":
+            library.flush()
+        start.record()
+        for _ in range(repeats):
+            called()
+        stop.record()
+        is_late = start.query()
+        library.synchronize()
+        return None if is_late else max(1.0, start.elapsed_ns(stop) - self._floor)
+
+    def _pad_ns(self, known: _Known, repeats: int) -> float:
+        pad_ns = _HEAD_START * repeats * known.host_ns + _SHORTEST_PAD_NS
+        return min(_LONGEST_PAD_NS, known.pad_factor * pad_ns)
+
+    def _give_more_room(self, known: _Known) -> None:
+        """Lengthen the pad, then take fewer calls, then believe that the function waits."""
+        if known.pad_factor < 2**_DOUBLINGS:
+            known.pad_factor *= 2
+        elif known.n_calls > 1:
+            known.n_calls //= 2
+        elif self._pad_ns(known, 1) < _LONGEST_PAD_NS:
+            known.pad_factor = math.inf
+        else:
+            known.synchronizes = True
+            known.notes += (_WAITS,)
+
+    def _graph(self, known: _Known, n_calls: int) -> Function:
+        graphs = known.graphs if known.graphs is not None else {}
+        if n_calls not in graphs:
+            graphs[n_calls] = self._library.capture(known.function, n_calls)
+            graphs[n_calls]()  # the first replay uploads it
+            self._library.synchronize()
+        return graphs[n_calls]
+
+    def _wall_ns(self, known: _Known, n_calls: int) -> float:
+        self._library.synchronize()
+        begin_ns = self._library.now_ns()
+        for _ in range(n_calls):
+            known.function()
+        self._library.synchronize()
+        return float(max(1, self._library.now_ns() - begin_ns))
+
+    def _check_stream(self, known: _Known, padded_ns: float) -> None:
+        """Refuse work that the events did not see."""
+        if known.synchronizes or padded_ns > 2 * self._floor:
+            return
+        idle_ns = median(self._wall_ns(_Known(_nothing, 1.0), 1) for _ in range(5))
+        busy_ns = median(self._wall_ns(known, 1) for _ in range(5)) - idle_ns - known.host_ns
+        if busy_ns > _UNSEEN_FACTOR * padded_ns + _UNSEEN_NS:
+            message = (
+                f"the device works for {busy_ns / 1000:.1f} us, but not on the current stream, "
+                "which is the one that is timed\n"
+                "hint: launch on the current stream, or let it wait for the other one"
+            )
+            raise WrongStreamError(message)
+
+    def _host_bound(self, known: _Known) -> tuple[str, ...]:
+        """Say where the host takes longer for a call than the device."""
+        n_calls = known.n_calls
+        device_ns = self._sample_ns(known, n_calls) / n_calls
+        free_ns = self._wall_ns(known, n_calls) / n_calls
+        if free_ns <= _HOST_BOUND * device_ns or known.host_ns <= device_ns:
+            return ()
+        times = f"the device needs {device_ns / 1000:.1f} us a call, the host"
+        return (f"{times} {known.host_ns / 1000:.1f} us: host-bound unless captured in a graph",)
+
+
+def _nothing() -> None:
+    pass

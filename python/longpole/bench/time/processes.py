@@ -1,0 +1,258 @@
+"""Functions timed in several processes, until it is clear which is faster.
+
+A run is a fresh process in which all functions take turns. After 7, 14 and 28 runs the first
+function is compared with each of the others; points of the axes that are decided are measured
+no further.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+from longpole.bench.compare.comparison import Comparison, Verdict, compare
+from longpole.bench.compare.looks import LOOKS
+from longpole.bench.records.environment import fingerprint
+from longpole.bench.records.record import Outcome, Record
+from longpole.bench.run.guard import Ending, Guard, Order
+from longpole.bench.run.judgement import signal_name
+from longpole.bench.run.output import Tail
+from longpole.bench.time.device_in_use import device_in_use
+from longpole.bench.time.targets import key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from longpole.bench.run.guard import Stream
+    from longpole.bench.time.device_in_use import DeviceInUse
+    from longpole.devices import Busy
+
+__all__ = ["Campaign", "TargetError", "compare_points", "time_in_processes"]
+
+ALONE: Final = 7
+"""Runs of a function that is compared with none."""
+
+_IMPORT_S: Final = 300.0
+_GRACE_S: Final = 1.0
+_DRAIN_S: Final = 0.3
+
+
+class TargetError(ValueError):
+    """What is to be timed cannot be: there is no such function, module, clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """What to time, and how.
+
+    Parameters
+    ----------
+    names
+        Functions, as `MODULE:FUNC`. The first is what the others are compared with.
+    points
+        Arguments to call them with.
+    factory
+        Whether they make the function to time.
+    clock, cache
+        As of `longpole bench time`.
+    n_processes
+        Of each point; None looks at the comparison after 7, 14 and 28, or is 7 where there is
+        nothing to compare.
+    budget_s
+        Time for the runs of one look of one point.
+    gate, confidence
+        As of `compare`.
+    seed
+        Of the order in which functions are loaded.
+    busy
+        What to do with a device that somebody else uses.
+    """
+
+    names: Sequence[str]
+    points: Sequence[Mapping[str, int | float | str]] = field(default_factory=lambda: [{}])
+    factory: bool = False
+    clock: str = "cpu"
+    cache: str | None = None
+    n_processes: int | None = None
+    budget_s: float = 5.0
+    gate: float = 0.03
+    confidence: float = 0.95
+    seed: int = 0
+    busy: Busy = "refuse"
+
+    def looks(self) -> tuple[int, ...]:
+        """Give the numbers of runs after which to look."""
+        if self.n_processes is not None:
+            return (self.n_processes,)
+        return LOOKS if len(self.names) > 1 else (ALONE,)
+
+
+def time_in_processes(campaign: Campaign) -> Iterator[Record]:
+    """Time functions, and give the record of each run as it is made.
+
+    Raises
+    ------
+    TargetError
+        A function, module or clock is not there.
+    DeviceError
+        The device is not there, or somebody else uses it.
+    """
+    with device_in_use(campaign.clock, campaign.busy) as device:
+        guard = Guard(None if device is None else device.lease.fileno())
+        try:
+            yield from _looked_at(campaign, guard, device)
+        finally:
+            guard.close()
+
+
+def _looked_at(campaign: Campaign, guard: Guard, device: DeviceInUse | None) -> Iterator[Record]:
+    """Time all points until they are decided."""
+    records: list[Record] = []
+    undecided = list(campaign.points)
+    n_runs = 0
+    for look in campaign.looks():
+        for number in range(n_runs, look):
+            for point in undecided:
+                for record in _run(guard, campaign, device, point, number):
+                    records.append(record)
+                    yield record
+        n_runs = look
+        undecided = _undecided(campaign, undecided, records)
+        if not undecided:
+            return
+
+
+def compare_points(campaign: Campaign, records: Sequence[Record]) -> list[tuple[str, Comparison]]:
+    """Compare the first function with each of the others, by the name of the other."""
+    rows = [record.to_dict() for record in records]
+    base, *others = campaign.names
+    return [
+        (
+            name,
+            compare(
+                rows,
+                rows,
+                campaign.gate,
+                confidence=1 - (1 - campaign.confidence) / len(others),
+                base_key=base,
+                new_key=name,
+            ),
+        )
+        for name in others
+    ]
+
+
+def _undecided(
+    campaign: Campaign,
+    points: Sequence[Mapping[str, int | float | str]],
+    records: Sequence[Record],
+) -> list[Mapping[str, int | float | str]]:
+    open_keys = {
+        difference.key
+        for _, comparison in compare_points(campaign, records)
+        for difference in comparison.differences
+        if difference.verdict is Verdict.INCONCLUSIVE and difference.base and difference.new
+    }
+    return [point for point in points if key_of(campaign.names[0], point) in open_keys]
+
+
+def _run(
+    guard: Guard,
+    campaign: Campaign,
+    device: DeviceInUse | None,
+    point: Mapping[str, int | float | str],
+    number: int,
+) -> Iterator[Record]:
+    """Time all functions at one point in a fresh process."""
+    budget_s = campaign.budget_s / ALONE
+    wanted = {
+        "names": list(campaign.names),
+        "point": dict(point),
+        "factory": campaign.factory,
+        "clock": campaign.clock,
+        "cache": campaign.cache,
+        "n_samples": None,
+        "budget_s": budget_s,
+        "seed": f"{campaign.seed}:{number}",
+        "path": sys.path,
+        "device": None if device is None else device.uuid,
+    }
+    changes = {} if device is None else device.changes
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **changes}
+    order = Order(
+        argv=[sys.executable, "-m", "longpole.bench.time.worker", json.dumps(wanted)],
+        env={name: value for name, value in environment.items() if value is not None},
+        folder=None,
+        limit_s=_IMPORT_S + 20 * budget_s * len(campaign.names),
+        grace_s=_GRACE_S,
+        drain_s=_DRAIN_S,
+    )
+    said = _Said()
+    ending = guard.run(order, said.take)
+    rows = said.rows()
+    if error := next((row["error"] for row in rows if "error" in row), None):
+        raise TargetError(error)
+    looks = list(campaign.looks())
+    if ending.exit_code == 0 and len(rows) == len(campaign.names):
+        for row in rows:
+            yield _with_looks(Record.from_dict(row), looks)
+    else:
+        yield from _failures(campaign, point, ending, said)
+
+
+def _with_looks(record: Record, looks: list[int]) -> Record:
+    return replace(record, sampling={**record.sampling, "looks": looks})
+
+
+def _failures(
+    campaign: Campaign, point: Mapping[str, int | float | str], ending: Ending, said: _Said
+) -> Iterator[Record]:
+    """Say of each function that its process did not end well."""
+    outcome, how = _outcome(ending)
+    message = ": ".join(filter(None, [how, said.stderr.telling_line()]))
+    run = uuid4().hex[:12]
+    for name in campaign.names:
+        key = key_of(name, point)
+        yield Record(
+            id=f"{key} run {run}",
+            key=key,
+            outcome=outcome,
+            message=message,
+            run=run,
+            exit_code=ending.exit_code,
+            environment=fingerprint(),
+        )
+
+
+def _outcome(ending: Ending) -> tuple[Outcome, str]:
+    if ending.refused is not None:
+        return Outcome.NOT_STARTED, ending.refused[1]
+    if ending.stopped is not None:
+        return Outcome.TIMEOUT, f"not done after {ending.seconds or 0:.0f} s"
+    if ending.signal is not None:
+        return Outcome.SIGNAL, f"the process was ended by {signal_name(ending.signal)}"
+    return Outcome.NONZERO, f"the process ended with exit status {ending.exit_code}"
+
+
+class _Said:
+    """What a worker printed: its rows, and the end of what else was said."""
+
+    def __init__(self) -> None:
+        self.stderr = Tail()
+        self._rows = bytearray()
+
+    def take(self, stream: Stream, chunk: bytes) -> None:
+        """Take the next piece."""
+        if stream == "stderr":
+            self.stderr.feed(chunk)
+        else:
+            self._rows += chunk
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Give the rows that are whole."""
+        lines = bytes(self._rows).split(b"\n")[:-1]
+        return [json.loads(line) for line in lines]

@@ -1,0 +1,73 @@
+"""What to time, by name: a function of a module, at a point of the axes."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from importlib import import_module
+from operator import attrgetter
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Function: TypeAlias = Callable[..., object]
+    Point: TypeAlias = Mapping[str, int | float | str]
+
+__all__ = ["bound", "find_function", "key_of"]
+
+
+def find_function(name: str) -> Function:
+    """Find a function as `python -m` would find its module.
+
+    Raises
+    ------
+    ValueError
+        There is none of that name, or its module cannot be imported.
+    """
+    module_name, _, function_name = name.partition(":")
+    if not (module_name and function_name):
+        message = f"{name!r} is not of the form MODULE:FUNC"
+        raise ValueError(message)
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        function: Function = attrgetter(function_name)(import_module(module_name))
+    except (ImportError, AttributeError) as error:
+        message = f"{name} cannot be found: {error}"
+        raise ValueError(message) from error
+    except (Exception, SystemExit) as error:
+        message = f"{module_name} cannot be imported: {type(error).__name__}: {error}"
+        raise ValueError(message) from error
+    if not callable(function):
+        message = f"{name} is no function"
+        raise ValueError(message)  # noqa: TRY004 - what was asked for is wrong, not a type
+    return function
+
+
+def key_of(name: str, point: Point) -> str:
+    """Give the key of a function at a point.
+
+    Examples
+    --------
+    >>> key_of("kernels:gemm", {"n": 1024})
+    'kernels:gemm n=1024'
+    """
+    return " ".join([name, *(f"{axis}={value}" for axis, value in point.items())])
+
+
+def bound(function: Function, point: Point, *, factory: bool) -> Function:
+    """Give a function without arguments; one that cannot be made fails as it is timed."""
+    if not factory:
+        return partial(function, **point)
+    try:
+        made = function(**point)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the user's own
+        return partial(_fail, error)
+    if not callable(made):
+        return partial(_fail, TypeError("with --factory, FUNC has to give back a function"))
+    return made
+
+
+def _fail(error: BaseException) -> NoReturn:
+    raise error

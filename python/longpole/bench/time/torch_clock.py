@@ -1,0 +1,137 @@
+"""The GPU clock on the device library of torch, CUDA or HIP."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.bench.time.gpu_clock import GpuClock, Mode
+from longpole.errors import DeviceError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from longpole.devices import Reading
+
+__all__ = ["TorchClock", "TorchGpu"]
+
+_NS_PER_MS: Final = 1e6
+
+# The largest last cache so far is that of the MI300X; some devices report a smaller one.
+_SMALLEST_FLUSH_BYTES: Final = 320 << 20
+_FLUSH_FACTOR: Final = 1.25
+
+_CALIBRATION_CYCLES: Final = 1_000_000
+
+
+class TorchClock(GpuClock):
+    """Device time on the current CUDA or HIP device of torch.
+
+    Parameters
+    ----------
+    cache
+        `cold`: before each call more bytes than the last cache holds are written. `hot`: the
+        calls follow one another. `graph`: they are captured once and replayed, as one launch.
+    read
+        Gives the state of the device, for throttling; None where it cannot be read.
+
+    Raises
+    ------
+    MissingDependencyError
+        torch is not installed.
+    DeviceError
+        torch sees no device.
+    """
+
+    def __init__(self, cache: Mode, read: Callable[[], Reading] | None = None) -> None:
+        super().__init__(TorchGpu(), cache, read)
+
+
+class TorchGpu:
+    """What the clock needs of torch."""
+
+    def __init__(self) -> None:
+        self._torch = torch = _import_torch()
+        properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+        self.name = "hip" if torch.version.hip else "cuda"
+        self.device: str = properties.name
+        cache_bytes = getattr(properties, "L2_cache_size", 0)
+        n_bytes = max(_SMALLEST_FLUSH_BYTES, round(_FLUSH_FACTOR * cache_bytes))
+        self._flushed = torch.empty(n_bytes, dtype=torch.int8, device="cuda")
+
+    def now_ns(self) -> int:
+        """Tell the time of the host."""
+        return time.perf_counter_ns()
+
+    def event(self) -> TorchEvent:
+        """Make a mark."""
+        return TorchEvent(self._torch.cuda.Event(enable_timing=True))
+
+    def spin(self, duration_ns: float) -> None:
+        """Queue a kernel that does nothing for so long."""
+        self._torch.cuda._sleep(round(duration_ns * self._cycles_per_ns))  # noqa: SLF001 - no other
+
+    def flush(self) -> None:
+        """Queue a write of more bytes than the last cache holds."""
+        self._flushed.zero_()
+
+    def synchronize(self) -> None:
+        """Wait until the device is idle."""
+        self._torch.cuda.synchronize()
+
+    def capture(self, function: Callable[[], object], n_calls: int) -> Callable[[], object]:
+        """Give a function that replays so many calls as one graph."""
+        graph = self._torch.cuda.CUDAGraph()
+        with self._torch.cuda.graph(graph):
+            for _ in range(n_calls):
+                function()
+        replay: Callable[[], object] = graph.replay
+        return replay
+
+    @cached_property
+    def _cycles_per_ns(self) -> float:
+        """Learn how fast the counter runs that the kernel waits for."""
+        durations_ns = []
+        for _ in range(5):
+            start, stop = self.event(), self.event()
+            start.record()
+            self._torch.cuda._sleep(_CALIBRATION_CYCLES)  # noqa: SLF001 - no other
+            stop.record()
+            self.synchronize()
+            durations_ns.append(start.elapsed_ns(stop))
+        return _CALIBRATION_CYCLES / min(durations_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class TorchEvent:
+    """An event of torch, with times in nanoseconds."""
+
+    event: Any
+
+    def record(self) -> None:
+        """Queue the mark on the current stream."""
+        self.event.record()
+
+    def query(self) -> bool:
+        """Say whether the device has come to it."""
+        return bool(self.event.query())
+
+    def elapsed_ns(self, end: TorchEvent) -> float:
+        """Give the time from this mark to a later one."""
+        elapsed_ms: float = self.event.elapsed_time(end.event)
+        return elapsed_ms * _NS_PER_MS
+
+
+def _import_torch() -> Any:
+    try:
+        torch = import_module("torch")
+    except ImportError as error:
+        message = "timing on a device needs torch\nhint: pip install 'longpole[torch]'"
+        raise MissingDependencyError(message) from error
+    if not torch.cuda.is_available():
+        message = "torch sees no device to time on"
+        raise DeviceError(message)
+    return torch

@@ -1,0 +1,69 @@
+"""One run: a process that times functions in turns and writes a row for each.
+
+Started with one argument, what to do as JSON. Rows go to the standard output that the process
+was started with; what the functions print goes to standard error instead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+from typing import TYPE_CHECKING, Any
+
+from longpole.bench.time.clocks import Clock, CpuClock
+from longpole.bench.time.device_in_use import reader_of
+from longpole.bench.time.targets import bound, find_function, key_of
+from longpole.bench.time.timing import Effort, measure_in_turns
+from longpole.bench.time.torch_clock import TorchClock
+
+if TYPE_CHECKING:
+    from longpole.bench.time.gpu_clock import Mode
+
+__all__ = ["main", "make_clock"]
+
+
+def main(text: str) -> int:
+    """Time what is asked for.
+
+    The fields of the JSON object: `names`, `point`, `factory`, `clock`, `cache`, `n_samples`,
+    `budget_s`, `seed`, `path`, `device`. A row with `error` says what of it cannot be done.
+    """
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as rows:
+        os.dup2(2, 1)
+        wanted = json.loads(text)
+        sys.path[:] = wanted["path"]
+        try:
+            found = _timed(wanted)
+        except ValueError as error:
+            found = [{"error": str(error)}]
+        rows.writelines(json.dumps(row) + "\n" for row in found)
+    return 0
+
+
+def make_clock(name: str, cache: str | None, device: str | None = None) -> Clock:
+    """Make a clock by its name."""
+    if name == "cpu":
+        return CpuClock()
+    modes: dict[str | None, Mode] = {"cold": "cold", "graph": "graph"}
+    return TorchClock(modes.get(cache, "hot"), reader_of(device))
+
+
+def _timed(wanted: dict[str, Any]) -> list[dict[str, Any]]:
+    names = list(wanted["names"])
+    # Which function is loaded and warmed first is drawn anew in each run.
+    random.Random(wanted["seed"]).shuffle(names)  # noqa: S311 - an order, not a secret
+    point = wanted["point"]
+    functions = {
+        key_of(name, point): bound(find_function(name), point, factory=wanted["factory"])
+        for name in names
+    }
+    effort = Effort(wanted["n_samples"], wanted["budget_s"])
+    clock = make_clock(wanted["clock"], wanted["cache"], wanted["device"])
+    timings = measure_in_turns(functions, clock=clock, effort=effort)
+    return [timings[key_of(name, point)].to_dict() for name in wanted["names"]]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1]))

@@ -1,0 +1,73 @@
+"""Devices that somebody else uses."""
+
+import pytest
+
+from longpole.bench import Job, Outcome, Policy, Runner
+from longpole.bench.time import processes
+from longpole.devices import DeviceBusyError, Found, wait_until_idle
+from longpole.devices import occupancy as occupancy_module
+from longpole.devices.cpu import CpuProvider
+from longpole.devices.fake import FakeProvider, Script
+
+JOB = Job(["true"], key="k", format="none")
+
+
+def busy_device(n_readings):
+    provider = FakeProvider(scripts={0: Script(busy_readings=n_readings)})
+    (device,) = provider.list_devices()
+    return device, provider
+
+
+@pytest.fixture(autouse=True)
+def locks(tmp_path, monkeypatch):
+    monkeypatch.setenv("LONGPOLE_LOCK_DIR", str(tmp_path / "locks"))
+    monkeypatch.setattr(occupancy_module, "POLL_S", 0.01)
+
+
+@pytest.mark.parametrize(
+    ("busy", "outcome"),
+    [("refuse", Outcome.DEVICE_ERROR), ("wait", Outcome.OK), ("allow", Outcome.OK)],
+)
+def test_a_busy_device_is_refused_waited_for_or_taken(busy, outcome):
+    device, provider = busy_device(3)
+    with Runner(Found({device: provider}), policy=Policy(busy=busy)) as runner:
+        (record,) = runner.run([JOB])
+    assert record.outcome is outcome
+    if busy == "refuse":
+        assert "device FAKE-0000 is busy: used by process 1" in record.message
+        assert list(runner.quarantined) == ["FAKE-0000"]
+
+
+def test_a_busy_device_is_refused_before_anything_runs_there(tmp_path):
+    device, provider = busy_device(10**9)
+    job = Job(["touch", str(tmp_path / "ran")], format="none")
+    with Runner(Found({device: provider})) as runner:
+        runner.run([job])
+    assert not (tmp_path / "ran").exists()
+
+
+def test_functions_are_not_timed_on_a_busy_device(monkeypatch):
+    device, provider = busy_device(10**9)
+    monkeypatch.setattr(
+        "longpole.bench.time.device_in_use.select", lambda _: Found({device: provider})
+    )
+    campaign = processes.Campaign(names=["math:gcd"], clock="torch", cache="hot")
+    with pytest.raises(DeviceBusyError, match="is busy: used by process 1"):
+        next(processes.time_in_processes(campaign))
+
+
+def test_a_processor_is_always_used_by_somebody():
+    provider = CpuProvider()
+    (device,) = provider.list_devices()
+    wait_until_idle(device, provider, "refuse")
+
+
+def test_waiting_ends_when_it_is_given_up():
+    device, provider = busy_device(10**9)
+    wait_until_idle(device, provider, "wait", given_up=lambda: provider.n_readings > 3)
+    assert provider.n_readings == 4
+
+
+def test_an_unknown_word_is_refused():
+    with pytest.raises(ValueError, match="busy must be refuse, wait or allow"):
+        Policy(busy="maybe")

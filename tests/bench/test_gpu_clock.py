@@ -1,0 +1,123 @@
+"""The GPU clock, on a device that models launches, streams, events, caches and throttling."""
+
+import pytest
+from fake_gpu import FakeGpu
+
+from longpole.bench import Verdict, compare
+from longpole.bench.time.gpu_clock import GpuClock, WrongStreamError
+from longpole.bench.time.timing import measure, measure_in_turns
+
+MODES = ["hot", "graph", "cold"]
+
+
+@pytest.mark.parametrize("launch_ns", [2_000, 20_000, 60_000])
+@pytest.mark.parametrize("duration_ns", [2_000, 5_000, 10_000, 200_000])
+@pytest.mark.parametrize("cache", MODES)
+def test_a_kernel_is_timed_and_not_its_launch(cache, duration_ns, launch_ns):
+    gpu = FakeGpu(launch_ns=launch_ns)
+    cold_ns = 1.6 * duration_ns
+    clock = GpuClock(gpu, cache)
+    timing = measure(lambda: gpu.kernel(duration_ns, cold_ns), key="k", clock=clock)
+    true_ns = cold_ns if cache == "cold" else duration_ns
+    assert timing.outcome == "ok"
+    assert timing.summarise().median_ns == pytest.approx(true_ns, rel=0.03)
+
+
+@pytest.mark.parametrize("cache", MODES)
+def test_five_and_ten_microseconds_are_told_apart(cache):
+    records = []
+    for _ in range(7):
+        gpu = FakeGpu(launch_ns=20_000)
+        functions = {
+            "old": lambda gpu=gpu: gpu.kernel(5_000),
+            "new": lambda gpu=gpu: gpu.kernel(10_000),
+        }
+        timings = measure_in_turns(functions, clock=GpuClock(gpu, cache))
+        records += [timing.to_dict() for timing in timings.values()]
+    (difference,) = compare(records, records, base_key="old", new_key="new").differences
+    assert difference.verdict is Verdict.SLOWER
+    assert difference.change == pytest.approx(1.0, rel=0.03)
+
+
+def test_a_call_of_many_kernels_does_not_fill_the_queue():
+    gpu = FakeGpu(launch_ns=3_000)
+
+    def call():
+        for _ in range(200):
+            gpu.kernel(2_000)
+
+    timing = measure(call, key="k", clock=GpuClock(gpu, "hot"))
+    assert timing.summarise().median_ns == pytest.approx(400_000, rel=0.03)
+
+
+def test_host_bound_work_is_said_and_its_device_time_reported():
+    gpu = FakeGpu(launch_ns=20_000)
+    timing = measure(lambda: gpu.kernel(5_000), key="k", clock=GpuClock(gpu, "hot"))
+    (note,) = timing.notes
+    assert note == (
+        "the device needs 5.0 us a call, the host 20.0 us: host-bound unless captured in a graph"
+    )
+    assert note in timing.record().message
+    fast = FakeGpu(launch_ns=2_000)
+    assert measure(lambda: fast.kernel(50_000), clock=GpuClock(fast, "hot")).notes == ()
+
+
+def test_work_on_another_stream_is_refused_and_never_a_short_time():
+    gpu = FakeGpu()
+    function = lambda: gpu.kernel(300_000, stream="other")  # noqa: E731
+    timing = measure(function, key="k", clock=GpuClock(gpu, "hot"))
+    assert (timing.outcome, timing.samples_ns) == ("raised", ())
+    assert timing.message.startswith("WrongStreamError: the device works for 3")
+    with pytest.raises(WrongStreamError, match="not on the current stream"):
+        GpuClock(gpu, "hot").time_ns(function, 1)
+
+
+def test_a_function_that_waits_inside_is_timed_by_the_wall_and_said():
+    gpu = FakeGpu(launch_ns=5_000)
+
+    def call():
+        gpu.kernel(100_000)
+        gpu.synchronize()
+
+    timing = measure(call, key="k", clock=GpuClock(gpu, "hot"))
+    assert timing.outcome == "ok"
+    assert "it waits for the device inside" in timing.notes[0]
+    assert timing.summarise().median_ns == pytest.approx(109_000, rel=0.05)
+
+
+def test_a_sticky_error_is_the_outcome_of_the_function_and_names_itself():
+    gpu = FakeGpu()
+    clock = GpuClock(gpu, "hot")
+    calls = []
+
+    def breaks():
+        calls.append(1)
+        gpu.is_broken = len(calls) > 30
+        gpu.kernel(5_000)
+
+    timing = measure(breaks, key="k", clock=clock)
+    assert (timing.outcome, timing.samples_ns) == ("raised", ())
+    assert "illegal memory access" in timing.message
+
+
+def test_throttled_turns_are_dropped_and_a_throttled_run_makes_the_verdict_abstain():
+    records = []
+    for run in range(7):
+        gpu = FakeGpu(throttle_from_ns=60e6 if run % 2 else None)
+        clock = GpuClock(gpu, "hot", gpu.read)
+        functions = {
+            "old": lambda gpu=gpu: gpu.kernel(5_000),
+            "new": lambda gpu=gpu: gpu.kernel(5_000),
+        }
+        timings = measure_in_turns(functions, clock=clock)
+        records += [timing.to_dict() for timing in timings.values()]
+        for timing in timings.values():
+            assert all(each == pytest.approx(5_000, rel=0.03) for each in timing.samples_ns)
+    (difference,) = compare(records, records, base_key="old", new_key="new").differences
+    assert difference.verdict is Verdict.INCONCLUSIVE
+    assert "3 of 7 runs in base were disturbed" in difference.reason
+
+
+def test_the_power_cap_is_no_throttling():
+    gpu = FakeGpu()
+    assert GpuClock(gpu, "hot", gpu.read).is_undisturbed()
