@@ -22,10 +22,7 @@ TWO_STREAMS = [launch(0, 2, 1), launch(11, 13, 2)]
 """Launches of two kernels."""
 
 
-BEYOND_TWIN = (
-    *("clock_shifts", "graph_launches", "joint_collectives", "polling_loops", "queue_waits"),
-    *("sibling_devices", "unrecorded_waits"),
-)
+BEYOND_TWIN = ("graph_launches", "polling_loops", "queue_waits", "unrecorded_waits")
 """Counts of rules that the naive twin does not have: the simulator is their judge."""
 
 

@@ -206,6 +206,8 @@ def test_on_simulated_programs_longpole_and_its_twin_agree(name, tmp_path):
         graph = twin.build_graph(twin.read_events(tmp_path / "trace.json"))
         trace = longpole.read_trace(tmp_path / "trace.json")
         path, place = trace.critical_path(), positions(trace)
+        if is_beyond_twin(path):
+            pytest.skip("a rule takes part that the naive twin does not have")
         base_ns = min(event.start_ns for event in graph.trace.events) - min_start_ns(path)
         assert our_edges(path, path.edges, place) == their_edges(graph, graph.edges, base_ns)
 

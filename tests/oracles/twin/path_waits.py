@@ -85,13 +85,15 @@ def _recorded_ns(record: SyncRecord, asked_ns: int, devices: Devices) -> int:
 def _recorded_on(record: SyncRecord, asked_ns: int, devices: Devices) -> tuple[object, object]:
     """Give device and number of the stream on which an event waited for was recorded.
 
-    The record names the device that waits; of several devices with such a stream it is the one that
-    the recording thread launched on last.
+    The record names the device that waits. Its own stream of that number is meant, unless that is
+    the one that waits; then, of several devices, the one the recording thread launched on last.
     """
     call = devices.launches.call(record.record_correlation, asked_ns)
     lanes = [lane for lane in devices.streams if lane.number == record.waited_stream]
     named = (record.device, record.waited_stream)
-    if call is None or len(lanes) < 2:
+    waits_for_itself = record.stream == record.waited_stream
+    is_open = waits_for_itself or _stream_lane(*named) not in devices.streams
+    if call is None or len(lanes) < 2 or not is_open:
         return named
     launched: dict[Lane, int] = {}
     for lane in lanes:
