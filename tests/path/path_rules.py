@@ -22,6 +22,18 @@ TWO_STREAMS = [launch(0, 2, 1), launch(11, 13, 2)]
 """Launches of two kernels."""
 
 
+BEYOND_TWIN = (
+    *("clock_shifts", "graph_launches", "joint_collectives", "polling_loops", "queue_waits"),
+    *("sibling_devices", "unrecorded_waits"),
+)
+"""Counts of rules that the naive twin does not have: the simulator is their judge."""
+
+
+def is_beyond_twin(path):
+    """Whether a rule took part in a graph that the twin does not have."""
+    return any(path.counts[name] for name in BEYOND_TWIN)
+
+
 def graph_of(events):
     """Give the graph of the twin, which has the edges and the counts that longpole's has."""
     graph, trace = build_graph(events), read(events)

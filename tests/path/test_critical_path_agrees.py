@@ -7,7 +7,7 @@ import re
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from path_rules import our_edges, their_edges
+from path_rules import is_beyond_twin, our_edges, their_edges
 
 import longpole
 from oracles.simulator.scenarios import SCENARIOS, run_scenario
@@ -45,8 +45,9 @@ CHANGES = [
 
 
 def assert_same_as_twin(graph, trace, **window):
-    theirs = twin.find_window(graph, **window)
-    path = trace.critical_path(**(window or {"whole": True}))
+    chosen = {name: value for name, value in window.items() if name != "whole"}
+    theirs = twin.find_window(graph, **chosen)
+    path = trace.critical_path(**(chosen or {"whole": True}))
     assert path.window == (theirs.start_ns, theirs.end_ns)
     assert segments(trace, path) == twin.critical_path(graph, theirs).segments
     return theirs, path
@@ -146,9 +147,24 @@ ARROWS = st.lists(st.tuples(TIMES, TIMES, THREADS, THREADS), max_size=3).map(
         for one in arrow(start, end, number, from_thread=source, to_thread=target)
     ]
 )
-TRACES = st.tuples(st.lists(EVENTS, min_size=1, max_size=24), ARROWS).map(
+ANY_TRACES = st.tuples(st.lists(EVENTS, min_size=1, max_size=24), ARROWS).map(
     lambda parts: [*parts[0], *parts[1]]
 )
+
+
+def without_new_rules(events):
+    """Put all on one thread and one device, without graphs: where the twin has every rule."""
+    return [
+        event
+        if event.get("cat") in {"gpu_memcpy", "cuda_sync"}
+        else event | {"pid": 0, "args": event["args"] | {"device": 0}}
+        if event.get("cat") == "kernel"
+        else event | {"tid": 1, "name": event["name"].replace("cudaGraph", "cuda")}
+        for event in events
+    ]
+
+
+TRACES = ANY_TRACES | ANY_TRACES.map(without_new_rules)
 
 
 @settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -162,10 +178,13 @@ def test_on_random_traces_longpole_and_its_twin_agree(events):
             trace.critical_path(whole=True)
         return
     place = positions(trace)
+    if is_beyond_twin(trace.critical_path(whole=True)):
+        return
     _, path = assert_same_as_twin(graph, trace)
     assert our_edges(path, path.edges, place) == their_edges(graph, graph.edges)
-    assert {name: count for name, count in path.counts.items() if name != "untimed"} == {
-        name: graph.counts[name] for name in path.counts if name != "untimed"
+    compared = path.counts.keys() - {"untimed", "lost_launches"}
+    assert {name: path.counts[name] for name in compared} == {
+        name: graph.counts[name] for name in compared
     }
     slack = dict(path.slack.iter_rows())
     assert {event: slack[event] for event in twin_slack(graph, window, place)} == twin_slack(
@@ -207,6 +226,8 @@ def test_between_two_times_longpole_and_its_twin_agree(events, span):
             trace.critical_path(between=between)
         return
     path = trace.critical_path(between=between)
+    if is_beyond_twin(path):
+        return
     assert segments(trace, path) == twin.critical_path(graph, window).segments
     assert_unchanged(path)
     for changes in CHANGES:
@@ -258,7 +279,10 @@ def test_on_real_traces_longpole_and_its_twin_agree(file):
         pytest.skip(f"{file} is not here")
     graph, trace = twin.build_graph(twin.read_events(file)), longpole.read_trace(file)
     place = positions(trace)
-    for window in windows_of(trace):
+    windows = windows_of(trace)
+    if is_beyond_twin(trace.critical_path(**windows[0])):
+        pytest.skip("a rule takes part that the naive twin does not have")
+    for window in windows:
         _, path = assert_same_as_twin(graph, trace, **window)
         assert_tiled(path)
         assert_unchanged(path)

@@ -86,8 +86,8 @@ class CriticalPath:
 
         Columns: `kind`, `event` (whose time it is; null where nobody's), `name`, `lane`
         (row in `Trace.lanes`), `start_ns`, `duration_ns`, `evidence` (`order`,
-        `correlation`, `recorded`, `inferred` or `none`), `certainty` (`certain`; `likely`:
-        inferred; `doubtful`: inferred where other work may have been meant, or on the way
+        `correlation`, `recorded`, `replayed`, `inferred` or `none`), `certainty` (`certain`;
+        `likely`: inferred; `doubtful`: inferred where other work may have been meant, or on the way
         back from a gap that nothing explains; `unknown`), `rival` (the event that may have
         been meant instead; null for none) and `busy_ns` (for unexplained time, how long
         some device was busy meanwhile; null otherwise).

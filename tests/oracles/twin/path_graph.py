@@ -14,7 +14,7 @@ from .path_devices import Devices, device_edges
 from .path_edges import Edge, Points, Role
 from .path_events import RawEvent, Trace, parse_trace
 from .path_joint import joint_edges
-from .path_threads import DATA_LOADING, handovers, thread_chains
+from .path_threads import DATA_LOADING, first_events, handovers, thread_chains
 from .path_waits import call_edges, recorded_stream_waits
 
 if TYPE_CHECKING:
@@ -59,6 +59,9 @@ def build_graph(events: Iterable[RawEvent], *, data_load: str = DATA_LOADING) ->
         *joint,
         *handovers(trace, points, chains),
     ]
+    starts = first_events(trace, points, edges)
+    trace.counts["thread_starts"] = len(starts)
+    edges += starts
     violations = [edge for edge in edges if _length_ns(edge, points) < 0]
     order, cut = _without_circles([e for e in edges if _length_ns(e, points) >= 0], points)
     left_out = {*map(id, violations), *map(id, cut)}

@@ -86,6 +86,9 @@ IMPLICIT_RETURN_SHARE = (1, 5)
 """or within this share of its own duration (numerator, denominator), which grows with what must be
 unmapped. Anything slower was slow by itself: some allocations take seconds."""
 
+THREAD_START_NS = 1_000 * US
+"""A thread may begin this long after what the main thread did last."""
+
 TYPICAL_PERCENT = 10
 """The latency an edge that did not bind would have shown is the 10th percentile of those of
 its role that did: low, because whatever else delays an edge makes it longer, never shorter."""
@@ -93,5 +96,5 @@ its role that did: low, because whatever else delays an edge makes it longer, ne
 LARGEST_TIME_NS = (1 << 62) - 1
 """Times beyond this take no part."""
 
-INCONCLUSIVE_SHARE = (1, 5)
+INCONCLUSIVE_SHARE = (1, 10)
 """With more than this share of unexplained time, the path is no basis for a decision."""

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from . import path_limits as limits
 from .path_edges import Edge, Evidence, Kind, Points, Role
 from .path_events import STEP_PREFIX, Event, EventClass, Lane, Trace
 
@@ -53,6 +54,25 @@ def thread_chains(trace: Trace, points: Points, data_load: str = DATA_LOADING) -
         thread: list(_chain(numbers, points, loaders, trace.counts))
         for thread, numbers in points.of_thread.items()
     }
+
+
+def first_events(trace: Trace, points: Points, edges: Sequence[Edge]) -> list[Edge]:
+    """Let the first point of a thread follow the main thread, where nothing else leads to it."""
+    explained = {edge.target for edge in edges}
+    main_of = {thread.owner: thread for thread in main_threads(trace)}
+    found = []
+    for thread, (first, *_) in points.of_thread.items():
+        main = main_of.get(thread.owner, thread)
+        before = [number for number in points.of_thread[main] if number < first]
+        if main == thread or first in explained or not before:
+            continue
+        is_near = points.time_ns(first) - points.time_ns(before[-1]) <= limits.THREAD_START_NS
+        found.append(
+            Edge(before[-1], first, Kind.HANDOVER, Role.HANDOVER, None, Evidence.INFERRED)
+            if is_near
+            else Edge(before[-1], first, Kind.UNEXPLAINED, Role.NO_REASON, None, Evidence.NONE)
+        )
+    return found
 
 
 def _loaders(trace: Trace, data_load: str) -> set[Event]:

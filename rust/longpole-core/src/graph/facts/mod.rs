@@ -4,6 +4,7 @@
 //! read alone. What only one rule asks for stands with that rule.
 
 mod asked;
+mod graphs;
 mod marks;
 mod paired;
 mod purposes;
@@ -14,6 +15,7 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 
 pub(super) use asked::Asked;
+use graphs::Graphs;
 pub(super) use marks::{Mark, Marks};
 pub(super) use recent::Recent;
 pub(super) use recorded_syncs::RecordedSyncs;
@@ -33,6 +35,8 @@ pub(super) struct Facts<'a> {
     pub(super) streams: Streams<'a>,
     /// For each name, whether it is that of a data loader.
     pub(super) is_loader: &'a [bool],
+    /// For each lane, whether it is the main thread of its process.
+    is_main: Vec<bool>,
     /// The forward and backward threads.
     pub(super) autograd: Vec<AutogradPair>,
     /// The records of synchronisation, in order of time.
@@ -46,6 +50,8 @@ pub(super) struct Facts<'a> {
     pub(super) marks: Marks,
     /// For work whose thread let a stream wait before it, what that is likely to be for.
     pub(super) paired: HashMap<Order, Vec<Order>>,
+    /// What is known of graphs over several streams.
+    pub(super) graphs: Graphs,
     /// Whether the trace has calls that let a stream wait at all.
     pub(super) has_wait_calls: bool,
     purposes: Purposes,
@@ -63,6 +69,7 @@ impl<'a> Facts<'a> {
         let streams = Streams::of(timeline, tables);
         let purposes = Purposes::of(tables);
         let records = link::sync_records(tables, launches);
+        let is_main = link::main_threads(tables);
         let has_wait_calls =
             timeline.orders().any(|it| purposes.purpose(it, timeline) == ApiRole::StreamWait);
         Self {
@@ -70,10 +77,12 @@ impl<'a> Facts<'a> {
             timeline,
             nodes,
             is_loader,
-            autograd: link::autograd_pairs(tables, &link::main_threads(tables)),
+            autograd: link::autograd_pairs(tables, &is_main),
+            is_main,
             asked: asked::of_works(&streams, &purposes, &records, has_wait_calls),
             marks: Marks::of(&streams, &purposes),
             paired: paired::of_works(&streams, &purposes),
+            graphs: graphs::of_trace(&streams, &purposes),
             recorded: recorded_syncs::of_calls(&records, &streams, &purposes, tables),
             streams,
             records,
@@ -132,8 +141,15 @@ impl<'a> Facts<'a> {
         behind.checked_sub(1).map(|last| nodes[last])
     }
 
+    /// The main thread of the process of a thread.
+    pub(super) fn main_thread_of(&self, thread: usize) -> Option<usize> {
+        let places = self.tables.lanes.places();
+        let is_of_process = |&lane: &usize| places[lane].process == places[thread].process;
+        (0..places.len()).filter(|&lane| self.is_main[lane]).find(is_of_process)
+    }
+
     /// The nodes of each thread, in order; made where they are asked for.
-    fn nodes_of_threads(&self) -> &HashMap<usize, Vec<NodeId>> {
+    pub(super) fn nodes_of_threads(&self) -> &HashMap<usize, Vec<NodeId>> {
         self.nodes_of_thread.get_or_init(|| {
             let mut nodes: HashMap<usize, Vec<NodeId>> = HashMap::new();
             for node in self.nodes.ids() {

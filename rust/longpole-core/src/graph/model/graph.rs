@@ -58,11 +58,25 @@ pub struct Counts {
     pub clock_shifts: u64,
     /// Kernels of a collective of several devices that waited for another one of it.
     pub joint_collectives: u64,
+    /// Launches whose work is not in the trace.
+    pub lost_launches: u64,
+    /// Calls that waited for something that is not in the trace.
+    pub unrecorded_waits: u64,
+    /// Gaps of threads that waited for a queue between threads.
+    pub queue_waits: u64,
+    /// Runs of queries that waited for work.
+    pub polling_loops: u64,
+    /// Threads whose first event follows the main thread.
+    pub thread_starts: u64,
+    /// Launches of graphs.
+    pub graph_launches: u64,
+    /// Devices whose process launches on other devices too.
+    pub sibling_devices: u64,
 }
 
 impl Counts {
     /// Each count with its name, in a fixed order.
-    pub fn named(&self) -> [(&'static str, u64); 12] {
+    pub fn named(&self) -> [(&'static str, u64); 19] {
         [
             ("negative_duration", self.negative_duration),
             ("untimed", self.untimed),
@@ -76,6 +90,13 @@ impl Counts {
             ("sync_without_call", self.sync_without_call),
             ("clock_shifts", self.clock_shifts),
             ("joint_collectives", self.joint_collectives),
+            ("lost_launches", self.lost_launches),
+            ("unrecorded_waits", self.unrecorded_waits),
+            ("queue_waits", self.queue_waits),
+            ("polling_loops", self.polling_loops),
+            ("thread_starts", self.thread_starts),
+            ("graph_launches", self.graph_launches),
+            ("sibling_devices", self.sibling_devices),
         ]
     }
 }

@@ -86,6 +86,8 @@ named! {
         DeviceWork "device_work",
         /// A stream waited for another one.
         EventWait "event_wait",
+        /// A graph is one operation of its stream: the next one waits for all of it.
+        GraphOrder "graph_order",
         /// The forward thread and the backward thread take turns.
         Handover "handover",
         /// A collective of several devices ends after the last of them has begun.
@@ -126,6 +128,8 @@ named! {
         Correlation "correlation",
         /// By a record of synchronisation.
         Recorded "recorded",
+        /// By several replays of a graph.
+        Replayed "replayed",
         /// By a guess from names and times.
         Inferred "inferred",
         /// Not at all.

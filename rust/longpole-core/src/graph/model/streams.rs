@@ -174,6 +174,11 @@ impl<'a> Streams<'a> {
         &self.of_process[device]
     }
 
+    /// How many devices share their process with others.
+    pub(in crate::graph) fn n_siblings(&self) -> u64 {
+        (0..self.n_devices()).filter(|&device| self.has_siblings(device)).count() as u64
+    }
+
     /// Whether one process launches on two devices.
     pub(in crate::graph) fn are_siblings(&self, one: usize, other: usize) -> bool {
         one != other
@@ -235,19 +240,19 @@ impl<'a> Streams<'a> {
     }
 
     /// The stream on which an event waited for was recorded. The record names the device
-    /// that waits; of several devices with such a stream it is the one that the recording
-    /// thread launched on last.
+    /// that waits. Its own stream of that number is meant, unless that is the one that
+    /// waits; then, of several devices, the one that the recording thread launched on last.
     pub(in crate::graph) fn recorded_on(
         &self,
         record: &SyncRecord,
         number: i64,
         tables: &Tables,
     ) -> Option<&Stream> {
-        let with_number = self.with_number(Some(number));
         let named = || self.numbered(record.device, Some(number));
-        let Some(call) = record.recorded_by.filter(|_| with_number.len() > 1) else {
-            return named();
-        };
+        let with_number = self.with_number(Some(number));
+        let waits_for_itself = record.stream == Some(number);
+        let is_open = with_number.len() > 1 && (waits_for_itself || named().is_none());
+        let Some(call) = record.recorded_by.filter(|_| is_open) else { return named() };
         let (thread, recorded_ns) = (tables.events.lane(call), tables.events.start_ns(call));
         let launched_ns = |stream: &usize| {
             let work = self.all[*stream].last_submitted_before(recorded_ns)?;
@@ -257,6 +262,12 @@ impl<'a> Streams<'a> {
         };
         let last = with_number.into_iter().filter(|it| launched_ns(it).is_some());
         last.max_by_key(launched_ns).map(|stream| &self.all[stream]).or_else(named)
+    }
+
+    /// The work that stands before this one on its stream, in content order.
+    pub(in crate::graph) fn before_on_stream(&self, work: Order) -> Option<Order> {
+        let works = &self.all[self.stream_of(work)].works;
+        works.partition_point(|&other| other < work).checked_sub(1).map(|place| works[place])
     }
 
     /// What time of this work is called.

@@ -15,12 +15,16 @@ mod copies;
 mod device_syncs;
 mod ended_before;
 mod event_syncs;
+mod first_events;
 mod full_queue;
+mod graphs;
 mod implicit_waits;
 mod joint_collectives;
 mod launches;
 mod occupied;
 mod overlapped;
+mod polling;
+mod queues;
 mod recorded_waits;
 mod released;
 mod returns;
@@ -31,6 +35,7 @@ mod stream_syncs;
 mod threads;
 mod unexplained;
 mod unlinked;
+mod unrecorded;
 
 use super::facts::Facts;
 use super::model::{Counts, Edge};
@@ -44,12 +49,22 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
     let mut edges = Vec::with_capacity(facts.nodes.len() * 5 / 4);
     let crossing = threads::edges(facts, &mut edges, progress)?;
     let handovers = autograd::edges(&edges, facts);
+    let explained = handovers.iter().map(|edge| edge.target).collect();
+    let queues = queues::edges(&edges, &explained, facts);
+    let polls = polling::polls(facts);
+    let polled = polling::apply(&polls, &mut edges, facts);
+    let found = (queues.len() as u64, polled.len() as u64);
+    let handovers = [handovers, queues, polled].concat();
     starts::edges(facts, &mut edges, progress)?;
     calls::edges(facts, &mut edges, progress)?;
     let joint = joint_collectives::edges(facts);
     let joint_collectives = joint.len() as u64;
     edges.extend(joint);
     edges.extend(handovers);
+    let unrecorded = unrecorded::rename(&mut edges, facts);
+    let first_events = first_events::edges(&edges, facts);
+    let n_first_events = first_events.len() as u64;
+    edges.extend(first_events);
     let is_unlinked =
         |&work: &_| timeline.kind(work).is_device_work() && timeline.launcher(work).is_none();
     let counts = Counts {
@@ -60,6 +75,13 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
         unknown_sync: facts.recorded.unknown,
         sync_without_call: facts.recorded.without_call,
         joint_collectives,
+        lost_launches: unrecorded.n_lost_launches,
+        unrecorded_waits: unrecorded.n_waits,
+        queue_waits: found.0,
+        polling_loops: found.1,
+        thread_starts: n_first_events,
+        graph_launches: facts.graphs.n_launches,
+        sibling_devices: facts.streams.n_siblings(),
         ..Counts::default()
     };
     Ok((edges, counts))

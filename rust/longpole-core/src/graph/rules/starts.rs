@@ -3,7 +3,8 @@
 
 use super::stream_order::Neighbours;
 use super::{
-    launches, occupied, overlapped, recorded_waits, released, stream_order, unexplained, unlinked,
+    graphs, launches, occupied, overlapped, recorded_waits, released, stream_order, unexplained,
+    unlinked,
 };
 use crate::error::Result;
 use crate::graph::facts::Facts;
@@ -17,7 +18,9 @@ pub(super) fn edges(
     edges: &mut Vec<Edge>,
     progress: Progress<'_>,
 ) -> Result<()> {
-    let waits = recorded_waits::edges(facts);
+    let mut waits = recorded_waits::edges(facts);
+    waits.extend(graphs::order(facts));
+    waits.sort_by_key(|&(work, _)| work);
     for stream in &facts.streams.all {
         let mut neighbours = Neighbours::default();
         for (row, &work) in stream.works.iter().enumerate() {
@@ -46,6 +49,7 @@ fn start_edges(
     let waits = recorded_waits.partition_point(|&(waiter, _)| waiter < work);
     let waits = recorded_waits[waits..].iter().take_while(|&&(waiter, _)| waiter == work);
     edges.extend(waits.map(|&(_, edge)| edge));
+    edges.extend(graphs::learned(work, facts));
     explain(work, neighbours.running, facts, edges, first);
 }
 
@@ -83,8 +87,10 @@ fn reason(work: Order, running: Option<Order>, ready_ns: i64, facts: &Facts<'_>)
         return overlapped::edge(work, running, late_ns, facts);
     }
     let occupied = || {
-        let is_late = late_ns > limits::LATE_START_NS;
+        let is_late = late_ns > limits::LATE_START_NS && !facts.is_in_graph(work);
         is_late.then(|| occupied::edge(work, facts)).flatten()
     };
-    released::edge(work, ready_ns, facts).or_else(occupied)
+    graphs::released(work, ready_ns, facts)
+        .or_else(|| released::edge(work, ready_ns, facts))
+        .or_else(occupied)
 }

@@ -1,5 +1,5 @@
-//! A device that idles with its next work submitted, and no reason in the trace: the gap
-//! is named openly, and no launch is blamed.
+//! Work that starts late, and no reason in the trace: the gap is named openly, and no
+//! launch is blamed.
 
 use crate::graph::facts::Facts;
 use crate::graph::model::{limits, Edge, Evidence, Kind, Role};
@@ -7,10 +7,21 @@ use crate::ids::Order;
 
 /// Renames the binding edge of a start that is too late for it.
 pub(super) fn rename(work: Order, late_ns: i64, binding: &mut Edge, facts: &Facts<'_>) {
-    let may_rename = matches!(binding.role, Role::StreamOrder | Role::Launch);
-    if late_ns > limits::UNEXPLAINED_NS && may_rename {
-        binding.kind = if facts.is_in_graph(work) { Kind::GraphGap } else { Kind::Unexplained };
+    let may_rename = matches!(binding.role, Role::StreamOrder | Role::Launch | Role::GraphOrder);
+    let is_node = facts.is_in_graph(work);
+    let least_ns = if is_node && starts_after_call(work, facts) {
+        limits::GRAPH_GAP_NS
+    } else {
+        limits::UNEXPLAINED_NS
+    };
+    if late_ns > least_ns && may_rename {
+        binding.kind = if is_node { Kind::GraphGap } else { Kind::Unexplained };
         binding.role = Role::NoReason;
         binding.evidence = Evidence::None;
     }
+}
+
+fn starts_after_call(work: Order, facts: &Facts<'_>) -> bool {
+    let timeline = facts.timeline;
+    timeline.launcher(work).is_some_and(|call| timeline.end_ns(call) < timeline.start_ns(work))
 }

@@ -1,0 +1,37 @@
+//! The first event of a thread follows what the main thread of its process did last.
+//!
+//! A thread that is recorded late begins out of nothing. If nothing else leads to its
+//! first point, the main thread is taken to have started or woken it, up to a millisecond
+//! before; beyond that the time is unexplained. A reason of its own always comes first.
+
+use crate::graph::facts::Facts;
+use crate::graph::model::{limits, Edge, Evidence, Kind, Role};
+use crate::ids::NodeId;
+
+/// The edges into the first points of threads to which no edge of `edges` leads.
+pub(super) fn edges(edges: &[Edge], facts: &Facts<'_>) -> Vec<Edge> {
+    let mut has_reason = vec![false; facts.nodes.len()];
+    for edge in edges {
+        has_reason[edge.target.row()] = true;
+    }
+    let threads = facts.nodes_of_threads();
+    let mut firsts: Vec<_> = threads.values().filter_map(|nodes| nodes.first().copied()).collect();
+    firsts.sort_unstable();
+    firsts.retain(|node| !has_reason[node.row()]);
+    firsts.into_iter().filter_map(|first| edge(first, facts)).collect()
+}
+
+fn edge(first: NodeId, facts: &Facts<'_>) -> Option<Edge> {
+    let thread = facts.timeline.lane(facts.nodes.event(first));
+    let main = facts.main_thread_of(thread).filter(|&main| main != thread)?;
+    let nodes = facts.nodes_of_threads().get(&main)?;
+    let last = nodes.partition_point(|&node| node < first).checked_sub(1)?;
+    let gap_ns = facts.nodes.time_ns(first) - facts.nodes.time_ns(nodes[last]);
+    let is_near = gap_ns <= limits::THREAD_START_NS;
+    let (named, evidence) = if is_near {
+        ((Kind::Handover, Role::Handover), Evidence::Inferred)
+    } else {
+        ((Kind::Unexplained, Role::NoReason), Evidence::None)
+    };
+    Some(Edge::new((nodes[last], first), named, None, evidence))
+}

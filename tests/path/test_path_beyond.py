@@ -1,0 +1,201 @@
+"""Rules of the critical path that only longpole has: clocks, devices, graphs, queues, polling.
+
+Each test is a tiny trace and the path it must give, in microseconds. How often the rules are right
+is judged on simulated programs.
+"""
+
+from itertools import chain
+
+from tiny_traces import call, frame, kernel, launch, operator, path_of, read
+
+
+def counts(events):
+    return read(events).critical_path(whole=True).counts
+
+
+def whole(events):
+    return path_of(events, whole=True)
+
+
+# Clocks
+
+
+def launches(n, *, device_clock_us):
+    """Launch kernels one after the other, each 6 us after its call began."""
+    return [
+        event
+        for number in range(1, n + 1)
+        for event in (
+            launch(number * 100, number * 100 + 4, number),
+            kernel(
+                "K", number * 100 + 6 + device_clock_us, number * 100 + 40 + device_clock_us, number
+            ),
+        )
+    ]
+
+
+def test_three_kernels_before_their_calls_show_a_clock_that_is_behind():
+    assert counts(launches(2, device_clock_us=-50))["clock_shifts"] == 0
+    path = read(launches(3, device_clock_us=-50)).critical_path(whole=True)
+    assert (path.counts["clock_shifts"], path.counts["clock_skew"]) == (1, 0)
+    first = path.segments.filter(path.segments["kind"].cast(str) == "kernel").row(0, named=True)
+    assert first["start_ns"] == 304_000
+
+
+def test_clocks_that_agree_are_left_alone():
+    assert counts(launches(9, device_clock_us=0))["clock_shifts"] == 0
+
+
+# Lost work
+
+
+def test_a_wait_for_nothing_that_was_recorded_is_unrecorded():
+    events = [
+        *(launch(0, 2, 1), kernel("K", 4, 20, 1), call("cudaDeviceSynchronize", 10, 120)),
+        *(launch(121, 123, 2), kernel("L", 125, 900, 2)),
+    ]
+    assert counts(events)["unrecorded_waits"] == 1
+    assert whole(events)[3] == (20, 120, "unrecorded", "cudaDeviceSynchronize")
+
+
+def test_a_copy_without_its_copy_is_unrecorded_and_a_memset_is_not():
+    events = [launch(0, 2, 1), kernel("K", 4, 20, 1)]
+    lost = [*events, call("cudaMemcpyAsync", 10, 40, 7)]
+    assert (counts(lost)["lost_launches"], counts(lost)["unrecorded_waits"]) == (1, 1)
+    memset = [*events, call("cudaMemsetAsync", 10, 40, 7)]
+    assert (counts(memset)["lost_launches"], counts(memset)["unrecorded_waits"]) == (0, 0)
+
+
+# Devices
+
+
+def test_a_collective_of_two_devices_ends_after_the_last_has_begun():
+    name = "ncclDevKernel_AllReduce"
+    events = [
+        *(launch(0, 2, 1), launch(3, 5, 2), launch(6, 8, 3)),
+        kernel(name, 6, 100, 1, device=0),
+        kernel("slow", 7, 80, 2, device=1),
+        kernel(name, 81, 99, 3, device=1),
+    ]
+    assert counts(events)["joint_collectives"] == 1
+    assert whole(events)[-3:] == [
+        (7, 80, "kernel", "slow"),
+        (80, 81, "kernel_delay", name),
+        (81, 100, "communication", name),
+    ]
+
+
+def test_a_device_synchronise_means_the_device_that_fell_idle_last():
+    events = [
+        *(launch(0, 2, 1), launch(3, 5, 2), call("cudaDeviceSynchronize", 6, 60)),
+        kernel("waited for", 4, 57, 1, device=0),
+        kernel("goes on", 7, 90, 2, device=1),
+        operator("after", 61, 200),
+    ]
+    assert whole(events)[-4:] == [
+        (4, 57, "kernel", "waited for"),
+        (57, 60, "sync_return", "cudaDeviceSynchronize"),
+        (60, 61, "host_gap", None),
+        (61, 200, "operator", "after"),
+    ]
+
+
+# Graphs
+
+
+def replay(start, number, *, lag):
+    """Launch A on one stream, then B on another, which waits for it."""
+    return [
+        call("cudaGraphLaunch", start, start + 5, number),
+        kernel("A", start + 8, start + 30, number, stream=7),
+        kernel("first", start + 9, start + 12, number, stream=8),
+        kernel("B", start + 30 + lag, start + 60, number, stream=8),
+    ]
+
+
+def test_a_node_of_one_launch_waits_for_what_ended_just_before():
+    assert whole(replay(0, 1, lag=1))[-3:] == [
+        (8, 30, "kernel", "A"),
+        (30, 31, "event_wait", "B"),
+        (31, 60, "kernel", "B"),
+    ]
+
+
+def test_what_a_node_waits_for_is_learned_from_three_replays():
+    events = list(chain(*(replay(100 * n, n + 1, lag=1 + n / 2) for n in range(3))))
+    path = read(events).critical_path(whole=True)
+    waits = path.edges.filter(path.edges["kind"].cast(str) == "event_wait")
+    assert waits["evidence"].to_list() == ["replayed"] * 3
+    last = path.segments.row(-2, named=True)
+    assert (last["kind"], last["certainty"]) == ("event_wait", "certain")
+
+
+def test_the_next_work_of_a_stream_waits_for_all_of_a_graph():
+    events = [*replay(0, 1, lag=1), launch(20, 22, 2), kernel("next", 62, 80, 2, stream=7)]
+    assert whole(events)[-3:] == [
+        (31, 60, "kernel", "B"),
+        (60, 62, "kernel_delay", "next"),
+        (62, 80, "kernel", "next"),
+    ]
+
+
+# Threads
+
+
+def test_a_thread_begins_after_what_the_main_thread_did_last():
+    events = [
+        *(operator("main", 0, 50), operator("more", 60, 70), operator("main ends", 390, 400)),
+        *(operator("helper", 150, 300, tid=2), launch(301, 303, 1, tid=2)),
+        kernel("K", 310, 900, 1),
+    ]
+    assert counts(events)["thread_starts"] == 1
+    assert whole(events)[:5] == [
+        (0, 50, "operator", "main"),
+        (50, 60, "host_gap", None),
+        (60, 70, "operator", "more"),
+        (70, 150, "handover", None),
+        (150, 300, "operator", "helper"),
+    ]
+
+
+def consumer(n, *, lag_us):
+    """Let a thread work whenever another one has made a batch, which takes 100 to 172 us."""
+    events, made = [], 0
+    for number in range(n):
+        started, made = made, made + 100 + (number * 37) % 73
+        events += [frame("make", started + 1, made, tid=2)]
+        events += [operator("use", made + lag_us, made + lag_us + 20)]
+    return events
+
+
+def test_gaps_that_end_after_a_batch_was_made_wait_for_it():
+    events = [operator("setup", -40, -30), *consumer(12, lag_us=6)]
+    assert counts(events)["queue_waits"] == 12
+    kinds = [(kind, name) for _, _, kind, name in whole(events)]
+    assert kinds[-3:] == [("host_gap", "make"), ("handover", None), ("operator", "use")]
+
+
+def test_a_few_gaps_are_no_queue():
+    assert counts([operator("setup", -40, -30), *consumer(4, lag_us=6)])["queue_waits"] == 0
+
+
+def polling(*, until, every=10):
+    queries = range(10, until + 1, every)
+    return [
+        *(launch(0, 2, 1), kernel("K", 5, until - 2, 1), operator("after", until + 5, until + 50)),
+        *(call("cudaEventQuery", start, start + 2) for start in queries),
+    ]
+
+
+def test_a_loop_of_queries_is_one_wait():
+    events = polling(until=100)
+    assert counts(events)["polling_loops"] == 1
+    assert whole(events)[2:5] == [
+        (5, 98, "kernel", "K"),
+        (98, 102, "sync_return", "cudaEventQuery"),
+        (102, 105, "host_gap", None),
+    ]
+
+
+def test_a_short_run_of_queries_is_no_wait():
+    assert counts(polling(until=20))["polling_loops"] == 0
