@@ -47,7 +47,7 @@ def _compare(file: Path) -> None:
     _report("path of another window", _repeated(trace.critical_path))
     _report("slack of every event", [_cpu_s(lambda: path.slack)])
     _report("what if", _repeated(lambda: path.what_if(longpole.Scale(kind="kernel", by=0.5))))
-    _report("ideal questions", [_cpu_s(path.ideal)])
+    _report("verdict", _repeated(trace.verdict))
     print(f"{path.nodes.height:,} nodes, {path.edges.height:,} edges")
     if importlib.util.find_spec("networkx"):
         _report("networkx: longest path alone", [_cpu_s(_networkx(path))])

@@ -119,12 +119,12 @@ def test_a_built_trace_says_what_was_built(tmp_path):
 
 def test_words_that_the_core_does_not_know_are_refused_with_those_it_knows():
     core = testing.TraceBuilder().operator("A", (0, 10)).read()._core
-    with pytest.raises(ValueError, match='"whole", "step", "annotation" or "between"'):
-        core.critical_path(("stepp", 1, "period"), longest=False, data_load=None)
+    with pytest.raises(ValueError, match='"usual", "whole", "step", "annotation" or "between"'):
+        core.critical_path(("stepp", 1, "period"), longest=False, data_load=None, step_name=None)
     with pytest.raises(ValueError, match='end is "period", "last", "cpu" or "gpu"'):
-        core.critical_path(("step", 1, "never"), longest=False, data_load=None)
-    path = core.critical_path(("whole",), longest=False, data_load=None)
+        core.critical_path(("step", 1, "never"), longest=False, data_load=None, step_name=None)
+    path = core.critical_path(("whole",), longest=False, data_load=None, step_name=None)
     with pytest.raises(ValueError, match='"scale" or "remove_wait", not "halve"'):
-        path.what_if([("halve", None, None, 1, 2)])
+        path.what_if([("halve", None, None, 1, 2, None)])
     with pytest.raises(ValueError, match="the kinds are "):
-        path.what_if([("scale", "gemm", None, 1, 2)])
+        path.what_if([("scale", "gemm", None, 1, 2, None)])

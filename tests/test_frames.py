@@ -41,7 +41,6 @@ def frames():
     for name in ("segments", "by_kind", "by_name", "slack", "nodes", "edges", "violations"):
         yield name, getattr(path, name)
     yield "sync_dependencies", path.sync_dependencies
-    yield "ideal", path.ideal()
 
 
 def test_a_column_name_has_one_dtype_in_every_frame():

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from longpole.analyses.findings import Finding
     from longpole.analyses.kernels import kernels
     from longpole.analyses.launches_without_work import launches_without_work
-    from longpole.analyses.long_pole import LongPole, long_pole
     from longpole.analyses.operators import OperatorTime, operators
     from longpole.analyses.overlap import Overlap, overlap
     from longpole.analyses.summary import Summary, summary
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     )
     from longpole.critical_path.changes import Drop, RemoveWait, Scale
     from longpole.critical_path.path import CriticalPath, WhatIf
+    from longpole.verdict.values import Remedy, Verdict
 
 __all__ = [
     "BlockingCall",
@@ -55,18 +55,19 @@ __all__ = [
     "Finding",
     "InternalError",
     "LinkedTrace",
-    "LongPole",
     "LongpoleError",
     "MissingDependencyError",
     "OperatorTime",
     "Overlap",
     "PairError",
+    "Remedy",
     "RemoveWait",
     "ResultsError",
     "Scale",
     "Summary",
     "Trace",
     "TraceError",
+    "Verdict",
     "WhatIf",
     "Window",
     "WindowError",
@@ -77,7 +78,6 @@ __all__ = [
     "kernels",
     "launches_without_work",
     "link_execution_trace",
-    "long_pole",
     "operators",
     "overlap",
     "read_execution_trace",
@@ -93,12 +93,13 @@ _MODULE_OF = {
     "DeviceTime": "analyses.device_times",
     "Drop": "critical_path.changes",
     "Finding": "analyses.findings",
-    "LongPole": "analyses.long_pole",
     "OperatorTime": "analyses.operators",
     "Overlap": "analyses.overlap",
+    "Remedy": "verdict.values",
     "RemoveWait": "critical_path.changes",
     "Scale": "critical_path.changes",
     "Summary": "analyses.summary",
+    "Verdict": "verdict.values",
     "WhatIf": "critical_path.path",
     **dict.fromkeys(
         ("ExecutionTrace", "LinkedTrace", "link_execution_trace", "read_execution_trace"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from longpole._core import read_trace as read_core
 from longpole.frames import frame_of, typed
 from longpole.vocabulary import additions
-from longpole.windows import choose_window
+from longpole.windows import step_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from longpole._core import Trace as CoreTrace
     from longpole.critical_path.path import CriticalPath
+    from longpole.verdict.values import Verdict
 
 __all__ = ["Trace", "read_trace"]
 
@@ -198,7 +199,7 @@ class Trace:
         completion of the step before (or its own start, where that is not in the trace)
         to the end of the last work launched in it.
         """
-        return frame_of(self._core.steps())
+        return frame_of(self._core.steps(None))
 
     @cached_property
     def annotations(self) -> pl.DataFrame:
@@ -418,6 +419,7 @@ class Trace:
         data_load: str | None = None,
         *,
         whole: bool = False,
+        step_name: str | None = None,
     ) -> CriticalPath:
         """Find the chain of work and waiting that decided when a window was over.
 
@@ -445,6 +447,9 @@ class Trace:
             data; by default those with `dataloader` in them.
         whole
             Take the whole trace, to the last work of a main thread or a device.
+        step_name
+            A regular expression for the annotations that mark iterations, where the trace
+            has no `ProfilerStep` or others are meant.
 
         Raises
         ------
@@ -464,20 +469,70 @@ class Trace:
         from longpole.critical_path.path import CriticalPath
         from longpole.critical_path.windows import core_window
 
-        if whole and (step, annotation, between) != (None, None, None):
-            message = "step, annotation, between and whole exclude each other"
-            raise ValueError(message)
         if method not in {"binding", "longest"}:
             message = f'method is "binding" or "longest", not {method!r}'
             raise ValueError(message)
-        number = None
-        if step is not None or (annotation is None and between is None and not whole):
-            chosen = choose_window(self, step)
-            number = None if chosen is None else chosen.step
-        window = core_window(number, annotation, instance, between, end)
+        number = None if step is None else step_number(step)
+        window = core_window(number, annotation, instance, between, end, whole=whole)
         longest = method == "longest"
-        core = self._core.critical_path(window, longest=longest, data_load=data_load)
+        core = self._core.critical_path(
+            window, longest=longest, data_load=data_load, step_name=step_name
+        )
         return CriticalPath(core, self._path)
+
+    def verdict(
+        self,
+        step: int | str | None = None,
+        annotation: str | None = None,
+        between: tuple[int, int] | None = None,
+        *,
+        instance: int = 0,
+        whole: bool = False,
+        data_load: str | None = None,
+        step_name: str | None = None,
+    ) -> Verdict:
+        """Say what holds the program up, and what can be done about it.
+
+        Without `step`, `annotation`, `between` or `whole` the gains hold over all complete
+        steps that follow another, together.
+
+        Parameters
+        ----------
+        step, annotation, instance, whole, data_load, step_name
+            As for `critical_path`.
+        between
+            Two times in ns. The gains hold over the steps completed between them; where there
+            are none, over the time itself.
+
+        Raises
+        ------
+        WindowError
+            The trace has no such step, annotation or work.
+        ValueError
+            Arguments exclude each other, or a pattern is not a regular expression.
+
+        Examples
+        --------
+        >>> from longpole.testing import TraceBuilder
+        >>> trace = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).read()
+        >>> trace.verdict().sides
+        ('kernels',)
+        """
+        from longpole.critical_path.windows import core_window
+        from longpole.verdict.values import verdict_of
+
+        number = None if step is None else step_number(step)
+        window = core_window(number, annotation, instance, between, "period", whole=whole)
+        return verdict_of(self._core.verdict(window, data_load=data_load, step_name=step_name))
+
+    def scope(
+        self, step: int | None = None, *, whole: bool = False, step_name: str | None = None
+    ) -> tuple[str, int | None, int, int, str]:
+        """Find the window of an answer; see `longpole.choose_window`."""
+        from longpole.critical_path.windows import core_window
+
+        window = core_window(step, None, 0, None, "period", whole=whole)
+        return self._core.scope(window, step_name=step_name)
 
     def sync_dependencies(
         self, step: int | str | None = None, *, whole: bool = False

@@ -233,6 +233,21 @@ def test_every_function_of_torch_is_here_and_in_the_table_of_the_docs():
     assert set(TORCH_NAMES) - documented() == set()
 
 
+def test_only_the_version_is_known_of_a_torch_that_sees_no_gpu(monkeypatch):
+    from longpole.bench.tunableop import installed
+
+    torch = types.SimpleNamespace(cuda=types.SimpleNamespace(is_available=lambda: False))
+    monkeypatch.setattr(installed, "installed_version", lambda: "2.9.1")
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    assert installed.installed_validators() == ({"PT_VERSION": "2.9.1"}, False)
+    torch.cuda.is_available = lambda: True
+    backend = types.SimpleNamespace(get_validators=lambda: (("PT_VERSION", "2.9.1"), ("A", "b")))
+    monkeypatch.setitem(sys.modules, "torch.cuda.tunable", backend)
+    assert installed.installed_validators() == ({"PT_VERSION": "2.9.1", "A": "b"}, True)
+    monkeypatch.setattr(installed, "installed_version", lambda: None)
+    assert installed.installed_validators() == ({}, False)
+
+
 @pytest.mark.torch
 def test_every_function_of_the_installed_torch_is_here():
     torch = pytest.importorskip("torch", reason="needs torch")

@@ -165,7 +165,7 @@ def test_a_file_is_never_written_over(tmp_path):
     path = tmp_path / "results0.csv"
     path.write_bytes(b"mine")
     file = tunableop.read(HEADER)
-    with pytest.raises(FileExistsError, match="is there already"):
+    with pytest.raises(FileExistsError, match="exists; to replace it"):
         file.write(path)
     assert path.read_bytes() == b"mine"
     file.write(path, force=True)

@@ -1,12 +1,14 @@
 """Offline tuning on GPUs that are not there, with a worker that fails in every way."""
 
+import os
 import sys
+import types
 from pathlib import Path
 
 import pytest
 
 from longpole.bench import tunableop
-from longpole.bench.tunableop import check
+from longpole.bench.tunableop import check, worker
 from longpole.bench.tunableop.tune import tune, work_folder
 from longpole.errors import DeviceError, ResultsError
 
@@ -137,3 +139,42 @@ def test_without_torch_the_worker_says_so():
         pytest.skip("torch is installed")
     with pytest.raises(DeviceError, match="needs torch"):
         tune("untuned?.csv", gpus=["fake:1"])
+
+
+@pytest.mark.parametrize("has_write_file", [True, False])
+def test_the_worker_drives_the_functions_of_torch(has_write_file, monkeypatch, tmp_path):
+    """Up to 2.9 torch writes all results when it is told to, later each one at once."""
+    record([1, 2], n_files=1)
+    rows, calls = [], []
+
+    def tune_one(name):
+        [line] = Path(name).read_text(encoding="utf-8").splitlines()
+        rows.append(f"{line},Default,0.5\n")
+        if not has_write_file:
+            Path(calls[-1][1]).write_text("".join(rows), encoding="utf-8")
+
+    backend = types.SimpleNamespace(
+        enable=lambda: calls.append(("enable",)),
+        tuning_enable=lambda: calls.append(("tuning_enable",)),
+        set_filename=lambda name, **options: calls.append(("set_filename", name, options)),
+        tune_gemm_in_file=tune_one,
+    )
+    if has_write_file:
+        backend.write_file = lambda name: Path(name).write_text("".join(rows), encoding="utf-8")
+    torch = types.SimpleNamespace(
+        __version__="2.15.0",
+        cuda=types.SimpleNamespace(is_available=lambda: True),
+        version=types.SimpleNamespace(hip=None),
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setitem(sys.modules, "torch.cuda.tunable", backend)
+    monkeypatch.setenv("PYTORCH_TUNABLEOP_FILENAME", "elsewhere.csv")
+    results = tmp_path / "out.csv"
+    assert worker.main(["untuned0.csv", str(results)]) == 0
+    if has_write_file:
+        assert calls[-1] == ("set_filename", str(results), {"insert_device_ordinal": False})
+    assert results.read_text(encoding="utf-8") == "".join(rows)
+    assert "PYTORCH_TUNABLEOP_FILENAME" not in os.environ
+    assert not list(tmp_path.glob("*.part"))
+    torch.__version__ = "2.13.1"
+    assert worker.main(["untuned0.csv", str(results)]) == worker.REFUSED

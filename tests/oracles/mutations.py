@@ -60,7 +60,7 @@ FAULTS = (
     ),
     Fault(
         "a recorded wait for an event ignores when the event was recorded",
-        "graph/rules/recorded_syncs.rs",
+        "graph/facts/recorded_syncs.rs",
         "last_finished_before(recorded_ns)",
         "last_finished_before(called_ns)",
     ),

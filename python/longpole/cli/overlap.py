@@ -21,7 +21,14 @@ __all__ = ["overlap"]
 @traces_argument
 @step_options
 @shared_options
-def overlap(*, traces: Sequence[str], step: int | None, whole: bool, options: Options) -> int:
+def overlap(
+    *,
+    traces: Sequence[str],
+    step: int | None,
+    step_name: str | None,
+    whole: bool,
+    options: Options,
+) -> int:
     """Show how much communication and copying is hidden behind kernels.
 
     What is exposed is an upper bound of what better overlap would gain.
@@ -30,4 +37,4 @@ def overlap(*, traces: Sequence[str], step: int | None, whole: bool, options: Op
     Example:
       longpole overlap trace.json.gz --step 3
     """
-    return answer_analysis("overlap", traces, options, step=step, whole=whole)
+    return answer_analysis("overlap", traces, options, step=step, step_name=step_name, whole=whole)

@@ -15,7 +15,6 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.answer.emit import ClosedPipeError, emit, failed
 from longpole.cli.answer.problems import Problem
 from longpole.cli.ask.commands import Commands
-from longpole.report.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,6 +104,8 @@ def _fail(error: Exception, arguments: Sequence[str]) -> int:
     form = _form(arguments)
     answer = failed("longpole.error/1", problem)
     if form in ("json", "jsonl"):
+        from longpole.report.terminal import Terminal
+
         try:
             emit([answer], form, Terminal())
         except OSError:

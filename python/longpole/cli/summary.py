@@ -1,4 +1,4 @@
-"""`longpole summary`: show where the time of a step went, and what it waited for most."""
+"""`longpole summary`: show where the time of a step went, and what holds the program up."""
 
 from __future__ import annotations
 
@@ -31,9 +31,15 @@ __all__ = ["summary"]
 )
 @shared_options
 def summary(
-    *, traces: Sequence[str], step: int | None, whole: bool, top: int, options: Options
+    *,
+    traces: Sequence[str],
+    step: int | None,
+    step_name: str | None,
+    whole: bool,
+    top: int,
+    options: Options,
 ) -> int:
-    """Show where the time of a step went, and what it waited for most.
+    """Show where the time of a step went, and what holds the program up.
 
     TRACE is what the PyTorch profiler exports, plain or gzip, or `-` for stdin. Shares
     name their denominator: the step, or the whole trace where it marks no steps.
@@ -51,6 +57,9 @@ def summary(
     def answer(path: str, trace: Trace) -> Answer:
         from longpole.cli.answer.summary import summary_answer
 
-        return summary_answer(path, trace, step, top, whole=whole)
+        try:
+            return summary_answer(path, trace, step, top, whole=whole, step_name=step_name)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
 
     return answer_each(traces, options, "longpole.summary/1", answer)

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Literal, get_args
+from operator import index
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
-__all__ = ["Change", "Drop", "RemoveWait", "Scale", "WaitKind", "WorkKind", "parts_of"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = [
+    "Change",
+    "Drop",
+    "RemoveWait",
+    "Scale",
+    "WaitKind",
+    "WorkKind",
+    "change_of",
+    "parts_of",
+    "plain_change",
+]
 
 WorkKind = Literal[
     "operator",
@@ -45,34 +59,39 @@ class Scale:
 
     Without a kind, it is about work: operators, runtime API calls, host time outside
     operators, data loading, kernels, memcpy and memset, and communication. A kernel made
-    faster is not launched faster.
+    faster is not launched faster. With `events`, rows of `Trace.events`, it is only about the
+    time inside these: for an operator or a function all that is nested in it.
     """
 
     by: float | Fraction
     kind: WorkKind | None = None
     matching: str | None = None
+    events: Sequence[int] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drop:
     """Sets the time of what is of a kind and has a matching name to zero.
 
-    What depends on it still does.
+    What depends on it still does. `events` are as for `Scale`.
     """
 
     kind: WorkKind | None = None
     matching: str | None = None
+    events: Sequence[int] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class RemoveWait:
     """Removes the wait of calls (`sync_return`, `queue_full`) or GPU activities (`event_wait`).
 
-    Data that the wait protects is not considered: the gain is an upper bound.
+    Data that the wait protects is not considered: the gain is an upper bound. With `events`,
+    rows of `Trace.events`, only these calls or activities no longer wait.
     """
 
     kind: WaitKind = "sync_return"
     matching: str | None = None
+    events: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what does not wait."""
@@ -85,16 +104,49 @@ class RemoveWait:
 Change = Scale | Drop | RemoveWait
 
 
-def parts_of(change: Change) -> tuple[str, str | None, str | None, int, int]:
-    """Give a change as the core takes it: effect, kind, pattern, and the factor as a fraction."""
+Parts = tuple[str, str | None, str | None, int, int, list[int] | None]
+
+
+def parts_of(change: Change) -> Parts:
+    """Give a change as the core takes it: effect, kind, pattern, the factor as a fraction, rows."""
+    rows = None if change.events is None else [index(row) for row in change.events]
     match change:
         case RemoveWait():
-            return ("remove_wait", change.kind, change.matching, 1, 1)
+            return ("remove_wait", change.kind, change.matching, 1, 1, rows)
         case Drop():
-            return ("scale", change.kind, change.matching, 0, 1)
+            return ("scale", change.kind, change.matching, 0, 1, rows)
         case Scale():
             by = _factor(change.by)
-            return ("scale", change.kind, change.matching, by.numerator, by.denominator)
+            parts = (by.numerator, by.denominator)
+            return ("scale", change.kind, change.matching, *parts, rows)
+
+
+def plain_change(change: Change) -> dict[str, Any]:
+    """Give a change as data: what is done, and to what."""
+    done = {Scale: "scale", Drop: "drop", RemoveWait: "remove_wait"}[type(change)]
+    by = float(change.by) if isinstance(change, Scale) else None
+    events = None if change.events is None else list(change.events)
+    return {
+        "change": done,
+        "kind": change.kind,
+        "matching": change.matching,
+        "by": by,
+        "events": events,
+    }
+
+
+def change_of(plain: Mapping[str, Any]) -> Change:
+    """Make the change that data describes."""
+    rows = plain["events"]
+    events = None if rows is None else tuple(rows)
+    what: dict[str, Any] = {"matching": plain["matching"], "events": events}
+    match plain["change"]:
+        case "remove_wait":
+            return RemoveWait(kind=plain["kind"], **what)
+        case "drop":
+            return Drop(kind=plain["kind"], **what)
+        case _:
+            return Scale(by=plain["by"], kind=plain["kind"], **what)
 
 
 def _factor(by: float | Fraction) -> Fraction:

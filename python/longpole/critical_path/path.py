@@ -176,18 +176,6 @@ class CriticalPath:
         changed = self._core.what_if([parts_of(change) for change in given])
         return WhatIf(CriticalPath(changed, self._source), self)
 
-    def ideal(self) -> pl.DataFrame:
-        """Compute what the window would take if this or that were free, the best first.
-
-        Columns: `question`, `kind`, `name` (what it is about), `makespan_ns`, `gain_ns`,
-        `share` (the gain as a share of the window).
-        """
-        import polars as pl
-
-        answers = frame_of(self._core.ideal())
-        gain_ns = self.length_ns - pl.col("makespan_ns")
-        return answers.with_columns(gain_ns=gain_ns, share=gain_ns / max(self.length_ns, 1))
-
     def explain(self, top: int = 5, *, width: int = 100) -> str:
         """Say in words what the window waited for, with the `top` names that took most of it.
 

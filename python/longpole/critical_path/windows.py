@@ -20,10 +20,12 @@ def core_window(
     instance: int,
     between: Sequence[int] | None,
     end: str,
+    *,
+    whole: bool = False,
 ) -> tuple[Any, ...]:
-    """Give the window that was asked for; without any choice, the whole trace."""
-    if sum(choice is not None for choice in (step, annotation, between)) > 1:
-        message = "step, annotation and between exclude each other"
+    """Give the window that was asked for; without any choice, the usual one."""
+    if sum(choice is not None for choice in (step, annotation, between, whole or None)) > 1:
+        message = "step, annotation, between and whole exclude each other"
         raise ValueError(message)
     if end not in get_args(End):
         message = f"end is one of {', '.join(get_args(End))}, not {end!r}"
@@ -45,7 +47,7 @@ def core_window(
         return ("annotation", annotation, instance, "last" if end == "period" else end)
     if between is not None:
         return ("between", *_two_times(between))
-    return ("whole",)
+    return ("whole",) if whole else ("usual",)
 
 
 def _two_times(between: Sequence[int]) -> tuple[int, int]:

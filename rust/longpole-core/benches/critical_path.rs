@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use longpole_core::graph::{Edge, Evidence, Graph, Kind, Nodes, Role, Timeline};
 use longpole_core::ids::{EventId, NodeId, Order};
-use longpole_core::path::{lags_ns, longest, slack_ns, walk, Opening, Schedule, Window};
+use longpole_core::path::{lags_ns, longest, slack_ns, walk, Moment, Opening, Schedule, Window};
 
 const LANES: usize = 5;
 
@@ -52,7 +52,8 @@ fn span(number: usize) -> (i64, i64) {
 }
 
 fn window(spans: &[(i64, i64)]) -> Window {
-    let candidates: Vec<_> = (0..spans.len()).map(EventId::from_row).collect();
+    let candidates: Vec<_> =
+        (0..spans.len()).map(|row| Moment::End(EventId::from_row(row))).collect();
     let end_ns = spans.iter().map(|span| span.1).max().unwrap_or(0);
     Window { start_ns: 0, end_ns, candidates, opening: Opening::Time }
 }

@@ -42,7 +42,7 @@ fn changed_path(events: &[Event], changes: &[Change]) -> Vec<(i64, i64, &'static
     let tables = tables(events);
     let graph = built(&tables).unwrap();
     let launches = link::launches(&tables, &silent).unwrap();
-    let window = path::window(&tables, &launches, &Choice::Whole).unwrap();
+    let window = path::window(&tables, &launches, &Choice::Whole, None).unwrap();
     let lags = path::lags_ns(&graph);
     let answer = path::what_if(&graph, &tables, &window, &lags, changes, &silent).unwrap();
     let name = |event| tables.events.name(event).map_or("", |name| tables.strings.get(name));
@@ -176,7 +176,12 @@ fn a_changed_program_has_a_new_long_pole() {
         ("kernel", "short", 8, 7, 18, 2),
     ];
     let effect = Effect::Scale(Ratio::ZERO);
-    let change = Change { effect, kind: Some(Kind::Kernel), matching: Some("long".to_owned()) };
+    let change = Change {
+        effect,
+        kind: Some(Kind::Kernel),
+        matching: Some("long".to_owned()),
+        events: None,
+    };
     let last = changed_path(&events, &[change]).pop().unwrap();
     assert_eq!(last, (7, 18, "kernel", "short".to_owned()));
 }

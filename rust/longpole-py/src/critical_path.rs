@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use longpole_core::graph::{Certainty, Edge, Evidence, Graph, Kind, Role};
-use longpole_core::ids::{row_in_column, InColumn, NO_ROW};
+use longpole_core::ids::{row_in_column, EventId, InColumn, NO_ROW};
 use longpole_core::link::Launches;
 use longpole_core::path::{self, Change, Choice, Effect, Path, Ratio, Schedule, Window, WindowEnd};
 use longpole_core::tables::Tables;
@@ -27,9 +27,9 @@ pub(crate) struct CriticalPath {
     lags_ns: OnceLock<Vec<i64>>,
 }
 
-/// A window, as `("whole",)`, `("step", number, end)`, `("annotation", name, instance,
+/// A window, as `("whole",)`, `("usual",)`, `("step", number, end)`, `("annotation", name, instance,
 /// end)` or `("between", start_ns, end_ns)`.
-pub(crate) struct WindowChoice(Choice);
+pub(crate) struct WindowChoice(pub(crate) Choice);
 
 impl<'py> FromPyObject<'_, 'py> for WindowChoice {
     type Error = PyErr;
@@ -46,10 +46,11 @@ impl<'py> FromPyObject<'_, 'py> for WindowChoice {
             "between" => {
                 Choice::Between(object.get_item(1)?.extract()?, object.get_item(2)?.extract()?)
             }
+            "usual" => Choice::Usual,
             "whole" => Choice::Whole,
             other => {
                 return Err(PyValueError::new_err(format!(
-                    "a window is \"whole\", \"step\", \"annotation\" or \"between\", not {other:?}"
+                    "a window is \"usual\", \"whole\", \"step\", \"annotation\" or \"between\", not {other:?}"
                 )))
             }
         };
@@ -69,8 +70,8 @@ fn end(word: &Bound<'_, PyAny>) -> PyResult<WindowEnd> {
     }
 }
 
-/// A change, as `(effect, kind, matching, numerator, denominator)`.
-type ChangeParts = (String, Option<String>, Option<String>, u64, u64);
+/// A change, as `(effect, kind, matching, numerator, denominator, events)`.
+pub(crate) type ChangeParts = (String, Option<String>, Option<String>, u64, u64, Option<Vec<u32>>);
 
 impl CriticalPath {
     pub(crate) fn find(
@@ -79,10 +80,11 @@ impl CriticalPath {
         launches: &Launches,
         graph: Arc<Graph>,
         WindowChoice(choice): WindowChoice,
+        step_name: Option<&str>,
         longest: bool,
     ) -> PyResult<Self> {
         let (window, schedule, path) = enter(py, None, None, |_| {
-            let window = path::window(tables, launches, &choice)?;
+            let window = path::window(tables, launches, &choice, step_name)?;
             let schedule =
                 if longest { path::longest(&graph, &window) } else { Schedule::observed(&graph) };
             let path = path::walk(&graph, &window, &schedule);
@@ -315,7 +317,11 @@ impl CriticalPath {
 
     /// The path if some things were different.
     fn what_if(&self, py: Python<'_>, changes: Vec<ChangeParts>) -> PyResult<Self> {
-        let changes = changes.into_iter().map(change).collect::<PyResult<Vec<_>>>()?;
+        let n_events = self.tables.events.len();
+        let changes = changes
+            .into_iter()
+            .map(|parts| change(parts, n_events))
+            .collect::<PyResult<Vec<_>>>()?;
         let (tables, graph, window) = (&self.tables, &self.graph, &self.window);
         let found = enter(py, None, None, |progress| {
             path::what_if(graph, tables, window, self.lags_ns(), &changes, progress)
@@ -329,24 +335,19 @@ impl CriticalPath {
             lags_ns: OnceLock::from(found.lags_ns),
         })
     }
-
-    /// How long the window would take if this or that were free.
-    fn ideal(&self, py: Python<'_>) -> PyResult<Table> {
-        let (tables, graph, window) = (&self.tables, &self.graph, &self.window);
-        let rows = enter(py, None, None, |progress| {
-            path::ideal(graph, tables, window, &self.path, self.lags_ns(), progress)
-        })?;
-        let kind = |row: &path::Ideal| row.kind.map_or(NO_ROW, |kind| kind as u32);
-        Columns::default()
-            .strings("question", rows.iter().map(|row| Some(row.question)))
-            .choices("kind", rows.iter().map(kind), &names(Kind::ALL, Kind::name))
-            .texts("name", rows.iter().map(|row| row.name.in_column()), &tables.strings)
-            .integers("makespan_ns", rows.iter().map(|row| row.makespan_ns).collect())
-            .into_table()
-    }
 }
 
-fn change((effect, kind, matching, numerator, denominator): ChangeParts) -> PyResult<Change> {
+fn change(
+    (effect, kind, matching, numerator, denominator, events): ChangeParts,
+    n_events: usize,
+) -> PyResult<Change> {
+    let known_event = |row: u32| {
+        let row = row as usize;
+        (row < n_events).then(|| EventId::from_row(row)).ok_or_else(|| {
+            PyValueError::new_err(format!("no event {row}; the trace has {n_events} events"))
+        })
+    };
+    let events = events.map(|rows| rows.into_iter().map(known_event).collect::<PyResult<_>>());
     let ratio = Ratio::new(numerator, denominator)
         .ok_or_else(|| PyValueError::new_err("a factor's denominator is not 0"))?;
     let effect = match effect.as_str() {
@@ -363,5 +364,5 @@ fn change((effect, kind, matching, numerator, denominator): ChangeParts) -> PyRe
             PyValueError::new_err(format!("no kind {name:?}; the kinds are {kinds}"))
         })
     };
-    Ok(Change { effect, kind: kind.map(known).transpose()?, matching })
+    Ok(Change { effect, kind: kind.map(known).transpose()?, matching, events: events.transpose()? })
 }

@@ -12,6 +12,7 @@ mod guard;
 mod source;
 mod trace;
 mod tunable;
+mod verdict;
 mod vocabulary;
 
 /// What `longpole` is made of below Python.

@@ -18,28 +18,42 @@ from longpole.bench.tunableop.coverage import Coverage, coverage
 from longpole.bench.tunableop.difference import Speedup, diff, loaded, speedup
 from longpole.bench.tunableop.edit import pin, select, unpin
 from longpole.bench.tunableop.environment import (
+    VARIABLES,
+    Phase,
     environment,
     environment_warnings,
     installed_version,
 )
+from longpole.bench.tunableop.installed import Installed, installed_validators
 from longpole.bench.tunableop.merge import Conflict, Merged, merge, merge_by_validators
-from longpole.bench.tunableop.names import all_ordinals, files, full_name, with_ordinal
+from longpole.bench.tunableop.names import (
+    all_ordinals,
+    files,
+    full_name,
+    name_warnings,
+    with_ordinal,
+)
 from longpole.bench.tunableop.problems import Problem
 from longpole.bench.tunableop.records import TunableFile, read
 from longpole.bench.tunableop.signature import Gemm
-from longpole.bench.tunableop.tune import Failure, Tuning, tune
+from longpole.bench.tunableop.tune import WORKER, Failure, Tuning, tune
 from longpole.bench.tunableop.tune_gemm import Attempt, GemmTuning, Limits, tune_gemm
 from longpole.bench.tunableop.untuned import Share, gather_untuned, split
+from longpole.bench.tunableop.writing import refuse_existing
 
 __all__ = [
+    "VARIABLES",
+    "WORKER",
     "Attempt",
     "Conflict",
     "Coverage",
     "Failure",
     "Gemm",
     "GemmTuning",
+    "Installed",
     "Limits",
     "Merged",
+    "Phase",
     "Problem",
     "Share",
     "Speedup",
@@ -54,12 +68,15 @@ __all__ = [
     "files",
     "full_name",
     "gather_untuned",
+    "installed_validators",
     "installed_version",
     "loaded",
     "merge",
     "merge_by_validators",
+    "name_warnings",
     "pin",
     "read",
+    "refuse_existing",
     "select",
     "speedup",
     "split",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from longpole.bench.tunableop.writing import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import polars as pl
 
@@ -167,15 +167,31 @@ class TunableFile:
         spans = self.pieces.select("offset", "n_bytes").iter_rows()
         return b"".join(self.text[offset : offset + n_bytes] for offset, n_bytes in spans)
 
-    def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write the file, whole or not at all.
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        force: bool = False,
+        inputs: Sequence[str | os.PathLike[str]] = (),
+    ) -> None:
+        """Write the file, as a whole or not at all.
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        force
+            Replace the file if it exists.
+        inputs
+            Files that are never replaced; the file that this one was read from is one.
 
         Raises
         ------
         FileExistsError
-            The file is there already and `force` is not given.
+            The file exists and `force` is not given, or it is an input.
         """
-        write_whole(Path(path), self.render(), force=force)
+        kept = [Path(each) for each in inputs] + ([self.path] if self.path else [])
+        write_whole(Path(path), self.render(), force=force, inputs=kept)
 
     def __repr__(self) -> str:
         n_results, n_untuned = self.results.height, self.untuned.height

@@ -75,6 +75,10 @@ class _Settings:
     """What was set here, below what the environment said when it was first asked."""
 
     def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
         self._environ: Mapping[str, str] | None = None
         self._set: dict[str, str] = {}
         self.file = TunableFile(b"")
@@ -109,7 +113,7 @@ _settings = _Settings()
 
 def reset() -> None:
     """Forget everything that was set or read here, and what the environment said."""
-    _settings.__init__()  # type: ignore[misc]
+    _settings.clear()
 
 
 def enable(val: bool = True) -> None:  # noqa: FBT001, FBT002 - as torch has it

@@ -128,8 +128,7 @@ def tune(
     devices = _devices(gpus)
     keys = _recorded(recorded)
     outputs = [full_name(filename, ordinal) for ordinal in range(len(devices))]
-    if not force:
-        refuse_existing(*outputs)
+    refuse_existing(outputs, force=force)
     folder = _Folder.open(work_folder(filename), resume=resume)
     known = folder.tuned()
     run = _Run(

@@ -43,9 +43,16 @@ def main(argv: list[str]) -> int:
             single = Path(folder, "gemm.csv")
             single.write_bytes(line.text + b"\n")
             tunable.tune_gemm_in_file(str(single))
-            if hasattr(tunable, "write_file"):  # from 2.10 on results are written at once
-                tunable.write_file(str(results))
+            if hasattr(tunable, "write_file"):  # from 2.10 on results are appended at once
+                _write(tunable, results)
     return 0
+
+
+def _write(tunable: Any, results: Path) -> None:
+    """Replace the results as a whole: torch empties the file before it writes all of them."""
+    unfinished = results.with_name(f"{results.name}.part")
+    tunable.write_file(str(unfinished))
+    unfinished.replace(results)
 
 
 def tunable_backend() -> Any:

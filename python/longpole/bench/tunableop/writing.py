@@ -1,59 +1,46 @@
-"""Files that are written whole or not at all, and never over another one unless told to."""
+"""Output files: none is begun where one of them could not be finished."""
 
 from __future__ import annotations
 
-import os
-import tempfile
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+from longpole.files import new_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
 __all__ = ["refuse_existing", "write_whole"]
 
 
-def refuse_existing(*paths: Path) -> None:
-    """Stop where a file would be written over.
+def refuse_existing(
+    paths: Iterable[Path], *, force: bool = False, inputs: Sequence[Path] = ()
+) -> None:
+    """Stop before work is done for a file that cannot be written.
 
     Raises
     ------
     FileExistsError
-        One of them is there already.
+        One of them exists and `force` is not given, or is an input.
     """
     for path in paths:
-        if path.exists() or path.is_symlink():
-            message = f"{path} is there already and is not written over"
+        if any(path.exists() and each.exists() and path.samefile(each) for each in inputs):
+            message = f"{path} is an input, which is never replaced"
+            raise FileExistsError(message)
+        if path.exists() and not force:
+            message = f"{path} exists; to replace it, use -f (force=True in Python)"
             raise FileExistsError(message)
 
 
-def write_whole(path: Path, content: bytes, *, force: bool = False) -> None:
-    """Write a file under another name first, so that nobody ever sees half of it.
+def write_whole(
+    path: Path, content: bytes, *, force: bool = False, inputs: Sequence[Path] = ()
+) -> None:
+    """Write a file as a whole or not at all.
 
     Raises
     ------
     FileExistsError
-        The file is there already and `force` is not given.
+        It exists and `force` is not given, or it is an input.
     """
-    if not force:
-        refuse_existing(path)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    written = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        written.chmod(_mode_of(path))
-        if force:
-            written.replace(path)
-        else:
-            path.hardlink_to(written)  # fails where a file has appeared since, as a rename does not
-    finally:
-        written.unlink(missing_ok=True)
-
-
-def _mode_of(path: Path) -> int:
-    """Keep the permissions of a file that is replaced; a new one is as `open` makes it."""
-    try:
-        return path.stat().st_mode & 0o7777
-    except FileNotFoundError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+    with new_file(path, force=force, inputs=inputs) as unfinished:
+        unfinished.write_bytes(content)

@@ -6,18 +6,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from longpole.cli.answer import exit_codes
-from longpole.report.csv import csv_text
 from longpole.report.document import Document
-from longpole.report.html import page
-from longpole.report.json import json_lines, json_text
-from longpole.report.markdown import markdown
-from longpole.report.text import text
 from longpole.wording import escape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from longpole.cli.answer.problems import Problem
+    from longpole.report.blocks import Block
     from longpole.report.terminal import Terminal
 
 __all__ = ["Answer", "ClosedPipeError", "emit", "failed"]
@@ -53,22 +49,43 @@ def emit(answers: Iterable[Answer], form: str, terminal: Terminal) -> int:
         answer = _one(document, form, terminal, written)
         _write(answer)
         written += bool(answer)
-    if form == "json":
-        _write(json_text(kept))
-    elif form == "html":
-        _write(page(document.blocks() for document in kept))
+    _write(_all(kept, form))
     return exit_code
+
+
+def _all(documents: Sequence[Document], form: str) -> str:
+    """Write what holds all answers: an array or a page."""
+    if form == "json":
+        from longpole.report.json import json_text
+
+        return json_text(documents)
+    if form == "html":
+        from longpole.report.html import page
+
+        return page(document.blocks() for document in documents)
+    return ""
 
 
 def _one(document: Document, form: str, terminal: Terminal, written: int) -> str:
     """Write one of several answers, with an empty line before it where people read."""
+    # Each format is imported where it is needed: `--help` needs none.
     if form == "jsonl":
+        from longpole.report.json import json_lines
+
         return json_lines(document)
     if document.error is not None:
         return ""
     if form == "csv":
+        from longpole.report.csv import csv_text
+
         return csv_text(document, has_header=not written)
-    blocks = document.blocks()
+    return _for_people(document.blocks(), form, terminal, written)
+
+
+def _for_people(blocks: Sequence[Block], form: str, terminal: Terminal, written: int) -> str:
+    from longpole.report.markdown import markdown
+    from longpole.report.text import text
+
     answer = markdown(blocks) if form == "md" else text(blocks, terminal) + "\n"
     return ("\n" if written else "") + answer if blocks else ""
 

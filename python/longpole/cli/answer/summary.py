@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
-from longpole.analyses.long_pole import LongPole, long_pole
 from longpole.analyses.summary import summary
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import describe, name_of, warnings_of
 from longpole.cli.answer.summary_records import rankings, records
+from longpole.cli.answer.verdict import remedies_table
 from longpole.cli.answer.windows import abstained
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
 from longpole.report.document import DATA_FORMATS, Document
@@ -40,17 +39,17 @@ _IDLE: Final = (
 )
 
 
-def summary_answer(path: str, trace: Trace, step: int | None, top: int, *, whole: bool) -> Answer:
+def summary_answer(
+    path: str, trace: Trace, step: int | None, top: int, *, whole: bool, step_name: str | None
+) -> Answer:
     """Say where the time of a window went."""
-    found = summary(trace, step=step, whole=whole, top=top)
+    found = summary(trace, step=step, whole=whole, step_name=step_name, top=top)
     if found is None:
         return abstained(SUMMARY, path, trace, "the trace has no event with a duration")
     window = found.window
     if not window.duration_ns:
         reason = f"{window.name} is 0 ns long, so that nothing can be measured"
         return abstained(SUMMARY, path, trace, reason)
-    pole = long_pole(trace, window)
-    is_known = isinstance(pole, LongPole)
     document = Document(
         schema=SUMMARY,
         input=describe(path, trace),
@@ -63,30 +62,23 @@ def summary_answer(path: str, trace: Trace, step: int | None, top: int, *, whole
             "window_ns": [window.start_ns, window.end_ns],
             "reason": window.reason,
         },
-        data={
-            **found.to_dict(),
-            "long_pole": asdict(pole) if isinstance(pole, LongPole) else None,
-            "long_pole_reason": None if isinstance(pole, LongPole) else pole,
-        },
+        data=found.to_dict(),
         truncated={
             "kernels": {"shown": len(found.kernels.rows), "total": found.kernels.n_total},
             "operators": {"shown": len(found.operators.rows), "total": found.operators.n_total},
         },
-        blocks=lambda: _blocks(path, trace, found, str(pole) if is_known else None),
+        blocks=lambda: _blocks(path, trace, found),
         records=lambda: records(path, found),
     )
     return document, exit_codes.OK
 
 
-def _blocks(path: str, trace: Trace, found: Summary, pole: str | None) -> list[Block]:
-    sentences = [Sentence(said) for said in (pole, found.answer.sentence) if said]
-    # The evidence for kernels is the list of kernels, which stands below.
-    evidence = [] if found.answer.waits_for == "kernels" else [_evidence(found)]
-    tables = [*evidence, _devices(found), _idle(found), *_lists(found)]
+def _blocks(path: str, trace: Trace, found: Summary) -> list[Block]:
+    tables = [remedies_table(found.verdict), _devices(found), _idle(found), *_lists(found)]
     notes = _notes(trace, found)
     return [
         Headline(_title(path, trace, found)),
-        *sentences,
+        Sentence(found.verdict.sentence),
         *(table for table in tables if table.rows),
         *([Notes(notes)] if notes else []),
     ]
@@ -98,19 +90,6 @@ def _title(path: str, trace: Trace, found: Summary) -> str:
     if trace.rank is not None:
         facts.append(f"rank {trace.rank}")
     return f"{name_of(path)}: {', '.join(facts)}"
-
-
-def _evidence(found: Summary) -> Table:
-    columns = (Column("evidence"), Column("", "name"), *_figures("time", found))
-    rows = [
-        (
-            row.what,
-            _or_nothing(row.name),
-            *_cells(found, row.duration_ns, row.count, row.longest_ns, row.longest_event),
-        )
-        for row in found.answer.evidence
-    ]
-    return Table(columns, rows)
 
 
 def _devices(found: Summary) -> Table:

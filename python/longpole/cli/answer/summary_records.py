@@ -20,12 +20,12 @@ def records(path: str, summary: Summary) -> list[Record]:
     span_ns = summary.window.duration_ns
     window = summary.window
     rows = [_record(path, "window", span_ns, span_ns, name=f"{window.name}, {window.reason}")]
-    answer = summary.answer
-    rows.append(
-        _record(
-            path, "answer", answer.duration_ns, span_ns, name=answer.sentence, device=answer.device
-        )
-    )
+    verdict = summary.verdict
+    rows.append(_record(path, "verdict", None, span_ns, name=verdict.sentence))
+    rows += [
+        _record(path, f"remedy: {row.remedy}", row.gain_ns, span_ns, name=row.name)
+        for row in verdict.remedies
+    ]
     for device in summary.devices:
         for busy in (device.whole, *device.streams):
             rows += _busy_records(path, device, busy, span_ns)

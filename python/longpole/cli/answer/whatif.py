@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.frames import records_of
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.matching import matched
+from longpole.cli.answer.verdict import table_of
 from longpole.cli.answer.windows import exit_code_of, known_of
-from longpole.critical_path import Drop, RemoveWait, Scale
+from longpole.critical_path import Drop, Scale
+from longpole.critical_path.changes import plain_change
 from longpole.critical_path.explain import path_blocks
-from longpole.report.blocks import Column, Headline, Notes, Table
+from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Document, Warned
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import polars as pl
-
     from longpole.cli.answer.emit import Answer
     from longpole.cli.answer.windows import Found
     from longpole.critical_path import Change, CriticalPath, WhatIf
     from longpole.report.blocks import Block
+    from longpole.report.document import Record
     from longpole.trace import Trace
+    from longpole.verdict import Remedy
 
 __all__ = ["WHATIF", "changed_answer", "ideal_answer"]
 
@@ -34,14 +35,6 @@ WHATIF: Final = "longpole.whatif/1"
 _MOST_NAMES: Final = 5
 _MOST_NAMES_IN_DATA: Final = 10
 _LEAST_GAIN: Final = 0.001
-_NOUNS: Final = {"sync_return": "call", "runtime": "call", "data_loading": "data loading"}
-_GAINS: Final = (
-    Column("gain", "duration"),
-    Column("share", "share"),
-    Column("makespan", "duration"),
-    Column("if"),
-    Column("name", "name"),
-)
 
 
 def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[Change]) -> Answer:
@@ -57,7 +50,7 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
         schema=WHATIF,
         **known,
         data={
-            "changes": [_change(change) for change in changes],
+            "changes": [plain_change(change) for change in changes],
             **gains,
             "inferred_ns": answer.critical_path.inferred_ns,
             "kinds": answer.critical_path.by_kind.to_dicts(),
@@ -73,17 +66,42 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
 
 
 def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
-    """Rank the answers to the usual questions."""
-    answers = found.path.ideal()
-    headline = f"{name_of(name)}: {found.title}: {duration(found.path.length_ns)}; if ..."
+    """Rank what can be done by what it gains."""
+    verdict = found.verdict()
+    ranked = sorted(verdict.remedies, key=lambda row: -row.gain_ns)
+    helpful = [row for row in ranked if row.gain >= _LEAST_GAIN]
     document = Document(
         schema=WHATIF,
         **known_of(name, trace, found),
-        data={"length_ns": found.path.length_ns, "ideal": answers.to_dicts()},
-        blocks=lambda: [Headline(headline), *_gains(answers)],
-        records=lambda: records_of(name, answers),
+        data={"length_ns": found.path.length_ns, "verdict": verdict.to_dict()},
+        blocks=lambda: [
+            Headline(f"{name_of(name)}: {found.title}"),
+            Sentence(verdict.sentence),
+            table_of(helpful),
+            *_useless(len(ranked) - len(helpful)),
+        ],
+        records=lambda: [_record(name, row) for row in ranked],
     )
-    return document, exit_code_of(found)
+    is_known = verdict.status != "inconclusive"
+    return document, exit_code_of(found) if is_known else exit_codes.INCONCLUSIVE
+
+
+def _useless(number: int) -> list[Block]:
+    """Count what hardly gains anything."""
+    if not number:
+        return []
+    return [Notes([f"{count(number, 'more remedy', 'more remedies')} gain less than 0.1 %."])]
+
+
+def _record(name: str, remedy: Remedy) -> Record:
+    return {
+        "path": name,
+        "remedy": remedy.remedy,
+        "name": remedy.name,
+        "named": remedy.named,
+        "gain_ns": remedy.gain_ns,
+        "share": remedy.gain,
+    }
 
 
 def _asked(path: CriticalPath, changes: Sequence[Change]) -> WhatIf:
@@ -100,13 +118,6 @@ def _gain(path: CriticalPath, answer: WhatIf) -> dict[str, int | float]:
         "gain_ns": answer.gain_ns,
         "share": answer.gain_ns / path.length_ns,
     }
-
-
-def _change(change: Change) -> dict[str, Any]:
-    """Give a change as data: what is done, and to what."""
-    done = {Scale: "scale", Drop: "drop", RemoveWait: "remove_wait"}[type(change)]
-    by = float(change.by) if isinstance(change, Scale) else None
-    return {"change": done, "kind": change.kind, "matching": change.matching, "by": by}
 
 
 def _words(change: Change) -> str:
@@ -128,30 +139,6 @@ def _unmatched(change: Change) -> Warned:
         message=f"nothing in the trace matches {_target(change)!r}",
         effect="this change changes nothing",
         hint="`longpole path` lists kinds and names",
-    )
-
-
-def _gains(answers: pl.DataFrame) -> list[Block]:
-    """List what would make the window shorter or longer, and count what hardly would."""
-    helpful = answers.filter(answers["share"].abs() >= _LEAST_GAIN)
-    columns = ("gain_ns", "share", "makespan_ns", "question", "kind", "name")
-    rows = [
-        (gain_ns, part, makespan_ns, _question(question, kind), name)
-        for gain_ns, part, makespan_ns, question, kind, name in helpful.select(columns).iter_rows()
-    ]
-    blocks: list[Block] = [Table(_GAINS, rows)] if rows else []
-    useless = answers.filter(answers["share"].abs() < _LEAST_GAIN)
-    if useless.height:
-        little = f"less than {share(_LEAST_GAIN)}" if (useless["gain_ns"] != 0).any() else "nothing"
-        blocks.append(Notes([f"{count(useless.height, 'more question')} would gain {little}."]))
-    return blocks
-
-
-def _question(question: str, kind: str) -> str:
-    """Say what `this` is."""
-    noun = _NOUNS.get(kind, kind)
-    return (
-        question.replace("this ", f"this {noun} ", 1) if question.startswith("this ") else question
     )
 
 

@@ -12,9 +12,12 @@ from longpole.report.blocks import Headline
 from longpole.report.document import DATA_FORMATS, Document
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from longpole.cli.answer.emit import Answer
     from longpole.critical_path import CriticalPath
     from longpole.trace import Trace
+    from longpole.verdict import Verdict
 
 __all__ = ["Found", "abstained", "exit_code_of", "known_of"]
 
@@ -28,6 +31,7 @@ class Found:
     reason: str
     path: CriticalPath
     data_load: str | None
+    verdict: Callable[[], Verdict]
 
     @property
     def title(self) -> str:

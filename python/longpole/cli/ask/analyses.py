@@ -11,9 +11,9 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import describe, name_of, warnings_of
 from longpole.cli.answer.windows import abstained
 from longpole.cli.ask.traces import answer_each
+from longpole.cli.ask.windows import chosen_window
 from longpole.report.blocks import Headline
 from longpole.report.document import DATA_FORMATS, Document
-from longpole.windows import choose_window
 from longpole.wording import duration
 
 if TYPE_CHECKING:
@@ -46,7 +46,13 @@ class Result(Protocol):
 
 
 def answer_analysis(
-    name: str, traces: Sequence[str], options: Options, *, step: int | None, whole: bool
+    name: str,
+    traces: Sequence[str],
+    options: Options,
+    *,
+    step: int | None,
+    step_name: str | None,
+    whole: bool,
 ) -> int:
     """Answer with `longpole.analyses.NAME` about a window of each trace."""
     if step is not None and whole:
@@ -57,7 +63,7 @@ def answer_analysis(
     schema = f"longpole.{name}/1"
 
     def answer(path: str, trace: Trace) -> Answer:
-        window = choose_window(trace, step, whole=whole)
+        window = chosen_window(trace, step, whole=whole, step_name=step_name)
         if window is None or not window.duration_ns:
             return abstained(schema, path, trace, "the trace has no event with a duration")
         return _answer(schema, path, trace, window, analysis(trace, window))

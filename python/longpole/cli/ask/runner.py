@@ -1,4 +1,4 @@
-"""The options of the verbs that run jobs."""
+"""The options of the commands that run jobs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["runner_options", "usage_error"]
 
 
-def runner_options(verb: Callable[..., Any]) -> Callable[..., Any]:
+def runner_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add what `run` and `resume` share. What is not given is None."""
     options = [
         click.option(
@@ -42,8 +42,8 @@ def runner_options(verb: Callable[..., Any]) -> Callable[..., Any]:
         ),
     ]
     for option in reversed(options):
-        verb = option(verb)
-    return verb
+        command = option(command)
+    return command
 
 
 def usage_error(error: ValueError) -> click.UsageError:

@@ -20,6 +20,6 @@ def parse_share(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < 1:
-        message = f"{text!r} is no share; write 3% or 0.03"
+        message = f"{text!r} is not a share; write 3% or 0.03"
         raise click.BadParameter(message)
     return value

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
     from longpole.critical_path import CriticalPath
     from longpole.trace import Trace
+    from longpole.verdict import Verdict
     from longpole.windows import Window
 
-__all__ = ["Asked", "about_window", "step_options", "window_options"]
+__all__ = ["Asked", "about_window", "chosen_window", "step_options", "window_options"]
 
 _LAST_NS: Final = 2**63 - 1
 _TIME_NS: Final = click.IntRange(-_LAST_NS, _LAST_NS)
@@ -44,14 +45,31 @@ _STEP: Final = click.option(
     "--step",
     type=_Step(),
     metavar="N",
-    help="Step to look at, as 3 or ProfilerStep#3.  [default: the longest complete one]",
+    help="Step to look at, as 3 or ProfilerStep#3.  [default: the one of median length]",
 )
 _WHOLE: Final = click.option("--whole", is_flag=True, help="Look at the whole trace.")
 
 
+_STEP_NAME: Final = click.option(
+    "--step-name",
+    metavar="PATTERN",
+    help="Regex for annotations that mark iterations.  [default: ProfilerStep, else known ones]",
+)
+
+
+def chosen_window(
+    trace: Trace, step: int | None, *, whole: bool, step_name: str | None
+) -> Window | None:
+    """Choose a window; a pattern that is not a regular expression is an error of usage."""
+    try:
+        return choose_window(trace, step, whole=whole, step_name=step_name)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
 def step_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command `--step` and `--whole`."""
-    return _STEP(_WHOLE(command))
+    """Give a command `--step`, `--step-name` and `--whole`."""
+    return _STEP(_STEP_NAME(_WHOLE(command)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +83,7 @@ class Asked:
     between: tuple[int, int] | None
     end: str | None
     data_load: str | None
+    step_name: str | None
 
     def __post_init__(self) -> None:
         """Refuse options that have nothing to apply to."""
@@ -87,7 +106,7 @@ class Asked:
         """Find the critical path of the window; the reason where there is none."""
         chosen, name, reason = None, self._name, "as asked"
         if name is None:
-            chosen = choose_window(trace, self.step, whole=self.whole)
+            chosen = chosen_window(trace, self.step, whole=self.whole, step_name=self.step_name)
             if chosen is None:
                 return _NO_WORK
             name, reason = chosen.name, chosen.reason
@@ -98,7 +117,7 @@ class Asked:
             return f"{name} is 0 ns long, so that nothing can be measured"
         until = f", --end {self.end}" if self.end else ""
         step = None if chosen is None else chosen.step
-        return Found(name + until, step, reason, path, self.data_load)
+        return Found(name + until, step, reason, path, self.data_load, self._verdict(trace))
 
     @property
     def _name(self) -> str | None:
@@ -109,7 +128,20 @@ class Asked:
             return f"from {start_ns} to {end_ns} ns"
         return None
 
+    def _verdict(self, trace: Trace) -> Callable[[], Verdict]:
+        return functools.partial(
+            trace.verdict,
+            self.step,
+            self.annotation,
+            self.between,
+            instance=self.instance or 0,
+            whole=self.whole,
+            data_load=self.data_load,
+            step_name=self.step_name,
+        )
+
     def _path(self, trace: Trace, chosen: Window | None) -> CriticalPath | None:
+        is_whole = chosen is not None and chosen.kind == "trace"
         try:
             return trace.critical_path(
                 step=None if chosen is None else chosen.step,
@@ -118,10 +150,11 @@ class Asked:
                 between=self.between,
                 end=self.end or "period",  # type: ignore[arg-type]
                 data_load=self.data_load,
-                whole=chosen is not None and chosen.step is None,
+                whole=is_whole,
+                step_name=self.step_name,
             )
         except WindowError:
-            if chosen is not None and chosen.step is None:
+            if is_whole:
                 return None
             raise
         except ValueError as error:
@@ -149,6 +182,7 @@ def window_options(command: Callable[..., int]) -> Callable[..., int]:
     """Give a command the options that choose a window, as its argument `window`."""
 
     @_STEP
+    @_STEP_NAME
     @_WHOLE
     @click.option("--annotation", metavar="NAME", help="Annotation to look at.")
     @click.option(

@@ -58,7 +58,7 @@ fn graph(seed: u64) -> Graph {
 /// A window from time 2 to the last end.
 fn whole(graph: &Graph) -> Window {
     let candidates: Vec<_> =
-        graph.timeline.orders().map(|order| graph.timeline.event(order)).collect();
+        graph.timeline.orders().map(|order| Moment::End(graph.timeline.event(order))).collect();
     let end_ns = graph.timeline.orders().map(|order| graph.timeline.end_ns(order)).max().unwrap();
     Window { start_ns: 2.min(end_ns), end_ns, candidates, opening: Opening::Time }
 }
@@ -176,7 +176,12 @@ fn changed_times_are_those_of_the_latest_chain_and_less_work_never_takes_longer(
         let ratio = |numerator| Ratio::new(numerator, 4).unwrap();
         let mut before = i64::MIN;
         for numerator in [0, 1, 3, 4, 6] {
-            let change = Change { effect: Effect::Scale(ratio(numerator)), kind, matching: None };
+            let change = Change {
+                effect: Effect::Scale(ratio(numerator)),
+                kind,
+                matching: None,
+                events: None,
+            };
             let tables = Tables::default();
             let answer = what_if(graph, &tables, &window, &lags_ns, &[change], &silent).unwrap();
             for node in graph.nodes.ids() {

@@ -1,8 +1,9 @@
 //! Where a window begins and ends in other times than those observed.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::windows::{Opening, Window};
+use super::windows::{Moment, Opening, Window};
 use crate::graph::Graph;
 use crate::ids::{EventId, NodeId, Order};
 
@@ -13,7 +14,7 @@ pub(super) fn moved(graph: &Graph, window: &Window, times_ns: &[i64]) -> (i64, i
     let start_ns = moved_start(graph, window, times_ns);
     let border = Border::of(graph, window);
     let latest_ns =
-        |times_ns: &[i64]| border.candidates().map(|order| border.end_ns(order, times_ns)).max();
+        |times_ns: &[i64]| border.candidates().map(|moment| border.time_ns(moment, times_ns)).max();
     let end_ns = match (border.latest_in_trace_ns(), latest_ns(times_ns)) {
         (Some(observed), Some(moved)) => moved.saturating_add(window.end_ns - observed),
         _ => window.end_ns,
@@ -23,8 +24,10 @@ pub(super) fn moved(graph: &Graph, window: &Window, times_ns: &[i64]) -> (i64, i
 
 fn moved_start(graph: &Graph, window: &Window, times_ns: &[i64]) -> i64 {
     let opener = match &window.opening {
-        Opening::Start(event) => first_start(*event, graph, window),
-        Opening::Ends(events) => last_of(graph, events, times_ns),
+        Opening::Moments(moments) => match moments[..] {
+            [Moment::Start(event)] => first_start(event, graph, window),
+            _ => last_of(graph, moments, times_ns),
+        },
         Opening::Time => return moved_time(graph, window, times_ns),
     };
     opener.map_or(window.start_ns, |node| times_ns[node.row()])
@@ -37,18 +40,22 @@ fn first_start(opener: EventId, graph: &Graph, window: &Window) -> Option<NodeId
     if graph.timeline.clock_shift_ns(opener) == 0 {
         return Some(graph.nodes.start(opener));
     }
-    let works = window.candidates.iter().filter_map(|&event| graph.timeline.order(event));
+    let works = window.candidates.iter().filter_map(|moment| graph.timeline.order(moment.event()));
     works.map(|order| graph.nodes.start(order)).min()
 }
 
-/// The node at which the last of some events ends, of several the first in content order.
-pub(super) fn last_of(graph: &Graph, events: &[EventId], times_ns: &[i64]) -> Option<NodeId> {
-    let ends = events.iter().filter_map(|&event| graph.timeline.order(event));
-    let last = ends.max_by_key(|&order| {
-        let end = graph.nodes.end(order);
-        (times_ns[end.row()], std::cmp::Reverse(order))
-    });
-    last.map(|order| graph.nodes.end(order))
+/// The node of the last of some moments, of several the first in content order.
+pub(super) fn last_of(graph: &Graph, moments: &[Moment], times_ns: &[i64]) -> Option<NodeId> {
+    let nodes = moments.iter().filter_map(|&moment| node_of(graph, moment));
+    nodes.max_by_key(|&node| (times_ns[node.row()], Reverse(graph.nodes.event(node))))
+}
+
+/// The node of a moment, if its event takes part.
+pub(super) fn node_of(graph: &Graph, moment: Moment) -> Option<NodeId> {
+    match moment {
+        Moment::Start(event) => graph.start_of(event),
+        Moment::End(event) => graph.end_of(event),
+    }
 }
 
 /// Moves a window's start, which is a time and no event, with what the path crosses it on.
@@ -96,23 +103,36 @@ impl<'a> Border<'a> {
     fn of(graph: &'a Graph, window: &'a Window) -> Self {
         let mut border = Self { graph, window, at_ns: window.end_ns, around: HashMap::new() };
         let is_host = |order: &Order| !graph.timeline.kind(*order).is_device_work();
-        if border.candidates().filter(is_host).any(|order| border.cuts(order)) {
+        let ends = border.candidates().map(|(order, _)| order);
+        if ends.filter(is_host).any(|order| border.cuts(order)) {
             border.around = border.nodes_around();
         }
         border
     }
 
-    fn candidates(&self) -> impl Iterator<Item = Order> + 'a {
+    /// The events whose start or end may be that of the window, and which of the two.
+    fn candidates(&self) -> impl Iterator<Item = (Order, bool)> + 'a {
         let timeline = &self.graph.timeline;
-        self.window.candidates.iter().filter_map(|&event| timeline.order(event))
+        self.window.candidates.iter().filter_map(|&moment| {
+            Some((timeline.order(moment.event())?, matches!(moment, Moment::End(_))))
+        })
+    }
+
+    /// When a candidate comes, as far as it lies before the border.
+    fn time_ns(&self, (order, is_end): (Order, bool), times_ns: &[i64]) -> i64 {
+        if is_end {
+            self.end_ns(order, times_ns)
+        } else {
+            times_ns[self.graph.nodes.start(order).row()]
+        }
     }
 
     /// When the last of the candidates ends by the stamps of the trace, in which a window
     /// is chosen; the graph may have moved those of a device.
     fn latest_in_trace_ns(&self) -> Option<i64> {
-        let stamp_ns = |order: Order| {
-            let end_ns = self.end_ns(order, self.graph.nodes.times_ns());
-            end_ns - self.graph.timeline.clock_shift_ns(order)
+        let stamp_ns = |candidate: (Order, bool)| {
+            let time_ns = self.time_ns(candidate, self.graph.nodes.times_ns());
+            time_ns - self.graph.timeline.clock_shift_ns(candidate.0)
         };
         self.candidates().map(stamp_ns).max()
     }

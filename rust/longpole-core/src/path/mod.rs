@@ -5,8 +5,8 @@
 mod brute_force;
 mod busy;
 mod clip;
-mod ideal;
 mod longest;
+mod remedies;
 mod slack;
 mod syncs;
 mod walk;
@@ -14,10 +14,16 @@ mod what_if;
 mod windows;
 
 pub use busy::busy_ns;
-pub use ideal::{ideal, Ideal};
 pub use longest::longest;
+pub use remedies::{
+    verdict, Cause, Doubt, Function, Lengths, Loader, Remedy, RemedyKind, Side, Status, Usual,
+    Verdict,
+};
 pub use slack::slack_ns;
 pub use syncs::{sync_dependencies, SyncDependency};
 pub use walk::{walk, Path, Schedule, Segment};
 pub use what_if::{lags_ns, what_if, Change, Effect, Ratio, WhatIf};
-pub use windows::{steps, whole, window, Choice, Opening, StepWindow, Window, WindowEnd};
+pub use windows::{
+    scope, steps, whole, window, Choice, Marked, Moment, Opening, Scope, Step, Steps, Unit, Window,
+    WindowEnd,
+};

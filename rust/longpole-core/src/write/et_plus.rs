@@ -5,10 +5,12 @@
 //! are spelled as the execution trace spells its own. Beside these stand `blocked_dur`, the
 //! waiting inside `exclusive_dur`, and `dependencies`, each with its kind and evidence.
 
+use std::fmt::{self, Display, Write as _};
 use std::io::{self, Write};
 use std::ops::Range;
 
-use crate::tables::{given, ExecutionNode, NodeLayout, NodeValues};
+use crate::ids::{EventId, StringId};
+use crate::tables::{argument_text, given, ExecutionNode, NodeLayout, NodeValues};
 use crate::workload::{Dependency, DependencyKind, Linked, NodeKind, WorkloadNode};
 
 /// What an ET+ file holds.
@@ -32,13 +34,13 @@ pub fn et_plus(linked: Linked<'_>, extent: Extent, out: &mut dyn Write) -> io::R
         header.fields.iter().partition(|(name, _)| name != "finish_ts");
     write!(out, "{{")?;
     for (name, text) in before {
-        write!(out, "\n  {}: {text},", quoted(name))?;
+        write!(out, "\n  {}: {text},", Quoted(name))?;
     }
     write!(out, "\n  \"nodes\": [")?;
     nodes(linked, extent, out)?;
     write!(out, "\n  ]")?;
     for (name, text) in behind {
-        write!(out, ",\n  {}: {text}", quoted(name))?;
+        write!(out, ",\n  {}: {text}", Quoted(name))?;
     }
     writeln!(out, "\n}}")
 }
@@ -47,6 +49,7 @@ fn nodes(linked: Linked<'_>, extent: Extent, out: &mut dyn Write) -> io::Result<
     let workload = linked.workload;
     let mut next = 0;
     let mut separator = "";
+    let mut line = String::new();
     for (row, node) in workload.nodes.iter().enumerate() {
         let from = next;
         while workload.dependencies.get(next).is_some_and(|found| found.target == row) {
@@ -55,39 +58,39 @@ fn nodes(linked: Linked<'_>, extent: Extent, out: &mut dyn Write) -> io::Result<
         if extent == Extent::Chakra && node.kind == NodeKind::Gap {
             continue;
         }
-        let text = Line { linked, extent }.node(node, from..next);
-        write!(out, "{separator}\n    {{{text}}}")?;
+        line.clear();
+        Line { linked, extent }.node(node, from..next, &mut line);
+        write!(out, "{separator}\n    {{{line}}}")?;
         separator = ",";
     }
     Ok(())
 }
 
+/// The members of one node, written one behind the other.
 #[derive(Clone, Copy)]
 struct Line<'a> {
     linked: Linked<'a>,
     extent: Extent,
 }
 
-impl Line<'_> {
-    fn node(self, node: &WorkloadNode, dependencies: Range<usize>) -> String {
+impl<'a> Line<'a> {
+    fn node(self, node: &WorkloadNode, dependencies: Range<usize>, line: &mut String) {
         let record = &self.linked.trace.nodes[node.row];
         let layout = self.linked.trace.header.layout;
-        let mut members =
-            vec![member("id", node.id), member("name", quoted(self.linked.name(node)))];
+        member(line, "id", node.id);
+        text_member(line, "name", self.linked.name(node));
         let around = if layout == NodeLayout::Flat { "parent" } else { "ctrl_deps" };
-        members.push(member(around, self.around(node)));
-        members.extend(self.lists(node, record));
-        members.extend(self.attributes(record, layout));
+        member(line, around, self.around(node));
+        self.lists(node, record, line);
+        self.attributes(record, layout, line);
         if node.kind == NodeKind::Operator {
-            members.push(self.text(record.members).to_owned());
+            append(line, self.text(record.members));
         }
-        members.extend(self.times(node));
-        members.extend(self.dependencies(node, dependencies));
-        members.retain(|member| !member.is_empty());
-        members.join(", ")
+        self.times(node, line);
+        self.dependencies(node, dependencies, line);
     }
 
-    fn text(&self, id: crate::ids::StringId) -> &str {
+    fn text(self, id: StringId) -> &'a str {
         self.linked.trace.strings.get(id)
     }
 
@@ -100,37 +103,41 @@ impl Line<'_> {
         }
     }
 
-    fn lists(self, node: &WorkloadNode, record: &ExecutionNode) -> Vec<String> {
+    fn lists(self, node: &WorkloadNode, record: &ExecutionNode, line: &mut String) {
         let is_given = node.kind == NodeKind::Operator
             || (node.kind == NodeKind::Device && self.extent == Extent::Chakra);
-        let sides = [("inputs", record.inputs), ("outputs", record.outputs)];
-        let lists = sides.map(|(side, values)| self.side(side, values, is_given));
-        lists.concat()
+        self.side("inputs", record.inputs, is_given, line);
+        self.side("outputs", record.outputs, is_given, line);
     }
 
     /// The lists of one side; empty ones where the node has none of its own.
-    fn side(self, side: &str, values: NodeValues, is_given: bool) -> Vec<String> {
+    fn side(self, side: &str, values: NodeValues, is_given: bool, line: &mut String) {
         let parts = [
             ("values", values.values),
             ("shapes", values.shapes),
             ("types", values.types),
             ("strides", values.strides),
         ];
-        let parts = parts.map(|(name, id)| (name, self.text(id)));
-        let parts = parts.iter().filter(|(_, text)| !text.is_empty());
-        let list = |text: &str| if is_given { text.to_owned() } else { "[]".to_owned() };
-        if self.linked.trace.header.layout == NodeLayout::Attributes {
-            let parts: Vec<_> = parts.map(|(name, text)| member(name, list(text))).collect();
-            return vec![member(side, format!("{{{}}}", parts.join(", ")))];
+        let nested = self.linked.trace.header.layout == NodeLayout::Attributes;
+        if nested {
+            member(line, side, "{");
         }
-        let flat = |name: &str| match name {
-            "values" => side.to_owned(),
-            _ => format!("{}_{name}", side.trim_end_matches('s')),
-        };
-        parts.map(|(name, text)| member(&flat(name), list(text))).collect()
+        for (name, id) in parts {
+            let text = self.text(id);
+            let list = if is_given { text } else { "[]" };
+            match name {
+                _ if text.is_empty() => {}
+                _ if nested => member(line, name, list),
+                "values" => member(line, side, list),
+                _ => member(line, &format!("{}_{name}", side.trim_end_matches('s')), list),
+            }
+        }
+        if nested {
+            line.push('}');
+        }
     }
 
-    fn attributes(self, record: &ExecutionNode, layout: NodeLayout) -> Vec<String> {
+    fn attributes(self, record: &ExecutionNode, layout: NodeLayout, line: &mut String) {
         let numbers = [
             ("rf_id", "uint64", record.rf_id),
             ("fw_parent", "uint64", record.fw_parent),
@@ -139,111 +146,154 @@ impl Line<'_> {
             ("tid", "uint64", record.tid),
             ("fw_tid", "uint64", record.fw_tid),
         ];
-        let numbers = numbers.iter().filter_map(|&(name, kind, value)| {
-            given(value).map(|value| (name, kind, value.to_string()))
-        });
-        let schema = quoted(self.text(record.op_schema));
-        let all = numbers.chain([("op_schema", "string", schema)]);
-        if layout == NodeLayout::Flat {
-            return all.map(|(name, _, value)| member(name, value)).collect();
+        let is_flat = layout == NodeLayout::Flat;
+        if !is_flat {
+            member(line, "attrs", "[");
         }
-        let objects = all.map(|(name, kind, value)| {
-            format!("{{\"name\": \"{name}\", \"type\": \"{kind}\", \"value\": {value}}}")
-        });
-        let others = self.text(record.attributes);
-        let objects: Vec<_> =
-            objects.chain((!others.is_empty()).then(|| others.to_owned())).collect();
-        vec![member("attrs", format!("[{}]", objects.join(", ")))]
+        for (name, kind, value) in numbers {
+            match given(value) {
+                Some(value) if is_flat => member(line, name, value),
+                Some(value) => attribute(line, name, kind, value),
+                None => {}
+            }
+        }
+        let schema = Quoted(self.text(record.op_schema));
+        if is_flat {
+            member(line, "op_schema", schema);
+        } else {
+            attribute(line, "op_schema", "string", schema);
+            append(line, self.text(record.attributes));
+            line.push(']');
+        }
     }
 
-    fn times(self, node: &WorkloadNode) -> Vec<String> {
-        let Some((start_ns, end_ns)) = node.span else { return Vec::new() };
-        let mut members = vec![
-            member("inclusive_dur", micros(end_ns - start_ns)),
-            member("exclusive_dur", micros(node.self_ns)),
-            member("ts", micros(start_ns)),
-        ];
+    fn times(self, node: &WorkloadNode, line: &mut String) {
+        let Some((start_ns, end_ns)) = node.span else { return };
+        member(line, "inclusive_dur", Micros(end_ns - start_ns));
+        member(line, "exclusive_dur", Micros(node.self_ns));
+        member(line, "ts", Micros(start_ns));
         if self.extent == Extent::Full {
-            members.push(member("blocked_dur", micros(node.blocked_ns)));
+            member(line, "blocked_dur", Micros(node.blocked_ns));
         }
         if node.kind == NodeKind::Gap {
-            members.push(member("gap", true));
+            member(line, "gap", true);
         }
-        members.extend(self.device(node));
-        members
+        if let Some(event) = node.event.filter(|_| node.kind == NodeKind::Device) {
+            self.device(event, line);
+        }
     }
 
     /// What only device work has.
-    fn device(self, node: &WorkloadNode) -> Vec<String> {
+    fn device(self, event: EventId, line: &mut String) {
         let tables = self.linked.tables;
-        let event = node.event.filter(|_| node.kind == NodeKind::Device);
-        let Some(event) = event else { return Vec::new() };
         let category = tables.events.category(event);
         let category = category.map_or("kernel", |category| tables.strings.get(category));
         let place = tables.lanes.place(tables.events.lane(event));
+        text_member(line, "cat", category);
+        text_member(line, "ph", "X");
         let numbers = [
             ("stream", place.stream),
             ("device", place.device),
             ("correlation", tables.events.correlation(event)),
         ];
         let wanted = if self.extent == Extent::Full { 3 } else { 1 };
-        let numbers = numbers[..wanted].iter();
-        let numbers = numbers.filter_map(|&(name, value)| Some(member(name, value?)));
-        let group = crate::tables::argument_text(event, "Process Group Name", tables);
-        [member("cat", quoted(category)), member("ph", "\"X\"")]
-            .into_iter()
-            .chain(numbers)
-            .chain(group.map(|group| member("pg_name", quoted(group))))
-            .collect()
+        for (name, value) in &numbers[..wanted] {
+            if let Some(value) = value {
+                member(line, name, value);
+            }
+        }
+        if let Some(group) = argument_text(event, "Process Group Name", tables) {
+            text_member(line, "pg_name", group);
+        }
     }
 
-    fn dependencies(self, node: &WorkloadNode, found: Range<usize>) -> Vec<String> {
+    fn dependencies(self, node: &WorkloadNode, found: Range<usize>, line: &mut String) {
         if node.span.is_none() {
-            return Vec::new();
+            return;
         }
         let workload = self.linked.workload;
         let found = &workload.dependencies[found];
         let id = |found: &Dependency| workload.nodes[found.source].id;
         let of = |kind: DependencyKind| found.iter().filter(move |found| found.kind == kind);
-        let synced: Vec<_> = of(DependencyKind::Sync).map(|found| id(found).to_string()).collect();
-        let handed = of(DependencyKind::Handover).map(|found| id(found).to_string()).next();
-        let mut members = Vec::new();
         if node.kind != NodeKind::Device || self.extent == Extent::Chakra {
-            let handed = handed.unwrap_or_else(|| "null".to_owned());
-            members.push(member("inter_thread_dep", handed));
+            match of(DependencyKind::Handover).next() {
+                Some(handed) => member(line, "inter_thread_dep", id(handed)),
+                None => member(line, "inter_thread_dep", "null"),
+            }
         }
         if node.kind != NodeKind::Device {
-            members.push(member("sync_dep", format!("[{}]", synced.join(", "))));
+            member(line, "sync_dep", "[");
+            for found in of(DependencyKind::Sync) {
+                append(line, id(found));
+            }
+            line.push(']');
         }
         if self.extent == Extent::Full {
-            let all: Vec<_> = found
-                .iter()
-                .map(|found| {
-                    let kind = DependencyKind::NAMES[found.kind as usize];
-                    format!("[{}, \"{kind}\", \"{}\"]", id(found), found.evidence.name())
-                })
-                .collect();
-            members.push(member("dependencies", format!("[{}]", all.join(", "))));
+            member(line, "dependencies", "[");
+            for found in found {
+                let kind = DependencyKind::NAMES[found.kind as usize];
+                let evidence = found.evidence.name();
+                append(line, format_args!("[{}, \"{kind}\", \"{evidence}\"]", id(found)));
+            }
+            line.push(']');
         }
-        members
     }
 }
 
-fn member(name: &str, value: impl std::fmt::Display) -> String {
-    format!("\"{name}\": {value}")
+/// Adds one of several, with a comma behind what stands before it.
+fn append(line: &mut String, item: impl Display) {
+    let before = line.len();
+    let is_first = line.is_empty() || line.ends_with(['[', '{']);
+    if !is_first {
+        line.push_str(", ");
+    }
+    let behind = line.len();
+    // Writing to a text in memory does not fail.
+    let _ = write!(line, "{item}");
+    if line.len() == behind {
+        line.truncate(before);
+    }
 }
 
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+fn member(line: &mut String, name: &str, value: impl Display) {
+    append(line, format_args!("\"{name}\": {value}"));
+}
+
+fn text_member(line: &mut String, name: &str, text: &str) {
+    member(line, name, Quoted(text));
+}
+
+fn attribute(line: &mut String, name: &str, kind: &str, value: impl Display) {
+    append(
+        line,
+        format_args!("{{\"name\": \"{name}\", \"type\": \"{kind}\", \"value\": {value}}}"),
+    );
+}
+
+/// A text between quotation marks, escaped where it needs to be.
+struct Quoted<'a>(&'a str);
+
+impl Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
+        if self.0.bytes().all(is_plain) {
+            write!(f, "\"{}\"", self.0)
+        } else {
+            write!(f, "{}", serde_json::Value::from(self.0))
+        }
+    }
 }
 
 /// Microseconds with the nanoseconds behind the point.
-fn micros(ns: i64) -> String {
-    let sign = if ns < 0 { "-" } else { "" };
-    let (whole, rest) = (ns.unsigned_abs() / 1_000, ns.unsigned_abs() % 1_000);
-    if rest == 0 {
-        format!("{sign}{whole}")
-    } else {
-        format!("{sign}{whole}.{rest:03}")
+struct Micros(i64);
+
+impl Display for Micros {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        let (whole, rest) = (self.0.unsigned_abs() / 1_000, self.0.unsigned_abs() % 1_000);
+        match rest {
+            0 => write!(f, "{sign}{whole}"),
+            _ => write!(f, "{sign}{whole}.{rest:03}"),
+        }
     }
 }

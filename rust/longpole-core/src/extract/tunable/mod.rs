@@ -21,7 +21,9 @@
 //! ```
 
 mod grammar;
+mod kinds;
 mod pieces;
 
 pub use grammar::{Gemm, Reason, NO_NUMBER};
-pub use pieces::{read, Ending, Kind, Piece, TunableFile};
+pub use kinds::{Ending, Kind};
+pub use pieces::{read, Piece, TunableFile};

@@ -162,6 +162,14 @@ impl Kind {
     pub fn is_work(self) -> bool {
         self <= Self::Communication
     }
+
+    /// Whether nothing in the trace says what the time was.
+    pub fn is_unknown(self) -> bool {
+        matches!(
+            self,
+            Self::GraphGap | Self::Unexplained | Self::BeforeFirstEvent | Self::AfterLastEvent
+        )
+    }
 }
 
 impl Role {

@@ -1,8 +1,10 @@
 //! Changes of a program, and the edges they choose.
 
 use crate::error::Result;
-use crate::graph::{matching, Edge, Graph, Kind};
-use crate::ids::Order;
+use std::collections::HashMap;
+
+use crate::graph::{matching, Edge, Graph, Kind, Role};
+use crate::ids::{EventId, Order};
 use crate::tables::Tables;
 
 /// Something about the program that is imagined to be different.
@@ -14,6 +16,8 @@ pub struct Change {
     pub kind: Option<Kind>,
     /// Only what has a name in which this pattern is found.
     pub matching: Option<String>,
+    /// Only these events: the time inside them, or what they wait for.
+    pub events: Option<Vec<EventId>>,
 }
 
 /// What a change does.
@@ -45,6 +49,12 @@ impl Ratio {
         (denominator > 0).then_some(Self { numerator, denominator })
     }
 
+    /// The factor as a number with a point.
+    #[allow(clippy::cast_precision_loss)] // for people to read
+    pub fn as_f64(self) -> f64 {
+        self.numerator as f64 / self.denominator as f64
+    }
+
     /// The product of two factors. Beyond 64 bits it loses its last digits.
     fn times(self, other: Self) -> Self {
         let mut numerator = u128::from(self.numerator) * u128::from(other.numerator);
@@ -59,7 +69,7 @@ impl Ratio {
     }
 
     /// The time multiplied.
-    fn of(self, time_ns: i64) -> i64 {
+    pub(in crate::path) fn of(self, time_ns: i64) -> i64 {
         let product = i128::from(time_ns) * i128::from(self.numerator);
         let denominator = i128::from(self.denominator);
         let (floor, rest) = (product.div_euclid(denominator), product.rem_euclid(denominator));
@@ -93,9 +103,9 @@ pub(super) fn changed_lags_ns(
     let mut factors = vec![Ratio::ONE; graph.edges.len()];
     let mut changed_ns = lags_ns.to_vec();
     for change in changes {
-        let chosen = change.chosen(graph, tables)?;
+        let chosen = Chosen::by(change, graph, tables)?;
         for (number, edge) in graph.edges.as_slice().iter().enumerate() {
-            if chosen(edge) {
+            if chosen.holds(number, edge, graph) {
                 match change.effect {
                     Effect::Scale(ratio) => factors[number] = factors[number].times(ratio),
                     Effect::RemoveWait => changed_ns[number] = REMOVED,
@@ -115,26 +125,110 @@ pub(super) fn changed_lags_ns(
 pub(in crate::path) const REMOVED: i64 = i64::MIN;
 
 impl Change {
-    /// Whether an edge is chosen: by kind and name of the event whose time it is, or
-    /// of the one that waits.
-    fn chosen<'g>(&self, graph: &'g Graph, tables: &Tables) -> Result<impl Fn(&Edge) -> bool + 'g> {
-        let is_named =
-            self.matching.as_ref().map(|pattern| matching(pattern, tables)).transpose()?;
-        let (kind, removes_wait) = (self.kind, self.effect == Effect::RemoveWait);
-        let has_name = move |event: Option<Order>| {
-            let Some(is_named) = &is_named else { return true };
-            event
-                .and_then(|event| graph.timeline.name(event))
-                .is_some_and(|name| is_named[name.row()])
-        };
-        Ok(move |edge: &Edge| {
-            if removes_wait {
-                let waits = edge.role.waits() == Some(kind.unwrap_or(Kind::SyncReturn));
-                return waits && has_name(Some(graph.nodes.event(edge.target)));
-            }
-            kind.map_or_else(|| edge.kind.is_work(), |kind| edge.kind == kind)
-                && has_name(edge.event())
+    /// A change of all that has a kind.
+    pub fn of_kind(effect: Effect, kind: Kind) -> Self {
+        Self { effect, kind: Some(kind), matching: None, events: None }
+    }
+}
+
+/// The edges that a change is about: by kind, by name and place of the event whose time it
+/// is, or of the one that waits.
+pub(in crate::path) struct Chosen {
+    kind: Option<Kind>,
+    removes_wait: bool,
+    is_named: Option<Vec<bool>>,
+    inside: Option<Inside>,
+}
+
+impl Chosen {
+    /// # Errors
+    ///
+    /// When the pattern is no regular expression.
+    pub(in crate::path) fn by(change: &Change, graph: &Graph, tables: &Tables) -> Result<Self> {
+        let pattern = change.matching.as_ref();
+        let removes_wait = change.effect == Effect::RemoveWait;
+        Ok(Self {
+            kind: change.kind,
+            removes_wait,
+            is_named: pattern.map(|pattern| matching(pattern, tables)).transpose()?,
+            inside: change.events.as_ref().map(|events| Inside::of(events, !removes_wait, graph)),
         })
+    }
+
+    pub(in crate::path) fn holds(&self, number: usize, edge: &Edge, graph: &Graph) -> bool {
+        if self.removes_wait {
+            let waits = edge.role.waits() == Some(self.kind.unwrap_or(Kind::SyncReturn));
+            let waiter = graph.nodes.event(edge.target);
+            let is_inside = |inside: &Inside| inside.events[waiter.row()];
+            return waits
+                && self.has_name(Some(waiter), graph)
+                && self.inside.as_ref().is_none_or(is_inside);
+        }
+        self.kind.map_or_else(|| edge.kind.is_work(), |kind| edge.kind == kind)
+            && self.has_name(edge.event(), graph)
+            && self.inside.as_ref().is_none_or(|inside| inside.holds(number, edge))
+    }
+
+    fn has_name(&self, event: Option<Order>, graph: &Graph) -> bool {
+        let Some(is_named) = &self.is_named else { return true };
+        event.and_then(|event| graph.timeline.name(event)).is_some_and(|name| is_named[name.row()])
+    }
+}
+
+/// The time inside some events: their own, and on threads all that is nested in them.
+struct Inside {
+    /// One row for each event of the timeline.
+    events: Vec<bool>,
+    /// One row for each edge; empty where no event of a thread was chosen.
+    edges: Vec<bool>,
+}
+
+impl Inside {
+    fn of(chosen: &[EventId], nested: bool, graph: &Graph) -> Self {
+        let mut events = vec![false; graph.timeline.len()];
+        let mut on_thread = false;
+        for order in chosen.iter().filter_map(|&event| graph.timeline.order(event)) {
+            events[order.row()] = true;
+            on_thread |= !graph.timeline.kind(order).is_device_work();
+        }
+        let mut inside = Self { events, edges: Vec::new() };
+        if on_thread && nested {
+            inside.add_nested(graph);
+        }
+        inside
+    }
+
+    /// Adds what happens on a thread while a chosen event is open.
+    fn add_nested(&mut self, graph: &Graph) {
+        self.edges = vec![false; graph.edges.len()];
+        let is_chosen = self.events.clone();
+        let mut n_open: HashMap<usize, u32> = HashMap::new();
+        for node in graph.nodes.ids() {
+            let event = graph.nodes.event(node);
+            if graph.timeline.kind(event).is_device_work() {
+                continue;
+            }
+            let open = n_open.entry(graph.timeline.lane(event)).or_default();
+            if *open > 0 {
+                self.events[event.row()] |= !graph.nodes.is_end(node);
+                for number in graph.edges.range(node) {
+                    let role = graph.edges.as_slice()[number].role;
+                    self.edges[number] = role == Role::ThreadOrder;
+                }
+            }
+            match (is_chosen[event.row()], graph.nodes.is_end(node)) {
+                (true, false) => *open += 1,
+                (true, true) => *open -= 1,
+                (false, _) => {}
+            }
+        }
+    }
+
+    fn holds(&self, number: usize, edge: &Edge) -> bool {
+        if edge.role == Role::ThreadOrder && !self.edges.is_empty() {
+            return self.edges[number];
+        }
+        edge.event().is_some_and(|event| self.events[event.row()])
     }
 }
 

@@ -16,8 +16,8 @@ use crate::graph::Graph;
 use crate::progress::Progress;
 use crate::tables::Tables;
 use changes::changed_lags_ns;
-pub(super) use changes::REMOVED;
 pub use changes::{Change, Effect, Ratio};
+pub(super) use changes::{Chosen, REMOVED};
 pub use lags::lags_ns;
 use retime::retime;
 

@@ -3,13 +3,22 @@
 //! A window is more than two times: it knows which events open and end it, so that it
 //! moves with them when a change is tried.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod completion;
+mod cycles;
+mod markers;
+mod scope;
+mod steps;
+
+use std::collections::BTreeSet;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::{EventId, StringId};
-use crate::link::{self, Launches, Step};
+use crate::ids::EventId;
+use crate::link::{self, Launches};
 use crate::tables::{by_content, EventKind, Tables};
 use crate::time::in_range;
+use completion::Submissions;
+pub use scope::{scope, Scope, Unit};
+pub use steps::{steps, Marked, Step, Steps};
 
 /// A stretch of a trace and what opens and ends it.
 ///
@@ -20,19 +29,26 @@ pub struct Window {
     pub start_ns: i64,
     /// Where it ends.
     pub end_ns: i64,
-    /// What may end it: the last of these to end does.
-    pub candidates: Vec<EventId>,
+    /// What may end it: the last of these moments does.
+    pub candidates: Vec<Moment>,
     /// What opens it.
     pub opening: Opening,
+}
+
+/// The start or the end of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Moment {
+    /// Its start.
+    Start(EventId),
+    /// Its end.
+    End(EventId),
 }
 
 /// What a window begins with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Opening {
-    /// The start of an event.
-    Start(EventId),
-    /// The end of the last of some events.
-    Ends(Vec<EventId>),
+    /// The last of some moments.
+    Moments(Vec<Moment>),
     /// A time, whatever happens then.
     Time,
 }
@@ -55,7 +71,9 @@ pub enum WindowEnd {
 pub enum Choice {
     /// All work of main threads and devices.
     Whole,
-    /// The `ProfilerStep` with a number.
+    /// The iteration of median length, or what comes closest to one; see [`scope`].
+    Usual,
+    /// The step with a number.
     Step(i64, WindowEnd),
     /// One of the annotations with a name, counted in order of time.
     Annotation(String, usize, WindowEnd),
@@ -63,30 +81,27 @@ pub enum Choice {
     Between(i64, i64),
 }
 
-/// A step and the window in which its work was done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StepWindow {
-    /// The number of the step.
-    pub number: i64,
-    /// Its annotation on the CPU side.
-    pub event: EventId,
-    /// Its period, from completion to completion.
-    pub window: (i64, i64),
-}
-
-/// Finds the window of a choice.
+/// Finds the window of a choice. `step_name` is a pattern of the annotations that mark
+/// iterations.
 ///
 /// # Errors
 ///
-/// When the trace has no such step, annotation or work.
-pub fn window(tables: &Tables, launches: &Launches, choice: &Choice) -> Result<Window> {
+/// When the trace has no such step, annotation or work, and when the pattern is no regular
+/// expression.
+pub fn window(
+    tables: &Tables,
+    launches: &Launches,
+    choice: &Choice,
+    step_name: Option<&str>,
+) -> Result<Window> {
     match choice {
-        Choice::Whole => whole(tables).ok_or_else(|| {
-            missing("the trace has no work on a main thread or a device".to_owned())
-        }),
-        Choice::Step(number, end) => step(tables, launches, *number, *end),
+        Choice::Whole => whole(tables),
+        Choice::Usual => {
+            scope(tables, launches, choice, step_name).map(|scope| scope.window().clone())
+        }
+        Choice::Step(number, end) => step(tables, launches, step_name, *number, *end),
         Choice::Annotation(name, instance, end) => {
-            annotation(tables, launches, name, *instance, *end)
+            annotated(tables, launches, annotation(tables, name, *instance)?, *end)
         }
         Choice::Between(start_ns, end_ns) => between(tables, *start_ns, *end_ns),
     }
@@ -98,85 +113,61 @@ fn missing(what: String) -> Error {
 
 /// All work of main threads and devices. Other threads never end a trace: watchdogs
 /// sleep longest.
-pub fn whole(tables: &Tables) -> Option<Window> {
+///
+/// # Errors
+///
+/// When there is none.
+pub fn whole(tables: &Tables) -> Result<Window> {
     let works = leading_work(tables);
-    let first = works.iter().copied().min_by(|&one, &two| by_content(one, two, tables))?;
-    Some(Window::new(tables, works, Opening::Start(first)))
+    let first = works.iter().copied().min_by(|&one, &two| by_content(one, two, tables));
+    let first = first
+        .ok_or_else(|| missing("the trace has no work on a main thread or a device".to_owned()))?;
+    let ends = works.into_iter().map(Moment::End).collect();
+    Ok(Window::new(tables, ends, Opening::Moments(vec![Moment::Start(first)])))
 }
 
-/// The steps with their periods, in order of time. Those of consecutive steps tile
-/// the run.
-pub fn steps(tables: &Tables, launches: &Launches) -> Vec<StepWindow> {
-    let steps = link::steps(tables);
-    let submissions = Submissions::of(tables, launches);
-    steps
-        .iter()
-        .map(|step| {
-            let ends = submissions.ends(step.event, WindowEnd::Last, tables);
-            let before = before(step, &steps, tables);
-            let opening = before.map_or(Opening::Start(step.event), |before| {
-                Opening::Ends(submissions.ends(before.event, WindowEnd::Last, tables))
-            });
-            let window = Window::new(tables, ends, opening);
-            StepWindow {
-                number: step.number,
-                event: step.event,
-                window: (window.start_ns, window.end_ns),
-            }
-        })
-        .collect()
-}
-
-fn step(tables: &Tables, launches: &Launches, number: i64, end: WindowEnd) -> Result<Window> {
-    let steps = link::steps(tables);
-    let found = first_numbered(&steps, number, tables);
-    let step = found.ok_or_else(|| missing(no_step(number, &steps)))?;
-    let submissions = Submissions::of(tables, launches);
-    match before(step, &steps, tables).filter(|_| end == WindowEnd::Period) {
-        Some(before) => {
-            let opening = Opening::Ends(submissions.ends(before.event, WindowEnd::Last, tables));
-            Ok(Window::new(tables, submissions.ends(step.event, WindowEnd::Last, tables), opening))
-        }
-        None => submissions.window(step.event, end, tables),
-    }
-}
-
-fn no_step(number: i64, steps: &[Step]) -> String {
-    let mut numbers: Vec<_> = steps.iter().map(|step| step.number).collect();
-    numbers.sort_unstable();
-    match (numbers.first(), numbers.last()) {
-        (Some(only), Some(last)) if only == last => {
-            format!("the trace has no step {number}; its only step is {only}")
-        }
-        (Some(first), Some(last)) => {
-            format!("the trace has no step {number}; its steps go from {first} to {last}")
-        }
-        _ => format!("the trace has no step {number}, nor any other"),
-    }
-}
-
-/// Several processes may have a step of that number: the first in content order.
-fn first_numbered<'s>(steps: &'s [Step], number: i64, tables: &Tables) -> Option<&'s Step> {
-    let numbered = steps.iter().filter(|step| step.number == number);
-    numbered.min_by(|one, two| by_content(one.event, two.event, tables))
-}
-
-fn before<'s>(step: &Step, steps: &'s [Step], tables: &Tables) -> Option<&'s Step> {
-    let process = |step: &Step| process_of(step.event, tables);
-    let is_before = |other: &&Step| {
-        Some(other.number) == step.number.checked_sub(1) && process(other) == process(step)
-    };
-    let candidates = steps.iter().filter(is_before);
-    candidates.min_by(|one, two| by_content(one.event, two.event, tables))
-}
-
-fn annotation(
+fn step(
     tables: &Tables,
     launches: &Launches,
-    name: &str,
-    instance: usize,
+    step_name: Option<&str>,
+    number: i64,
     end: WindowEnd,
 ) -> Result<Window> {
+    let found = steps(tables, launches, step_name)?;
+    let row = found.numbered(number, tables).ok_or_else(|| missing(no_step(number, &found)))?;
+    let step = &found.rows[row];
+    let submissions = Submissions::of(tables, launches);
+    let moments = match (end, found.marked) {
+        (WindowEnd::Period, _) => return Ok(step.period.clone()),
+        (_, Marked::Profiler) => submissions.of_annotation(step.event, end, tables),
+        (WindowEnd::Last, _) => step.period.candidates.clone(),
+        (WindowEnd::Cpu, _) => step.period.candidates[..1].to_vec(),
+        (WindowEnd::Gpu, _) => step.period.candidates[1..].to_vec(),
+    };
+    let start = found.rows[row].start();
+    opened_by(start, moments, tables)
+}
+
+fn opened_by(start: Moment, moments: Vec<Moment>, tables: &Tables) -> Result<Window> {
+    if moments.is_empty() {
+        return Err(missing("no device work was launched in that window".to_owned()));
+    }
+    Ok(Window::new(tables, moments, Opening::Moments(vec![start])))
+}
+
+fn no_step(number: i64, steps: &Steps) -> String {
+    match steps.numbers().map(|numbers| (numbers.start, numbers.end)) {
+        Some((only, last)) if only == last => {
+            format!("the trace has no step {number}; its only step is {only}")
+        }
+        Some((first, last)) => {
+            format!("the trace has no step {number}; its steps go from {first} to {last}")
+        }
+        None => format!("the trace has no step {number}, nor any other"),
+    }
+}
+
+fn annotation(tables: &Tables, name: &str, instance: usize) -> Result<EventId> {
     let events = &tables.events;
     let id = tables.strings.lookup(name);
     let is_named = |event: &EventId| {
@@ -187,7 +178,7 @@ fn annotation(
     };
     let mut found: Vec<_> = events.ids().filter(is_named).collect();
     found.sort_by(|&one, &two| by_content(one, two, tables));
-    let span = *found.get(instance).ok_or_else(|| {
+    found.get(instance).copied().ok_or_else(|| {
         missing(match found.len() {
             0 => format!("the trace has no annotation {name:?}"),
             1 => format!("the trace has one annotation {name:?}, numbered 0, and none {instance}"),
@@ -195,8 +186,18 @@ fn annotation(
                 format!("the trace has {count} annotations {name:?}, none numbered {instance}")
             }
         })
-    })?;
-    Submissions::of(tables, launches).window(span, end, tables)
+    })
+}
+
+/// The window of an annotation.
+fn annotated(
+    tables: &Tables,
+    launches: &Launches,
+    annotation: EventId,
+    end: WindowEnd,
+) -> Result<Window> {
+    let moments = Submissions::of(tables, launches).of_annotation(annotation, end, tables);
+    opened_by(Moment::Start(annotation), moments, tables)
 }
 
 fn between(tables: &Tables, start_ns: i64, end_ns: i64) -> Result<Window> {
@@ -206,14 +207,15 @@ fn between(tables: &Tables, start_ns: i64, end_ns: i64) -> Result<Window> {
     let overlaps = |event: &EventId| {
         events.span(*event).is_some_and(|(start, end)| start < end_ns && end > start_ns)
     };
-    let mut candidates: Vec<_> = works.iter().copied().filter(overlaps).collect();
+    let mut last: Vec<_> = works.iter().copied().filter(overlaps).collect();
     let lasts = |event: &EventId| events.end_ns(*event).is_some_and(|end| end >= end_ns);
-    if !candidates.iter().any(lasts) {
-        candidates.extend(next_on_main_thread(tables, &works, end_ns));
+    if !last.iter().any(lasts) {
+        last.extend(next_on_main_thread(tables, &works, end_ns));
     }
-    if candidates.is_empty() {
+    if last.is_empty() {
         return Err(missing(format!("the trace has no work between {start_ns} and {end_ns} ns")));
     }
+    let candidates = last.into_iter().map(Moment::End).collect();
     Ok(Window { start_ns, end_ns, candidates, opening: Opening::Time })
 }
 
@@ -246,64 +248,32 @@ fn leading_work(tables: &Tables) -> Vec<EventId> {
 
 impl Window {
     /// A window that ends with the last of its candidates, never before it begins.
-    fn new(tables: &Tables, candidates: Vec<EventId>, opening: Opening) -> Self {
-        let events = &tables.events;
-        let last_end = |of: &[EventId]| of.iter().filter_map(|&event| events.end_ns(event)).max();
+    fn new(tables: &Tables, candidates: Vec<Moment>, opening: Opening) -> Self {
+        let last_ns = |of: &[Moment]| of.iter().map(|moment| moment.time_ns(tables)).max();
         let start_ns = match &opening {
-            Opening::Start(event) => events.start_ns(*event),
-            Opening::Ends(ends) => last_end(ends).unwrap_or(i64::MIN),
+            Opening::Moments(moments) => last_ns(moments).unwrap_or(i64::MIN),
             Opening::Time => i64::MIN,
         };
-        let end_ns = last_end(&candidates).unwrap_or(start_ns).max(start_ns);
+        let end_ns = last_ns(&candidates).unwrap_or(start_ns).max(start_ns);
         Self { start_ns, end_ns, candidates, opening }
     }
 }
 
-fn process_of(event: EventId, tables: &Tables) -> StringId {
-    tables.lanes.place(tables.events.lane(event)).process
-}
-
-/// The device work that each process submitted, in order of submission.
-struct Submissions {
-    of_process: BTreeMap<StringId, Vec<(i64, EventId)>>,
-}
-
-impl Submissions {
-    fn of(tables: &Tables, launches: &Launches) -> Self {
-        let events = &tables.events;
-        let mut of_process: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for work in events.ids().filter(|&event| events.kind(event).is_device_work()) {
-            let call = launches.launcher(work).filter(|&call| events.end_ns(call).is_some());
-            if let (Some(call), Some(_)) = (call, events.end_ns(work)) {
-                let submitted = (events.start_ns(call), work);
-                of_process.entry(process_of(call, tables)).or_default().push(submitted);
-            }
+impl Moment {
+    /// Whose start or end it is.
+    pub fn event(self) -> EventId {
+        match self {
+            Self::Start(event) | Self::End(event) => event,
         }
-        for works in of_process.values_mut() {
-            works.sort();
-        }
-        Self { of_process }
     }
 
-    /// The window of an annotation.
-    fn window(&self, span: EventId, end: WindowEnd, tables: &Tables) -> Result<Window> {
-        let ends = self.ends(span, end, tables);
-        if ends.is_empty() {
-            return Err(missing("no device work was launched in that window".to_owned()));
-        }
-        Ok(Window::new(tables, ends, Opening::Start(span)))
-    }
-
-    /// What completes an annotation: its own end, and the device work launched in it.
-    fn ends(&self, span: EventId, end: WindowEnd, tables: &Tables) -> Vec<EventId> {
-        let works = self.of_process.get(&process_of(span, tables)).map_or(&[][..], Vec::as_slice);
+    /// When it was; an event without an end has none later than its start.
+    pub fn time_ns(self, tables: &Tables) -> i64 {
         let events = &tables.events;
-        let end_ns = events.end_ns(span).unwrap_or(i64::MIN);
-        let first = works.partition_point(|&(submitted, _)| submitted < events.start_ns(span));
-        let behind = works.partition_point(|&(submitted, _)| submitted < end_ns).max(first);
-        let own = (end != WindowEnd::Gpu).then_some(span);
-        let launched = if end == WindowEnd::Cpu { &[] } else { &works[first..behind] };
-        own.into_iter().chain(launched.iter().map(|&(_, work)| work)).collect()
+        match self {
+            Self::Start(event) => events.start_ns(event),
+            Self::End(event) => events.end_ns(event).unwrap_or(events.start_ns(event)),
+        }
     }
 }
 
@@ -345,7 +315,7 @@ mod tests {
 
     fn times(choice: &Choice) -> Result<(i64, i64)> {
         let (tables, launches) = two_steps();
-        window(&tables, &launches, choice).map(|window| (window.start_ns, window.end_ns))
+        window(&tables, &launches, choice, None).map(|window| (window.start_ns, window.end_ns))
     }
 
     #[test]
@@ -365,7 +335,9 @@ mod tests {
     #[test]
     fn the_table_of_steps_gives_the_periods() {
         let (tables, launches) = two_steps();
-        let windows: Vec<_> = steps(&tables, &launches).iter().map(|step| step.window).collect();
+        let found = steps(&tables, &launches, None).unwrap();
+        let periods = found.rows.iter().map(|step| (step.period.start_ns, step.period.end_ns));
+        let windows: Vec<_> = periods.collect();
         assert_eq!(windows, [(0, 30), (30, 60)]);
     }
 
@@ -378,7 +350,9 @@ mod tests {
             {"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":80,"dur":10,"args":{"correlation":1}}]"#;
         let tables = read_bytes(text, &Options::default()).unwrap();
         let launches = link::launches(&tables, &silent).unwrap();
-        let windows: Vec<_> = steps(&tables, &launches).iter().map(|step| step.window).collect();
+        let found = steps(&tables, &launches, None).unwrap();
+        let periods = found.rows.iter().map(|step| (step.period.start_ns, step.period.end_ns));
+        let windows: Vec<_> = periods.collect();
         assert_eq!(windows, [(0, 90_000), (4_000, 90_000)]);
     }
 

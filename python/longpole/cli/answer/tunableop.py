@@ -1,0 +1,280 @@
+"""What is found in TunableOp files, as answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.cli.answer import exit_codes
+from longpole.report.blocks import Column, Entry, Headline, Notes, Sentence, Table
+from longpole.report.document import Document
+from longpole.wording import count, duration, share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from longpole.analyses.gemm_coverage import GemmCoverage
+    from longpole.bench.tunableop import Coverage, Merged, Problem, Speedup, Tuning
+    from longpole.cli.answer.emit import Answer
+    from longpole.report.blocks import Block, Style, Type
+
+__all__ = [
+    "check_answer",
+    "coverage_answer",
+    "gemm_coverage_answer",
+    "merge_answer",
+    "rows_answer",
+    "speedup_answer",
+    "tuning_answer",
+]
+
+_STYLES: Final[dict[str, Style]] = {"error": "bad", "warning": "warn", "info": "dim"}
+_MOST_LINES: Final = 8
+_MOST_PLACES: Final = 3
+_MOST_ROWS: Final = 20
+
+
+def rows_answer(
+    name: str,
+    path: str | None,
+    headline: str,
+    rows: Sequence[Mapping[str, Any]],
+    columns: Mapping[str, Type],
+    *,
+    notes: Sequence[str] = (),
+    data: Mapping[str, Any] | None = None,
+    exit_code: int = exit_codes.OK,
+    most: int | None = None,
+) -> Answer:
+    """Answer with a table; people are shown the columns that are named, and `most` rows."""
+    shown = rows[:most]
+    cells = [[row[column] for column in columns] for row in shown]
+    titles = [Column(_title(name, kind), kind) for name, kind in columns.items()]
+    more = [f"{count(len(rows) - len(shown), 'more row')}"] if len(shown) < len(rows) else []
+
+    def blocks() -> list[Block]:
+        table: list[Block] = [Table(titles, cells)] if cells else []
+        rest: list[Block] = [Notes([*more, *notes])] if more or notes else []
+        return [Headline(headline), *table, *rest]
+
+    document = Document(
+        schema=f"longpole.tunableop.{name}/1",
+        input={"path": path} if path else {},
+        data={**(data or {}), "rows": list(rows)},
+        blocks=blocks,
+        records=lambda: [dict(row) for row in rows],
+        columns=tuple(columns),
+    )
+    return document, exit_code
+
+
+def _title(column: str, kind: Type) -> str:
+    """Name a column for people: a duration is shown with its own unit."""
+    return column.replace("_ns", "") if kind == "duration" else column
+
+
+def check_answer(path: str, problems: Sequence[Problem]) -> Answer:
+    """List problems, the code of each in front; errors and warnings are findings."""
+    rows = [problem.to_dict() for problem in problems]
+    is_bad = any(problem.severity != "info" for problem in problems)
+    document = Document(
+        schema="longpole.tunableop.check/1",
+        input={"path": path},
+        data={"problems": rows},
+        blocks=lambda: _problems(path, problems),
+        records=lambda: [{**row, "lines": _lines(row["lines"])} for row in rows],
+    )
+    return document, exit_codes.FINDINGS if is_bad else exit_codes.OK
+
+
+def _problems(path: str, problems: Sequence[Problem]) -> list[Block]:
+    if not problems:
+        return [Sentence(f"{path}: no problems found")]
+    by_code: dict[str, list[Problem]] = {}
+    for problem in problems:
+        by_code.setdefault(problem.code, []).append(problem)
+    order = sorted(by_code, key=lambda code: list(_STYLES).index(by_code[code][0].severity))
+    return [Headline(path), *(_entry(code, by_code[code]) for code in order)]
+
+
+def _entry(code: str, problems: Sequence[Problem]) -> Entry:
+    first = problems[0]
+    rest = len(problems) - _MOST_PLACES
+    more = [f"and {rest} more"] if rest > 0 else []
+    places = [_place(problem) for problem in problems[:_MOST_PLACES]]
+    effect = f"Effect: {first.kind.effect}. Hint: {first.kind.hint}."
+    return Entry(first.severity, _STYLES[first.severity], code, [*places, *more, effect])
+
+
+def _place(problem: Problem) -> str:
+    word = "line" if len(problem.lines) == 1 else "lines"
+    where = f"{word} {_lines(problem.lines)}: " if problem.lines else ""
+    return f"{where}{problem.message}"
+
+
+def _lines(lines: Iterable[int]) -> str:
+    """Name lines, but not hundreds of them."""
+    numbers = [str(line) for line in lines]
+    rest = f" and {len(numbers) - _MOST_LINES} more" if len(numbers) > _MOST_LINES else ""
+    return ", ".join(numbers[:_MOST_LINES]) + rest
+
+
+def merge_answer(written: Sequence[tuple[str, Merged]]) -> Answer:
+    """Say what was written, and which solutions lost."""
+    rows = [
+        {
+            "file": path,
+            "validators": " ".join(f"{key}={value}" for key, value in merged.validators),
+            "gemms": merged.file.results.height,
+            "dropped": merged.n_dropped,
+            "conflicts": len(merged.conflicts),
+        }
+        for path, merged in written
+    ]
+    conflicts = [str(conflict) for _, merged in written for conflict in merged.conflicts]
+    columns: dict[str, Type] = {
+        "file": "name",
+        "gemms": "count",
+        "dropped": "count",
+        "conflicts": "count",
+    }
+    shown = [f"kept the first of: {conflict}" for conflict in conflicts[:_MOST_ROWS]]
+    return rows_answer(
+        "merge", None, "Merged:", rows, columns, notes=shown, data={"conflicts": conflicts}
+    )
+
+
+def speedup_answer(tuned: str, found: Speedup) -> Answer:
+    """Say what tuning gained; 4 where no GEMM has a time on both sides."""
+    rows = found.rows.to_dicts()
+    mean, whole = found.geometric_mean, found.of_one_call_each
+    if mean is None or whole is None:
+        headline = "no GEMM has a usable time in both files"
+    else:
+        headline = (
+            f"{mean:.3f} times as fast on {count(len(rows), 'GEMM')} (geometric mean), "
+            f"{whole:.3f} times when each is called once"
+        )
+    notes = [
+        f"{count(number, 'GEMM')} {what}"
+        for number, what in (
+            (found.n_unmatched, "of the tuned file without a time on both sides"),
+            (found.n_not_default, "of the baseline measured with another solution than Default"),
+        )
+        if number
+    ]
+    columns: dict[str, Type] = {
+        "operator": "name",
+        "parameters": "name",
+        "solution": "text",
+        "time_ns": "duration",
+        "baseline_ns": "duration",
+        "gain_ns": "duration",
+    }
+    return rows_answer(
+        "speedup",
+        tuned,
+        headline,
+        rows,
+        columns,
+        notes=notes,
+        most=_MOST_ROWS,
+        data={"geometric_mean": mean, "of_one_call_each": whole},
+        exit_code=exit_codes.OK if rows else exit_codes.INCONCLUSIVE,
+    )
+
+
+def coverage_answer(results: str, found: Coverage) -> Answer:
+    """Say which recorded GEMMs are tuned; 1 where some are not."""
+    flops = "" if found.share_of_flops is None else f", {share(found.share_of_flops)} of the flops"
+    headline = f"{found.n_tuned} of {count(found.n_gemms, 'GEMM')} tuned{flops}"
+    columns: dict[str, Type] = {
+        "match": "text",
+        "operator": "name",
+        "parameters": "name",
+        "solution": "text",
+        "share_of_flops": "share",
+    }
+    is_whole = found.n_tuned == found.n_gemms
+    return rows_answer(
+        "coverage",
+        results,
+        headline,
+        found.rows.to_dicts(),
+        columns,
+        most=_MOST_ROWS,
+        data={"n_gemms": found.n_gemms, "n_tuned": found.n_tuned, "share": found.share_of_flops},
+        exit_code=exit_codes.OK if is_whole else exit_codes.FINDINGS,
+    )
+
+
+def gemm_coverage_answer(results: str, found: GemmCoverage) -> Answer:
+    """Say how much of a trace is tuned; 1 where some is not, 4 where there are no GEMMs."""
+    if found.share_of_gemm_time is None:
+        headline = "no matrix product launched a kernel in this window"
+    else:
+        headline = (
+            f"{share(found.share_of_gemm_time)} of {duration(found.gemm_ns)} in GEMMs is tuned; "
+            f"tuned GEMMs are {share(found.share_of_path or 0)} of the critical path, "
+            f"all GEMMs {share(found.gemm_path_ns / max(found.path_length_ns, 1))}"
+        )
+    notes = [f"window: {found.window.reason}", *_doubts(found)]
+    columns: dict[str, Type] = {
+        "match": "text",
+        "name": "text",
+        "parameters": "name",
+        "solution": "text",
+        "calls": "count",
+        "kernel_ns": "duration",
+        "path_ns": "duration",
+    }
+    code = exit_codes.INCONCLUSIVE if found.rows.is_empty() else exit_codes.FINDINGS
+    numbers = ("gemm_ns", "tuned_ns", "gemm_path_ns", "tuned_path_ns", "path_length_ns")
+    shares = ("share_of_gemm_time", "share_of_path", "path_status")
+    return rows_answer(
+        "coverage",
+        results,
+        headline,
+        found.rows.to_dicts(),
+        columns,
+        notes=notes,
+        most=_MOST_ROWS,
+        data={name: getattr(found, name) for name in (*numbers, *shares)},
+        exit_code=exit_codes.OK if found.gemm_ns and found.tuned_ns == found.gemm_ns else code,
+    )
+
+
+def _doubts(found: GemmCoverage) -> list[str]:
+    doubts = ["no tuning of a GEMM can gain more than its time on the path (path_ns)"]
+    kinds = set(found.rows["match"])
+    if "unknown" in kinds:
+        doubts.append("unknown: the trace does not hold shapes, or the operator is not derived")
+    if "same_size" in kinds:
+        doubts.append("same_size: a row has that size, but strides were not recorded")
+    if found.path_status != "ok":
+        doubts.append(f"the critical path is {found.path_status}: its shares are no basis")
+    return doubts
+
+
+def tuning_answer(found: Tuning) -> Answer:
+    """Say what was tuned and what could not be; 1 where there are failures."""
+    rows = [
+        {"operator": failure.key[0], "parameters": failure.key[1], "reason": failure.reason}
+        for failure in found.failures
+    ]
+    n_tuned = found.file.results.height
+    before = f" ({found.n_known} before)" if found.n_known else ""
+    headline = f"{n_tuned} of {count(found.n_gemms, 'GEMM')} tuned{before}" + (
+        f", {len(rows)} failed:" if rows else ""
+    )
+    outputs = [str(path) for path in found.outputs]
+    written = outputs[0] if len(outputs) == 1 else f"{outputs[0]} to {outputs[-1]}"
+    return rows_answer(
+        "tune",
+        None,
+        headline,
+        rows,
+        {"operator": "name", "parameters": "name", "reason": "text"},
+        notes=[f"written: {written}"],
+        data={"outputs": outputs, "n_gemms": found.n_gemms, "n_tuned": n_tuned},
+        exit_code=exit_codes.FINDINGS if rows else exit_codes.OK,
+    )

@@ -1,0 +1,57 @@
+"""`longpole tunableop check`: say what makes torch ignore a file or lose rows of it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from longpole.cli.answer.emit import emit
+from longpole.cli.ask.options import Options, shared_options
+from longpole.report.terminal import Terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["check"]
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--torch", "version", metavar="VERSION", help="Check for this version of torch.")
+@click.option(
+    "--expect", multiple=True, metavar="KEY=VALUE", help="A validator that the file must have."
+)
+@shared_options
+def check(
+    *, files: Sequence[str], version: str | None, expect: Sequence[str], options: Options
+) -> int:
+    """Say what makes torch ignore a file, lose rows of it, or choose badly.
+
+    Validators are compared with the installed torch, where there is one; several files
+    are compared with one another. Exits with 1 where an error or a warning is found.
+
+    \b
+    Examples:
+      longpole tunableop check tunableop_results0.csv
+      longpole tunableop check run*.csv --torch 2.9.1 --expect GCN_ARCH_NAME=gfx942
+    """
+    from longpole.bench import tunableop
+    from longpole.bench.tunableop import Installed
+    from longpole.cli.answer.tunableop import check_answer
+
+    pairs = [text.partition("=") for text in expect]
+    if any(not mark for _, mark, _ in pairs):
+        message = "give KEY=VALUE"
+        raise click.BadParameter(message, param_hint="'--expect'")
+    asked = Installed({"PT_VERSION": version}, is_complete=False) if version else None
+    known = asked or tunableop.installed_validators()
+    expected = {**known.validators, **{key: value for key, _, value in pairs}}
+    read = [tunableop.read(file) for file in files]
+    problems = tunableop.check(read, expected=expected, is_complete=known.is_complete)
+    answers = [
+        check_answer(file.name, [each for each in problems if each.file == file.name])
+        for file in read
+    ]
+    return emit(answers, options.form, Terminal.of(sys.stdout, options.color))

@@ -1,0 +1,53 @@
+"""`longpole tunableop diff`: compare the rows that torch takes from two files."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.emit import emit
+from longpole.cli.ask.options import Options, shared_options
+from longpole.report.terminal import Terminal
+from longpole.wording import count
+
+if TYPE_CHECKING:
+    from longpole.report.blocks import Type
+
+__all__ = ["diff"]
+
+
+_COLUMNS: Final[dict[str, Type]] = {
+    "change": "text",
+    "operator": "name",
+    "parameters": "name",
+    "solution_before": "text",
+    "solution_after": "text",
+    "time_ns_before": "duration",
+    "time_ns_after": "duration",
+}
+
+
+@click.command()
+@click.argument("before", metavar="BEFORE")
+@click.argument("after", metavar="AFTER")
+@shared_options
+def diff(*, before: str, after: str, options: Options) -> int:
+    """Compare the rows that torch takes from two files.
+
+    Exits with 1 where they differ. Rows that differ in their time only count as well.
+
+    \b
+    Examples:
+      longpole tunableop diff old/tunableop_results0.csv tunableop_results0.csv
+    """
+    from longpole.bench import tunableop
+    from longpole.cli.answer.tunableop import rows_answer
+
+    rows = tunableop.diff(before, after).to_dicts()
+    code = exit_codes.FINDINGS if rows else exit_codes.OK
+    headline = f"{count(len(rows), 'difference')} between {before} and {after}"
+    answer = rows_answer("diff", after, headline, rows, _COLUMNS, exit_code=code)
+    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))

@@ -1,0 +1,60 @@
+"""`longpole tunableop env`: print the variables for a phase, and warn of those that do nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from longpole.cli.answer.emit import emit
+from longpole.cli.ask.options import Options, shared_options
+from longpole.report.terminal import Terminal
+
+if TYPE_CHECKING:
+    from longpole.bench.tunableop import Phase
+    from longpole.report.blocks import Type
+
+__all__ = ["env"]
+
+
+@click.command()
+@click.argument("phase", type=click.Choice(("collect", "tune", "use")))
+@click.option("--name", metavar="FILE", help="The results file.")
+@click.option("--untuned", metavar="FILE", help="The untuned file.")
+@click.option("--torch", "version", metavar="VERSION", help="Warn for this version of torch.")
+@shared_options
+def env(
+    *,
+    phase: Phase,
+    name: str | None,
+    untuned: str | None,
+    version: str | None,
+    options: Options,
+) -> int:
+    """Print the variables to collect GEMMs, tune them, or use what was tuned.
+
+    Warns of variables that are set now and do nothing, or that torch does not know. Set
+    them before torch is imported: it reads each once. `os.putenv` does not reach
+    `os.environ`.
+
+    \b
+    Examples:
+      longpole tunableop env collect
+      longpole tunableop env use --name tunableop_results_full%d.csv
+    """
+    from longpole.bench import tunableop
+    from longpole.bench.tunableop import VARIABLES
+    from longpole.cli.answer.tunableop import rows_answer
+
+    given = tunableop.environment(phase, filename=name, untuned_filename=untuned)
+    meanings = {variable.full_name: variable.meaning for variable in VARIABLES}
+    rows = [
+        {"variable": f"{variable}={value}", "meaning": meanings[variable]}
+        for variable, value in given.items()
+    ]
+    warnings = tunableop.environment_warnings({**os.environ, **given}, version)
+    columns: dict[str, Type] = {"variable": "text", "meaning": "text"}
+    answer = rows_answer("env", None, f"to {phase}:", rows, columns, notes=warnings)
+    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))

@@ -1,0 +1,94 @@
+"""`longpole tunableop files`: say which files a process reads and writes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.emit import emit
+from longpole.cli.ask.options import Options, shared_options
+from longpole.report.terminal import Terminal
+from longpole.wording import count
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from longpole.report.blocks import Type
+
+__all__ = ["files"]
+
+
+@click.command()
+@click.option("--name", metavar="FILE", help="The results file, as torch is told.")
+@click.option("--untuned", metavar="FILE", help="The untuned file, as torch is told.")
+@click.option(
+    "--visible",
+    multiple=True,
+    metavar="LIST",
+    help="The visibility variable of a process; give it once for each process.",
+)
+@click.option("--devices", type=int, metavar="N", help="How many devices the machine has.")
+@shared_options
+def files(
+    *,
+    name: str | None,
+    untuned: str | None,
+    visible: Sequence[str],
+    devices: int | None,
+    options: Options,
+) -> int:
+    """Say which files a process reads and writes, for each device that it sees.
+
+    The ordinal stands in place of %d or before the last dot, and counts what the process
+    sees. Without --visible this process is asked: its visibility variables and its
+    PYTORCH_TUNABLEOP_FILENAME. Exits with 1 where processes would share a file.
+
+    \b
+    Examples:
+      longpole tunableop files --devices 8
+      longpole tunableop files --visible 0 --visible 1
+    """
+    from longpole.bench.tunableop import files as files_of
+    from longpole.bench.tunableop import name_warnings
+    from longpole.cli.answer.tunableop import rows_answer
+
+    environs = [{**os.environ, "CUDA_VISIBLE_DEVICES": text} for text in visible] or [
+        dict(os.environ)
+    ]
+    for environ in environs if visible else ():
+        environ.pop("HIP_VISIBLE_DEVICES", None)
+    found = [
+        file
+        for process, environ in enumerate(environs)
+        for file in files_of(
+            results=name, untuned=untuned, n_devices=devices, environ=environ, process=process
+        )
+    ]
+    warnings = name_warnings(found, *filter(None, (name, untuned)))
+    rows = [
+        {
+            "process": file.process,
+            "ordinal": file.ordinal,
+            "device": file.device,
+            "results": str(file.results),
+            "exists": file.results.exists(),
+            "untuned": str(file.untuned),
+        }
+        for file in found
+    ]
+    columns: dict[str, Type] = {
+        "process": "number",
+        "ordinal": "number",
+        "device": "text",
+        "results": "name",
+        "exists": "flag",
+        "untuned": "name",
+    }
+    code = exit_codes.FINDINGS if warnings else exit_codes.OK
+    headline = f"{count(len(rows), 'device')} in {count(len(environs), 'process', 'processes')}"
+    answer = rows_answer("files", None, headline, rows, columns, notes=warnings, exit_code=code)
+    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))

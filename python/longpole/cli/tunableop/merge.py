@@ -1,0 +1,83 @@
+"""`longpole tunableop merge`: join results files, without losing or mixing anything."""
+
+from __future__ import annotations
+
+import errno
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from longpole.cli.answer.emit import emit
+from longpole.cli.ask.options import Options, shared_options
+from longpole.report.terminal import Terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from longpole.bench.tunableop.merge import Policy
+
+__all__ = ["merge"]
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("-o", "--output", required=True, metavar="FILE", help="Where to write the result.")
+@click.option(
+    "--conflict",
+    type=click.Choice(("fastest", "first", "error")),
+    default="fastest",
+    show_default=True,
+    help="What to do where files name different solutions.",
+)
+@click.option(
+    "--split-validators", is_flag=True, help="Write a file for each set of validators: 0, 1, ..."
+)
+@click.option("-f", "--force", is_flag=True, help="Replace the output.")
+@shared_options
+def merge(
+    *,
+    files: Sequence[str],
+    output: str,
+    conflict: Policy,
+    split_validators: bool,
+    force: bool,
+    options: Options,
+) -> int:
+    """Join results files, without losing or mixing anything.
+
+    FILE may hold %d for the ordinals of all devices. Files that were tuned under different
+    validators are refused, or kept apart with --split-validators. The result does not
+    depend on the order of the files, unless --conflict is first.
+
+    \b
+    Examples:
+      longpole tunableop merge run1.csv run2.csv -o tunableop_results0.csv
+      longpole tunableop merge tunableop_results%d.csv -o all0.csv
+    """
+    from longpole.bench import tunableop
+    from longpole.cli.answer.tunableop import merge_answer
+
+    paths = [path for file in files for path in _expanded(file)]
+    if split_validators:
+        parts = tunableop.merge_by_validators(paths, conflict=conflict)
+        names = [tunableop.with_ordinal(output, number) for number in range(len(parts))]
+    else:
+        parts, names = [tunableop.merge(paths, conflict=conflict)], [output]
+    tunableop.refuse_existing(map(Path, names), force=force, inputs=[*map(Path, paths)])
+    for name, part in zip(names, parts, strict=True):
+        part.file.write(name, force=force)
+    answer = merge_answer(list(zip(names, parts, strict=True)))
+    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
+
+
+def _expanded(name: str) -> Sequence[str | Path]:
+    from longpole.bench import tunableop
+
+    if "%d" not in name:
+        return [name]
+    found = tunableop.all_ordinals(name)
+    if not found:
+        raise FileNotFoundError(errno.ENOENT, "no file of any ordinal", name)
+    return found

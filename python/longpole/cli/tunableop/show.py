@@ -1,0 +1,60 @@
+"""`longpole tunableop show`: list the rows of a file with their typed columns."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from longpole.cli.answer.emit import emit
+from longpole.cli.ask.options import Options, shared_options
+from longpole.report.terminal import Terminal
+from longpole.wording import count
+
+if TYPE_CHECKING:
+    from longpole.report.blocks import Type
+
+__all__ = ["show"]
+
+
+_COLUMNS: Final[dict[str, Type]] = {
+    "line": "number",
+    "operation": "text",
+    "dtype_a": "text",
+    "transa": "text",
+    "transb": "text",
+    "matmul_m": "number",
+    "matmul_n": "number",
+    "k": "number",
+    "batch": "number",
+    "solution": "name",
+    "time_ns": "duration",
+    "status": "text",
+}
+
+
+@click.command()
+@click.argument("file", metavar="FILE")
+@click.option("--untuned", is_flag=True, help="List the untuned GEMMs, not the results.")
+@shared_options
+def show(*, file: str, untuned: bool, options: Options) -> int:
+    """List the rows of a file with their typed columns.
+
+    The table shows M, N and K as torch counts them; the data formats have every column.
+    Lines that are not understood are listed by `check`.
+
+    \b
+    Examples:
+      longpole tunableop show tunableop_results0.csv
+      longpole tunableop show tunableop_results0.csv --format csv
+    """
+    from longpole.bench import tunableop
+    from longpole.cli.answer.tunableop import rows_answer
+
+    found = tunableop.read(file)
+    rows = (found.untuned if untuned else found.results).to_dicts()
+    tied = ", ".join(f"{key} {value}" for key, value in found.validators.items())
+    headline = f"{file}: {count(len(rows), 'GEMM')}, {tied or 'no validators'}"
+    answer = rows_answer("show", file, headline, rows, _COLUMNS)
+    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))

@@ -1,0 +1,58 @@
+"""`longpole tunableop split`: split a file into parts of about the same cost."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from longpole.cli.answer.emit import emit
+from longpole.cli.ask.options import Options, shared_options
+from longpole.report.terminal import Terminal
+
+if TYPE_CHECKING:
+    from longpole.report.blocks import Type
+
+__all__ = ["split"]
+
+
+@click.command()
+@click.argument("file", metavar="FILE")
+@click.option("--gpus", type=int, required=True, metavar="N", help="How many parts to make.")
+@click.option(
+    "-o", "--output", metavar="NAME", help="The name of the parts; the ordinal is put into it."
+)
+@click.option("-f", "--force", is_flag=True, help="Replace the parts.")
+@shared_options
+def split(*, file: str, gpus: int, output: str | None, force: bool, options: Options) -> int:
+    """Split a file into parts of about the same cost, 2 m n k for each GEMM.
+
+    Every part has the validators of the file. Without -o the parts are named after it:
+    FILE_part0.csv and so on.
+
+    \b
+    Examples:
+      longpole tunableop split tunableop_untuned0.csv --gpus 4
+    """
+    from longpole.bench import tunableop
+    from longpole.cli.answer.tunableop import rows_answer
+
+    if gpus < 1:
+        message = "at least 1 part"
+        raise click.BadParameter(message, param_hint="'--gpus'")
+    shares = tunableop.split(file, gpus)
+    path = Path(file)
+    name = output or str(path.with_name(f"{path.stem}_part%d{path.suffix}"))
+    names = [tunableop.with_ordinal(name, number) for number in range(gpus)]
+    tunableop.refuse_existing(map(Path, names), force=force, inputs=[path])
+    for part, share in zip(names, shares, strict=True):
+        share.file.write(part, force=force)
+    rows = [
+        {"file": part, "gemms": len(share.file.lines), "flops": share.flops}
+        for part, share in zip(names, shares, strict=True)
+    ]
+    columns: dict[str, Type] = {"file": "name", "gemms": "count", "flops": "count"}
+    answer = rows_answer("split", file, f"{file} in {gpus} parts:", rows, columns)
+    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))

@@ -1,0 +1,85 @@
+"""`longpole tunableop tune`: tune recorded GEMMs on several GPUs."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from longpole.cli.answer.emit import emit
+from longpole.cli.ask.options import Options, shared_options
+from longpole.report.terminal import Terminal
+from longpole.wording import escape
+
+if TYPE_CHECKING:
+    from longpole.bench import Record
+
+__all__ = ["tune"]
+
+
+@click.command()
+@click.argument("pattern", metavar="PATTERN")
+@click.option("--gpus", metavar="LIST", help="Which GPUs, as `longpole devices` lists them; all.")
+@click.option(
+    "--name",
+    default="tunableop_results.csv",
+    show_default=True,
+    help="The name that results have without an ordinal.",
+)
+@click.option("--worker", metavar="COMMAND", help="What tunes a file; torch by default.")
+@click.option(
+    "--timeout", type=float, default=1800.0, show_default=True, help="Seconds for a batch."
+)
+@click.option("--batch", type=int, default=32, show_default=True, help="GEMMs in a batch.")
+@click.option("--resume", is_flag=True, help="Go on with an earlier run.")
+@click.option("-f", "--force", is_flag=True, help="Replace the output files.")
+@shared_options
+def tune(
+    *,
+    pattern: str,
+    gpus: str | None,
+    name: str,
+    worker: str | None,
+    timeout: float,
+    batch: int,
+    resume: bool,
+    force: bool,
+    options: Options,
+) -> int:
+    """Tune recorded GEMMs on several GPUs, one worker a GPU.
+
+    PATTERN must hold ? or *. The result is NAME_full0.csv, NAME_full1.csv and so on, a copy
+    for each GPU. A crash or a hang costs one GEMM; exits with 1 where some have failed.
+    COMMAND is called with the file of its GEMMs and the file to write.
+
+    \b
+    Examples:
+      longpole tunableop tune "tunableop_untuned?.csv" --gpus 0,1,2,3
+      longpole tunableop tune "tunableop_untuned*.csv" --resume
+    """
+    from longpole.bench import tunableop
+    from longpole.cli.answer.tunableop import tuning_answer
+
+    try:
+        found = tunableop.tune(
+            pattern,
+            gpus=gpus.split(",") if gpus else None,
+            filename=name,
+            worker=worker or tunableop.WORKER,
+            timeout_s=timeout,
+            batch_size=batch,
+            resume=resume,
+            force=force,
+            on_record=_tell if options.progress else None,
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    return emit([tuning_answer(found)], options.form, Terminal.of(sys.stdout, options.color))
+
+
+def _tell(record: Record) -> None:
+    """Say on stderr that a batch has ended."""
+    what = f"{record.outcome}: {record.message}" if record.message else str(record.outcome)
+    took = "" if record.seconds is None else f" after {record.seconds:.1f} s"
+    sys.stderr.write(escape(f"{record.id} on {record.device}{took}: {what}") + "\n")

@@ -1,0 +1,48 @@
+"""`longpole tunableop untuned`: join recorded GEMMs, each once."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from longpole.cli.answer.emit import emit
+from longpole.cli.ask.options import Options, shared_options
+from longpole.report.terminal import Terminal
+from longpole.wording import count
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from longpole.report.blocks import Type
+
+__all__ = ["untuned"]
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("-o", "--output", metavar="FILE", help="Write them to a file.")
+@click.option("-f", "--force", is_flag=True, help="Replace the output.")
+@shared_options
+def untuned(*, files: Sequence[str], output: str | None, force: bool, options: Options) -> int:
+    """Join recorded GEMMs, each once, in a stable order.
+
+    The GEMMs of results files count as well, to be tuned again.
+
+    \b
+    Examples:
+      longpole tunableop untuned tunableop_untuned*.csv -o all_untuned0.csv
+    """
+    from longpole.bench import tunableop
+    from longpole.cli.answer.tunableop import rows_answer
+
+    found = tunableop.gather_untuned(list(files))
+    if output:
+        found.write(output, force=force, inputs=files)
+    rows = found.untuned.select("operator", "parameters", "m", "n", "k", "batch").to_dicts()
+    written = f"; written to {output}" if output else ""
+    headline = f"{count(len(rows), 'GEMM')} in {count(len(files), 'file')}{written}"
+    columns: dict[str, Type] = {"operator": "text", "parameters": "text"}
+    answer = rows_answer("untuned", None, headline, rows, columns, most=20)
+    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))

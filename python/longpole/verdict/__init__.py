@@ -1,0 +1,9 @@
+"""What holds a program up, and what somebody can do about it.
+
+A verdict compares gains: how much shorter the program would be if something took no time,
+by the graph of the critical path timed anew. `docs/verdict.md` gives every rule.
+"""
+
+from longpole.verdict.values import Doubt, Remedy, Span, Verdict
+
+__all__ = ["Doubt", "Remedy", "Span", "Verdict"]

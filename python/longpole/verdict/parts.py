@@ -1,0 +1,60 @@
+"""What the core finds for a verdict, before it is put into words."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+__all__ = ["ChangeParts", "RemedyParts", "VerdictParts"]
+
+Status = Literal["ok", "balanced", "inconclusive", "no_device"]
+Side = Literal["kernels", "host", "communication", "copies"]
+
+
+class ChangeParts(TypedDict):
+    """One change."""
+
+    change: Literal["scale", "drop", "remove_wait"]
+    kind: str | None
+    matching: str | None
+    by: float | None
+    events: list[int] | None
+
+
+class RemedyParts(TypedDict):
+    """One remedy."""
+
+    remedy: str
+    side: Side
+    name: str | None
+    named: bool
+    gain_ns: int
+    gain: float
+    cumulative: float | None
+    changes: list[ChangeParts]
+    events: list[int]
+
+
+class VerdictParts(TypedDict):
+    """What holds a program up, in plain values."""
+
+    status: Status
+    sides: list[Side]
+    remedies: list[RemedyParts]
+    gains: list[tuple[Side, float]]
+    kernels_and_host: float
+    unit: str
+    numbers: list[int]
+    shown: int
+    n_windows: int
+    lengths_ns: tuple[int, int, int, int]
+    """Of the shown window, the shortest, the longest, and all together."""
+    outliers: list[int]
+    doubt: dict[str, float]
+    cause: str | None
+    reason: str
+    waits_lead: bool
+    nearly_balanced: bool
+    function: tuple[str, float] | None
+    busiest: tuple[str, float] | None
+    loader: Literal["workers", "main_thread", "own"] | None
+    usual: tuple[list[Side], list[str], float] | None

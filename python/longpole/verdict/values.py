@@ -1,0 +1,144 @@
+"""The values of a verdict, as Python and data see them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from longpole.critical_path.changes import change_of, plain_change
+from longpole.verdict.advice import advice
+from longpole.verdict.sentences import sentence
+
+if TYPE_CHECKING:
+    from longpole.critical_path.changes import Change
+    from longpole.verdict.parts import VerdictParts
+
+__all__ = ["Doubt", "Remedy", "Span", "Verdict", "verdict_of"]
+
+Status = Literal["ok", "balanced", "inconclusive", "no_device"]
+Side = Literal["kernels", "host", "communication", "copies"]
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """Something that can be done, and the most it gains.
+
+    Gains of several remedies overlap and are never added.
+    """
+
+    remedy: str
+    """`data_loading`, `blocking_calls`, `allocation`, `copies`, `communication`,
+    `stream_waits`, `function`, `host_work` or `kernels`."""
+    side: Side
+    name: str | None
+    """The place, function, family or kernel it is about; None for all."""
+    named: bool
+    """Whether the sentence names it."""
+    gain_ns: int
+    """Of the mean step, rounded down. Below 0 it would cost."""
+    gain: float
+    """As a share of the time."""
+    changes: tuple[Change, ...]
+    """For `CriticalPath.what_if`, which gives the same gain."""
+    events: tuple[int, ...]
+    """Rows of `Trace.events` that show it best."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The window that stands for the rest: the one of median length."""
+
+    unit: str
+    """`step`, `repetition`, `annotation`, `stretch` or `trace`."""
+    number: int | None
+    length_ns: int
+    min_ns: int
+    max_ns: int
+    n: int
+    outliers: tuple[int, ...]
+    """The numbers of those longer than 1.5 times the median."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What speaks against a verdict, as shares."""
+
+    unknown: float
+    """Of the path: the trace does not say what it was."""
+    floor: float
+    """Of the time: it remains if all recorded work takes no time."""
+    unlinked: float
+    """Of the device work, by number or by time: its launch is not known."""
+    inferred: float
+    """Of the path: inferred, not recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What holds a program up, and what can be done about it."""
+
+    status: Status
+    sides: tuple[Side, ...]
+    """What holds it up, the greatest first."""
+    remedies: tuple[Remedy, ...]
+    """What can be done, the cheapest first."""
+    gains: dict[Side, float]
+    """How much shorter it would be without each side."""
+    steps: tuple[int, ...]
+    """The steps over which gains hold, together."""
+    window: Span
+    doubt: Doubt
+    reason: str
+    """Why this window, and why there is no verdict if there is none."""
+    record: str | None
+    """What to record so that the trace tells more."""
+    sentence: str
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as plain values, in a fixed order."""
+        plain = asdict(self)
+        for remedy, values in zip(plain["remedies"], self.remedies, strict=True):
+            remedy["changes"] = [plain_change(change) for change in values.changes]
+        return plain
+
+
+def verdict_of(parts: VerdictParts) -> Verdict:
+    """Put what the core found into values and words."""
+    shown_ns, min_ns, max_ns, _ = parts["lengths_ns"]
+    numbers, doubt = parts["numbers"], parts["doubt"]
+    reason, record = advice(parts)
+    return Verdict(
+        status=parts["status"],
+        sides=tuple(parts["sides"]),
+        remedies=tuple(
+            Remedy(
+                remedy=remedy["remedy"],
+                side=remedy["side"],
+                name=remedy["name"],
+                named=remedy["named"],
+                gain_ns=remedy["gain_ns"],
+                gain=remedy["gain"],
+                changes=tuple(change_of(change) for change in remedy["changes"]),
+                events=tuple(remedy["events"]),
+            )
+            for remedy in parts["remedies"]
+        ),
+        gains=dict(parts["gains"]),
+        steps=tuple(numbers),
+        window=Span(
+            unit=parts["unit"],
+            number=numbers[parts["shown"]] if numbers else None,
+            length_ns=shown_ns,
+            min_ns=min_ns,
+            max_ns=max_ns,
+            n=parts["n_windows"],
+            outliers=tuple(numbers[place] if numbers else place for place in parts["outliers"]),
+        ),
+        doubt=Doubt(doubt["unknown"], doubt["floor"], doubt["unlinked"], doubt["inferred"]),
+        reason=reason,
+        record=record,
+        sentence=sentence(parts),
+    )

@@ -1,0 +1,325 @@
+//! Sides and remedies, with the changes that stand for them.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::families::{family, OTHER};
+use super::functions::Function;
+use super::rule::Ruling;
+use super::Question;
+use crate::graph::Kind;
+use crate::ids::{EventId, StringId};
+use crate::path::what_if::{Change, Effect, Ratio};
+use crate::tables::EventKind;
+use crate::vocabulary::ApiRole;
+
+/// What may hold a program up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// Computing kernels.
+    Kernels,
+    /// Everything that threads of the CPU do.
+    Host,
+    /// Kernels that talk to other devices, waiting for late ones included.
+    Communication,
+    /// Copies and fills of memory.
+    Copies,
+}
+
+impl Side {
+    /// Every one, in the order of the enum.
+    pub const ALL: &'static [Self] =
+        &[Self::Kernels, Self::Host, Self::Communication, Self::Copies];
+
+    /// In order of what it usually costs to do something about it.
+    pub(super) const CHEAPEST_FIRST: [Self; 4] =
+        [Self::Host, Self::Communication, Self::Copies, Self::Kernels];
+
+    /// Its name in data.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kernels => "kernels",
+            Self::Host => "host",
+            Self::Communication => "communication",
+            Self::Copies => "copies",
+        }
+    }
+
+    fn kinds(self) -> &'static [Kind] {
+        match self {
+            Self::Kernels => &[Kind::Kernel],
+            Self::Host => &HOST,
+            Self::Communication => &[Kind::Communication],
+            Self::Copies => &[Kind::Copy],
+        }
+    }
+
+    pub(super) fn has(self, kind: Kind) -> bool {
+        self.kinds().contains(&kind)
+    }
+
+    /// The changes that remove it.
+    pub(super) fn removed(self) -> Vec<Change> {
+        self.kinds().iter().copied().map(dropped).collect()
+    }
+}
+
+/// The kinds of the host, data loading first.
+const HOST: [Kind; 6] =
+    [Kind::DataLoading, Kind::Operator, Kind::Runtime, Kind::HostGap, Kind::Launch, Kind::Handover];
+
+/// What can be done, in order of what it usually costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RemedyKind {
+    /// Load data beside the program.
+    DataLoading,
+    /// Let calls no longer wait for the device.
+    BlockingCalls,
+    /// Keep memory.
+    Allocation,
+    /// Copy beside the kernels.
+    Copies,
+    /// Communicate beside the kernels.
+    Communication,
+    /// Let streams no longer wait for each other.
+    StreamWaits,
+    /// Take the time out of one function.
+    Function,
+    /// Launch work in larger pieces.
+    HostWork,
+    /// Make kernels faster.
+    Kernels,
+}
+
+impl RemedyKind {
+    /// Its name in data.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::DataLoading => "data_loading",
+            Self::BlockingCalls => "blocking_calls",
+            Self::Allocation => "allocation",
+            Self::Copies => "copies",
+            Self::Communication => "communication",
+            Self::StreamWaits => "stream_waits",
+            Self::Function => "function",
+            Self::HostWork => "host_work",
+            Self::Kernels => "kernels",
+        }
+    }
+
+    /// What it is done about.
+    pub fn side(self) -> Side {
+        match self {
+            Self::DataLoading
+            | Self::BlockingCalls
+            | Self::Allocation
+            | Self::Function
+            | Self::HostWork => Side::Host,
+            Self::Copies => Side::Copies,
+            Self::Communication => Side::Communication,
+            Self::StreamWaits | Self::Kernels => Side::Kernels,
+        }
+    }
+}
+
+/// Something that can be done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Remedy {
+    /// What.
+    pub kind: RemedyKind,
+    /// The part it is about, such as a place that calls or a kernel; none for all.
+    pub name: Option<String>,
+    /// Whether the verdict names it.
+    pub named: bool,
+    /// What it gains of a window in the mean, rounded down. Below 0 it would cost.
+    pub gain_ns: i64,
+    /// The same as a share.
+    pub gain: f64,
+    /// What it gains with all before it of the same kind.
+    pub cumulative: Option<f64>,
+    /// The changes that stand for it.
+    pub changes: Vec<Change>,
+    /// The events that show it best: those with most time on the path.
+    pub events: Vec<EventId>,
+}
+
+/// So many events prove a remedy.
+const MOST_EVENTS: usize = 8;
+
+/// So many kernels and families of them are asked about: those with most time on the path.
+const MOST_NAMES: usize = 7;
+
+impl Remedy {
+    pub(super) fn new(kind: RemedyKind, name: Option<String>, changes: Vec<Change>) -> Self {
+        let events = Vec::new();
+        Self { kind, name, named: false, gain_ns: 0, gain: 0.0, cumulative: None, changes, events }
+    }
+
+    pub(super) fn shown_by(self, times: Vec<(EventId, i64)>) -> Self {
+        Self { events: longest(times), ..self }
+    }
+}
+
+/// The events with most time.
+fn longest(mut times: Vec<(EventId, i64)>) -> Vec<EventId> {
+    times.sort_by_key(|&(event, ns)| (Reverse(ns), event));
+    times.into_iter().take(MOST_EVENTS).map(|(event, _)| event).collect()
+}
+
+fn dropped(kind: Kind) -> Change {
+    Change::of_kind(Effect::Scale(Ratio::ZERO), kind)
+}
+
+/// The remedies as a whole.
+pub(super) fn whole(question: &Question<'_>, function: Option<&Function>) -> Vec<Remedy> {
+    let waits = |kind| vec![Change::of_kind(Effect::RemoveWait, kind)];
+    let of_kinds = |kinds: &'static [Kind]| question.time_on_path(|kind| kinds.contains(&kind));
+    let host_work: Vec<_> = HOST[1..].iter().copied().map(dropped).collect();
+    let mut remedies = vec![
+        Remedy::new(RemedyKind::DataLoading, None, vec![dropped(Kind::DataLoading)])
+            .shown_by(of_kinds(&[Kind::DataLoading])),
+        Remedy::new(RemedyKind::BlockingCalls, None, waits(Kind::SyncReturn))
+            .shown_by(of_kinds(&[Kind::SyncReturn])),
+        Remedy::new(RemedyKind::Copies, None, Side::Copies.removed())
+            .shown_by(of_kinds(&[Kind::Copy])),
+        Remedy::new(RemedyKind::Communication, None, Side::Communication.removed())
+            .shown_by(of_kinds(&[Kind::Communication])),
+        Remedy::new(RemedyKind::StreamWaits, None, waits(Kind::EventWait))
+            .shown_by(of_kinds(&[Kind::EventWait])),
+        Remedy::new(RemedyKind::HostWork, None, host_work).shown_by(of_kinds(&HOST[1..])),
+        Remedy::new(RemedyKind::Kernels, None, vec![halved(None)])
+            .shown_by(of_kinds(&[Kind::Kernel])),
+    ];
+    remedies.extend(allocation(question));
+    remedies.extend(function.map(|function| {
+        let free = Effect::Scale(Ratio::ZERO);
+        let events = Some(function.events.clone());
+        let inside = Change { effect: free, kind: None, matching: None, events };
+        let name = question.tables.strings.get(function.name).to_owned();
+        let remedy = Remedy::new(RemedyKind::Function, Some(name), vec![inside]);
+        remedy.shown_by(
+            function.events.iter().map(|&event| (event, duration_ns(event, question))).collect(),
+        )
+    }));
+    remedies
+}
+
+fn duration_ns(event: EventId, question: &Question<'_>) -> i64 {
+    question.tables.events.duration_ns(event).unwrap_or(0)
+}
+
+/// Allocating takes no time and waits for nothing.
+fn allocation(question: &Question<'_>) -> Option<Remedy> {
+    let roles = question.tables.roles();
+    let allocates = |role: ApiRole| {
+        matches!(role, ApiRole::Allocate | ApiRole::StreamOrderedAllocate | ApiRole::Free)
+    };
+    let timeline = &question.graph.timeline;
+    let calls: Vec<_> = timeline
+        .orders()
+        .filter(|&call| timeline.kind(call).is_call())
+        .filter(|&call| timeline.name(call).is_some_and(|name| allocates(roles[name.row()])))
+        .map(|call| timeline.event(call))
+        .collect();
+    if calls.is_empty() {
+        return None;
+    }
+    let change = |effect, kind| Change {
+        effect,
+        kind: Some(kind),
+        matching: None,
+        events: Some(calls.clone()),
+    };
+    let changes = vec![
+        change(Effect::Scale(Ratio::ZERO), Kind::Runtime),
+        change(Effect::RemoveWait, Kind::SyncReturn),
+    ];
+    let times = calls.iter().map(|&call| (call, duration_ns(call, question))).collect();
+    Some(Remedy::new(RemedyKind::Allocation, None, changes).shown_by(times))
+}
+
+fn halved(matching: Option<String>) -> Change {
+    Change { matching, ..Change::of_kind(Effect::Scale(Ratio::HALF), Kind::Kernel) }
+}
+
+/// Kernels at half their time, by family and by name: those with most time on the path.
+pub(super) fn kernels(question: &Question<'_>) -> Vec<Remedy> {
+    let strings = &question.tables.strings;
+    let times = question.time_on_path(|kind| kind == Kind::Kernel);
+    let mut of_family: BTreeMap<&str, Vec<(EventId, i64)>> = BTreeMap::new();
+    let mut of_name: BTreeMap<StringId, Vec<(EventId, i64)>> = BTreeMap::new();
+    for &(event, ns) in &times {
+        if let Some(name) = question.tables.events.name(event) {
+            of_family.entry(family(strings.get(name))).or_default().push((event, ns));
+            of_name.entry(name).or_default().push((event, ns));
+        }
+    }
+    let families = most(of_family).into_iter().map(|(family, times)| {
+        let names = names_of_family(family, question);
+        part(family.to_owned(), &names, times)
+    });
+    let names = most(of_name).into_iter().map(|(name, times)| {
+        let name = strings.get(name);
+        part(name.to_owned(), &[name], times)
+    });
+    families.chain(names).collect()
+}
+
+fn most<Key: Ord>(of: BTreeMap<Key, Vec<(EventId, i64)>>) -> Vec<(Key, Vec<(EventId, i64)>)> {
+    let mut rows: Vec<_> = of.into_iter().collect();
+    rows.sort_by_key(|(_, times)| Reverse(times.iter().map(|(_, ns)| ns).sum::<i64>()));
+    rows.truncate(MOST_NAMES);
+    rows
+}
+
+fn part(name: String, names: &[&str], times: Vec<(EventId, i64)>) -> Remedy {
+    let escaped: Vec<_> = names.iter().map(|name| regex::escape(name)).collect();
+    let pattern = format!("^(?:{})$", escaped.join("|"));
+    Remedy::new(RemedyKind::Kernels, Some(name), vec![halved(Some(pattern))]).shown_by(times)
+}
+
+/// The names of all kernels of a family in the trace, in order.
+fn names_of_family<'a>(of: &str, question: &Question<'a>) -> Vec<&'a str> {
+    let timeline = &question.graph.timeline;
+    let mut is_kernel = vec![false; question.tables.strings.len()];
+    for kernel in timeline.orders().filter(|&work| timeline.kind(work) == EventKind::Kernel) {
+        if let Some(name) = timeline.name(kernel) {
+            is_kernel[name.row()] = true;
+        }
+    }
+    let names = question.tables.strings.iter().zip(is_kernel).filter(|(_, is_kernel)| *is_kernel);
+    let mut names: Vec<_> = names.map(|(name, _)| name).filter(|name| family(name) == of).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Places that block are named until they gain this share of what all of them do.
+const ENOUGH_OF_ALL: f64 = 0.8;
+
+/// Marks what a ruling names, and the parts of it that have most.
+pub(super) fn name(remedies: &mut [Remedy], ruling: &Ruling) {
+    let is_named = |kind| ruling.remedies.contains(&kind) || ruling.waits.contains(&kind);
+    let all_blocking = remedies
+        .iter()
+        .find(|remedy| remedy.kind == RemedyKind::BlockingCalls)
+        .map_or(0.0, |remedy| remedy.gain);
+    let mut reached = 0.0;
+    let mut family_named = false;
+    for remedy in remedies {
+        let kind = remedy.kind;
+        remedy.named = match (kind, &remedy.name) {
+            (RemedyKind::Function, _) => ruling.sides.contains(&Side::Host) && !ruling.waits_lead,
+            (RemedyKind::BlockingCalls, Some(_)) => {
+                let more = reached < ENOUGH_OF_ALL * all_blocking;
+                reached = remedy.cumulative.unwrap_or(reached);
+                more && is_named(kind)
+            }
+            (RemedyKind::Kernels, Some(name)) => {
+                let is_first = !family_named && name != OTHER;
+                family_named |= is_first;
+                is_first && is_named(kind)
+            }
+            _ => is_named(kind),
+        };
+    }
+}

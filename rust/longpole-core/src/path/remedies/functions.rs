@@ -1,0 +1,206 @@
+//! The function of the program that has most of the host's time on the path.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use super::catalogue::Side;
+use super::Question;
+use crate::graph::Kind;
+use crate::ids::{EventId, StringId};
+use crate::tables::EventKind;
+
+/// A function, module or annotation of the program.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Function {
+    /// Its name.
+    pub name: StringId,
+    /// Its share of the host's time on the path.
+    pub share: f64,
+    /// Its calls in the trace.
+    pub events: Vec<EventId>,
+}
+
+/// A function is named if it has this share of the host's time on the path.
+const LEAST_SHARE: f64 = 0.8;
+
+/// A label that is open for so much of the time says nothing about where it went.
+const MOST_OF_ALL: f64 = 0.95;
+
+/// Finds the innermost function that holds nearly all of the host's time on the path.
+///
+/// None where that is the loop itself, or only modules and what the framework wraps around
+/// them: then there is no one place to look at.
+pub(super) fn function(question: &Question<'_>) -> Option<Function> {
+    let times = question.time_on_path(|kind| Side::Host.has(kind) && kind != Kind::Launch);
+    let total_ns: i64 = times.iter().map(|(_, ns)| ns).sum();
+    let mut tree = Tree::new(question);
+    for &(event, ns) in &times {
+        tree.add(event, ns);
+    }
+    let (name, ns) = tree.innermost(share_of(total_ns, LEAST_SHARE))?;
+    #[allow(clippy::cast_precision_loss)] // a share
+    let share = ns as f64 / total_ns.max(1) as f64;
+    Some(Function { name, share, events: calls_of(name, question) })
+}
+
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // a share
+fn share_of(total_ns: i64, share: f64) -> i64 {
+    (total_ns as f64 * share) as i64
+}
+
+/// The name that has most of the host's time on the path, with its share of all time.
+pub(super) fn busiest(question: &Question<'_>) -> Option<(StringId, f64)> {
+    let mut of_name: HashMap<StringId, i64> = HashMap::new();
+    for (event, ns) in question.time_on_path(|kind| Side::Host.has(kind) && kind != Kind::Launch) {
+        let is_label = question.tables.events.kind(event) == EventKind::Annotation;
+        if let Some(name) = question.tables.events.name(event).filter(|_| !is_label) {
+            *of_name.entry(name).or_default() += ns;
+        }
+    }
+    let mut names: Vec<_> = of_name.into_iter().collect();
+    names.sort_unstable_by_key(|&(name, ns)| (Reverse(ns), name));
+    let total_ns: i64 = question.paths.iter().map(|path| path.end_ns - path.start_ns).sum();
+    #[allow(clippy::cast_precision_loss)] // a share
+    names.first().map(|&(name, ns)| (name, ns as f64 / total_ns.max(1) as f64))
+}
+
+/// Whether a name is a place in the program: not a module that spreads its time over those
+/// in it, nor what frameworks and the interpreter wrap around functions.
+fn is_place(name: &str) -> bool {
+    let wrappers = [
+        "nn.Module",
+        "): forward",
+        "_call_impl",
+        "torch/",
+        "torch.",
+        "<built-in function next>",
+        "enumerate(DataLoader)",
+    ];
+    !wrappers.iter().any(|wrapper| name.contains(wrapper))
+}
+
+fn calls_of(name: StringId, question: &Question<'_>) -> Vec<EventId> {
+    let timeline = &question.graph.timeline;
+    let is_call = |kind| matches!(kind, EventKind::Python | EventKind::Annotation);
+    timeline
+        .orders()
+        .filter(|&event| timeline.name(event) == Some(name) && is_call(timeline.kind(event)))
+        .map(|event| timeline.event(event))
+        .collect()
+}
+
+/// The functions around the host's time, from the outside in.
+struct Tree<'a> {
+    question: &'a Question<'a>,
+    places: Vec<Place>,
+    children: HashMap<(usize, StringId), usize>,
+    place_of: HashMap<EventId, usize>,
+}
+
+/// A function called by those of another place.
+struct Place {
+    name: Option<StringId>,
+    parent: usize,
+    depth: usize,
+    self_ns: i64,
+    is_loop: bool,
+}
+
+impl<'a> Tree<'a> {
+    fn new(question: &'a Question<'a>) -> Self {
+        let root = Place { name: None, parent: 0, depth: 0, self_ns: 0, is_loop: true };
+        Self { question, places: vec![root], children: HashMap::new(), place_of: HashMap::new() }
+    }
+
+    fn add(&mut self, event: EventId, ns: i64) {
+        let place = self.place(event);
+        self.places[place].self_ns += ns;
+    }
+
+    /// The place of the innermost function around an event, itself included.
+    fn place(&mut self, event: EventId) -> usize {
+        let mut unknown = Vec::new();
+        let mut next = Some(event);
+        let mut place = 0;
+        while let Some(event) = next {
+            if let Some(&known) = self.place_of.get(&event) {
+                place = known;
+                break;
+            }
+            unknown.push(event);
+            next = self.question.nesting.parent(event);
+        }
+        for event in unknown.into_iter().rev() {
+            place = self.inner(place, event);
+            self.place_of.insert(event, place);
+        }
+        place
+    }
+
+    /// The place of an event inside another place: the same where it is no function.
+    fn inner(&mut self, outer: usize, event: EventId) -> usize {
+        let events = &self.question.tables.events;
+        let is_function = matches!(events.kind(event), EventKind::Python | EventKind::Annotation);
+        let Some(name) = events.name(event).filter(|_| is_function) else { return outer };
+        let depth = self.places[outer].depth + 1;
+        let place = *self.children.entry((outer, name)).or_insert_with(|| {
+            let place =
+                Place { name: Some(name), parent: outer, depth, self_ns: 0, is_loop: false };
+            self.places.push(place);
+            self.places.len() - 1
+        });
+        self.places[place].is_loop |= self.is_loop(event);
+        place
+    }
+
+    /// Whether an event is open nearly all the time from the first window to the last, and
+    /// so says nothing; of functions only those that were called before.
+    fn is_loop(&self, event: EventId) -> bool {
+        let (events, windows) = (&self.question.tables.events, &self.question.scope.windows);
+        let (Some(first), Some(last)) = (windows.first(), windows.last()) else { return false };
+        let (start_ns, end_ns) = events.span(event).unwrap_or_default();
+        let inside_ns = end_ns.min(last.end_ns) - start_ns.max(first.start_ns);
+        let is_label = events.kind(event) == EventKind::Annotation;
+        (is_label || start_ns <= first.start_ns)
+            && inside_ns >= share_of(last.end_ns - first.start_ns, MOST_OF_ALL)
+    }
+
+    /// Of the functions with so much time, that in all their calls, the one with the least.
+    fn innermost(&self, least_ns: i64) -> Option<(StringId, i64)> {
+        let mut found: Vec<_> = self.of_names().into_iter().collect();
+        found.retain(|(_, of)| of.time_ns >= least_ns.max(1) && !of.is_loop);
+        let text = |name: StringId| self.question.tables.strings.get(name);
+        found.retain(|&(name, _)| is_place(text(name)));
+        let best =
+            found.into_iter().min_by_key(|(name, of)| (of.time_ns, Reverse(of.depth), *name));
+        best.map(|(name, of)| (name, of.time_ns))
+    }
+
+    /// The time in all calls of each function, what it calls included.
+    fn of_names(&self) -> HashMap<StringId, Inclusive> {
+        let mut of_names: HashMap<StringId, Inclusive> = HashMap::new();
+        for (number, place) in self.places.iter().enumerate() {
+            let mut around: Vec<StringId> = Vec::new();
+            let mut next = number;
+            while let Some(name) = self.places[next].name {
+                let of = of_names.entry(name).or_default();
+                of.is_loop |= self.places[next].is_loop;
+                of.depth = of.depth.max(self.places[next].depth);
+                if !around.contains(&name) {
+                    of.time_ns += place.self_ns;
+                    around.push(name);
+                }
+                next = self.places[next].parent;
+            }
+        }
+        of_names
+    }
+}
+
+/// What all calls of a function have in common.
+#[derive(Default)]
+struct Inclusive {
+    time_ns: i64,
+    depth: usize,
+    is_loop: bool,
+}

@@ -1,0 +1,415 @@
+//! What holds a program up, and what somebody can do about it: the verdict.
+//!
+//! A verdict compares gains: how much shorter the program would be if something took no
+//! time, by the graph timed anew. Neither shares of the path nor how busy a device was can
+//! say that, for host and device work side by side. Two levels: a *side* is what holds the
+//! program up, a *remedy* what can be done about it, the cheap ones first.
+//!
+//! Every gain is an upper bound: the order of the work stays, and nobody can remove all of
+//! a side. Gains of several remedies are never added.
+
+mod catalogue;
+mod doubt;
+mod families;
+mod functions;
+mod loaders;
+mod rule;
+mod sites;
+mod trials;
+
+use super::walk::{walk, Path, Schedule};
+use super::what_if::{lags_ns, what_if, Change};
+use super::windows::Scope;
+use crate::error::Result;
+use crate::graph::{Graph, Kind};
+use crate::ids::{EventId, StringId};
+use crate::link::Launches;
+use crate::progress::Progress;
+use crate::stack::Nesting;
+use crate::tables::Tables;
+pub use catalogue::{Remedy, RemedyKind, Side};
+pub use doubt::{Cause, Doubt};
+pub use functions::Function;
+pub use loaders::Loader;
+use rule::{ruling, Gains, Ruling};
+use trials::Trials;
+
+/// What a verdict comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Something holds the program up.
+    Ok,
+    /// Nothing gains much by itself.
+    Balanced,
+    /// The trace does not tell.
+    Inconclusive,
+    /// No work of a device is recorded.
+    NoDevice,
+}
+
+impl Status {
+    /// Its name in data.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Balanced => "balanced",
+            Self::Inconclusive => "inconclusive",
+            Self::NoDevice => "no_device",
+        }
+    }
+}
+
+/// The lengths of the windows over which gains hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lengths {
+    /// Of the window that is shown.
+    pub shown_ns: i64,
+    /// Of the shortest.
+    pub least_ns: i64,
+    /// Of the longest.
+    pub most_ns: i64,
+    /// Of all together.
+    pub total_ns: i64,
+    /// The places of those longer than one and a half times the median.
+    pub outliers: Vec<usize>,
+}
+
+/// What the window that is shown says alone, where that differs from all together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Usual {
+    /// The sides that it names.
+    pub sides: Vec<Side>,
+    /// The remedies that it names.
+    pub remedies: Vec<RemedyKind>,
+    /// The gain of its first side, or of the best where it names none.
+    pub gain: f64,
+}
+
+/// What holds a program up, and what can be done about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// What it comes to.
+    pub status: Status,
+    /// The sides that hold the program up, the greatest first.
+    pub sides: Vec<Side>,
+    /// What can be done, by cost and then by gain.
+    pub remedies: Vec<Remedy>,
+    /// What removing each side would gain, in the order of [`Side::ALL`].
+    pub gains: Vec<f64>,
+    /// What removing kernels and host together would gain.
+    pub kernels_and_host: f64,
+    /// How long the windows are over which this holds.
+    pub lengths: Lengths,
+    /// What speaks against it.
+    pub doubt: Doubt,
+    /// Whether removing waits gains more than removing any side.
+    pub waits_lead: bool,
+    /// Whether only host and kernels together would gain much.
+    pub nearly_balanced: bool,
+    /// The function that has most of the time of the host.
+    pub function: Option<Function>,
+    /// What the host did longest on the path, with its share of the time.
+    pub busiest: Option<(StringId, f64)>,
+    /// Who loads data.
+    pub loader: Option<Loader>,
+    /// What the window that is shown says alone, if something else.
+    pub usual: Option<Usual>,
+}
+
+/// The mean and the median differ where one is so many times the other.
+const UNEVEN: f64 = 1.3;
+
+/// A window is an outlier beyond so many halves of the median.
+const OUTLIER_HALVES: i64 = 3;
+
+/// Finds what holds a program up over the windows of a scope.
+///
+/// # Errors
+///
+/// Only when `progress` asks to stop.
+pub fn verdict(
+    graph: &Graph,
+    tables: &Tables,
+    launches: &Launches,
+    nesting: &Nesting,
+    scope: &Scope,
+    progress: Progress<'_>,
+) -> Result<Verdict> {
+    let observed = Schedule::observed(graph);
+    let paths: Vec<_> = scope.windows.iter().map(|window| walk(graph, window, &observed)).collect();
+    let has_work = graph.timeline.orders().any(|work| graph.timeline.kind(work).is_device_work());
+    let lags_ns = lags_ns(graph);
+    let question = Question { graph, tables, nesting, scope, paths: &paths, lags_ns: &lags_ns };
+    let answers = question.answers(progress)?;
+    let ruling = ruling(&answers.gains(None));
+    let mut doubt = Doubt::of(&question, launches, answers.everything());
+    if has_work && doubt.cause.is_none() {
+        doubt.rest = question.rest_unknown(&ruling.sides, progress)?;
+    }
+    Ok(question.verdict(&answers, ruling, doubt, has_work))
+}
+
+/// What is asked, with all that is known.
+struct Question<'a> {
+    graph: &'a Graph,
+    tables: &'a Tables,
+    nesting: &'a Nesting,
+    scope: &'a Scope,
+    paths: &'a [Path],
+    lags_ns: &'a [i64],
+}
+
+/// What the trials of a question gave.
+struct Answers {
+    sides: Vec<Trial>,
+    kernels_and_host: Trial,
+    everything: Trial,
+    remedies: Vec<(Remedy, Trial)>,
+    function: Option<Function>,
+}
+
+/// What one trial gains in each window.
+#[derive(Debug, Clone, Default)]
+struct Trial {
+    gains_ns: Vec<i64>,
+    lengths_ns: Vec<i64>,
+}
+
+impl Trial {
+    fn gain_ns(&self) -> i64 {
+        self.gains_ns.iter().sum()
+    }
+
+    /// As a share of all windows, or of one.
+    #[allow(clippy::cast_precision_loss)] // a share
+    fn gain(&self, window: Option<usize>) -> f64 {
+        let (gain_ns, length_ns) = match window {
+            Some(place) => (self.gains_ns[place], self.lengths_ns[place]),
+            None => (self.gain_ns(), self.lengths_ns.iter().sum()),
+        };
+        gain_ns as f64 / length_ns.max(1) as f64
+    }
+}
+
+impl Answers {
+    fn everything(&self) -> f64 {
+        self.everything.gain(None)
+    }
+
+    /// The gains that the rule weighs, of all windows or of one; none below 0.
+    fn gains(&self, window: Option<usize>) -> Gains {
+        let gain = |trial: &Trial| trial.gain(window).max(0.0);
+        let of = |kind: RemedyKind| {
+            let remedy =
+                |(remedy, _): &&(Remedy, Trial)| remedy.kind == kind && remedy.name.is_none();
+            self.remedies.iter().find(remedy).map_or(0.0, |(_, trial)| gain(trial))
+        };
+        let mut gains = Gains {
+            kernels_and_host: gain(&self.kernels_and_host),
+            data_loading: of(RemedyKind::DataLoading),
+            allocation: of(RemedyKind::Allocation),
+            host_work: of(RemedyKind::HostWork),
+            blocking_calls: of(RemedyKind::BlockingCalls),
+            stream_waits: of(RemedyKind::StreamWaits),
+            ..Gains::default()
+        };
+        for (side, trial) in self.sides.iter().enumerate() {
+            gains.sides[side] = gain(trial);
+        }
+        gains
+    }
+}
+
+impl Question<'_> {
+    /// Tries the catalogue: sides and remedies first, then the parts of what gains.
+    fn answers(&self, progress: Progress<'_>) -> Result<Answers> {
+        let trials = Trials::new(self.graph, self.tables, self.lags_ns, &self.scope.windows);
+        let function = functions::function(self);
+        let mut changes: Vec<_> = Side::ALL.iter().map(|side| side.removed()).collect();
+        let everything = changes.concat();
+        changes.push([Side::Kernels.removed(), Side::Host.removed()].concat());
+        changes.push(everything);
+        let n_sides = Side::ALL.len();
+        let whole = catalogue::whole(self, function.as_ref());
+        changes.extend(whole.iter().map(|remedy| remedy.changes.clone()));
+        let mut sides = self.tried(&trials, &changes, progress)?;
+        let gained = sides.split_off(n_sides + 2);
+        let mut remedies: Vec<_> = whole.into_iter().zip(gained).collect();
+        let [kernels_and_host, everything] =
+            [n_sides, n_sides + 1].map(|place| sides[place].clone());
+        sides.truncate(n_sides);
+        remedies.extend(self.parts(&trials, &sides, &remedies, progress)?);
+        Ok(Answers { sides, kernels_and_host, everything, remedies, function })
+    }
+
+    /// Tries kernels by family and name, and the places that block, where these gain.
+    fn parts(
+        &self,
+        trials: &Trials<'_>,
+        sides: &[Trial],
+        whole: &[(Remedy, Trial)],
+        progress: Progress<'_>,
+    ) -> Result<Vec<(Remedy, Trial)>> {
+        let mut parts = Vec::new();
+        if sides[Side::Kernels as usize].gain(None) >= rule::LEAST_GAIN {
+            parts.extend(catalogue::kernels(self));
+        }
+        let n_kernels = parts.len();
+        let blocking = whole.iter().find(|(remedy, _)| remedy.kind == RemedyKind::BlockingCalls);
+        if blocking.is_some_and(|(_, trial)| trial.gain(None) >= rule::LEAST_GAIN) {
+            parts.extend(sites::sites(self));
+        }
+        let changes: Vec<_> = parts.iter().map(|remedy| remedy.changes.clone()).collect();
+        let gained = self.tried(trials, &changes, progress)?;
+        let mut found: Vec<_> = parts.into_iter().zip(gained).collect();
+        let places = found.split_off(n_kernels);
+        found.extend(self.cumulative(trials, places, progress)?);
+        Ok(found)
+    }
+
+    /// Puts the sites that block in order of their own gain, and tries them together, too:
+    /// one alone gains little where the next call waits for the same work.
+    fn cumulative(
+        &self,
+        trials: &Trials<'_>,
+        mut sites: Vec<(Remedy, Trial)>,
+        progress: Progress<'_>,
+    ) -> Result<Vec<(Remedy, Trial)>> {
+        sites.sort_by_key(|(_, trial)| std::cmp::Reverse(trial.gain_ns()));
+        let changes: Vec<Vec<Change>> = (1..=sites.len())
+            .map(|count| sites[..count].iter().flat_map(|(site, _)| site.changes.clone()).collect())
+            .collect();
+        let together = self.tried(trials, &changes, progress)?;
+        for ((site, _), trial) in sites.iter_mut().zip(together) {
+            site.cumulative = Some(trial.gain(None));
+        }
+        Ok(sites)
+    }
+
+    fn tried(
+        &self,
+        trials: &Trials<'_>,
+        changes: &[Vec<Change>],
+        progress: Progress<'_>,
+    ) -> Result<Vec<Trial>> {
+        let changes: Vec<_> = changes.iter().map(Vec::as_slice).collect();
+        let lengths = trials.lengths_ns(&changes, progress)?;
+        let trial = |changed: Vec<i64>| {
+            let lengths_ns = self.lengths_ns();
+            let pairs = lengths_ns.iter().zip(&changed);
+            Trial { gains_ns: pairs.map(|(before, after)| before - after).collect(), lengths_ns }
+        };
+        Ok(lengths.into_iter().map(trial).collect())
+    }
+
+    fn lengths_ns(&self) -> Vec<i64> {
+        self.scope.windows.iter().map(|window| window.end_ns - window.start_ns).collect()
+    }
+
+    /// What nothing explains of the paths that remain without some sides, as a share.
+    #[allow(clippy::cast_precision_loss)] // a share
+    fn rest_unknown(&self, sides: &[Side], progress: Progress<'_>) -> Result<f64> {
+        let Some(side) = sides.first() else { return Ok(0.0) };
+        let (window, changes) = (self.scope.window(), side.removed());
+        let (graph, tables) = (self.graph, self.tables);
+        let rest = what_if(graph, tables, window, self.lags_ns, &changes, progress)?;
+        Ok(rest.path.kinds_ns(&[Kind::Unexplained]) as f64 / rest.makespan_ns.max(1) as f64)
+    }
+
+    fn verdict(&self, answers: &Answers, ruling: Ruling, doubt: Doubt, has_work: bool) -> Verdict {
+        let nothing_named = ruling.sides.is_empty() && !ruling.waits_lead;
+        let status = match (has_work, &doubt.cause) {
+            (false, _) => Status::NoDevice,
+            (true, Some(_)) => Status::Inconclusive,
+            (true, None) if nothing_named => Status::Balanced,
+            (true, None) => Status::Ok,
+        };
+        let is_named = status == Status::Ok;
+        let mut remedies = self.remedies(answers);
+        if is_named {
+            catalogue::name(&mut remedies, &ruling);
+        }
+        Verdict {
+            status,
+            usual: self.usual(answers, &ruling).filter(|_| is_named),
+            sides: if is_named { ruling.sides } else { Vec::new() },
+            remedies,
+            gains: answers.sides.iter().map(|trial| trial.gain(None)).collect(),
+            kernels_and_host: answers.kernels_and_host.gain(None),
+            lengths: self.lengths(),
+            doubt,
+            waits_lead: ruling.waits_lead,
+            nearly_balanced: ruling.nearly_balanced,
+            function: answers.function.clone(),
+            busiest: functions::busiest(self),
+            loader: loaders::loader(self),
+        }
+    }
+
+    /// The remedies with what they gain, by cost, then by gain.
+    fn remedies(&self, answers: &Answers) -> Vec<Remedy> {
+        let n_windows = i64::try_from(self.scope.windows.len()).unwrap_or(1).max(1);
+        let with_gain = |(remedy, trial): &(Remedy, Trial)| Remedy {
+            gain_ns: trial.gain_ns().div_euclid(n_windows),
+            gain: trial.gain(None),
+            ..remedy.clone()
+        };
+        let mut remedies: Vec<_> = answers.remedies.iter().map(with_gain).collect();
+        remedies.sort_by_key(|remedy| {
+            (remedy.kind, remedy.name.is_some(), std::cmp::Reverse(remedy.gain_ns))
+        });
+        remedies
+    }
+
+    /// What the shown window says alone, if that is something else or the lengths are uneven.
+    #[allow(clippy::cast_precision_loss)] // a share
+    fn usual(&self, answers: &Answers, all: &Ruling) -> Option<Usual> {
+        if self.scope.windows.len() < 2 {
+            return None;
+        }
+        let gains = answers.gains(Some(self.scope.shown));
+        let alone = ruling(&gains);
+        let lengths = self.lengths();
+        let mean_ns = lengths.total_ns as f64 / self.scope.windows.len() as f64;
+        let is_uneven = mean_ns > UNEVEN * lengths.shown_ns as f64;
+        let differs = alone.sides.first() != all.sides.first()
+            || alone.remedies.first() != all.remedies.first();
+        let gain = alone.sides.first().map_or_else(
+            || gains.sides.iter().copied().fold(0.0, f64::max),
+            |side| gains.sides[*side as usize],
+        );
+        (is_uneven || differs).then_some(Usual {
+            sides: alone.sides,
+            remedies: alone.remedies,
+            gain,
+        })
+    }
+
+    fn lengths(&self) -> Lengths {
+        let lengths_ns = self.lengths_ns();
+        let shown_ns = lengths_ns[self.scope.shown];
+        let is_outlier = |&place: &usize| lengths_ns[place] / OUTLIER_HALVES > shown_ns / 2;
+        Lengths {
+            shown_ns,
+            least_ns: lengths_ns.iter().copied().min().unwrap_or(0),
+            most_ns: lengths_ns.iter().copied().max().unwrap_or(0),
+            total_ns: lengths_ns.iter().sum(),
+            outliers: (0..lengths_ns.len()).filter(is_outlier).collect(),
+        }
+    }
+
+    /// The time of each event on the paths, of the kinds that `counts` names.
+    fn time_on_path(&self, counts: impl Fn(Kind) -> bool) -> Vec<(EventId, i64)> {
+        let segments = self.paths.iter().flat_map(|path| &path.segments);
+        let of_kind = segments.filter(|segment| counts(segment.kind));
+        let mut times: Vec<_> =
+            of_kind.filter_map(|segment| Some((segment.event?, segment.duration_ns()))).collect();
+        times.sort_unstable();
+        times.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            kept.1 += if same { next.1 } else { 0 };
+            same
+        });
+        times
+    }
+}

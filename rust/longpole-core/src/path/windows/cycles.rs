@@ -1,0 +1,141 @@
+//! Repetitions in the work of a device, for programs that annotate nothing.
+//!
+//! A cycle of kernels is no iteration: a model of equal layers repeats once for each layer.
+
+use std::collections::HashMap;
+
+use super::Moment;
+use crate::ids::EventId;
+use crate::link::Launches;
+use crate::tables::Tables;
+
+/// So many activities are searched for a cycle: each length is tried on all of them.
+const MOST_SEARCHED: usize = 20_000;
+
+/// A cycle is the shortest whose match is within this of the best ...
+const NEARLY_BEST: f64 = 0.02;
+
+/// ... which must match so well ...
+const LEAST_MATCH: f64 = 0.6;
+
+/// ... and hold so often in a row ...
+const FEWEST_REPETITIONS: usize = 3;
+
+/// ... with one miss in so many ...
+const MISSES_ONE_IN: i64 = 10;
+
+/// ... over this share of all work.
+const LEAST_COVER: f64 = 0.8;
+
+/// Where a device's work repeats: the launches that begin each repetition, but the end of
+/// the last.
+pub(super) struct Cycle {
+    pub(super) moments: Vec<Moment>,
+}
+
+/// Finds the cycle in the work of the stream that has most.
+pub(super) fn cycle(tables: &Tables, launches: &Launches) -> Option<Cycle> {
+    let works = busiest_stream(tables);
+    let names: Vec<_> = works
+        .iter()
+        .map(|&work| tables.events.name(work).map_or(0, |name| name.row() + 1))
+        .collect();
+    let length = shortest_cycle(&names[..names.len().min(MOST_SEARCHED)])?;
+    let (first, behind) = longest_stretch(&names, length);
+    #[allow(clippy::cast_precision_loss)] // a share
+    let cover = (behind - first) as f64 / names.len() as f64;
+    if behind - first < FEWEST_REPETITIONS * length || cover < LEAST_COVER {
+        return None;
+    }
+    let rarest = rarest(&names[first..behind])?;
+    let begins = (first..behind).filter(|&place| names[place] == rarest);
+    let calls = begins.filter_map(|place| launches.launcher(works[place]));
+    let mut moments: Vec<_> = calls.map(Moment::Start).collect();
+    moments.dedup();
+    (moments.len() > FEWEST_REPETITIONS).then_some(Cycle { moments })
+}
+
+fn busiest_stream(tables: &Tables) -> Vec<EventId> {
+    let events = &tables.events;
+    let mut of_lane: Vec<Vec<EventId>> = vec![Vec::new(); tables.lanes.len()];
+    for work in events.ids().filter(|&event| events.kind(event).is_device_work()) {
+        of_lane[events.lane(work).row()].push(work);
+    }
+    let busy_ns = |works: &Vec<EventId>| {
+        works.iter().filter_map(|&work| events.duration_ns(work)).fold(0, i64::saturating_add)
+    };
+    let mut works = of_lane.into_iter().max_by_key(busy_ns).unwrap_or_default();
+    works.sort_by_key(|&work| (events.start_ns(work), work));
+    works
+}
+
+fn shortest_cycle(names: &[usize]) -> Option<usize> {
+    let longest = names.len() / FEWEST_REPETITIONS;
+    let matches: Vec<_> = (1..=longest).map(|lag| share_equal(names, lag)).collect();
+    let best = matches.iter().copied().fold(0.0, f64::max);
+    let is_cycle = |share: &f64| *share >= best - NEARLY_BEST;
+    (best >= LEAST_MATCH).then(|| matches.iter().position(is_cycle).map(|place| place + 1))?
+}
+
+#[allow(clippy::cast_precision_loss)] // a share
+fn share_equal(names: &[usize], lag: usize) -> f64 {
+    let equal = names.iter().zip(&names[lag..]).filter(|(one, two)| one == two).count();
+    equal as f64 / (names.len() - lag) as f64
+}
+
+/// The longest stretch in which at most one name in ten differs from that a cycle later.
+fn longest_stretch(names: &[usize], lag: usize) -> (usize, usize) {
+    // A stretch qualifies if the running sum is no less at its end than at its start.
+    let mut sums = vec![0_i64];
+    for (one, two) in names.iter().zip(&names[lag..]) {
+        let worth = if one == two { 1 } else { 1 - MISSES_ONE_IN };
+        sums.push(sums[sums.len() - 1] + worth);
+    }
+    let mut falling: Vec<usize> = Vec::new();
+    for place in 0..sums.len() {
+        if falling.last().is_none_or(|&last| sums[place] < sums[last]) {
+            falling.push(place);
+        }
+    }
+    let mut best = (0, 0);
+    for end in (0..sums.len()).rev() {
+        while let Some(&start) = falling.last().filter(|&&start| sums[start] <= sums[end]) {
+            if end.saturating_sub(start) > best.1 - best.0 {
+                best = (start, end);
+            }
+            falling.pop();
+        }
+    }
+    (best.0, best.1 + lag)
+}
+
+/// The name that comes least often, but in every repetition.
+fn rarest(names: &[usize]) -> Option<usize> {
+    let mut counts: HashMap<usize, (usize, usize)> = HashMap::new();
+    for (place, &name) in names.iter().enumerate() {
+        counts.entry(name).or_insert((0, place)).0 += 1;
+    }
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_unstable_by_key(|&(name, (count, first))| (count, first, name));
+    let often_enough = |count: usize| count > FEWEST_REPETITIONS;
+    counts.into_iter().find(|&(_, (count, _))| often_enough(count)).map(|(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortest_of_equally_good_cycles_counts() {
+        let names: Vec<_> = [1, 2, 3].repeat(20);
+        assert_eq!(shortest_cycle(&names), Some(3));
+        assert_eq!(shortest_cycle(&(0..60).collect::<Vec<_>>()), None);
+    }
+
+    #[test]
+    fn what_stands_before_and_behind_the_repetitions_is_left_out() {
+        let names: Vec<_> = (100..110).chain([1, 2, 3].repeat(20)).chain(200..205).collect();
+        let (first, behind) = longest_stretch(&names, 3);
+        assert!(first <= 10 && 70 <= behind && behind - first <= 60 + 6, "{first} {behind}");
+    }
+}

@@ -1,0 +1,231 @@
+//! Annotations that mark the iterations of programs that call no `prof.step()`.
+//!
+//! Names differ by numbers only from one iteration to the next. A pattern of names marks
+//! iterations if it comes regularly on one thread and either is known to mark them, as the
+//! annotations of optimisers, loaders and inference servers do, or covers nearly all time.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::Moment;
+use crate::error::Result;
+use crate::graph;
+use crate::ids::{EventId, LaneId, StringId};
+use crate::link::Launches;
+use crate::tables::{EventKind, Tables};
+
+/// What iterations are known to be called, the best first. A name of a server's single
+/// iteration is one of the first [`N_SINGLE`].
+const KNOWN: [&str; 7] = [
+    r"^execute_",
+    r"^step\[",
+    r"(train|eval|infer|model)_?(iteration|iter|step|batch)",
+    r"^Optimizer\.step#",
+    r"^enumerate\(DataLoader\)#",
+    r"## forward ##",
+    r"^Optimizer\.zero_grad#",
+];
+const N_SINGLE: usize = 3;
+const OPTIMIZER_STEP: usize = 3;
+
+/// So many instances, at the least, make a pattern.
+const FEWEST: usize = 3;
+
+/// The median deviation of the distances from their median, as a share of it. The
+/// iterations of real training loops stay far below.
+const MOST_IRREGULAR: f64 = 0.3;
+
+/// A pattern that nobody knows must cover this share of the time between its first and
+/// last instance. Stages of servers and compiled layers were seen to cover up to 86 %.
+const LEAST_COVER: f64 = 0.95;
+
+/// Annotations of so many threads, those that launch most, are looked at.
+const N_THREADS: usize = 2;
+
+/// The moments at which iterations begin, on one thread, and the pattern of their names.
+pub(super) struct Markers {
+    pub(super) name: String,
+    pub(super) moments: Vec<Moment>,
+}
+
+/// Finds the annotations that may mark iterations, the likeliest first: those that a
+/// pattern chooses, else those known or regular enough.
+///
+/// # Errors
+///
+/// When the pattern is no regular expression.
+pub(super) fn markers(
+    tables: &Tables,
+    launches: &Launches,
+    pattern: Option<&str>,
+) -> Result<Vec<Markers>> {
+    let chosen = pattern.map(|pattern| graph::matching(pattern, tables)).transpose()?;
+    let busiest = busiest_threads(tables, launches);
+    let rank = |group: &Group| match &chosen {
+        Some(names) => (names[group.first_name.row()] && group.spans.len() > 1).then_some(0),
+        None => group.rank(&busiest, tables).filter(|_| group.is_regular()),
+    };
+    let mut found: Vec<_> =
+        groups(tables).into_iter().filter_map(|group| Some((rank(&group)?, group))).collect();
+    found.sort_by_key(|(rank, group)| (*rank, Reverse(group.spans.len()), group.spans[0]));
+    let marked_by_end = |rank| chosen.is_none() && rank == OPTIMIZER_STEP;
+    Ok(found.into_iter().map(|(rank, group)| group.markers(marked_by_end(rank))).collect())
+}
+
+/// The single annotation of an iteration that an inference server records.
+pub(super) fn single(tables: &Tables) -> Option<EventId> {
+    let events = &tables.events;
+    let is_single = tables.strings.matching(|name| known(name).is_some_and(|rank| rank < N_SINGLE));
+    let named = annotations(tables)
+        .filter(|&event| events.name(event).is_some_and(|name| is_single[name.row()]));
+    named.max_by_key(|&event| (events.duration_ns(event), Reverse(events.start_ns(event))))
+}
+
+/// The annotations of one thread whose names differ by numbers only, in order of time.
+struct Group {
+    lane: LaneId,
+    pattern: String,
+    first_name: StringId,
+    spans: Vec<(i64, i64, EventId)>,
+}
+
+fn groups(tables: &Tables) -> Vec<Group> {
+    let events = &tables.events;
+    let mut patterns: HashMap<StringId, String> = HashMap::new();
+    let mut groups: BTreeMap<(LaneId, String), Group> = BTreeMap::new();
+    for event in annotations(tables) {
+        let (Some(name), Some((start, end))) = (events.name(event), events.span(event)) else {
+            continue;
+        };
+        let pattern =
+            patterns.entry(name).or_insert_with(|| pattern_of(tables.strings.get(name))).clone();
+        let lane = events.lane(event);
+        let group = groups.entry((lane, pattern.clone())).or_insert_with(|| Group {
+            lane,
+            pattern,
+            first_name: name,
+            spans: Vec::new(),
+        });
+        group.spans.push((start, end, event));
+    }
+    let mut groups: Vec<_> = groups.into_values().collect();
+    for group in &mut groups {
+        group.spans.sort_unstable();
+    }
+    groups
+}
+
+fn annotations(tables: &Tables) -> impl Iterator<Item = EventId> + '_ {
+    let events = &tables.events;
+    events.ids().filter(|&event| {
+        events.kind(event) == EventKind::Annotation && events.end_ns(event).is_some()
+    })
+}
+
+impl Group {
+    fn markers(self, by_end: bool) -> Markers {
+        let moment = if by_end { Moment::End } else { Moment::Start };
+        let moments = self.spans.iter().map(|&(_, _, event)| moment(event)).collect();
+        Markers { name: self.pattern, moments }
+    }
+
+    /// The place among what is known; behind that, patterns of busy threads that cover
+    /// nearly all time.
+    fn rank(&self, busiest: &[LaneId], tables: &Tables) -> Option<usize> {
+        let name = tables.strings.get(self.first_name);
+        known(name).or_else(|| {
+            (busiest.contains(&self.lane) && self.cover() >= LEAST_COVER).then_some(KNOWN.len())
+        })
+    }
+
+    /// The share of the time from the first to the last in which one of them is open.
+    #[allow(clippy::cast_precision_loss)] // a share
+    fn cover(&self) -> f64 {
+        let (Some(first), Some(last)) = (self.spans.first(), self.spans.last()) else { return 0.0 };
+        let inner = &self.spans[..self.spans.len() - 1];
+        let covered: i64 = inner.iter().map(|(start, end, _)| end - start).sum();
+        covered as f64 / (last.0 - first.0).max(1) as f64
+    }
+
+    fn is_regular(&self) -> bool {
+        let overlaps = self.spans.windows(2).any(|pair| pair[1].0 < pair[0].1);
+        if overlaps || self.spans.len() < FEWEST {
+            return false;
+        }
+        let distances = self.spans.windows(2).skip(1).map(|pair| pair[1].0 - pair[0].0);
+        let distances: Vec<_> = distances.collect();
+        let median_ns = median(distances.clone());
+        let deviation_ns = median(distances.iter().map(|ns| (ns - median_ns).abs()).collect());
+        #[allow(clippy::cast_precision_loss)] // a share
+        let is_regular = deviation_ns as f64 <= MOST_IRREGULAR * median_ns as f64;
+        is_regular
+    }
+}
+
+/// The lower median.
+pub(super) fn median(mut values: Vec<i64>) -> i64 {
+    values.sort_unstable();
+    values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(0)
+}
+
+fn known(name: &str) -> Option<usize> {
+    static PATTERNS: LazyLock<Vec<Regex>> =
+        LazyLock::new(|| KNOWN.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect());
+    PATTERNS.iter().position(|pattern| pattern.is_match(name))
+}
+
+/// The name with every number in it, decimal or a long hexadecimal, written as `#`.
+fn pattern_of(name: &str) -> String {
+    static NUMBER: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"[0-9a-fA-F]{8,}|\d+").ok());
+    NUMBER.as_ref().map_or_else(|| name.to_owned(), |number| number.replace_all(name, "#").into())
+}
+
+/// The threads that launch most device work.
+fn busiest_threads(tables: &Tables, launches: &Launches) -> Vec<LaneId> {
+    let events = &tables.events;
+    let mut count = vec![0_usize; tables.lanes.len()];
+    for work in events.ids().filter(|&event| events.kind(event).is_device_work()) {
+        if let Some(call) = launches.launcher(work) {
+            count[events.lane(call).row()] += 1;
+        }
+    }
+    let mut lanes: Vec<_> = (0..count.len()).filter(|&lane| count[lane] > 0).collect();
+    lanes.sort_by_key(|&lane| (Reverse(count[lane]), lane));
+    lanes.into_iter().take(N_THREADS).map(LaneId::from_row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_long_hexadecimal_words_of_a_name_do_not_matter() {
+        assert_eq!(pattern_of("execute_12_batch_deadbeef01"), "execute_#_batch_#");
+        assert_eq!(pattern_of("run 0badcafe0 of 17"), "run # of #");
+        assert_eq!(pattern_of("forward"), "forward");
+    }
+
+    #[test]
+    fn iterations_are_known_by_what_frameworks_call_them() {
+        let cases = [
+            ("execute_context_3", Some(0)),
+            ("step[TEXT] bs=4", Some(1)),
+            ("my_train_step", Some(2)),
+            ("Optimizer.step#AdamW.step", Some(3)),
+            ("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", Some(4)),
+            ("nccl:all_reduce", None),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(known(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn of_an_even_number_the_lower_median_counts() {
+        assert_eq!((median(vec![4, 1, 3, 2]), median(vec![])), (2, 0));
+    }
+}

@@ -1,0 +1,192 @@
+//! What an answer is about: one window to show, and the windows over which gains hold.
+
+use super::markers::single;
+use super::steps::{Marked, Steps};
+use super::{annotated, steps, whole, window, Choice, Window, WindowEnd};
+use crate::error::Result;
+use crate::link::Launches;
+use crate::tables::Tables;
+
+/// What a window is one of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Iterations of the program.
+    Step,
+    /// Repetitions of device work.
+    Repetition,
+    /// Annotations.
+    Annotation,
+    /// Stretches between two times.
+    Stretch,
+    /// The whole trace.
+    Trace,
+}
+
+impl Unit {
+    /// Its name in columns and in data.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Step => "step",
+            Self::Repetition => "repetition",
+            Self::Annotation => "annotation",
+            Self::Stretch => "stretch",
+            Self::Trace => "trace",
+        }
+    }
+}
+
+/// What an answer is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scope {
+    /// What its windows are.
+    pub unit: Unit,
+    /// The windows over which gains hold, in order of time. They follow one another.
+    pub windows: Vec<Window>,
+    /// The number of each, where they have numbers.
+    pub numbers: Vec<i64>,
+    /// The place of the window that is shown.
+    pub shown: usize,
+    /// Why these.
+    pub reason: String,
+}
+
+impl Scope {
+    fn single(unit: Unit, window: Window, number: Option<i64>, reason: String) -> Self {
+        let numbers = number.into_iter().collect();
+        Self { unit, windows: vec![window], numbers, shown: 0, reason }
+    }
+
+    /// The window that is shown.
+    pub fn window(&self) -> &Window {
+        &self.windows[self.shown]
+    }
+
+    /// The number of the step that is shown.
+    pub fn number(&self) -> Option<i64> {
+        self.numbers.get(self.shown).copied()
+    }
+}
+
+/// Finds what an answer about a choice is about. `step_name` is a pattern of the
+/// annotations that mark iterations.
+///
+/// # Errors
+///
+/// When the trace has no such step, annotation or work, and when the pattern is no regular
+/// expression.
+pub fn scope(
+    tables: &Tables,
+    launches: &Launches,
+    choice: &Choice,
+    step_name: Option<&str>,
+) -> Result<Scope> {
+    let asked = |unit, number| {
+        let window = window(tables, launches, choice, step_name)?;
+        Ok(Scope::single(unit, window, number, "as asked".to_owned()))
+    };
+    match choice {
+        Choice::Usual => usual(tables, launches, step_name),
+        Choice::Step(number, _) => asked(Unit::Step, Some(*number)),
+        Choice::Annotation(..) => asked(Unit::Annotation, None),
+        Choice::Between(start_ns, end_ns) => {
+            let found = steps(tables, launches, step_name)?;
+            let run = completed_between(&found, *start_ns, *end_ns);
+            if run.is_empty() {
+                return asked(Unit::Stretch, None);
+            }
+            let reason =
+                format!("the steps that were completed between {start_ns} and {end_ns} ns");
+            Ok(of_run(&found, &run, reason))
+        }
+        Choice::Whole => asked(Unit::Trace, None),
+    }
+}
+
+/// The steps with a predecessor that began and were completed within a stretch of time.
+fn completed_between(found: &Steps, start_ns: i64, end_ns: i64) -> Vec<usize> {
+    let lies_within = |row: &usize| {
+        let step = &found.rows[*row];
+        step.before.is_some() && start_ns <= step.period.start_ns && step.period.end_ns <= end_ns
+    };
+    found.run().into_iter().filter(lies_within).collect()
+}
+
+fn usual(tables: &Tables, launches: &Launches, step_name: Option<&str>) -> Result<Scope> {
+    let found = steps(tables, launches, step_name)?;
+    let run = found.run();
+    if !run.is_empty() {
+        let reason = run_reason(&found, &run);
+        return Ok(of_run(&found, &run, reason));
+    }
+    if let Some(scope) = lone_step(&found) {
+        return Ok(scope);
+    }
+    if let Some(event) = single(tables) {
+        let window = annotated(tables, launches, event, WindowEnd::Last)?;
+        let name = tables.events.name(event).map_or("", |name| tables.strings.get(name));
+        let reason = format!("the only iteration that the trace marks, {name:?}");
+        return Ok(Scope::single(Unit::Annotation, window, None, reason));
+    }
+    let window = whole(tables)?;
+    let reason = "the trace marks no iterations".to_owned();
+    Ok(Scope::single(Unit::Trace, window, None, reason))
+}
+
+fn of_run(found: &Steps, run: &[usize], reason: String) -> Scope {
+    let median = found.median_of(run);
+    let unit = match found.marked {
+        Marked::Profiler | Marked::Annotations => Unit::Step,
+        Marked::Repetition => Unit::Repetition,
+    };
+    Scope {
+        unit,
+        windows: run.iter().map(|&row| found.rows[row].period.clone()).collect(),
+        numbers: run.iter().map(|&row| found.rows[row].number).collect(),
+        shown: median.and_then(|row| run.iter().position(|&other| other == row)).unwrap_or(0),
+        reason,
+    }
+}
+
+/// Where no complete step follows another: the median of the complete ones, else of all.
+fn lone_step(found: &Steps) -> Option<Scope> {
+    let complete = found.complete();
+    let all: Vec<_> = (0..found.rows.len()).collect();
+    let (rows, which) = if complete.is_empty() {
+        (all, "none of them is complete")
+    } else {
+        (complete, "no complete one has a step before it in the trace")
+    };
+    let row = found.median_of(&rows)?;
+    let which = match (found.rows.len(), rows.len(), found.rows[row].is_complete) {
+        (1, _, true) => "the only step".to_owned(),
+        (1, _, false) => "the only step, which is not complete".to_owned(),
+        (count, 1, true) => {
+            format!("the only complete one of {count} steps; the trace has no step before it")
+        }
+        (count, n_rows, _) => format!("the median of {n_rows} of {count} steps; {which}"),
+    };
+    Some(of_run(found, &[row], which))
+}
+
+fn run_reason(found: &Steps, run: &[usize]) -> String {
+    let (noun, marked) = match (found.marked, &found.pattern) {
+        (Marked::Profiler, _) => ("steps", String::new()),
+        (Marked::Annotations, pattern) => {
+            ("steps", format!(", marked by {:?}", pattern.as_deref().unwrap_or_default()))
+        }
+        (Marked::Repetition, _) => ("repetitions of device work", String::new()),
+    };
+    let has_first = run.first().and_then(|&row| found.rows[row].before).is_some_and(|before| {
+        found.rows[before].before.is_none() && found.marked == Marked::Profiler
+    });
+    let first = if has_first { ", without the first behind the start of the profiler" } else { "" };
+    match run.len() {
+        1 => format!(
+            "the only complete one of {} {noun} that follows another{marked}",
+            found.rows.len()
+        ),
+        count => {
+            format!("the median of {count} complete {noun} that follow one another{first}{marked}")
+        }
+    }
+}

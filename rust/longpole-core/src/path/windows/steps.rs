@@ -1,0 +1,289 @@
+//! The iterations of a program, and which of them stand for the rest.
+//!
+//! Marked by the profiler's steps, else by annotations that come regularly, else by work
+//! that repeats. Gains are taken over the longest run of complete iterations that have a
+//! predecessor: there a queue of work and the iteration before are what they usually are.
+//! The first iteration behind the start of the profiler has none, and so is left out with
+//! all that happens only once.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+use super::completion::{process_of, Submissions};
+use super::cycles::cycle;
+use super::markers::{markers, median, single};
+use super::{Moment, Opening, Window};
+use crate::error::Result;
+use crate::ids::{EventId, StringId};
+use crate::link::{self, Launches};
+use crate::tables::{by_content, Tables};
+use crate::vocabulary::ApiRole;
+
+/// An iteration of which more launches than one in so many have lost their work is not
+/// complete: the profiler began or stopped within it.
+const MOST_LOST_ONE_IN: usize = 100;
+
+/// Nor is one with fewer than one in so many of the launches of the median.
+const FEWEST_LAUNCHES_ONE_IN: usize = 2;
+
+/// Markers count if so large a part of the device work was launched between them.
+const LEAST_MARKED_ONE_IN: usize = 2;
+
+/// How the iterations of a trace were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Marked {
+    /// By `ProfilerStep#N`.
+    Profiler,
+    /// By annotations that come regularly.
+    Annotations,
+    /// By device work that repeats: no iterations of the program perhaps.
+    Repetition,
+}
+
+/// An iteration of the program's loop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Its number: that of the profiler, else its place.
+    pub number: i64,
+    /// What marks it.
+    pub event: EventId,
+    /// The moment that marks its beginning on the host.
+    pub mark: Moment,
+    /// When it began and ended on the host.
+    pub host_ns: (i64, i64),
+    /// From the completion of the iteration before to its own; without one before, from its start.
+    pub period: Window,
+    /// The place of the iteration before.
+    pub before: Option<usize>,
+    /// Whether the trace holds what it launched.
+    pub is_complete: bool,
+}
+
+impl Step {
+    /// The moment at which it begins on the host.
+    pub(super) fn start(&self) -> Moment {
+        self.mark
+    }
+
+    /// How long its period is.
+    pub fn length_ns(&self) -> i64 {
+        self.period.end_ns - self.period.start_ns
+    }
+}
+
+/// The iterations of a trace, in order of time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Steps {
+    /// How they were found.
+    pub marked: Marked,
+    /// The name of their markers with numbers as `#`, where annotations mark them.
+    pub pattern: Option<String>,
+    /// Each of them.
+    pub rows: Vec<Step>,
+}
+
+/// Finds the iterations. `pattern` chooses the annotations that mark them.
+///
+/// # Errors
+///
+/// When the pattern is no regular expression.
+pub fn steps(tables: &Tables, launches: &Launches, pattern: Option<&str>) -> Result<Steps> {
+    let submissions = Submissions::of(tables, launches);
+    let profiled = if pattern.is_none() { link::steps(tables) } else { Vec::new() };
+    let mut steps = if profiled.is_empty() {
+        unprofiled(tables, launches, &submissions, pattern)?
+    } else {
+        let rows = profiler_steps(&profiled, tables, &submissions);
+        Steps { marked: Marked::Profiler, pattern: None, rows }
+    };
+    Completeness::of(tables, launches).judge(&mut steps.rows, tables);
+    Ok(steps)
+}
+
+fn profiler_steps(found: &[link::Step], tables: &Tables, submissions: &Submissions) -> Vec<Step> {
+    let completion = |event| submissions.of_annotation(event, super::WindowEnd::Last, tables);
+    let process = |step: &link::Step| process_of(step.event, tables);
+    let mut place: HashMap<(StringId, i64), usize> = HashMap::new();
+    for (row, step) in found.iter().enumerate() {
+        let first = place.entry((process(step), step.number)).or_insert(row);
+        if by_content(step.event, found[*first].event, tables).is_lt() {
+            *first = row;
+        }
+    }
+    let step = |step: &link::Step| {
+        let number = step.number.checked_sub(1);
+        let before = number.and_then(|number| place.get(&(process(step), number)).copied());
+        let opening = match before {
+            Some(before) => completion(found[before].event),
+            None => vec![Moment::Start(step.event)],
+        };
+        Step {
+            number: step.number,
+            event: step.event,
+            mark: Moment::Start(step.event),
+            host_ns: tables.events.span(step.event).unwrap_or_default(),
+            period: Window::new(tables, completion(step.event), Opening::Moments(opening)),
+            before,
+            is_complete: true,
+        }
+    };
+    found.iter().map(step).collect()
+}
+
+fn unprofiled(
+    tables: &Tables,
+    launches: &Launches,
+    submissions: &Submissions,
+    pattern: Option<&str>,
+) -> Result<Steps> {
+    let found = markers(tables, launches, pattern)?.into_iter().find_map(|markers| {
+        let rows = between(&markers.moments, tables, submissions);
+        let marked = pattern.is_some() || holds_half(&rows, tables, submissions);
+        marked.then_some((markers.name, rows))
+    });
+    if let Some((pattern, rows)) = found {
+        return Ok(Steps { marked: Marked::Annotations, pattern: Some(pattern), rows });
+    }
+    let is_open = pattern.is_none() && single(tables).is_none();
+    let cycle = is_open.then(|| cycle(tables, launches)).flatten();
+    let rows = cycle.map_or_else(Vec::new, |cycle| between(&cycle.moments, tables, submissions));
+    Ok(Steps { marked: Marked::Repetition, pattern: None, rows })
+}
+
+/// The stretches from one moment to the next.
+fn between(moments: &[Moment], tables: &Tables, submissions: &Submissions) -> Vec<Step> {
+    let mut completed: Option<Vec<Moment>> = None;
+    let stretches = moments.windows(2).enumerate();
+    let rows = stretches.map(|(place, pair)| {
+        let process = process_of(pair[0].event(), tables);
+        let host_ns = (pair[0].time_ns(tables), pair[1].time_ns(tables));
+        let completion = submissions.completion(process, host_ns, pair[1]);
+        let opening = completed.replace(completion.clone()).unwrap_or_else(|| vec![pair[0]]);
+        Step {
+            number: i64::try_from(place).unwrap_or(i64::MAX),
+            event: pair[0].event(),
+            mark: pair[0],
+            host_ns,
+            period: Window::new(tables, completion, Opening::Moments(opening)),
+            before: place.checked_sub(1),
+            is_complete: true,
+        }
+    });
+    rows.collect()
+}
+
+/// Whether half of all device work was launched within some iterations.
+fn holds_half(rows: &[Step], tables: &Tables, submissions: &Submissions) -> bool {
+    let events = &tables.events;
+    let n_work = events.ids().filter(|&event| events.kind(event).is_device_work()).count();
+    let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return false };
+    let process = process_of(first.event, tables);
+    let within = submissions.launched(process, (first.host_ns.0, last.host_ns.1)).len();
+    within * LEAST_MARKED_ONE_IN >= n_work
+}
+
+/// The calls that launch kernels, and whether the trace has their work.
+struct Completeness {
+    calls: BTreeMap<StringId, Vec<(i64, bool)>>,
+    any_linked: bool,
+}
+
+impl Completeness {
+    fn of(tables: &Tables, launches: &Launches) -> Self {
+        let events = &tables.events;
+        let mut has_work = vec![false; events.len()];
+        for work in events.ids().filter(|&event| events.kind(event).is_device_work()) {
+            if let Some(call) = launches.launcher(work) {
+                has_work[call.row()] = true;
+            }
+        }
+        let roles = tables.roles();
+        let launches_work = |role: ApiRole| matches!(role, ApiRole::Launch | ApiRole::GraphLaunch);
+        let mut calls: BTreeMap<StringId, Vec<(i64, bool)>> = BTreeMap::new();
+        let launching = events.ids().filter(|&event| {
+            events.kind(event).is_call()
+                && events.name(event).is_some_and(|name| launches_work(roles[name.row()]))
+        });
+        for call in launching {
+            let row = (events.start_ns(call), has_work[call.row()]);
+            calls.entry(process_of(call, tables)).or_default().push(row);
+        }
+        for calls in calls.values_mut() {
+            calls.sort_unstable();
+        }
+        Self { calls, any_linked: has_work.contains(&true) }
+    }
+
+    fn within(&self, step: &Step, tables: &Tables) -> &[(i64, bool)] {
+        let calls = self.calls.get(&process_of(step.event, tables)).map_or(&[][..], Vec::as_slice);
+        let before = |time_ns| move |&(start_ns, _): &(i64, bool)| start_ns < time_ns;
+        let first = calls.partition_point(before(step.host_ns.0));
+        let behind = calls.partition_point(before(step.host_ns.1)).max(first);
+        &calls[first..behind]
+    }
+
+    fn judge(&self, rows: &mut [Step], tables: &Tables) {
+        if !self.any_linked {
+            return;
+        }
+        let count =
+            |step: &Step| i64::try_from(self.within(step, tables).len()).unwrap_or(i64::MAX);
+        let usual = median(rows.iter().map(count).filter(|&count| count > 0).collect());
+        for step in rows {
+            let calls = self.within(step, tables);
+            let n_lost = calls.iter().filter(|(_, has_work)| !has_work).count();
+            let is_full =
+                calls.len() * FEWEST_LAUNCHES_ONE_IN >= usize::try_from(usual).unwrap_or(0);
+            step.is_complete = is_full && n_lost * MOST_LOST_ONE_IN <= calls.len();
+        }
+    }
+}
+
+impl Steps {
+    /// The longest run of complete iterations that follow one another and have one before
+    /// them; of equals the first.
+    pub fn run(&self) -> Vec<usize> {
+        let qualifies = |row: usize| self.rows[row].is_complete && self.rows[row].before.is_some();
+        let mut order: Vec<_> = (0..self.rows.len()).filter(|&row| qualifies(row)).collect();
+        order.sort_by_key(|&row| (self.rows[row].number, row));
+        let mut length = vec![0_usize; self.rows.len()];
+        for &row in &order {
+            length[row] = 1 + self.rows[row].before.map_or(0, |before| length[before]);
+        }
+        let last = (0..self.rows.len()).rev().max_by_key(|&row| length[row]);
+        let mut run = Vec::new();
+        let mut next = last.filter(|&row| length[row] > 0);
+        while let Some(row) = next.filter(|&row| length[row] > 0) {
+            run.push(row);
+            next = self.rows[row].before;
+        }
+        run.reverse();
+        run
+    }
+
+    /// Of some iterations the one of median length: the lower, and of equals the first.
+    pub fn median_of(&self, rows: &[usize]) -> Option<usize> {
+        let mut sorted = rows.to_vec();
+        sorted.sort_by_key(|&row| (self.rows[row].length_ns(), row));
+        let usual_ns = self.rows[*sorted.get(sorted.len().saturating_sub(1) / 2)?].length_ns();
+        rows.iter().copied().find(|&row| self.rows[row].length_ns() == usual_ns)
+    }
+
+    /// The iterations that are complete.
+    pub fn complete(&self) -> Vec<usize> {
+        (0..self.rows.len()).filter(|&row| self.rows[row].is_complete).collect()
+    }
+
+    /// The place of the iteration with a number; several processes may have one: the first
+    /// in content order.
+    pub fn numbered(&self, number: i64, tables: &Tables) -> Option<usize> {
+        let rows = (0..self.rows.len()).filter(|&row| self.rows[row].number == number);
+        rows.min_by(|&one, &two| by_content(self.rows[one].event, self.rows[two].event, tables))
+    }
+
+    /// The least and the greatest number.
+    pub fn numbers(&self) -> Option<Range<i64>> {
+        let numbers = || self.rows.iter().map(|step| step.number);
+        Some(numbers().min()?..numbers().max()?)
+    }
+}

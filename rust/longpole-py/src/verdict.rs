@@ -1,0 +1,165 @@
+//! A verdict as plain values for Python, which puts it into words.
+
+use std::collections::HashMap;
+
+use longpole_core::graph::Graph;
+use longpole_core::ids::EventId;
+use longpole_core::link::Launches;
+use longpole_core::path::{
+    self, Change, Choice, Effect, Remedy, RemedyKind, Scope, Side, Usual, Verdict,
+};
+use longpole_core::stack::Nesting;
+use longpole_core::tables::Tables;
+use pyo3::prelude::*;
+
+use crate::enter::enter;
+
+/// A verdict as a dictionary; `python/longpole/_core.pyi` gives its fields.
+#[derive(IntoPyObject)]
+pub(crate) struct VerdictParts {
+    status: &'static str,
+    sides: Vec<&'static str>,
+    remedies: Vec<RemedyParts>,
+    gains: Vec<(&'static str, f64)>,
+    kernels_and_host: f64,
+    unit: &'static str,
+    numbers: Vec<i64>,
+    shown: usize,
+    n_windows: usize,
+    lengths_ns: (i64, i64, i64, i64),
+    outliers: Vec<usize>,
+    doubt: HashMap<&'static str, f64>,
+    cause: Option<&'static str>,
+    reason: String,
+    waits_lead: bool,
+    nearly_balanced: bool,
+    function: Option<(String, f64)>,
+    busiest: Option<(String, f64)>,
+    loader: Option<&'static str>,
+    usual: Option<(Vec<&'static str>, Vec<&'static str>, f64)>,
+}
+
+/// One remedy as a dictionary.
+#[derive(IntoPyObject)]
+struct RemedyParts {
+    remedy: &'static str,
+    side: &'static str,
+    name: Option<String>,
+    named: bool,
+    gain_ns: i64,
+    gain: f64,
+    cumulative: Option<f64>,
+    changes: Vec<ChangeParts>,
+    events: Vec<usize>,
+}
+
+/// One change as a dictionary.
+#[derive(IntoPyObject)]
+struct ChangeParts {
+    change: &'static str,
+    kind: Option<&'static str>,
+    matching: Option<String>,
+    by: Option<f64>,
+    events: Option<Vec<usize>>,
+}
+
+impl VerdictParts {
+    pub(crate) fn find(
+        py: Python<'_>,
+        tables: &Tables,
+        launches: &Launches,
+        graph: &Graph,
+        nesting: &Nesting,
+        choice: &Choice,
+        step_name: Option<&str>,
+    ) -> PyResult<Self> {
+        let (scope, verdict) = enter(py, None, None, |progress| {
+            let scope = path::scope(tables, launches, choice, step_name)?;
+            let verdict = path::verdict(graph, tables, launches, nesting, &scope, progress)?;
+            Ok((scope, verdict))
+        })?;
+        Ok(Self::of(tables, scope, verdict))
+    }
+
+    fn of(tables: &Tables, scope: Scope, verdict: Verdict) -> Self {
+        let doubt = &verdict.doubt;
+        let lengths = &verdict.lengths;
+        let sides = |sides: &[Side]| sides.iter().map(|side| side.name()).collect();
+        let usual = |usual: Usual| {
+            let remedies = usual.remedies.iter().map(|kind| kind.name()).collect();
+            (sides(&usual.sides), remedies, usual.gain)
+        };
+        Self {
+            status: verdict.status.name(),
+            sides: sides(&verdict.sides),
+            gains: Side::ALL.iter().map(|side| side.name()).zip(verdict.gains).collect(),
+            kernels_and_host: verdict.kernels_and_host,
+            unit: scope.unit.name(),
+            n_windows: scope.windows.len(),
+            numbers: scope.numbers,
+            shown: scope.shown,
+            lengths_ns: (lengths.shown_ns, lengths.least_ns, lengths.most_ns, lengths.total_ns),
+            outliers: lengths.outliers.clone(),
+            doubt: HashMap::from([
+                ("unknown", doubt.unknown),
+                ("floor", doubt.floor),
+                ("unlinked", doubt.unlinked),
+                ("inferred", doubt.inferred),
+                ("polling", doubt.polling),
+                ("rest", doubt.rest),
+                ("unnamed_host", doubt.unnamed_host),
+            ]),
+            cause: doubt.cause.map(path::Cause::name),
+            reason: scope.reason,
+            waits_lead: verdict.waits_lead,
+            nearly_balanced: verdict.nearly_balanced,
+            function: verdict
+                .function
+                .map(|function| (tables.strings.get(function.name).to_owned(), function.share)),
+            busiest: verdict
+                .busiest
+                .map(|(name, share)| (tables.strings.get(name).to_owned(), share)),
+            loader: verdict.loader.map(path::Loader::name),
+            usual: verdict.usual.map(usual),
+            remedies: verdict.remedies.into_iter().map(RemedyParts::of).collect(),
+        }
+    }
+}
+
+impl RemedyParts {
+    fn of(remedy: Remedy) -> Self {
+        let kind: RemedyKind = remedy.kind;
+        Self {
+            remedy: kind.name(),
+            side: kind.side().name(),
+            name: remedy.name,
+            named: remedy.named,
+            gain_ns: remedy.gain_ns,
+            gain: remedy.gain,
+            cumulative: remedy.cumulative,
+            changes: remedy.changes.into_iter().map(ChangeParts::of).collect(),
+            events: rows(remedy.events),
+        }
+    }
+}
+
+impl ChangeParts {
+    fn of(change: Change) -> Self {
+        let (name, by) = match change.effect {
+            Effect::RemoveWait => ("remove_wait", None),
+            Effect::Scale(ratio) if ratio == path::Ratio::ZERO => ("drop", None),
+            Effect::Scale(ratio) => ("scale", Some(ratio.as_f64())),
+        };
+        Self {
+            change: name,
+            kind: change.kind.map(longpole_core::graph::Kind::name),
+            matching: change.matching,
+            by,
+            events: change.events.map(rows),
+        }
+    }
+}
+
+fn rows(events: Vec<EventId>) -> Vec<usize> {
+    events.into_iter().map(EventId::row).collect()
+}

@@ -1,0 +1,201 @@
+"""`longpole tunableop`, from the user's seat."""
+
+import json
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from longpole.cli.program import run
+from longpole.testing import TraceBuilder
+
+HEADER = "Validator,PT_VERSION,2.9.1\nValidator,GCN_ARCH_NAME,gfx1100\n"
+WORKER = Path(__file__).with_name("fake_tunable_worker.py")
+
+
+def row(m, solution="Gemm_Rocblas_1", time="0.5"):
+    return f"GemmTunableOp_Half_TN,tn_{m}_8_8_ld_8_8_{m},{solution},{time}\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Stand in a folder with a few files."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LONGPOLE_LOCK_DIR", str(tmp_path / "locks"))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    for name, text in {
+        "a0.csv": HEADER + row(1) + row(2, time="0.9"),
+        "a1.csv": HEADER + row(2, "Gemm_Rocblas_2", "0.3") + row(3),
+        "default0.csv": HEADER + row(1, "Default", "1.0") + row(2, "Default", "0.9"),
+        "other0.csv": HEADER.replace("2.9.1", "2.11.0") + row(4),
+        "broken0.csv": (HEADER + row(1) + row(1, "Gemm_Rocblas_9", "0.1")).rstrip("\n"),
+        "untuned0.csv": "".join(row(m).rsplit(",", 2)[0] + "\n" for m in (1, 2, 3, 1)),
+    }.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def validate(command, found):
+    """Compare an answer with the schema of its command, where jsonschema is installed."""
+    jsonschema = pytest.importorskip("jsonschema")
+    path = files("longpole").joinpath("schemas", f"tunableop.{command}.json")
+    jsonschema.validate(found, json.loads(path.read_text(encoding="utf-8")))
+
+
+def data(capsys, *arguments):
+    code = run(["tunableop", *arguments, "--json"])
+    printed = capsys.readouterr()
+    found = json.loads(printed.out)["data"]
+    validate(arguments[0], found)
+    return code, found, printed.err
+
+
+def test_check_names_lines_and_exits_with_1(capsys):
+    code, found, _ = data(capsys, "check", "broken0.csv", "--torch", "2.9.1")
+    assert code == 1
+    assert {(problem["code"], tuple(problem["lines"])) for problem in found["problems"]} == {
+        ("slower_row_first", (3, 4)),
+        ("no_final_newline", (4,)),
+    }
+    assert run(["tunableop", "check", "a0.csv", "--torch", "2.9.1"]) == 0
+    assert "a0.csv: no problems found" in capsys.readouterr().out
+    assert run(["tunableop", "check", "a0.csv", "--expect", "GCN_ARCH_NAME=gfx942"]) == 1
+    assert "line 2: GCN_ARCH_NAME is gfx1100; torch has gfx942" in capsys.readouterr().out
+
+
+def test_show_lists_rows_as_torch_counts_them(capsys):
+    code, found, _ = data(capsys, "show", "a0.csv")
+    assert code == 0
+    assert [(each["matmul_m"], each["matmul_n"], each["k"]) for each in found["rows"]] == [
+        (8, 1, 8),
+        (8, 2, 8),
+    ]
+    run(["tunableop", "show", "untuned0.csv", "--untuned"])
+    assert "4 GEMMs" in capsys.readouterr().out
+
+
+def test_diff_and_speedup(capsys):
+    code, found, _ = data(capsys, "diff", "a0.csv", "a1.csv")
+    assert code == 1
+    assert [each["change"] for each in found["rows"]] == ["removed", "solution", "added"]
+    assert data(capsys, "diff", "a0.csv", "a0.csv")[0] == 0
+    code, found, _ = data(capsys, "speedup", "a0.csv", "default0.csv")
+    assert (code, found["geometric_mean"]) == (0, pytest.approx(2**0.5))
+    assert data(capsys, "speedup", "other0.csv", "default0.csv")[0] == 4
+
+
+def test_merge_writes_one_file_and_none_over_another(capsys, folder):
+    code, found, _ = data(capsys, "merge", "a%d.csv", "-o", "all0.csv")
+    assert (code, found["rows"][0]["gemms"], len(found["conflicts"])) == (0, 3, 1)
+    assert (folder / "all0.csv").read_text() == HEADER + row(1) + row(
+        2, "Gemm_Rocblas_2", "0.3"
+    ) + row(3)
+    before = (folder / "default0.csv").read_bytes()
+    assert run(["tunableop", "merge", "a0.csv", "-o", "default0.csv"]) == 2
+    assert "default0.csv" in capsys.readouterr().err
+    assert (folder / "default0.csv").read_bytes() == before
+    assert run(["tunableop", "merge", "a0.csv", "other0.csv", "-o", "x.csv"]) == 3
+    assert "PT_VERSION (2.11.0, 2.9.1)" in capsys.readouterr().err
+    assert not (folder / "x.csv").exists()
+    parts = ("merge", "a0.csv", "other0.csv", "-o", "x.csv", "--split-validators")
+    assert data(capsys, *parts)[0] == 0
+    assert (folder / "x0.csv").read_text() == HEADER.replace("2.9.1", "2.11.0") + row(4)
+    assert run(["tunableop", "merge", "nothing%d.csv", "-o", "y.csv"]) == 3
+
+
+def test_an_input_is_never_replaced(folder):
+    before = (folder / "a0.csv").read_bytes()
+    for command in (
+        ["merge", "a0.csv", "a1.csv", "-o", "a0.csv", "-f"],
+        ["pin", "a0.csv", "--parameters", ".", "-o", "a0.csv", "-f"],
+        ["untuned", "a0.csv", "-o", "a0.csv", "-f"],
+    ):
+        assert run(["tunableop", *command]) != 0
+        assert (folder / "a0.csv").read_bytes() == before
+
+
+def test_split_and_untuned(capsys, folder):
+    code, found, _ = data(capsys, "split", "untuned0.csv", "--gpus", "2")
+    assert (code, [each["file"] for each in found["rows"]]) == (
+        0,
+        ["untuned0_part0.csv", "untuned0_part1.csv"],
+    )
+    parts = ("untuned0_part0.csv", "untuned0_part1.csv")
+    _, found, _ = data(capsys, "untuned", *parts, "-o", "u0.csv")
+    assert len(found["rows"]) == 3
+    assert len((folder / "u0.csv").read_text().splitlines()) == 3
+    assert run(["tunableop", "split", "untuned0.csv", "--gpus", "0"]) == 2
+
+
+def test_pin_and_unpin_write_a_new_file(capsys, folder):
+    assert data(capsys, "pin", "a0.csv", "--parameters", "^tn_1_", "-o", "p0.csv")[0] == 0
+    assert (folder / "p0.csv").read_text() == HEADER + row(1, "Default", "").replace(
+        ",\n", "\n"
+    ) + row(2, time="0.9")
+    assert data(capsys, "unpin", "p0.csv", "--from", "^Default$", "-o", "q0.csv")[0] == 0
+    assert (folder / "q0.csv").read_text() == HEADER + row(2, time="0.9")
+    assert run(["tunableop", "pin", "a0.csv", "-o", "z.csv"]) == 2
+    assert run(["tunableop", "pin", "a0.csv", "--from", "(", "-o", "z.csv"]) == 2
+    assert run(["tunableop", "pin", "a0.csv", "--from", "Nothing", "-o", "z.csv"]) == 3
+
+
+def test_files_shows_names_and_collisions(capsys):
+    code, found, _ = data(capsys, "files", "--devices", "2")
+    names = ["tunableop_results0.csv", "tunableop_results1.csv"]
+    assert (code, [each["results"] for each in found["rows"]]) == (0, names)
+    assert run(["tunableop", "files", "--visible", "0", "--visible", "1"]) == 1
+    assert "all use tunableop_results0.csv" in capsys.readouterr().out
+
+
+def test_env_prints_variables_and_warns(capsys, monkeypatch):
+    monkeypatch.setenv("PYTORCH_TUNABLEOP_VEROBSE", "1")
+    assert run(["tunableop", "env", "collect"]) == 0
+    printed = capsys.readouterr().out
+    assert "PYTORCH_TUNABLEOP_RECORD_UNTUNED=1" in printed
+    assert "did you mean" in printed
+
+
+def test_coverage_of_recorded_gemms_and_of_a_trace(capsys, folder):
+    code, found, _ = data(capsys, "coverage", "untuned0.csv", "a0.csv")
+    assert (code, found["n_tuned"], found["n_gemms"]) == (1, 2, 3)
+    assert data(capsys, "coverage", "untuned0.csv", "a1.csv")[1]["n_tuned"] == 2
+    inputs = {
+        "Input Dims": [[8, 8], [8, 1]],
+        "Input Strides": [[8, 1], [1, 8]],
+        "Input type": ["c10::Half", "c10::Half"],
+    }
+    builder = TraceBuilder().operator("aten::mm", (0, 4), **inputs)
+    builder.launch("gemm", call=(1, 3), work=(5, 25)).write(folder / "trace.json")
+    code, found, _ = data(capsys, "coverage", "trace.json", "a0.csv")
+    assert found["gemm_ns"] == 20_000
+    assert [(each["match"], each["operator"]) for each in found["rows"]] == [
+        ("missing", "GemmTunableOp_Half_NN")
+    ]
+    assert code == 1
+
+
+def test_tune_with_a_worker(capsys, folder):
+    worker = f"{sys.executable} {WORKER} {folder}"
+    command = ("tune", "untuned?.csv", "--gpus", "fake:2", "--worker", worker)
+    code, found, _ = data(capsys, *command)
+    assert (code, found["n_tuned"]) == (0, 3)
+    assert found["outputs"] == ["tunableop_results_full0.csv", "tunableop_results_full1.csv"]
+    assert run(["tunableop", *command]) == 2
+    assert run(["tunableop", "tune", "untuned0.csv", "--gpus", "fake:2"]) == 2
+    refuse = "sh -c 'echo no torch >&2; exit 5'"
+    again = ("tune", "untuned?.csv", "--gpus", "fake:1", "--worker", refuse, "--name", "r.csv")
+    assert run(["tunableop", *again]) == 5
+
+
+def test_a_file_that_is_not_there_is_named(capsys):
+    for command in ("check", "show"):
+        assert run(["tunableop", command, "absent.csv"]) == 3
+        assert "absent.csv" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["text", "csv", "md", "jsonl", "html"])
+def test_every_format_is_written(form, capsys):
+    for command in (["check", "broken0.csv"], ["show", "a0.csv"], ["diff", "a0.csv", "a1.csv"]):
+        run(["tunableop", *command, "--format", form])
+        assert capsys.readouterr().out

@@ -1,0 +1,302 @@
+"""Verdicts on tiny programs whose long pole is plain, and on real traces."""
+
+import json
+
+import pytest
+
+import longpole
+from longpole.cli.program import run
+from real_traces import SHARED, real_traces
+from tiny_traces import annotation, call, copy, frame, kernel, launch, operator, read
+
+SLOW_BYTES = 4_000_000
+
+
+def loop(iteration, n_iterations=5, start=0, length=100):
+    """Repeat what happens in an iteration, marked as a step of the profiler."""
+    events = []
+    for number in range(n_iterations):
+        begin = start + number * length
+        events.append(annotation(f"ProfilerStep#{number}", begin, begin + length))
+        events += iteration(begin, 100 * number + 1)
+    return events
+
+
+def host_bound(begin, number):
+    return [
+        operator("aten::mm", begin + 2, begin + 90),
+        launch(begin + 80, begin + 85, number),
+        kernel("gemm", begin + 87, begin + 95, number),
+    ]
+
+
+def device_bound(begin, number):
+    return [
+        launch(begin, begin + 5, number),
+        kernel("volta_sgemm", begin + 7, begin + 97, number),
+        call("cudaStreamSynchronize", begin + 6, begin + 99),
+    ]
+
+
+def loading(begin, number):
+    return [
+        annotation(
+            "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", begin + 1, begin + 70
+        ),
+        *(
+            [
+                launch(begin + 75, begin + 80, number),
+                kernel("gemm", begin + 82, begin + 97, number),
+                call("cudaStreamSynchronize", begin + 81, begin + 99),
+            ]
+        ),
+    ]
+
+
+def test_a_program_whose_host_is_slow_is_held_up_by_the_host():
+    verdict = read(loop(host_bound)).verdict()
+    assert (verdict.status, verdict.sides) == ("ok", ("host",))
+    assert verdict.gains["host"] > 0.8
+    assert verdict.gains["kernels"] < 0.2
+    assert verdict.steps == (1, 2, 3, 4)
+    assert "CUDA graphs" in verdict.sentence
+
+
+def test_a_program_whose_kernels_are_slow_is_held_up_by_its_kernels():
+    verdict = read(loop(device_bound)).verdict()
+    assert verdict.sides == ("kernels",)
+    families = [row.name for row in verdict.remedies if row.remedy == "kernels" and row.named]
+    assert families == [None, "gemm"]
+    assert verdict.sentence.startswith("The step takes 100 µs (median of 4, 100 µs to 100 µs); the")
+
+
+def test_data_loading_is_named_before_the_rest_of_the_host():
+    verdict = read(loop(loading)).verdict()
+    assert verdict.sides == ("host",)
+    assert next(row.remedy for row in verdict.remedies if row.named) == "data_loading"
+    assert "num_workers > 0" in verdict.sentence
+
+
+def test_calls_that_wait_are_named_where_host_and_device_take_turns():
+    def turns(begin, number):
+        return [
+            operator("aten::item", begin + 45, begin + 99),
+            operator("aten::mm", begin + 1, begin + 44),
+            launch(begin + 40, begin + 44, number),
+            kernel("gemm", begin + 46, begin + 92, number),
+            call("cudaStreamSynchronize", begin + 46, begin + 95),
+        ]
+
+    verdict = read(loop(turns, 8)).verdict()
+    sites = [row.name for row in verdict.remedies if row.remedy == "blocking_calls" and row.named]
+    assert sites == [None, "aten::item"]
+    assert "Not waiting for the GPU in aten::item" in verdict.sentence
+
+
+def test_copies_that_hold_a_program_up_are_named():
+    def copying(begin, number):
+        return [
+            launch(begin, begin + 5, number),
+            copy("Memcpy HtoD (Pinned -> Device)", begin + 7, begin + 97, number),
+            call("cudaStreamSynchronize", begin + 6, begin + 99),
+        ]
+
+    verdict = read(loop(copying)).verdict()
+    assert verdict.sides == ("copies",)
+    assert "Pinned memory" in verdict.sentence
+
+
+def test_communication_that_holds_a_program_up_is_named():
+    def reducing(begin, number):
+        return [
+            launch(begin, begin + 5, number),
+            kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", begin + 7, begin + 97, number),
+            call("cudaStreamSynchronize", begin + 6, begin + 99),
+        ]
+
+    verdict = read(loop(reducing)).verdict()
+    assert verdict.sides == ("communication",)
+    assert "compare the traces of all" in verdict.sentence
+
+
+def test_the_function_with_most_of_the_hosts_time_is_named():
+    def called(begin, number):
+        return [
+            frame("train.py(10): step", begin + 1, begin + 92),
+            frame("augment.py(5): rotate", begin + 2, begin + 88),
+            *host_bound(begin, number)[1:],
+        ]
+
+    events = [frame("train.py(1): main", 0, 500), *loop(called)]
+    verdict = read(events).verdict()
+    function = next(row for row in verdict.remedies if row.remedy == "function")
+    assert (function.name, function.named) == ("augment.py(5): rotate", True)
+    assert "of the host's time is in augment.py(5): rotate" in verdict.sentence
+
+
+def test_work_without_launches_is_no_basis_for_a_verdict():
+    events = [event for event in loop(device_bound) if event["name"] != "cudaLaunchKernel"]
+    verdict = read(events).verdict()
+    assert (verdict.status, verdict.sides) == ("inconclusive", ())
+    assert "100 % of the GPU activities are not linked" in verdict.reason
+    assert verdict.record is not None
+
+
+def test_without_device_work_no_gain_is_promised():
+    verdict = read([operator("aten::mm", 0, 90)]).verdict()
+    assert (verdict.status, verdict.sides) == ("no_device", ())
+    assert verdict.sentence == (
+        "No GPU activity is recorded. The host is busy in aten::mm for 100 % of the time. Record "
+        "with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]."
+    )
+
+
+def test_a_step_whose_neighbours_are_slow_says_what_the_mean_says_and_what_the_median_says():
+    events, begin = [], 0
+    for number in range(12):
+        length = 600 if number and number % 2 == 0 else 100
+        events.append(annotation(f"ProfilerStep#{number}", begin, begin + length))
+        wait = length - 100
+        if wait:
+            name = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+            events.append(annotation(name, begin + 1, begin + wait))
+        events += device_bound(begin + wait, 100 * number + 1)
+        begin += length
+    verdict = read(events).verdict()
+    assert next(row.remedy for row in verdict.remedies if row.named) == "data_loading"
+    assert "The median step alone, 100 µs, is held up by the kernels" in verdict.sentence
+    assert verdict.window.outliers == (2, 4, 6, 8, 10)
+
+
+def test_a_part_of_the_time_gives_the_steps_completed_in_it():
+    trace = read(loop(host_bound))
+    whole = trace.verdict()
+    start_ns = trace.steps["window_start_ns"][2]
+    end_ns = trace.steps["window_end_ns"][4]
+    assert trace.verdict(between=(start_ns, end_ns)).steps == whole.steps[1:]
+
+
+def test_a_verdict_is_plain_data():
+    verdict = read(loop(host_bound)).verdict()
+    plain = json.loads(json.dumps(verdict.to_dict()))
+    assert list(plain) == [
+        "status",
+        "sides",
+        "remedies",
+        "gains",
+        "steps",
+        "window",
+        "doubt",
+        "reason",
+        "record",
+        "sentence",
+    ]
+    assert plain["remedies"][0]["changes"][0]["change"] in {"drop", "scale", "remove_wait"}
+
+
+def test_changes_choose_the_time_inside_events():
+    events = [
+        operator("outer", 0, 40),
+        operator("inner", 10, 20),
+        operator("other", 40, 60),
+        launch(60, 65, 1),
+        kernel("gemm", 70, 80, 1),
+    ]
+    trace = read(events)
+    path = trace.critical_path(whole=True)
+    row = {name: event for event, name in trace.events.select("event", "name").iter_rows()}
+    gain = lambda **what: path.what_if(longpole.Drop(**what)).gain_ns // 1_000  # noqa: E731
+    assert gain(events=[row["outer"]]) == 40
+    assert gain(events=[row["inner"]]) == 10
+    assert gain(kind="operator", events=[row["outer"], row["other"]]) == 60
+    assert gain(kind="kernel", events=[row["outer"]]) == 0
+    assert path.what_if(longpole.Scale(by=0.5, events=[row["gemm"]])).gain_ns == 5_000
+    with pytest.raises(ValueError, match="no event 99"):
+        gain(events=[99])
+
+
+def test_one_call_of_several_is_let_not_wait():
+    events = [
+        launch(0, 2, 1),
+        kernel("first", 4, 40, 1),
+        call("cudaStreamSynchronize", 3, 41, 0),
+        launch(41, 43, 2),
+        kernel("second", 45, 90, 2),
+        call("cudaStreamSynchronize", 44, 91, 0),
+        operator("rest", 91, 100),
+    ]
+    trace = read(events)
+    path = trace.critical_path(whole=True)
+    calls = trace.events.filter(trace.events["name"] == "cudaStreamSynchronize")["event"]
+    both = path.what_if(longpole.RemoveWait()).gain_ns
+    alone = [path.what_if(longpole.RemoveWait(events=[call])).gain_ns for call in calls]
+    assert both > alone[1] > 0
+    assert path.what_if(longpole.RemoveWait(events=list(calls))).gain_ns == both
+
+
+@pytest.mark.parametrize("file", real_traces(SLOW_BYTES))
+def test_replaying_the_changes_of_a_remedy_on_a_real_trace_gives_its_gain(file):
+    if not file.is_file():
+        pytest.skip(f"{file} is not here")
+    trace = longpole.read_trace(file)
+    if trace.window is None:
+        pytest.skip("the trace has no work")
+    verdict = trace.verdict()
+    paths = [trace.critical_path(step) for step in verdict.steps] or [trace.critical_path()]
+    for remedy in verdict.remedies:
+        gains_ns = [path.what_if(remedy.changes).gain_ns for path in paths]
+        assert sum(gains_ns) // len(paths) == remedy.gain_ns, remedy
+
+
+BEFORE_AFTER = SHARED / "traces" / "before_after"
+
+
+@pytest.mark.skipif(not BEFORE_AFTER.is_dir(), reason="the shared traces are not here")
+def test_the_loader_is_blamed_where_more_workers_helped():
+    before = longpole.read_trace(BEFORE_AFTER / "resnet50_workers_0.json.gz").verdict()
+    named = [row for row in before.remedies if row.named]
+    assert (before.sides, named[0].remedy) == (("host",), "data_loading")
+    assert 0.20 <= named[0].gain <= 0.26
+    after = longpole.read_trace(BEFORE_AFTER / "resnet50_workers_4.json.gz").verdict()
+    assert "data_loading" not in {row.remedy for row in after.remedies if row.named}
+    assert "almost equally long" in after.sentence
+
+
+TRACES = SHARED / "traces"
+EXAMPLES = [
+    ("h100_owlv2", ("host",), {"data_loading": 51, "blocking_calls": 25, "host_work": 1}),
+    ("ns_resolution", ("kernels",), {"kernels": 49}),
+    ("two_ranks/sampled_rank-0", ("host",), {"host_work": 55}),
+    ("two_ranks/sampled_rank-1", ("host",), {"host_work": 29}),
+    ("amd_mi250", ("host",), {"host_work": 98}),
+    ("event_sync_a100", ("host",), {"host_work": 98}),
+    ("alexnet_a100_sync", ("host",), {"host_work": 100, "allocation": 20}),
+]
+
+
+@pytest.mark.skipif(not TRACES.is_dir(), reason="the shared traces are not here")
+@pytest.mark.parametrize(("name", "sides", "percents"), EXAMPLES)
+def test_real_traces_are_judged_as_their_gains_say(name, sides, percents):
+    verdict = longpole.read_trace(TRACES / f"{name}.json.gz").verdict()
+    assert verdict.sides == sides
+    whole = {row.remedy: row.gain for row in verdict.remedies if row.name is None}
+    assert {kind: round(100 * whole[kind]) for kind in percents} == percents
+
+
+@pytest.mark.skipif(not TRACES.is_dir(), reason="the shared traces are not here")
+def test_few_real_traces_are_inconclusive():
+    files = sorted(TRACES.glob("**/*.json.gz"))
+    verdicts = [longpole.read_trace(file).verdict() for file in files]
+    with_work = [verdict for verdict in verdicts if verdict.status != "no_device"]
+    inconclusive = [verdict for verdict in with_work if verdict.status == "inconclusive"]
+    assert len(inconclusive) * 5 <= len(with_work)
+
+
+def test_the_commands_speak_from_the_verdict(tmp_path, capsys):
+    file = tmp_path / "trace.json"
+    file.write_text(json.dumps(loop(host_bound)))
+    sentence = longpole.read_trace(file).verdict().sentence
+    for command in (["summary"], ["path"], ["whatif", "--ideal"]):
+        run([command[0], str(file), *command[1:], "--format", "json"])
+        answer = json.loads(capsys.readouterr().out)
+        assert answer["data"]["verdict"]["sentence"] == sentence

@@ -1,0 +1,113 @@
+"""Which part of a trace stands for the rest: steps, annotations, repetitions, all of it."""
+
+import pytest
+
+import longpole
+from tiny_traces import annotation, call, kernel, launch, operator, read
+
+
+def iterations(starts, mark, *, length=90, name="gemm"):
+    """Launch a kernel in each of some iterations, and mark them."""
+    events = []
+    for number, start in enumerate(starts):
+        events += mark(number, start, start + length)
+        events += [
+            launch(start + 10, start + 15, number + 1),
+            kernel(name.format(number), start + 20, start + 40, number + 1),
+        ]
+    return events
+
+
+def scope(events, **choice):
+    window = longpole.choose_window(read(events), **choice)
+    return window.kind, window.step, (window.start_ns // 1_000, window.end_ns // 1_000)
+
+
+def step(number, start, end):
+    return [annotation(f"ProfilerStep#{number}", start, end)]
+
+
+def test_the_step_of_median_length_with_a_predecessor_stands_for_the_rest():
+    events = iterations([0, 100, 200, 300], step)
+    assert scope(events) == ("step", 1, (90, 190))
+
+
+def test_a_step_that_lost_its_kernels_ends_the_run():
+    events = iterations([0, 100, 200, 300, 400], step)
+    events = [
+        event for event in events if event["args"].get("correlation") != 3 or "dur" not in event
+    ]
+    kept = [
+        event
+        for event in events
+        if not (event["cat"] == "kernel" and event["args"]["correlation"] == 3)
+    ]
+    verdict = read(kept).verdict()
+    assert 2 not in verdict.steps
+
+
+def test_an_empty_step_at_the_end_is_not_complete():
+    events = iterations([0, 100, 200], step)
+    events += step(3, 300, 301)
+    assert read(events).verdict().steps == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 100),
+        ("execute_context_{}", 100),
+        ("step[TEXT] bs=4", 100),
+        ("Optimizer.zero_grad#SGD.zero_grad", 100),
+    ],
+)
+def test_annotations_that_come_regularly_mark_the_steps(name, first):
+    def mark(number, start, _):
+        return [annotation(name.format(number), start, start + 5)]
+
+    events = [*iterations([0, 100, 200, 300, 400], mark), operator("rest", 450, 460)]
+    kind, number, (start, end) = scope(events)
+    assert (kind, number, start, end - start) == ("step", 1, first, 100)
+
+
+def test_the_end_of_the_optimizer_ends_an_iteration():
+    def mark(_, start, __):
+        return [annotation("Optimizer.step#SGD.step", start + 50, start + 80)]
+
+    events = iterations([0, 100, 200, 300, 400], mark)
+    assert scope(events)[2] == (180, 280)
+
+
+def test_annotations_that_nobody_knows_mark_nothing_unless_they_are_named():
+    def mark(number, start, _):
+        return [annotation(f"stage {number}", start, start + 5)]
+
+    events = iterations([0, 100, 230, 300, 440], mark, name="gemm_{}")
+    assert scope(events)[0] == "trace"
+    assert scope(events, step_name="^stage")[:2] == ("step", 1)
+
+
+def test_work_that_repeats_is_not_called_a_step():
+    events, number = [], 0
+    for start in range(0, 2_000, 100):
+        for place, name in enumerate(("gemm", "relu", "norm")):
+            number += 1
+            at = start + 20 * place
+            events += [launch(at, at + 5, number), kernel(name, at + 7, at + 17, number)]
+    trace = read(events)
+    window = longpole.choose_window(trace)
+    assert (window.kind, window.step) == ("repetition", None)
+    assert trace.verdict().sentence.startswith("One of ")
+    assert trace.steps.is_empty()
+
+
+def test_a_trace_without_any_marks_is_answered_as_a_whole():
+    events = [launch(0, 5, 1), kernel("gemm", 7, 50, 1), call("cudaDeviceSynchronize", 6, 60)]
+    assert scope(events) == ("trace", None, (0, 60))
+
+
+def test_the_steps_of_two_ranks_in_one_file_do_not_mix():
+    events = iterations([0, 100, 200], step)
+    other = [{**event, "pid": event["pid"] + 10} for event in iterations([40, 140], step)]
+    trace = read([*events, *other])
+    assert trace.verdict().steps == (1, 2)
