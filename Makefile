@@ -8,7 +8,7 @@ BUILT := $(VENV)/.built
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 EXAMPLE := .build/example.json.gz
 
-.PHONY: help run test test-rust test-python test-long test-torch bench-read bench-truth bench-path bench-runner bench-extract clean tools
+.PHONY: help run test test-rust test-python test-long test-torch bench-read bench-truth bench-path bench-runner bench-extract bench-chakra clean tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -71,6 +71,9 @@ bench-truth: $(BUILT) ## how much of a path is right, by what makes a program ha
 
 bench-extract: $(BUILT) ## time extraction against Python's re
 	$(BIN)/python benches/bench_extract.py
+
+bench-chakra: $(BUILT) ## measure linking and converting; ET and KINETO name the pair
+	$(BIN)/python benches/bench_chakra.py --et $(ET) --kineto $(KINETO) --copies 1 4 16 62
 
 bench-runner: $(BUILT) ## measure what the runner costs beside its jobs
 	$(BIN)/python benches/bench_runner.py

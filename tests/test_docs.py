@@ -46,8 +46,15 @@ def traces(tmp_path, monkeypatch):
         .operator("aten::mm", (60, 80))
         .launch("gemm", call=(65, 70), work=(72, 100))
     )
-    for name in ("trace.json.gz", "rank0.json.gz"):
+    for name in ("trace.json.gz", "rank0.json.gz", "kineto.json"):
         builder.write(tmp_path / name)
+    (tmp_path / "et.json").write_text(
+        """{"schema": "1.0.1", "pid": 1, "nodes": [
+        {"id": 1, "name": "[pytorch|profiler|execution_graph|process]", "parent": 1},
+        {"id": 2, "name": "[pytorch|profiler|execution_graph|thread]", "parent": 1, "tid": 1},
+        {"id": 3, "name": "ProfilerStep#1", "parent": 2, "tid": 1},
+        {"id": 4, "name": "aten::mm", "parent": 3, "tid": 1}]}"""
+    )
 
 
 @pytest.mark.parametrize("name", modules())

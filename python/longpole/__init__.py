@@ -17,6 +17,7 @@ from longpole.errors import (
     InternalError,
     LongpoleError,
     MissingDependencyError,
+    PairError,
     ResultsError,
     TraceError,
     WindowError,
@@ -35,6 +36,12 @@ if TYPE_CHECKING:
     from longpole.analyses.operators import OperatorTime, operators
     from longpole.analyses.overlap import Overlap, overlap
     from longpole.analyses.summary import Summary, summary
+    from longpole.convert.execution_trace import (
+        ExecutionTrace,
+        LinkedTrace,
+        link_execution_trace,
+        read_execution_trace,
+    )
     from longpole.critical_path.changes import Drop, RemoveWait, Scale
     from longpole.critical_path.path import CriticalPath, WhatIf
 
@@ -44,13 +51,16 @@ __all__ = [
     "DeviceError",
     "DeviceTime",
     "Drop",
+    "ExecutionTrace",
     "Finding",
     "InternalError",
+    "LinkedTrace",
     "LongPole",
     "LongpoleError",
     "MissingDependencyError",
     "OperatorTime",
     "Overlap",
+    "PairError",
     "RemoveWait",
     "ResultsError",
     "Scale",
@@ -66,9 +76,11 @@ __all__ = [
     "device_times",
     "kernels",
     "launches_without_work",
+    "link_execution_trace",
     "long_pole",
     "operators",
     "overlap",
+    "read_execution_trace",
     "read_trace",
     "summary",
 ]
@@ -88,6 +100,10 @@ _MODULE_OF = {
     "Scale": "critical_path.changes",
     "Summary": "analyses.summary",
     "WhatIf": "critical_path.path",
+    **dict.fromkeys(
+        ("ExecutionTrace", "LinkedTrace", "link_execution_trace", "read_execution_trace"),
+        "convert.execution_trace",
+    ),
 }
 
 

@@ -3,11 +3,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO, final
 
 __all__ = [
+    "ChakraTrace",
     "CriticalPath",
+    "ExecutionTrace",
     "Extraction",
     "Extractor",
     "InternalError",
+    "LinkedTrace",
     "LongpoleError",
+    "PairError",
     "Table",
     "Trace",
     "TraceError",
@@ -15,6 +19,9 @@ __all__ = [
     "api_names",
     "extract_formats",
     "guard_main",
+    "link_execution_trace",
+    "read_chakra",
+    "read_execution_trace",
     "read_trace",
     "read_tunable",
 ]
@@ -36,6 +43,9 @@ class TraceError(LongpoleError):
 
 class WindowError(LongpoleError):
     """A window that the trace does not have."""
+
+class PairError(LongpoleError):
+    """An execution trace and a trace that do not belong together."""
 
 class InternalError(LongpoleError):
     """A mistake in longpole itself; please report it."""
@@ -181,3 +191,81 @@ class Extraction:
 
 def extract_formats() -> list[tuple[str, str]]: ...
 def read_tunable(text: bytes) -> Table: ...
+
+@final
+class ExecutionTrace:
+    """The nodes of an execution trace."""
+
+    @property
+    def is_recovered(self) -> bool: ...
+    @property
+    def schema(self) -> str: ...
+    @property
+    def pid(self) -> int | None: ...
+    @property
+    def n_bytes(self) -> int: ...
+    def nodes(self) -> Table: ...
+    def diagnostics(self) -> Table: ...
+    def __len__(self) -> int: ...
+
+def read_execution_trace(
+    source: str | os.PathLike[str] | bytes | BinaryIO,
+    *,
+    strict: bool = False,
+    max_bytes: int | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> ExecutionTrace: ...
+
+@final
+class LinkedTrace:
+    """An execution trace with the times of a trace."""
+
+    @property
+    def method(self) -> str: ...
+    @property
+    def n_linked(self) -> int: ...
+    @property
+    def pids_differ(self) -> bool: ...
+    @property
+    def measured_span(self) -> tuple[int, int] | None: ...
+    @property
+    def dropped(self) -> list[tuple[str, int]]: ...
+    def nodes(self) -> Table: ...
+    def dependencies(self) -> Table: ...
+    def unlinked(self) -> Table: ...
+    def iterations(self) -> Table: ...
+    def collectives(self) -> Table: ...
+    def write_chakra(self, path: str | os.PathLike[str], gaps: bool) -> None: ...
+    def write_et_plus(self, path: str | os.PathLike[str], as_chakra: bool) -> None: ...
+    def replay(
+        self, gaps: bool
+    ) -> tuple[int, int | None, int, list[tuple[str, int, int, int, int, int | None]]]: ...
+
+def link_execution_trace(
+    execution: ExecutionTrace,
+    trace: Trace,
+    *,
+    iteration: int | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> LinkedTrace: ...
+
+@final
+class ChakraTrace:
+    """A Chakra graph."""
+
+    @property
+    def attributes(self) -> list[tuple[str, str]]: ...
+    def nodes(self) -> Table: ...
+    def dependencies(self) -> Table: ...
+    def check(self) -> Table: ...
+    def attributes_of(self, row: int) -> list[tuple[str, str]]: ...
+    def replay(
+        self, gaps: bool
+    ) -> tuple[int, int | None, int, list[tuple[str, int, int, int, int, int | None]]]: ...
+    def __len__(self) -> int: ...
+
+def read_chakra(
+    source: str | os.PathLike[str] | bytes | BinaryIO,
+    *,
+    progress: Callable[[int], object] | None = None,
+) -> ChakraTrace: ...

@@ -1,12 +1,13 @@
 """What longpole raises. Catch `LongpoleError` for all of it."""
 
-from longpole._core import InternalError, LongpoleError, TraceError, WindowError
+from longpole._core import InternalError, LongpoleError, PairError, TraceError, WindowError
 
 __all__ = [
     "DeviceError",
     "InternalError",
     "LongpoleError",
     "MissingDependencyError",
+    "PairError",
     "ResultsError",
     "TraceError",
     "WindowError",

@@ -124,6 +124,11 @@ class Trace:
         self._core = core
         self._path = None if path is None else Path(path).absolute()
 
+    @property
+    def core(self) -> CoreTrace:
+        """The trace as the compiled core holds it."""
+        return self._core
+
     @cached_property
     def events(self) -> pl.DataFrame:
         """Everything with a place in time, in the order of the file.

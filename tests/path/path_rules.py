@@ -44,9 +44,12 @@ def our_edges(path, edges, place):
     )
 
 
-def their_edges(graph, edges):
-    """Count the twin's edges in the same way."""
-    time_ns = graph.points.time_ns
+def their_edges(graph, edges, base_ns=0):
+    """Count the twin's edges in the same way; its clock is ahead by a base."""
+
+    def time_ns(point):
+        return graph.points.time_ns(point) - base_ns
+
     return Counter(
         (e.kind, e.role, e.evidence, e.event and e.event.row, time_ns(e.source), time_ns(e.target))
         for e in edges

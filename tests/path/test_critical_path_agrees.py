@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from path_rules import our_edges, their_edges
 
 import longpole
+from oracles.simulator.scenarios import SCENARIOS, run_scenario
 from oracles.twin import path_twin as twin
 from real_traces import real_traces
 from tiny_traces import (
@@ -177,6 +178,21 @@ def test_on_random_traces_longpole_and_its_twin_agree(events):
         ours = path.what_if([made(**given) for made, _, given in changes])
         assert ours.makespan_ns == theirs.makespan_ns
         assert segments(trace, ours.critical_path) == theirs.critical_path.segments
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_on_simulated_programs_longpole_and_its_twin_agree(name, tmp_path):
+    for sync_records in (True, False):
+        run_scenario(name, 5).write(tmp_path / "trace.json", sync_records=sync_records)
+        graph = twin.build_graph(twin.read_events(tmp_path / "trace.json"))
+        trace = longpole.read_trace(tmp_path / "trace.json")
+        path, place = trace.critical_path(), positions(trace)
+        base_ns = min(event.start_ns for event in graph.trace.events) - min_start_ns(path)
+        assert our_edges(path, path.edges, place) == their_edges(graph, graph.edges, base_ns)
+
+
+def min_start_ns(path):
+    return path.nodes["time_ns"].min()
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -99,6 +99,13 @@ codes! {
     UnmatchedBegin "unmatched_begin" Warning "a begin event that never ended (no matching end)" "kept with a null duration";
     UnmatchedEnd "unmatched_end" Warning "an end event without its begin" "it is counted here only";
     EndArguments "end_arguments" Info "arguments on an end event" "only those of the begin event are kept";
+    // Nodes of an execution trace.
+    MalformedNode "malformed_node" Loss "a malformed node was skipped" "it is not in the tables";
+    NodeTooLarge "node_too_large" Loss "a node above the size limit was skipped" "it is not in the tables";
+    NodeWithoutId "node_without_id" Loss "a node without an id or a name was skipped" "it is not in the tables";
+    RepeatedNode "repeated_node" Loss "a node with the id of another one was skipped" "the first of them is kept";
+    UnescapedName "unescaped_name" Altered "a name with quotation marks that are not escaped" "the name is read up to the next member of the node";
+    MissingParent "missing_parent" Warning "a node whose parent is not in the file" "it stands under no other node";
     // Values.
     InvalidUtf8 "invalid_utf8" Altered "bytes in a text that are not UTF-8" "replaced by U+FFFD";
     ControlCharacter "control_character" Altered "an unescaped control character in a text" "kept";

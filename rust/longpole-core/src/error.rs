@@ -37,6 +37,10 @@ pub enum ErrorKind {
     NoEvents,
     /// The file ends before its list of events begins.
     EndsBeforeEvents,
+    /// A whole JSON document without a list of nodes.
+    NoNodes,
+    /// The file ends before its list of nodes begins.
+    EndsBeforeNodes,
     /// `traceEvents` is something else than an array.
     EventsNotAnArray,
     /// The compressed stream gave no byte of a trace.
@@ -47,6 +51,10 @@ pub enum ErrorKind {
     Io(IoError),
     /// A pattern that is no regular expression, with the reason.
     Pattern(String),
+    /// A file that is no Chakra graph, or a damaged message in one.
+    NotAChakraGraph,
+    /// An execution trace and a trace that do not belong together, with the figures.
+    NotAPair(String),
     /// A word or pattern of a user's vocabulary that means nothing, with the reason.
     Vocabulary(String),
     /// A window that the trace does not have, in words.
@@ -87,12 +95,15 @@ impl Error {
             ErrorKind::OtherKind { .. } => "other_kind_of_file",
             ErrorKind::UnknownFormat { .. } => "unknown_format",
             ErrorKind::NoEvents => "no_trace_events",
-            ErrorKind::EndsBeforeEvents => "truncated",
+            ErrorKind::NoNodes => "no_nodes",
+            ErrorKind::EndsBeforeEvents | ErrorKind::EndsBeforeNodes => "truncated",
             ErrorKind::EventsNotAnArray => "trace_events_not_an_array",
             ErrorKind::Compression(_) => "compression",
             ErrorKind::Strict(code) => code.name(),
             ErrorKind::Io(_) => "io",
             ErrorKind::Pattern(_) => "bad_pattern",
+            ErrorKind::NotAChakraGraph => "not_a_chakra_graph",
+            ErrorKind::NotAPair(_) => "not_a_pair",
             ErrorKind::Vocabulary(_) => "bad_vocabulary",
             ErrorKind::NoWindow(_) => "no_window",
             ErrorKind::Cancelled => "cancelled",
@@ -107,12 +118,21 @@ impl Error {
             ErrorKind::UnknownFormat { .. } | ErrorKind::NoEvents => Some(
                 "give the Kineto trace that the PyTorch profiler exported (export_chrome_trace)",
             ),
-            ErrorKind::EndsBeforeEvents => {
+            ErrorKind::NoNodes => {
+                Some("give the execution trace that PyTorch's ExecutionTraceObserver wrote")
+            }
+            ErrorKind::EndsBeforeEvents | ErrorKind::EndsBeforeNodes => {
                 Some("the file was cut while it was written or copied; record or copy it again")
             }
             ErrorKind::Compression(_) => Some("copy the file again, or check it with `gzip -t`"),
             ErrorKind::Strict(_) => Some("read without strict=True to recover what is whole"),
             ErrorKind::EventsNotAnArray => Some("the events of a trace are a list: `[{...}, ...]`"),
+            ErrorKind::NotAChakraGraph => {
+                Some("give the protobuf file (.et) that a Chakra converter wrote")
+            }
+            ErrorKind::NotAPair(_) => {
+                Some("give the two files of one rank of one run, recorded together")
+            }
             ErrorKind::Io(_)
             | ErrorKind::Pattern(_)
             | ErrorKind::Vocabulary(_)
@@ -134,11 +154,19 @@ impl fmt::Display for Error {
             ErrorKind::EndsBeforeEvents => {
                 write!(f, "the file is truncated: it ends before any `traceEvents`")?;
             }
+            ErrorKind::NoNodes => write!(f, "the document holds no list `nodes`")?,
+            ErrorKind::EndsBeforeNodes => {
+                write!(f, "the file is truncated: it ends before any `nodes`")?;
+            }
             ErrorKind::EventsNotAnArray => write!(f, "`traceEvents` is not an array")?,
             ErrorKind::Compression(what) => write!(f, "the gzip stream is damaged: {what}")?,
             ErrorKind::Strict(code) => write!(f, "{}", code.sentence())?,
             ErrorKind::Io(error) => write!(f, "{}", error.message)?,
             // Not of a place in the file.
+            ErrorKind::NotAChakraGraph => write!(f, "no message of a Chakra graph")?,
+            ErrorKind::NotAPair(figures) => {
+                return write!(f, "the two files do not belong together: {figures}");
+            }
             ErrorKind::Pattern(why) => return write!(f, "invalid regular expression: {why}"),
             ErrorKind::Vocabulary(why) | ErrorKind::NoWindow(why) => return write!(f, "{why}"),
             ErrorKind::Cancelled => write!(f, "stopped by the caller")?,

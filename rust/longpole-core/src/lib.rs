@@ -20,7 +20,7 @@
 //!
 //! The rooms lie along one river, each using only those before it:
 //! [`vocabulary`], [`tables`], [`read`], [`link`], [`stack`], [`graph`], [`path`], [`measure`],
-//! [`mod@write`]. Beside it lies [`extract`], which reads what benchmarks print.
+//! [`workload`], [`mod@write`]. Beside it lies [`extract`], which reads what benchmarks print.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
@@ -42,6 +42,7 @@ pub mod strings;
 pub mod tables;
 pub mod time;
 pub mod vocabulary;
+pub mod workload;
 pub mod write;
 
 pub use error::{Error, Result};

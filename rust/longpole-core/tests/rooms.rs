@@ -13,8 +13,18 @@ const FOUNDATION: &[&str] =
     &["error", "ids", "time", "strings", "intervals", "diagnostics", "progress"];
 
 /// Upstream first.
-const RIVER: &[&str] =
-    &["vocabulary", "tables", "read", "link", "stack", "graph", "path", "measure", "write"];
+const RIVER: &[&str] = &[
+    "vocabulary",
+    "tables",
+    "read",
+    "link",
+    "stack",
+    "graph",
+    "path",
+    "measure",
+    "workload",
+    "write",
+];
 
 /// Beside the river: uses the foundation only.
 const BESIDE: &[&str] = &["extract"];

@@ -19,6 +19,12 @@ pyo3::create_exception!(
 );
 pyo3::create_exception!(
     longpole,
+    PairError,
+    LongpoleError,
+    "An execution trace and a trace that do not belong together."
+);
+pyo3::create_exception!(
+    longpole,
     InternalError,
     LongpoleError,
     "A mistake in longpole itself; please report it."
@@ -36,6 +42,7 @@ pub(crate) fn exception(py: Python<'_>, error: &Error, path: Option<&str>) -> Py
             (Some(number), None) => PyOSError::new_err((number, io.message.clone())),
             (None, _) => PyOSError::new_err(io.message.clone()),
         },
+        ErrorKind::NotAPair(_) => PairError::new_err(error.to_string()),
         ErrorKind::NoWindow(_) => WindowError::new_err(error.to_string()),
         ErrorKind::Pattern(_) => PyValueError::new_err(error.to_string()),
         _ => trace_error(py, error, path).unwrap_or_else(|error| error),

@@ -6,6 +6,7 @@ mod arrow;
 mod critical_path;
 mod enter;
 mod errors;
+mod execution;
 mod extract;
 mod guard;
 mod source;
@@ -23,7 +24,12 @@ mod _core {
     #[pymodule_export]
     use crate::critical_path::CriticalPath;
     #[pymodule_export]
-    use crate::errors::{InternalError, LongpoleError, TraceError, WindowError};
+    use crate::errors::{InternalError, LongpoleError, PairError, TraceError, WindowError};
+    #[pymodule_export]
+    use crate::execution::{
+        link_execution_trace, read_chakra, read_execution_trace, ChakraTrace, ExecutionTrace,
+        LinkedTrace,
+    };
     #[pymodule_export]
     use crate::extract::{extract_formats, Extraction, Extractor};
     #[pymodule_export]

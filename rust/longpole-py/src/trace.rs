@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use longpole_core::diagnostics::Diagnostics;
 use longpole_core::graph::{self, Graph};
 use longpole_core::ids::{row_in_column, InColumn, LaneId, NO_ROW};
 use longpole_core::link::{self, Launches};
@@ -353,22 +354,7 @@ impl Trace {
 
     /// What was found wrong, a row a kind.
     fn diagnostics(&self, py: Python<'_>) -> PyResult<Table> {
-        detached(py, || {
-            let rows: Vec<_> = self.tables.diagnostics.iter().copied().collect();
-            let count = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-            Columns::default()
-                .strings("code", rows.iter().map(|row| Some(row.code.name())))
-                .strings("severity", rows.iter().map(|row| Some(row.code.severity().name())))
-                .integers("count", rows.iter().map(|row| count(row.count)).collect())
-                .integers("first_offset", rows.iter().map(|row| count(row.first_offset)).collect())
-                .integers(
-                    "skipped_bytes",
-                    rows.iter().map(|row| count(row.skipped_bytes)).collect(),
-                )
-                .strings("sentence", rows.iter().map(|row| Some(row.code.sentence())))
-                .strings("effect", rows.iter().map(|row| Some(row.code.effect())))
-                .into_table()
-        })
+        detached(py, || diagnostics_table(&self.tables.diagnostics))
     }
 
     /// Whether something of the file was lost or altered.
@@ -487,7 +473,11 @@ impl Trace {
         })
     }
 
-    fn linked(&self, py: Python<'_>) -> PyResult<Arc<Launches>> {
+    pub(crate) fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    pub(crate) fn linked(&self, py: Python<'_>) -> PyResult<Arc<Launches>> {
         if let Some(known) = self.launches.get() {
             return Ok(Arc::clone(known));
         }
@@ -495,7 +485,7 @@ impl Trace {
         Ok(Arc::clone(self.launches.get_or_init(|| Arc::new(found))))
     }
 
-    fn nesting(&self, py: Python<'_>) -> PyResult<Arc<Nesting>> {
+    pub(crate) fn nesting(&self, py: Python<'_>) -> PyResult<Arc<Nesting>> {
         if let Some(known) = self.nesting.get() {
             return Ok(Arc::clone(known));
         }
@@ -504,7 +494,7 @@ impl Trace {
     }
 
     /// The graph, made anew when another pattern says what loads data.
-    fn graph(&self, py: Python<'_>, data_load: Option<&str>) -> PyResult<Arc<Graph>> {
+    pub(crate) fn graph(&self, py: Python<'_>, data_load: Option<&str>) -> PyResult<Arc<Graph>> {
         let pattern =
             data_load.map_or_else(|| self.tables.vocabulary.data_loading(), str::to_owned);
         let known = || self.graph.lock().unwrap_or_else(PoisonError::into_inner);
@@ -535,4 +525,19 @@ impl Trace {
             .rows("position", flows.position.clone())
             .into_table()
     }
+}
+
+/// What was found wrong, a row a kind.
+pub(crate) fn diagnostics_table(diagnostics: &Diagnostics) -> PyResult<Table> {
+    let rows: Vec<_> = diagnostics.iter().copied().collect();
+    let count = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    Columns::default()
+        .strings("code", rows.iter().map(|row| Some(row.code.name())))
+        .strings("severity", rows.iter().map(|row| Some(row.code.severity().name())))
+        .integers("count", rows.iter().map(|row| count(row.count)).collect())
+        .integers("first_offset", rows.iter().map(|row| count(row.first_offset)).collect())
+        .integers("skipped_bytes", rows.iter().map(|row| count(row.skipped_bytes)).collect())
+        .strings("sentence", rows.iter().map(|row| Some(row.code.sentence())))
+        .strings("effect", rows.iter().map(|row| Some(row.code.effect())))
+        .into_table()
 }

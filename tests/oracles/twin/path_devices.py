@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from . import path_limits as limits
 from .path_edges import Edge, Evidence, Kind, Points, Role
 from .path_events import API, STREAM_WAIT, Event, EventClass, Lane, Trace
-from .path_hints import Mark, Marks, Recent
+from .path_hints import WAIT_CALL, Mark, Marks, Recent
+from .path_pairs import paired_work
+from .path_streams import Launches, Stream, finish_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -24,73 +26,10 @@ COMMUNICATION = re.compile(
 """Collectives of the vendors, and those that inference servers bring along. A name that merely
 begins with ``hip`` is none."""
 
-WAIT_CALL = re.compile(API + "(?:StreamWaitEvent|CommandListAppendWaitOnEvents|EnqueueEventsWait)")
 GRAPH_LAUNCH = re.compile(API + "(?:GraphLaunch|EnqueueCommandBuffer|CommandBufferEnqueue)")
 
-
-class Launches:
-    """The call behind every piece of device work, by correlation number within the trace."""
-
-    def __init__(self, trace: Trace) -> None:
-        self._calls: dict[int, list[Event]] = defaultdict(list)
-        for event in trace.events:
-            if event.event_class is EventClass.RUNTIME and event.correlation > 0:
-                self._calls[event.correlation].append(event)
-        self.work_of: dict[Event, list[Event]] = defaultdict(list)
-        self._call_of: dict[Event, Event] = {}
-        for work in trace.events:
-            if work.event_class is EventClass.DEVICE:
-                call = self.call(work.correlation, work.start_ns)
-                if call:
-                    self._call_of[work] = call
-                    self.work_of[call].append(work)
-
-    def call(self, correlation: int | None, at_ns: int) -> Event | None:
-        """Find the call with a number: of several the latest one before, else the earliest."""
-        calls = self._calls.get(correlation or 0, [])
-        before = [call for call in calls if call.start_ns <= at_ns]
-        return before[-1] if before else next(iter(calls), None)
-
-    def call_of(self, work: Event) -> Event | None:
-        return self._call_of.get(work)
-
-    def submitted_ns(self, work: Event) -> int:
-        """Give when the host began to launch the work; its own start where nothing is known."""
-        call = self.call_of(work)
-        return call.start_ns if call else work.start_ns
-
-
-class Stream:
-    """The work of one stream, in content order and in the order of submission."""
-
-    def __init__(self, works: Sequence[Event], launches: Launches) -> None:
-        self.works = works
-        self.submitted = sorted(works, key=lambda w: (launches.submitted_ns(w), w.rank))
-        self._submitted_ns = [launches.submitted_ns(work) for work in self.submitted]
-        self._last_finished: list[Event] = []
-        for work in self.submitted:
-            contenders = [*self._last_finished[-1:], work]
-            self._last_finished.append(max(contenders, key=_finish_order))
-
-    def submitted_before(self, at_ns: int) -> Sequence[Event]:
-        return self.submitted[: bisect_left(self._submitted_ns, at_ns)]
-
-    def last_submitted_before(self, at_ns: int) -> Event | None:
-        count = bisect_left(self._submitted_ns, at_ns)
-        return self.submitted[count - 1] if count else None
-
-    def last_finished_before(self, at_ns: int) -> Event | None:
-        """Of the work submitted before a time, find the one that finishes last (perhaps later)."""
-        count = bisect_left(self._submitted_ns, at_ns)
-        return self._last_finished[count - 1] if count else None
-
-    def next_submitted_after(self, at_ns: int) -> Event | None:
-        index = bisect_right(self._submitted_ns, at_ns)
-        return self.submitted[index] if index < len(self.submitted) else None
-
-
-def _finish_order(work: Event) -> tuple[int, int]:
-    return (work.end_ns, work.rank)
+MOST_LIKELY = max(Mark) + 1
+"""Work that is paired with a wait call is believed before any mark."""
 
 
 class Devices:
@@ -104,9 +43,10 @@ class Devices:
                 works[event.lane].append(event)
         self.streams = {lane: Stream(its, self.launches) for lane, its in works.items()}
         self.has_wait_calls = any(WAIT_CALL.search(event.name) for event in trace.events)
-        self._ends = {lane: sorted(its, key=_finish_order) for lane, its in works.items()}
+        self._ends = {lane: sorted(its, key=finish_order) for lane, its in works.items()}
         self.recent = Recent(trace, self.launches)
         self.marks = Marks(trace, self.launches, self.streams, self.recent)
+        self.paired = paired_work(trace, self)
 
     def stream(self, device: object, number: object) -> Stream:
         lane = Lane(is_stream=True, owner=device, number=number)
@@ -114,6 +54,25 @@ class Devices:
 
     def lanes_of(self, device: object) -> list[Lane]:
         return [lane for lane in self.streams if lane.owner == device]
+
+    def siblings(self, device: object) -> list[object]:
+        """List the other devices that the process of a device launches on."""
+        process = self._process(device)
+        others = dict.fromkeys(lane.owner for lane in self.streams if lane.owner != device)
+        return [it for it in others if process is not None and self._process(it) == process]
+
+    def _process(self, device: object) -> object | None:
+        calls = (
+            self.launches.call_of(work)
+            for lane in self.lanes_of(device)
+            for work in self.streams[lane].works
+        )
+        return next((call.lane.owner for call in calls if call), None)
+
+    def lanes_of_process(self, device: object) -> list[Lane]:
+        """List the streams of all devices that the process of a device launches on."""
+        devices = {device, *self.siblings(device)}
+        return [lane for lane in self.streams if lane.owner in devices]
 
     def ended_between(self, lane: Lane, after_ns: int, until_ns: int) -> Sequence[Event]:
         """List the work of a stream that ended in (after, until], in the order of the ends."""
@@ -161,7 +120,7 @@ def _neighbours(stream: Stream) -> Iterator[tuple[Event, Event | None, list[Even
         running = [other for other in running if other.end_ns > work.start_ns]
         if last_finished:
             finished.append(last_finished)
-        last_finished = max(finished, key=_finish_order, default=None)
+        last_finished = max(finished, key=finish_order, default=None)
         yield work, last_finished, running
         running = [*running, work]
 
@@ -310,20 +269,30 @@ def _release(start: _Start, ready_ns: int, points: Points, devices: Devices) -> 
         limits.WAIT_RELEASE_AFTER_WAIT_CALL_NS if start.wait_calls else limits.WAIT_RELEASE_NS
     )
     after_ns = max(ready_ns, work.start_ns - reach_ns - 1)
+    is_asked = bool(start.wait_calls)
+    lanes_of = devices.lanes_of_process if is_asked else devices.lanes_of
+    paired = [
+        other
+        for other in devices.paired.get(work, [])
+        if other.lane != work.lane and after_ns < other.end_ns <= work.start_ns
+    ]
     producers = [
         other
-        for lane in devices.lanes_of(work.lane.owner)
+        for lane in lanes_of(work.lane.owner)
         if lane != work.lane
         for other in devices.ended_between(lane, after_ns, work.start_ns)
         if launches.submitted_ns(other) < launches.submitted_ns(work)
         if devices.marks.of(other) >= least
     ]
 
-    def likelihood(other: Event) -> tuple[bool, Mark, int, int]:
+    def likelihood(other: Event) -> tuple[bool, int, bool, int, int]:
         as_usual = work.start_ns - other.end_ns <= limits.WAIT_RELEASE_NS
-        return (as_usual, devices.marks.of(other), other.end_ns, -other.rank)
+        if other in paired:
+            return (as_usual, MOST_LIKELY, True, other.end_ns, -other.rank)
+        is_own = other.lane.owner == work.lane.owner
+        return (as_usual, devices.marks.of(other), is_own, other.end_ns, -other.rank)
 
-    producer = max(producers, key=likelihood, default=None)
+    producer = max([*paired, *producers], key=likelihood, default=None)
     if producer is None:
         return None
     source, target = points.end(producer), points.start(work)

@@ -49,6 +49,7 @@ class Role(StrEnum):
     OVERLAP_INSIDE = "overlap_inside"
     NO_REASON = "no_reason"
     EVENT_WAIT = "event_wait"
+    JOINT_COLLECTIVE = "joint_collective"
     DEVICE_OCCUPIED = "device_occupied"
     SYNC = "sync"
     SYNC_INSIDE = "sync_inside"
@@ -71,6 +72,7 @@ class Role(StrEnum):
             return 2
         if self in {
             Role.EVENT_WAIT,
+            Role.JOINT_COLLECTIVE,
             Role.DEVICE_OCCUPIED,
             Role.SYNC,
             Role.SYNC_INSIDE,

@@ -108,6 +108,12 @@ class Trace:
     records: list[SyncRecord]
     autograd_arrows: Arrows
     counts: Counter[str]
+    clock_shifts: Mapping[object, int]
+
+    def shift_ns(self, event: Event) -> int:
+        """Give what the stamps of an event were moved by."""
+        is_work = event.event_class is EventClass.DEVICE
+        return self.clock_shifts.get(event.lane.owner, 0) if is_work else 0
 
 
 def read_events(path: Path) -> list[RawEvent]:
@@ -126,8 +132,14 @@ def nanoseconds(microseconds: Decimal | float | str) -> int:
     return int(exact.to_integral_value(rounding=ROUND_HALF_EVEN))
 
 
-def parse_trace(raw_events: Iterable[RawEvent]) -> Trace:
-    """Sort out what is work, evidence and arrows; positions become rows."""
+def parse_trace(
+    raw_events: Iterable[RawEvent], clock_shifts: Mapping[object, int] | None = None
+) -> Trace:
+    """Sort out what is work, evidence and arrows; positions become rows.
+
+    The stamps of devices are moved by ``clock_shifts``.
+    """
+    shifts = clock_shifts or {}
     rows = list(enumerate(raw_events))
     counts: Counter[str] = Counter()
     unranked: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
@@ -136,6 +148,10 @@ def parse_trace(raw_events: Iterable[RawEvent]) -> Trace:
         if event_class is None:
             continue
         fields = _fields(row, raw, event_class)
+        if event_class is EventClass.DEVICE:
+            shift_ns = shifts.get(fields["lane"].owner, 0)
+            fields["start_ns"] += shift_ns
+            fields["end_ns"] += shift_ns
         if fields["end_ns"] < fields["start_ns"]:
             counts["negative_duration"] += 1
             continue
@@ -149,6 +165,7 @@ def parse_trace(raw_events: Iterable[RawEvent]) -> Trace:
         ),
         autograd_arrows=_autograd_arrows(rows),
         counts=counts,
+        clock_shifts=shifts,
     )
 
 

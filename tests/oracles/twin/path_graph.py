@@ -9,9 +9,11 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from . import path_limits as limits
+from .path_clocks import clock_shifts
 from .path_devices import Devices, device_edges
 from .path_edges import Edge, Points, Role
 from .path_events import RawEvent, Trace, parse_trace
+from .path_joint import joint_edges
 from .path_threads import DATA_LOADING, handovers, thread_chains
 from .path_waits import call_edges, recorded_stream_waits
 
@@ -41,14 +43,20 @@ class Graph:
 
 def build_graph(events: Iterable[RawEvent], *, data_load: str = DATA_LOADING) -> Graph:
     """Build the graph of a whole trace; windows only choose an end in it."""
+    events = list(events)
     trace = parse_trace(events)
+    shifts = clock_shifts(trace, Devices(trace))
+    trace = parse_trace(events, shifts)  # also without any: what was counted is forgotten
     points, devices = Points(trace.events), Devices(trace)
     chains = thread_chains(trace, points, data_load)
     waits = recorded_stream_waits(trace, points, devices)
+    joint = list(joint_edges(trace, points, devices))
+    trace.counts["joint_collectives"] = len(joint)
     edges = [
         *(edge for chain in chains.values() for edge in chain),
         *device_edges(trace, points, devices, waits),
         *call_edges(trace, points, devices),
+        *joint,
         *handovers(trace, points, chains),
     ]
     violations = [edge for edge in edges if _length_ns(edge, points) < 0]
@@ -91,6 +99,7 @@ def _counts(
     counts["large_clock_skew"] = sum(ns > limits.CLOCK_TOLERANCE_NS for ns in early_ns)
     counts["violation"] = len(violations)
     counts["circle"] = len(cut)
+    counts["clock_shifts"] = len(trace.clock_shifts)
     return counts
 
 

@@ -13,8 +13,9 @@ from .path_events import API, Event, EventClass, Lane, Trace
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .path_devices import Launches, Stream
+    from .path_streams import Launches, Stream
 
+WAIT_CALL = re.compile(API + "(?:StreamWaitEvent|CommandListAppendWaitOnEvents|EnqueueEventsWait)")
 RECORD_CALL = re.compile(API + "(?:EventRecord|RecordEvent|CommandListAppendSignalEvent)")
 
 

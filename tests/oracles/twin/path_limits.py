@@ -29,6 +29,23 @@ CLOCK_TOLERANCE_NS = 10 * US
 that ends this much after the call that waited for it still is what it waited for. Starts before
 their own call are counted, those by more than this apart."""
 
+QUICKEST_LAUNCH_NS = US
+"""Work starts no sooner than this after its call began: 2.0 us were seen. A clock that says
+otherwise is behind."""
+
+USUAL_LAUNCH_NS = 4 * US
+"""What the quickest launch takes from the start of its call, where a clock is corrected: 2 to 25 us
+were seen."""
+
+QUICK_LAUNCH_NS = 10 * US
+"""Several launches that start as soon as this, once a clock is corrected, confirm it."""
+
+USUAL_RETURN_NS = 2 * US
+"""What a call takes to return from a wait, at the least, where a clock is corrected."""
+
+LEAST_CLOCK_EVIDENCE = 3
+"""So many events must say that a clock is off: one or two may be badly stamped."""
+
 LATE_START_NS = 20 * US
 """Where one stream is used alone, the latency seen is at most 13 us after a predecessor (2.6 us in
 99 % of the cases) and 8 us after a launch. Later than this needs a reason."""

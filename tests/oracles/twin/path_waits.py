@@ -21,6 +21,7 @@ from .path_events import (
     Trace,
 )
 from .path_hints import Mark
+from .path_streams import finish_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,8 +59,9 @@ def recorded_stream_waits(
             continue
         asked_ns = _asked_ns(record, devices)
         waiter = devices.stream(record.device, record.stream).next_submitted_after(asked_ns)
-        waited = devices.stream(record.device, record.waited_stream)
-        producer = waited.last_submitted_before(_recorded_ns(record, asked_ns, devices))
+        waited = _recorded_on(record, asked_ns, devices)
+        recorded_ns = _recorded_ns(record, asked_ns, devices)
+        producer = devices.stream(*waited).last_submitted_before(recorded_ns)
         if waiter and producer and waiter is not producer:
             source, target = points.end(producer), points.start(waiter)
             kind, role = Kind.EVENT_WAIT, Role.EVENT_WAIT
@@ -80,9 +82,32 @@ def _recorded_ns(record: SyncRecord, asked_ns: int, devices: Devices) -> int:
     return call.start_ns if call else asked_ns
 
 
+def _recorded_on(record: SyncRecord, asked_ns: int, devices: Devices) -> tuple[object, object]:
+    """Give device and number of the stream on which an event waited for was recorded.
+
+    The record names the device that waits; of several devices with such a stream it is the one that
+    the recording thread launched on last.
+    """
+    call = devices.launches.call(record.record_correlation, asked_ns)
+    lanes = [lane for lane in devices.streams if lane.number == record.waited_stream]
+    named = (record.device, record.waited_stream)
+    if call is None or len(lanes) < 2:
+        return named
+    launched: dict[Lane, int] = {}
+    for lane in lanes:
+        work = devices.streams[lane].last_submitted_before(call.start_ns)
+        launcher = devices.launches.call_of(work) if work else None
+        if launcher and launcher.lane == call.lane:
+            launched[lane] = launcher.start_ns
+    if not launched:
+        return named
+    last = max(launched, key=lambda lane: launched[lane])
+    return (last.owner, last.number)
+
+
 def call_edges(trace: Trace, points: Points, devices: Devices) -> Iterator[Edge]:
     """Give the edges into the ends of calls that waited for a device."""
-    recorded = _recorded_syncs(trace, devices)
+    recorded = recorded_syncs(trace, devices)
     inference = _Inference(devices)
     for call in trace.events:
         if call.event_class is not EventClass.RUNTIME:
@@ -114,7 +139,7 @@ def _return_edge(
 Producers = list[tuple[Event, int]]
 
 
-def _recorded_syncs(trace: Trace, devices: Devices) -> dict[Event, Producers]:
+def recorded_syncs(trace: Trace, devices: Devices) -> dict[Event, Producers]:
     """For all calls a record covers, give what they waited for: work and row of the record."""
     found: dict[Event, Producers] = defaultdict(list)
     for record in trace.records:
@@ -135,7 +160,7 @@ def _recorded_producers(record: SyncRecord, call: Event, devices: Devices) -> It
     before_ns, lanes = call.start_ns, [_stream_lane(record.device, record.stream)]
     if record.kind == EVENT_SYNC:
         before_ns = _recorded_ns(record, call.start_ns, devices)
-        lanes = [_stream_lane(record.device, record.waited_stream)]
+        lanes = [_stream_lane(*_recorded_on(record, call.start_ns, devices))]
     elif record.kind == CONTEXT_SYNC:
         lanes = devices.lanes_of(record.device)
     for lane in lanes:
@@ -175,6 +200,12 @@ class _Inference:
         only_device = len({lane.owner for lane in self.devices.streams}) == 1
         return list(self.devices.streams) if only_device else []
 
+    def may_mean_several(self, call: Event) -> bool:
+        """Say whether a call waits for one of several devices of its process."""
+        recent = self.devices.recent.before(call)
+        waits = bool(DEVICE_SYNC_CALL.search(call.name))
+        return waits and bool(recent) and bool(self.devices.siblings(recent[0].owner))
+
     def last_finished(self, lanes: Sequence[Lane], call: Event) -> list[Event]:
         """List what finishes last on each stream, of the work submitted before the call."""
         found = (self.devices.streams[lane].last_finished_before(call.start_ns) for lane in lanes)
@@ -191,7 +222,7 @@ class _Inference:
 
 
 def _inferred_edges(call: Event, inference: _Inference, points: Points) -> Iterator[Edge]:
-    if call.duration_ns < limits.SHORTEST_WAIT_NS:
+    if call.duration_ns < limits.SHORTEST_WAIT_NS and not inference.may_mean_several(call):
         return
     copies = [
         work
@@ -227,6 +258,9 @@ def _copy_edges(copies: Sequence[Event], call: Event, points: Points) -> Iterato
 def _producer(call: Event, inference: _Inference) -> Event | None:
     """Find the work that the call waited for, by what calls of its name wait for."""
     if DEVICE_SYNC_CALL.search(call.name):
+        found = _last_idle_device(call, inference)
+        if found or call.duration_ns < limits.SHORTEST_WAIT_NS:
+            return found
         works = inference.last_finished(inference.lanes_of_device(call), call)
         return _last_ending_in(call, works, limits.CLOCK_TOLERANCE_NS)
     if STREAM_SYNC_CALL.search(call.name):
@@ -236,6 +270,20 @@ def _producer(call: Event, inference: _Inference) -> Event | None:
     if IMPLICIT_SYNC_CALL.search(call.name):
         return _implicit_producer(call, inference)
     return None
+
+
+def _last_idle_device(call: Event, inference: _Inference) -> Event | None:
+    """Find the last work of the device that fell idle last in the call, of several."""
+    if not inference.may_mean_several(call):
+        return None
+    devices = inference.devices
+    lanes = devices.lanes_of_process(devices.recent.before(call)[0].owner)
+    last: dict[object, Event] = {}
+    for work in inference.last_finished(lanes, call):
+        others = [last[work.lane.owner]] if work.lane.owner in last else []
+        last[work.lane.owner] = max(*others, work, key=finish_order) if others else work
+    latest_ns = call.end_ns - limits.QUICKEST_RETURN_NS
+    return latest_to_end(w for w in last.values() if call.start_ns < w.end_ns <= latest_ns)
 
 
 def _last_ending_in(call: Event, works: Sequence[Event], tolerance_ns: int) -> Event | None:

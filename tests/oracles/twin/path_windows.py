@@ -37,9 +37,17 @@ def whole_window(graph: Graph) -> Window:
     if not works:
         message = "the trace has no work on a main thread or a device"
         raise ValueError(message)
-    opener = graph.points.start(works[0])
+    opener = _opener(graph, works)
     candidates = tuple(graph.points.end(work) for work in works)
-    return _window(graph, candidates, (opener,))
+    return _window(graph, candidates, (graph.points.start(opener),))
+
+
+def _opener(graph: Graph, works: Sequence[Event]) -> Event:
+    """Find what opens the trace by its stamps; among devices' work that was moved, the first."""
+    trace = graph.trace
+    first_ns = min(work.start_ns - trace.shift_ns(work) for work in works)
+    openers = [work for work in works if work.start_ns - trace.shift_ns(work) == first_ns]
+    return works[0] if any(trace.shift_ns(work) for work in openers[:1]) else openers[0]
 
 
 def step_window(graph: Graph, step: int | str, end: End = "period") -> Window:
@@ -103,7 +111,7 @@ def _leading_work(graph: Graph) -> list[Event]:
     return [
         event
         for event in graph.trace.events
-        if (event.start_ns, event.end_ns) != (0, 0)
+        if {event.start_ns, event.end_ns} != {graph.trace.shift_ns(event)}
         and (
             event.event_class is EventClass.DEVICE
             or (event.lane in leading and event.event_class is not EventClass.ANNOTATION)

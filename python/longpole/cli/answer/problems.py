@@ -15,6 +15,7 @@ from longpole.errors import (
     DeviceError,
     InternalError,
     MissingDependencyError,
+    PairError,
     ResultsError,
     TraceError,
     WindowError,
@@ -23,6 +24,7 @@ from longpole.wording import escape
 
 __all__ = ["Problem"]
 
+_SAME_RUN: Final = "give the two files of one rank of one run, recorded together"
 _SYSTEM_ERRORS: Final = {
     errno.ENOENT: ("file_not_found", "no such file"),
     errno.EACCES: ("permission_denied", "permission denied"),
@@ -53,6 +55,8 @@ class Problem:
                 return cls._with_hint("missing", error, exit_codes.MISSING)
             case ResultsError():
                 return cls._with_hint("results", error, exit_codes.UNREADABLE)
+            case PairError():
+                return cls("not_a_pair", str(error), exit_codes.UNREADABLE, _SAME_RUN)
             case WindowError():
                 return cls("no_such_window", str(error), exit_codes.USAGE)
             case click.ClickException():

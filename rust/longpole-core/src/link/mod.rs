@@ -2,12 +2,14 @@
 
 mod autograd;
 mod calls;
+mod execution;
 mod launches;
 mod main_threads;
 mod records;
 mod steps;
 
 pub use autograd::{autograd_pairs, AutogradPair};
+pub use execution::{execution, ExecutionLink, Iteration, Method, Unlinked};
 pub use launches::{launches, Launches, LinkedBy};
 pub use main_threads::main_threads;
 pub use records::{sync_records, SyncRecord, WaitsFor};

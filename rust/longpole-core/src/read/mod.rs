@@ -6,7 +6,9 @@
 //! `gzip` and `window`; `sniff` says which format they are; each format has a room of its
 //! own (`chrome`), and those that are JSON share a scanner (`json`).
 
+pub mod chakra;
 mod chrome;
+pub mod execution_trace;
 mod gzip;
 mod json;
 mod sniff;

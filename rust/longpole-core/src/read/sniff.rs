@@ -187,6 +187,15 @@ pub(super) fn without_events(fields: &[(String, String)], offset: u64) -> Error 
     Error::new(kind, offset)
 }
 
+/// The error for a Kineto trace where an execution trace was asked for.
+pub(super) fn not_an_execution_trace(offset: u64) -> Error {
+    let kind = ErrorKind::OtherKind {
+        what: "a Kineto trace (`traceEvents`, no `nodes`)",
+        hint: "give the execution trace that was recorded with it",
+    };
+    Error::new(kind, offset)
+}
+
 /// The error for an array whose first element is an array: torch's memory
 /// profiler writes `[ts, action, bytes, category]` rows.
 pub(super) fn array_of_arrays(offset: u64) -> Error {

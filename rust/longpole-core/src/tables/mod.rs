@@ -4,8 +4,10 @@
 //! its own, aligned by row or carrying the row's handle.
 
 mod args;
+pub mod chakra;
 mod counters;
 mod events;
+mod execution;
 mod flows;
 mod header;
 mod lanes;
@@ -18,6 +20,9 @@ use std::sync::Arc;
 pub use args::{ArgColumn, ArgTable, ArgTables, ArgValue, Values, NO_SHORT};
 pub use counters::CounterTable;
 pub use events::{EventRow, EventTable};
+pub use execution::{
+    given, ExecutionHeader, ExecutionNode, ExecutionTrace, NodeLayout, NodeValues, Root,
+};
 pub use flows::{FlowSource, FlowTable};
 pub use header::Header;
 pub use lanes::{LaneTable, Place};

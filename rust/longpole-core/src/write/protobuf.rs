@@ -39,6 +39,47 @@ impl Message {
         self.bytes(field, &message.0)
     }
 
+    /// A number that need not be written where it is 0.
+    pub(super) fn unless_zero(self, field: Field, value: i64) -> Self {
+        if value == 0 {
+            self
+        } else {
+            self.signed(field, value)
+        }
+    }
+
+    /// A text that need not be written where it is empty.
+    pub(super) fn unless_empty(self, field: Field, text: &str) -> Self {
+        if text.is_empty() {
+            self
+        } else {
+            self.text(field, text)
+        }
+    }
+
+    /// A list of numbers, one behind the other; nothing for an empty one.
+    pub(super) fn packed(self, field: Field, values: &[i64]) -> Self {
+        if values.is_empty() {
+            return self;
+        }
+        let mut list = Self::default();
+        for value in values {
+            list.variable(u64::from_le_bytes(value.to_le_bytes()));
+        }
+        self.bytes(field, &list.0)
+    }
+
+    /// The length of a message, as it stands before it in a file of many.
+    pub(super) fn length_of(message: &Self) -> Vec<u8> {
+        let mut length = Self::default();
+        length.variable(message.0.len() as u64);
+        length.0
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.0
     }

@@ -1,0 +1,245 @@
+"""Chakra graphs: the protobuf files that ASTRA-sim and its feeders read."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from longpole._core import read_chakra as read_core
+from longpole.convert.execution_trace import LinkedTrace, Replay, replay_of
+from longpole.errors import WindowError
+from longpole.files import new_file
+from longpole.frames import frame_of
+from longpole.trace import read_trace
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+    from typing import BinaryIO
+
+    import polars as pl
+
+    from longpole._core import ChakraTrace as CoreChakraTrace
+    from longpole.critical_path import CriticalPath
+    from longpole.trace import Trace
+
+__all__ = [
+    "ChakraTrace",
+    "load_sync_dependencies",
+    "read_chakra",
+    "write_chakra",
+    "write_et_plus",
+    "write_parquet",
+]
+
+
+def read_chakra(
+    source: str | os.PathLike[str] | bytes | BinaryIO,
+    *,
+    progress: Callable[[int], object] | None = None,
+) -> ChakraTrace:
+    """Read a Chakra graph (`.et`), whoever wrote it, plain or gzip.
+
+    Parameters
+    ----------
+    source
+        A path, the bytes themselves, or a binary file object.
+    progress
+        Called now and then with the number of bytes read. What it raises ends the reading.
+
+    Raises
+    ------
+    TraceError
+        The source is no Chakra graph, or a message of it is damaged.
+    OSError
+        The file cannot be opened or read.
+
+    Examples
+    --------
+    >>> read_chakra("rank.0.et").check()  # doctest: +SKIP
+    """
+    return ChakraTrace(read_core(source, progress=progress))
+
+
+class ChakraTrace:
+    """A Chakra graph, as a file holds it."""
+
+    def __init__(self, core: CoreChakraTrace) -> None:
+        self._core = core
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+    @cached_property
+    def nodes(self) -> pl.DataFrame:
+        """One row for each node, in the order of the file.
+
+        Columns: `node` (the id), `name`, `type`, `start_us`, `duration_us`, and of the
+        attributes `duration_ns`, `is_cpu_op` (1 or 0), `tid`, `stream`, `comm_type`,
+        `comm_size` and `pg_name`; null where a node does not have one.
+        """
+        return frame_of(self._core.nodes())
+
+    @cached_property
+    def dependencies(self) -> pl.DataFrame:
+        """One row for each dependency: `node`, `depends_on`, `kind` (`control` or `data`)."""
+        return frame_of(self._core.dependencies())
+
+    @cached_property
+    def metadata(self) -> dict[str, str]:
+        """The attributes of the file, as text."""
+        return dict(self._core.attributes)
+
+    def attributes(self, row: int) -> dict[str, str]:
+        """Give the attributes of the node in a row of `nodes`, as text."""
+        return dict(self._core.attributes_of(row))
+
+    def check(self) -> pl.DataFrame:
+        """Find everything that is wrong with the graph.
+
+        Columns: `code`, `refused` (simulators refuse the graph for it, or never finish),
+        `count`, `first_node`, `sentence`, `effect`. No rows where nothing is wrong.
+        """
+        return frame_of(self._core.check())
+
+    def replay(self, *, gaps: bool = True) -> Replay:
+        """Run the nodes as a simulator would; see `LinkedTrace.replay`."""
+        return replay_of(self._core.replay(gaps))
+
+
+def write_chakra(
+    linked: LinkedTrace,
+    path: str | os.PathLike[str],
+    *,
+    gaps: bool = True,
+    overwrite: bool = False,
+) -> None:
+    """Write a linked execution trace as a Chakra graph.
+
+    Parameters
+    ----------
+    linked
+        What `link_execution_trace` gave.
+    path
+        The file. ASTRA-sim looks for one file a rank, `PREFIX.RANK.et`.
+    gaps
+        Whether the time of threads between operators becomes nodes.
+    overwrite
+        Whether a file that exists is replaced.
+
+    Raises
+    ------
+    FileExistsError
+        There is a file already, and `overwrite` is not set.
+    """
+    with new_file(Path(path), force=overwrite) as file:
+        linked.core.write_chakra(file, gaps)
+
+
+def write_et_plus(
+    linked: LinkedTrace,
+    path: str | os.PathLike[str],
+    *,
+    compatible: Literal["chakra"] | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write a linked execution trace as an ET+ file (JSON).
+
+    Parameters
+    ----------
+    linked
+        What `link_execution_trace` gave.
+    path
+        The file.
+    compatible
+        `"chakra"` for the nodes and members that Chakra's linker writes and no others.
+    overwrite
+        Whether a file that exists is replaced.
+
+    Raises
+    ------
+    FileExistsError
+        There is a file already, and `overwrite` is not set.
+    """
+    with new_file(Path(path), force=overwrite) as file:
+        linked.core.write_et_plus(file, compatible == "chakra")
+
+
+def write_parquet(
+    linked: LinkedTrace, folder: str | os.PathLike[str], *, overwrite: bool = False
+) -> None:
+    """Write `nodes`, `dependencies`, `unlinked` and `collectives` as Parquet files.
+
+    Raises
+    ------
+    FileExistsError
+        There is one of the files already, and `overwrite` is not set.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("nodes", "dependencies", "unlinked", "collectives"):
+        with new_file(folder / f"{name}.parquet", force=overwrite) as file:
+            getattr(linked, name).write_parquet(file)
+
+
+def load_sync_dependencies(
+    rank: int,
+    kineto_file: str | os.PathLike[str],
+    annotation: str = "ProfilerStep",
+    instance_id: int = 0,
+) -> dict[int, list[int]]:
+    """Give the External ids of what waited for a device, with those of what it waited for.
+
+    It has the arguments and the result of the function of that name in Chakra's device
+    trace loader. The waits are those of the critical path's graph, in one window of it.
+
+    Parameters
+    ----------
+    rank
+        The rank; a trace that names another one is warned about.
+    kineto_file
+        The Kineto trace.
+    annotation
+        The range of the program to look in; an empty text for the whole trace.
+    instance_id
+        Which of its instances, counted from 0.
+
+    Raises
+    ------
+    WindowError
+        There is no such range.
+    """
+    trace = read_trace(kineto_file)
+    if trace.rank not in {None, rank}:
+        warnings.warn(f"the trace is of rank {trace.rank}, not {rank}", stacklevel=2)
+    path = _path_of(trace, annotation, instance_id)
+    columns = ("target_external_id", "source_external_id")
+    found: dict[int, list[int]] = {}
+    missing = 0
+    for target, source in path.sync_dependencies.select(columns).rows():
+        if target is None or source is None:
+            missing += 1
+        elif target != source and source not in found.setdefault(target, []):
+            found[target].append(source)
+    if missing:
+        warnings.warn(f"{missing} waits have no External id and are left out", stacklevel=2)
+    return {target: sources for target, sources in found.items() if sources}
+
+
+def _path_of(trace: Trace, annotation: str, instance: int) -> CriticalPath:
+    """Find the path of the nth range whose name holds a text, as HTA looks for them."""
+    import polars as pl
+
+    names = trace.annotations.filter(
+        pl.col("name").cast(pl.String).str.contains(annotation, literal=True)
+    ).sort("start_ns")["name"]
+    if not annotation:
+        return trace.critical_path(whole=True)
+    if not 0 <= instance < len(names):
+        message = f"the trace has {len(names)} ranges named {annotation!r}, counted from 0"
+        raise WindowError(message)
+    name = str(names[instance])
+    earlier = sum(str(other) == name for other in names[:instance])
+    return trace.critical_path(annotation=name, instance=earlier)

@@ -1,0 +1,317 @@
+"""PyTorch execution traces, and linking them to the Kineto trace of the same run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from longpole._core import link_execution_trace as link_core
+from longpole._core import read_execution_trace as read_core
+from longpole.frames import frame_of
+from longpole.trace import Trace, read_trace
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+    from typing import BinaryIO, TypeAlias
+
+    import polars as pl
+
+    from longpole._core import ExecutionTrace as CoreExecutionTrace
+    from longpole._core import LinkedTrace as CoreLinkedTrace
+
+    Source: TypeAlias = str | os.PathLike[str] | bytes | BinaryIO
+
+__all__ = [
+    "ExecutionTrace",
+    "LinkedTrace",
+    "Replay",
+    "link_execution_trace",
+    "read_execution_trace",
+    "replay_of",
+]
+
+
+def read_execution_trace(
+    source: str | os.PathLike[str] | bytes | BinaryIO,
+    *,
+    strict: bool = False,
+    max_bytes: int | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> ExecutionTrace:
+    """Read an execution trace, as PyTorch's `ExecutionTraceObserver` writes it.
+
+    Schemas 1.0.1 to 1.1.1 are read: plain JSON, gzip, or the first file of a tar archive.
+    ET+ files, which Chakra's linker and longpole write, are read too. A damaged file gives
+    all nodes that are whole in it, and `ExecutionTrace.diagnostics` says what was lost.
+
+    Parameters
+    ----------
+    source
+        A path, the bytes themselves, or a binary file object.
+    strict
+        Raise on the first loss or repair.
+    max_bytes
+        Stop after this many bytes of the uncompressed file.
+    progress
+        Called now and then with the number of bytes read. What it raises ends the reading.
+
+    Raises
+    ------
+    TraceError
+        The source holds no execution trace, or (strict) is not sound.
+    OSError
+        The file cannot be opened or read.
+
+    Examples
+    --------
+    >>> text = b'{"schema": "1.0.1", "nodes": [{"id": 2, "name": "aten::mm", "parent": 1}]}'
+    >>> read_execution_trace(text).nodes.select("node", "name", "parent").row(0)
+    (2, 'aten::mm', 1)
+    """
+    core = read_core(source, strict=strict, max_bytes=max_bytes, progress=progress)
+    return ExecutionTrace(core)
+
+
+class ExecutionTrace:
+    """The nodes of one execution trace: operators with their tensors, without times."""
+
+    def __init__(self, core: CoreExecutionTrace) -> None:
+        self._core = core
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+    @property
+    def core(self) -> CoreExecutionTrace:
+        """The nodes as the compiled core holds them."""
+        return self._core
+
+    @cached_property
+    def nodes(self) -> pl.DataFrame:
+        """One row for each node, in order of the ids.
+
+        Columns: `node` (the id), `name`, `parent` (an id; the process is its own), `rf_id`
+        (record function), `fw_parent`, `seq_id` (autograd), `scope`, `tid`, `fw_tid` (small
+        numbers of the file's own), `op_schema`, and `values`, `shapes` and `types` of the
+        inputs and outputs as JSON text. Numbers that the file does not give are null.
+        """
+        return frame_of(self._core.nodes())
+
+    @cached_property
+    def diagnostics(self) -> pl.DataFrame:
+        """What reading found, with the columns of `Trace.diagnostics`."""
+        return frame_of(self._core.diagnostics())
+
+    @property
+    def status(self) -> Literal["ok", "recovered"]:
+        """`recovered` where something of the file was lost or altered."""
+        return "recovered" if self._core.is_recovered else "ok"
+
+    @property
+    def schema(self) -> str:
+        """The version of the format, such as `1.1.1-chakra.0.0.4`."""
+        return self._core.schema
+
+    @property
+    def pid(self) -> int | None:
+        """The process that wrote it."""
+        return self._core.pid
+
+    @property
+    def n_bytes(self) -> int:
+        """How many bytes the uncompressed file has."""
+        return self._core.n_bytes
+
+
+def link_execution_trace(
+    execution: ExecutionTrace | Source,
+    trace: Trace | Source,
+    *,
+    iteration: int | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> LinkedTrace:
+    """Give the nodes of an execution trace the times of the Kineto trace of the same run.
+
+    Nodes are found by record function id; where the files share none, by the order of names
+    on each thread; else by External id. Files whose names disagree are refused.
+
+    Parameters
+    ----------
+    execution, trace
+        The two files, or what reading them gave.
+    iteration
+        Which of the iterations that fit to take, counted from 0, where the order of names
+        decides; the one of median length by default. `LinkedTrace.iterations` lists them.
+    progress
+        Called now and then. What it raises ends the linking.
+
+    Raises
+    ------
+    PairError
+        The two files do not belong together; the message has the figures.
+    WindowError
+        There is no such iteration.
+    TraceError
+        One of the files could not be read.
+
+    Examples
+    --------
+    >>> linked = link_execution_trace("et.json", "kineto.json")  # doctest: +SKIP
+    >>> linked.method  # doctest: +SKIP
+    'record_function_id'
+    """
+    if not isinstance(execution, ExecutionTrace):
+        execution = read_execution_trace(execution)
+    if not isinstance(trace, Trace):
+        trace = read_trace(trace)
+    core = link_core(execution.core, trace.core, iteration=iteration, progress=progress)
+    return LinkedTrace(core, trace)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A run as its dependencies alone explain it.
+
+    Attributes
+    ----------
+    makespan_ns
+        When the last node ends, if every node starts as soon as what it depends on is over
+        and its thread or stream is free.
+    measured_ns
+        How long the run took.
+    stuck
+        Nodes that never run, because they wait for each other.
+    resources
+        One row for each thread and stream: `kind`, `lane` (row in `Trace.lanes`; of a Chakra
+        graph its `tid` or `stream`), `n_nodes`,
+        `busy_ns`, `end_ns`, `measured_end_ns` and `error`.
+    """
+
+    makespan_ns: int
+    measured_ns: int | None
+    stuck: int
+    resources: pl.DataFrame
+
+    @property
+    def error(self) -> float | None:
+        """The replayed time by the measured one, less 1."""
+        return self.makespan_ns / self.measured_ns - 1 if self.measured_ns else None
+
+
+class LinkedTrace:
+    """An execution trace with times and dependencies."""
+
+    def __init__(self, core: CoreLinkedTrace, trace: Trace) -> None:
+        self._core = core
+        self.trace = trace
+
+    @property
+    def core(self) -> CoreLinkedTrace:
+        """The nodes as the compiled core holds them."""
+        return self._core
+
+    @cached_property
+    def nodes(self) -> pl.DataFrame:
+        """One row for each node, in order of the ids.
+
+        Columns: `node` (the id; nodes of the execution trace keep theirs), `kind`
+        (`operator`, `gap` or `device`), `name`, `operator` (the node itself, the one that
+        launched it, or the one the gap ends at), `event` (row in `Trace.events`), `process`,
+        `thread`, `device`, `stream`, `start_ns`, `duration_ns`, `self_ns` (nothing inside
+        it ran), `work_ns` (of that without waiting, and none for ranges that only hold
+        operators) and `blocked_ns`. Nodes that are not in the trace have no times.
+        """
+        return frame_of(self._core.nodes())
+
+    @cached_property
+    def dependencies(self) -> pl.DataFrame:
+        """One row for each dependency.
+
+        Columns: `node`, `depends_on`, `kind` (`control`, `program_order`, `data`, `launch`,
+        `stream_order`, `event_wait`, `sync`, `queue_full`, `thread_handoff`), `after` (the
+        source must be over, `end`, or only have begun, `start`), `evidence`, and the events
+        that justify it: `event` (the blocking call of a sync) and `source_event`.
+        """
+        return frame_of(self._core.dependencies())
+
+    @cached_property
+    def unlinked(self) -> pl.DataFrame:
+        """Nodes without an event (`node`) and device work without a node (`event`): `reason`."""
+        return frame_of(self._core.unlinked())
+
+    @cached_property
+    def iterations(self) -> pl.DataFrame:
+        """The iterations of the trace that fit, where the order of names decided.
+
+        Columns: `iteration`, `start_ns`, `duration_ns`, `n_nodes`, `chosen`.
+        """
+        return frame_of(self._core.iterations()).with_row_index("iteration")
+
+    @cached_property
+    def collectives(self) -> pl.DataFrame:
+        """One row for each communication with other ranks.
+
+        Columns: `node`, `event`, `collective` (`all_reduce`, ..., `send`, `recv`, or
+        `unknown` where nothing says), `group` (process group), `group_size`, `sequence`
+        (number in the group), `bytes` (that the rank gives), `peer` (of a send or receive),
+        `start_ns`, `duration_ns`. What the files do not say is null.
+        """
+        return frame_of(self._core.collectives())
+
+    @property
+    def method(self) -> str:
+        """How nodes were found: `record_function_id`, `thread_order` or `external_id`."""
+        return self._core.method
+
+    @property
+    def n_linked(self) -> int:
+        """How many nodes of the execution trace were found in the Kineto trace."""
+        return self._core.n_linked
+
+    @property
+    def pids_differ(self) -> bool:
+        """Whether the two files name different processes, as containers make them."""
+        return self._core.pids_differ
+
+    @property
+    def measured_span(self) -> tuple[int, int] | None:
+        """From the first start to the last end of all nodes with times, in ns."""
+        return self._core.measured_span
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """Counts of dependencies that were left out, by reason."""
+        return dict(self._core.dropped)
+
+    def replay(self, *, gaps: bool = True) -> Replay:
+        """Run the nodes with their measured durations, as a simulator would.
+
+        Parameters
+        ----------
+        gaps
+            Whether the time of threads between operators passes too.
+        """
+        return replay_of(self._core.replay(gaps))
+
+
+def replay_of(
+    parts: tuple[int, int | None, int, list[tuple[str, int, int, int, int, int | None]]],
+) -> Replay:
+    """Make a replay of what the core gives."""
+    import polars as pl
+
+    makespan_ns, measured_ns, stuck, rows = parts
+
+    schema = {
+        "kind": pl.String,
+        "lane": pl.Int64,
+        "n_nodes": pl.Int64,
+        "busy_ns": pl.Int64,
+        "end_ns": pl.Int64,
+        "measured_end_ns": pl.Int64,
+    }
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    frame = frame.with_columns(error=pl.col("end_ns") / pl.col("measured_end_ns") - 1)
+    return Replay(makespan_ns, measured_ns, stuck, frame)

@@ -1,0 +1,72 @@
+//! All stages of a workload, one after the other.
+
+use super::model::{LinkedDevice, NodeKind, Sources, Workload, WorkloadNode, FIRST_GAP, LAST_GAP};
+use super::{chains, dependencies, devices, waits};
+use crate::error::Result;
+use crate::progress::{report, Progress};
+
+/// Puts nodes and dependencies together.
+///
+/// # Errors
+///
+/// Only when `progress` asks to stop.
+pub fn workload(sources: Sources<'_>, progress: Progress<'_>) -> Result<Workload> {
+    let owners = devices::owners(sources);
+    report(progress, owners.len() as u64)?;
+    let (devices, unlinked) = devices::devices(sources, &owners);
+    let waits = waits::Waits::of(sources.graph, sources.tables);
+    report(progress, devices.len() as u64)?;
+    let chains = chains::chains(sources, &waits);
+    let nodes = nodes(sources, &chains, &devices);
+    report(progress, nodes.len() as u64)?;
+    let (dependencies, dropped) =
+        dependencies::dependencies(sources, &nodes, &chains, &devices, &waits);
+    Ok(Workload { nodes, dependencies, unlinked, dropped })
+}
+
+fn nodes(
+    sources: Sources<'_>,
+    chains: &chains::Chains,
+    devices: &[LinkedDevice],
+) -> Vec<WorkloadNode> {
+    let events = &sources.tables.events;
+    let mut nodes = Vec::with_capacity(sources.trace.nodes.len() * 2 + devices.len());
+    for (row, node) in sources.trace.nodes.iter().enumerate() {
+        let event = sources.link.event(row);
+        nodes.push(WorkloadNode {
+            id: node.id,
+            kind: NodeKind::Operator,
+            row,
+            event,
+            lane: event.map(|event| events.lane(event)),
+            span: event.and_then(|event| events.span(event)),
+            work_ns: chains.work_ns[row],
+            self_ns: chains.self_ns[row],
+            blocked_ns: chains.blocked_ns[row],
+        });
+    }
+    nodes.extend(chains.gaps.iter().map(|gap| WorkloadNode {
+        id: sources.trace.nodes[gap.row].id + if gap.is_last { LAST_GAP } else { FIRST_GAP },
+        kind: NodeKind::Gap,
+        row: gap.row,
+        event: None,
+        lane: Some(gap.lane),
+        span: Some((gap.start_ns, gap.end_ns)),
+        work_ns: gap.work_ns,
+        self_ns: gap.work_ns + gap.blocked_ns,
+        blocked_ns: gap.blocked_ns,
+    }));
+    nodes.extend(devices.iter().map(|device| WorkloadNode {
+        id: device.id,
+        kind: NodeKind::Device,
+        row: device.row,
+        event: Some(device.event),
+        lane: Some(events.lane(device.event)),
+        span: events.span(device.event),
+        work_ns: events.duration_ns(device.event).unwrap_or(0),
+        self_ns: events.duration_ns(device.event).unwrap_or(0),
+        blocked_ns: 0,
+    }));
+    nodes.sort_by_key(|node| node.id);
+    nodes
+}

@@ -1,0 +1,261 @@
+//! What each thread did, operator by operator: self times, waiting, and gaps.
+//!
+//! A range of the program (`record_function`, a step) that holds operators is a label and
+//! does no work: the time between its operators is a gap, at the place where it passed.
+
+use std::collections::BTreeMap;
+
+use super::communication::runs_on_cpu;
+use super::model::{DependencyKind, Sources};
+use super::waits::Waits;
+
+use crate::ids::LaneId;
+use crate::vocabulary::EventKind;
+
+/// The nodes of one thread in the order in which they began.
+pub(super) struct Chain {
+    /// Start, id, end and row of each.
+    pub(super) nodes: Vec<(i64, i64, i64, usize)>,
+    /// End, place in `nodes`, by end.
+    by_end: Vec<(i64, usize)>,
+}
+
+/// Time between operators of a thread.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Gap {
+    /// The row of the operator at which it ends, or of the last of its thread.
+    pub(super) row: usize,
+    /// Whether it follows the last operator.
+    pub(super) is_last: bool,
+    pub(super) lane: LaneId,
+    pub(super) start_ns: i64,
+    pub(super) end_ns: i64,
+    pub(super) work_ns: i64,
+    pub(super) blocked_ns: i64,
+}
+
+/// All threads.
+pub(super) struct Chains {
+    /// By lane.
+    pub(super) of_lane: BTreeMap<usize, Chain>,
+    /// For each row of the execution trace, its self time without waiting; none of it for
+    /// labels.
+    pub(super) work_ns: Vec<i64>,
+    /// For each row, its self time.
+    pub(super) self_ns: Vec<i64>,
+    /// For each row, the waiting in its self time.
+    pub(super) blocked_ns: Vec<i64>,
+    /// Where time passed between operators, by lane and time.
+    pub(super) gaps: Vec<Gap>,
+}
+
+impl Chain {
+    /// The first node that starts at a time or later.
+    pub(super) fn first_from(&self, time_ns: i64) -> Option<usize> {
+        let place = self.nodes.partition_point(|node| node.0 < time_ns);
+        self.nodes.get(place).map(|node| node.3)
+    }
+
+    /// The last node to end by a time.
+    pub(super) fn last_ended(&self, time_ns: i64) -> Option<usize> {
+        let place = self.by_end.partition_point(|&(end, _)| end <= time_ns);
+        place.checked_sub(1).map(|place| self.nodes[self.by_end[place].1].3)
+    }
+
+    /// The last node to begin by a time.
+    pub(super) fn last_begun(&self, time_ns: i64) -> Option<usize> {
+        let place = self.nodes.partition_point(|node| node.0 <= time_ns);
+        place.checked_sub(1).map(|place| self.nodes[place].3)
+    }
+}
+
+pub(super) fn chains(sources: Sources<'_>, waits: &Waits) -> Chains {
+    let n_rows = sources.trace.nodes.len();
+    let mut chains = Chains {
+        of_lane: of_lane(sources),
+        work_ns: vec![0; n_rows],
+        self_ns: vec![0; n_rows],
+        blocked_ns: vec![0; n_rows],
+        gaps: Vec::new(),
+    };
+    let first = chains.of_lane.values().filter_map(|chain| chain.nodes.first());
+    let first_ns = first.map(|node| node.0).min().unwrap_or(0);
+    let origins = origins(&chains.of_lane, waits, first_ns);
+    for (&lane, chain) in &chains.of_lane {
+        let mut sweep = Sweep {
+            blocked: &waits.blocked[lane],
+            next_blocked: 0,
+            lane: LaneId::from_row(lane),
+            last_ns: origins[&lane],
+            open: Vec::new(),
+            gap: None,
+            gaps: &mut chains.gaps,
+            work_ns: &mut chains.work_ns,
+            self_ns: &mut chains.self_ns,
+            blocked_ns: &mut chains.blocked_ns,
+        };
+        sweep.run(chain, &labels(chain, sources));
+    }
+    chains
+}
+
+/// Which nodes of a thread are ranges that hold others.
+fn labels(chain: &Chain, sources: Sources<'_>) -> Vec<bool> {
+    let events = &sources.tables.events;
+    let next = chain.nodes.iter().skip(1).map(Some).chain([None]);
+    let is_range = |row: usize| {
+        let event = sources.link.event(row);
+        event.is_some_and(|event| events.kind(event) == EventKind::Annotation)
+            && !runs_on_cpu(sources.trace.name(row))
+    };
+    let holds = |&(_, _, end_ns, _): &(i64, i64, i64, usize),
+                 next: Option<&(i64, i64, i64, usize)>| {
+        next.is_some_and(|next| next.2 <= end_ns && next.0 < end_ns)
+    };
+    chain.nodes.iter().zip(next).map(|(node, next)| is_range(node.3) && holds(node, next)).collect()
+}
+
+fn of_lane(sources: Sources<'_>) -> BTreeMap<usize, Chain> {
+    let events = &sources.tables.events;
+    let mut of_lane: BTreeMap<usize, Vec<(i64, i64, i64, usize)>> = BTreeMap::new();
+    for (row, node) in sources.trace.nodes.iter().enumerate() {
+        let Some(event) = sources.link.event(row) else { continue };
+        let Some((start_ns, end_ns)) = events.span(event) else { continue };
+        of_lane.entry(events.lane(event).row()).or_default().push((start_ns, node.id, end_ns, row));
+    }
+    let chain = |(lane, mut nodes): (usize, Vec<(i64, i64, i64, usize)>)| {
+        nodes.sort_unstable();
+        let mut by_end: Vec<_> =
+            nodes.iter().enumerate().map(|(place, node)| (node.2, place)).collect();
+        by_end.sort_unstable();
+        (lane, Chain { nodes, by_end })
+    };
+    of_lane.into_iter().map(chain).collect()
+}
+
+/// When each thread could begin: when the first thing it waited for was over, else with
+/// the first of all threads.
+fn origins(of_lane: &BTreeMap<usize, Chain>, waits: &Waits, first_ns: i64) -> BTreeMap<usize, i64> {
+    let mut origins = BTreeMap::new();
+    for (&lane, chain) in of_lane {
+        let start_ns = chain.nodes[0].0;
+        let handed = waits.all.iter().filter(|wait| {
+            wait.kind == DependencyKind::Handover
+                && wait.target.lane.row() == lane
+                && wait.target.time_ns <= start_ns
+        });
+        let handed_ns = handed.map(|wait| wait.source.time_ns).max();
+        origins.insert(lane, handed_ns.unwrap_or(first_ns).clamp(first_ns.min(start_ns), start_ns));
+    }
+    origins
+}
+
+/// A walk along one thread from point to point.
+struct Sweep<'a> {
+    blocked: &'a [(i64, i64)],
+    next_blocked: usize,
+    lane: LaneId,
+    last_ns: i64,
+    /// The open nodes, the innermost last.
+    open: Vec<Open>,
+    gap: Option<Gap>,
+    gaps: &'a mut Vec<Gap>,
+    work_ns: &'a mut [i64],
+    self_ns: &'a mut [i64],
+    blocked_ns: &'a mut [i64],
+}
+
+struct Open {
+    end_ns: i64,
+    row: usize,
+    is_label: bool,
+}
+
+impl Sweep<'_> {
+    fn run(&mut self, chain: &Chain, labels: &[bool]) {
+        let mut last = 0;
+        for (&(start_ns, _, end_ns, row), &is_label) in chain.nodes.iter().zip(labels) {
+            self.close_until(start_ns);
+            self.pass(start_ns);
+            self.end_gap(row, false);
+            self.open.push(Open { end_ns, row, is_label });
+            last = row;
+        }
+        self.close_until(i64::MAX);
+        self.end_gap(last, true);
+    }
+
+    /// Ends the open nodes that end by a time, in order of their ends.
+    fn close_until(&mut self, time_ns: i64) {
+        while let Some(place) = self.next_to_close(time_ns) {
+            self.pass(self.open[place].end_ns);
+            self.open.remove(place);
+        }
+    }
+
+    fn next_to_close(&self, time_ns: i64) -> Option<usize> {
+        // Usually the innermost; where nodes cross, the one that ends first.
+        let ends = self.open.iter().enumerate().rev();
+        let (place, first) = ends.min_by_key(|(_, open)| open.end_ns)?;
+        (first.end_ns <= time_ns).then_some(place)
+    }
+
+    /// Gives the time up to a point to the innermost open node, or to the gap.
+    fn pass(&mut self, time_ns: i64) {
+        let from_ns = self.last_ns;
+        if time_ns <= from_ns {
+            return;
+        }
+        self.last_ns = time_ns;
+        let (blocked_ns, last_blocked_ns) = self.blocked_within(from_ns, time_ns);
+        let work_ns = time_ns - from_ns - blocked_ns;
+        if let Some(open) = self.open.last() {
+            self.self_ns[open.row] += time_ns - from_ns;
+        }
+        match self.open.last() {
+            Some(&Open { row, is_label: false, .. }) => {
+                self.work_ns[row] += work_ns;
+                self.blocked_ns[row] += blocked_ns;
+            }
+            _ => self.pass_gap(work_ns, blocked_ns, last_blocked_ns, time_ns),
+        }
+    }
+
+    fn pass_gap(&mut self, work_ns: i64, blocked_ns: i64, start_ns: i64, end_ns: i64) {
+        let lane = self.lane;
+        let nothing =
+            Gap { row: 0, is_last: false, lane, start_ns, end_ns, work_ns: 0, blocked_ns: 0 };
+        let gap = self.gap.get_or_insert(nothing);
+        gap.work_ns += work_ns;
+        gap.blocked_ns += blocked_ns;
+        gap.end_ns = end_ns;
+        if blocked_ns > 0 {
+            gap.start_ns = start_ns;
+        }
+    }
+
+    /// How much of a span was waiting, and when the last wait in it was over.
+    fn blocked_within(&mut self, from_ns: i64, until_ns: i64) -> (i64, i64) {
+        let (mut sum_ns, mut last_ns) = (0, from_ns);
+        while let Some(&(start_ns, end_ns)) = self.blocked.get(self.next_blocked) {
+            if start_ns >= until_ns {
+                break;
+            }
+            let overlap_ns = end_ns.min(until_ns) - start_ns.max(from_ns);
+            if overlap_ns > 0 {
+                sum_ns += overlap_ns;
+                last_ns = end_ns.min(until_ns);
+            }
+            if end_ns > until_ns {
+                break;
+            }
+            self.next_blocked += 1;
+        }
+        (sum_ns, last_ns)
+    }
+
+    fn end_gap(&mut self, row: usize, is_last: bool) {
+        let gap = self.gap.take().filter(|gap| gap.work_ns > 0);
+        self.gaps.extend(gap.map(|gap| Gap { row, is_last, ..gap }));
+    }
+}

@@ -1,0 +1,297 @@
+//! Which nodes talk to other ranks: what they do, in which group, and how much they move.
+//!
+//! The profiler's own arguments come first; then what `record_param_comms` and the ranges
+//! around the node say (`nccl:all_reduce`); then the name of the kernel. A kernel of a
+//! communication library that none of these explains is named as unknown.
+
+use super::model::{Linked, NodeKind, WorkloadNode};
+use super::storages::tensors;
+use crate::ids::EventId;
+use crate::tables::{argument, argument_text, ExecutionTrace};
+use crate::vocabulary::{data_type, Collective, WorkClass};
+
+/// What a communication does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operation {
+    /// Every rank gets the sum.
+    AllReduce,
+    /// One rank gets the sum.
+    Reduce,
+    /// Every rank gets the parts of all.
+    AllGather,
+    /// One rank gets the parts of all.
+    Gather,
+    /// Every rank gets a part of what one has.
+    Scatter,
+    /// Every rank gets what one has.
+    Broadcast,
+    /// Every rank sends a part to every other.
+    AllToAll,
+    /// Every rank gets a part of the sum.
+    ReduceScatter,
+    /// Nobody goes on before all are there.
+    Barrier,
+    /// One rank sends to another.
+    Send,
+    /// One rank receives from another.
+    Receive,
+    /// Nothing in the files says what it does.
+    Unknown,
+}
+
+impl Operation {
+    /// Its names in columns, in the order of the enum.
+    pub const NAMES: &'static [&'static str] = &[
+        "all_reduce",
+        "reduce",
+        "all_gather",
+        "gather",
+        "scatter",
+        "broadcast",
+        "all_to_all",
+        "reduce_scatter",
+        "barrier",
+        "send",
+        "recv",
+        "unknown",
+    ];
+
+    /// What a name says.
+    pub fn of_name(name: &str) -> Self {
+        match Collective::of_name(name) {
+            Some(Collective::AllReduce) => Self::AllReduce,
+            Some(Collective::Reduce) => Self::Reduce,
+            Some(Collective::AllGather) => Self::AllGather,
+            Some(Collective::Gather) => Self::Gather,
+            Some(Collective::Scatter) => Self::Scatter,
+            Some(Collective::Broadcast) => Self::Broadcast,
+            Some(Collective::AllToAll) => Self::AllToAll,
+            Some(Collective::ReduceScatter) => Self::ReduceScatter,
+            Some(Collective::Barrier) => Self::Barrier,
+            Some(Collective::SendReceive) => Self::of_direction(name),
+            None => Self::Unknown,
+        }
+    }
+
+    /// A kernel for both directions does not say which one it is for.
+    fn of_direction(name: &str) -> Self {
+        let name = name.to_ascii_lowercase();
+        match (name.contains("send"), name.contains("recv")) {
+            (true, false) => Self::Send,
+            (false, true) => Self::Receive,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// A communication of one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Communication {
+    /// The row of its node in the workload.
+    pub row: usize,
+    /// What it does.
+    pub collective: Operation,
+    /// The name of its process group.
+    pub group: Option<String>,
+    /// How many ranks that has.
+    pub group_size: Option<i64>,
+    /// Its number among those of the group.
+    pub sequence: Option<i64>,
+    /// How many bytes the rank gives.
+    pub bytes: Option<i64>,
+    /// The other rank, of a send or receive.
+    pub peer: Option<i64>,
+}
+
+impl Communication {
+    /// Whether enough is known of it to run it on a simulated network.
+    pub fn is_complete(&self) -> bool {
+        self.bytes.is_some()
+            && match self.collective {
+                Operation::Unknown => false,
+                Operation::Send | Operation::Receive => self.peer.is_some(),
+                _ => true,
+            }
+    }
+}
+
+/// Ranges on threads that are the communication itself: these libraries run on the CPU.
+const ON_CPU: [&str; 4] = ["gloo:", "mpi:", "ucc:", "hccl:"];
+
+/// Whether a range on a thread is a communication itself.
+pub(super) fn runs_on_cpu(name: &str) -> bool {
+    ON_CPU.iter().any(|library| name.starts_with(library))
+}
+
+/// Every communication, by row of its node. Parts of one are none of their own.
+pub fn communications(linked: Linked<'_>) -> Vec<Communication> {
+    let class_of = linked.tables.work_classes();
+    let communicates = |node: &WorkloadNode| match node.kind {
+        NodeKind::Device => node.event.and_then(&class_of) == Some(WorkClass::Communication),
+        NodeKind::Operator => {
+            let mut around = around(node.row, linked.trace).into_iter().skip(1);
+            node.event.is_some()
+                && runs_on_cpu(linked.trace.name(node.row))
+                && !around.any(|row| runs_on_cpu(linked.trace.name(row)))
+        }
+        NodeKind::Gap => false,
+    };
+    let nodes = linked.workload.nodes.iter().enumerate();
+    nodes
+        .filter(|(_, node)| communicates(node))
+        .map(|(row, node)| communication(row, node, linked))
+        .collect()
+}
+
+fn communication(row: usize, node: &WorkloadNode, linked: Linked<'_>) -> Communication {
+    let around = around(node.row, linked.trace);
+    let recorded = around.iter().find_map(|&row| Recorded::of(row, linked.trace));
+    let recorded = recorded.unwrap_or_default();
+    let arguments = Arguments { event: node.event, linked };
+    let collective = collective(node, &around, &recorded, &arguments, linked);
+    let peer = match collective {
+        Operation::Send => arguments.number("Dst Rank").or(recorded.root),
+        Operation::Receive => arguments.number("Src Rank").or(recorded.root),
+        _ => None,
+    };
+    Communication {
+        row,
+        collective,
+        group: arguments.text("Process Group Name").map(str::to_owned).or(recorded.group),
+        group_size: arguments.number("Group size").or(recorded.group_size),
+        sequence: arguments.number("Seq").or(recorded.sequence),
+        bytes: arguments
+            .bytes()
+            .or(recorded.bytes)
+            .or_else(|| around.iter().find_map(|&row| tensor_bytes(row, linked.trace))),
+        peer,
+    }
+}
+
+/// The node and up to five around it, the innermost first.
+fn around(row: usize, trace: &ExecutionTrace) -> Vec<usize> {
+    std::iter::successors(Some(row), |&row| trace.parent(row)).take(6).collect()
+}
+
+fn collective(
+    node: &WorkloadNode,
+    around: &[usize],
+    recorded: &Recorded,
+    arguments: &Arguments<'_>,
+    linked: Linked<'_>,
+) -> Operation {
+    let event = node.event.and_then(|event| linked.tables.events.name(event));
+    let own = event.map_or("", |name| linked.tables.strings.get(name));
+    let ranges = around.iter().map(|&row| linked.trace.name(row));
+    let ranges = ranges.filter(|name| name.contains(':') && !name.contains("coalesced"));
+    arguments
+        .text("Operation name")
+        .into_iter()
+        .chain(recorded.collective.as_deref())
+        .chain([own])
+        .chain(ranges)
+        .map(Operation::of_name)
+        .find(|&found| found != Operation::Unknown)
+        .unwrap_or(Operation::Unknown)
+}
+
+/// What the profiler says of an event.
+struct Arguments<'a> {
+    event: Option<EventId>,
+    linked: Linked<'a>,
+}
+
+impl Arguments<'_> {
+    fn number(&self, key: &str) -> Option<i64> {
+        argument(self.event?, key, self.linked.tables).filter(|&number| number >= 0)
+    }
+
+    fn text(&self, key: &str) -> Option<&str> {
+        argument_text(self.event?, key, self.linked.tables).filter(|text| !text.is_empty())
+    }
+
+    fn bytes(&self) -> Option<i64> {
+        let item = data_type(self.text("dtype")?)?.1;
+        self.number("In msg nelems")?.checked_mul(item)
+    }
+}
+
+/// What `record_param_comms` recorded: in attributes since schema 1.1.0, before that in its
+/// inputs (tensors, sequence number, group, rank or root, ...).
+#[derive(Default)]
+struct Recorded {
+    collective: Option<String>,
+    group: Option<String>,
+    group_size: Option<i64>,
+    sequence: Option<i64>,
+    bytes: Option<i64>,
+    root: Option<i64>,
+}
+
+impl Recorded {
+    fn of(row: usize, trace: &ExecutionTrace) -> Option<Self> {
+        match trace.name(row) {
+            "record_param_comms" => {}
+            "c10d::send" | "c10d::recv_" => return Some(Self::of_peer(row, trace)),
+            _ => return None,
+        }
+        let text = |name: &str| Some(trace.extra(row, name)?.as_str()?.to_owned());
+        let number = |name: &str| trace.extra(row, name)?.as_i64();
+        let item = text("dtype").and_then(|dtype| Some(data_type(&dtype)?.1));
+        let inputs = trace.strings.get(trace.nodes[row].inputs.values);
+        let inputs: Vec<serde_json::Value> = serde_json::from_str(inputs).unwrap_or_default();
+        let pair = inputs.get(2).and_then(|pair| pair.as_array()).filter(|pair| pair.len() == 2);
+        let input = |place: usize| pair.and(inputs.get(place)).and_then(serde_json::Value::as_i64);
+        Some(Self {
+            collective: text("collective_name"),
+            group: text("pg_name")
+                .or_else(|| pair.and_then(|pair| Some(pair[0].as_str()?.to_owned()))),
+            group_size: number("pg_size"),
+            sequence: input(1),
+            bytes: number("in_msg_nelems").zip(item).map(|(count, item)| count * item),
+            root: input(3),
+        })
+    }
+}
+
+impl Recorded {
+    /// What the operators that send and receive say: tensors, group, rank, tag.
+    fn of_peer(row: usize, trace: &ExecutionTrace) -> Self {
+        let inputs = trace.strings.get(trace.nodes[row].inputs.values);
+        let inputs: Vec<serde_json::Value> = serde_json::from_str(inputs).unwrap_or_default();
+        let number = |place: usize| inputs.get(place).and_then(serde_json::Value::as_i64);
+        Self { root: number(2), sequence: number(3), ..Self::default() }
+    }
+}
+
+/// The bytes of the tensors that go into a node.
+pub fn tensor_bytes(row: usize, trace: &ExecutionTrace) -> Option<i64> {
+    let values = trace.strings.get(trace.nodes[row].inputs.values);
+    let sizes = tensors(values).into_iter().map(|(_, tensor)| tensor.bytes);
+    sizes.reduce(i64::saturating_add).filter(|&bytes| bytes > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_family_of_kernels_is_known_or_named_as_unknown() {
+        for (name, expected) in [
+            ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)", Operation::AllReduce),
+            ("ncclKernel_AllGather_RING_LL_Sum_int8_t", Operation::AllGather),
+            ("ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL", Operation::ReduceScatter),
+            ("ncclSymkDevKernel_AllReduce_AGxLL_R_sum_f16", Operation::AllReduce),
+            ("ncclDevKernel_Reduce_Sum_f32_RING_LL", Operation::Reduce),
+            ("ncclDevKernel_Broadcast_RING_LL", Operation::Broadcast),
+            ("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", Operation::Unknown),
+            ("ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", Operation::Unknown),
+            ("gloo:broadcast", Operation::Broadcast),
+            ("hccl:_all_gather_base", Operation::AllGather),
+            ("nccl:all_to_allv", Operation::AllToAll),
+            ("nccl:send 0->1", Operation::Send),
+        ] {
+            assert_eq!(Operation::of_name(name), expected, "{name}");
+        }
+    }
+}

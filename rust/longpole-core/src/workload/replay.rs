@@ -1,0 +1,212 @@
+//! What a simulator would make of a graph: every node runs as soon as what it depends on
+//! is over and its thread or stream is free.
+//!
+//! The threads and streams serve first what is ready first, then what has the smaller id.
+//! With the measured durations the end should come when it came; how far off it comes is
+//! the error of the dependencies.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use super::model::{DependencyKind, NodeKind, Workload, WorkloadNode};
+use crate::ids::row_in_column;
+
+/// What runs one node at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Resource {
+    /// A thread.
+    Thread(i64),
+    /// A stream.
+    Stream(i64),
+}
+
+/// A node as a replay sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplayNode {
+    /// Decides between nodes that are ready together.
+    pub id: i64,
+    /// What runs it; none for nodes that only hold others together.
+    pub resource: Option<Resource>,
+    /// How long it takes.
+    pub duration_ns: i64,
+    /// When it started and ended in the run that was recorded.
+    pub measured: Option<(i64, i64)>,
+}
+
+/// How a thread or stream did, in the run and in its replay, from the first start of all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ResourceReplay {
+    /// How many nodes it ran.
+    pub n_nodes: usize,
+    /// The sum of their durations.
+    pub busy_ns: i64,
+    /// When the last of them ended in the replay.
+    pub end_ns: i64,
+    /// When the last of them ended in the run; none where nothing was measured.
+    pub measured_end_ns: Option<i64>,
+}
+
+/// A replay.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Replay {
+    /// When each node started.
+    pub start_ns: Vec<i64>,
+    /// Whether each node ran.
+    pub has_run: Vec<bool>,
+    /// When the last node ended.
+    pub makespan_ns: i64,
+    /// How long the run took; none where nothing was measured.
+    pub measured_ns: Option<i64>,
+    /// Each thread and stream.
+    pub resources: BTreeMap<Resource, ResourceReplay>,
+    /// Nodes that never ran, because they wait for each other or for what waits so.
+    pub stuck: usize,
+}
+
+/// Replays a workload with its measured durations; without `gaps` as if no time passed
+/// between operators.
+pub fn replay_workload(workload: &Workload, gaps: bool) -> Replay {
+    let nodes: Vec<_> = workload.nodes.iter().map(|node| replay_node(node, gaps)).collect();
+    let dependencies = workload.dependencies.iter();
+    let dependencies: Vec<_> = dependencies
+        .filter(|dependency| dependency.kind != DependencyKind::Control)
+        .map(|dependency| (dependency.source, dependency.target))
+        .collect();
+    replay(&nodes, &dependencies)
+}
+
+fn replay_node(node: &WorkloadNode, gaps: bool) -> ReplayNode {
+    let lane = node.lane.map(|lane| i64::from(row_in_column(lane.row())));
+    let resource = match node.kind {
+        NodeKind::Device => lane.map(Resource::Stream),
+        NodeKind::Operator | NodeKind::Gap => lane.map(Resource::Thread),
+    };
+    let is_counted = gaps || node.kind != NodeKind::Gap;
+    let duration_ns = if is_counted { node.work_ns } else { 0 };
+    let measured = node.span.filter(|_| node.kind != NodeKind::Gap);
+    ReplayNode { id: node.id, resource, duration_ns, measured }
+}
+
+/// Replays nodes with dependencies given as `(source, target)` rows.
+pub fn replay(nodes: &[ReplayNode], dependencies: &[(usize, usize)]) -> Replay {
+    let mut dependents = Dependents::of(nodes.len(), dependencies);
+    let mut ready_ns = vec![0_i64; nodes.len()];
+    let mut start_ns = vec![0_i64; nodes.len()];
+    let mut free_ns: BTreeMap<Resource, i64> = BTreeMap::new();
+    let first: Vec<_> = dependents.without_sources().collect();
+    let mut queue: BinaryHeap<_> =
+        first.into_iter().map(|row| Reverse((0, nodes[row].id, row))).collect();
+    let mut has_run = vec![false; nodes.len()];
+    while let Some(Reverse((now_ns, _, row))) = queue.pop() {
+        has_run[row] = true;
+        let node = &nodes[row];
+        let free = node.resource.map(|resource| free_ns.entry(resource).or_default());
+        start_ns[row] = free.as_ref().map_or(now_ns, |free| now_ns.max(**free));
+        let end_ns = start_ns[row] + node.duration_ns;
+        if let Some(free) = free {
+            *free = end_ns;
+        }
+        for next in dependents.release(row) {
+            ready_ns[next] = ready_ns[next].max(end_ns);
+        }
+        for next in dependents.take_ready() {
+            queue.push(Reverse((ready_ns[next], nodes[next].id, next)));
+        }
+    }
+    summary(nodes, start_ns, has_run)
+}
+
+fn summary(nodes: &[ReplayNode], start_ns: Vec<i64>, has_run: Vec<bool>) -> Replay {
+    let first_ns = nodes.iter().filter_map(|node| node.measured).map(|span| span.0).min();
+    let stuck = has_run.iter().filter(|&&has_run| !has_run).count();
+    let mut replay = Replay { start_ns, has_run, stuck, ..Replay::default() };
+    for (node, &start_ns) in nodes.iter().zip(&replay.start_ns) {
+        let end_ns = start_ns + node.duration_ns;
+        replay.makespan_ns = replay.makespan_ns.max(end_ns);
+        let measured_end_ns = node.measured.zip(first_ns).map(|(span, first)| span.1 - first);
+        replay.measured_ns = replay.measured_ns.max(measured_end_ns);
+        let Some(resource) = node.resource else { continue };
+        let known = replay.resources.entry(resource).or_default();
+        known.n_nodes += 1;
+        known.busy_ns += node.duration_ns;
+        known.end_ns = known.end_ns.max(end_ns);
+        known.measured_end_ns = known.measured_end_ns.max(measured_end_ns);
+    }
+    replay
+}
+
+/// For each node what depends on it, and how much it still waits for.
+struct Dependents {
+    first: Vec<usize>,
+    targets: Vec<usize>,
+    waiting_for: Vec<usize>,
+    ready: Vec<usize>,
+}
+
+impl Dependents {
+    fn of(n_nodes: usize, dependencies: &[(usize, usize)]) -> Self {
+        let mut first = vec![0; n_nodes + 1];
+        let mut waiting_for = vec![0; n_nodes];
+        for &(source, target) in dependencies {
+            first[source + 1] += 1;
+            waiting_for[target] += 1;
+        }
+        for row in 0..n_nodes {
+            first[row + 1] += first[row];
+        }
+        let mut next = first.clone();
+        let mut targets = vec![0; dependencies.len()];
+        for &(source, target) in dependencies {
+            targets[next[source]] = target;
+            next[source] += 1;
+        }
+        Self { first, targets, waiting_for, ready: Vec::new() }
+    }
+
+    fn without_sources(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.waiting_for.len()).filter(|&row| self.waiting_for[row] == 0)
+    }
+
+    /// What depends on a node that is over.
+    fn release(&mut self, row: usize) -> Vec<usize> {
+        let released = self.targets[self.first[row]..self.first[row + 1]].to_vec();
+        for &target in &released {
+            self.waiting_for[target] -= 1;
+            if self.waiting_for[target] == 0 {
+                self.ready.push(target);
+            }
+        }
+        released
+    }
+
+    fn take_ready(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.ready)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(id: i64, resource: Resource, duration_ns: i64) -> ReplayNode {
+        ReplayNode { id, resource: Some(resource), duration_ns, measured: None }
+    }
+
+    #[test]
+    fn a_thread_runs_one_node_at_a_time_and_streams_run_beside_it() {
+        let (thread, stream) = (Resource::Thread(1), Resource::Stream(7));
+        let nodes =
+            [node(1, thread, 10), node(2, thread, 10), node(3, stream, 50), node(4, thread, 5)];
+        // The kernel is launched by the first node, and the last waits for it.
+        let replay = replay(&nodes, &[(0, 1), (0, 2), (2, 3)]);
+        assert_eq!(replay.start_ns, [0, 10, 10, 60]);
+        assert_eq!((replay.makespan_ns, replay.stuck), (65, 0));
+        assert_eq!(replay.resources[&thread].busy_ns, 25);
+    }
+
+    #[test]
+    fn what_waits_for_itself_is_counted() {
+        let nodes = [node(1, Resource::Thread(1), 1), node(2, Resource::Thread(1), 1)];
+        assert_eq!(replay(&nodes, &[(0, 1), (1, 0)]).stuck, 2);
+    }
+}

@@ -1,0 +1,166 @@
+//! A workload as a Chakra graph: the protobuf file that ASTRA-sim and its feeders read.
+//!
+//! The file is the length of a message and the message, again and again: one
+//! `GlobalMetadata`, then a `Node` for each node, by id. Field numbers are those of
+//! Chakra's `et_def.proto`.
+//!
+//! Simulators read `data_deps` only, so every dependency but that on the node around it
+//! stands there; ids that no node has never do. Durations are whole microseconds, rounded so
+//! that those of one thread or stream sum to what was measured; the nanoseconds stand beside
+//! them as attribute `duration_ns`. Nodes that talk to other ranks carry what ASTRA-sim asks
+//! of them, with process groups numbered from their names.
+
+mod groups;
+mod message;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Write};
+
+use groups::Groups;
+use message::{global_metadata, node_message, Content};
+
+use super::protobuf::Message;
+use crate::ids::LaneId;
+use crate::tables::{chakra, ExecutionTrace};
+use crate::workload::{
+    communications, Communication, DependencyKind, Linked, NodeKind, Operation, WorkloadNode,
+};
+
+/// Writes a workload. `gaps` keeps the nodes for time between operators.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn chakra(linked: Linked<'_>, gaps: bool, out: &mut dyn Write) -> io::Result<()> {
+    let writer = Writer::new(linked, gaps);
+    delimited(&global_metadata(linked), out)?;
+    if let Some(message) = writer.groups.metadata_node(linked.trace) {
+        delimited(&message, out)?;
+    }
+    let mut rounding = HashMap::new();
+    let mut next = 0;
+    for (row, node) in linked.workload.nodes.iter().enumerate() {
+        let from = next;
+        while linked.workload.dependencies.get(next).is_some_and(|found| found.target == row) {
+            next += 1;
+        }
+        if gaps || node.kind != NodeKind::Gap {
+            let content = writer.content(row, node, from..next, &mut rounding);
+            delimited(&node_message(&content, linked), out)?;
+        }
+    }
+    Ok(())
+}
+
+fn delimited(message: &Message, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(&Message::length_of(message))?;
+    out.write_all(message.as_bytes())
+}
+
+struct Writer<'a> {
+    linked: Linked<'a>,
+    groups: Groups,
+    communications: BTreeMap<usize, Communication>,
+    /// What to depend on in place of a gap that is left out.
+    in_place_of: HashMap<usize, Vec<usize>>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(linked: Linked<'a>, gaps: bool) -> Self {
+        let communications = communications(linked);
+        let groups = Groups::of(&communications, linked.trace);
+        let communications = communications.into_iter().map(|found| (found.row, found)).collect();
+        let in_place_of = if gaps { HashMap::new() } else { before_gaps(linked) };
+        Self { linked, groups, communications, in_place_of }
+    }
+
+    fn content(
+        &self,
+        row: usize,
+        node: &'a WorkloadNode,
+        dependencies: std::ops::Range<usize>,
+        rounding: &mut HashMap<usize, i64>,
+    ) -> Content<'_> {
+        let communication = self.communications.get(&row);
+        Content {
+            node,
+            name: self.linked.name(node),
+            node_type: node_type(node, communication, self.linked.trace),
+            control: self.control(node),
+            data: self.data(dependencies),
+            duration_us: duration_us(node, rounding),
+            communication,
+            group: communication.and_then(|found| self.groups.number(found.group.as_deref())),
+        }
+    }
+
+    /// The node around it; device work and gaps belong to an operator.
+    fn control(&self, node: &WorkloadNode) -> Option<i64> {
+        let trace = self.linked.trace;
+        match node.kind {
+            NodeKind::Device => Some(trace.nodes[node.row].id),
+            NodeKind::Operator | NodeKind::Gap => {
+                trace.parent(node.row).map(|parent| trace.nodes[parent].id)
+            }
+        }
+    }
+
+    /// The ids of what must be over, in order, each once.
+    fn data(&self, dependencies: std::ops::Range<usize>) -> Vec<i64> {
+        let workload = self.linked.workload;
+        let found = workload.dependencies[dependencies].iter();
+        let rows = found.filter(|found| found.kind != DependencyKind::Control);
+        let mut ids: Vec<_> = rows
+            .flat_map(|found| match self.in_place_of.get(&found.source) {
+                Some(rows) => rows.clone(),
+                None => vec![found.source],
+            })
+            .map(|row| workload.nodes[row].id)
+            .collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+}
+
+/// For each gap what it depends on. No gap depends on another one: an operator stands
+/// between them.
+fn before_gaps(linked: Linked<'_>) -> HashMap<usize, Vec<usize>> {
+    let mut before: HashMap<usize, Vec<usize>> = HashMap::new();
+    let is_gap = |row: usize| linked.workload.nodes[row].kind == NodeKind::Gap;
+    for (row, _) in linked.workload.nodes.iter().enumerate().filter(|&(row, _)| is_gap(row)) {
+        before.insert(row, Vec::new());
+    }
+    for found in &linked.workload.dependencies {
+        if is_gap(found.target) && found.kind != DependencyKind::Control {
+            before.entry(found.target).or_default().push(found.source);
+        }
+    }
+    before
+}
+
+fn node_type(
+    node: &WorkloadNode,
+    communication: Option<&Communication>,
+    trace: &ExecutionTrace,
+) -> u64 {
+    // Of what is not known well enough, simulators take the time, and nothing else is known.
+    match communication.filter(|found| found.is_complete()).map(|found| found.collective) {
+        Some(Operation::Send) => chakra::SEND,
+        Some(Operation::Receive) => chakra::RECEIVE,
+        Some(_) => chakra::COLLECTIVE,
+        None if node.kind == NodeKind::Operator && groups::is_record(node.row, trace) => {
+            chakra::METADATA
+        }
+        None => chakra::COMPUTE,
+    }
+}
+
+/// The duration in us: what was cut off is carried to the next node of the lane.
+fn duration_us(node: &WorkloadNode, rounding: &mut HashMap<usize, i64>) -> i64 {
+    let carried = rounding.entry(node.lane.map_or(usize::MAX, LaneId::row)).or_default();
+    let exact_ns = node.work_ns + *carried;
+    let rounded_us = (exact_ns + 500).div_euclid(1_000).max(0);
+    *carried = exact_ns - rounded_us * 1_000;
+    rounded_us
+}

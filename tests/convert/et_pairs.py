@@ -1,0 +1,18 @@
+"""The real pairs of an execution trace and a Kineto trace, where they stand beside us."""
+
+from __future__ import annotations
+
+import pytest
+
+from longpole import link_execution_trace
+from real_traces import SHARED
+
+FOLDER = SHARED / "et_pairs"
+
+needs_pairs = pytest.mark.skipif(not FOLDER.exists(), reason="no real pairs beside the project")
+
+
+def link(name, execution=None, **options):
+    return link_execution_trace(
+        FOLDER / f"{execution or name}.et.json.gz", FOLDER / f"{name}.kineto.json.gz", **options
+    )

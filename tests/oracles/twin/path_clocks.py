@@ -1,0 +1,98 @@
+"""Clocks of devices that disagree with the host's: what cannot be, and what would put it right."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from . import path_limits as limits
+from .path_events import Event, EventClass, Trace
+from .path_waits import DEVICE_SYNC_CALL, recorded_syncs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .path_devices import Devices
+
+
+def clock_shifts(trace: Trace, devices: Devices) -> dict[object, int]:
+    """Say by how much the stamps of each device must be moved, where several events say so.
+
+    Work cannot start before its call does, and cannot end after a call that is known to have waited
+    for it.
+    """
+    launched_ns: dict[object, list[int]] = defaultdict(list)
+    for event in trace.events:
+        call = devices.launches.call_of(event)
+        if call:
+            launched_ns[event.lane.owner].append(event.start_ns - call.start_ns)
+    late_ns: dict[object, list[int]] = defaultdict(list)
+    n_too_late: dict[object, int] = defaultdict(int)
+    for work, call in _known_waits(trace, devices):
+        late_ns[work.lane.owner].append(work.end_ns - call.end_ns)
+        n_too_late[work.lane.owner] += _ending_after(work, call.end_ns, devices)
+    shifts = {
+        device: _shift_ns(sorted(launched_ns[device]), late_ns[device], n_too_late[device])
+        for device in dict.fromkeys([*launched_ns, *late_ns])
+    }
+    return {device: shift_ns for device, shift_ns in shifts.items() if shift_ns is not None}
+
+
+def _shift_ns(launched_ns: Sequence[int], late_ns: Sequence[int], n_too_late: int) -> int | None:
+    """Choose the shift; none where it would break the other fact."""
+    n_too_quick = sum(ns < limits.QUICKEST_LAUNCH_NS for ns in launched_ns)
+    if n_too_quick >= limits.LEAST_CLOCK_EVIDENCE:
+        shift_ns = limits.USUAL_LAUNCH_NS - launched_ns[0]
+        agrees = all(ns + shift_ns <= limits.USUAL_LAUNCH_NS for ns in late_ns)
+        return shift_ns if agrees else None
+    if not n_too_late:
+        return None
+    shift_ns = -(max(late_ns) + limits.USUAL_RETURN_NS)
+    quickest = launched_ns[: limits.LEAST_CLOCK_EVIDENCE]
+    confirmed = len(quickest) == limits.LEAST_CLOCK_EVIDENCE and all(
+        ns + shift_ns <= limits.QUICK_LAUNCH_NS for ns in quickest
+    )
+    agrees = not launched_ns or launched_ns[0] + shift_ns >= 0
+    is_ahead = n_too_late >= limits.LEAST_CLOCK_EVIDENCE or confirmed
+    return shift_ns if is_ahead and agrees else None
+
+
+def _ending_after(work: Event, at_ns: int, devices: Devices) -> int:
+    """Count what ends after a time, from a piece of work on back in the order of submission."""
+    submitted = devices.streams[work.lane].submitted
+    count = 0
+    for other in reversed(submitted[: submitted.index(work) + 1]):
+        if other.end_ns <= at_ns or count == limits.LEAST_CLOCK_EVIDENCE:
+            break
+        count += 1
+    return count
+
+
+def _known_waits(trace: Trace, devices: Devices) -> Iterator[tuple[Event, Event]]:
+    """Give pairs of launched work and a call that is known to have waited for it."""
+    recorded = recorded_syncs(trace, devices)
+    n_devices = len({lane.owner for lane in devices.streams})
+    for call in trace.events:
+        if call.event_class is not EventClass.RUNTIME:
+            continue
+        if call in recorded:
+            works = [work for work, _ in recorded[call]]
+        elif DEVICE_SYNC_CALL.search(call.name) and n_devices == 1:
+            works = _last_submitted_before(call, devices)
+        else:
+            works = [w for w in devices.launches.work_of.get(call, []) if _blocks(w, call)]
+        yield from ((work, call) for work in works if devices.launches.call_of(work))
+
+
+def _last_submitted_before(call: Event, devices: Devices) -> list[Event]:
+    found = (stream.last_finished_before(call.start_ns) for stream in devices.streams.values())
+    works = [work for work in found if work]
+    return [max(works, key=lambda work: work.end_ns)] if works else []
+
+
+def _blocks(copy: Event, call: Event) -> bool:
+    """Say whether a call returns only when its copy is over."""
+    is_staged = "Pageable ->" in copy.name
+    stays = "DtoD" in copy.name or "Device -> Device" in copy.name
+    waits = "-> Pageable" in copy.name or "Async" not in call.name
+    return copy.category == "gpu_memcpy" and waits and not is_staged and not stays
