@@ -107,7 +107,12 @@ def complete_events(path):
     return [event for event in events if event.get("ph") == "X"]
 
 
-def by_external_id(path, products):
+def lies_in(window, event):
+    start_ns = round(event["ts"] * 1000)
+    return window.start_ns <= start_ns < window.end_ns
+
+
+def by_external_id(path, products, window):
     """Sum the kernels of products, in ns, by the number that kernel and operator share."""
     events = complete_events(path)
     names = {
@@ -115,12 +120,12 @@ def by_external_id(path, products):
         for event in events
         if event.get("cat") == "cpu_op"
     }
-    kernels = [event for event in events if event.get("cat") == "kernel"]
+    kernels = [each for each in events if each.get("cat") == "kernel" and lies_in(window, each)]
     found = [each for each in kernels if names.get(each["args"].get("External id")) in products]
     return sum(round(kernel["dur"] * 1000) for kernel in found)
 
 
-def by_time_of_launch(path, products):
+def by_time_of_launch(path, products, window):
     """Sum the kernels of products, in ns, whose launch lies within one on its thread."""
     events = complete_events(path)
     spans = sorted(
@@ -135,6 +140,8 @@ def by_time_of_launch(path, products):
     }
     total_ns = 0
     for kernel in (event for event in events if event.get("cat") == "kernel"):
+        if not lies_in(window, kernel):
+            continue
         thread, time = calls[kernel["args"]["correlation"]]
         place = bisect(spans, (thread, time, math.inf)) - 1
         if place >= 0 and spans[place][0] == thread and time < spans[place][2]:
@@ -155,7 +162,7 @@ def test_shares_of_a_real_trace_add_up_by_hand(file, by_hand):
         pytest.skip(f"needs {path}")
     trace = longpole.read_trace(path)
     bare = gemm_coverage(trace, HEADER)
-    assert bare.gemm_ns == by_hand(path, set(bare.rows["name"])) > 0
+    assert bare.gemm_ns == by_hand(path, set(bare.rows["name"]), bare.window) > 0
     assert 0 < bare.gemm_path_ns <= bare.gemm_ns
     # Made-up results for every second GEMM that has a name.
     named = bare.rows.drop_nulls("parameters")

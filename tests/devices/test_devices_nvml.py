@@ -95,9 +95,9 @@ def test_my_first_device_is_the_first_of_the_list(library):
 def test_a_job_is_given_the_uuid(library, tmp_path):
     program = """
 import json, sys
-from longpole.bench import Job, Runner
+from longpole.bench import Job, Policy, Runner
 job = Job(["sh", "-c", "echo $CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER"], format="none")
-with Runner([0], results=sys.argv[1]) as runner:
+with Runner([0], results=sys.argv[1], policy=Policy(busy="allow")) as runner:
     (record,) = runner.run([job])
 print(json.dumps([record.stdout_tail, record.environment["before"]["clock_mhz"]]))
 """

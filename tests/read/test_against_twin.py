@@ -38,7 +38,10 @@ def assert_agrees(data):
     assert_same_arguments(trace, expected)
     assert_same_nesting(trace, expected)
     assert_table(trace.launches, twin.launches(expected))
-    assert_table(trace.steps, twin.steps(expected))
+    # Which steps are complete, and what marks steps in place of `ProfilerStep`, is tested
+    # with the windows.
+    if steps := twin.steps(expected):
+        assert_table(trace.steps.drop("complete"), steps)
     assert_same_device_time(trace, expected)
 
 
