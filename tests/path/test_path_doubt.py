@@ -6,7 +6,7 @@ Each test is a tiny trace, in microseconds.
 import pytest
 from path_rules import TWO_STREAMS
 
-from tiny_traces import kernel, launch, read
+from tiny_traces import call, kernel, launch, read
 
 
 def certainties(events):
@@ -65,3 +65,18 @@ def test_a_tenth_of_unknown_time_is_too_much(end_us, status):
     path = read(events).critical_path(whole=True)
     assert path.status == status
     assert (path.unexplained_ns, path.behind_unexplained_ns) == (150_000, 10_000)
+
+
+def test_a_clock_that_is_behind_is_said_with_its_shift():
+    events = []
+    for number in range(1, 9):
+        start = 20 * number
+        events += [
+            launch(start, start + 2, number),
+            kernel("K", start - 30, start - 20, number),
+            call("cudaDeviceSynchronize", start + 3, start + 15),
+        ]
+    path = read(events).critical_path(whole=True)
+    ((device, shift_ns),) = path.clock_shifts
+    assert (device, shift_ns > 0) == (0, True)
+    assert f"Device 0 has a clock {shift_ns / 1000:.1f} µs behind the host's" in path.explain()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["MEANINGS", "path_blocks"]
 
 _SMALLEST_SHARE: Final = 0.01
+_DOUBT: Final = "inferred with a rival cause or behind a gap that nothing explains"
 _ALWAYS_TOLD: Final = frozenset({"unexplained", "graph_gap"})
 _COLUMNS: Final = (
     Column("share", "share"),
@@ -58,6 +59,10 @@ class Told(Protocol):
     def length_ns(self) -> int: ...
     @property
     def inferred_ns(self) -> int: ...
+    @property
+    def doubtful_ns(self) -> int: ...
+    @property
+    def clock_shifts(self) -> tuple[tuple[int | None, int], ...]: ...
     @property
     def status(self) -> str: ...
     @property
@@ -105,6 +110,10 @@ def _notes(path: Told) -> list[str]:
         inferred.append(f"{share(path.inferred_ns / path.length_ns)} of its time")
     if inferred:
         notes.append(f"Inferred, not recorded: {' and '.join(inferred)}.")
+    if path.doubtful_ns >= _SMALLEST_SHARE * path.length_ns > 0:
+        part = share(path.doubtful_ns / path.length_ns)
+        notes.append(f"Doubtful: {part} of its time, {_DOUBT}.")
+    notes += [_moved(device, shift_ns) for device, shift_ns in path.clock_shifts]
     n_early = path.counts.get("clock_skew", 0)
     if n_early:
         notes.append(
@@ -114,6 +123,13 @@ def _notes(path: Told) -> list[str]:
     if path.status == "inconclusive":
         notes.append("Too much of the path is unexplained to base a decision on it.")
     return notes
+
+
+def _moved(device: int | None, shift_ns: int) -> str:
+    name = "A device" if device is None else f"Device {device}"
+    side = "behind" if shift_ns > 0 else "ahead of"
+    length = duration(abs(shift_ns))
+    return f"{name} has a clock {length} {side} the host's; its activities are moved by that."
 
 
 def _waits_on_path(path: Told) -> tuple[int, int]:

@@ -73,6 +73,15 @@ class CriticalPath:
         return self._core.doubtful_ns
 
     @property
+    def clock_shifts(self) -> tuple[tuple[int | None, int], ...]:
+        """The devices whose clock disagrees with the host's: number, and shift in ns.
+
+        The path uses the time stamps of such a device plus the shift; `Trace.events` keeps
+        those of the file.
+        """
+        return tuple(self._core.clock_shifts)
+
+    @property
     def behind_unexplained_ns(self) -> int:
         """The time before the last unexplained segment.
 

@@ -167,6 +167,12 @@ impl CriticalPath {
         self.path.certainty_ns(Certainty::Doubtful)
     }
 
+    /// By how much the stamps of devices were moved for the graph: `(device, shift_ns)`.
+    #[getter]
+    fn clock_shifts(&self) -> Vec<(Option<i64>, i64)> {
+        self.graph.clock_shifts.iter().map(|shift| (shift.device, shift.shift_ns)).collect()
+    }
+
     /// The time behind the first gap that nothing explains, as seen from the end.
     #[getter]
     fn behind_unexplained_ns(&self) -> i64 {

@@ -1,3 +1,10 @@
+//! Pairs each thread that runs a backward pass with the thread that waits for it.
+//!
+//! PyTorch runs backward passes on threads of its own, and no correlation id says which forward
+//! thread waits for them. The arrows from forward to backward operators tell, and in old layouts
+//! the operators of threads without steps. A backward thread has one partner; where several
+//! forward threads have arrows to it, the main one wins.
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 

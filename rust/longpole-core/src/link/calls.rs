@@ -1,3 +1,8 @@
+//! Looks runtime API calls up by their correlation id.
+//!
+//! Ids are reused in long traces, so a lookup takes the call nearest before a time. Sorted once,
+//! every lookup is a binary search. Calls without an id, or with 0, are never found.
+
 use std::cmp::Ordering;
 
 use crate::ids::EventId;

@@ -1,3 +1,9 @@
+//! Joins each GPU activity to the call that launched it, and to the operator around that call.
+//!
+//! The profiler gives both the same correlation id; some give only an External id, which is the
+//! marked fallback. A reused id takes the latest call that began by the time the activity did.
+//! Processes of one file that use the same ids are not told apart. Activities that find no call are counted and keep no launcher.
+
 use std::collections::HashMap;
 
 use super::calls::{number, Calls};

@@ -1,3 +1,8 @@
+//! Tells which thread of each process is its main thread.
+//!
+//! A trace ends, and a step begins, with the main thread; helper threads sleep longest and must not
+//! decide. No profiler names it, so steps, then the process id, then the amount of work decide.
+
 use std::collections::HashMap;
 
 use crate::ids::{EventId, LaneId};

@@ -1,3 +1,8 @@
+//! Reads `cuda_sync` records: which call waited, and for what.
+//!
+//! With `enable_cuda_sync_events` the profiler says for which stream or event a call waited, which
+//! nothing else in a trace does. Records of an unknown kind, or without their call, are counted.
+
 use super::calls::Calls;
 use super::Launches;
 use crate::ids::EventId;

@@ -1,3 +1,8 @@
+//! Finds the iterations of the program by their `ProfilerStep#N` annotations.
+//!
+//! The annotation stands on a thread and once more on the device; only the one of the thread counts.
+//! Programs that do not call `prof.step()` have none; see `path::windows` for what marks them then.
+
 use crate::ids::EventId;
 use crate::tables::{EventKind, Tables};
 use crate::vocabulary::step_number;

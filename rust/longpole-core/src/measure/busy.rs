@@ -1,3 +1,8 @@
+//! Sweeps over the activities of each device: how long it computed, communicated, copied or idled.
+//!
+//! Activities of several streams overlap, so durations cannot be summed. One sweep over sorted starts
+//! and ends gives every instant to one class. It says what a device did, not what it waited for.
+
 use std::collections::BTreeMap;
 
 use crate::intervals::Spans;

@@ -1,3 +1,8 @@
+//! Collects what linking and nesting could not settle.
+//!
+//! `check` reports these counts. They are about the whole trace; what concerns a path is counted by
+//! its graph.
+
 use crate::link::Launches;
 use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables};

@@ -1,3 +1,8 @@
+//! Finds the spans in which nothing ran on a device, and what ended each of them.
+//!
+//! The activity that ends a gap, and whether its launching call had returned by then, tell whether
+//! the device was short of launches or its work was queued. The graph tells why.
+
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 

@@ -1,3 +1,7 @@
+//! Puts each GPU activity beside its launching call, operator and delay, one row each.
+//!
+//! The rows follow the file, so that they can be joined to the table of events by row.
+
 use std::collections::HashMap;
 
 use crate::ids::EventId;

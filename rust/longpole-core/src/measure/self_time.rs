@@ -1,3 +1,8 @@
+//! Sweeps over each thread: the time of every event in which nothing inside it ran.
+//!
+//! Durations of nested events count time several times. One pass over starts and ends gives every
+//! instant of a thread to the open event that started last, crossing events included.
+
 use std::collections::HashMap;
 
 use crate::error::Result;

@@ -1,3 +1,8 @@
+//! Finds for every event of a thread the event that encloses it.
+//!
+//! Intervals decide, with ties by content; profilers round, so a small overhang still counts as
+//! enclosed. Events that cross others by more are counted.
+
 use crate::error::Result;
 use crate::ids::{row_in_column, EventId, InColumn, NO_ROW};
 use crate::progress::{report, Progress};

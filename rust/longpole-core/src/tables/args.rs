@@ -1,3 +1,8 @@
+//! The arguments of events, one table for each category and one column for each key.
+//!
+//! Kinds of events have different arguments, and most cells of one wide table would be empty. A
+//! column starts as integers and widens to floating point or text when a value asks for it.
+
 use super::NO_INTEGER;
 use crate::ids::{row_in_column, EventId, InColumn, StringId, NO_ROW};
 use crate::strings::Strings;

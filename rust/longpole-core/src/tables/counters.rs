@@ -1,3 +1,5 @@
+//! Samples of counters (`C` events), which have a time and no duration.
+
 use crate::ids::{InColumn, StringId};
 
 /// Samples of counters (`C`): a row for each series of each sample, in the

@@ -1,3 +1,7 @@
+//! The nodes of an execution trace as columns: operators with inputs, outputs and control parents.
+//!
+//! An execution trace says what depends on what and has no times; linking it to a trace gives them.
+
 use std::sync::Arc;
 
 use super::NO_INTEGER;

@@ -1,3 +1,7 @@
+//! The arrows of a trace (`s`, `t`, `f` events): where each end lies, and which belong together.
+//!
+//! There are millions of ends, so what they share stands once in a table of sources.
+
 use std::collections::HashMap;
 
 use super::args::{ArgValue, Values};

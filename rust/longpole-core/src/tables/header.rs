@@ -1,3 +1,5 @@
+//! What a trace says about itself outside its events: rank, world size, devices, base time.
+
 /// What the document says about itself, wherever in it that stands.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Header {

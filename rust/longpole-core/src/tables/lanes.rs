@@ -1,3 +1,7 @@
+//! The places where events happen: threads of processes and streams of devices, each once.
+//!
+//! Both are keyed by process and thread ids as the file writes them, which may be text.
+
 use std::collections::HashMap;
 
 use super::NO_INTEGER;

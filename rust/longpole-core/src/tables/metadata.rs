@@ -1,3 +1,5 @@
+//! Names and labels of processes and threads (`M` events), each distinct one once.
+
 use std::collections::HashMap;
 
 use crate::ids::{InColumn, StringId};

@@ -1,3 +1,8 @@
+//! The order of events by content, which settles every tie.
+//!
+//! The order in the file depends on threads of the profiler. An answer must not, so ties are broken
+//! by what events are; the row in the file separates only events that are alike in everything.
+
 use std::cmp::{Ordering, Reverse};
 
 use super::{ArgValue, EventKind, Tables};

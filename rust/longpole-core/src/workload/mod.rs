@@ -4,7 +4,7 @@
 //! operators become nodes of their own. Durations are self times without the time in which
 //! the thread only waited. A dependency names its kind, how it is known and the events that
 //! justify it; what waits for a device, for another stream or for another thread is taken
-//! from the edges of the critical path's [`Graph`], so that there is one answer.
+//! from the edges of the critical path's [`Graph`](crate::graph::Graph), so that there is one answer.
 //!
 //! No dependency contradicts the measured times: what must be over is over before its
 //! target starts, and what must only have begun (the node around another one, the operator

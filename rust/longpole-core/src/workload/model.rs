@@ -47,7 +47,7 @@ pub struct WorkloadNode {
     pub blocked_ns: i64,
 }
 
-/// An execution trace with times and dependencies. See [`workload`].
+/// An execution trace with times and dependencies. See [`workload`](crate::workload::workload).
 #[derive(Debug, Clone, Default)]
 pub struct Workload {
     /// The nodes, by id.

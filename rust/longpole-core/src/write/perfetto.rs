@@ -1,3 +1,8 @@
+//! Writes a critical path as a Perfetto trace, to be opened beside the trace it comes from.
+//!
+//! Segments of a path never overlap, so each is a slice on the track of its lane, and arrows connect
+//! them in order. Only the few message types that this needs are encoded.
+
 use super::protobuf::{Field, Message};
 use crate::path::{Path, Segment};
 use crate::tables::{Place, Tables, NO_INTEGER};

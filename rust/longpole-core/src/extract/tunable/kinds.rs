@@ -14,7 +14,7 @@ pub enum Kind {
     Blank,
     /// The mark that some editors put at the start of a file.
     ByteOrderMark,
-    /// Anything else; its [`Reason`] says why.
+    /// Anything else; its `Reason` says why.
     Unknown,
 }
 

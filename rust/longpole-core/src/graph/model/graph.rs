@@ -12,7 +12,7 @@ use super::timeline::Timeline;
 use super::{instants, limits};
 use crate::ids::{EventId, NodeId};
 
-/// Why every moment of a trace came when it did. See [`build`].
+/// Why every moment of a trace came when it did. See [`build`](crate::graph::build).
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
     /// The events that take part, in content order.

@@ -1,3 +1,5 @@
+//! The values that linking an execution trace to a trace gives: methods, links, reasons.
+
 use crate::ids::{EventId, InColumn, NO_ROW};
 use crate::tables::{ExecutionTrace, Root, Tables};
 

@@ -1,3 +1,7 @@
+//! Compares names of an execution trace with names of a trace.
+//!
+//! Each file numbers its texts apart; one table translates, so that later comparisons are of numbers.
+
 use crate::ids::{EventId, InColumn, StringId};
 use crate::tables::{ExecutionTrace, Tables};
 use crate::vocabulary::EventKind;

@@ -1,6 +1,6 @@
 //! What speaks against a verdict.
 
-use super::Question;
+use super::question::Question;
 use crate::graph::{Evidence, Kind};
 use crate::link::Launches;
 use crate::path::walk::{Path, Segment};

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::catalogue::Side;
-use super::Question;
+use super::model::Side;
+use super::question::Question;
 use crate::graph::Kind;
 use crate::ids::{EventId, StringId};
 use crate::tables::EventKind;

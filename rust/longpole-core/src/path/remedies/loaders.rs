@@ -1,6 +1,6 @@
 //! Who loads data: the main thread, or workers it waits for.
 
-use super::Question;
+use super::question::Question;
 use crate::graph::Kind;
 
 /// Who loads data.

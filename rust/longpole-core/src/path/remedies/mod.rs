@@ -13,24 +13,27 @@ mod doubt;
 mod families;
 mod functions;
 mod loaders;
+mod model;
+mod question;
 mod rule;
 mod sites;
 mod trials;
 
-use super::walk::{walk, Path, Schedule};
+use super::walk::{walk, Schedule};
 use super::what_if::{lags_ns, what_if, Change};
 use super::windows::Scope;
 use crate::error::Result;
 use crate::graph::{Graph, Kind};
-use crate::ids::{EventId, StringId};
+use crate::ids::StringId;
 use crate::link::Launches;
 use crate::progress::Progress;
 use crate::stack::Nesting;
 use crate::tables::Tables;
-pub use catalogue::{Remedy, RemedyKind, Side};
 pub use doubt::{Cause, Doubt};
 pub use functions::Function;
 pub use loaders::Loader;
+pub use model::{Remedy, RemedyKind, Side};
+use question::Question;
 use rule::{ruling, Gains, Ruling};
 use trials::Trials;
 
@@ -147,16 +150,6 @@ pub fn verdict(
         doubt.rest = question.rest_unknown(&ruling.sides, progress)?;
     }
     Ok(question.verdict(&answers, ruling, doubt, has_work))
-}
-
-/// What is asked, with all that is known.
-struct Question<'a> {
-    graph: &'a Graph,
-    tables: &'a Tables,
-    nesting: &'a Nesting,
-    scope: &'a Scope,
-    paths: &'a [Path],
-    lags_ns: &'a [i64],
 }
 
 /// What the trials of a question gave.
@@ -396,20 +389,5 @@ impl Question<'_> {
             total_ns: lengths_ns.iter().sum(),
             outliers: (0..lengths_ns.len()).filter(is_outlier).collect(),
         }
-    }
-
-    /// The time of each event on the paths, of the kinds that `counts` names.
-    fn time_on_path(&self, counts: impl Fn(Kind) -> bool) -> Vec<(EventId, i64)> {
-        let segments = self.paths.iter().flat_map(|path| &path.segments);
-        let of_kind = segments.filter(|segment| counts(segment.kind));
-        let mut times: Vec<_> =
-            of_kind.filter_map(|segment| Some((segment.event?, segment.duration_ns()))).collect();
-        times.sort_unstable();
-        times.dedup_by(|next, kept| {
-            let same = next.0 == kept.0;
-            kept.1 += if same { next.1 } else { 0 };
-            same
-        });
-        times
     }
 }

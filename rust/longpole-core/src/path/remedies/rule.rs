@@ -1,6 +1,6 @@
 //! Which side and which remedies a verdict names, by their gains alone.
 
-use super::{RemedyKind, Side};
+use super::model::{RemedyKind, Side};
 
 /// A gain below this is not worth a sentence.
 pub(super) const LEAST_GAIN: f64 = 0.05;

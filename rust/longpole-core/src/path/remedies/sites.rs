@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::catalogue::{Remedy, RemedyKind};
-use super::Question;
+use super::model::{Remedy, RemedyKind};
+use super::question::Question;
 use crate::graph::{Evidence, Kind};
 use crate::ids::{EventId, StringId};
 use crate::path::what_if::{Change, Effect};

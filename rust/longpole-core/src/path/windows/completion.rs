@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Moment, WindowEnd};
+use super::model::{Moment, WindowEnd};
 use crate::ids::{EventId, StringId};
 use crate::link::Launches;
 use crate::tables::Tables;

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::Moment;
+use super::model::Moment;
 use crate::ids::EventId;
 use crate::link::Launches;
 use crate::tables::Tables;

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::Moment;
+use super::model::Moment;
 use crate::error::Result;
 use crate::graph;
 use crate::ids::{EventId, LaneId, StringId};

@@ -1,8 +1,9 @@
 //! What an answer is about: one window to show, and the windows over which gains hold.
 
+use super::choices::{annotated, annotation, between, step, whole};
 use super::markers::single;
-use super::steps::{Marked, Steps};
-use super::{annotated, steps, whole, window, Choice, Window, WindowEnd};
+use super::model::{Choice, Window, WindowEnd};
+use super::steps::{steps, Marked, Steps};
 use crate::error::Result;
 use crate::link::Launches;
 use crate::tables::Tables;
@@ -64,6 +65,30 @@ impl Scope {
     /// The number of the step that is shown.
     pub fn number(&self) -> Option<i64> {
         self.numbers.get(self.shown).copied()
+    }
+}
+
+/// Finds the window of a choice. `step_name` is a pattern of the annotations that mark
+/// iterations.
+///
+/// # Errors
+///
+/// When the trace has no such step, annotation or work, and when the pattern is no regular
+/// expression.
+pub fn window(
+    tables: &Tables,
+    launches: &Launches,
+    choice: &Choice,
+    step_name: Option<&str>,
+) -> Result<Window> {
+    match choice {
+        Choice::Whole => whole(tables),
+        Choice::Usual => usual(tables, launches, step_name).map(|scope| scope.window().clone()),
+        Choice::Step(number, end) => step(tables, launches, step_name, *number, *end),
+        Choice::Annotation(name, instance, end) => {
+            annotated(tables, launches, annotation(tables, name, *instance)?, *end)
+        }
+        Choice::Between(start_ns, end_ns) => between(tables, *start_ns, *end_ns),
     }
 }
 

@@ -12,7 +12,7 @@ use std::ops::Range;
 use super::completion::{process_of, Submissions};
 use super::cycles::cycle;
 use super::markers::{markers, median, single};
-use super::{Moment, Opening, Window};
+use super::model::{Moment, Opening, Window, WindowEnd};
 use crate::error::Result;
 use crate::ids::{EventId, StringId};
 use crate::link::{self, Launches};
@@ -101,7 +101,7 @@ pub fn steps(tables: &Tables, launches: &Launches, pattern: Option<&str>) -> Res
 }
 
 fn profiler_steps(found: &[link::Step], tables: &Tables, submissions: &Submissions) -> Vec<Step> {
-    let completion = |event| submissions.of_annotation(event, super::WindowEnd::Last, tables);
+    let completion = |event| submissions.of_annotation(event, WindowEnd::Last, tables);
     let process = |step: &link::Step| process_of(step.event, tables);
     let mut place: HashMap<(StringId, i64), usize> = HashMap::new();
     for (row, step) in found.iter().enumerate() {

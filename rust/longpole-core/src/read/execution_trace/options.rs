@@ -1,3 +1,5 @@
+//! What a caller may ask of reading an execution trace.
+
 /// When to stop.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {

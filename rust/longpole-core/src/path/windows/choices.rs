@@ -1,0 +1,151 @@
+//! The windows that a caller names: the whole trace, a step, an annotation, two times.
+
+use std::collections::BTreeSet;
+
+use super::completion::Submissions;
+use super::model::{Moment, Opening, Window, WindowEnd};
+use super::steps::{steps, Marked, Steps};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::EventId;
+use crate::link::{self, Launches};
+use crate::tables::{by_content, EventKind, Tables};
+use crate::time::in_range;
+
+fn missing(what: String) -> Error {
+    Error::new(ErrorKind::NoWindow(what), 0)
+}
+
+/// All work of main threads and devices. Other threads never end a trace: watchdogs
+/// sleep longest.
+///
+/// # Errors
+///
+/// When there is none.
+pub fn whole(tables: &Tables) -> Result<Window> {
+    let works = leading_work(tables);
+    let first = works.iter().copied().min_by(|&one, &two| by_content(one, two, tables));
+    let first = first
+        .ok_or_else(|| missing("the trace has no work on a main thread or a device".to_owned()))?;
+    let ends = works.into_iter().map(Moment::End).collect();
+    Ok(Window::new(tables, ends, Opening::Moments(vec![Moment::Start(first)])))
+}
+
+pub(super) fn step(
+    tables: &Tables,
+    launches: &Launches,
+    step_name: Option<&str>,
+    number: i64,
+    end: WindowEnd,
+) -> Result<Window> {
+    let found = steps(tables, launches, step_name)?;
+    let row = found.numbered(number, tables).ok_or_else(|| missing(no_step(number, &found)))?;
+    let step = &found.rows[row];
+    let submissions = Submissions::of(tables, launches);
+    let moments = match (end, found.marked) {
+        (WindowEnd::Period, _) => return Ok(step.period.clone()),
+        (_, Marked::Profiler) => submissions.of_annotation(step.event, end, tables),
+        (WindowEnd::Last, _) => step.period.candidates.clone(),
+        (WindowEnd::Cpu, _) => step.period.candidates[..1].to_vec(),
+        (WindowEnd::Gpu, _) => step.period.candidates[1..].to_vec(),
+    };
+    let start = found.rows[row].start();
+    opened_by(start, moments, tables)
+}
+
+fn opened_by(start: Moment, moments: Vec<Moment>, tables: &Tables) -> Result<Window> {
+    if moments.is_empty() {
+        return Err(missing("no device work was launched in that window".to_owned()));
+    }
+    Ok(Window::new(tables, moments, Opening::Moments(vec![start])))
+}
+
+fn no_step(number: i64, steps: &Steps) -> String {
+    match steps.numbers().map(|numbers| (numbers.start, numbers.end)) {
+        Some((only, last)) if only == last => {
+            format!("the trace has no step {number}; its only step is {only}")
+        }
+        Some((first, last)) => {
+            format!("the trace has no step {number}; its steps go from {first} to {last}")
+        }
+        None => format!("the trace has no step {number}, nor any other"),
+    }
+}
+
+pub(super) fn annotation(tables: &Tables, name: &str, instance: usize) -> Result<EventId> {
+    let events = &tables.events;
+    let id = tables.strings.lookup(name);
+    let is_named = |event: &EventId| {
+        events.kind(*event) == EventKind::Annotation
+            && id.is_some()
+            && events.name(*event) == id
+            && events.end_ns(*event).is_some()
+    };
+    let mut found: Vec<_> = events.ids().filter(is_named).collect();
+    found.sort_by(|&one, &two| by_content(one, two, tables));
+    found.get(instance).copied().ok_or_else(|| {
+        missing(match found.len() {
+            0 => format!("the trace has no annotation {name:?}"),
+            1 => format!("the trace has one annotation {name:?}, numbered 0, and none {instance}"),
+            count => {
+                format!("the trace has {count} annotations {name:?}, none numbered {instance}")
+            }
+        })
+    })
+}
+
+/// The window of an annotation.
+pub(super) fn annotated(
+    tables: &Tables,
+    launches: &Launches,
+    annotation: EventId,
+    end: WindowEnd,
+) -> Result<Window> {
+    let moments = Submissions::of(tables, launches).of_annotation(annotation, end, tables);
+    opened_by(Moment::Start(annotation), moments, tables)
+}
+
+pub(super) fn between(tables: &Tables, start_ns: i64, end_ns: i64) -> Result<Window> {
+    let (start_ns, end_ns) = in_range((start_ns, end_ns));
+    let events = &tables.events;
+    let works = leading_work(tables);
+    let overlaps = |event: &EventId| {
+        events.span(*event).is_some_and(|(start, end)| start < end_ns && end > start_ns)
+    };
+    let mut last: Vec<_> = works.iter().copied().filter(overlaps).collect();
+    let lasts = |event: &EventId| events.end_ns(*event).is_some_and(|end| end >= end_ns);
+    if !last.iter().any(lasts) {
+        last.extend(next_on_main_thread(tables, &works, end_ns));
+    }
+    if last.is_empty() {
+        return Err(missing(format!("the trace has no work between {start_ns} and {end_ns} ns")));
+    }
+    let candidates = last.into_iter().map(Moment::End).collect();
+    Ok(Window { start_ns, end_ns, candidates, opening: Opening::Time })
+}
+
+/// The first work that a main thread begins at or after a time, if it worked before: what
+/// leads there tells what happened until then.
+fn next_on_main_thread(tables: &Tables, works: &[EventId], at_ns: i64) -> Option<EventId> {
+    let events = &tables.events;
+    let on_thread = || works.iter().filter(|&&event| !events.kind(event).is_device_work());
+    let began = on_thread().filter(|&&event| events.start_ns(event) < at_ns);
+    let busy: BTreeSet<_> = began.map(|&event| events.lane(event)).collect();
+    let next = on_thread()
+        .filter(|&&event| events.start_ns(event) >= at_ns && busy.contains(&events.lane(event)));
+    next.copied().min_by(|&one, &two| by_content(one, two, tables))
+}
+
+/// The work of devices and main threads. Work with neither a time nor a duration is
+/// work for which the profiler got none: it would begin the window in 1970.
+fn leading_work(tables: &Tables) -> Vec<EventId> {
+    let events = &tables.events;
+    let is_main = link::main_threads(tables);
+    let leads = |event: &EventId| {
+        let kind = events.kind(*event);
+        let works = matches!(kind, EventKind::Operator | EventKind::Python) || kind.is_call();
+        let leads = kind.is_device_work() || (works && is_main[events.lane(*event).row()]);
+        let is_timed = events.start_ns(*event) != 0 || events.duration_ns(*event) != Some(0);
+        leads && is_timed && events.end_ns(*event).is_some()
+    };
+    events.ids().filter(leads).collect()
+}
