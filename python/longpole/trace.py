@@ -151,7 +151,7 @@ class Trace:
 
     @cached_property
     def launches(self) -> pl.DataFrame:
-        """Each piece of work on a device (`event`) and what launched it.
+        """Each GPU activity (`event`) and what launched it.
 
         Columns: `event`, `work_class` (`compute`, `communication`, or `copy`, for fills
         too), `call` (runtime or driver call), `operator` (the innermost around the call),
