@@ -360,9 +360,9 @@ class Trace:
         return self._core.whole_window()
 
     @cached_property
-    def doubts(self) -> dict[str, int]:
+    def warning_counts(self) -> dict[str, int]:
         """Counts of what linking and nesting could not settle, or settled with a doubt."""
-        return self._core.doubts()
+        return self._core.warning_counts()
 
     def args(self, category: str | None) -> pl.DataFrame | None:
         """Arguments of the events of one category that have any: `event` and a column each.

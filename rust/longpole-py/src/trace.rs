@@ -457,12 +457,13 @@ impl Trace {
     }
 
     /// Counts of what linking and nesting could not settle.
-    fn doubts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    fn warning_counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (launches, nesting) = (self.linked(py)?, self.nesting(py)?);
         let tables = &self.tables;
-        let doubts = enter(py, None, None, |_| Ok(measure::doubts(tables, &launches, &nesting)))?;
+        let counts =
+            enter(py, None, None, |_| Ok(measure::warning_counts(tables, &launches, &nesting)))?;
         let found = PyDict::new(py);
-        for (name, count) in doubts {
+        for (name, count) in counts {
             found.set_item(name, count)?;
         }
         Ok(found)
