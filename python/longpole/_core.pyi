@@ -88,6 +88,10 @@ class CriticalPath:
         self,
         changes: Sequence[tuple[str, str | None, str | None, int, int, Sequence[int] | None]],
     ) -> CriticalPath: ...
+    def n_chosen(
+        self,
+        changes: Sequence[tuple[str, str | None, str | None, int, int, Sequence[int] | None]],
+    ) -> list[int]: ...
     def perfetto(self) -> bytes: ...
 
 @final
