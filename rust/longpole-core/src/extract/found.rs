@@ -4,7 +4,6 @@
 //! What is kept is bounded, whatever the stream is; what is beyond the bound is counted.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use super::lines::{Ending, Place};
 use super::numbers::{self, Number};
