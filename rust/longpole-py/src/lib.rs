@@ -9,6 +9,7 @@ mod errors;
 mod execution;
 mod extract;
 mod guard;
+mod ranks;
 mod source;
 mod trace;
 mod tunable;
@@ -35,6 +36,8 @@ mod _core {
     use crate::extract::{extract_formats, Extraction, Extractor};
     #[pymodule_export]
     use crate::guard::guard_main;
+    #[pymodule_export]
+    use crate::ranks::collectives;
     #[pymodule_export]
     use crate::trace::{read_trace, Trace};
     #[pymodule_export]
