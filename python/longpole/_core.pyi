@@ -19,6 +19,7 @@ __all__ = [
     "TraceError",
     "WindowError",
     "api_names",
+    "collectives",
     "extract_formats",
     "guard_main",
     "link_execution_trace",
@@ -165,6 +166,9 @@ def read_trace(
 ) -> Trace: ...
 def api_names() -> list[tuple[str, str]]:
     """List every known name of a runtime API call with its role."""
+
+def collectives(trace: Trace) -> Table:
+    """List the collectives of a trace; see `longpole.Trace.collectives`."""
 
 def guard_main() -> None:
     """Serve as the guard of a device until standard input ends."""

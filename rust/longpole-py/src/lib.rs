@@ -13,6 +13,7 @@ mod guard;
 mod linked;
 mod measure;
 mod path;
+mod ranks;
 mod read;
 mod source;
 mod tables;
@@ -42,6 +43,8 @@ mod _core {
     use crate::guard::guard_main;
     #[pymodule_export]
     use crate::linked::{link_execution_trace, LinkedTrace};
+    #[pymodule_export]
+    use crate::ranks::collectives;
     #[pymodule_export]
     use crate::read::read_trace;
     #[pymodule_export]
