@@ -85,6 +85,7 @@ def test_few_modules_know_the_core():
         "critical_path/path.py",
         "errors.py",
         "frames.py",
+        "sweeps.py",
         "trace.py",
     }
 

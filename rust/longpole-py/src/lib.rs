@@ -10,6 +10,7 @@ mod execution;
 mod extract;
 mod guard;
 mod source;
+mod sweeps;
 mod trace;
 mod tunable;
 mod verdict;
@@ -35,6 +36,8 @@ mod _core {
     use crate::extract::{extract_formats, Extraction, Extractor};
     #[pymodule_export]
     use crate::guard::guard_main;
+    #[pymodule_export]
+    use crate::sweeps::{activities, busy, class_times, device_ranges, enclosing, gaps};
     #[pymodule_export]
     use crate::trace::{read_trace, Trace};
     #[pymodule_export]

@@ -3,15 +3,21 @@
 mod api_roles;
 mod blocking;
 mod busy;
+mod chosen;
+mod class_times;
 mod doubts;
 mod gaps;
 mod launches;
+mod ranges;
 mod self_time;
 
 pub use api_roles::api_roles;
 pub use blocking::{blocking_calls, Blocking, Reason};
 pub use busy::{busy, Busy};
+pub use chosen::Chosen;
+pub use class_times::{class_times, ClassTime};
 pub use doubts::doubts;
-pub use gaps::{gaps, Gap};
+pub use gaps::{gaps, Gap, Places};
 pub use launches::{launches, Launch};
+pub use ranges::{device_ranges, enclosing, Side};
 pub use self_time::{self_time_ns, times_within, TimeWithin};
