@@ -46,7 +46,8 @@ def annotation_times(
     Examples
     --------
     >>> from longpole.testing import TraceBuilder
-    >>> trace = TraceBuilder().annotation("fit", (0, 50)).annotation("fit", (50, 80)).read()
+    >>> builder = TraceBuilder().annotation("fit", (0, 50)).annotation("fit", (50, 80))
+    >>> trace = builder.operator("aten::mm", (0, 80)).read()
     >>> annotation_times(trace).select("side", "name", "count", "mean_ns").row(0)
     ('host', 'fit', 2, 40000.0)
     """

@@ -80,7 +80,8 @@ def idle_time(
     >>> builder = TraceBuilder().launch("gemm", call=(0, 1), work=(2, 10))
     >>> trace = builder.launch("add", call=(30, 35), work=(40, 50)).read()
     >>> idle_time(trace).select("stream", "cause", "count", "duration_ns").rows()
-    [(None, 'waiting_for_launch', 2, 32000), (7, 'waiting_for_launch', 2, 32000)]
+    [(None, 'waiting_for_launch', 1, 30000), (None, 'between_activities', 1, 2000), \
+(7, 'waiting_for_launch', 1, 30000), (7, 'between_activities', 1, 2000)]
     """
     window = window or choose_window(trace)
     if window is None:
