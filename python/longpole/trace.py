@@ -263,12 +263,18 @@ class Trace(TraceTables):
         return verdict_of(self._core.verdict(window, data_load=data_load, step_name=step_name))
 
     def scope(
-        self, step: int | None = None, *, whole: bool = False, step_name: str | None = None
+        self,
+        step: int | None = None,
+        *,
+        annotation: str | None = None,
+        instance: int = 0,
+        whole: bool = False,
+        step_name: str | None = None,
     ) -> tuple[str, int | None, int, int, str]:
         """Find the window of an answer; see `longpole.choose_window`."""
         from longpole.critical_path.windows import core_window
 
-        window = core_window(step, None, 0, None, "period", whole=whole)
+        window = core_window(step, annotation, instance, None, "period", whole=whole)
         return self._core.scope(window, step_name=step_name)
 
     def sync_dependencies(

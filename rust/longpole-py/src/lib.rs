@@ -16,6 +16,7 @@ mod path;
 mod ranks;
 mod read;
 mod source;
+mod sweeps;
 mod tables;
 mod trace;
 mod tunable;
@@ -47,6 +48,8 @@ mod _core {
     use crate::ranks::collectives;
     #[pymodule_export]
     use crate::read::read_trace;
+    #[pymodule_export]
+    use crate::sweeps::{activities, busy, class_times, device_ranges, enclosing, gaps};
     #[pymodule_export]
     use crate::trace::Trace;
     #[pymodule_export]
