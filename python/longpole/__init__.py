@@ -30,8 +30,11 @@ if TYPE_CHECKING:
     from longpole.analyses.check import check
     from longpole.analyses.device_times import DeviceTime, device_times
     from longpole.analyses.findings import Finding
+    from longpole.analyses.frame_times import FrameTimes
+    from longpole.analyses.functions import functions
     from longpole.analyses.kernels import kernels
     from longpole.analyses.launches_without_work import launches_without_work
+    from longpole.analyses.modules import modules
     from longpole.analyses.operators import OperatorTime, operators
     from longpole.analyses.overlap import Overlap, overlap
     from longpole.analyses.summary import Summary, summary
@@ -53,6 +56,7 @@ __all__ = [
     "Drop",
     "ExecutionTrace",
     "Finding",
+    "FrameTimes",
     "InternalError",
     "LinkedTrace",
     "LongpoleError",
@@ -75,9 +79,11 @@ __all__ = [
     "check",
     "choose_window",
     "device_times",
+    "functions",
     "kernels",
     "launches_without_work",
     "link_execution_trace",
+    "modules",
     "operators",
     "overlap",
     "read_execution_trace",
@@ -93,6 +99,7 @@ _MODULE_OF = {
     "DeviceTime": "analyses.device_times",
     "Drop": "critical_path.changes",
     "Finding": "analyses.findings",
+    "FrameTimes": "analyses.frame_times",
     "OperatorTime": "analyses.operators",
     "Overlap": "analyses.overlap",
     "Remedy": "verdict.values",

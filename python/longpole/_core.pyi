@@ -19,6 +19,8 @@ __all__ = [
     "TraceError",
     "WindowError",
     "api_names",
+    "backward_links",
+    "context_times",
     "extract_formats",
     "guard_main",
     "link_execution_trace",
@@ -161,6 +163,20 @@ def read_trace(
 ) -> Trace: ...
 def api_names() -> list[tuple[str, str]]:
     """List every known name of a runtime API call with its role."""
+
+def context_times(
+    trace: Trace,
+    frames: Sequence[str],
+    window: tuple[int, int],
+    *,
+    annotation_names: str | None,
+    by_inputs: bool,
+    chosen: bytes | None,
+) -> tuple[Table, Table, tuple[int, int], tuple[int, int]]:
+    """What chains of frames took; see `longpole.contexts.context_times`."""
+
+def backward_links(trace: Trace) -> Table:
+    """Operators of backward passes with their forward operators."""
 
 def guard_main() -> None:
     """Serve as the guard of a device until standard input ends."""

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod arrow;
+mod contexts;
 mod critical_path;
 mod enter;
 mod errors;
@@ -22,6 +23,8 @@ mod _core {
 
     #[pymodule_export]
     use crate::arrow::Table;
+    #[pymodule_export]
+    use crate::contexts::{backward_links, context_times};
     #[pymodule_export]
     use crate::critical_path::CriticalPath;
     #[pymodule_export]

@@ -3,6 +3,8 @@
 mod api_roles;
 mod blocking;
 mod busy;
+mod context_times;
+mod contexts;
 mod doubts;
 mod gaps;
 mod launches;
@@ -11,6 +13,8 @@ mod self_time;
 pub use api_roles::api_roles;
 pub use blocking::{blocking_calls, Blocking, Reason};
 pub use busy::{busy, Busy};
+pub use context_times::{context_times, ContextTime, ContextTimes, Rest};
+pub use contexts::{contexts, Context, Contexts, Frames};
 pub use doubts::doubts;
 pub use gaps::{gaps, Gap};
 pub use launches::{launches, Launch};
