@@ -38,13 +38,16 @@ if TYPE_CHECKING:
     from longpole.analyses.copy_summary import copy_summary
     from longpole.analyses.device_times import DeviceTime, device_times
     from longpole.analyses.findings import Finding
+    from longpole.analyses.frame_times import FrameTimes
     from longpole.analyses.full_queue import full_queue
+    from longpole.analyses.functions import functions
     from longpole.analyses.idle_time import idle_time
     from longpole.analyses.kernel_sequences import kernel_sequences
     from longpole.analyses.kernels import kernels
     from longpole.analyses.launch_summary import launch_summary
     from longpole.analyses.launch_times import launch_times
     from longpole.analyses.launches_without_work import launches_without_work
+    from longpole.analyses.modules import modules
     from longpole.analyses.operator_kernels import operator_kernels
     from longpole.analyses.operators import OperatorTime, operators
     from longpole.analyses.overlap import Overlap, overlap
@@ -70,6 +73,7 @@ __all__ = [
     "Drop",
     "ExecutionTrace",
     "Finding",
+    "FrameTimes",
     "InternalError",
     "LinkedTrace",
     "LongpoleError",
@@ -100,6 +104,7 @@ __all__ = [
     "copy_summary",
     "device_times",
     "full_queue",
+    "functions",
     "idle_time",
     "kernel_sequences",
     "kernels",
@@ -107,6 +112,7 @@ __all__ = [
     "launch_times",
     "launches_without_work",
     "link_execution_trace",
+    "modules",
     "operator_kernels",
     "operators",
     "overlap",
@@ -126,6 +132,7 @@ _MODULE_OF = {
     "DeviceTime": "analyses.device_times",
     "Drop": "critical_path.changes",
     "Finding": "analyses.findings",
+    "FrameTimes": "analyses.frame_times",
     "OperatorTime": "analyses.operators",
     "Overlap": "analyses.overlap",
     "Remedy": "verdict.values",

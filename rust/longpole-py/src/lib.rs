@@ -4,6 +4,7 @@
 
 mod arrow;
 mod chakra;
+mod contexts;
 mod critical_path;
 mod enter;
 mod errors;
@@ -32,6 +33,8 @@ mod _core {
     use crate::arrow::Table;
     #[pymodule_export]
     use crate::chakra::{read_chakra, ChakraTrace};
+    #[pymodule_export]
+    use crate::contexts::{backward_links, context_times};
     #[pymodule_export]
     use crate::critical_path::CriticalPath;
     #[pymodule_export]
