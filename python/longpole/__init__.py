@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from longpole.analyses.blocking_calls import BlockingCall, blocking_calls
     from longpole.analyses.check import check
     from longpole.analyses.device_times import DeviceTime, device_times
+    from longpole.analyses.diff import Change, Diff, DiffSide, diff, diff_steps
     from longpole.analyses.findings import Finding
     from longpole.analyses.kernels import kernels
     from longpole.analyses.launches_without_work import launches_without_work
@@ -47,9 +48,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BlockingCall",
+    "Change",
     "CriticalPath",
     "DeviceError",
     "DeviceTime",
+    "Diff",
+    "DiffSide",
     "Drop",
     "ExecutionTrace",
     "Finding",
@@ -75,6 +79,8 @@ __all__ = [
     "check",
     "choose_window",
     "device_times",
+    "diff",
+    "diff_steps",
     "kernels",
     "launches_without_work",
     "link_execution_trace",
@@ -101,6 +107,7 @@ _MODULE_OF = {
     "Summary": "analyses.summary",
     "Verdict": "verdict.values",
     "WhatIf": "critical_path.path",
+    **dict.fromkeys(("Change", "Diff", "DiffSide", "diff_steps"), "analyses.diff"),
     **dict.fromkeys(
         ("ExecutionTrace", "LinkedTrace", "link_execution_trace", "read_execution_trace"),
         "convert.execution_trace",

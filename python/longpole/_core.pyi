@@ -18,6 +18,7 @@ __all__ = [
     "Trace",
     "TraceError",
     "WindowError",
+    "align",
     "api_names",
     "extract_formats",
     "guard_main",
@@ -284,3 +285,11 @@ def read_chakra(
     *,
     progress: Callable[[int], object] | None = None,
 ) -> ChakraTrace: ...
+def align(
+    base: Sequence[Sequence[int]], new: Sequence[Sequence[int]]
+) -> list[tuple[int, int, int]]:
+    """Find what of one sequence is what of another.
+
+    Row r holds the keys of round r, one for each element. Gives the place in either sequence
+    and the round of each pair; pairs rise in both.
+    """

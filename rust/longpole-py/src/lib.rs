@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alignment;
 mod arrow;
 mod critical_path;
 mod enter;
@@ -20,6 +21,8 @@ mod vocabulary;
 mod _core {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use crate::alignment::align;
     #[pymodule_export]
     use crate::arrow::Table;
     #[pymodule_export]
