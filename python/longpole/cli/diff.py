@@ -75,9 +75,10 @@ def diff(
     from longpole.cli.answer.emit import emit
 
     _check_sides(new, step, [*more_base, *more_new])
+    other = _other(against)
     old = named_traces([base, *more_base], options, args=_ARGS)
     if step is not None:
-        answer = step_answer(old, step, _other(against), gate=gate, top=top, window=window)
+        answer = step_answer(old, step, other, gate=gate, top=top, window=window)
     else:
         now = named_traces([str(new), *more_new], options, args=_ARGS)
         answer = diff_answer(old, now, gate=gate, top=top, window=window)

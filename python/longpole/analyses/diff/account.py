@@ -46,11 +46,17 @@ def path_times(side: Side, number: int, groups: Sequence[Group]) -> list[float]:
     for kind, event, name, duration_ns in segments.iter_rows():
         found = by_event.get((kind, event))
         if found is None:
-            name = name and re.sub(r"^(ProfilerStep#)\d+$", r"\1N", name)
-            found = by_name.get((kind, None if kind == "data_loading" else name))
+            found = by_name.get((kind, _told_name(kind, name)))
         if found is not None:
             times[found] += duration_ns
     return [times[row] / side.n_account for row in range(len(groups))]
+
+
+def _told_name(kind: str, name: str | None) -> str | None:
+    """Give the name that a group without events has."""
+    if kind == "data_loading" or name is None:
+        return None
+    return re.sub(r"^(ProfilerStep#)\d+$", r"\1N", name)
 
 
 def _by_kind(side: Side) -> dict[str, float]:

@@ -150,6 +150,12 @@ def _counts(diff: Findings) -> Table:
     return Table(columns, rows)
 
 
+def _of(diff: Findings) -> str:
+    if diff.new.n_steps == diff.new.n_runs == 1:
+        return "Against each other step the change lies"
+    return "The change lies, but for a chance of 5 %,"
+
+
 def _signed(time_ns: float) -> str:
     whole = round(time_ns)
     return f"{'+' if whole > 0 else ''}{duration(whole)}"
@@ -161,7 +167,7 @@ def _notes(diff: Findings, n_shown: int) -> Iterator[str]:
     if diff.interval is not None and diff.n_differences:
         low, high = diff.interval
         limits = f"{percent(low)} and {percent(high)}"
-        yield f"The change lies between {limits} (95 %), the gate is {share(diff.gate)}."
+        yield f"{_of(diff)} between {limits}, the gate is {share(diff.gate)}."
     n_certain = sum(change.stands_out for change in diff.changes)
     if n_certain > n_shown:
         more = count(n_certain - n_shown, "more change")

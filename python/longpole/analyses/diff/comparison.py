@@ -48,7 +48,7 @@ class _Runs:
     @property
     def means_ns(self) -> list[float]:
         """Give the mean step of each run."""
-        return [sum(lengths) / len(lengths) for lengths in map(_lengths_ns, self.runs)]
+        return [sum(run.values()) / len(run) for run in map(_lengths_ns, self.runs)]
 
     @property
     def usual(self) -> tuple[Side, ...]:
@@ -162,13 +162,13 @@ def _runs_of(traces: Trace | Sequence[Trace], window: dict[str, Any]) -> _Runs:
     return _Runs(tuple(zip(*(by_rank[rank] for rank in ranks), strict=True)))
 
 
-def _lengths_ns(run: Sequence[Side]) -> list[int]:
-    """Give how long the steps of a run take: as long as on the rank that takes longest."""
+def _lengths_ns(run: Sequence[Side]) -> dict[int, int]:
+    """Give how long each step of a run takes: as long as on the rank that takes longest."""
     of_ranks = [dict(zip(side.steps["step"], side.lengths_ns, strict=True)) for side in run]
     common = set.intersection(*(set(each) for each in of_ranks))
     if not common:
-        return run[0].lengths_ns
-    return [max(each[step] for each in of_ranks) for step in sorted(common)]
+        return of_ranks[0]
+    return {step: max(each[step] for each in of_ranks) for step in sorted(common)}
 
 
 def _details(base: Sequence[Side], new: Sequence[Side]) -> tuple[Side, Side]:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from longpole.bench.compare.ranks import shift_limits
+from longpole.bench.compare.ranks import median_limits, robust_spread, shift_limits
 from longpole.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from longpole.analyses.diff.values import Outcome
 
@@ -24,6 +24,10 @@ __all__ = ["Judgement", "judge_runs", "judge_step", "judge_steps"]
 
 _LEVEL: Final = 0.05
 _FEWEST: Final = 4
+_FEWEST_PAIRS: Final = 6
+
+# Steps are paired where that leaves so much of their spread.
+_PAIRED_BELOW: Final = 0.7
 
 _BETWEEN_RUNS: Final = (
     "One run a side cannot tell how much runs differ from one another: the interval is about the "
@@ -54,14 +58,18 @@ def judge_runs(
 
 
 def judge_steps(
-    base: Sequence[float], new: Sequence[float], gate: float, *, change: float
+    base: Mapping[int, float], new: Mapping[int, float], gate: float, *, change: float
 ) -> Judgement:
-    """Judge one run a side by its steps."""
+    """Judge one run a side by its steps, given by their numbers.
+
+    Steps of the same number are paired where that takes noise away, as where every second step
+    does something else.
+    """
     if min(len(base), len(new)) < _FEWEST:
         n_steps = f"{len(base)} and {count(len(new), 'step')}"
         few = f"{n_steps} are too few to tell a change from noise: {_FEWEST} a side are needed."
         return Judgement("inconclusive", None, (few, _BETWEEN_RUNS))
-    limits = _limits(base, new)
+    limits = _paired_limits(base, new) or _limits([*base.values()], [*new.values()])
     return _held(limits, gate, change, (_BETWEEN_RUNS,), beyond=0.0)
 
 
@@ -80,6 +88,21 @@ def judge_step(others: Sequence[float], length_ns: float, gate: float) -> Judgem
     if ends[1] < 0:
         return Judgement("improvement", ends, (where, "It is shorter than every other step."))
     return Judgement("neutral", ends, (where, "Other steps are as long."))
+
+
+def _paired_limits(
+    base: Mapping[int, float], new: Mapping[int, float]
+) -> tuple[float, float] | None:
+    """Give the limits of the median change of a step, where the same steps of both sides vary."""
+    if [*base] != [*new] or len(base) < _FEWEST_PAIRS:
+        return None
+    changes = [math.log(max(new[step], 1.0) / max(base[step], 1.0)) for step in base]
+    logs = [[math.log(max(each, 1.0)) for each in side.values()] for side in (base, new)]
+    apart = [robust_spread(each) for each in logs]
+    if robust_spread(changes) > _PAIRED_BELOW * math.hypot(*apart):
+        return None
+    _, limits = median_limits(changes, _LEVEL)
+    return None if limits is None else (math.expm1(limits.low), math.expm1(limits.high))
 
 
 def _limits(base: Sequence[float], new: Sequence[float]) -> tuple[float, float] | None:

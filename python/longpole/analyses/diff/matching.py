@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from longpole._core import align
+from longpole.analyses.diff.fusions import shared_out
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,7 +56,7 @@ def match_sequences(base: Sequence, new: Sequence) -> list[Match]:
     for old, now in _gaps(pairs, len(base.events), len(new.events)):
         for one, other in _by_class(base, new, old, now):
             if one and other:
-                found += _in_gap(one, other)
+                found += _in_gap(base, new, one, other)
             open_base += [] if other else one
             open_new += [] if one else other
     found += _moved(base, new, open_base, open_new)
@@ -111,13 +112,22 @@ def _by_class(
     ]
 
 
-def _in_gap(old: list[int], now: list[int]) -> list[Match]:
+def _in_gap(base: Sequence, new: Sequence, old: list[int], now: list[int]) -> list[Match]:
     """Say what took whose place."""
     if len(old) == len(now):
         return [Match("renamed", (one,), (other,)) for one, other in zip(old, now, strict=True)]
     if len(now) == 1:
         return [Match("fused", tuple(old), tuple(now))]
-    return [Match("split" if len(old) == 1 else "replaced", tuple(old), tuple(now))]
+    if len(old) == 1:
+        return [Match("split", tuple(old), tuple(now))]
+    operators = [base.operators_around(place) for place in old]
+    shared = shared_out(operators, [new.name(place) for place in now])
+    if shared is None or len(now) > len(old):
+        return [Match("replaced", tuple(old), tuple(now))]
+    return [
+        Match("fused" if end - start > 1 else "renamed", tuple(old[start:end]), (there,))
+        for (start, end), there in zip(shared, now, strict=True)
+    ]
 
 
 def _moved(base: Sequence, new: Sequence, old: list[int], now: list[int]) -> list[Match]:

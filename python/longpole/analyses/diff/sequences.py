@@ -29,6 +29,24 @@ class Sequence:
     keys: tuple[NDArray[np.uint64], ...]
     classes: NDArray[np.uint64]
     """Of what an event is: a kernel never takes the place of a copy."""
+    calls: NDArray[np.int64]
+    """The call that launched it, or the operator itself."""
+    side: Side
+
+    def name(self, place: int) -> str:
+        """Give the name of an event."""
+        return str(self.side.trace.events["name"][int(self.events[place])])
+
+    def operators_around(self, place: int) -> list[str]:
+        """Name the operators around a launch, the innermost first."""
+        events = self.side.trace.events
+        names = []
+        row: int | None = int(self.calls[place])
+        while row is not None:
+            if events["kind"][row] == "operator":
+                names.append(str(events["name"][row]))
+            row = events["parent"][row]
+        return names
 
 
 def activities(side: Side) -> list[Sequence]:
@@ -70,10 +88,17 @@ def _sequences(
     ordered = known.join(first, on=["row", "call_lane"]).sort(order)
     events = ordered["event"].to_numpy().astype(np.int64)
     classes = _class_keys(ordered)
-    keys = _keys(side, events, ordered[call].to_numpy().astype(np.int64), classes)
+    calls = ordered[call].to_numpy().astype(np.int64)
+    keys = _keys(side, events, calls, classes)
     borders = np.searchsorted(ordered["row"].to_numpy(), np.arange(side.n_steps + 1))
     return [
-        Sequence(events[start:end], tuple(key[start:end] for key in keys), classes[start:end])
+        Sequence(
+            events[start:end],
+            tuple(key[start:end] for key in keys),
+            classes[start:end],
+            calls[start:end],
+            side,
+        )
         for start, end in pairwise(borders)
     ]
 

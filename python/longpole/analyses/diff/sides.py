@@ -157,7 +157,7 @@ def side_of(trace: Trace, steps: tuple[int, ...] | None = None, **window: Any) -
     """
     import polars as pl
 
-    verdict = trace.verdict(**window)
+    verdict = trace.verdict(steps[0] if steps and len(steps) == 1 else None, **window)
     numbers = verdict.steps if steps is None else steps
     marked = trace.steps.filter(pl.col("step").is_in(numbers)).sort("start_ns")
     unknown = set(numbers) - set(marked["step"])
