@@ -101,7 +101,10 @@ class Side:
         ends = starts + self.steps["duration_ns"].to_numpy()
         rows = np.searchsorted(starts, times_ns, side="right") - 1
         # Between two steps the host is still on its way from the one before.
-        until = np.append(np.maximum(ends[:-1], starts[1:]), ends[-1:])
+        is_next = (self.steps["window_start_ns"][1:] == self.steps["window_end_ns"][:-1]).to_numpy()
+        until = np.append(
+            np.where(is_next, np.maximum(ends[:-1], starts[1:]), ends[:-1]), ends[-1:]
+        )
         is_inside = (rows >= 0) & (times_ns < until[np.maximum(rows, 0)])
         return np.where(is_inside, rows, -1)
 
