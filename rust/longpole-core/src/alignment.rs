@@ -7,8 +7,8 @@
 //!
 //! Each round is a shortest edit script (Myers, "An O(ND) difference algorithm and its
 //! variations", 1986). It costs n times the number of differences, so that a stretch with more
-//! than [`MOST_DIFFERENCES`] is first cut where a key occurs equally often on both sides. What
-//! remains too different after [`MOST_CUTS`] cuts is left unaligned.
+//! than a thousand is first cut where a key occurs equally often on both sides. What
+//! remains too different after a number of cuts is left unaligned.
 
 use std::collections::HashMap;
 
@@ -130,8 +130,8 @@ fn cuts(base: &[u64], new: &[u64], stretch: Stretch) -> Vec<(usize, usize)> {
     let old = places(base, stretch.base);
     let now = places(new, stretch.new);
     let mut candidates = Vec::new();
-    for place in stretch.base.0..stretch.base.1 {
-        let (Some(here), Some(there)) = (old.get(&base[place]), now.get(&base[place])) else {
+    for (place, key) in base.iter().enumerate().take(stretch.base.1).skip(stretch.base.0) {
+        let (Some(here), Some(there)) = (old.get(key), now.get(key)) else {
             continue;
         };
         if here.len() == there.len() {
