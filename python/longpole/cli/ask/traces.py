@@ -87,7 +87,7 @@ def _files_of(path: str) -> list[str]:
 
 def _read(path: str, options: Options, *, args: Any = "ids") -> Trace:
     """Read a trace from a path, or from stdin for `-`."""
-    from longpole.trace import read_trace
+    from longpole.read import read_trace
 
     if path == "-" and sys.stdin.isatty():
         message = "nothing is piped into stdin; give a file, or `zcat trace.json.gz | longpole -`"
