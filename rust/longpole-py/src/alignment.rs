@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 
 /// Aligns two sequences by the keys of each round; gives place, place and round of each pair.
 #[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // lists come from Python as they are
 pub(crate) fn align(
     py: Python<'_>,
     base: Vec<Vec<u64>>,
