@@ -87,6 +87,11 @@ def test_a_comparison_is_as_its_schema_says(answers, trace):
     assert document["data"]["verdict"] == "neutral"
 
 
+def test_a_report_that_was_written_is_as_its_schema_says(answers, trace):
+    [document] = answers("report", trace, "-o", "report.html")
+    assert "timeline" in document["data"]["sections"]
+
+
 @pytest.mark.parametrize("table", ["sync", "segments", "slack", "violations"])
 def test_a_table_is_as_its_schema_says(answers, trace, table):
     [document] = answers("table", trace, table)
