@@ -6,7 +6,7 @@ import errno
 import sys
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -39,8 +39,10 @@ def answer_each(
     options: Options,
     schema: str,
     answer: Callable[[str, Trace], Answer],
+    *,
+    arguments: Literal["ids", "default"] = "ids",
 ) -> int:
-    """Write what `answer` says of each trace; give the exit code.
+    """Write what `answer` says of each trace, read with some `arguments`; give the exit code.
 
     A trace that cannot be read, or has no such window, does not keep the others from
     being answered.
@@ -49,7 +51,7 @@ def answer_each(
     def answers() -> Iterator[Answer]:
         for path in paths:
             try:
-                yield answer(path, _read(path, options))
+                yield answer(path, _read(path, options, arguments))
             except (TraceError, WindowError, OSError) as error:
                 if options.debug:
                     raise
@@ -69,7 +71,7 @@ def named_traces(
         One of them cannot be read.
     """
     found = [name for path in paths for name in _files_of(path)]
-    return [(name, _read(name, options, args=args)) for name in found]
+    return [(name, _read(name, options, args)) for name in found]
 
 
 def _files_of(path: str) -> list[str]:
@@ -85,7 +87,9 @@ def _files_of(path: str) -> list[str]:
     raise FileNotFoundError(errno.ENOENT, f"no {what} it", path)
 
 
-def _read(path: str, options: Options, *, args: Any = "ids") -> Trace:
+def _read(
+    path: str, options: Options, arguments: Literal["ids", "default"] | Sequence[str]
+) -> Trace:
     """Read a trace from a path, or from stdin for `-`."""
     from longpole.read import read_trace
 
@@ -95,6 +99,8 @@ def _read(path: str, options: Options, *, args: Any = "ids") -> Trace:
     with reading(path, enabled=options.progress) as progress:
         source = sys.stdin.buffer if path == "-" else path
         try:
-            return read_trace(source, args=args, vocabulary=options.vocabulary, progress=progress)
+            return read_trace(
+                source, args=arguments, vocabulary=options.vocabulary, progress=progress
+            )
         except ValueError as error:
             raise click.UsageError(str(error)) from error
