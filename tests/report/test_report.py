@@ -109,7 +109,7 @@ def test_a_report_is_one_page_that_loads_nothing(tmp_path, written):
     sections = re.findall(r'<section id="([^"]+)"', page)
     wanted = ["verdict", "timeline", "path", "steps", "summary", "diagnostics", "limits"]
     assert [key for key in sections if key in wanted] == wanted
-    assert {name.replace("_", "-") for name in questions()} <= set(sections)
+    assert {f"question-{name.replace('_', '-')}" for name in questions()} <= set(sections)
 
 
 def test_the_policy_names_the_scripts_and_nothing_else(tmp_path, written):

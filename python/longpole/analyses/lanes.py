@@ -93,7 +93,7 @@ def _longest(layout: _Layout) -> tuple[tuple[int, str], ...]:
     row = layout.rows[0]
     order = sorted(range(len(row["lengths"])), key=lambda at: (-row["lengths"][at], at))
     return tuple(
-        (at, f"{_cut(layout.names[row['names'][at]])}, {duration(row['lengths'][at])}")
+        (at, f"{duration(row['lengths'][at])} {_cut(layout.names[row['names'][at]])}")
         for at in sorted(order[:_MOST_BUTTONS])
     )
 

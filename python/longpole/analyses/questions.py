@@ -73,7 +73,8 @@ def _question(name: str) -> Callable[..., Any] | None:
 def _title(name: str) -> str:
     document = import_module(f"longpole.analyses.{name}").__doc__ or name
     found = _TITLE.match(document.splitlines()[0])
-    return found["title"] if found else name
+    title = found["title"] if found else name
+    return title[:1].upper() + title[1:]
 
 
 def _frame_blocks(frame: pl.DataFrame) -> list[Block]:

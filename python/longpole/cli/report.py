@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["report"]
 
-_ARGS = ("Input Dims", "Total Allocated", "Device Id")
-
 
 @click.command()
 @traces_argument
@@ -76,14 +74,15 @@ def _page(
     traces: Sequence[str], base: str | None, options: Options, choice: dict[str, Any]
 ) -> tuple[Page, list[str]]:
     """Make the page, and name what it is about."""
+    from longpole.cli.answer.diff import DIFF_ARGS
     from longpole.cli.answer.report import Choice, diff_page, report_page
 
-    named = named_traces(traces, options, args=_ARGS)
+    named = named_traces(traces, options, args="default" if base is None else DIFF_ARGS)
     paths = [path for path, _ in named]
     try:
         if base is None:
             return report_page(named, Choice(**choice)), paths
-        old = named_traces([base], options, args=_ARGS)
+        old = named_traces([base], options, args=DIFF_ARGS)
         page = diff_page(old, named, step_name=choice["step_name"])
         return page, [*(path for path, _ in old), *paths]
     except ValueError as error:

@@ -19,6 +19,9 @@ __all__ = ["figure_of", "step_figure"]
 _MOST_BARS: Final = 15
 _MOST_STEPS: Final = 200
 _WIDEST: Final = 44
+_ONE_BY_ONE: Final = ("event", "time", "start")
+"""What tables begin with whose rows are single events, which say little as bars."""
+
 _DRAWN: Final = ("duration", "share", "count")
 _AXES: Final = {"duration": "ms", "share": "%", "count": "number"}
 _PARTS: Final = (
@@ -85,7 +88,10 @@ def _part(name: str, color: str, numbers: list[str], times: list[float]) -> dict
 
 def _of_table(table: Table, label: str) -> Figure | None:
     """Draw the first quantity of a table by the names in its rows."""
-    name = next((at for at, column in enumerate(table.columns) if column.is_left), None)
+    if table.columns[0].title in _ONE_BY_ONE:
+        return None
+    texts = [at for at, column in enumerate(table.columns) if column.is_left]
+    name = next((at for at in texts if table.columns[at].type == "name"), min(texts, default=None))
     drawn = next((at for at, column in enumerate(table.columns) if column.type in _DRAWN), None)
     if drawn is None:
         return None

@@ -139,6 +139,8 @@ class Page:
     sections: Sequence[Section]
     plotly: str | None = None
     """The script of plotly; figures are left out without it."""
+    links: Sequence[tuple[str, str]] = ()
+    """Words and addresses, below the facts."""
     data: dict[str, str] = field(default_factory=dict)
 
 
@@ -164,12 +166,18 @@ def page_text(page: Page) -> str:
         policy=_policy(scripts),
         title=_inert(page.title),
         css=_asset("page.css"),
-        facts="\n".join(f"<p>{_inert(fact)}</p>" for fact in page.facts),
+        facts="\n".join([*(f"<p>{_inert(fact)}</p>" for fact in page.facts), *_outside(page)]),
         links="".join(map(_link, page.sections)),
         sections=sections,
         data=data,
         scripts="\n".join(f"<script>{script}</script>" for script in scripts),
     )
+
+
+def _outside(page: Page) -> Iterable[str]:
+    for words, address in page.links:
+        attributes = f'href="{escape_html(address)}" rel="noreferrer noopener" target="_blank"'
+        yield f"<p><a {attributes}>{_inert(words)}</a></p>"
 
 
 def _link(section: Section) -> str:

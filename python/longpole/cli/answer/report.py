@@ -13,13 +13,13 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.answer.check import check_answer
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.summary import summary_answer
-from longpole.cli.answer.verdict import remedies_table
 from longpole.critical_path.explain import path_blocks
 from longpole.plot.draw import plotly_script
 from longpole.plot.figures import figure_of, step_figure
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
 from longpole.report.document import Document
 from longpole.report.page import Page, Section
+from longpole.verdict.blocks import verdict_blocks
 from longpole.windows import choose_window
 from longpole.wording import count, duration
 
@@ -200,7 +200,7 @@ class _About:
         self, key: str, title: str, parts: Sequence[Part], *, is_folded: bool = False
     ) -> Section:
         """Make a section; among several traces its title names this one."""
-        short = key.replace("-", " ").capitalize()
+        short = key.removeprefix("question-").replace("-", " ").capitalize()
         if self.number is None:
             return Section(key, title, parts, is_folded, short)
         name = _short(self.path)
@@ -215,7 +215,7 @@ class _About:
             yield self.diagnostics()
             return
         path = self.choice.path(self.trace, window)
-        yield self.section("verdict", "Verdict", self.verdict())
+        yield self.section("verdict", "Verdict", verdict_blocks(self.choice.verdict(self.trace)))
         yield self.timeline(window, path)
         yield self.critical_path(path)
         steps = step_figure(self.trace)
@@ -224,15 +224,6 @@ class _About:
         yield self.section("summary", "Where the time went", self.summary())
         yield from self.questions(window)
         yield self.diagnostics()
-
-    def verdict(self) -> list[Part]:
-        """Give the sentence, the remedies, and what to record."""
-        verdict = self.choice.verdict(self.trace)
-        table = remedies_table(verdict)
-        parts: list[Part] = [Sentence(verdict.sentence)]
-        parts += [table] if table.rows else []
-        record = verdict.record
-        return [*parts, Notes([f"To know more, record {record}."])] if record else parts
 
     def timeline(self, window: Window, path: CriticalPath) -> Section:
         """Draw what ran."""
@@ -272,7 +263,7 @@ class _About:
             blocks = answer_blocks(name, self.trace, window)
             figure = figure_of(blocks, asks)
             parts = [*([figure] if figure else []), *blocks]
-            yield self.section(name.replace("_", "-"), asks, parts, is_folded=True)
+            yield self.section(f"question-{name.replace('_', '-')}", asks, parts, is_folded=True)
 
     def diagnostics(self) -> Section:
         """List what is wrong with the trace."""

@@ -61,7 +61,7 @@ def answer_each(
 
 
 def named_traces(
-    paths: Sequence[str], options: Options, *, args: Sequence[str]
+    paths: Sequence[str], options: Options, *, args: Literal["ids", "default"] | Sequence[str]
 ) -> list[tuple[str, Trace]]:
     """Read traces, those of a directory or a pattern in the order of their names.
 
