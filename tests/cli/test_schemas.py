@@ -91,6 +91,11 @@ def test_a_comparison_is_as_its_schema_says(answers, trace):
     assert document["data"]["verdict"] == "neutral"
 
 
+def test_a_report_that_was_written_is_as_its_schema_says(answers, trace):
+    [document] = answers("report", trace, "-o", "report.html")
+    assert "timeline" in document["data"]["sections"]
+
+
 @pytest.mark.parametrize("table", ["sync", "segments", "slack", "violations"])
 def test_a_table_is_as_its_schema_says(answers, trace, table):
     [document] = answers("table", trace, table)
@@ -156,7 +161,7 @@ def test_every_command_that_answers_has_a_schema(capsys):
     program.run(["schema"])
     listed = capsys.readouterr().out.splitlines()
     assert listed == [name.replace(".", " ") for name in NAMES]
-    without = {"bench", "chakra", "completion", "schema", "tunableop"}
+    without = {"bench", "chakra", "completion", "schema", "tunableop", "view"}
     commands = set(program.longpole.list_commands(None)) - without
     assert commands <= set(listed)
 
