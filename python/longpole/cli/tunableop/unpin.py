@@ -9,7 +9,7 @@ import click
 
 from longpole.cli.answer.emit import emit
 from longpole.cli.ask.options import Options, shared_options
-from longpole.errors import ResultsError
+from longpole.cli.ask.tunable_rows import RowSelection, row_selection
 from longpole.report.terminal import Terminal
 from longpole.wording import count
 
@@ -21,18 +21,14 @@ __all__ = ["unpin"]
 
 @click.command()
 @click.argument("file", metavar="FILE")
-@click.option("--operator", metavar="REGEX", help="Rows whose operator signature matches.")
-@click.option("--parameters", metavar="REGEX", help="Rows whose parameter signature matches.")
-@click.option("--from", "solution", metavar="REGEX", help="Rows whose solution matches.")
+@row_selection
 @click.option("-o", "--output", required=True, metavar="NEW", help="Where to write the new file.")
 @click.option("-f", "--force", is_flag=True, help="Replace the output.")
 @shared_options
 def unpin(
     *,
     file: str,
-    operator: str | None,
-    parameters: str | None,
-    solution: str | None,
+    rows: RowSelection,
     output: str,
     force: bool,
     options: Options,
@@ -46,19 +42,10 @@ def unpin(
     from longpole.bench import tunableop
     from longpole.cli.answer.tunableop import rows_answer
 
-    if operator is parameters is solution is None:
-        message = "say which rows: --operator, --parameters or --from"
-        raise click.UsageError(message)
-    try:
-        keys = tunableop.select(file, operator=operator, parameters=parameters, solution=solution)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
-    if not keys:
-        message = f"{file} has no row that matches"
-        raise ResultsError(message)
+    keys = rows.keys(file)
     tunableop.unpin(file, keys).write(output, force=force)
-    rows = [{"operator": key[0], "parameters": key[1]} for key in keys]
-    headline = f"{count(len(rows), 'GEMM')} taken out; written to {output}"
+    changed = [{"operator": key[0], "parameters": key[1]} for key in keys]
+    headline = f"{count(len(changed), 'GEMM')} taken out; written to {output}"
     columns: dict[str, Type] = {"operator": "text", "parameters": "text"}
-    answer = rows_answer("unpin", file, headline, rows, columns, most=20)
+    answer = rows_answer("unpin", file, headline, changed, columns, most=20)
     return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
