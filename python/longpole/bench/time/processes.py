@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from longpole.bench.run.guard import Stream
     from longpole.bench.time.commands import CommandPlan
     from longpole.bench.time.device_in_use import DeviceInUse
+    from longpole.bench.time.lockstep import Build
     from longpole.devices import Busy
 
 __all__ = ["Campaign", "TargetError", "compare_points", "time_in_processes"]
@@ -74,6 +75,9 @@ class Campaign:
         What to do with a device that somebody else uses.
     commands
         How to execute the names as commands; None where they are functions.
+    builds
+        The processes that the functions live in, by name; empty where they share one. All are
+        versions of one function, and a name is `MODULE:FUNC@LABEL`.
     """
 
     names: Sequence[str]
@@ -88,6 +92,7 @@ class Campaign:
     seed: int = 0
     busy: Busy = "refuse"
     commands: CommandPlan | None = None
+    builds: Mapping[str, Build] = field(default_factory=dict)
 
     def looks(self) -> tuple[int, ...]:
         """Give the numbers of runs after which to look."""
@@ -219,6 +224,8 @@ def _function_argv(
         "seed": seed,
         "path": sys.path,
         "device": None if device is None else device.uuid,
+        "builds": {name: asdict(build) for name, build in campaign.builds.items()},
+        "name": campaign.names[0].rpartition("@")[0],
     }
     return [sys.executable, "-m", "longpole.bench.time.worker", json.dumps(wanted)]
 

@@ -6,9 +6,9 @@ from dataclasses import asdict
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from longpole.bench.compare.differences import comparison_blocks, plain_difference
 from longpole.bench.records.samples import gather
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.comparison import comparison_blocks, plain_difference
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import Document
 from longpole.wording import count, duration, share

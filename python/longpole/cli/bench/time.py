@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from longpole.bench.records.store import Store, make_room
+from longpole.bench.time.lockstep import Build
 from longpole.bench.time.processes import (
     Campaign,
     TargetError,
@@ -51,6 +52,13 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
 @click.command(cls=TimedCommand)
 @click.argument("functions", metavar="[MODULE:FUNC... | -- COMMAND...]", nargs=-1)
 @click.option("--axis", "axes", multiple=True, metavar="NAME=VALUE,...", help="Arguments to try.")
+@click.option(
+    "--build",
+    "builds",
+    multiple=True,
+    metavar="LABEL=PATH",
+    help="Time FUNC in a process of its own: PATH is a folder of modules or an interpreter.",
+)
 @click.option("--factory", is_flag=True, help="FUNC makes the function to time.")
 @click.option(
     "--clock",
@@ -107,6 +115,7 @@ def time(
     functions: tuple[str, ...],
     executed: tuple[tuple[str, ...], dict[str, Any]],
     axes: tuple[str, ...],
+    builds: tuple[str, ...],
     factory: bool,
     clock_name: str,
     cache: str | None,
@@ -125,12 +134,15 @@ def time(
     with the arguments of every point of the axes. With --factory it is called once a point,
     and what it gives back is timed: that leaves out its preparations. Of commands the whole
     process is timed, up to 100 executions of each in a run; no shell is used unless --shell
-    is given. Exits with 1 where a function raised or a command failed.
+    is given. Builds that cannot share a process (--build, twice or more) have one each, and
+    take turns all the same. Exits with 1 where a function raised or a command failed.
 
     \b
     Examples:
       longpole bench time kernels:gemm --axis n=1024,2048 -o gemm.jsonl
       longpole bench time kernels:old kernels:new --axis n=1024
+      longpole bench time kernels:gemm --build old=main/build --build new=build
+      longpole bench time kernels:gemm --build old=venv1/bin/python --build new=venv2/bin/python
       longpole bench time -- ./gemm_profiler 1024 1024 1024
       longpole bench time -c './old 1024' -c './new 1024' --prepare 'rm -rf cache'
     """
@@ -138,8 +150,9 @@ def time(
     commands_named = command_names(commands)
     _check_subjects(functions, commands_named)
     _check_clock(clock_name, cache, has_commands=bool(commands_named))
+    by_name = _builds(functions, builds, clock_name)
     campaign = Campaign(
-        names=commands_named or list(dict.fromkeys(functions)),
+        names=commands_named or list(by_name) or list(dict.fromkeys(functions)),
         points=_points(axes),
         factory=factory,
         clock=clock_name,
@@ -149,6 +162,7 @@ def time(
         gate=gate,
         busy=busy,
         commands=command_plan(commands_named, plan) if commands_named else None,
+        builds=by_name,
     )
     if campaign.commands is not None and (axes or factory):
         message = "--axis and --factory are for functions"
@@ -167,6 +181,25 @@ def _check_subjects(functions: tuple[str, ...], commands: list[str]) -> None:
     if bool(functions) == bool(commands):
         message = "give functions as MODULE:FUNC, or a command behind -- or with -c"
         raise click.UsageError(message)
+
+
+def _builds(
+    functions: tuple[str, ...], builds: tuple[str, ...], clock_name: str
+) -> dict[str, Build]:
+    """Give the builds of the function by the name that each has in records."""
+    if not builds:
+        return {}
+    if len(functions) != 1 or clock_name != "cpu":
+        message = "--build is for one function, timed on the processor"
+        raise click.UsageError(message)
+    try:
+        found = [Build.parse(text, sys.executable) for text in builds]
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    if len({build.label for build in found}) != len(builds) or len(builds) == 1:
+        message = "--build is needed for each of two builds or more, with labels of their own"
+        raise click.UsageError(message)
+    return {f"{functions[0]}@{build.label}": build for build in found}
 
 
 def _points(axes: tuple[str, ...]) -> list[Point]:
