@@ -17,6 +17,8 @@ from importlib import import_module
 from operator import attrgetter
 from typing import Any
 
+__all__ = ["main"]
+
 _REFILL = 8
 
 
