@@ -33,7 +33,7 @@ def gemm_coverage_answer(results: str, found: GemmCoverage) -> Answer:
             f"tuned GEMMs are {share(found.share_of_path or 0)} of the critical path, "
             f"all GEMMs {share(found.gemm_path_ns / max(found.path_length_ns, 1))}"
         )
-    notes = [f"window: {found.window.reason}", *_doubts(found)]
+    notes = [f"window: {found.window.reason}", *_notes_on(found)]
     columns: dict[str, Type] = {
         "match": "text",
         "name": "text",
@@ -59,13 +59,13 @@ def gemm_coverage_answer(results: str, found: GemmCoverage) -> Answer:
     )
 
 
-def _doubts(found: GemmCoverage) -> list[str]:
-    doubts = ["no tuning of a GEMM can gain more than its time on the path (path_ns)"]
+def _notes_on(found: GemmCoverage) -> list[str]:
+    notes = ["no tuning of a GEMM can gain more than its time on the path (path_ns)"]
     kinds = set(found.rows["match"])
-    doubts += [text for kind, text in _KINDS.items() if kind in kinds]
+    notes += [text for kind, text in _KINDS.items() if kind in kinds]
     if found.path_status != "ok":
-        doubts.append(f"the critical path is {found.path_status}: its shares are no basis")
-    return doubts
+        notes.append(f"the critical path is {found.path_status}: its shares are no basis")
+    return notes
 
 
 def execution_coverage_answer(results: str, found: ExecutionCoverage) -> Answer:

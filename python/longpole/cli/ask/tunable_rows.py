@@ -1,4 +1,4 @@
-"""Which rows of a TunableOp file a command changes."""
+"""The rows of a TunableOp file that a command edits."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ import click
 from longpole.errors import ResultsError
 
 if TYPE_CHECKING:
-    from longpole.bench.tunableop.signature import Key
+    from collections.abc import Callable
 
-__all__ = ["RowSelection", "row_selection"]
+__all__ = ["Rows", "row_options"]
 
 
 @dataclass(frozen=True, slots=True)
-class RowSelection:
-    """Rows that are chosen by regular expressions, all of which must match."""
+class Rows:
+    """What chooses the rows of a file: regular expressions, at least one."""
 
     operator: str | None
     parameters: str | None
     solution: str | None
 
-    def keys(self, file: str) -> list[Key]:
-        """Find the GEMMs of the rows.
+    def of(self, file: str) -> list[tuple[str, str]]:
+        """List the operator and parameters of each row that is chosen.
 
         Raises
         ------
-        UsageError
-            No expression was given, or one is invalid.
+        click.UsageError
+            No expression was given, or one is not valid.
         ResultsError
-            No row matches.
+            No row matches, or the file cannot be used.
         """
         from longpole.bench import tunableop
 
@@ -40,30 +40,27 @@ class RowSelection:
             message = "say which rows: --operator, --parameters or --from"
             raise click.UsageError(message)
         try:
-            found = tunableop.select(
-                file,
-                operator=self.operator,
-                parameters=self.parameters,
-                solution=self.solution,
+            keys = tunableop.select(
+                file, operator=self.operator, parameters=self.parameters, solution=self.solution
             )
         except ValueError as error:
             raise click.UsageError(str(error)) from error
-        if not found:
+        if not keys:
             message = f"{file} has no row that matches"
             raise ResultsError(message)
-        return found
+        return list(keys)
 
 
-def row_selection(command: Any) -> Any:
-    """Give a command the options that choose rows, as `rows`."""
+def row_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options that choose rows, as `chosen`."""
 
     @click.option("--operator", metavar="REGEX", help="Rows whose operator signature matches.")
     @click.option("--parameters", metavar="REGEX", help="Rows whose parameter signature matches.")
     @click.option("--from", "solution", metavar="REGEX", help="Rows whose solution matches.")
     @wraps(command)
     def with_rows(
-        *, operator: str | None, parameters: str | None, solution: str | None, **rest: Any
-    ) -> Any:
-        return command(rows=RowSelection(operator, parameters, solution), **rest)
+        *, operator: str | None, parameters: str | None, solution: str | None, **others: Any
+    ) -> int:
+        return command(chosen=Rows(operator, parameters, solution), **others)
 
     return with_rows

@@ -9,11 +9,12 @@ import click
 
 from longpole.cli.answer.emit import emit
 from longpole.cli.ask.options import Options, shared_options
-from longpole.cli.ask.tunable_rows import RowSelection, row_selection
+from longpole.cli.ask.tunable_rows import row_options
 from longpole.report.terminal import Terminal
 from longpole.wording import count
 
 if TYPE_CHECKING:
+    from longpole.cli.ask.tunable_rows import Rows
     from longpole.report.blocks import Type
 
 __all__ = ["pin"]
@@ -21,7 +22,7 @@ __all__ = ["pin"]
 
 @click.command()
 @click.argument("file", metavar="FILE")
-@row_selection
+@row_options
 @click.option("--to", default="Default", show_default=True, help="The solution to use.")
 @click.option("-o", "--output", required=True, metavar="NEW", help="Where to write the new file.")
 @click.option("-f", "--force", is_flag=True, help="Replace the output.")
@@ -29,7 +30,7 @@ __all__ = ["pin"]
 def pin(
     *,
     file: str,
-    rows: RowSelection,
+    chosen: Rows,
     to: str,
     output: str,
     force: bool,
@@ -47,10 +48,10 @@ def pin(
     from longpole.bench import tunableop
     from longpole.cli.answer.tunableop import rows_answer
 
-    keys = rows.keys(file)
+    keys = chosen.of(file)
     tunableop.pin(file, keys, to).write(output, force=force)
-    changed = [{"operator": key[0], "parameters": key[1]} for key in keys]
-    headline = f"{count(len(changed), 'GEMM')} pinned to {to}; written to {output}"
+    rows = [{"operator": key[0], "parameters": key[1]} for key in keys]
+    headline = f"{count(len(rows), 'GEMM')} pinned to {to}; written to {output}"
     columns: dict[str, Type] = {"operator": "text", "parameters": "text"}
-    answer = rows_answer("pin", file, headline, changed, columns, most=20)
+    answer = rows_answer("pin", file, headline, rows, columns, most=20)
     return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
