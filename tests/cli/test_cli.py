@@ -290,6 +290,7 @@ def test_ctrl_c_ends_with_130_and_without_a_word():
         # More than a pipe holds: once it is written, the program has begun to read.
         process.stdin.write(b'{"traceEvents": [' + b" " * (1 << 20))
         process.stdin.flush()
+        time.sleep(0.2)
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == exit_codes.INTERRUPTED
         assert process.stderr.read() == b""
