@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Final
 from longpole.analyses.diff import diff
 from longpole.analyses.lanes import lanes
 from longpole.analyses.questions import answer_blocks, questions
+from longpole.analyses.summary import summary
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.check import check_answer
 from longpole.cli.answer.inputs import name_of
-from longpole.cli.answer.summary import summary_answer
+from longpole.cli.answer.summary import time_blocks
 from longpole.critical_path.explain import path_blocks
 from longpole.plot.draw import plotly_script
 from longpole.plot.figures import figure_of, step_figure
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from longpole.analyses.diff import Diff
+    from longpole.analyses.summary import Summary
     from longpole.cli.answer.emit import Answer
     from longpole.critical_path.path import CriticalPath
     from longpole.report.blocks import Block, Cell
@@ -93,6 +95,10 @@ class Choice:
     def verdict(self, trace: Trace) -> Verdict:
         """Give the verdict."""
         return trace.verdict(self.step, whole=self.whole, step_name=self.step_name)
+
+    def summary(self, trace: Trace) -> Summary | None:
+        """Give the summary, which holds the verdict; None where nothing has a duration."""
+        return summary(trace, step=self.step, whole=self.whole, step_name=self.step_name, top=_TOP)
 
 
 def report_page(traces: Sequence[Named], choice: Choice) -> Page:
@@ -209,19 +215,19 @@ class _About:
 
     def sections(self) -> Iterator[Section]:
         """Give all sections."""
-        window = self.choice.window(self.trace)
-        if window is None:
+        window, found = self.choice.window(self.trace), self.choice.summary(self.trace)
+        if window is None or found is None:
             yield self.section("verdict", "Verdict", [Sentence(f"{_NOTHING}.")])
             yield self.diagnostics()
             return
         path = self.choice.path(self.trace, window)
-        yield self.section("verdict", "Verdict", verdict_blocks(self.choice.verdict(self.trace)))
+        yield self.section("verdict", "Verdict", verdict_blocks(found.verdict))
         yield self.timeline(window, path)
         yield self.critical_path(path)
         steps = step_figure(self.trace)
         if steps is not None:
             yield self.section("steps", "Steps", [steps])
-        yield self.section("summary", "Where the time went", self.summary())
+        yield self.section("summary", "Where the time went", time_blocks(self.trace, found))
         yield from self.questions(window)
         yield self.diagnostics()
 
@@ -242,20 +248,6 @@ class _About:
     def critical_path(self, path: CriticalPath) -> Section:
         """Show what decided when the window was over."""
         return self.section("path", "Critical path", path_blocks(path, _TOP))
-
-    def summary(self) -> list[Part]:
-        """Take the tables of the summary below its sentence and its remedies."""
-        choice = self.choice
-        document, _ = summary_answer(
-            self.path,
-            self.trace,
-            choice.step,
-            _TOP,
-            whole=choice.whole,
-            step_name=choice.step_name,
-        )
-        blocks = [each for each in document.blocks() if not isinstance(each, Headline | Sentence)]
-        return [each for each in blocks if not _begins_with(each, "saves up to")]
 
     def questions(self, window: Window) -> Iterator[Section]:
         """Answer every question there is, with a figure where there is one to draw."""
