@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block, Cell, Column
     from longpole.trace import Trace
 
-__all__ = ["figure_of", "step_figure"]
+__all__ = ["figure_of", "sides_figure", "step_figure"]
 
 _MOST_BARS: Final = 15
 _MOST_STEPS: Final = 200
@@ -81,6 +81,36 @@ def step_figure(trace: Trace) -> Figure | None:
     data = [_part(name, color, numbers, times[part]) for part, name, color in _PARTS]
     label = "How long each step takes, and what its busiest device did in it."
     return Figure(data, _STEP_LAYOUT, label)
+
+
+def sides_figure(rows: Sequence[tuple[str, float, float]], label: str) -> Figure:
+    """Draw times of two sides beside each other: a name, and ns of the base and of the new."""
+    shown = rows[:_MOST_BARS]
+    names = [name.replace("_", " ") for name, _, _ in shown]
+    sides = (
+        ("base", "annotation", [base_ns for _, base_ns, _ in shown]),
+        ("new", "bar", [new_ns for _, _, new_ns in shown]),
+    )
+    data = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": side,
+            "y": names,
+            "x": [time_ns / 1e6 for time_ns in times_ns],
+            "meta": {"color": color},
+            "hovertemplate": f"{side}: %{{y}} %{{x:.3g}} ms<extra></extra>",
+        }
+        for side, color, times_ns in sides
+    ]
+    layout = {
+        "barmode": "group",
+        "xaxis": {"title": {"text": "ms"}, "rangemode": "tozero"},
+        "yaxis": {"autorange": "reversed"},
+        "legend": {"orientation": "h", "y": 1.12},
+        "height": 110 + 40 * len(shown),
+    }
+    return Figure(data, layout, label)
 
 
 def _part(name: str, color: str, numbers: list[str], times: list[float]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.summary import time_blocks
 from longpole.critical_path.explain import path_blocks
 from longpole.plot.draw import plotly_script
-from longpole.plot.figures import figure_of, step_figure
+from longpole.plot.figures import figure_of, sides_figure, step_figure
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
 from longpole.report.document import Document
 from longpole.report.page import Page, Section
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from longpole.analyses.summary import Summary
     from longpole.cli.answer.emit import Answer
     from longpole.critical_path.path import CriticalPath
-    from longpole.report.blocks import Block, Cell
+    from longpole.report.blocks import Cell
     from longpole.report.page import Part
     from longpole.trace import Trace
     from longpole.verdict import Verdict
@@ -121,10 +121,11 @@ def diff_page(base: Sequence[Named], new: Sequence[Named], *, step_name: str | N
     found = diff(*sides, step_name=step_name)
     # The first block is the sentence, which stands alone.
     _, *rest = found.blocks(_TOP)
-    figure = figure_of([each for each in rest if _begins_with(each, "what changed")], "Changes")
+    path = [(row.kind, row.base_ns, row.new_ns) for row in found.path if row.change_ns]
+    figure = [sides_figure(path, "The critical path of a step by kind")] if path else []
     sections = [
         Section("verdict", "Verdict", [Sentence(found.sentence)]),
-        Section("changes", "What changed", [*([figure] if figure else []), *rest]),
+        Section("changes", "What changed", [*rest, *figure]),
         Section("table", "All work by name", _all_work(found), is_folded=True),
         Section("limits", "Known limits", [Notes(LIMITS)]),
     ]
@@ -264,7 +265,3 @@ class _About:
         return self.section(
             "diagnostics", "Diagnostics", blocks or [Sentence("No problems found.")]
         )
-
-
-def _begins_with(block: Block, title: str) -> bool:
-    return isinstance(block, Table) and block.columns[0].title == title
