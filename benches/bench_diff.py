@@ -58,7 +58,7 @@ def main() -> None:
     """Ask about every program, and print what was right."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--programs", type=int, default=40)
-    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--steps", type=int, default=24)
     options = parser.parse_args()
     tally, begun = Tally(), time.process_time()
     with tempfile.TemporaryDirectory() as folder:

@@ -14,10 +14,19 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block, Cell, Column
     from longpole.trace import Trace
 
-__all__ = ["figure_of", "step_figure"]
+__all__ = ["figure_of", "sides_figure", "step_figure"]
 
 _MOST_BARS: Final = 15
 _MOST_STEPS: Final = 200
+
+# Each split walks over all GPU activities once.
+_MOST_SPLIT: Final = 24
+_STEP_LAYOUT: Final = {
+    "barmode": "stack",
+    "xaxis": {"title": {"text": "step"}, "type": "category"},
+    "yaxis": {"title": {"text": "ms"}},
+    "legend": {"orientation": "h", "y": 1.12},
+}
 _WIDEST: Final = 44
 _ONE_BY_ONE: Final = ("event", "time", "start")
 """What tables begin with whose rows are single events, which say little as bars."""
@@ -57,6 +66,11 @@ def step_figure(trace: Trace) -> Figure | None:
     steps = trace.steps.sort("start_ns").head(_MOST_STEPS)
     if steps.height <= 1:
         return None
+    numbers = [str(number) for number in steps["step"]]
+    if steps.height > _MOST_SPLIT:
+        lengths = (steps["window_end_ns"] - steps["window_start_ns"]).to_list()
+        data = [_part("length", "bar", numbers, [length / 1e6 for length in lengths])]
+        return Figure(data, _STEP_LAYOUT, "How long each step takes.")
     times: dict[str, list[float]] = {part: [] for part, _, _ in _PARTS}
     for start_ns, end_ns in steps.select("window_start_ns", "window_end_ns").iter_rows():
         busy = trace.busy(start_ns, end_ns)
@@ -64,15 +78,39 @@ def step_figure(trace: Trace) -> Figure | None:
         for part, _, _ in _PARTS:
             idle_ns = end_ns - start_ns if part == "idle_ns" else 0
             times[part].append((whole[part][0] if whole.height else idle_ns) / 1e6)
-    numbers = [str(number) for number in steps["step"]]
     data = [_part(name, color, numbers, times[part]) for part, name, color in _PARTS]
+    label = "How long each step takes, and what its busiest device did in it."
+    return Figure(data, _STEP_LAYOUT, label)
+
+
+def sides_figure(rows: Sequence[tuple[str, float, float]], label: str) -> Figure:
+    """Draw times of two sides beside each other: a name, and ns of the base and of the new."""
+    shown = rows[:_MOST_BARS]
+    names = [name.replace("_", " ") for name, _, _ in shown]
+    sides = (
+        ("base", "annotation", [base_ns for _, base_ns, _ in shown]),
+        ("new", "bar", [new_ns for _, _, new_ns in shown]),
+    )
+    data = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": side,
+            "y": names,
+            "x": [time_ns / 1e6 for time_ns in times_ns],
+            "meta": {"color": color},
+            "hovertemplate": f"{side}: %{{y}} %{{x:.3g}} ms<extra></extra>",
+        }
+        for side, color, times_ns in sides
+    ]
     layout = {
-        "barmode": "stack",
-        "xaxis": {"title": {"text": "step"}, "type": "category"},
-        "yaxis": {"title": {"text": "ms"}},
+        "barmode": "group",
+        "xaxis": {"title": {"text": "ms"}, "rangemode": "tozero"},
+        "yaxis": {"autorange": "reversed"},
         "legend": {"orientation": "h", "y": 1.12},
+        "height": 110 + 40 * len(shown),
     }
-    return Figure(data, layout, "How long each step takes, and what its busiest device did in it.")
+    return Figure(data, layout, label)
 
 
 def _part(name: str, color: str, numbers: list[str], times: list[float]) -> dict[str, Any]:

@@ -31,8 +31,8 @@ _CHANGES: Final = (
     Column("base", "duration"),
     Column("new", "duration"),
     Column("change", "change"),
-    Column("count"),
-    Column("effect", "text"),
+    Column("count", "number"),
+    Column("effect", "number"),
 )
 
 
@@ -109,7 +109,7 @@ def _path(diff: Findings) -> Table:
         Column("critical path of a step"),
         Column("base", "duration"),
         Column("new", "duration"),
-        Column("difference"),
+        Column("difference", "number"),
     )
     least = _LEAST_PATH * max(diff.base.mean_ns, diff.new.mean_ns)
     rows: list[list[Cell]] = [

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Final
 from longpole.analyses.diff import diff
 from longpole.analyses.lanes import lanes
 from longpole.analyses.questions import answer_blocks, questions
+from longpole.analyses.summary import summary
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.check import check_answer
 from longpole.cli.answer.inputs import name_of
-from longpole.cli.answer.summary import summary_answer
+from longpole.cli.answer.summary import time_blocks
 from longpole.critical_path.explain import path_blocks
 from longpole.plot.draw import plotly_script
-from longpole.plot.figures import figure_of, step_figure
+from longpole.plot.figures import figure_of, sides_figure, step_figure
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
 from longpole.report.document import Document
 from longpole.report.page import Page, Section
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from longpole.analyses.diff import Diff
+    from longpole.analyses.summary import Summary
     from longpole.cli.answer.emit import Answer
     from longpole.critical_path.path import CriticalPath
-    from longpole.report.blocks import Block, Cell
+    from longpole.report.blocks import Cell
     from longpole.report.page import Part
     from longpole.trace import Trace
     from longpole.verdict import Verdict
@@ -94,6 +96,10 @@ class Choice:
         """Give the verdict."""
         return trace.verdict(self.step, whole=self.whole, step_name=self.step_name)
 
+    def summary(self, trace: Trace) -> Summary | None:
+        """Give the summary, which holds the verdict; None where nothing has a duration."""
+        return summary(trace, step=self.step, whole=self.whole, step_name=self.step_name, top=_TOP)
+
 
 def report_page(traces: Sequence[Named], choice: Choice) -> Page:
     """Report on traces, one after the other."""
@@ -115,10 +121,11 @@ def diff_page(base: Sequence[Named], new: Sequence[Named], *, step_name: str | N
     found = diff(*sides, step_name=step_name)
     # The first block is the sentence, which stands alone.
     _, *rest = found.blocks(_TOP)
-    figure = figure_of([each for each in rest if _begins_with(each, "what changed")], "Changes")
+    path = [(row.kind, row.base_ns, row.new_ns) for row in found.path if row.change_ns]
+    figure = [sides_figure(path, "The critical path of a step by kind")] if path else []
     sections = [
         Section("verdict", "Verdict", [Sentence(found.sentence)]),
-        Section("changes", "What changed", [*([figure] if figure else []), *rest]),
+        Section("changes", "What changed", [*rest, *figure]),
         Section("table", "All work by name", _all_work(found), is_folded=True),
         Section("limits", "Known limits", [Notes(LIMITS)]),
     ]
@@ -209,19 +216,19 @@ class _About:
 
     def sections(self) -> Iterator[Section]:
         """Give all sections."""
-        window = self.choice.window(self.trace)
-        if window is None:
+        window, found = self.choice.window(self.trace), self.choice.summary(self.trace)
+        if window is None or found is None:
             yield self.section("verdict", "Verdict", [Sentence(f"{_NOTHING}.")])
             yield self.diagnostics()
             return
         path = self.choice.path(self.trace, window)
-        yield self.section("verdict", "Verdict", verdict_blocks(self.choice.verdict(self.trace)))
+        yield self.section("verdict", "Verdict", verdict_blocks(found.verdict))
         yield self.timeline(window, path)
         yield self.critical_path(path)
         steps = step_figure(self.trace)
         if steps is not None:
             yield self.section("steps", "Steps", [steps])
-        yield self.section("summary", "Where the time went", self.summary())
+        yield self.section("summary", "Where the time went", time_blocks(self.trace, found))
         yield from self.questions(window)
         yield self.diagnostics()
 
@@ -243,20 +250,6 @@ class _About:
         """Show what decided when the window was over."""
         return self.section("path", "Critical path", path_blocks(path, _TOP))
 
-    def summary(self) -> list[Part]:
-        """Take the tables of the summary below its sentence and its remedies."""
-        choice = self.choice
-        document, _ = summary_answer(
-            self.path,
-            self.trace,
-            choice.step,
-            _TOP,
-            whole=choice.whole,
-            step_name=choice.step_name,
-        )
-        blocks = [each for each in document.blocks() if not isinstance(each, Headline | Sentence)]
-        return [each for each in blocks if not _begins_with(each, "saves up to")]
-
     def questions(self, window: Window) -> Iterator[Section]:
         """Answer every question there is, with a figure where there is one to draw."""
         for name, asks in questions().items():
@@ -272,7 +265,3 @@ class _About:
         return self.section(
             "diagnostics", "Diagnostics", blocks or [Sentence("No problems found.")]
         )
-
-
-def _begins_with(block: Block, title: str) -> bool:
-    return isinstance(block, Table) and block.columns[0].title == title

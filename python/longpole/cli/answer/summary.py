@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block, Cell
     from longpole.trace import Trace
 
-__all__ = ["SUMMARY", "summary_answer"]
+__all__ = ["SUMMARY", "summary_answer", "time_blocks"]
 
 SUMMARY: Final = "longpole.summary/1"
 _N_STREAMS: Final = 8
@@ -73,14 +73,20 @@ def summary_answer(
     return document, exit_codes.OK
 
 
-def _blocks(path: str, trace: Trace, found: Summary) -> list[Block]:
-    tables = [remedies_table(found.verdict), _devices(found), _idle(found), *_lists(found)]
+def time_blocks(trace: Trace, found: Summary) -> list[Block]:
+    """Show where the time went: devices, idle time, kernels, operators, blocking calls."""
+    tables = [_devices(found), _idle(found), *_lists(found)]
     notes = _notes(trace, found)
+    return [*(table for table in tables if table.rows), *([Notes(notes)] if notes else [])]
+
+
+def _blocks(path: str, trace: Trace, found: Summary) -> list[Block]:
+    remedies = remedies_table(found.verdict)
     return [
         Headline(_title(path, trace, found)),
         Sentence(found.verdict.sentence),
-        *(table for table in tables if table.rows),
-        *([Notes(notes)] if notes else []),
+        *([remedies] if remedies.rows else []),
+        *time_blocks(trace, found),
     ]
 
 

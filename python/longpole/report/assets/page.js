@@ -238,9 +238,12 @@
     }
   }
 
-  const figures = () => {
+  const figures = (everything) => {
     if (typeof Plotly === "undefined") return;
     for (const box of document.querySelectorAll(".figure")) {
+      // What is folded away is drawn when it is opened: the page is there at once.
+      const folded = box.closest("details");
+      if (folded && !folded.open && everything !== true) continue;
       const figure = JSON.parse(document.getElementById(box.dataset.from).textContent);
       const axis = { gridcolor: color("line"), linecolor: color("line"), zerolinecolor: color("line"), automargin: true };
       const layout = {
@@ -260,6 +263,7 @@
     for (const box of document.querySelectorAll(".lanes")) new Lanes(box);
     figures();
     dark.addEventListener("change", figures);
+    for (const part of document.querySelectorAll("details")) part.addEventListener("toggle", figures);
     const opened = () => {
       const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
       if (target && target.querySelector("details")) target.querySelector("details").open = true;
@@ -268,6 +272,7 @@
     opened();
     addEventListener("beforeprint", () => {
       for (const part of document.querySelectorAll("details")) part.open = true;
+      figures(true);
     });
   });
 })();
