@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # benches are run as scripts
 
@@ -25,6 +26,11 @@ from longpole.analyses.diff.sides import side_of
 from oracles.rewriting import launch_names, other_device, rewritten, run_of, truly_matched
 from oracles.simulator import Machine, Run, Scale, simulate
 from oracles.simulator.programs import training
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from oracles.simulator import Program
 
 REWRITINGS = {
     "renamed": {"rename": 0.4},
@@ -100,6 +106,24 @@ def matching(tally: Tally, folder: Path, seed: int) -> None:
         changed = other_device(program) if shares is None else rewritten(program, seed, **shares)
         new = side_of(read(folder, run_of(changed.program, seed + 500, shapes=True)))
         tally.add(f"launches matched right, {what}", *truly_matched(base, new, changed.origins))
+    same = [(number,) for number in range(len(launch_names(program)))]
+    for what, new in other_recordings(folder, program, seed):
+        tally.add(f"launches matched right, {what}", *truly_matched(base, side_of(new), same))
+
+
+def other_recordings(
+    folder: Path, program: Program, seed: int
+) -> Iterator[tuple[str, longpole.Trace]]:
+    """Record the same program in other ways, and on other shapes."""
+    coarse = Machine(seed=seed + 700, spread=0.02, quantum_ns=1_000)
+    path = folder / "old.json"
+    Run(program, coarse).write(path, "kineto-2023", sync_records=False)
+    yield "an older torch, no shapes", longpole.read_trace(path, args=["Input Dims"])
+    run_of(program, seed + 800, shapes=True, python_frames=True).write(path)
+    yield "with Python stacks", longpole.read_trace(path, args=["Input Dims"])
+    run_of(program, seed + 900, shapes=True).write(path)
+    path.write_text(re.sub(r"\b(64|1024)\b(?=[,\]])", "96", path.read_text()))
+    yield "on other shapes", longpole.read_trace(path, args=["Input Dims"])
 
 
 def unrelated(tally: Tally, folder: Path, seed: int) -> None:

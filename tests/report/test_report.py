@@ -211,6 +211,17 @@ def test_questions_are_found_by_what_they_take_and_give():
         answer_blocks("check", trace)
 
 
+def test_a_question_that_fails_does_not_end_the_report(tmp_path, written, monkeypatch):
+    def fail(*_):
+        message = "no answer <b>"
+        raise ValueError(message)
+
+    monkeypatch.setattr("longpole.cli.answer.report.answer_blocks", fail)
+    page, _ = written(builder().write(tmp_path / "trace.json"))
+    assert "This could not be answered: no answer &lt;b&gt;." in page
+    assert '<section id="diagnostics"' in page
+
+
 def test_a_figure_draws_the_first_quantity_of_an_answer():
     table = Table(
         (Column("device", "number"), Column("activity"), Column("time", "duration")),

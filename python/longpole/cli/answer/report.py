@@ -15,6 +15,7 @@ from longpole.cli.answer.check import check_answer
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.summary import time_blocks
 from longpole.critical_path.explain import path_blocks
+from longpole.errors import LongpoleError
 from longpole.plot.draw import plotly_script
 from longpole.plot.figures import figure_of, sides_figure, step_figure
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from longpole.analyses.summary import Summary
     from longpole.cli.answer.emit import Answer
     from longpole.critical_path.path import CriticalPath
-    from longpole.report.blocks import Cell
+    from longpole.report.blocks import Block, Cell
     from longpole.report.page import Part
     from longpole.trace import Trace
     from longpole.verdict import Verdict
@@ -253,10 +254,17 @@ class _About:
     def questions(self, window: Window) -> Iterator[Section]:
         """Answer every question there is, with a figure where there is one to draw."""
         for name, asks in questions().items():
-            blocks = answer_blocks(name, self.trace, window)
+            blocks = self.answer(name, window)
             figure = figure_of(blocks, asks)
             parts = [*([figure] if figure else []), *blocks]
             yield self.section(f"question-{name.replace('_', '-')}", asks, parts, is_folded=True)
+
+    def answer(self, name: str, window: Window) -> Sequence[Block]:
+        """Answer a question; one that cannot be answered does not keep the others from it."""
+        try:
+            return answer_blocks(name, self.trace, window)
+        except (LongpoleError, ValueError) as error:
+            return [Sentence(f"This could not be answered: {error}.")]
 
     def diagnostics(self) -> Section:
         """List what is wrong with the trace."""
