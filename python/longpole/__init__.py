@@ -34,9 +34,11 @@ if TYPE_CHECKING:
     from longpole.analyses.functions import functions
     from longpole.analyses.kernels import kernels
     from longpole.analyses.launches_without_work import launches_without_work
+    from longpole.analyses.mfu import Mfu, mfu
     from longpole.analyses.modules import modules
     from longpole.analyses.operators import OperatorTime, operators
     from longpole.analyses.overlap import Overlap, overlap
+    from longpole.analyses.roofline import Roofline, roofline
     from longpole.analyses.summary import Summary, summary
     from longpole.convert.execution_trace import (
         ExecutionTrace,
@@ -60,6 +62,7 @@ __all__ = [
     "InternalError",
     "LinkedTrace",
     "LongpoleError",
+    "Mfu",
     "MissingDependencyError",
     "OperatorTime",
     "Overlap",
@@ -67,6 +70,7 @@ __all__ = [
     "Remedy",
     "RemoveWait",
     "ResultsError",
+    "Roofline",
     "Scale",
     "Summary",
     "Trace",
@@ -83,11 +87,13 @@ __all__ = [
     "kernels",
     "launches_without_work",
     "link_execution_trace",
+    "mfu",
     "modules",
     "operators",
     "overlap",
     "read_execution_trace",
     "read_trace",
+    "roofline",
     "summary",
 ]
 
@@ -100,10 +106,12 @@ _MODULE_OF = {
     "Drop": "critical_path.changes",
     "Finding": "analyses.findings",
     "FrameTimes": "analyses.frame_times",
+    "Mfu": "analyses.mfu",
     "OperatorTime": "analyses.operators",
     "Overlap": "analyses.overlap",
     "Remedy": "verdict.values",
     "RemoveWait": "critical_path.changes",
+    "Roofline": "analyses.roofline",
     "Scale": "critical_path.changes",
     "Summary": "analyses.summary",
     "Verdict": "verdict.values",

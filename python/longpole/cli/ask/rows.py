@@ -1,14 +1,41 @@
-"""The options of commands that answer with many rows."""
+"""The options of commands about operators and kernels."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-__all__ = ["top_option", "where_option"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-top_option: Final = click.option(
+__all__ = ["peak_option", "top_option", "where_option"]
+
+
+def _peaks(
+    context: click.Context, option: click.Parameter, given: Sequence[str]
+) -> dict[str, float]:
+    """Read `TYPE=TFLOPS`."""
+    peaks: dict[str, float] = {}
+    for text in given:
+        dtype, _, number = text.partition("=")
+        try:
+            peaks[dtype.strip().lower()] = float(number)
+        except ValueError as error:
+            message = f"{text!r} is not TYPE=TFLOPS, such as bf16=800"
+            raise click.BadParameter(message, context, option) from error
+    return peaks
+
+
+peak_option: Final[Any] = click.option(
+    "--peak",
+    "tflops",
+    multiple=True,
+    callback=_peaks,
+    metavar="TYPE=TFLOPS",
+    help="Peak of a type, instead of the published one, as bf16=800. Repeatable.",
+)
+top_option: Final[Any] = click.option(
     "--top",
     type=click.IntRange(min=1),
     default=20,
@@ -16,7 +43,7 @@ top_option: Final = click.option(
     metavar="N",
     help="How many rows to show; machine formats have all.",
 )
-where_option: Final = click.option(
+where_option: Final[Any] = click.option(
     "--where",
     metavar="CONDITION",
     help="SQL condition for the GPU activities that count, as \"name LIKE '%gemm%'\".",
