@@ -1,4 +1,4 @@
-"""The Python functions that took most of a window, on their threads and on devices."""
+"""Table `functions`: what each Python function took on its thread and on devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which part of the peak of its devices a step uses: model FLOPs utilisation."""
+"""Table `mfu`: which part of the peak of its devices a step uses for the model."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from longpole.windows import Window
 
 __all__ = ["Mfu", "MfuRow", "mfu"]
+
+NEEDS_ARGUMENTS = True
 
 _COLUMNS: Final = (
     Column("device", "number"),
@@ -137,10 +139,11 @@ class Mfu:
         return notes
 
     def _total(self, name: str) -> float | None:
-        parts = [getattr(row, name) for row in self.rows]
-        if not parts or any(part is None for part in parts):
+        parts: list[float | None] = [getattr(row, name) for row in self.rows]
+        known = [part for part in parts if part is not None]
+        if not parts or len(known) < len(parts):
             return None
-        return sum(parts) / len({row.device for row in self.rows})
+        return sum(known) / len({row.device for row in self.rows})
 
 
 def mfu(
@@ -201,23 +204,24 @@ def mfu(
         kernel_ns=pl.col("kernel_ns").sum(),
     )
     ordered = sums.sort("device", "precision").iter_rows()
-    rows = tuple(_row(*row, known, window.duration_ns) for row in ordered)
+    rows = tuple(_row(row, known, window.duration_ns) for row in ordered)
     unknown = work.filter(pl.col("name").is_not_null() & ~has_flops)
     other = work.filter(pl.col("name").is_null())
     times = [int(part["kernel_ns"].sum()) for part in (unknown, other, work)]
     return Mfu(rows, known, *times)
 
 
-def _row(  # noqa: PLR0913, PLR0917 - the columns of a frame, and what they are compared with
-    device: int | None,
-    precision: str | None,
-    flops: int,
-    recomputed_flops: int,
-    kernel_ns: int,
-    peaks: Mapping[int | None, Peaks],
-    window_ns: int,
-) -> MfuRow:
+def _row(row: tuple[Any, ...], peaks: Mapping[int | None, Peaks], window_ns: int) -> MfuRow:
+    device, precision, flops, recomputed_flops, kernel_ns = row
     peak = peaks[device].matrix.get(precision or "") if device in peaks else None
     most = None if peak is None else peak * _TERA * window_ns / _NS
-    parts = [None if not most else count / most for count in (flops, flops + recomputed_flops)]
-    return MfuRow(device, precision, flops, recomputed_flops, kernel_ns, peak, *parts)
+    return MfuRow(
+        device,
+        precision,
+        flops,
+        recomputed_flops,
+        kernel_ns,
+        peak,
+        mfu=flops / most if most else None,
+        hfu=(flops + recomputed_flops) / most if most else None,
+    )

@@ -1,4 +1,4 @@
-"""The operators that took most of a window, on their threads and on devices."""
+"""Table `operators`: what each operator took on its thread and on devices."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from longpole.windows import Window
 
 __all__ = ["OperatorTime", "by_self_time", "operators"]
+
+NEEDS_ARGUMENTS = True
 
 _INPUTS = ("shapes", "strides", "dtypes")
 

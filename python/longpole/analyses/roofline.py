@@ -1,4 +1,4 @@
-"""How close kernels come to what their device can do, and the time lost against that."""
+"""Table `roofline`: how close kernels come to what their device can do, and the time lost."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from longpole.windows import Window
 
 __all__ = ["Roofline", "roofline"]
+
+NEEDS_ARGUMENTS = True
 
 _SHOWN: Final = {
     "calls": Column("calls", "count"),
@@ -210,8 +212,8 @@ def _grouped(work: pl.DataFrame) -> pl.DataFrame:
         .group_by(_KEY, maintain_order=True)
         .agg(
             pl.col("kernel").first(),
-            calls=pl.col("operator").count().cast(pl.Int64),
             *(pl.col(name).sum().alias(name) for name in sums),
+            calls=pl.col("operator").count().cast(pl.Int64),
             flops=_sum_of_known("flops"),
             n_bytes=_sum_of_known("n_bytes"),
         )

@@ -1,4 +1,4 @@
-"""`longpole roofline`: show how close kernels come to what their device can do, and the time lost."""
+"""`longpole roofline`: show how close kernels come to what the device can do."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def roofline(
     whole: bool,
     options: Options,
 ) -> int:
-    """Show how close kernels come to what their device can do, and the time lost.
+    """Show how close kernels come to what the device can do, and the time lost.
 
     The least time of an operator is the longer of what it computes and what it must move, at the
     peaks of the device. The trace must have shapes (record_shapes=True).

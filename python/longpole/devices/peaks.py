@@ -1,7 +1,7 @@
 """Published peaks of devices: what a roofline is drawn from.
 
-Figures are those of the makers for one device, without structured sparsity, in TFLOP/s and GB/s. The
-device of a trace may be slower: clocks are limited by power, and partitions have a part of it.
+Figures are those of the makers for one device, without structured sparsity, in TFLOP/s and GB/s.
+The device of a trace may be slower: clocks are limited by power, and partitions have a part of it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _LARGE_A100: Final = 60_000_000_000
 class Peaks:
     """What one device can do at most.
 
-    `matrix` and `vector` are TFLOP/s by type (`fp64`, `fp32`, `tf32`, `bf16`, `fp16`, `fp8`, `int8`)
-    on tensor or matrix cores and on the others, `bandwidth` is that of its memory in GB/s;
+    `matrix` and `vector` are TFLOP/s by type (`fp64`, `fp32`, `tf32`, `bf16`, `fp16`, `fp8`,
+    `int8`) on tensor or matrix cores and on the others, `bandwidth` is that of its memory in GB/s;
     None where it is not known.
     """
 
@@ -41,7 +41,7 @@ class Peaks:
         return replace(self, matrix={**self.matrix, **tflops}, bandwidth=given, source=source)
 
 
-def _peaks(  # noqa: PLR0913, PLR0917 - the columns of a data sheet
+def _peaks(  # noqa: PLR0917 - the columns of a data sheet
     name: str,
     vector: tuple[float, float],
     fp64: float,

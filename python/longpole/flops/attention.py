@@ -1,11 +1,10 @@
 """Scaled dot-product attention in one kernel: flash, memory-efficient, cuDNN, CPU.
 
 Forward are two products, the scores `query x key` and the output `scores x value`; backward are
-five: the scores again, and the gradients of scores, value, query and key. The softmax is not counted,
-as is usual. With a causal mask only the pairs that it leaves count: exactly those that a query may
-see, with the mask aligned to the upper left as in torch, or to the lower right as in flash-attn.
-Grouped queries share keys, which changes what
-is read and not what is computed.
+five: the scores again, and the gradients of scores, value, query and key. The softmax is not
+counted, as is usual. With a causal mask only the pairs count that it leaves: it is aligned to the
+upper left as in torch, or to the lower right as in flash-attn. Grouped queries share keys, which
+changes what is read and not what is computed.
 """
 
 from __future__ import annotations

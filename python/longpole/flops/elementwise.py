@@ -21,14 +21,82 @@ __all__ = ["elementwise"]
 
 _COPIES: Final = frozenset({"copy", "fill", "zero", "clone", "cat", "_to_copy", "masked_fill"})
 _POINTWISE: Final = frozenset(
-    """
-    add sub rsub mul div neg abs sign square pow sqrt rsqrt reciprocal exp exp2 log log2 log1p sin
-    cos tan erf floor ceil round clamp clamp_min clamp_max minimum maximum where lerp addcmul addcdiv
-    relu relu6 leaky_relu threshold threshold_backward gelu gelu_backward silu silu_backward sigmoid
-    sigmoid_backward tanh tanh_backward hardtanh elu softplus mish hardswish hardsigmoid
-    eq ne lt le gt ge logical_and logical_or logical_not logical_xor bitwise_and bitwise_or
-    bitwise_not native_dropout native_dropout_backward bernoulli isnan isinf tril triu remainder
-    """.split()
+    {
+        "abs",
+        "add",
+        "addcdiv",
+        "addcmul",
+        "bernoulli",
+        "bitwise_and",
+        "bitwise_not",
+        "bitwise_or",
+        "ceil",
+        "clamp",
+        "clamp_max",
+        "clamp_min",
+        "cos",
+        "div",
+        "elu",
+        "eq",
+        "erf",
+        "exp",
+        "exp2",
+        "floor",
+        "ge",
+        "gelu",
+        "gelu_backward",
+        "gt",
+        "hardsigmoid",
+        "hardswish",
+        "hardtanh",
+        "isinf",
+        "isnan",
+        "le",
+        "leaky_relu",
+        "lerp",
+        "log",
+        "log1p",
+        "log2",
+        "logical_and",
+        "logical_not",
+        "logical_or",
+        "logical_xor",
+        "lt",
+        "maximum",
+        "minimum",
+        "mish",
+        "mul",
+        "native_dropout",
+        "native_dropout_backward",
+        "ne",
+        "neg",
+        "pow",
+        "reciprocal",
+        "relu",
+        "relu6",
+        "remainder",
+        "round",
+        "rsqrt",
+        "rsub",
+        "sigmoid",
+        "sigmoid_backward",
+        "sign",
+        "silu",
+        "silu_backward",
+        "sin",
+        "softplus",
+        "sqrt",
+        "square",
+        "sub",
+        "tan",
+        "tanh",
+        "tanh_backward",
+        "threshold",
+        "threshold_backward",
+        "tril",
+        "triu",
+        "where",
+    }
 )
 _PER_ELEMENT: Final[Mapping[str, int]] = {
     "sum": 1,
@@ -75,24 +143,27 @@ def elementwise(call: Call) -> Work | None:
     fused = _FUSED.match(call.name)
     if fused is not None:
         return _triton(call, fused[1])
-    name = call.name.removeprefix("aten::")
-    tensors = call.all_tensors()
-    if not call.name.startswith("aten::") or not tensors:
+    if not call.name.startswith("aten::") or not call.all_tensors():
         return None
+    name = call.name.removeprefix("aten::")
     if name.startswith("_foreach_"):
         return _foreach(call, name)
-    is_in_place = name.endswith("_") and not name.startswith("__")
+    if name in _GATHERS:
+        return _gather(call, name)
+    return _by_element(call, name)
+
+
+def _by_element(call: Call, name: str) -> Work | None:
+    tensors = call.all_tensors()
     plain = name.removesuffix("_")
     if plain in _COPIES:
-        return _copy(call, plain, is_in_place=is_in_place)
+        return _copy(call, plain, is_in_place=name != plain)
     if plain in _POINTWISE:
         out = _broadcast([tensor.shape for tensor in tensors])
         return None if out is None else _moved(prod(out), tensors, prod(out))
     if name in _PER_ELEMENT:
         return _moved(_PER_ELEMENT[name] * tensors[0].numel, tensors[:1], 0)
-    if name in _ROWWISE:
-        return _rowwise(tensors[0], *_ROWWISE[name])
-    return _gather(call, name) if name in _GATHERS else None
+    return _rowwise(tensors[0], *_ROWWISE[name]) if name in _ROWWISE else None
 
 
 def _moved(flops: int, read: Sequence[Tensor], written: int) -> Work:

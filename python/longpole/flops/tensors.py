@@ -111,7 +111,7 @@ class Work:
     is_matrix: bool
 
 
-def call_of(
+def call_of(  # noqa: PLR0917 - the columns of a frame
     name: str,
     inputs: Sequence[int],
     shapes: Sequence[Sequence[int] | None],
@@ -123,7 +123,8 @@ def call_of(
 
     Examples
     --------
-    >>> call = call_of("aten::sum", [0, 1], [[2, 3], None], [[3, 1], None], ["float", ""], ["", "1"])
+    >>> shapes, dtypes = [[2, 3], None], ["float", ""]
+    >>> call = call_of("aten::sum", [0, 1], shapes, [[3, 1], None], dtypes, ["", "1"])
     >>> call.tensor(0).numel, call.tensor(1), call.value(1)
     (6, None, 1)
     """

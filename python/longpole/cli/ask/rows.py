@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -27,7 +27,7 @@ def _peaks(
     return peaks
 
 
-peak_option: Final[Any] = click.option(
+peak_option: Final = click.option(
     "--peak",
     "tflops",
     multiple=True,
@@ -35,7 +35,7 @@ peak_option: Final[Any] = click.option(
     metavar="TYPE=TFLOPS",
     help="Peak of a type, instead of the published one, as bf16=800. Repeatable.",
 )
-top_option: Final[Any] = click.option(
+top_option: Final = click.option(
     "--top",
     type=click.IntRange(min=1),
     default=20,
@@ -43,7 +43,7 @@ top_option: Final[Any] = click.option(
     metavar="N",
     help="How many rows to show; machine formats have all.",
 )
-where_option: Final[Any] = click.option(
+where_option: Final = click.option(
     "--where",
     metavar="CONDITION",
     help="SQL condition for the GPU activities that count, as \"name LIKE '%gemm%'\".",
