@@ -27,6 +27,7 @@ from longpole.trace import Trace
 from longpole.windows import Window, choose_window
 
 if TYPE_CHECKING:
+    from longpole.allocations import Allocations, read_memory
     from longpole.analyses.blocking_calls import BlockingCall, blocking_calls
     from longpole.analyses.check import check
     from longpole.analyses.device_times import DeviceTime, device_times
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from longpole.analyses.functions import functions
     from longpole.analyses.kernels import kernels
     from longpole.analyses.launches_without_work import launches_without_work
+    from longpole.analyses.memory import Memory, memory
+    from longpole.analyses.memory_churn import memory_churn
+    from longpole.analyses.memory_curve import memory_curve
     from longpole.analyses.mfu import Mfu, mfu
     from longpole.analyses.modules import modules
     from longpole.analyses.operators import OperatorTime, operators
@@ -52,6 +56,7 @@ if TYPE_CHECKING:
     from longpole.verdict.values import Remedy, Verdict
 
 __all__ = [
+    "Allocations",
     "BlockingCall",
     "CriticalPath",
     "DeviceError",
@@ -63,6 +68,7 @@ __all__ = [
     "InternalError",
     "LinkedTrace",
     "LongpoleError",
+    "Memory",
     "Mfu",
     "MissingDependencyError",
     "OperatorTime",
@@ -88,11 +94,15 @@ __all__ = [
     "kernels",
     "launches_without_work",
     "link_execution_trace",
+    "memory",
+    "memory_churn",
+    "memory_curve",
     "mfu",
     "modules",
     "operators",
     "overlap",
     "read_execution_trace",
+    "read_memory",
     "read_trace",
     "roofline",
     "summary",
@@ -101,12 +111,14 @@ __all__ = [
 # `import longpole` must not wait for what answers questions. A function of `analyses`
 # stands in the file of its name; only types need an entry here.
 _MODULE_OF = {
+    "Allocations": "allocations",
     "BlockingCall": "analyses.blocking_calls",
     "CriticalPath": "critical_path.path",
     "DeviceTime": "analyses.device_times",
     "Drop": "critical_path.changes",
     "Finding": "analyses.findings",
     "FrameTimes": "analyses.frame_times",
+    "Memory": "analyses.memory",
     "Mfu": "analyses.mfu",
     "OperatorTime": "analyses.operators",
     "Overlap": "analyses.overlap",
@@ -115,6 +127,7 @@ _MODULE_OF = {
     "Roofline": "analyses.roofline",
     "Scale": "critical_path.changes",
     "Summary": "analyses.summary",
+    "read_memory": "allocations",
     "Verdict": "verdict.values",
     "WhatIf": "critical_path.path",
     **dict.fromkeys(

@@ -9,7 +9,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["peak_option", "top_option", "where_option"]
+__all__ = ["peak_option", "top_option", "where_changes_option", "where_option"]
 
 
 def _peaks(
@@ -47,4 +47,9 @@ where_option: Final = click.option(
     "--where",
     metavar="CONDITION",
     help="SQL condition for the GPU activities that count, as \"name LIKE '%gemm%'\".",
+)
+where_changes_option: Final = click.option(
+    "--where",
+    metavar="CONDITION",
+    help="SQL condition for the changes of memory that count, as \"device = 'cuda:0'\".",
 )
