@@ -359,7 +359,7 @@ def _content(path: Path) -> bytes:
         return packed.read()
 
 
-def _error(path: Path, code: str, message: str, hint: str = "") -> TraceError:
+def _error(path: Path, code: str, message: str, hint: str | None = None) -> TraceError:
     error = TraceError(f"{path}: {message}")
     error.code, error.offset, error.hint, error.path = code, 0, hint, str(path)
     return error

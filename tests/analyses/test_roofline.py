@@ -101,6 +101,12 @@ def test_kernels_without_a_formula_are_listed_and_not_judged():
     assert (found.kernel_ns, found.known_ns) == (5_000, 0)
 
 
+def test_communication_is_not_compared_with_the_peaks_of_a_device():
+    builder = product(TraceBuilder().header(deviceProperties=H100), 0, 50)
+    trace = builder.launch("ncclDevKernel_AllReduce", call=(60, 61), work=(61, 90)).read()
+    assert longpole.roofline(trace).rows["name"].to_list() == ["aten::mm"]
+
+
 def test_a_device_that_is_not_in_the_table_is_not_judged_until_its_peaks_are_given():
     trace = product(TraceBuilder(), 0, 200).read()
     assert longpole.roofline(trace).rows["roof_ns"].to_list() == [None]
@@ -202,6 +208,8 @@ def test_the_kernels_of_real_traces_are_all_accounted_for(path):
         pytest.skip(f"no traces in {path}")
     trace = longpole.read_trace(path)
     window = longpole.choose_window(trace)
-    kernels = trace.events.filter(pl.col("kind") == "kernel")
+    kernels = trace.events.join(
+        trace.launches.filter(pl.col("work_class").cast(pl.String) == "compute"), on="event"
+    ).filter(pl.col("kind") == "kernel")
     found = longpole.roofline(trace, window)
     assert found.kernel_ns == window.clip(kernels)["inside_ns"].sum()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from longpole.trace import Trace
 
-__all__ = ["device_peaks", "precision"]
+__all__ = ["device_peaks", "peak_sentences", "precision"]
 
 _PRECISIONS: Final = {
     "double": "fp64",
@@ -85,6 +85,24 @@ def _check(tflops: Mapping[str, float], bandwidth: float | None) -> None:
     if bandwidth is not None and bandwidth <= 0:
         message = f"the bandwidth must be positive, not {bandwidth:g}"
         raise ValueError(message)
+
+
+def peak_sentences(peaks: Mapping[int | None, Peaks]) -> list[str]:
+    """Say which peaks are taken, once for devices that are alike."""
+    devices: dict[str, list[str]] = {}
+    for device, known in peaks.items():
+        devices.setdefault(_words(known), []).append("?" if device is None else str(device))
+    return [
+        f"Peaks of device{'s' * (len(names) > 1)} {', '.join(names)}: {words}"
+        for words, names in devices.items()
+    ]
+
+
+def _words(peaks: Peaks) -> str:
+    matrix = ", ".join(f"{dtype} {peak:g}" for dtype, peak in peaks.matrix.items())
+    memory = "bandwidth not known" if peaks.bandwidth is None else f"{peaks.bandwidth:g} GB/s"
+    source = peaks.source if peaks.name == peaks.source else f"{peaks.name}, {peaks.source}"
+    return f"{matrix} TFLOP/s; {memory} ({source})."
 
 
 def precision() -> pl.Expr:

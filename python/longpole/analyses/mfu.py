@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from longpole.analyses.device_peaks import device_peaks, precision
+from longpole.analyses.device_peaks import device_peaks, peak_sentences, precision
 from longpole.analyses.operator_work import work_in_window
 from longpole.report.blocks import Column, Sentence, Table
 from longpole.windows import choose_window
@@ -69,7 +69,7 @@ class Mfu:
     without_formula_ns: int
     """The time of kernels of no operator that a formula is known for; products may be in it."""
     kernel_ns: int
-    """The time of all kernels."""
+    """The time of all kernels that compute."""
 
     @property
     def mfu(self) -> float | None:
@@ -125,15 +125,13 @@ class Mfu:
         return f"MFU {share(self.mfu)}: the FLOPs of the model over those that the peak allows."
 
     def _notes(self) -> list[Block]:
-        notes: list[Block] = [
-            Sentence(f"Peaks: {peaks.name} ({peaks.source}).") for peaks in self.peaks.values()
-        ]
+        notes: list[Block] = [*map(Sentence, peak_sentences(self.peaks))]
         if self.kernel_ns and self.unknown_ns + self.without_formula_ns:
             missing = (self.unknown_ns + self.without_formula_ns) / self.kernel_ns
             notes.append(
                 Sentence(
-                    f"Kernels of {share(missing)} of the kernel time are not counted, as their "
-                    "FLOPs are not known: the utilisation may be higher."
+                    f"The operations of {share(missing)} of the kernel time are not known: the "
+                    "utilisation may be higher."
                 )
             )
         return notes
@@ -208,7 +206,8 @@ def mfu(
     unknown = work.filter(pl.col("name").is_not_null() & ~has_flops)
     other = work.filter(pl.col("name").is_null())
     times = [int(part["kernel_ns"].sum()) for part in (unknown, other, work)]
-    return Mfu(rows, known, *times)
+    used = {row.device: known[row.device] for row in rows if row.device in known}
+    return Mfu(rows, used, *times)
 
 
 def _row(row: tuple[Any, ...], peaks: Mapping[int | None, Peaks], window_ns: int) -> MfuRow:

@@ -38,8 +38,8 @@ def operator_work(
     tuple of DataFrame
         The operators: `operator` (event), `name`, `shapes`, `dtypes`, `flops`, `n_bytes`, `dtype`,
         `is_matrix`, `is_recomputed` (a forward operator that a backward pass ran again). And all
-        kernels: `event`, `device`, `kernel` (name), `operator` (null where none of those
-        operators launched it), `duration_ns`, and `inside_ns`, their time in the window.
+        kernels that compute: `event`, `device`, `kernel` (name), `operator` (null where none of
+        those operators launched it), `duration_ns`, and `inside_ns`, their time in the window.
     """
     operators = _with_work(trace)
     parents = trace.events["parent"]
@@ -52,7 +52,9 @@ def operator_work(
         _forward(trace).implode()
     )
     kernels = matching(gpu_activities(trace), where).filter(
-        pl.col("kind") == "kernel", pl.col("duration_ns") >= 0
+        pl.col("kind") == "kernel",
+        pl.col("work_class").cast(pl.String) == "compute",
+        pl.col("duration_ns") >= 0,
     )
     inside = window.clip(kernels).select("event", "inside_ns")
     owners = _outermost(kernels["operator"], kept, parents)

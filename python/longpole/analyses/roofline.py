@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from longpole.analyses.device_peaks import device_peaks, precision
+from longpole.analyses.device_peaks import device_peaks, peak_sentences, precision
 from longpole.analyses.operator_work import work_in_window
 from longpole.report.blocks import Column, Sentence, Table
 from longpole.windows import choose_window
-from longpole.wording import count, duration, share
+from longpole.wording import count, duration, share, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,13 +85,13 @@ class Roofline:
 
     @property
     def kernel_ns(self) -> int:
-        """The time of all kernels."""
+        """The time of all kernels that compute."""
         return sum(self.rows["kernel_ns"].to_list())
 
     @property
     def known_ns(self) -> int:
-        """The time of the kernels whose roofline is known."""
-        return sum(self.rows.filter(pl.col("roof_ns").is_not_null())["kernel_ns"].to_list())
+        """The time of the kernels whose operations are known."""
+        return sum(self.rows.filter(pl.col("flops").is_not_null())["kernel_ns"].to_list())
 
     def to_dict(self) -> dict[str, Any]:
         """Give everything as plain values, in a fixed order."""
@@ -118,9 +118,9 @@ class Roofline:
         sentences: list[Block] = [
             Sentence(
                 f"The formula is known for {share(known)} of the kernel time "
-                f"({duration(self.kernel_ns)}); concurrent kernels count each."
+                f"({duration(self.kernel_ns)}); concurrent kernels count each.{self._missing()}"
             ),
-            *(Sentence(_words(device, peaks)) for device, peaks in self.peaks.items()),
+            *map(Sentence, peak_sentences(self.peaks)),
         ]
         if not self.peaks:
             sentences.append(
@@ -130,6 +130,14 @@ class Roofline:
                 )
             )
         return [_table(self.rows, self.top), *sentences]
+
+    def _missing(self) -> str:
+        """Name the kernel that takes most of the time without a formula."""
+        unknown = self.rows.filter(pl.col("flops").is_null()).sort("kernel_ns", descending=True)
+        if unknown.is_empty():
+            return ""
+        name, kernel, kernel_ns = unknown.select("name", "kernel", "kernel_ns").row(0)
+        return f" The longest without: {short_name(name or kernel)}, {duration(kernel_ns)}."
 
 
 def roofline(
@@ -144,9 +152,10 @@ def roofline(
 ) -> Roofline:
     """Compare the kernels of each operator with the roofline of their device.
 
-    The least time of an operator is the longer of what it computes at the peak of its type
-    and what it must move at the peak of the memory, each input read and each output written
-    once. Shapes and types are those that `record_shapes=True` records.
+    Kernels of communication do not count. The least time of an operator is the longer of what
+    it computes at the peak of its type and what it must move at the peak of the memory, each
+    input read and each output written once. Shapes and types are those that
+    `record_shapes=True` records.
 
     Parameters
     ----------
@@ -188,7 +197,8 @@ def roofline(
     on_path = _on_path(path, owners)
     joined = work.join(on_path, on="owner", how="left", maintain_order="left")
     rows = _grouped(joined.with_columns(pl.col("path_ns").fill_null(0), precision=precision()))
-    return Roofline(window, _rooflines(rows, known), known, path.length_ns, top)
+    used = {device: known[device] for device in rows["device"].unique().sort() if device in known}
+    return Roofline(window, _rooflines(rows, known), used, path.length_ns, top)
 
 
 def _path(trace: Trace, window: Window) -> CriticalPath:
@@ -208,8 +218,9 @@ def _grouped(work: pl.DataFrame) -> pl.DataFrame:
     """Add up operators with equal inputs."""
     sums = ("n_kernels", "kernel_ns", "path_ns")
     return (
-        work.sort("kernel_ns", "event", descending=[True, False])
-        .group_by(_KEY, maintain_order=True)
+        work.with_columns(other=pl.when(pl.col("name").is_null()).then(pl.col("kernel")))
+        .sort("kernel_ns", "event", descending=[True, False])
+        .group_by(*_KEY, "other", maintain_order=True)
         .agg(
             pl.col("kernel").first(),
             *(pl.col(name).sum().alias(name) for name in sums),
@@ -281,13 +292,6 @@ def _plain(device: int | None, peaks: Peaks) -> dict[str, Any]:
         "bandwidth_gb_per_s": peaks.bandwidth,
         "source": peaks.source,
     }
-
-
-def _words(device: int | None, peaks: Peaks) -> str:
-    of = "" if device is None else f" of device {device}"
-    matrix = ", ".join(f"{dtype} {peak:g}" for dtype, peak in peaks.matrix.items())
-    memory = "bandwidth not known" if peaks.bandwidth is None else f"{peaks.bandwidth:g} GB/s"
-    return f"Peaks{of} ({peaks.name}, {peaks.source}): {matrix} TFLOP/s; {memory}."
 
 
 def _table(rows: pl.DataFrame, top: int) -> Table:
