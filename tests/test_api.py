@@ -89,6 +89,7 @@ def test_few_modules_know_the_core():
         "errors.py",
         "frames.py",
         "read.py",
+        "sweeps.py",
         "tables.py",
         "trace.py",
     }

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from longpole._core import collectives
 from longpole.frames import frame_of
 from longpole.tables import TraceTables
 from longpole.windows import step_number
@@ -44,6 +45,19 @@ class Trace(TraceTables):
         where the work began inside the call).
         """
         return frame_of(self._core.launches())
+
+    @cached_property
+    def collectives(self) -> pl.DataFrame:
+        """Each part that this rank took in a collective, in the order of the calls.
+
+        Columns: `event` (the kernel, or the range of a library on the CPU), `call`,
+        `operation`, `named_by` (what says so: `record`, `annotation`, `operator`, `kernel`),
+        `group`, `group_size`, `group_ranks` (ascending, with spaces between), `sequence`,
+        `call_id`, `peer` (the rank it sends to or receives from), `in_elements`,
+        `out_elements`, `data_type`, `bytes` (of the larger buffer), `coalesced`. What the
+        trace does not say is null.
+        """
+        return frame_of(collectives(self._core))
 
     @cached_property
     def api_roles(self) -> pl.DataFrame:
@@ -316,12 +330,18 @@ class Trace(TraceTables):
         return verdict_of(self._core.verdict(window, data_load=data_load, step_name=step_name))
 
     def scope(
-        self, step: int | None = None, *, whole: bool = False, step_name: str | None = None
+        self,
+        step: int | None = None,
+        *,
+        annotation: str | None = None,
+        instance: int = 0,
+        whole: bool = False,
+        step_name: str | None = None,
     ) -> tuple[str, int | None, int, int, str]:
         """Find the window of an answer; see `longpole.choose_window`."""
         from longpole.critical_path.windows import core_window
 
-        window = core_window(step, None, 0, None, "period", whole=whole)
+        window = core_window(step, annotation, instance, None, "period", whole=whole)
         return self._core.scope(window, step_name=step_name)
 
     def sync_dependencies(
