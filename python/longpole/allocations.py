@@ -56,9 +56,9 @@ class Allocations:
     recording), `change` (`allocated`, `freed`, `preexisting`, `recategorized`: the same memory
     became of another category; `reserved`: the allocator took or returned a segment), `n_bytes`
     (negative where it got less), `allocated_bytes` and `reserved_bytes` after it (null where not
-    recorded), `address`, `category`, `operator` and `function` (what ran then), `event` (row in
-    `Trace.events`). `blocks` has the blocks of a snapshot's segments: `device`, `n_bytes`,
-    `is_free`, `function`.
+    recorded), `address`, `category`, `operator` and `function` (what ran then), `inside` (the
+    innermost event that ran, for `Trace.stack_of`), `event` (row in `Trace.events`). `blocks`
+    has the blocks of a snapshot's segments: `device`, `n_bytes`, `is_free`, `function`.
     """
 
     source: Literal["trace", "timeline", "snapshot"]
@@ -183,8 +183,10 @@ def _owners(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
     # A built-in method is what the operator tells already; its caller is a line of a program.
     is_builtin = names.str.starts_with("<built-in").fill_null(value=False)
     is_function = (kinds == "python") & ~is_builtin
+    rows_around = pl.Series(around)
     return pl.DataFrame(
         {
+            "inside": rows_around.set(rows_around < 0, None).cast(pl.UInt32),
             "operator": _named(around, parents, (kinds == "operator").to_numpy(), names),
             "function": _named(around, parents, is_function.to_numpy(), names),
         }
@@ -316,6 +318,7 @@ def _schema() -> dict[str, Any]:
         "category": pl.String,
         "operator": pl.String,
         "function": pl.String,
+        "inside": pl.UInt32,
         "event": pl.UInt32,
     }
 

@@ -70,6 +70,14 @@ def test_the_peak_is_held_by_what_was_allocated_and_not_freed():
     ]
 
 
+def test_the_stack_of_what_is_live_can_be_asked_for():
+    trace = forward().builder.read()
+    found = longpole.memory(trace).at_peak
+    stack = trace.stack_of(found["inside"][0])
+    assert stack["name"].to_list()[0] == "model.py(7): forward"
+    assert stack["name"].to_list()[-1] == "aten::empty"
+
+
 def test_fragmentation_is_what_is_reserved_and_not_used_at_the_peak():
     row = longpole.memory(forward().builder.read()).devices.row(0, named=True)
     assert (row["unused_bytes"], row["fragmentation"]) == (64 - 35, (64 - 35) / 64)

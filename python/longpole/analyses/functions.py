@@ -43,7 +43,7 @@ def functions(
         From `choose_window`; by default the window that it chooses without more.
     where
         Which GPU activities count: an expression of polars or a condition as in SQL, on the
-        columns of `events` and `launches`.
+        columns of the table `activities`.
     top
         How many functions to show; the rows hold all.
 

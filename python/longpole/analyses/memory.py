@@ -40,7 +40,8 @@ class Memory:
     `unused_bytes` (reserved and not allocated at the peak of what is allocated),
     `fragmentation` (that as a share of what is reserved then; null where it is not recorded),
     `n_allocations`, `churn_bytes` (allocated in all). `at_peak`: `device`, `operator`,
-    `function`, `category`, `n_blocks`, `n_bytes` and `share` (of the peak); `known` tells what was
+    `function`, `category`, `inside` (what ran when the largest block was allocated; its stack is
+    `Trace.stack_of`), `n_blocks`, `n_bytes` and `share` (of the peak); `known` tells what was
     seen being allocated from the rest of the peak. `free_blocks`, of a snapshot: `device`,
     `n_free`, `free_bytes`, `largest_free_bytes`.
     """
@@ -158,7 +159,9 @@ def _at_peak(events: pl.DataFrame, peak: dict[str, Any]) -> pl.DataFrame:
     before = ordered.filter(pl.col("order") <= at)
     has_addresses = before["address"].null_count() < before.height
     live = _unfreed(before) if has_addresses else _balance(before)
-    owners = live.group_by(_OWNER).agg(
+    largest = live.sort(-pl.col("n_bytes"), "order")
+    owners = largest.group_by(_OWNER, maintain_order=True).agg(
+        inside=pl.col("inside").first(),
         n_blocks=pl.when(~pl.col("count").has_nulls()).then(pl.col("count").sum()),
         n_bytes=pl.col("n_bytes").sum(),
     )
@@ -172,6 +175,7 @@ def _at_peak(events: pl.DataFrame, peak: dict[str, Any]) -> pl.DataFrame:
         .sort(~pl.col("known"), -pl.col("n_bytes"), *_OWNER, nulls_last=True)
         .select(
             *_OWNER,
+            "inside",
             "n_blocks",
             "n_bytes",
             "known",

@@ -170,8 +170,8 @@ def mfu(
     tflops
         Single peaks instead of those, by type, such as `{"bf16": 800}`.
     where
-        Which kernels count: an expression of polars or a condition as in SQL, on the columns of
-        `events` and `launches`.
+        Which kernels count: an expression of polars or a condition as in SQL, on the
+        columns of the table `activities`.
 
     Raises
     ------

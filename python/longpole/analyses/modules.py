@@ -62,7 +62,7 @@ def modules(
         A regular expression for annotations that name modules too.
     where
         Which GPU activities count: an expression of polars or a condition as in SQL, on the
-        columns of `events` and `launches`.
+        columns of the table `activities`.
     top
         How many modules to show; the rows hold all.
 

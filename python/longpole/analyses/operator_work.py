@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from longpole.contexts import gpu_activities
 from longpole.flops import MATRIX_OPERATORS, call_of, work_of
 from longpole.selection import matching
+from longpole.sweeps import activities
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -51,7 +51,7 @@ def operator_work(
     is_again = _outermost(kept, nodes, parents).is_not_null() & kept.is_in(
         _forward(trace).implode()
     )
-    kernels = matching(gpu_activities(trace), where).filter(
+    kernels = matching(activities(trace), where).filter(
         pl.col("kind") == "kernel",
         pl.col("work_class").cast(pl.String) == "compute",
         pl.col("duration_ns") >= 0,

@@ -62,7 +62,7 @@ def operators(
         Whether operators with other shapes or types of inputs have rows of their own.
     where
         Which GPU activities count: an expression of polars or a condition as in SQL, on the
-        columns of `events` and `launches`.
+        columns of the table `activities`.
     top
         How many names to show; the rows hold all.
 

@@ -168,8 +168,8 @@ def roofline(
     tflops, bandwidth
         Single peaks instead of those: TFLOP/s by type, such as `{"bf16": 800}`, and GB/s.
     where
-        Which kernels count: an expression of polars or a condition as in SQL, on the columns of
-        `events` and `launches`.
+        Which kernels count: an expression of polars or a condition as in SQL, on the
+        columns of the table `activities`.
     top
         How many rows to show; the rows hold all.
 
