@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["typed_inputs"]
+__all__ = ["shapes_in_words", "typed_inputs"]
 
 _TEXTS: Final = {
     "dims": ("Input Dims", "Input dims"),
@@ -122,3 +122,20 @@ def _list(text: str | None) -> list[Any]:
     except ValueError:
         return []
     return found if isinstance(found, list) else []
+
+
+def shapes_in_words() -> pl.Expr:
+    """Put `shapes` and `dtypes` into one text, to order rows by.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> rows = pl.DataFrame({"shapes": [[[2, 3], None, [4]]], "dtypes": [["float", "", "int"]]})
+    >>> rows.select(shapes_in_words()).item()
+    '2x3,,4 float,,int'
+    """
+    import polars as pl
+
+    sizes = pl.element().cast(pl.List(pl.String)).list.join("x").fill_null("")
+    shapes = pl.col("shapes").list.eval(sizes).list.join(",")
+    return pl.concat_str(shapes, pl.col("dtypes").list.join(","), separator=" ").fill_null("")

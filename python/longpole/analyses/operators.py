@@ -10,6 +10,7 @@ import polars as pl
 from longpole.analyses.by_name import Ranking
 from longpole.analyses.frame_times import FrameTimes, with_shares
 from longpole.contexts import context_times
+from longpole.inputs import shapes_in_words
 from longpole.windows import choose_window
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ def operators(
     rows = _grouped(tree, key).join(
         _longest(trace, window, times, tree, key), on=key, how="left", nulls_equal=True
     )
+    if shapes:
+        rows = rows.sort(shapes_in_words())
     own = pl.col("device_self_ns")
     return FrameTimes("operator", *with_shares(rows, times, own), top)
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from longpole.analyses.device_peaks import device_peaks, peak_sentences, precision
 from longpole.analyses.operator_work import work_in_window
+from longpole.inputs import shapes_in_words
 from longpole.report.blocks import Column, Sentence, Table
 from longpole.windows import choose_window
 from longpole.wording import count, duration, share, short_name
@@ -258,7 +259,15 @@ def _rooflines(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.Data
             of_roof=pl.col("roof_ns") / kernel_ns,
             lost_ns=(kernel_ns - pl.col("roof_ns")).clip(lower_bound=0),
         )
-        .sort(-pl.col("lost_ns").fill_null(0), -kernel_ns, "name", "kernel", nulls_last=True)
+        .sort(
+            -pl.col("lost_ns").fill_null(0),
+            -kernel_ns,
+            "name",
+            shapes_in_words(),
+            "kernel",
+            "device",
+            nulls_last=True,
+        )
         .select(*_COLUMNS)
     )
 
