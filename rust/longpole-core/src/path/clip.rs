@@ -1,7 +1,6 @@
 //! Where a window begins and ends in other times than those observed.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use super::windows::{Moment, Opening, Window};
 use crate::graph::Graph;
@@ -95,19 +94,11 @@ struct Border<'a> {
     graph: &'a Graph,
     window: &'a Window,
     at_ns: i64,
-    /// The nodes around it on each thread, of which one leads over it.
-    around: HashMap<usize, (NodeId, NodeId)>,
 }
 
 impl<'a> Border<'a> {
     fn of(graph: &'a Graph, window: &'a Window) -> Self {
-        let mut border = Self { graph, window, at_ns: window.end_ns, around: HashMap::new() };
-        let is_host = |order: &Order| !graph.timeline.kind(*order).is_device_work();
-        let ends = border.candidates().map(|(order, _)| order);
-        if ends.filter(is_host).any(|order| border.cuts(order)) {
-            border.around = border.nodes_around();
-        }
-        border
+        Self { graph, window, at_ns: window.end_ns }
     }
 
     /// The events whose start or end may be that of the window, and which of the two.
@@ -146,25 +137,6 @@ impl<'a> Border<'a> {
         self.at_ns.saturating_add(self.graph.timeline.clock_shift_ns(order))
     }
 
-    fn nodes_around(&self) -> HashMap<usize, (NodeId, NodeId)> {
-        let graph = self.graph;
-        let mut last_before: HashMap<usize, NodeId> = HashMap::new();
-        let mut around = HashMap::new();
-        for node in graph.nodes.ids() {
-            let event = graph.nodes.event(node);
-            if graph.timeline.kind(event).is_device_work() {
-                continue;
-            }
-            let thread = graph.timeline.lane(event);
-            if graph.nodes.time_ns(node) <= self.at_ns {
-                last_before.insert(thread, node);
-            } else if let Some(before) = last_before.remove(&thread) {
-                around.insert(thread, (before, node));
-            }
-        }
-        around
-    }
-
     /// When an event ends, as far as it lies before the border.
     fn end_ns(&self, order: Order, times_ns: &[i64]) -> i64 {
         let nodes = &self.graph.nodes;
@@ -174,7 +146,8 @@ impl<'a> Border<'a> {
         }
         let thread = self.graph.timeline.lane(order);
         let is_work = self.graph.timeline.kind(order).is_device_work();
-        let cut = self.around.get(&thread).copied().filter(|_| !is_work).unwrap_or(whole);
+        let around = || self.graph.thread_nodes.around(thread, self.at_ns, nodes);
+        let cut = if is_work { whole } else { around().unwrap_or(whole) };
         let before_ns = self.at_ns(order) - nodes.time_ns(cut.0);
         times_ns[cut.0.row()].saturating_add(part_ns(before_ns, cut, self.graph, times_ns))
     }
