@@ -60,9 +60,9 @@ def forward():
 
 def test_the_peak_is_held_by_what_was_allocated_and_not_freed():
     found = longpole.memory(forward().builder.read())
-    assert found.devices.select("device", "start_bytes", "peak_bytes", "peak_ns", "end_bytes").row(
-        0
-    ) == ("cuda:0", 5, 35, 25_000, 8)
+    assert found.devices.select(
+        "device", "start_bytes", "peak_bytes", "peak_time_ns", "end_bytes"
+    ).row(0) == ("cuda:0", 5, 35, 25_000, 8)
     assert found.at_peak.select("operator", "function", "n_blocks", "n_bytes", "known").rows() == [
         ("aten::empty", "model.py(7): forward", 1, 20, True),
         ("aten::mm", "model.py(7): forward", 1, 10, True),
@@ -154,7 +154,7 @@ def test_a_timeline_is_read_by_category(name, tmp_path):
     rows = [[-1, 1, 100, 0], [5, 2, 50, 7], [6, 3, -50, 7], [6, 3, 50, 4], [9, 4, -50, 4]]
     recording = longpole.read_memory(written(tmp_path / name, rows))
     found = longpole.memory(recording)
-    assert found.devices.select("peak_bytes", "peak_ns", "end_bytes").row(0) == (150, 5, 100)
+    assert found.devices.select("peak_bytes", "peak_time_ns", "end_bytes").row(0) == (150, 5, 100)
     assert found.at_peak.select("category", "n_bytes").rows() == [
         ("parameter", 100),
         ("unknown", 50),
@@ -201,7 +201,14 @@ def snapshot():
 
 def test_a_snapshot_in_json_is_read_with_the_lines_of_the_program(tmp_path):
     found = longpole.memory(longpole.read_memory(written(tmp_path / "snapshot.json", snapshot())))
-    columns = ("device", "start_bytes", "peak_bytes", "peak_ns", "end_bytes", "peak_reserved_bytes")
+    columns = (
+        "device",
+        "start_bytes",
+        "peak_bytes",
+        "peak_time_ns",
+        "end_bytes",
+        "peak_reserved_bytes",
+    )
     assert found.devices.select(columns).row(0) == (
         "cuda:0",
         0,

@@ -36,7 +36,7 @@ class Memory:
     """The memory of each device in a window, and what held it at the peak.
 
     `devices`: `device`, `start_bytes` (allocated before the first change), `peak_bytes`,
-    `peak_ns` (when; null before the recording), `end_bytes`, `peak_reserved_bytes`,
+    `peak_time_ns` (when; null before the recording), `end_bytes`, `peak_reserved_bytes`,
     `unused_bytes` (reserved and not allocated at the peak of what is allocated),
     `fragmentation` (that as a share of what is reserved then; null where it is not recorded),
     `n_allocations`, `churn_bytes` (allocated in all). `at_peak`: `device`, `operator`,
@@ -135,7 +135,7 @@ def _peaks(curve: pl.DataFrame) -> pl.DataFrame:
         .agg(
             start_bytes=(allocated - pl.col("n_bytes")).first(),
             peak_bytes=allocated.max(),
-            peak_ns=pl.col("time_ns").get(allocated.arg_max()),
+            peak_time_ns=pl.col("time_ns").get(allocated.arg_max()),
             end_bytes=allocated.last(),
             peak_reserved_bytes=reserved.max(),
             unused_bytes=unused,
@@ -153,7 +153,7 @@ def _at_peak(events: pl.DataFrame, peak: dict[str, Any]) -> pl.DataFrame:
     """List what was allocated up to the peak and not freed by then, by owner."""
     ordered = events.with_row_index("order")
     at = ordered.filter(
-        pl.col("time_ns").eq_missing(peak["peak_ns"]),
+        pl.col("time_ns").eq_missing(peak["peak_time_ns"]),
         pl.col("allocated_bytes") == peak["peak_bytes"],
     )["order"].min()
     before = ordered.filter(pl.col("order") <= at)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from longpole.analyses.device_peaks import device_peaks, peak_sentences, precision
+from longpole.analyses.frame_times import flat
 from longpole.analyses.operator_work import work_in_window
 from longpole.inputs import shapes_in_words
 from longpole.report.blocks import Column, Sentence, Table
@@ -107,7 +108,7 @@ class Roofline:
     def records(self) -> list[Record]:
         """Give a row for each operator with equal inputs; shapes are texts."""
         return [
-            {name: str(value) if isinstance(value, list) else value for name, value in row.items()}
+            {name: flat(value) for name, value in row.items()}
             for row in self.rows.iter_rows(named=True)
         ]
 
