@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from longpole.flops import MATRIX_OPERATORS, call_of, work_of
+from longpole.inputs import distinct_inputs
 from longpole.selection import matching
 from longpole.sweeps import activities
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["operator_work", "work_in_window"]
 
 _INPUTS: Final = ("inputs", "shapes", "strides", "dtypes", "values")
+_CATEGORIES: Final = ("cpu_op", "Operator")
 _WORK: Final = {
     "flops": pl.Int64,
     "n_bytes": pl.Int64,
@@ -131,18 +133,27 @@ def _forward(trace: Trace) -> pl.Series:
 
 def _with_work(trace: Trace) -> pl.DataFrame:
     """Put the formula's answer beside each operator that has one."""
-    names = trace.events.select("event", name=pl.col("name").cast(pl.String))
-    calls = trace.inputs.join(names, on="event", maintain_order="left")
-    distinct = calls.select("name", *_INPUTS).unique(maintain_order=True)
-    works = [_work(row) for row in distinct.iter_rows()]
+    found = [_of_category(trace, category) for category in _CATEGORIES]
+    return pl.concat(found).sort("operator")
+
+
+def _of_category(trace: Trace, category: str) -> pl.DataFrame:
+    events, calls = distinct_inputs(trace.args(category))
+    names = trace.events.select("event", "name")
+    named = events.join(names, on="event", maintain_order="left")
+    distinct = named.select("name", "call").unique(maintain_order=True)
+    described = distinct.join(calls, on="call", maintain_order="left")
+    texts = described.with_columns(pl.col("name").cast(pl.String))
+    works = [_work(row) for row in texts.select("name", *_INPUTS).iter_rows()]
     answers = pl.DataFrame(works, schema=_WORK, orient="row")
-    keyed = pl.concat([distinct, answers], how="horizontal")
-    known = keyed.filter(
-        pl.col("flops").is_not_null() | pl.col("name").is_in(sorted(MATRIX_OPERATORS))
+    keyed = pl.concat([described, answers], how="horizontal")
+    is_matrix = texts["name"].is_in(sorted(MATRIX_OPERATORS))
+    known = keyed.filter(keyed["flops"].is_not_null() | is_matrix)
+    joined = named.join(known, on=["name", "call"], maintain_order="left")
+    columns = ("shapes", "dtypes", *_WORK)
+    return joined.select(
+        pl.col("event").alias("operator"), pl.col("name").cast(pl.String), *columns
     )
-    joined = calls.join(known, on=["name", *_INPUTS], nulls_equal=True, maintain_order="left")
-    columns = ("name", "shapes", "dtypes", *_WORK)
-    return joined.select(pl.col("event").alias("operator"), *columns)
 
 
 def _work(row: tuple[Any, ...]) -> tuple[Any, ...]:
