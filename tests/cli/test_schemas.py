@@ -89,6 +89,11 @@ def test_an_answer_about_a_trace_is_as_its_schema_says(answers, trace, name, opt
     assert document["data"] is not None
 
 
+def test_a_comparison_is_as_its_schema_says(answers, trace):
+    [document] = answers("diff", trace, trace)
+    assert document["data"]["verdict"] == "neutral"
+
+
 @pytest.mark.parametrize("table", ["sync", "segments", "slack", "violations"])
 def test_a_table_is_as_its_schema_says(answers, trace, table):
     [document] = answers("table", trace, table)

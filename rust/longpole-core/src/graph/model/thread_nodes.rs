@@ -36,7 +36,12 @@ impl ThreadNodes {
     }
 
     /// The last node of a thread by a time and the first behind it; none unless there are both.
-    pub(crate) fn around(&self, lane: usize, time_ns: i64, nodes: &Nodes) -> Option<(NodeId, NodeId)> {
+    pub(crate) fn around(
+        &self,
+        lane: usize,
+        time_ns: i64,
+        nodes: &Nodes,
+    ) -> Option<(NodeId, NodeId)> {
         let of_lane = &self.nodes[*self.first.get(lane)?..*self.first.get(lane + 1)?];
         let node = |row: u32| NodeId::from_row(row as usize);
         let behind = of_lane.partition_point(|&row| nodes.time_ns(node(row)) <= time_ns);
