@@ -7,6 +7,8 @@ import pytest
 import longpole
 from longpole.analyses.operator_work import operator_work
 from longpole.flops import MATRIX_OPERATORS
+from longpole.flops.attention import ATTENTION
+from longpole.flops.convolutions import CONVOLUTIONS
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytestmark = pytest.mark.torch
@@ -172,4 +174,40 @@ def test_modules_close_on_a_recorded_model(tmp_path):
     assert (
         frames["self_ns"].sum()
         == frames.filter(~frames["name"].str.contains("/"))["total_ns"].sum()
+    )
+
+
+def arguments_of(name):
+    """Give the names of the arguments of an operator, as torch declares them."""
+    operator = getattr(torch.ops.aten, name.removeprefix("aten::"))
+    return [argument.name for argument in operator.default._schema.arguments]
+
+
+@pytest.mark.parametrize("name", [name for name in ATTENTION if name.startswith("aten::")])
+def test_the_arguments_of_attention_stand_where_torch_declares_them(name):
+    places, names = ATTENTION[name], arguments_of(name)
+    assert names[places.first : places.first + 3] == ["query", "key", "value"]
+    assert names[places.causal] in {"is_causal", "custom_mask_type"}
+    assert all(names[place].startswith(("cum_seq", "cu_seqlens")) for place in places.ragged)
+    assert len([name for name in names if name.startswith("cu")]) == len(places.ragged) + (
+        names[places.causal] == "custom_mask_type"
+    )
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in CONVOLUTIONS if name != "aten::convolution_backward"]
+)
+def test_the_arguments_of_convolutions_stand_where_torch_declares_them(name):
+    places, names = CONVOLUTIONS[name], arguments_of(name)
+    for field in ("stride", "padding", "dilation", "groups", "transposed", "output_padding"):
+        place = getattr(places, field)
+        assert isinstance(place, bool | None) or names[place] == field
+
+
+def test_the_backward_of_a_convolution_is_declared_as_it_is_read():
+    names = arguments_of("aten::convolution_backward")
+    assert (names[:3], names[7], names[10]) == (
+        ["grad_output", "input", "weight"],
+        "transposed",
+        "output_mask",
     )

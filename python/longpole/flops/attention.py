@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["ATTENTION"]
 
 _DIMENSIONS: Final = 4
+_LOWER_RIGHT: Final = 2
+"""The `custom_mask_type` of a mask at the lower right; 1 is one at the upper left, 0 none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,8 @@ class _Places:
             return None
         length = 1 if self.heads_last else 2
         sizes = (query.shape[length], key.shape[length])
-        pairs = _pairs(*sizes, lower_right=self.lower_right) if is_causal else sizes[0] * sizes[1]
+        lower_right = self.lower_right or is_causal == _LOWER_RIGHT
+        pairs = _pairs(*sizes, lower_right=lower_right) if is_causal else sizes[0] * sizes[1]
         pairs *= query.shape[0] * query.shape[3 - length]
         is_backward = self.first > 0
         inner, outer = (3, 2) if is_backward else (1, 1)
@@ -101,6 +104,9 @@ ATTENTION: Final[Mapping[str, Callable[[Call], Work | None]]] = {
     "aten::_flash_attention_forward": _Places(8, heads_last=True, ragged=(3, 4)),
     "aten::_flash_attention_backward": _Places(11, first=1, heads_last=True, ragged=(6, 7)),
     "aten::_efficient_attention_forward": _Places(9, heads_last=True, ragged=(4, 5)),
+    "aten::_efficient_attention_backward": _Places(14, first=1, heads_last=True, ragged=(6, 7)),
+    "aten::_cudnn_attention_forward": _Places(10, ragged=(4, 5)),
+    "aten::_cudnn_attention_backward": _Places(14, first=1, ragged=(9, 10)),
     "flash_attn::_flash_attn_forward": _Places(5, heads_last=True, lower_right=True),
     "flash_attn::_flash_attn_backward": _Places(11, first=1, heads_last=True, lower_right=True),
 }
