@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from weakref import WeakKeyDictionary
 
 from longpole.errors import TraceError
+from longpole.sweeps import enclosing
 
 if TYPE_CHECKING:
     import os
@@ -168,52 +169,62 @@ def _device() -> pl.Expr:
 
 
 def _owners(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
-    """Find the operator and the Python function that ran at each point of a thread."""
+    """Find what ran at each point of a thread: the innermost event, operator and function."""
+    import polars as pl
+
+    inside = _inside(trace, rows)
+    name, kind = (pl.col(column).cast(pl.String) for column in ("name", "kind"))
+    # A built-in method is what the operator tells already; its caller is a line of a program.
+    is_function = (kind == "python") & ~name.str.starts_with("<built-in")
+    return pl.DataFrame(
+        {
+            "inside": inside,
+            "operator": _around(trace, inside, kind == "operator"),
+            "function": _around(trace, inside, is_function),
+        }
+    )
+
+
+def _inside(trace: Trace, rows: pl.DataFrame) -> pl.Series:
+    """Climb from the last event to begin on the thread to one that has not ended."""
     import numpy as np
     import polars as pl
 
+    lanes = rows["lane"].unique().implode()
     events = trace.events.select("event", "lane", "start_ns", "duration_ns", "parent", "depth")
-    on_thread = events.filter(pl.col("depth").is_not_null()).sort("start_ns", "depth", "event")
+    on_thread = events.filter(pl.col("depth").is_not_null(), pl.col("lane").is_in(lanes))
     points = rows.select("lane", "time_ns").with_row_index("point").sort("time_ns", "point")
     started = points.join_asof(
-        on_thread.select("event", "lane", "start_ns"),
+        on_thread.sort("start_ns", "depth", "event").select("event", "lane", "start_ns"),
         left_on="time_ns",
         right_on="start_ns",
         by="lane",
         check_sortedness=False,  # both sides are sorted above
     ).sort("point")
-    parents = np.append(events["parent"].cast(pl.Int64).fill_null(-1).to_numpy(), -1)
-    ends = np.append(events.select(pl.col("start_ns") + pl.col("duration_ns").fill_null(0)), 0)
+    parents = events["parent"].cast(pl.Int64).fill_null(-1).to_numpy()
+    ends = events.select(pl.col("start_ns") + pl.col("duration_ns").fill_null(0)).to_series()
     around = started["event"].cast(pl.Int64).fill_null(-1).to_numpy().copy()
-    times = rows["time_ns"].to_numpy()
-    while (over := (around >= 0) & (ends[around] < times)).any():
-        around[over] = parents[around[over]]
-    names = trace.events["name"].cast(pl.String)
-    kinds = trace.events["kind"].cast(pl.String)
-    # A built-in method is what the operator tells already; its caller is a line of a program.
-    is_builtin = names.str.starts_with("<built-in").fill_null(value=False)
-    is_function = (kinds == "python") & ~is_builtin
-    rows_around = pl.Series(around)
-    return pl.DataFrame(
-        {
-            "inside": rows_around.set(rows_around < 0, None).cast(pl.UInt32),
-            "operator": _named(around, parents, (kinds == "operator").to_numpy(), names),
-            "function": _named(around, parents, is_function.to_numpy(), names),
-        }
-    )
+    times, ends_ns = rows["time_ns"].to_numpy(), ends.to_numpy()
+    climbing = np.flatnonzero(around >= 0)
+    while (climbing := climbing[ends_ns[around[climbing]] < times[climbing]]).size:
+        around[climbing] = parents[around[climbing]]
+        climbing = climbing[around[climbing] >= 0]
+    found = pl.Series(around)
+    return found.set(found < 0, None).cast(pl.UInt32)
 
 
-def _named(around: Any, parents: Any, is_one: Any, names: pl.Series) -> pl.Series:
-    """Climb to the innermost event of a kind, and name it."""
-    import numpy as np
+def _around(trace: Trace, events: pl.Series, is_one: pl.Expr) -> pl.Series:
+    """Name the innermost event of a kind around each event."""
     import polars as pl
 
-    around = around.copy()
-    wanted = np.append(is_one, True)
-    while (climbing := ~wanted[around]).any():
-        around[climbing] = parents[around[climbing]]
-    rows = pl.Series(around)
-    return names.gather(rows.set(rows < 0, None).cast(pl.UInt32))
+    rows = pl.DataFrame({"event": events})
+    among = trace.events.filter(is_one)["event"]
+    known = rows.drop_nulls().unique(maintain_order=True)["event"]
+    found = enclosing(trace, known, among, "innermost")
+    names = trace.events.select("name", around="event")
+    named = found.join(names, on="around", how="left", maintain_order="left")
+    joined = rows.join(named, on="event", how="left", maintain_order="left")
+    return joined["name"].cast(pl.String)
 
 
 def _timeline(document: list[Any]) -> Allocations:

@@ -9,7 +9,7 @@ import polars as pl
 from longpole.flops import MATRIX_OPERATORS, call_of, work_of
 from longpole.inputs import distinct_inputs
 from longpole.selection import matching
-from longpole.sweeps import activities
+from longpole.sweeps import activities, enclosing
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -44,22 +44,19 @@ def operator_work(
         those operators launched it), `duration_ns`, and `inside_ns`, their time in the window.
     """
     operators = _with_work(trace)
-    parents = trace.events["parent"]
     counted = pl.Series(operators["operator"], dtype=pl.UInt32)
-    outer = _outermost(counted, counted, parents)
+    outer = _outermost(trace, counted, counted)
     operators = operators.filter(outer == counted)
     kept = pl.Series(operators["operator"], dtype=pl.UInt32)
     nodes = trace.backward_links["backward"]
-    is_again = _outermost(kept, nodes, parents).is_not_null() & kept.is_in(
-        _forward(trace).implode()
-    )
+    is_again = _outermost(trace, kept, nodes).is_not_null() & kept.is_in(_forward(trace).implode())
     kernels = matching(activities(trace), where).filter(
         pl.col("kind") == "kernel",
         pl.col("work_class").cast(pl.String) == "compute",
         pl.col("duration_ns") >= 0,
     )
     inside = window.clip(kernels).select("event", "inside_ns")
-    owners = _outermost(kernels["operator"], kept, parents)
+    owners = _outermost(trace, kernels["operator"], kept)
     rows = kernels.select(
         "event", "device", "duration_ns", kernel=pl.col("name").cast(pl.String), operator=owners
     )
@@ -104,21 +101,13 @@ def work_in_window(
     return joined.with_columns(scaled).drop("all_ns"), owned.select("event", "owner")
 
 
-def _outermost(events: pl.Series, among: pl.Series, parents: pl.Series) -> pl.Series:
+def _outermost(trace: Trace, events: pl.Series, among: pl.Series) -> pl.Series:
     """Find for each event the outermost of some others that encloses it or is it."""
-    import numpy as np
-
-    # Row -1 is the last, one more than there are events: it stands for nothing.
-    above = np.append(parents.cast(pl.Int64).fill_null(-1).to_numpy(), -1)
-    is_one = np.zeros(len(above), dtype=bool)
-    is_one[among.to_numpy()] = True
-    around = events.cast(pl.Int64).fill_null(-1).to_numpy()
-    found = np.full(len(around), -1)
-    while (around >= 0).any():
-        found = np.where(is_one[around], around, found)
-        around = above[around]
-    rows = pl.Series("operator", found)
-    return rows.set(rows < 0, None).cast(pl.UInt32)
+    rows = pl.DataFrame({"event": events}, schema={"event": pl.UInt32})
+    known = rows.drop_nulls().unique(maintain_order=True)
+    found = enclosing(trace, known["event"], among, "outermost")
+    joined = rows.join(found, on="event", how="left", maintain_order="left")
+    return joined["around"].alias("operator")
 
 
 def _forward(trace: Trace) -> pl.Series:
