@@ -10,7 +10,7 @@ import polars as pl
 from longpole.analyses.by_name import Ranking, by_name
 from longpole.analyses.frame_times import FrameTimes, with_shares
 from longpole.contexts import context_times
-from longpole.inputs import shapes_in_words
+from longpole.inputs import shapes_in_words, typed_inputs
 from longpole.windows import choose_window
 
 if TYPE_CHECKING:
@@ -100,8 +100,13 @@ def by_self_time(trace: Trace, window: Window, *, top: int) -> Ranking[OperatorT
 
 
 def _with_inputs(trace: Trace, tree: pl.DataFrame) -> pl.DataFrame:
-    inputs = trace.inputs.select(*_INPUTS, first="event")
-    return tree.join(inputs, on="first", how="left", maintain_order="left")
+    """Read the inputs of the first operator of each chain, which the others share."""
+    first = tree.select(event="first").unique()
+    tables = [trace.args(category) for category in ("cpu_op", "Operator")]
+    asked = [table.join(first, on="event", how="semi") for table in tables if table is not None]
+    inputs = pl.concat([typed_inputs(table) for table in [*asked, None]])
+    described = inputs.select(*_INPUTS, first="event")
+    return tree.join(described, on="first", how="left", maintain_order="left")
 
 
 def _grouped(tree: pl.DataFrame, key: list[str]) -> pl.DataFrame:
