@@ -71,21 +71,18 @@ def diff(
       longpole diff main/ branch/ --gate 3% --format md
       longpole diff trace.json.gz --step 37 --against median
     """
-    from longpole.cli.answer.diff import diff_answer, step_answer
+    from longpole.cli.answer.diff import DIFF_ARGS, diff_answer, step_answer
     from longpole.cli.answer.emit import emit
 
     _check_sides(new, step, [*more_base, *more_new])
     other = _other(against)
-    old = named_traces([base, *more_base], options, args=_ARGS)
+    old = named_traces([base, *more_base], options, args=DIFF_ARGS)
     if step is not None:
         answer = step_answer(old, step, other, gate=gate, top=top, window=window)
     else:
-        now = named_traces([str(new), *more_new], options, args=_ARGS)
+        now = named_traces([str(new), *more_new], options, args=DIFF_ARGS)
         answer = diff_answer(old, now, gate=gate, top=top, window=window)
     return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
-
-
-_ARGS = ("Input Dims", "Total Allocated", "Device Id")
 
 
 def _check_sides(new: str | None, step: int | None, more: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole.analyses.diff.blocks import diff_blocks
 from longpole.analyses.diff.values import DiffSide, Findings, joined
+from longpole.report.html import html
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,6 +39,9 @@ class Diff(Findings):
         import polars as pl
 
         return pl.DataFrame(self.records(), infer_schema_length=None)
+
+    def _repr_html_(self) -> str:
+        return html(self.blocks())
 
     def to_dict(self) -> dict[str, Any]:
         """Give everything as plain values, in a fixed order."""

@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
     from longpole.trace import Trace
 
-__all__ = ["DIFF", "diff_answer", "step_answer"]
+__all__ = ["DIFF", "DIFF_ARGS", "diff_answer", "step_answer"]
 
 DIFF: Final = "longpole.diff/1"
+DIFF_ARGS: Final = ("Input Dims", "Total Allocated", "Device Id")
+"""The arguments of events that are compared."""
+
 _GATE: Final = 0.03
 
 Named = tuple[str, "Trace"]

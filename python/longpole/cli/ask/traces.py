@@ -51,7 +51,7 @@ def answer_each(
     def answers() -> Iterator[Answer]:
         for path in paths:
             try:
-                yield answer(path, _read(path, options, args=arguments))
+                yield answer(path, _read(path, options, arguments))
             except (TraceError, WindowError, OSError) as error:
                 if options.debug:
                     raise
@@ -71,7 +71,7 @@ def named_traces(
         One of them cannot be read.
     """
     found = [name for path in paths for name in _files_of(path)]
-    return [(name, _read(name, options, args=args)) for name in found]
+    return [(name, _read(name, options, args)) for name in found]
 
 
 def _files_of(path: str) -> list[str]:
@@ -88,7 +88,7 @@ def _files_of(path: str) -> list[str]:
 
 
 def _read(
-    path: str, options: Options, *, args: Literal["ids", "default"] | Sequence[str] = "ids"
+    path: str, options: Options, arguments: Literal["ids", "default"] | Sequence[str]
 ) -> Trace:
     """Read a trace from a path, or from stdin for `-`."""
     from longpole.read import read_trace
@@ -99,6 +99,8 @@ def _read(
     with reading(path, enabled=options.progress) as progress:
         source = sys.stdin.buffer if path == "-" else path
         try:
-            return read_trace(source, args=args, vocabulary=options.vocabulary, progress=progress)
+            return read_trace(
+                source, args=arguments, vocabulary=options.vocabulary, progress=progress
+            )
         except ValueError as error:
             raise click.UsageError(str(error)) from error
