@@ -27,6 +27,7 @@ from longpole.trace import Trace
 from longpole.windows import Window, choose_window
 
 if TYPE_CHECKING:
+    from longpole.allocations import Allocations, read_memory
     from longpole.analyses.activities import activities
     from longpole.analyses.activity_types import activity_types
     from longpole.analyses.annotated_kernels import annotated_kernels
@@ -48,12 +49,17 @@ if TYPE_CHECKING:
     from longpole.analyses.launch_summary import launch_summary
     from longpole.analyses.launch_times import launch_times
     from longpole.analyses.launches_without_work import launches_without_work
+    from longpole.analyses.memory import Memory, memory
+    from longpole.analyses.memory_churn import memory_churn
+    from longpole.analyses.memory_curve import memory_curve
+    from longpole.analyses.mfu import Mfu, mfu
     from longpole.analyses.modules import modules
     from longpole.analyses.operator_kernels import operator_kernels
     from longpole.analyses.operators import OperatorTime, operators
     from longpole.analyses.overlap import Overlap, overlap
     from longpole.analyses.queue_length import queue_length
     from longpole.analyses.queue_summary import queue_summary
+    from longpole.analyses.roofline import Roofline, roofline
     from longpole.analyses.steps import steps
     from longpole.analyses.summary import Summary, summary
     from longpole.convert.execution_trace import (
@@ -67,6 +73,7 @@ if TYPE_CHECKING:
     from longpole.verdict.values import Remedy, Verdict
 
 __all__ = [
+    "Allocations",
     "BlockingCall",
     "Change",
     "CriticalPath",
@@ -81,6 +88,8 @@ __all__ = [
     "InternalError",
     "LinkedTrace",
     "LongpoleError",
+    "Memory",
+    "Mfu",
     "MissingDependencyError",
     "OperatorTime",
     "Overlap",
@@ -88,6 +97,7 @@ __all__ = [
     "Remedy",
     "RemoveWait",
     "ResultsError",
+    "Roofline",
     "Scale",
     "Summary",
     "Trace",
@@ -118,6 +128,10 @@ __all__ = [
     "launch_times",
     "launches_without_work",
     "link_execution_trace",
+    "memory",
+    "memory_churn",
+    "memory_curve",
+    "mfu",
     "modules",
     "operator_kernels",
     "operators",
@@ -125,7 +139,9 @@ __all__ = [
     "queue_length",
     "queue_summary",
     "read_execution_trace",
+    "read_memory",
     "read_trace",
+    "roofline",
     "steps",
     "summary",
 ]
@@ -133,18 +149,23 @@ __all__ = [
 # `import longpole` must not wait for what answers questions. A function of `analyses`
 # stands in the file of its name; only types need an entry here.
 _MODULE_OF = {
+    "Allocations": "allocations",
     "BlockingCall": "analyses.blocking_calls",
     "CriticalPath": "critical_path.path",
     "DeviceTime": "analyses.device_times",
     "Drop": "critical_path.changes",
     "Finding": "analyses.findings",
     "FrameTimes": "analyses.frame_times",
+    "Memory": "analyses.memory",
+    "Mfu": "analyses.mfu",
     "OperatorTime": "analyses.operators",
     "Overlap": "analyses.overlap",
     "Remedy": "verdict.values",
     "RemoveWait": "critical_path.changes",
+    "Roofline": "analyses.roofline",
     "Scale": "critical_path.changes",
     "Summary": "analyses.summary",
+    "read_memory": "allocations",
     "Verdict": "verdict.values",
     "WhatIf": "critical_path.path",
     **dict.fromkeys(("Change", "Diff", "DiffSide", "diff_steps"), "analyses.diff"),

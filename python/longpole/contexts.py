@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from longpole._core import context_times as measure
 from longpole.frames import frame_of
 from longpole.selection import matching
+from longpole.sweeps import activities
 
 if TYPE_CHECKING:
     import polars as pl
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["ContextTimes", "Frame", "Rest", "context_times", "gpu_activities"]
+__all__ = ["ContextTimes", "Frame", "Rest", "context_times"]
 
 Frame = Literal["annotation", "operator", "python", "module", "call", "other"]
 
@@ -78,7 +79,7 @@ def context_times(
     by_inputs
         Whether frames with other shapes or types of inputs are others.
     where
-        A condition on the columns of `gpu_activities`: which of them count.
+        A condition on the columns of the table `activities`: which of them count.
 
     Raises
     ------
@@ -87,7 +88,7 @@ def context_times(
     """
     chosen = None
     if where is not None:
-        chosen = matching(gpu_activities(trace), where)["event"].to_numpy().tobytes()
+        chosen = matching(activities(trace), where)["event"].to_numpy().tobytes()
     tree, events, outside, unlinked = measure(
         trace.core,
         frames,
@@ -97,8 +98,3 @@ def context_times(
         chosen=chosen,
     )
     return ContextTimes(frame_of(tree), frame_of(events), Rest(*outside), Rest(*unlinked))
-
-
-def gpu_activities(trace: Trace) -> pl.DataFrame:
-    """List the kernels, memcpys and memsets: the columns of `events` and of `launches`."""
-    return trace.events.join(trace.launches, on="event", maintain_order="left")

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["typed_inputs"]
+__all__ = ["distinct_inputs", "shapes_in_words", "typed_inputs"]
 
 _TEXTS: Final = {
     "dims": ("Input Dims", "Input dims"),
@@ -38,19 +38,36 @@ def typed_inputs(arguments: pl.DataFrame | None) -> pl.DataFrame:
     >>> typed_inputs(arguments).row(0)
     (4, [0, 0, 1], [[2, 3], [5], None], [None, None, None], ['', '', 'Scalar'], ['', '', '1'])
     """
+    events, distinct = distinct_inputs(arguments)
+    joined = events.join(distinct, on="call", how="left", maintain_order="left")
+    return joined.select("event", *_schema())
+
+
+def distinct_inputs(arguments: pl.DataFrame | None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Read each distinct call once: programs repeat themselves.
+
+    Returns
+    -------
+    tuple of DataFrame
+        `event` and `call`, then `call` with the columns of `Trace.inputs`.
+    """
     import polars as pl
 
-    event = pl.col("event").cast(pl.UInt32)
     if arguments is None:
         arguments = pl.DataFrame(schema={"event": pl.UInt32})
+    event = pl.col("event").cast(pl.UInt32)
     texts = arguments.select(event, *(_text(arguments, name) for name in _TEXTS))
     texts = texts.filter(pl.col("dims").is_not_null())
-    distinct = texts.select(list(_TEXTS)).unique(maintain_order=True)
-    rows = [_columns(*row) for row in distinct.iter_rows()]
+    distinct = texts.select(list(_TEXTS)).unique(maintain_order=True).with_row_index("call")
+    known = texts.join(
+        distinct, on=list(_TEXTS), how="left", nulls_equal=True, maintain_order="left"
+    )
+    rows = [
+        _columns(*row) for row in distinct.select(pl.col(list(_TEXTS)).cast(pl.String)).iter_rows()
+    ]
     parsed = pl.DataFrame(rows, schema=_schema(), orient="row")
-    keyed = distinct.with_columns(parsed)
-    joined = texts.join(keyed, on=list(_TEXTS), how="left", nulls_equal=True, maintain_order="left")
-    return joined.select("event", *_schema())
+    calls = pl.concat([distinct.select("call"), parsed], how="horizontal")
+    return known.select("event", "call"), calls
 
 
 def _schema() -> dict[str, Any]:
@@ -70,6 +87,9 @@ def _text(arguments: pl.DataFrame, name: str) -> pl.Expr:
     import polars as pl
 
     keys = [key for key in _TEXTS[name] if key in arguments.columns]
+    if len(keys) == 1:
+        # Texts of the trace are categories, which are compared as numbers.
+        return pl.col(keys[0]).alias(name)
     found = [pl.col(key).cast(pl.String) for key in keys]
     return pl.coalesce(*found, pl.lit(None, pl.String)).alias(name)
 
@@ -122,3 +142,20 @@ def _list(text: str | None) -> list[Any]:
     except ValueError:
         return []
     return found if isinstance(found, list) else []
+
+
+def shapes_in_words() -> pl.Expr:
+    """Put `shapes` and `dtypes` into one text, to order rows by.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> rows = pl.DataFrame({"shapes": [[[2, 3], None, [4]]], "dtypes": [["float", "", "int"]]})
+    >>> rows.select(shapes_in_words()).item()
+    '2x3,,4 float,,int'
+    """
+    import polars as pl
+
+    sizes = pl.element().cast(pl.List(pl.String)).list.join("x").fill_null("")
+    shapes = pl.col("shapes").list.eval(sizes).list.join(",")
+    return pl.concat_str(shapes, pl.col("dtypes").list.join(","), separator=" ").fill_null("")

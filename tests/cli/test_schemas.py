@@ -73,6 +73,9 @@ def trace(tmp_path):
         ("operators", ("--shapes", "--where", "name = 'gemm'")),
         ("modules", ("--by", "path", "--annotations", "Profiler")),
         ("functions", ("--top", "1")),
+        ("roofline", ("--peak", "fp32=20", "--bandwidth", "900")),
+        ("mfu", ("--peak", "fp32=20")),
+        ("memory", ("--whole",)),
         ("overlay", ("-o", "path.pftrace")),
         ("whatif", ("--ideal",)),
         (
@@ -104,7 +107,18 @@ def test_a_table_is_as_its_schema_says(answers, trace, table):
 
 
 @pytest.mark.parametrize(
-    "name", ["summary", "path", "overlap", "operators", "modules", "functions"]
+    "name",
+    [
+        "summary",
+        "path",
+        "overlap",
+        "operators",
+        "modules",
+        "functions",
+        "roofline",
+        "mfu",
+        "memory",
+    ],
 )
 def test_answers_about_real_traces_are_as_their_schema_says(answers, name):
     traces = sorted((SHARED / "traces").glob("*.json.gz"))

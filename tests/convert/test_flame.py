@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 
 import longpole
-from longpole.contexts import gpu_activities
 from longpole.convert.flame import flame, folded, speedscope
+from longpole.sweeps import activities
 from longpole.testing import TraceBuilder
 from strategies import traces
 from styles import STYLES, document
@@ -70,6 +70,6 @@ def test_the_stacks_sum_to_the_time_they_show(events):
     if window is None:
         return
     own = found.times_within(found.lanes.select("lane", **window.times()))["self_ns"].sum()
-    works = window.clip(gpu_activities(found))["inside_ns"].sum()
+    works = window.clip(activities(found))["inside_ns"].sum()
     sums = [sum(ns for _, ns in flame(found, window, time=time)) for time in ("host", "device")]
     assert sums == [own, works]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block, Cell
     from longpole.report.document import Record
 
-__all__ = ["FrameTimes", "rest_rows", "with_shares"]
+__all__ = ["FrameTimes", "flat", "rest_rows", "with_shares"]
 
 _FIGURES: Final = (
     ("count", Column("calls", "count")),
@@ -58,7 +59,7 @@ class FrameTimes:
     def records(self) -> list[Record]:
         """Give a row for each name; shapes are texts."""
         return [
-            {name: str(value) if isinstance(value, list) else value for name, value in row.items()}
+            {name: flat(value) for name, value in row.items()}
             for row in self.rows.iter_rows(named=True)
         ]
 
@@ -79,6 +80,18 @@ class FrameTimes:
         cells = shown.select(name for name, _ in figures).rows()
         rows: list[list[Cell]] = [[name, *row] for name, row in zip(names, cells, strict=True)]
         return [Table(columns, rows), *hints]
+
+
+def flat(value: Any) -> Cell:
+    """Put a list into one cell of a table for spreadsheets, as JSON.
+
+    Examples
+    --------
+    >>> flat([[2, 3], None]), flat(7)
+    ('[[2, 3], null]', 7)
+    """
+    found: Cell = json.dumps(value) if isinstance(value, list) else value
+    return found
 
 
 def rest_rows(times: ContextTimes) -> pl.DataFrame:

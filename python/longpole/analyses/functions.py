@@ -1,4 +1,4 @@
-"""The Python functions that took most of a window, on their threads and on devices."""
+"""Table `functions`: what each Python function took on its thread and on devices."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def functions(
         From `choose_window`; by default the window that it chooses without more.
     where
         Which GPU activities count: an expression of polars or a condition as in SQL, on the
-        columns of `events` and `launches`.
+        columns of the table `activities`.
     top
         How many functions to show; the rows hold all.
 

@@ -1,4 +1,4 @@
-"""The modules of a model that took most of a window, on their threads and on devices."""
+"""Table `modules`: what each module of the model took, forward and backward."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from longpole.windows import Window
 
 __all__ = ["modules"]
+
+NEEDS_ARGUMENTS = True
 
 _OWN: Final = ("count", "self_ns", "n_self", "device_self_ns", "backward_self_ns")
 _HINT: Final = (
@@ -60,7 +62,7 @@ def modules(
         A regular expression for annotations that name modules too.
     where
         Which GPU activities count: an expression of polars or a condition as in SQL, on the
-        columns of `events` and `launches`.
+        columns of the table `activities`.
     top
         How many modules to show; the rows hold all.
 

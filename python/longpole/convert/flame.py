@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from longpole.contexts import context_times
+from longpole.sweeps import activities
 from longpole.windows import choose_window
 from longpole.wording import escape
 
@@ -134,7 +135,7 @@ def _host(trace: Trace, window: Window) -> Iterator[Stack]:
 
 def _device(trace: Trace, window: Window) -> Iterator[Stack]:
     stack_of = _Stacks(trace, window)
-    works = window.clip(trace.events.join(trace.launches, on="event"))
+    works = window.clip(activities(trace))
     columns = ("name", "call", "operator", "inside_ns")
     for name, call, operator, ns in works.select(columns).iter_rows():
         launcher = call if call is not None else operator

@@ -73,7 +73,11 @@ def question_table(path: str, trace: Trace, window: Window, *, shown: Shown) -> 
     question: Callable[..., Any]
     question = getattr(import_module(f"longpole.analyses.{shown.table}"), shown.table)
     answer = _asked(lambda: question(trace, window, where=shown.where))
-    rows = answer if isinstance(answer, pl.DataFrame) else pl.DataFrame(answer.records())
+    rows = (
+        answer
+        if isinstance(answer, pl.DataFrame)
+        else pl.DataFrame(answer.records(), infer_schema_length=None)
+    )
     title = f"{window.name} ({window.reason})"
     return _document(shown, rows, title, _known(path, trace, window)), exit_codes.OK
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import click
 
@@ -60,7 +60,8 @@ def answer_analysis(
         message = "--step and --whole exclude each other"
         raise click.UsageError(message)
     analysis: Callable[..., Result]
-    analysis = getattr(import_module(f"longpole.analyses.{name}"), name)
+    module = import_module(f"longpole.analyses.{name}")
+    analysis = getattr(module, name)
     schema = f"longpole.{name}/1"
 
     def answer(path: str, trace: Trace) -> Answer:
@@ -69,7 +70,9 @@ def answer_analysis(
             return abstained(schema, path, trace, "the trace has no event with a duration")
         return _answer(schema, path, trace, window, _result(analysis, trace, window, choices))
 
-    return answer_each(traces, options, schema, answer)
+    needs_arguments = getattr(module, "NEEDS_ARGUMENTS", False)
+    arguments: Literal["ids", "default"] = "default" if needs_arguments else "ids"
+    return answer_each(traces, options, schema, answer, arguments=arguments)
 
 
 def _result(

@@ -1,0 +1,389 @@
+"""The allocations of memory that a trace, a memory timeline or a memory snapshot records.
+
+torch writes three things: `[memory]` instants in traces (`profile_memory=True`), the raw memory
+timeline (`export_memory_timeline("x.raw.json.gz")`), and snapshots of its caching allocator. A
+snapshot that is a pickle is refused: opening one runs whatever code is in it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+from weakref import WeakKeyDictionary
+
+from longpole.errors import TraceError
+from longpole.sweeps import enclosing
+
+if TYPE_CHECKING:
+    import os
+
+    import polars as pl
+
+    from longpole.trace import Trace
+
+__all__ = ["Allocations", "is_memory_file", "read_memory", "trace_allocations"]
+
+_GZIP: Final = b"\x1f\x8b"
+_PICKLE: Final = b"\x80"
+_HEAD: Final = 4096
+_CATEGORIES: Final = (
+    "parameter",
+    "optimizer state",
+    "input",
+    "temporary",
+    "activation",
+    "gradient",
+    "autograd detail",
+    "unknown",
+)
+_DEVICE_TYPES: Final = {0: "cpu", 1: "cuda", 6: "hip", 9: "xla", 12: "xpu", 13: "mps"}
+_BEFORE: Final = -1
+_CHANGES: Final = {1: "preexisting", 2: "allocated", 3: "recategorized", 4: "freed"}
+_SNAPSHOT_HINT: Final = (
+    "write the snapshot as JSON where it was recorded: "
+    'json.dump(torch.cuda.memory._snapshot(), open("snapshot.json", "w"))'
+)
+_KNOWN: Final[WeakKeyDictionary[Trace, Allocations]] = WeakKeyDictionary()
+"""What was found in traces, for as long as these are in use: several questions ask for it."""
+_GROWS: Final = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
+_USES: Final = {"alloc": 1, "free_completed": -1}
+
+
+@dataclass(frozen=True, slots=True)
+class Allocations:
+    """What a recording says of memory, in order of time.
+
+    `events` has a row for each change: `device` (as `cuda:0`), `time_ns` (null: before the
+    recording), `change` (`allocated`, `freed`, `preexisting`, `recategorized`: the same memory
+    became of another category; `reserved`: the allocator took or returned a segment), `n_bytes`
+    (negative where it got less), `allocated_bytes` and `reserved_bytes` after it (null where not
+    recorded), `address`, `category`, `operator` and `function` (what ran then), `inside` (the
+    innermost event that ran, for `Trace.stack_of`), `event` (row in `Trace.events`). `blocks`
+    has the blocks of a snapshot's segments: `device`, `n_bytes`, `is_free`, `function`.
+    """
+
+    source: Literal["trace", "timeline", "snapshot"]
+    events: pl.DataFrame
+    blocks: pl.DataFrame
+
+
+def is_memory_file(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a file is a memory timeline or a snapshot, and no trace, by its first bytes."""
+    head = _head(Path(path))
+    text = head.lstrip()
+    is_timeline = text.startswith(b"[") and text[1:].lstrip().startswith(b"[")
+    is_snapshot = text.startswith(b"{") and b'"segments"' in head and b'"traceEvents"' not in head
+    return head.startswith(_PICKLE) or is_timeline or is_snapshot
+
+
+def read_memory(path: str | os.PathLike[str]) -> Allocations:
+    """Read a raw memory timeline or a snapshot in JSON, plain or gzip.
+
+    Parameters
+    ----------
+    path
+        A `memory_timeline.raw.json.gz`, or what `json.dump` wrote of
+        `torch.cuda.memory._snapshot()`.
+
+    Raises
+    ------
+    TraceError
+        The file is a pickle, or neither of the two.
+    OSError
+        The file cannot be read.
+    """
+    path = Path(path)
+    if _head(path).startswith(_PICKLE):
+        message = "the file is a pickle, which can run code when it is opened; it is not read"
+        raise _error(path, "pickle", message, _SNAPSHOT_HINT)
+    try:
+        document = json.loads(_content(path))
+    except (ValueError, EOFError, gzip.BadGzipFile) as error:
+        raise _error(path, "not_json", "the file is not sound JSON") from error
+    try:
+        if isinstance(document, list):
+            return _timeline(document)
+        if isinstance(document, dict) and "segments" in document:
+            return _snapshot(document)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        message = f"a part of the file is not as torch writes it ({type(error).__name__}: {error})"
+        raise _error(path, "not_a_memory_file", message) from error
+    message = "the file is neither a raw memory timeline nor a memory snapshot"
+    raise _error(path, "not_a_memory_file", message)
+
+
+def trace_allocations(trace: Trace) -> Allocations:
+    """Take the `[memory]` instants of a trace; none without `profile_memory=True`."""
+    known = _KNOWN.get(trace)
+    if known is None:
+        known = _KNOWN[trace] = _of_trace(trace)
+    return known
+
+
+def _of_trace(trace: Trace) -> Allocations:
+    import polars as pl
+
+    arguments = trace.args("cpu_instant_event")
+    needed = {"Bytes", "Total Allocated"}
+    if arguments is None or not needed <= set(arguments.columns):
+        return Allocations("trace", _frame([]), _blocks([]))
+    columns = {
+        "n_bytes": "Bytes",
+        "allocated_bytes": "Total Allocated",
+        "reserved_bytes": "Total Reserved",
+        "address": "Addr",
+        "type": "Device Type",
+        "number": "Device Id",
+    }
+    known = [
+        pl.col(key).cast(pl.Int64).alias(name)
+        if key in arguments.columns
+        else pl.lit(None, pl.Int64).alias(name)
+        for name, key in columns.items()
+    ]
+    times = trace.events.select("event", "lane", time_ns="start_ns")
+    rows = arguments.select("event", *known).filter(pl.col("n_bytes").is_not_null())
+    joined = rows.join(times, on="event").with_columns(device=_device()).sort("time_ns", "event")
+    owned = joined.hstack(_owners(trace, joined))
+    # CPU allocators reserve nothing that torch knows of, and write 0.
+    reserved = pl.when(pl.col("reserved_bytes") > 0).then(pl.col("reserved_bytes"))
+    events = owned.with_columns(
+        reserved_bytes=reserved,
+        category=pl.lit(None, pl.String),
+        change=pl.when(pl.col("n_bytes") > 0).then(pl.lit("allocated")).otherwise(pl.lit("freed")),
+    ).select(*_schema())
+    return Allocations("trace", events, _blocks([]))
+
+
+def _device() -> pl.Expr:
+    import polars as pl
+
+    kind = pl.col("type").replace_strict(
+        _DEVICE_TYPES, default=pl.format("device type {}", "type"), return_dtype=pl.String
+    )
+    number = pl.when(pl.col("number") >= 0).then(pl.format(":{}", "number")).otherwise(pl.lit(""))
+    return pl.concat_str(kind, number)
+
+
+def _owners(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
+    """Find what ran at each point of a thread: the innermost event, operator and function."""
+    import polars as pl
+
+    inside = _inside(trace, rows)
+    name, kind = (pl.col(column).cast(pl.String) for column in ("name", "kind"))
+    # A built-in method is what the operator tells already; its caller is a line of a program.
+    is_function = (kind == "python") & ~name.str.starts_with("<built-in")
+    return pl.DataFrame(
+        {
+            "inside": inside,
+            "operator": _around(trace, inside, kind == "operator"),
+            "function": _around(trace, inside, is_function),
+        }
+    )
+
+
+def _inside(trace: Trace, rows: pl.DataFrame) -> pl.Series:
+    """Climb from the last event to begin on the thread to one that has not ended."""
+    import numpy as np
+    import polars as pl
+
+    lanes = rows["lane"].unique().implode()
+    events = trace.events.select("event", "lane", "start_ns", "duration_ns", "parent", "depth")
+    on_thread = events.filter(pl.col("depth").is_not_null(), pl.col("lane").is_in(lanes))
+    points = rows.select("lane", "time_ns").with_row_index("point").sort("time_ns", "point")
+    started = points.join_asof(
+        on_thread.sort("start_ns", "depth", "event").select("event", "lane", "start_ns"),
+        left_on="time_ns",
+        right_on="start_ns",
+        by="lane",
+        check_sortedness=False,  # both sides are sorted above
+    ).sort("point")
+    parents = events["parent"].cast(pl.Int64).fill_null(-1).to_numpy()
+    ends = events.select(pl.col("start_ns") + pl.col("duration_ns").fill_null(0)).to_series()
+    around = started["event"].cast(pl.Int64).fill_null(-1).to_numpy().copy()
+    times, ends_ns = rows["time_ns"].to_numpy(), ends.to_numpy()
+    climbing = np.flatnonzero(around >= 0)
+    while (climbing := climbing[ends_ns[around[climbing]] < times[climbing]]).size:
+        around[climbing] = parents[around[climbing]]
+        climbing = climbing[around[climbing] >= 0]
+    found = pl.Series(around)
+    return found.set(found < 0, None).cast(pl.UInt32)
+
+
+def _around(trace: Trace, events: pl.Series, is_one: pl.Expr) -> pl.Series:
+    """Name the innermost event of a kind around each event."""
+    import polars as pl
+
+    rows = pl.DataFrame({"event": events})
+    among = trace.events.filter(is_one)["event"]
+    known = rows.drop_nulls().unique(maintain_order=True)["event"]
+    found = enclosing(trace, known, among, "innermost")
+    names = trace.events.select("name", around="event")
+    named = found.join(names, on="around", how="left", maintain_order="left")
+    joined = rows.join(named, on="event", how="left", maintain_order="left")
+    return joined["name"].cast(pl.String)
+
+
+def _timeline(document: list[Any]) -> Allocations:
+    """Add up `[time, action, bytes, category]`; the file is about one device."""
+    rows = []
+    allocated = 0
+    for time_ns, action, n_bytes, category in document:
+        allocated += n_bytes
+        rows.append(
+            {
+                "device": "device",
+                "time_ns": None if time_ns == _BEFORE else int(time_ns),
+                "change": _CHANGES[action],
+                "n_bytes": int(n_bytes),
+                "allocated_bytes": allocated,
+                "category": _CATEGORIES[category],
+            }
+        )
+    return Allocations("timeline", _frame(rows), _blocks([]))
+
+
+def _snapshot(document: dict[str, Any]) -> Allocations:
+    rows: list[dict[str, Any]] = []
+    segments = document["segments"]
+    for device, events in enumerate(document.get("device_traces") or []):
+        own = [segment for segment in segments if segment.get("device", 0) == device]
+        rows += _device_trace(f"cuda:{device}", events, own)
+    blocks = [
+        {
+            "device": f"cuda:{segment.get('device', 0)}",
+            "n_bytes": int(block["size"]),
+            "is_free": block["state"] == "inactive",
+            "function": _line(block.get("frames") or []),
+        }
+        for segment in segments
+        for block in segment["blocks"]
+    ]
+    return Allocations("snapshot", _frame(rows), _blocks(blocks))
+
+
+def _device_trace(
+    device: str, events: list[dict[str, Any]], segments: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Follow the events of a device to the state that the snapshot shows at their end."""
+    ends = (
+        sum(block["size"] for part in segments for block in part["blocks"] if _is_used(block)),
+        sum(segment["total_size"] for segment in segments),
+    )
+    changes = [
+        (
+            _USES.get(event["action"], 0) * event.get("size", 0),
+            _GROWS.get(event["action"], 0) * event.get("size", 0),
+        )
+        for event in events
+    ]
+    used, reserved = (
+        end - sum(change[place] for change in changes) for place, end in enumerate(ends)
+    )
+    rows = []
+    for event, (use, growth) in zip(events, changes, strict=True):
+        used, reserved = used + use, reserved + growth
+        if use or growth:
+            rows.append(
+                {
+                    "device": device,
+                    "time_ns": int(event.get("time_us", 0)) * 1000,
+                    "change": _change(use),
+                    "n_bytes": use,
+                    "allocated_bytes": used,
+                    "reserved_bytes": reserved,
+                    "address": int(event["addr"]) if use else None,
+                    "function": _line(event.get("frames") or []),
+                }
+            )
+    return rows
+
+
+def _change(use: int) -> str:
+    if not use:
+        return "reserved"
+    return "allocated" if use > 0 else "freed"
+
+
+def _is_used(block: dict[str, Any]) -> bool:
+    return bool(block["state"] != "inactive")
+
+
+def _line(frames: list[dict[str, Any]]) -> str | None:
+    """Name the innermost frame of Python that is not torch's own, else the innermost."""
+    own = [
+        frame
+        for frame in frames
+        if frame.get("filename", "").endswith(".py") and "/torch/" not in frame["filename"]
+    ]
+    chosen = next(iter(own or frames), None)
+    if chosen is None:
+        return None
+    return f"{chosen.get('filename', '?')}({chosen.get('line', 0)}): {chosen.get('name', '?')}"
+
+
+def _schema() -> dict[str, Any]:
+    import polars as pl
+
+    return {
+        "device": pl.String,
+        "time_ns": pl.Int64,
+        "change": pl.String,
+        "n_bytes": pl.Int64,
+        "allocated_bytes": pl.Int64,
+        "reserved_bytes": pl.Int64,
+        "address": pl.Int64,
+        "category": pl.String,
+        "operator": pl.String,
+        "function": pl.String,
+        "inside": pl.UInt32,
+        "event": pl.UInt32,
+    }
+
+
+def _frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.DataFrame(rows, schema=_schema())
+
+
+def _blocks(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    import polars as pl
+
+    schema: dict[str, Any] = {
+        "device": pl.String,
+        "n_bytes": pl.Int64,
+        "is_free": pl.Boolean,
+        "function": pl.String,
+    }
+    return pl.DataFrame(rows, schema=schema)
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    if not head.startswith(_GZIP):
+        return head
+    try:
+        with gzip.open(path) as packed:
+            return packed.read(_HEAD)
+    except (EOFError, OSError):
+        return b""
+
+
+def _content(path: Path) -> bytes:
+    with path.open("rb") as file:
+        is_packed = file.read(len(_GZIP)) == _GZIP
+    if not is_packed:
+        return path.read_bytes()
+    with gzip.open(path) as packed:
+        return packed.read()
+
+
+def _error(path: Path, code: str, message: str, hint: str | None = None) -> TraceError:
+    error = TraceError(f"{path}: {message}")
+    error.code, error.offset, error.hint, error.path = code, 0, hint, str(path)
+    return error

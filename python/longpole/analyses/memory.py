@@ -1,0 +1,284 @@
+"""Table `memory`: how much memory was allocated at the most, and what it was for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from longpole.analyses.memory_churn import memory_churn
+from longpole.analyses.memory_curve import allocations_of, memory_curve
+from longpole.report.blocks import Column, Sentence, Table
+from longpole.wording import count
+
+if TYPE_CHECKING:
+    from longpole.allocations import Allocations
+    from longpole.report.blocks import Block
+    from longpole.report.document import Record
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["Memory", "memory"]
+
+NEEDS_ARGUMENTS = True
+
+_MIB: Final = 1 << 20
+_OWNER: Final = ("operator", "function", "category")
+_NOTHING: Final = (
+    "No allocation is recorded: record with profile(..., profile_memory=True), or give a memory "
+    "timeline or snapshot."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The memory of each device in a window, and what held it at the peak.
+
+    `devices`: `device`, `start_bytes` (allocated before the first change), `peak_bytes`,
+    `peak_time_ns` (when; null before the recording), `end_bytes`, `peak_reserved_bytes`,
+    `unused_bytes` (reserved and not allocated at the peak of what is allocated),
+    `fragmentation` (that as a share of what is reserved then; null where it is not recorded),
+    `n_allocations`, `churn_bytes` (allocated in all). `at_peak`: `device`, `operator`,
+    `function`, `category`, `inside` (what ran when the largest block was allocated; its stack is
+    `Trace.stack_of`), `n_blocks`, `n_bytes` and `share` (of the peak); `known` tells what was
+    seen being allocated from the rest of the peak. `free_blocks`, of a snapshot: `device`,
+    `n_free`, `free_bytes`, `largest_free_bytes`.
+    """
+
+    devices: pl.DataFrame
+    at_peak: pl.DataFrame
+    churn: pl.DataFrame
+    free_blocks: pl.DataFrame
+    top: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as plain values, in a fixed order."""
+        return {
+            "devices": self.devices.to_dicts(),
+            "at_peak": self.at_peak.to_dicts(),
+            "churn": self.churn.to_dicts(),
+            "free_blocks": self.free_blocks.to_dicts(),
+        }
+
+    def records(self) -> list[Record]:
+        """Give a row for each device."""
+        return self.devices.to_dicts()
+
+    def blocks(self) -> list[Block]:
+        """Show the peaks, what held them, and who allocates most."""
+        if self.devices.is_empty():
+            return [Sentence(_NOTHING)]
+        blocks: list[Block] = [_devices(self.devices)]
+        blocks.append(_owners("live at the peak", self.at_peak, "n_blocks", "n_bytes", self.top))
+        churn = self.churn.filter(pl.col("n_allocations") > 0)
+        blocks.append(_owners("allocated", churn, "n_allocations", "allocated_bytes", self.top))
+        for row in self.free_blocks.iter_rows(named=True):
+            free, largest = (_mib(row[name]) for name in ("free_bytes", "largest_free_bytes"))
+            blocks.append(
+                Sentence(
+                    f"{row['device']}: {free} MiB reserved and free in "
+                    f"{count(row['n_free'], 'block')}, the largest {largest} MiB."
+                )
+            )
+        return blocks
+
+
+def memory(
+    recording: Trace | Allocations,
+    window: Window | None = None,
+    *,
+    where: pl.Expr | str | None = None,
+    top: int = 20,
+) -> Memory:
+    """Tell how much memory was allocated at the most, what it was for, and who allocates most.
+
+    What was live at the peak is what was allocated before it and freed after it, at the same
+    address. What had been allocated before the recording began has no owner: it is the rest.
+
+    Parameters
+    ----------
+    recording
+        A trace with `profile_memory=True`, or what `longpole.read_memory` read.
+    window
+        Where to look for the peak; by default in all of the recording.
+    where
+        Which changes count: an expression of polars or a condition as in SQL, on the columns of
+        `memory_curve`, such as `device = 'cuda:0'`.
+    top
+        How many owners to show; the rows hold all.
+
+    Raises
+    ------
+    ValueError
+        The condition is invalid.
+    """
+    log = allocations_of(recording)
+    curve = memory_curve(log, window, where=where)
+    devices = _peaks(curve)
+    owners = [
+        _at_peak(log.events.filter(device=row["device"]), row)
+        for row in devices.iter_rows(named=True)
+    ]
+    at_peak = pl.concat(owners) if owners else pl.DataFrame()
+    churn = memory_churn(log, window, where=where)
+    return Memory(devices.drop("peak_row"), at_peak, churn, _free(log.blocks), top)
+
+
+def _peaks(curve: pl.DataFrame) -> pl.DataFrame:
+    """Find the peak of each device: the first moment of most allocated memory."""
+    allocated, reserved = pl.col("allocated_bytes"), pl.col("reserved_bytes")
+    unused = (reserved - allocated).get(allocated.arg_max())
+    grown = pl.col("n_bytes").filter(pl.col("change") == "allocated")
+    return (
+        curve.group_by("device", maintain_order=True)
+        .agg(
+            start_bytes=(allocated - pl.col("n_bytes")).first(),
+            peak_bytes=allocated.max(),
+            peak_time_ns=pl.col("time_ns").get(allocated.arg_max()),
+            end_bytes=allocated.last(),
+            peak_reserved_bytes=reserved.max(),
+            unused_bytes=unused,
+            fragmentation=unused / reserved.get(allocated.arg_max()),
+            n_allocations=grown.len().cast(pl.Int64),
+            churn_bytes=grown.sum(),
+            peak_row=allocated.arg_max(),
+        )
+        .with_columns(fragmentation=pl.col("fragmentation").fill_nan(None))
+        .sort("device")
+    )
+
+
+def _at_peak(events: pl.DataFrame, peak: dict[str, Any]) -> pl.DataFrame:
+    """List what was allocated up to the peak and not freed by then, by owner."""
+    ordered = events.with_row_index("order")
+    at = ordered.filter(
+        pl.col("time_ns").eq_missing(peak["peak_time_ns"]),
+        pl.col("allocated_bytes") == peak["peak_bytes"],
+    )["order"].min()
+    before = ordered.filter(pl.col("order") <= at)
+    has_addresses = before["address"].null_count() < before.height
+    live = _unfreed(before) if has_addresses else _balance(before)
+    largest = live.sort(-pl.col("n_bytes"), "order")
+    owners = largest.group_by(_OWNER, maintain_order=True).agg(
+        inside=pl.col("inside").first(),
+        n_blocks=pl.when(~pl.col("count").has_nulls()).then(pl.col("count").sum()),
+        n_bytes=pl.col("n_bytes").sum(),
+    )
+    rest = peak["peak_bytes"] - int(owners["n_bytes"].sum())
+    known = owners.with_columns(known=pl.lit(True))  # noqa: FBT003 - a value of a column
+    missing = pl.DataFrame({"n_bytes": [rest] if rest else [], "known": [False] if rest else []})
+    share_of_peak = pl.col("n_bytes") / peak["peak_bytes"] if peak["peak_bytes"] else None
+    return (
+        pl.concat([known, missing.cast({"n_bytes": pl.Int64, "known": pl.Boolean})], how="diagonal")
+        .filter(pl.col("n_bytes") != 0)
+        .sort(~pl.col("known"), -pl.col("n_bytes"), *_OWNER, nulls_last=True)
+        .select(
+            *_OWNER,
+            "inside",
+            "n_blocks",
+            "n_bytes",
+            "known",
+            device=pl.lit(peak["device"]),
+            share=pl.lit(share_of_peak, pl.Float64) if share_of_peak is None else share_of_peak,
+        )
+    )
+
+
+def _unfreed(before: pl.DataFrame) -> pl.DataFrame:
+    """Take the last change at each address, where that was no free."""
+    last = (
+        before.filter(pl.col("address").is_not_null())
+        .group_by("address", maintain_order=True)
+        .last()
+    )
+    return last.filter(pl.col("n_bytes") > 0).with_columns(count=pl.lit(1, pl.Int64))
+
+
+def _balance(before: pl.DataFrame) -> pl.DataFrame:
+    """Without addresses: what each category took and did not give back."""
+    return before.with_columns(count=pl.lit(None, pl.Int64))
+
+
+def _free(blocks: pl.DataFrame) -> pl.DataFrame:
+    """Measure what a snapshot's segments hold and nobody uses."""
+    free = blocks.filter("is_free")
+    return (
+        free.group_by("device")
+        .agg(
+            n_free=pl.len().cast(pl.Int64),
+            free_bytes=pl.col("n_bytes").sum(),
+            largest_free_bytes=pl.col("n_bytes").max(),
+        )
+        .sort("device")
+    )
+
+
+def _devices(devices: pl.DataFrame) -> Table:
+    columns = (
+        Column("device"),
+        Column("peak MiB", "number"),
+        Column("at the start", "number"),
+        Column("at the end", "number"),
+        Column("peak reserved", "number"),
+        Column("unused at the peak", "number"),
+        Column("fragmentation", "share"),
+        Column("allocations", "count"),
+        Column("allocated in all", "number"),
+    )
+    rows = [
+        [
+            row["device"],
+            *(
+                _mib(row[name])
+                for name in (
+                    "peak_bytes",
+                    "start_bytes",
+                    "end_bytes",
+                    "peak_reserved_bytes",
+                    "unused_bytes",
+                )
+            ),
+            row["fragmentation"],
+            row["n_allocations"],
+            _mib(row["churn_bytes"]),
+        ]
+        for row in devices.iter_rows(named=True)
+    ]
+    return Table(columns, rows)
+
+
+def _owners(title: str, rows: pl.DataFrame, number: str, n_bytes: str, top: int) -> Table:
+    columns = (
+        Column(f"{title}: device"),
+        Column("owner", "name"),
+        Column("Python function", "name"),
+        Column("blocks", "count"),
+        Column("MiB", "number"),
+        Column("share", "share"),
+    )
+    totals = dict(rows.group_by("device").agg(pl.col(n_bytes).sum()).iter_rows())
+    cells = [
+        [
+            row["device"],
+            _owner(row),
+            row["function"],
+            row[number],
+            _mib(row[n_bytes]),
+            row[n_bytes] / totals[row["device"]] if totals[row["device"]] else None,
+        ]
+        for row in rows.sort(n_bytes, descending=True, maintain_order=True)
+        .head(top)
+        .iter_rows(named=True)
+    ]
+    return Table(columns, cells)
+
+
+def _owner(row: dict[str, Any]) -> str:
+    if not row.get("known", True):
+        return "(allocated before the recording)"
+    return row["operator"] or row["category"] or "(outside operators)"
+
+
+def _mib(n_bytes: int | None) -> float | None:
+    return None if n_bytes is None else float(f"{n_bytes / _MIB:.4g}")

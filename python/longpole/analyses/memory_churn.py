@@ -1,0 +1,64 @@
+"""Table `memory_churn`: which operators allocate memory, how often and how much."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from longpole.analyses.memory_curve import memory_curve
+
+if TYPE_CHECKING:
+    from longpole.allocations import Allocations
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["memory_churn"]
+
+NEEDS_ARGUMENTS = True
+
+
+def memory_churn(
+    recording: Trace | Allocations,
+    window: Window | None = None,
+    *,
+    where: pl.Expr | str | None = None,
+) -> pl.DataFrame:
+    """Add up what was allocated and freed by device, operator, function and category.
+
+    Parameters
+    ----------
+    recording
+        A trace with `profile_memory=True`, or what `longpole.read_memory` read.
+    window
+        Only the changes in it; by default all of the recording.
+    where
+        Which changes: an expression of polars or a condition as in SQL, on the columns of
+        `memory_curve`.
+
+    Returns
+    -------
+    DataFrame
+        `device`, `operator`, `function`, `category`, `n_allocations`, `allocated_bytes` (in
+        all), `n_frees`, `freed_bytes`, the most allocated bytes first. Null for changes outside
+        all operators or functions.
+
+    Raises
+    ------
+    ValueError
+        The condition is invalid.
+    """
+    changes = memory_curve(recording, window, where=where)
+    changes = changes.filter(pl.col("change").is_in(["allocated", "freed"]))
+    n_bytes = pl.col("n_bytes")
+    key = ["device", "operator", "function", "category"]
+    return (
+        changes.group_by(key)
+        .agg(
+            n_allocations=(n_bytes > 0).sum().cast(pl.Int64),
+            allocated_bytes=n_bytes.filter(n_bytes > 0).sum(),
+            n_frees=(n_bytes < 0).sum().cast(pl.Int64),
+            freed_bytes=-n_bytes.filter(n_bytes < 0).sum(),
+        )
+        .sort("allocated_bytes", "freed_bytes", *key, descending=[True, True] + [False] * len(key))
+    )

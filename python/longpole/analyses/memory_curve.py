@@ -1,0 +1,69 @@
+"""Table `memory_curve`: how much memory was allocated and reserved, change by change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from longpole.allocations import Allocations, trace_allocations
+from longpole.selection import matching
+
+if TYPE_CHECKING:
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["allocations_of", "memory_curve"]
+
+NEEDS_ARGUMENTS = True
+
+
+def memory_curve(
+    recording: Trace | Allocations,
+    window: Window | None = None,
+    *,
+    where: pl.Expr | str | None = None,
+) -> pl.DataFrame:
+    """List every change of the memory of each device, in order of time.
+
+    Parameters
+    ----------
+    recording
+        A trace with `profile_memory=True`, or what `longpole.read_memory` read.
+    window
+        Only the changes in it; by default all of the recording.
+    where
+        Which changes: an expression of polars or a condition as in SQL, on the columns.
+
+    Returns
+    -------
+    DataFrame
+        `device`, `time_ns` (null: before the recording), `change` (`allocated`, `freed`,
+        `preexisting`, `recategorized`, `reserved`), `n_bytes` (negative: less),
+        `allocated_bytes` and `reserved_bytes` after it, `category` (of a memory timeline),
+        `operator` and `function` (what ran then), `event`. What was not recorded is null.
+
+    Raises
+    ------
+    ValueError
+        The condition is invalid.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> memory = {"Bytes": 8, "Total Allocated": 8, "Device Type": 0, "Device Id": -1}
+    >>> event = {"ph": "i", "name": "[memory]", "cat": "cpu_instant_event", "ts": 1}
+    >>> trace = TraceBuilder().event(**event, pid=1, tid=1, args=memory).read()
+    >>> memory_curve(trace).select("device", "n_bytes", "allocated_bytes").row(0)
+    ('cpu', 8, 8)
+    """
+    events = allocations_of(recording).events.drop("address")
+    if window is not None:
+        start_ns, end_ns = window.start_ns, window.end_ns
+        events = events.filter(pl.col("time_ns").is_between(start_ns, end_ns, closed="left"))
+    return matching(events, where)
+
+
+def allocations_of(recording: Trace | Allocations) -> Allocations:
+    """Take the allocations of a trace; those of a file as they are."""
+    return recording if isinstance(recording, Allocations) else trace_allocations(recording)

@@ -1,0 +1,226 @@
+"""Table `mfu`: which part of the peak of its devices a step uses for the model."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from longpole.analyses.device_peaks import device_peaks, peak_sentences, precision
+from longpole.analyses.operator_work import work_in_window
+from longpole.report.blocks import Column, Sentence, Table
+from longpole.windows import choose_window
+from longpole.wording import share
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from longpole.devices.peaks import Peaks
+    from longpole.report.blocks import Block
+    from longpole.report.document import Record
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["Mfu", "MfuRow", "mfu"]
+
+NEEDS_ARGUMENTS = True
+
+_COLUMNS: Final = (
+    Column("device", "number"),
+    Column("type"),
+    Column("model TFLOP", "number"),
+    Column("recomputed TFLOP", "number"),
+    Column("kernel time", "duration"),
+    Column("peak TFLOP/s", "number"),
+    Column("MFU", "share"),
+    Column("HFU", "share"),
+)
+_TERA: Final = 1e12
+_NS: Final = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class MfuRow:
+    """The products, convolutions and attention of one type on one device."""
+
+    device: int | None
+    precision: str | None
+    flops: int
+    """Those of the model: what a backward pass ran again is left out."""
+    recomputed_flops: int
+    """Those of forward operators that a backward pass ran again (activation checkpointing)."""
+    kernel_ns: int
+    peak_tflops: float | None
+    mfu: float | None
+    """Of the peak over the window; None where the peak is not known."""
+    hfu: float | None
+    """The same with what was recomputed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mfu:
+    """The utilisation of each device in a window, a row a type."""
+
+    rows: tuple[MfuRow, ...]
+    peaks: Mapping[int | None, Peaks]
+    unknown_ns: int
+    """The time of kernels of products, convolutions and attention whose shapes do not tell."""
+    without_formula_ns: int
+    """The time of kernels of no operator that a formula is known for; products may be in it."""
+    kernel_ns: int
+    """The time of all kernels that compute."""
+
+    @property
+    def mfu(self) -> float | None:
+        """Of the peak of all devices that computed; None where a part is not known."""
+        return self._total("mfu")
+
+    @property
+    def hfu(self) -> float | None:
+        """The same with what was recomputed."""
+        return self._total("hfu")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as plain values, in a fixed order."""
+        return {
+            "mfu": self.mfu,
+            "hfu": self.hfu,
+            "kernel_ns": self.kernel_ns,
+            "unknown_ns": self.unknown_ns,
+            "without_formula_ns": self.without_formula_ns,
+            "peaks": [[device, peaks.name, peaks.source] for device, peaks in self.peaks.items()],
+            "rows": self.records(),
+        }
+
+    def records(self) -> list[Record]:
+        """Give a row for each device and type."""
+        return [asdict(row) for row in self.rows]
+
+    def blocks(self) -> list[Block]:
+        """Show the utilisation and what it rests on."""
+        if not self.rows:
+            return [Sentence("No product, convolution or attention with known shapes ran in it.")]
+        cells = [
+            [
+                row.device,
+                row.precision,
+                float(f"{row.flops / _TERA:.4g}"),
+                float(f"{row.recomputed_flops / _TERA:.4g}"),
+                row.kernel_ns,
+                row.peak_tflops,
+                row.mfu,
+                row.hfu,
+            ]
+            for row in self.rows
+        ]
+        return [Sentence(self._sentence()), Table(_COLUMNS, cells), *self._notes()]
+
+    def _sentence(self) -> str:
+        if self.mfu is None:
+            return (
+                "The peak of a device or type is not known, so that no utilisation can be given: "
+                "give --peak."
+            )
+        return f"MFU {share(self.mfu)}: the FLOPs of the model over those that the peak allows."
+
+    def _notes(self) -> list[Block]:
+        notes: list[Block] = [*map(Sentence, peak_sentences(self.peaks))]
+        if self.kernel_ns and self.unknown_ns + self.without_formula_ns:
+            missing = (self.unknown_ns + self.without_formula_ns) / self.kernel_ns
+            notes.append(
+                Sentence(
+                    f"The operations of {share(missing)} of the kernel time are not known: the "
+                    "utilisation may be higher."
+                )
+            )
+        return notes
+
+    def _total(self, name: str) -> float | None:
+        parts: list[float | None] = [getattr(row, name) for row in self.rows]
+        known = [part for part in parts if part is not None]
+        if not parts or len(known) < len(parts):
+            return None
+        return sum(known) / len({row.device for row in self.rows})
+
+
+def mfu(
+    trace: Trace,
+    window: Window | None = None,
+    *,
+    peaks: Peaks | None = None,
+    tflops: Mapping[str, float] | None = None,
+    where: pl.Expr | str | None = None,
+) -> Mfu:
+    """Tell which part of the peak of its devices a window uses for the model.
+
+    Products, convolutions and attention count, by their formulas; each type has its own
+    peak. The window is that of the step, idle time included. FLOPs that a backward pass
+    spends on forward operators again count for the hardware (`hfu`), not for the model (`mfu`).
+    A causal mask counts as the half that it leaves.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    window
+        From `choose_window`; by default the window that it chooses without more.
+    peaks
+        What the devices can do, instead of the table in `longpole.devices.peaks`.
+    tflops
+        Single peaks instead of those, by type, such as `{"bf16": 800}`.
+    where
+        Which kernels count: an expression of polars or a condition as in SQL, on the
+        columns of the table `activities`.
+
+    Raises
+    ------
+    ValueError
+        The condition is invalid, or a peak is of an unknown type or not positive.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> inputs = {"Input Dims": [[512, 512], [512, 512]], "Input type": ["float", "float"]}
+    >>> builder = TraceBuilder().operator("aten::mm", (0, 9), **inputs)
+    >>> trace = builder.launch("gemm", call=(1, 2), work=(2, 26.8435456)).read()
+    >>> round(mfu(trace, tflops={"fp32": 20}).mfu, 3)
+    0.5
+    """
+    window = window or choose_window(trace)
+    known = device_peaks(trace, peaks, tflops=tflops, bandwidth=None)
+    if window is None:
+        return Mfu((), known, 0, 0, 0)
+    work, _ = work_in_window(trace, window, where)
+    is_matrix = pl.col("is_matrix").fill_null(value=False)
+    has_flops = pl.col("flops").is_not_null()
+    counted = work.filter(is_matrix & has_flops).with_columns(precision=precision())
+    again = pl.col("is_recomputed")
+    sums = counted.group_by("device", "precision").agg(
+        flops=pl.col("flops").filter(~again).sum(),
+        recomputed_flops=pl.col("flops").filter(again).sum(),
+        kernel_ns=pl.col("kernel_ns").sum(),
+    )
+    ordered = sums.sort("device", "precision").iter_rows()
+    rows = tuple(_row(row, known, window.duration_ns) for row in ordered)
+    unknown = work.filter(pl.col("name").is_not_null() & ~has_flops)
+    other = work.filter(pl.col("name").is_null())
+    times = [int(part["kernel_ns"].sum()) for part in (unknown, other, work)]
+    used = {row.device: known[row.device] for row in rows if row.device in known}
+    return Mfu(rows, used, *times)
+
+
+def _row(row: tuple[Any, ...], peaks: Mapping[int | None, Peaks], window_ns: int) -> MfuRow:
+    device, precision, flops, recomputed_flops, kernel_ns = row
+    peak = peaks[device].matrix.get(precision or "") if device in peaks else None
+    most = None if peak is None else peak * _TERA * window_ns / _NS
+    return MfuRow(
+        device,
+        precision,
+        flops,
+        recomputed_flops,
+        kernel_ns,
+        peak,
+        mfu=flops / most if most else None,
+        hfu=(flops + recomputed_flops) / most if most else None,
+    )

@@ -1,0 +1,325 @@
+"""Table `roofline`: how close kernels come to what their device can do, and the time lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from longpole.analyses.device_peaks import device_peaks, peak_sentences, precision
+from longpole.analyses.frame_times import flat
+from longpole.analyses.operator_work import work_in_window
+from longpole.inputs import shapes_in_words
+from longpole.report.blocks import Column, Sentence, Table
+from longpole.windows import choose_window
+from longpole.wording import count, duration, share, short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from longpole.critical_path.path import CriticalPath
+    from longpole.devices.peaks import Peaks
+    from longpole.report.blocks import Block, Cell
+    from longpole.report.document import Record
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["Roofline", "roofline"]
+
+NEEDS_ARGUMENTS = True
+
+_SHOWN: Final = {
+    "calls": Column("calls", "count"),
+    "kernel_ns": Column("kernel time", "duration"),
+    "tflops": Column("TFLOP/s", "number"),
+    "gb_per_s": Column("GB/s", "number"),
+    "intensity": Column("FLOP/B", "number"),
+    "precision": Column("type"),
+    "bound": Column("bound by"),
+    "of_roof": Column("of roofline", "share"),
+    "lost_ns": Column("time lost", "duration"),
+    "path_ns": Column("on the path", "duration"),
+}
+_COLUMNS: Final = (
+    "device",
+    "name",
+    "shapes",
+    "dtypes",
+    "kernel",
+    "calls",
+    "n_kernels",
+    "kernel_ns",
+    "flops",
+    "n_bytes",
+    "precision",
+    "tflops",
+    "gb_per_s",
+    "intensity",
+    "bound",
+    "roof_ns",
+    "of_roof",
+    "lost_ns",
+    "path_ns",
+)
+_KEY: Final = ("device", "name", "shapes", "dtypes", "precision", "is_matrix")
+_UNIT: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """What the kernels of a window reach of their roofline, what loses most time first.
+
+    `rows` has a row for each operator with equal inputs: `device`, `name` (null: kernels of no
+    operator with a known formula), `shapes`, `dtypes`, `kernel` (the longest), `calls`,
+    `n_kernels`, `kernel_ns` (their time in the window), `flops`, `n_bytes`, `precision`,
+    `tflops`, `gb_per_s`, `intensity` (FLOP a byte), `bound` (`compute` or `memory`), `roof_ns`
+    (the least time by the peaks), `of_roof` (`roof_ns` of `kernel_ns`; above 1 where data
+    stayed in a cache), `lost_ns` (the rest), and `path_ns` (the part of the kernels that is on
+    the critical path: no faster kernel saves more). What is not known is null.
+    """
+
+    window: Window | None
+    rows: pl.DataFrame
+    peaks: Mapping[int | None, Peaks]
+    path_length_ns: int
+    top: int
+
+    @property
+    def kernel_ns(self) -> int:
+        """The time of all kernels that compute."""
+        return sum(self.rows["kernel_ns"].to_list())
+
+    @property
+    def known_ns(self) -> int:
+        """The time of the kernels whose operations are known."""
+        return sum(self.rows.filter(pl.col("flops").is_not_null())["kernel_ns"].to_list())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as plain values, in a fixed order."""
+        return {
+            "kernel_ns": self.kernel_ns,
+            "known_ns": self.known_ns,
+            "path_length_ns": self.path_length_ns,
+            "peaks": [_plain(device, peaks) for device, peaks in self.peaks.items()],
+            "rows": self.rows.to_dicts(),
+        }
+
+    def records(self) -> list[Record]:
+        """Give a row for each operator with equal inputs; shapes are texts."""
+        return [
+            {name: flat(value) for name, value in row.items()}
+            for row in self.rows.iter_rows(named=True)
+        ]
+
+    def blocks(self) -> list[Block]:
+        """Show what loses most time, and what the figures rest on."""
+        if self.rows.is_empty():
+            return [Sentence("No kernel ran in it.")]
+        known = self.known_ns / self.kernel_ns if self.kernel_ns else 0.0
+        sentences: list[Block] = [
+            Sentence(
+                f"The formula is known for {share(known)} of the kernel time "
+                f"({duration(self.kernel_ns)}); concurrent kernels count each.{self._missing()}"
+            ),
+            *map(Sentence, peak_sentences(self.peaks)),
+        ]
+        if not self.peaks:
+            sentences.append(
+                Sentence(
+                    "The peaks of the device are not known, so nothing can be lost against them: "
+                    "give --peak and --bandwidth."
+                )
+            )
+        return [_table(self.rows, self.top), *sentences]
+
+    def _missing(self) -> str:
+        """Name the kernel that takes most of the time without a formula."""
+        unknown = self.rows.filter(pl.col("flops").is_null()).sort("kernel_ns", descending=True)
+        if unknown.is_empty():
+            return ""
+        name, kernel, kernel_ns = unknown.select("name", "kernel", "kernel_ns").row(0)
+        return f" The longest without: {short_name(name or kernel)}, {duration(kernel_ns)}."
+
+
+def roofline(
+    trace: Trace,
+    window: Window | None = None,
+    *,
+    peaks: Peaks | None = None,
+    tflops: Mapping[str, float] | None = None,
+    bandwidth: float | None = None,
+    where: pl.Expr | str | None = None,
+    top: int = 20,
+) -> Roofline:
+    """Compare the kernels of each operator with the roofline of their device.
+
+    Kernels of communication do not count. The least time of an operator is the longer of what
+    it computes at the peak of its type and what it must move at the peak of the memory, each
+    input read and each output written once. Shapes and types are those that
+    `record_shapes=True` records.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    window
+        From `choose_window`; by default the window that it chooses without more.
+    peaks
+        What the devices can do, instead of the table in `longpole.devices.peaks`.
+    tflops, bandwidth
+        Single peaks instead of those: TFLOP/s by type, such as `{"bf16": 800}`, and GB/s.
+    where
+        Which kernels count: an expression of polars or a condition as in SQL, on the
+        columns of the table `activities`.
+    top
+        How many rows to show; the rows hold all.
+
+    Raises
+    ------
+    ValueError
+        The condition is invalid, or a peak is of an unknown type or not positive.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> inputs = {"Input Dims": [[512, 512], [512, 512]], "Input type": ["float", "float"]}
+    >>> builder = TraceBuilder().operator("aten::mm", (0, 9), **inputs)
+    >>> trace = builder.launch("gemm", call=(1, 2), work=(2, 22)).read()
+    >>> found = roofline(trace, tflops={"fp32": 20}, bandwidth=1000)
+    >>> found.rows.select("flops", "n_bytes", "bound", "roof_ns").row(0)
+    (268435456, 3145728, 'compute', 13422)
+    """
+    known = device_peaks(trace, peaks, tflops=tflops, bandwidth=bandwidth)
+    window = window or choose_window(trace)
+    if window is None:
+        return Roofline(None, pl.DataFrame(schema={"kernel_ns": pl.Int64}), known, 0, top)
+    work, owners = work_in_window(trace, window, where)
+    path = _path(trace, window)
+    on_path = _on_path(path, owners)
+    joined = work.join(on_path, on="owner", how="left", maintain_order="left")
+    rows = _grouped(joined.with_columns(pl.col("path_ns").fill_null(0), precision=precision()))
+    used = {device: known[device] for device in rows["device"].unique().sort() if device in known}
+    return Roofline(window, _rooflines(rows, known), used, path.length_ns, top)
+
+
+def _path(trace: Trace, window: Window) -> CriticalPath:
+    if window.step is not None:
+        return trace.critical_path(step=window.step)
+    return trace.critical_path(between=(window.start_ns, window.end_ns))
+
+
+def _on_path(path: CriticalPath, owners: pl.DataFrame) -> pl.DataFrame:
+    """Add up the time that the kernels of each owner have on the path."""
+    is_work = pl.col("kind").cast(pl.String).is_in(["kernel", "communication"])
+    segments = path.segments.filter(is_work).join(owners, on="event")
+    return segments.group_by("owner").agg(path_ns=pl.col("duration_ns").sum())
+
+
+def _grouped(work: pl.DataFrame) -> pl.DataFrame:
+    """Add up operators with equal inputs."""
+    sums = ("n_kernels", "kernel_ns", "path_ns")
+    return (
+        work.with_columns(other=pl.when(pl.col("name").is_null()).then(pl.col("kernel")))
+        .sort("kernel_ns", "event", descending=[True, False])
+        .group_by(*_KEY, "other", maintain_order=True)
+        .agg(
+            pl.col("kernel").first(),
+            *(pl.col(name).sum().alias(name) for name in sums),
+            calls=pl.col("operator").count().cast(pl.Int64),
+            flops=_sum_of_known("flops"),
+            n_bytes=_sum_of_known("n_bytes"),
+        )
+    )
+
+
+def _sum_of_known(name: str) -> pl.Expr:
+    return pl.when(~pl.col(name).has_nulls()).then(pl.col(name).sum())
+
+
+def _rooflines(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.DataFrame:
+    """Compare with the least time; TFLOP/s are FLOPs a picosecond, GB/s bytes a nanosecond."""
+    compute_ns = pl.col("flops") / (pl.col("peak_tflops") * _UNIT)
+    memory_ns = pl.col("n_bytes") / pl.col("peak_gb_per_s")
+    is_compute = compute_ns >= memory_ns
+    bound = pl.when(is_compute).then(pl.lit("compute")).when(~is_compute).then(pl.lit("memory"))
+    roof_ns = pl.when(bound.is_not_null()).then(pl.max_horizontal(compute_ns, memory_ns))
+    kernel_ns = pl.col("kernel_ns")
+    measured = rows.join(
+        _limits(rows, peaks), on=["device", "precision", "is_matrix"], how="left", nulls_equal=True
+    )
+    return (
+        measured.with_columns(
+            tflops=pl.col("flops") / kernel_ns / _UNIT,
+            gb_per_s=pl.col("n_bytes") / kernel_ns,
+            intensity=pl.when(pl.col("n_bytes") > 0).then(pl.col("flops") / pl.col("n_bytes")),
+            bound=bound,
+            roof_ns=roof_ns.round().cast(pl.Int64),
+        )
+        .with_columns(
+            of_roof=pl.col("roof_ns") / kernel_ns,
+            lost_ns=(kernel_ns - pl.col("roof_ns")).clip(lower_bound=0),
+        )
+        .sort(
+            -pl.col("lost_ns").fill_null(0),
+            -kernel_ns,
+            "name",
+            shapes_in_words(),
+            "kernel",
+            "device",
+            nulls_last=True,
+        )
+        .select(*_COLUMNS)
+    )
+
+
+def _limits(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.DataFrame:
+    """Give each device and precision its peaks."""
+    keys = rows.select("device", "precision", "is_matrix").unique(maintain_order=True)
+    limits = []
+    for device, name, is_matrix in keys.iter_rows():
+        known = peaks.get(device)
+        tflops = None if known is None or is_matrix is None else _tflops(known, name, is_matrix)
+        limits.append((tflops, None if known is None else known.bandwidth))
+    columns = {"peak_tflops": pl.Float64, "peak_gb_per_s": pl.Float64}
+    return pl.concat([keys, pl.DataFrame(limits, schema=columns, orient="row")], how="horizontal")
+
+
+def _tflops(peaks: Peaks, precision: str | None, is_matrix: bool) -> float | None:  # noqa: FBT001
+    """Give the peak of a type; what is no product computes with fp64 or fp32."""
+    if is_matrix:
+        return None if precision is None else peaks.matrix.get(precision)
+    name = "fp64" if precision == "fp64" else "fp32"
+    return peaks.vector.get(name, peaks.matrix.get(name))
+
+
+def _plain(device: int | None, peaks: Peaks) -> dict[str, Any]:
+    return {
+        "device": device,
+        "name": peaks.name,
+        "matrix_tflops": dict(peaks.matrix),
+        "vector_tflops": dict(peaks.vector),
+        "bandwidth_gb_per_s": peaks.bandwidth,
+        "source": peaks.source,
+    }
+
+
+def _table(rows: pl.DataFrame, top: int) -> Table:
+    title = f"operator ({top} of {count(rows.height)})" if rows.height > top else "operator"
+    columns = [Column(title, "name"), *_SHOWN.values()]
+    cells: list[list[Cell]] = [
+        [_label(row), *(_rounded(row[name]) for name in _SHOWN)]
+        for row in rows.head(top).iter_rows(named=True)
+    ]
+    return Table(columns, cells)
+
+
+def _rounded(value: Cell) -> Cell:
+    return float(f"{value:.3g}") if isinstance(value, float) else value
+
+
+def _label(row: dict[str, Any]) -> str:
+    if row["name"] is None:
+        return f"(no formula) {row['kernel']}"
+    sizes = "x".join(str(shape).replace(" ", "") for shape in row["shapes"] or () if shape)
+    return f"{row['name']} {sizes}"

@@ -1,0 +1,13 @@
+"""What operators have to compute and to move, from the shapes and types of their inputs."""
+
+from longpole.flops.tensors import Call, Tensor, Work, call_of
+from longpole.flops.work import MATRIX_OPERATORS, work_of
+
+__all__ = [
+    "MATRIX_OPERATORS",
+    "Call",
+    "Tensor",
+    "Work",
+    "call_of",
+    "work_of",
+]

@@ -1,0 +1,140 @@
+"""Tensors as operators of torch are called with them: shapes, sizes in memory, types."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["Call", "Tensor", "Work", "call_of"]
+
+_ITEM_BYTES: Final[Mapping[str, int]] = {
+    "double": 8,
+    "float": 4,
+    "c10::Half": 2,
+    "c10::BFloat16": 2,
+    "c10::Float8_e4m3fn": 1,
+    "c10::Float8_e4m3fnuz": 1,
+    "c10::Float8_e5m2": 1,
+    "c10::Float8_e5m2fnuz": 1,
+    "c10::complex<float>": 8,
+    "c10::complex<double>": 16,
+    "long int": 8,
+    "long": 8,
+    "int": 4,
+    "short int": 2,
+    "short": 2,
+    "signed char": 1,
+    "unsigned char": 1,
+    "bool": 1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One tensor; `strides` is None where the profiler did not record them."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    dtype: str
+
+    @property
+    def numel(self) -> int:
+        """How many elements it has."""
+        return prod(self.shape)
+
+    @property
+    def item_bytes(self) -> int | None:
+        """How many bytes an element takes; None for a type that is not known."""
+        return _ITEM_BYTES.get(self.dtype)
+
+    @property
+    def stored(self) -> int:
+        """How many elements are in memory: expanded dimensions repeat theirs."""
+        if self.strides is None or len(self.strides) != len(self.shape):
+            return self.numel
+        return prod(
+            1 if stride == 0 else size
+            for size, stride in zip(self.shape, self.strides, strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of an operator: the tensors at each position, and the values of the others."""
+
+    name: str
+    tensors: tuple[tuple[Tensor, ...], ...]
+    values: tuple[str, ...]
+
+    def tensor(self, position: int) -> Tensor | None:
+        """Give the tensor at a position; None for nothing or for a list of tensors."""
+        found = self.tensors[position] if position < len(self.tensors) else ()
+        return found[0] if len(found) == 1 else None
+
+    def value(self, position: int) -> Any:
+        """Read the number, flag or list at a position; None where it was not recorded.
+
+        A single number stands for a list of equal ones, as in torch.
+        """
+        text = self.values[position] if position < len(self.values) else ""
+        words = {"True": True, "False": False}
+        if text in words:
+            return words[text]
+        try:
+            return json.loads(text.replace("True", "true").replace("False", "false"))
+        except ValueError:
+            return None
+
+    def all_tensors(self) -> list[Tensor]:
+        """List every tensor that has a type."""
+        return [tensor for group in self.tensors for tensor in group if tensor.dtype]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one call has to compute and to move at the least.
+
+    `flops` counts a multiplication and an addition as two. `n_bytes` are those that it must read
+    and write when each input is read once and each output written once; None where a type or a
+    shape is not known. `dtype` is what it computes with, as torch names it. `is_matrix` tells
+    products, convolutions and attention, which run on tensor or matrix cores.
+    """
+
+    flops: int
+    n_bytes: int | None
+    dtype: str
+    is_matrix: bool
+
+
+def call_of(  # noqa: PLR0917 - the columns of a frame
+    name: str,
+    inputs: Sequence[int],
+    shapes: Sequence[Sequence[int] | None],
+    strides: Sequence[Sequence[int] | None],
+    dtypes: Sequence[str],
+    values: Sequence[str],
+) -> Call:
+    """Make a call of a row of `Trace.inputs`.
+
+    Examples
+    --------
+    >>> shapes, dtypes = [[2, 3], None], ["float", ""]
+    >>> call = call_of("aten::sum", [0, 1], shapes, [[3, 1], None], dtypes, ["", "1"])
+    >>> call.tensor(0).numel, call.tensor(1), call.value(1)
+    (6, None, 1)
+    """
+    count = max(inputs, default=-1) + 1
+    tensors: list[list[Tensor]] = [[] for _ in range(count)]
+    texts = [""] * count
+    rows = zip(inputs, shapes, strides, dtypes, values, strict=True)
+    for position, shape, stride, dtype, value in rows:
+        texts[position] = value
+        if shape is not None and (dtype or shape):
+            steps = None if stride is None else tuple(stride)
+            tensors[position].append(Tensor(tuple(shape), steps, dtype))
+    return Call(name, tuple(tuple(group) for group in tensors), tuple(texts))

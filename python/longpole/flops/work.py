@@ -1,0 +1,38 @@
+"""The formula of an operator, by its name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from longpole.flops.attention import ATTENTION
+from longpole.flops.convolutions import CONVOLUTIONS
+from longpole.flops.elementwise import elementwise
+from longpole.flops.products import PRODUCTS
+
+if TYPE_CHECKING:
+    from longpole.flops.tensors import Call, Work
+
+__all__ = ["MATRIX_OPERATORS", "work_of"]
+
+_MATRIX: Final = {**PRODUCTS, **CONVOLUTIONS, **ATTENTION}
+MATRIX_OPERATORS: Final = frozenset(_MATRIX)
+"""Products, convolutions and attention."""
+
+
+def work_of(call: Call) -> Work | None:
+    """Tell what a call has to compute and to move at the least.
+
+    Returns
+    -------
+    Work or None
+        None where there is no formula, or the inputs do not tell.
+
+    Examples
+    --------
+    >>> from longpole.flops import Call, Tensor
+    >>> left, right = Tensor((2, 3), None, "float"), Tensor((3, 5), None, "float")
+    >>> work_of(Call("aten::mm", ((left,), (right,)), ("", "")))
+    Work(flops=60, n_bytes=124, dtype='float', is_matrix=True)
+    """
+    formula = _MATRIX.get(call.name, elementwise)
+    return formula(call)

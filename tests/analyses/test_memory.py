@@ -1,0 +1,264 @@
+"""What memory was allocated at the most, what held it, and who allocates most."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pickle
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import longpole
+from longpole.cli import program
+from longpole.testing import TraceBuilder
+from real_traces import SHARED
+
+MIB = 1 << 20
+TIMELINE = SHARED / "traces" / "memory_timeline.raw.gz"
+OF_HTA = SHARED / "hta_results" / "memory_timeline" / "memory_timeline.json"
+CATEGORIES = ("parameter", "optimizer state", "input", "temporary", "activation", "gradient")
+
+
+class Changes:
+    """A trace that allocates and frees, with the totals that torch would record."""
+
+    def __init__(self):
+        self.builder = TraceBuilder()
+        self.allocated = 0
+
+    def __call__(self, at, n_bytes, address, *, reserved=64, kind=1, number=0):
+        self.allocated += n_bytes
+        args = {
+            "Bytes": n_bytes,
+            "Addr": address,
+            "Total Allocated": self.allocated,
+            "Total Reserved": reserved,
+            "Device Type": kind,
+            "Device Id": number,
+        }
+        event = {"ph": "i", "s": "t", "name": "[memory]", "cat": "cpu_instant_event"}
+        self.builder.event(**event, pid=100, tid=1, ts=at, args=args)
+        return self
+
+
+def forward():
+    changes = Changes()
+    changes.builder = (
+        TraceBuilder()
+        .python("model.py(7): forward", (0, 100))
+        .operator("aten::mm", (0, 20))
+        .python("<built-in method mm of type object at 0x7f>", (20, 40))
+        .operator("aten::relu", (20, 40))
+        .operator("aten::empty", (22, 30))
+    )
+    changes.allocated = 5  # from before the recording
+    return changes(10, 10, 1)(25, 20, 2)(35, -10, 1)(60, 3, 1)(70, -20, 2)
+
+
+def test_the_peak_is_held_by_what_was_allocated_and_not_freed():
+    found = longpole.memory(forward().builder.read())
+    assert found.devices.select(
+        "device", "start_bytes", "peak_bytes", "peak_time_ns", "end_bytes"
+    ).row(0) == ("cuda:0", 5, 35, 25_000, 8)
+    assert found.at_peak.select("operator", "function", "n_blocks", "n_bytes", "known").rows() == [
+        ("aten::empty", "model.py(7): forward", 1, 20, True),
+        ("aten::mm", "model.py(7): forward", 1, 10, True),
+        (None, None, None, 5, False),
+    ]
+
+
+def test_the_stack_of_what_is_live_can_be_asked_for():
+    trace = forward().builder.read()
+    found = longpole.memory(trace).at_peak
+    stack = trace.stack_of(found["inside"][0])
+    assert stack["name"].to_list()[0] == "model.py(7): forward"
+    assert stack["name"].to_list()[-1] == "aten::empty"
+
+
+def test_fragmentation_is_what_is_reserved_and_not_used_at_the_peak():
+    row = longpole.memory(forward().builder.read()).devices.row(0, named=True)
+    assert (row["unused_bytes"], row["fragmentation"]) == (64 - 35, (64 - 35) / 64)
+
+
+def test_churn_is_counted_by_operator():
+    churn = longpole.memory_churn(forward().builder.read())
+    columns = ("operator", "n_allocations", "allocated_bytes", "n_frees", "freed_bytes")
+    assert churn.select(columns).rows() == [
+        ("aten::empty", 1, 20, 0, 0),
+        ("aten::mm", 1, 10, 0, 0),
+        (None, 1, 3, 1, 20),
+        ("aten::relu", 0, 0, 1, 10),
+    ]
+
+
+def test_a_window_has_its_own_peak():
+    trace = forward().builder.read()
+    window = longpole.Window("trace", None, 50_000, 100_000, "for the test")
+    found = longpole.memory(trace, window)
+    assert found.devices.select("start_bytes", "peak_bytes").row(0) == (25, 28)
+    assert found.at_peak["n_bytes"].sum() == 28
+
+
+def test_devices_do_not_know_each_other_and_a_cpu_reserves_nothing():
+    changes = forward()
+    changes.allocated = 0
+    changes(80, 7, 9, kind=0, number=-1, reserved=0)
+    found = longpole.memory(changes.builder.read())
+    assert found.devices.select("device", "peak_bytes", "fragmentation").rows()[0] == (
+        "cpu",
+        7,
+        None,
+    )
+    only = longpole.memory(changes.builder.read(), where="device = 'cpu'")
+    assert only.devices["device"].to_list() == ["cpu"]
+
+
+def test_a_trace_without_memory_says_what_to_record():
+    found = longpole.memory(TraceBuilder().operator("aten::mm", (0, 5)).read())
+    assert "profile_memory=True" in found.blocks()[0].text
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(1, 100), st.integers(0, 3)), min_size=1),
+    st.integers(0, 1000),
+)
+def test_what_was_live_at_the_peak_sums_to_it(steps, before):
+    """Against a dictionary of what lives at each address."""
+    changes, live = Changes(), {}
+    changes.allocated, peak, at_peak = before, -1, 0
+    for at, (address, n_bytes, _) in enumerate(steps):
+        if address in live:
+            changes(at, -live.pop(address), address)
+        else:
+            live[address] = n_bytes
+            changes(at, n_bytes, address)
+        if changes.allocated > peak:
+            peak, at_peak = changes.allocated, sum(live.values())
+    found = longpole.memory(changes.builder.read())
+    assert found.devices["peak_bytes"].to_list() == [peak]
+    assert found.at_peak.filter("known")["n_bytes"].sum() == at_peak
+    assert found.at_peak["n_bytes"].sum() == peak
+
+
+def written(path, document):
+    text = json.dumps(document).encode()
+    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    return path
+
+
+@pytest.mark.parametrize("name", ["timeline.raw.json.gz", "timeline.raw.json"])
+def test_a_timeline_is_read_by_category(name, tmp_path):
+    rows = [[-1, 1, 100, 0], [5, 2, 50, 7], [6, 3, -50, 7], [6, 3, 50, 4], [9, 4, -50, 4]]
+    recording = longpole.read_memory(written(tmp_path / name, rows))
+    found = longpole.memory(recording)
+    assert found.devices.select("peak_bytes", "peak_time_ns", "end_bytes").row(0) == (150, 5, 100)
+    assert found.at_peak.select("category", "n_bytes").rows() == [
+        ("parameter", 100),
+        ("unknown", 50),
+    ]
+    assert found.churn.select("category", "n_allocations", "n_frees").rows() == [
+        ("unknown", 1, 0),
+        ("activation", 0, 1),
+    ]
+
+
+@pytest.mark.skipif(not OF_HTA.is_file(), reason=f"no answers of HTA in {OF_HTA}")
+def test_a_real_timeline_has_the_bytes_that_hta_gives_each_category():
+    events = longpole.read_memory(TIMELINE).events
+    theirs = json.loads(OF_HTA.read_text())
+    moments = dict(zip(theirs["times"], theirs["sizes"], strict=True))
+    ours = events.filter(pl.col("time_ns").is_not_null())
+    for time_ns in ours["time_ns"].unique().gather_every(500):
+        so_far = events.filter(pl.col("time_ns").is_null() | (pl.col("time_ns") <= time_ns))
+        sums = dict(so_far.group_by("category").agg(pl.col("n_bytes").sum()).iter_rows())
+        assert [sums.get(name, 0) for name in CATEGORIES] == moments[time_ns][: len(CATEGORIES)]
+
+
+def snapshot():
+    frames = [
+        {"filename": "/site-packages/torch/nn/functional.py", "line": 9, "name": "relu"},
+        {"filename": "/home/me/train.py", "line": 3, "name": "step"},
+    ]
+    trace = [
+        {"action": "segment_alloc", "addr": 1, "size": 4 * MIB, "time_us": 1, "frames": []},
+        {"action": "alloc", "addr": 1, "size": 2 * MIB, "time_us": 2, "frames": frames},
+        {"action": "alloc", "addr": 9, "size": 1 * MIB, "time_us": 3, "frames": []},
+        {"action": "free_requested", "addr": 1, "size": 2 * MIB, "time_us": 4, "frames": []},
+        {"action": "free_completed", "addr": 1, "size": 2 * MIB, "time_us": 5, "frames": []},
+        {"action": "snapshot", "time_us": 6},
+    ]
+    blocks = [
+        {"address": 1, "size": 2 * MIB, "state": "inactive", "frames": []},
+        {"address": 9, "size": 1 * MIB, "state": "active_allocated", "frames": []},
+        {"address": 10, "size": 1 * MIB, "state": "inactive", "frames": []},
+    ]
+    segment = {"device": 0, "address": 1, "total_size": 4 * MIB, "blocks": blocks}
+    return {"segments": [segment], "device_traces": [trace]}
+
+
+def test_a_snapshot_in_json_is_read_with_the_lines_of_the_program(tmp_path):
+    found = longpole.memory(longpole.read_memory(written(tmp_path / "snapshot.json", snapshot())))
+    columns = (
+        "device",
+        "start_bytes",
+        "peak_bytes",
+        "peak_time_ns",
+        "end_bytes",
+        "peak_reserved_bytes",
+    )
+    assert found.devices.select(columns).row(0) == (
+        "cuda:0",
+        0,
+        3 * MIB,
+        3_000,
+        1 * MIB,
+        4 * MIB,
+    )
+    assert found.at_peak.select("function", "n_bytes").rows() == [
+        ("/home/me/train.py(3): step", 2 * MIB),
+        (None, 1 * MIB),
+    ]
+    assert found.free_blocks.row(0) == ("cuda:0", 2, 3 * MIB, 2 * MIB)
+
+
+def test_a_pickle_is_refused_by_name_and_never_opened(tmp_path, capsys):
+    class Bomb:
+        def __reduce__(self):
+            return (pytest.fail, ("the pickle was opened",))
+
+    path = tmp_path / "snapshot.pickle"
+    path.write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(longpole.TraceError, match="pickle") as caught:
+        longpole.read_memory(path)
+    assert "json.dump" in caught.value.hint
+    assert program.run(["memory", str(path)]) == 3
+    assert "[pickle]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "document",
+    [{"other": 1}, [[1, 2]], [[1, 9, 3, 4]], [[1, 2, 3, 99]], {"segments": [{}]}, 7],
+    ids=str,
+)
+def test_what_is_neither_is_refused(document, tmp_path):
+    path = written(tmp_path / "file.json", document)
+    with pytest.raises(longpole.TraceError) as caught:
+        longpole.read_memory(path)
+    assert caught.value.code == "not_a_memory_file"
+
+
+def test_a_file_that_breaks_off_is_refused(tmp_path):
+    path = tmp_path / "timeline.raw.json.gz"
+    path.write_bytes(gzip.compress(b"[[1, 2, 3, 4], [1,")[:-4])
+    with pytest.raises(longpole.TraceError, match="JSON"):
+        longpole.read_memory(path)
+
+
+def test_the_command_answers_about_a_timeline_and_refuses_its_steps(tmp_path, capsys):
+    path = str(written(tmp_path / "timeline.raw.json", [[5, 2, MIB, 4]]))
+    assert program.run(["memory", "--json", path]) == 0
+    assert json.loads(capsys.readouterr().out)["data"]["devices"][0]["peak_bytes"] == MIB
+    assert program.run(["memory", "--step", "3", path]) == 2
