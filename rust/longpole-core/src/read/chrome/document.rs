@@ -6,6 +6,7 @@ use super::collect::Collector;
 use super::event::EventScanner;
 use super::header;
 use super::place::Whereabouts;
+use super::predicted::{learn, take_run, RunEnd};
 use super::recovery::Found;
 use super::stream::EventStream;
 use crate::diagnostics::{Code, Diagnostics};
@@ -248,6 +249,19 @@ impl Document<'_> {
                 self.stream.elements.note_here(Code::LimitReached)?;
                 return Ok(End::Limit);
             }
+            if byte == b'{' {
+                match self.predicted() {
+                    Some(RunEnd::BehindEvent) => {
+                        after_value = true;
+                        continue;
+                    }
+                    Some(RunEnd::BehindComma(offset)) => {
+                        (after_value, after_comma) = (false, Some(offset));
+                        continue;
+                    }
+                    None => {}
+                }
+            }
             match self.element(byte == b'{')? {
                 Some(End::Closed) => after_value = true,
                 Some(end) => return Ok(end),
@@ -255,6 +269,12 @@ impl Document<'_> {
                 None => (after_value, after_comma) = (false, None),
             }
         }
+    }
+
+    /// Takes the events whose text is what was expected, if the next one is.
+    fn predicted(&mut self) -> Option<RunEnd> {
+        let limit = self.options.max_events.unwrap_or(u64::MAX);
+        take_run(&mut self.stream, &mut self.collector, &mut self.position, limit)
     }
 
     /// One element of the list; none where damage was skipped.
@@ -265,12 +285,7 @@ impl Document<'_> {
         match outcome {
             Outcome::Whole((), end) => {
                 if is_object {
-                    self.collector.add(
-                        &self.stream.scanner,
-                        self.stream.elements.window.text(),
-                        here,
-                        &mut self.said,
-                    );
+                    self.keep_event(here, end);
                 } else {
                     self.said.push((Code::NotAnEvent, offset));
                 }
@@ -281,6 +296,18 @@ impl Document<'_> {
             Outcome::Cut => self.cut().map(Some),
             Outcome::Fault(code, _) => self.skip_element(code),
             Outcome::TooLarge => self.skip_element(Code::EventTooLarge),
+        }
+    }
+
+    /// Keeps the event in the draft, which ends at `end` of the window.
+    fn keep_event(&mut self, here: Whereabouts, end: usize) {
+        let EventStream { elements, scanner, predictor, .. } = &mut self.stream;
+        let text = elements.window.text();
+        self.collector.add(scanner, text, here, &mut self.said);
+        if elements.findings.is_empty() && self.said.is_empty() {
+            learn(predictor, &mut self.collector, scanner, &text[..end]);
+        } else {
+            predictor.forget();
         }
     }
 
