@@ -6,7 +6,7 @@ use super::arguments::{DEVICE, STREAM};
 use super::event::{Argument, Draft, EventScanner};
 use super::kinds::Kinds;
 use super::pairs::{Brackets, Track};
-use super::place::{Findings, Whereabouts};
+use super::place::{Findings, Number, Whereabouts};
 use super::recent::Recent;
 use super::values::{integer, is_integer, number, token_text};
 use crate::diagnostics::Code;
@@ -374,22 +374,6 @@ impl Collector {
 
     pub(super) fn freeze_strings(&mut self) -> Arc<Strings> {
         std::mem::take(&mut self.strings).freeze()
-    }
-}
-
-/// A process or thread before its number is made a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Number {
-    Integer(i64),
-    Text(StringId),
-}
-
-impl Number {
-    fn text(self, strings: &mut Strings) -> StringId {
-        match self {
-            Self::Integer(value) => strings.intern(&value.to_string()),
-            Self::Text(id) => id,
-        }
     }
 }
 

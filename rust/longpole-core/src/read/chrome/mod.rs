@@ -18,6 +18,7 @@ mod kinds;
 mod pairs;
 mod place;
 mod predicted;
+mod reader;
 mod recent;
 mod recovery;
 mod shapes;

@@ -12,6 +12,8 @@
 mod outline;
 mod predictor;
 mod shape;
+mod value;
 
 pub(super) use predictor::Predictor;
-pub(super) use shape::{EventPlan, Found, Name, Plan};
+pub(super) use shape::{EventPlan, Plan};
+pub(super) use value::{Found, Name};

@@ -1,6 +1,7 @@
 //! Which shape the next event has.
 
-use super::shape::{Found, Plan, Shape};
+use super::shape::{Plan, Shape};
+use super::value::Found;
 use crate::ids::StringId;
 use crate::read::chrome::arguments::Wanted;
 use crate::read::json::Keys;
