@@ -28,7 +28,7 @@ pub use header::Header;
 pub use lanes::{LaneTable, Place};
 pub use metadata::MetadataTable;
 pub use order::by_content;
-pub(crate) use order::{argument, argument_text, track};
+pub(crate) use order::{argument, argument_text, argument_text_id, track};
 
 use crate::diagnostics::Diagnostics;
 pub use crate::ids::NO_INTEGER;
