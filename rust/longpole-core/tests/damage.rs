@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use longpole_core::diagnostics::Code;
 use longpole_core::progress::silent;
-use longpole_core::read::{read, read_bytes, Options};
+use longpole_core::read::{read, read_bytes, Arguments, Options};
 use longpole_core::tables::Tables;
 use longpole_core::{link, stack};
 
@@ -192,6 +192,43 @@ fn reading_in_pieces_gives_what_reading_at_once_gives() {
         let differs = at_once.lines().zip(in_pieces.lines()).find(|(one, two)| one != two);
         assert_eq!(differs, None, "seed {seed}");
     }
+}
+
+/// What is predicted must be what the scanner would have read, on sound and damaged traces of
+/// every layout, however they come.
+#[test]
+fn predicted_events_are_those_that_the_scanner_reads() {
+    let kineto = trace(12_000).0;
+    let mut seeds: Vec<_> = LAYOUTS.iter().map(|layout| rewritten(&kineto, layout)).collect();
+    seeds.extend([kineto, trace(3_000).0]);
+    for seed in 0..30_000 {
+        let mut random = Random(seed);
+        let bytes = damaged(&seeds, &mut random);
+        for arguments in [Arguments::Ids, Arguments::Default] {
+            let predicting = Options { arguments, ..Options::default() };
+            let scanning = Options { scan_all: true, ..predicting.clone() };
+            let pieces = Pieces { bytes: &bytes, random: &mut random };
+            let predicted = outcome(read(pieces, &predicting, &silent));
+            let scanned = outcome(read_bytes(&bytes, &scanning));
+            let differs = predicted.lines().zip(scanned.lines()).find(|(one, two)| one != two);
+            assert_eq!(differs, None, "seed {seed}");
+        }
+    }
+}
+
+/// What stands between the tokens of a trace: each writer has its own.
+const LAYOUTS: &[&[(&str, &str)]] = &[
+    &[("\n", "")],
+    &[("\n", "\r\n")],
+    &[("\n  {", "{"), ("\n", "\n\t")],
+    &[("\"dur\"", "\"d\\u0075r\""), ("\"pid\": 0", "\"pid\": \"0\"")],
+    &[("\"correlation\": ", "\"correlation\": -"), ("6.125", "6.12345678901234567890")],
+    &[("\"tid\": 42", "\"tid\": 42, \"id\": \"x\""), ("\"cbid\": 211", "\"cbid\": 007")],
+];
+
+fn rewritten(text: &[u8], layout: &[(&str, &str)]) -> Vec<u8> {
+    let text = String::from_utf8(text.to_vec()).unwrap();
+    layout.iter().fold(text, |text, (from, to)| text.replace(from, to)).into_bytes()
 }
 
 /// All that one can see of a reading, as text.

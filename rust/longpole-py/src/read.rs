@@ -32,6 +32,7 @@ pub(crate) fn read_trace(
         strict,
         max_bytes,
         max_events,
+        scan_all: false,
     };
     let name = source.name();
     let raised = source.raised();

@@ -85,10 +85,7 @@ impl<'a> Gunzip<'a> {
         offset: u64,
         diagnostics: &mut Diagnostics,
     ) -> Result<usize> {
-        if !self.has_input()? {
-            self.stop(Code::GzipTruncated, "it ends inside its data", offset, diagnostics);
-            return Ok(0);
-        }
+        let has_input = self.has_input()?;
         let (read, written) = (self.inflate.total_in(), self.inflate.total_out());
         let status =
             self.inflate.decompress(&self.input[self.at..self.end], output, FlushDecompress::None);
@@ -97,6 +94,10 @@ impl<'a> Gunzip<'a> {
         self.checksum.update(&output[..count]);
         match status {
             Ok(Status::StreamEnd) => self.stage = Stage::Trailer,
+            // Only now: what came out of the last input may not have fitted the last output.
+            Ok(Status::Ok | Status::BufError) if !has_input && count == 0 => {
+                self.stop(Code::GzipTruncated, "it ends inside its data", offset, diagnostics);
+            }
             Ok(Status::Ok | Status::BufError) => {}
             Err(_) => {
                 let offset = offset + count as u64;

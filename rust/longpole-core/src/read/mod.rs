@@ -1,6 +1,6 @@
 //! Bytes -> tables.
 //!
-//! A trace is read in one pass through a window of about a megabyte; what is
+//! A trace is read in one pass through a window of a quarter of a megabyte; what is
 //! kept are columns, so that memory is bounded by the events and not by the file.
 //! The first bytes tell the format, not the name of the file. Bytes come through `source`,
 //! `gzip` and `window`; `sniff` says which format they are; each format has a room of its

@@ -18,4 +18,6 @@ pub struct Options {
     pub max_bytes: Option<u64>,
     /// Stop after this many events.
     pub max_events: Option<u64>,
+    /// Scan every event, and predict none: the answer is the same, and takes twice as long.
+    pub scan_all: bool,
 }

@@ -11,8 +11,8 @@ use crate::diagnostics::Diagnostics;
 use crate::error::Result;
 
 /// The window at the start: large enough that going on is rare, small enough
-/// for the caches.
-const WINDOW_BYTES: usize = 1 << 20;
+/// for the second cache of a core.
+const WINDOW_BYTES: usize = 256 << 10;
 
 /// An element of the file beyond this is skipped.
 pub(super) const MAX_ELEMENT_BYTES: usize = 128 << 20;

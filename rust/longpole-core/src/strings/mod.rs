@@ -87,6 +87,12 @@ impl Strings {
         &self.text[self.range(id.row())]
     }
 
+    /// The bytes of the text of a handle.
+    #[inline]
+    pub(crate) fn bytes(&self, id: StringId) -> &[u8] {
+        &self.text.as_bytes()[self.range(id.row())]
+    }
+
     fn range(&self, row: usize) -> Range<usize> {
         let start = if row == 0 { 0 } else { self.ends[row - 1] };
         start..self.ends[row]

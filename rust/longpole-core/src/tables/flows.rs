@@ -63,6 +63,11 @@ impl FlowTable {
         self.source.push(source);
     }
 
+    /// The number of the source of the last row.
+    pub(crate) fn last_source_row(&self) -> Option<u32> {
+        self.source.last().copied()
+    }
+
     /// How many ends there are.
     pub fn len(&self) -> usize {
         self.phase.len()

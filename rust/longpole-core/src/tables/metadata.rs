@@ -25,6 +25,7 @@ pub struct MetadataTable {
 }
 
 impl MetadataTable {
+    /// Adds a statement; gives its row.
     pub(crate) fn push(
         &mut self,
         name: Option<StringId>,
@@ -32,14 +33,13 @@ impl MetadataTable {
         thread: StringId,
         value: Option<StringId>,
         position: u32,
-    ) {
+    ) -> usize {
         let (process, thread) = (Some(process).in_column(), Some(thread).in_column());
         let key = [name.in_column(), process, thread, value.in_column()];
         let row = *self.rows.entry(key).or_insert(self.name.len());
         if row < self.name.len() {
-            self.count[row] += 1;
-            self.last_position[row] = position;
-            return;
+            self.repeat(row, position);
+            return row;
         }
         self.name.push(key[0]);
         self.process.push(process);
@@ -47,6 +47,13 @@ impl MetadataTable {
         self.value.push(key[3]);
         self.count.push(1);
         self.last_position.push(position);
+        row
+    }
+
+    /// The statement in `row` is made once more.
+    pub(crate) fn repeat(&mut self, row: usize, position: u32) {
+        self.count[row] += 1;
+        self.last_position[row] = position;
     }
 
     /// How many distinct statements there are.

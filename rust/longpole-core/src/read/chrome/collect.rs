@@ -6,12 +6,12 @@ use super::arguments::{DEVICE, STREAM};
 use super::event::{Argument, Draft, EventScanner};
 use super::kinds::Kinds;
 use super::pairs::{Brackets, Track};
-use super::place::{Findings, Whereabouts};
+use super::place::{Findings, Number, Whereabouts};
 use super::recent::Recent;
 use super::values::{integer, is_integer, number, token_text};
 use crate::diagnostics::Code;
 use crate::ids::{EventId, LaneId, StringId};
-use crate::read::json::{Span, Token};
+use crate::read::json::{Keys, Span, Token};
 use crate::strings::Strings;
 use crate::tables::{
     ArgTables, ArgValue, CounterTable, EventKind, EventRow, EventTable, FlowSource, FlowTable,
@@ -32,7 +32,9 @@ pub(super) struct Collector {
     pub(super) metadata: MetadataTable,
     phases: Phases,
     n_events: u64,
-    kinds: Kinds,
+    pub(super) kinds: Kinds,
+    /// The row of the last statement of metadata.
+    pub(super) last_statement: usize,
     last_category: Option<(StringId, Vec<u8>)>,
     tracks: Recent<(Number, Number), (StringId, StringId)>,
     places: Recent<Place, LaneId>,
@@ -73,8 +75,7 @@ impl Collector {
                 return say(findings, code);
             }
         }
-        self.phases.0[usize::from(draft.phase)] += 1;
-        self.n_events += 1;
+        self.count(draft.phase);
         if draft.name.is_none() && !matches!(draft.phase, b'E' | b's' | b't' | b'f') {
             say(findings, Code::MissingName);
         }
@@ -98,6 +99,13 @@ impl Collector {
                 self.event(scanner, text, at, findings);
             }
         }
+    }
+
+    /// Counts one more event of a phase.
+    #[inline]
+    pub(super) fn count(&mut self, phase: u8) {
+        self.phases.0[usize::from(phase)] += 1;
+        self.n_events += 1;
     }
 
     fn event(
@@ -183,28 +191,40 @@ impl Collector {
         let all = scanner.wanted.counters && kind == EventKind::CounterRange;
         for argument in &draft.arguments {
             if all || scanner.wanted.keeps(argument.row) {
-                self.argument(scanner, text, event, category, *argument);
+                self.argument(&scanner.argument_keys, text, event, category, *argument);
             }
         }
         // On a stream the lane says so; elsewhere it is an argument like others.
         if !kind.is_on_device() {
             for (key, token) in [(STREAM, draft.stream), (DEVICE, draft.device)] {
                 if let (Some(row), Some(token)) = (key.row(), token) {
-                    self.argument(scanner, text, event, category, Argument { row, token });
+                    let argument = Argument { row, token };
+                    self.argument(&scanner.argument_keys, text, event, category, argument);
                 }
             }
         }
     }
 
-    fn argument(
+    #[inline]
+    pub(super) fn argument(
         &mut self,
-        scanner: &EventScanner,
+        keys: &Keys,
         text: &[u8],
         event: EventId,
         category: Option<StringId>,
         argument: Argument,
     ) {
-        let value = match argument.token {
+        if let Some(value) = self.argument_value(argument.token, text) {
+            let key = keys.name(argument.row);
+            let table = self.args.of_mut(category);
+            table.push(event, argument.row, key, value, &mut self.strings);
+        }
+    }
+
+    /// The value of an argument; none for null.
+    #[inline]
+    pub(super) fn argument_value(&mut self, token: Token, text: &[u8]) -> Option<ArgValue> {
+        Some(match token {
             Token::Integer(value) => ArgValue::Integer(value),
             // Digits beyond 64 bits stay digits: as a float they would be others.
             Token::Number(span) if is_integer(span.of(text)) => {
@@ -218,10 +238,8 @@ impl Collector {
             Token::Nested(span) => ArgValue::Text(self.strings.intern_spelled(span.of(text))),
             Token::True => ArgValue::Text(self.strings.intern("true")),
             Token::False => ArgValue::Text(self.strings.intern("false")),
-            Token::Null => return,
-        };
-        let key = scanner.argument_keys.name(argument.row);
-        self.args.of_mut(category).push(event, argument.row, key, value, &mut self.strings);
+            Token::Null => return None,
+        })
     }
 
     /// Where an end of an arrow, or a part of an asynchronous event, stands.
@@ -284,7 +302,7 @@ impl Collector {
             Token::Text(span) => self.quoted(span, text),
             token => self.strings.intern(&token_text(token, text)),
         });
-        self.metadata.push(name, process, thread, value, at.position);
+        self.last_statement = self.metadata.push(name, process, thread, value, at.position);
     }
 
     /// Categories come in runs.
@@ -356,22 +374,6 @@ impl Collector {
 
     pub(super) fn freeze_strings(&mut self) -> Arc<Strings> {
         std::mem::take(&mut self.strings).freeze()
-    }
-}
-
-/// A process or thread before its number is made a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Number {
-    Integer(i64),
-    Text(StringId),
-}
-
-impl Number {
-    fn text(self, strings: &mut Strings) -> StringId {
-        match self {
-            Self::Integer(value) => strings.intern(&value.to_string()),
-            Self::Text(id) => id,
-        }
     }
 }
 

@@ -6,6 +6,8 @@ use super::collect::Collector;
 use super::event::EventScanner;
 use super::header;
 use super::place::Whereabouts;
+use super::predicted::RunEnd;
+use super::reader::EventReader;
 use super::recovery::Found;
 use super::stream::EventStream;
 use crate::diagnostics::{Code, Diagnostics};
@@ -32,13 +34,11 @@ pub(in crate::read) fn read(
 ) -> Result<Tables> {
     let elements = Elements::new(window, diagnostics, progress, options.strict);
     let scanner = EventScanner::new(options.arguments.keys());
+    let collector = Collector::new(Arc::clone(&options.vocabulary));
     let mut document = Document {
-        stream: EventStream::new(elements, scanner),
+        events: EventReader::new(EventStream::new(elements, scanner), collector, !options.scan_all),
         options,
-        collector: Collector::new(Arc::clone(&options.vocabulary)),
-        said: Vec::new(),
         fields: Vec::new(),
-        position: 0,
         n_lists: 0,
     };
     let end = document.whole()?;
@@ -46,13 +46,9 @@ pub(in crate::read) fn read(
 }
 
 struct Document<'a> {
-    stream: EventStream<'a>,
+    events: EventReader<'a>,
     options: &'a Options,
-    collector: Collector,
-    /// What the collector said of the element at hand, by byte of the file.
-    said: Vec<(Code, u64)>,
     fields: Vec<(String, String)>,
-    position: u32,
     n_lists: usize,
 }
 
@@ -70,14 +66,14 @@ enum End {
 impl Document<'_> {
     fn whole(&mut self) -> Result<End> {
         let first = self.first_byte()?;
-        self.stream.elements.window.consume(1);
+        self.events.stream.elements.window.consume(1);
         let end = if first == b'[' { self.list(true)? } else { self.object()? };
         if end == End::Closed {
-            if self.stream.elements.next_significant()?.is_some() {
-                self.stream.elements.note_here(Code::TextAfterEnd)?;
+            if self.events.stream.elements.next_significant()?.is_some() {
+                self.events.stream.elements.note_here(Code::TextAfterEnd)?;
             }
             // To the end, where gzip has its checksum.
-            self.stream.elements.drain()?;
+            self.events.stream.elements.drain()?;
         }
         Ok(end)
     }
@@ -85,11 +81,11 @@ impl Document<'_> {
     /// The bracket that opens the document, or the error that says what the file
     /// is instead.
     fn first_byte(&mut self) -> Result<u8> {
-        self.stream.elements.skip_byte_order_mark()?;
-        match self.stream.elements.next_significant()? {
+        self.events.stream.elements.skip_byte_order_mark()?;
+        match self.events.stream.elements.next_significant()? {
             Some(byte @ (b'{' | b'[')) => Ok(byte),
-            Some(_) => Err(sniff::unknown(self.stream.elements.window.text())),
-            None if self.stream.elements.window.is_limited() => {
+            Some(_) => Err(sniff::unknown(self.events.stream.elements.window.text())),
+            None if self.events.stream.elements.window.is_limited() => {
                 Err(Error::new(ErrorKind::EndsBeforeEvents, 0))
             }
             None => Err(Error::new(ErrorKind::Empty, 0)),
@@ -100,25 +96,27 @@ impl Document<'_> {
     fn object(&mut self) -> Result<End> {
         let mut after_value = false;
         loop {
-            let Some(byte) = self.stream.elements.next_significant()? else { return self.cut() };
+            let Some(byte) = self.events.stream.elements.next_significant()? else {
+                return self.cut();
+            };
             match byte {
                 b'}' => {
-                    self.stream.elements.window.consume(1);
+                    self.events.stream.elements.window.consume(1);
                     return Ok(End::Closed);
                 }
                 b',' => {
                     if !after_value {
-                        self.stream.elements.note_here(Code::ExtraComma)?;
+                        self.events.stream.elements.note_here(Code::ExtraComma)?;
                     }
                     after_value = false;
-                    self.stream.elements.window.consume(1);
-                    if self.stream.elements.next_significant()? == Some(b'}') {
-                        self.stream.elements.note_here(Code::TrailingComma)?;
+                    self.events.stream.elements.window.consume(1);
+                    if self.events.stream.elements.next_significant()? == Some(b'}') {
+                        self.events.stream.elements.note_here(Code::TrailingComma)?;
                     }
                 }
                 b'"' => {
                     if after_value {
-                        self.stream.elements.note_here(Code::MissingComma)?;
+                        self.events.stream.elements.note_here(Code::MissingComma)?;
                     }
                     match self.member()? {
                         Some(End::Closed) => after_value = true,
@@ -128,7 +126,7 @@ impl Document<'_> {
                     }
                 }
                 _ => {
-                    if !self.stream.skip_to_field(Code::MalformedHeader)? {
+                    if !self.events.stream.skip_to_field(Code::MalformedHeader)? {
                         return Ok(End::Cut);
                     }
                     after_value = false;
@@ -139,11 +137,11 @@ impl Document<'_> {
 
     /// One member of the outermost object; none where damage was skipped.
     fn member(&mut self) -> Result<Option<End>> {
-        let key = self.stream.elements.attempt_key()?;
+        let key = self.events.stream.elements.attempt_key()?;
         let name = match key {
             Outcome::Whole(span, end) => {
-                let name = spelled_text(span.of(self.stream.elements.window.text()));
-                self.accept(end)?;
+                let name = spelled_text(span.of(self.events.stream.elements.window.text()));
+                self.events.accept(end)?;
                 name
             }
             Outcome::Cut => return self.cut().map(Some),
@@ -156,7 +154,8 @@ impl Document<'_> {
         }
         if name == "nodes" && self.n_lists == 0 {
             self.fields.push((name, String::new()));
-            let error = sniff::without_events(&self.fields, self.stream.elements.window.offset());
+            let error =
+                sniff::without_events(&self.fields, self.events.stream.elements.window.offset());
             if matches!(error.kind(), ErrorKind::OtherKind { .. }) {
                 return Err(error);
             }
@@ -167,17 +166,17 @@ impl Document<'_> {
 
     /// The value of a header field.
     fn field(&mut self, name: Option<String>) -> Result<Option<End>> {
-        let value = self.stream.elements.attempt_value()?;
+        let value = self.events.stream.elements.attempt_value()?;
         match value {
             Outcome::Whole(span, end) => {
-                let text = span.of(self.stream.elements.window.text());
+                let text = span.of(self.events.stream.elements.window.text());
                 let fits = text.len() <= MAX_FIELD_BYTES;
                 if let Some(name) = name.filter(|_| fits) {
                     self.fields.push((name, String::from_utf8_lossy(text).into_owned()));
                 }
-                self.accept(end)?;
+                self.events.accept(end)?;
                 if !fits {
-                    self.stream.elements.note_here(Code::HeaderTooLarge)?;
+                    self.events.stream.elements.note_here(Code::HeaderTooLarge)?;
                 }
                 Ok(Some(End::Closed))
             }
@@ -188,17 +187,18 @@ impl Document<'_> {
     }
 
     fn trace_events(&mut self) -> Result<End> {
-        match self.stream.elements.next_significant()? {
+        match self.events.stream.elements.next_significant()? {
             Some(b'[') => {
                 if self.n_lists > 0 {
-                    self.stream.elements.note_here(Code::RepeatedEvents)?;
+                    self.events.stream.elements.note_here(Code::RepeatedEvents)?;
                 }
-                self.stream.elements.window.consume(1);
+                self.events.stream.elements.window.consume(1);
                 self.list(false)
             }
-            Some(_) => {
-                Err(Error::new(ErrorKind::EventsNotAnArray, self.stream.elements.window.offset()))
-            }
+            Some(_) => Err(Error::new(
+                ErrorKind::EventsNotAnArray,
+                self.events.stream.elements.window.offset(),
+            )),
             None => self.cut(),
         }
     }
@@ -206,47 +206,67 @@ impl Document<'_> {
     /// The elements of the list of events, behind its bracket.
     fn list(&mut self, outermost: bool) -> Result<End> {
         self.n_lists += 1;
+        let limit = self.options.max_events.unwrap_or(u64::MAX);
         let (mut after_value, mut after_comma) = (false, None);
         loop {
-            let Some(byte) = self.stream.next_separated()? else {
+            let Some(byte) = self.events.stream.next_separated()? else {
                 let code = if after_value { Code::MissingEnd } else { Code::Truncated };
                 return self.cut_as(code);
             };
             match byte {
                 b',' => {
                     if !after_value {
-                        self.stream.elements.note_here(Code::ExtraComma)?;
+                        self.events.stream.elements.note_here(Code::ExtraComma)?;
                     }
                     (after_value, after_comma) =
-                        (false, Some(self.stream.elements.window.offset()));
-                    self.stream.elements.window.consume(1);
+                        (false, Some(self.events.stream.elements.window.offset()));
+                    self.events.stream.elements.window.consume(1);
                     continue;
                 }
-                b'[' | b']' if self.stream.is_stray_bracket()? => {
-                    self.stream.skip_bracket()?;
+                b'[' | b']' if self.events.stream.is_stray_bracket()? => {
+                    self.events.stream.skip_bracket()?;
                     after_value &= byte == b']';
                     continue;
                 }
                 b']' => {
                     if let Some(offset) = after_comma.filter(|_| !after_value) {
-                        self.stream.elements.note(Code::TrailingComma, offset)?;
+                        self.events.stream.elements.note(Code::TrailingComma, offset)?;
                     }
-                    self.stream.elements.window.consume(1);
+                    self.events.stream.elements.window.consume(1);
                     return Ok(End::Closed);
                 }
-                b'}' if !outermost && self.stream.is_end_of_object()? => {
-                    self.stream.elements.note_here(Code::MissingEnd)?;
+                b'}' if !outermost && self.events.stream.is_end_of_object()? => {
+                    self.events.stream.elements.note_here(Code::MissingEnd)?;
                     return Ok(End::Closed);
                 }
-                b'{' if after_value => self.stream.elements.note_here(Code::MissingComma)?,
-                b'[' if outermost && self.position == 0 => {
-                    return Err(sniff::array_of_arrays(self.stream.elements.window.offset()));
+                b'{' if after_value => self.events.stream.elements.note_here(Code::MissingComma)?,
+                b'[' if outermost && self.events.position == 0 => {
+                    return Err(sniff::array_of_arrays(
+                        self.events.stream.elements.window.offset(),
+                    ));
                 }
                 _ => {}
             }
-            if self.options.max_events.is_some_and(|limit| self.collector.n_events() >= limit) {
-                self.stream.elements.note_here(Code::LimitReached)?;
+            if self
+                .options
+                .max_events
+                .is_some_and(|limit| self.events.collector.n_events() >= limit)
+            {
+                self.events.stream.elements.note_here(Code::LimitReached)?;
                 return Ok(End::Limit);
+            }
+            if byte == b'{' {
+                match self.events.take_predicted(limit) {
+                    Some(RunEnd::BehindEvent) => {
+                        after_value = true;
+                        continue;
+                    }
+                    Some(RunEnd::BehindComma(offset)) => {
+                        (after_value, after_comma) = (false, Some(offset));
+                        continue;
+                    }
+                    None => {}
+                }
             }
             match self.element(byte == b'{')? {
                 Some(End::Closed) => after_value = true,
@@ -259,23 +279,19 @@ impl Document<'_> {
 
     /// One element of the list; none where damage was skipped.
     fn element(&mut self, is_object: bool) -> Result<Option<End>> {
-        let offset = self.stream.elements.window.offset();
-        let outcome = if is_object { self.stream.attempt_event()? } else { self.attempt_other()? };
-        let here = Whereabouts { offset, position: self.position };
+        let offset = self.events.stream.elements.window.offset();
+        let outcome =
+            if is_object { self.events.stream.attempt_event()? } else { self.attempt_other()? };
+        let here = Whereabouts { offset, position: self.events.position };
         match outcome {
             Outcome::Whole((), end) => {
                 if is_object {
-                    self.collector.add(
-                        &self.stream.scanner,
-                        self.stream.elements.window.text(),
-                        here,
-                        &mut self.said,
-                    );
+                    self.events.keep(here, end);
                 } else {
-                    self.said.push((Code::NotAnEvent, offset));
+                    self.events.said.push((Code::NotAnEvent, offset));
                 }
-                self.accept(end)?;
-                self.next_position();
+                self.events.accept(end)?;
+                self.events.next_position();
                 Ok(Some(End::Closed))
             }
             Outcome::Cut => self.cut().map(Some),
@@ -284,42 +300,25 @@ impl Document<'_> {
         }
     }
 
-    /// Another element than 2^32 would not fit the tables; the last number is shared.
-    fn next_position(&mut self) {
-        self.position = self.position.saturating_add(1);
-    }
-
     /// Tries to read an element of the list that is no object. Words that JSON
     /// does not know are not elements but text that was written in between.
     fn attempt_other(&mut self) -> Result<Outcome<()>> {
-        self.stream.elements.attempt(|scanner| match scanner.value()? {
+        self.events.stream.elements.attempt(|scanner| match scanner.value()? {
             Token::Null if !scanner.findings.is_empty() => scanner.stop(Code::MalformedEvent),
             _ => Ok(()),
         })
     }
 
-    /// What was read up to `end` is taken: its findings count.
-    fn accept(&mut self, end: usize) -> Result<()> {
-        self.stream.elements.accept(end)?;
-        if self.said.is_empty() {
-            return Ok(());
-        }
-        for (code, offset) in std::mem::take(&mut self.said) {
-            self.stream.elements.note(code, offset)?;
-        }
-        Ok(())
-    }
-
     /// Skips a damaged element up to where reading can go on.
     fn skip_element(&mut self, code: Code) -> Result<Option<End>> {
-        let start = self.stream.elements.window.offset();
-        let found = self.stream.resync()?;
-        self.stream.elements.note_skipped(
+        let start = self.events.stream.elements.window.offset();
+        let found = self.events.stream.resync()?;
+        self.events.stream.elements.note_skipped(
             code,
             start,
-            self.stream.elements.window.offset() - start,
+            self.events.stream.elements.window.offset() - start,
         )?;
-        self.next_position();
+        self.events.next_position();
         match found {
             Found::Event | Found::EndOfList => Ok(None),
             Found::Nothing => self.cut().map(Some),
@@ -327,7 +326,7 @@ impl Document<'_> {
     }
 
     fn skip_field(&mut self, code: Code) -> Result<Option<End>> {
-        if self.stream.skip_to_field(code)? {
+        if self.events.stream.skip_to_field(code)? {
             Ok(None)
         } else {
             self.cut().map(Some)
@@ -340,37 +339,37 @@ impl Document<'_> {
     }
 
     fn cut_as(&mut self, code: Code) -> Result<End> {
-        self.stream.elements.cut_as(code)?;
+        self.events.stream.elements.cut_as(code)?;
         Ok(End::Cut)
     }
 
     fn finish(mut self, end: End) -> Result<Tables> {
-        let offset = self.stream.elements.window.offset();
+        let offset = self.events.stream.elements.window.offset();
         if self.n_lists == 0 {
             return Err(match end {
                 End::Closed | End::Limit => sniff::without_events(&self.fields, offset),
                 End::Cut => Error::new(ErrorKind::EndsBeforeEvents, offset),
             });
         }
-        if self.collector.n_events() == 0
-            && self.stream.elements.diagnostics.count(Code::NotAnEvent) > 0
+        if self.events.collector.n_events() == 0
+            && self.events.stream.elements.diagnostics.count(Code::NotAnEvent) > 0
         {
             return Err(Error::new(ErrorKind::NoEvents, offset));
         }
         let mut said = Vec::new();
-        self.collector.pair_brackets(&mut said);
+        self.events.collector.pair_brackets(&mut said);
         let header = header::facts(
             std::mem::take(&mut self.fields),
-            &self.stream.elements.window,
+            &self.events.stream.elements.window,
             &mut said,
         );
         for (code, offset) in said {
-            self.stream.elements.note(code, offset)?;
+            self.events.stream.elements.note(code, offset)?;
         }
-        self.collector.args.pad();
-        let phases = self.collector.phases();
-        let strings = self.collector.freeze_strings();
-        let collector = self.collector;
+        self.events.collector.args.pad();
+        let phases = self.events.collector.phases();
+        let strings = self.events.collector.freeze_strings();
+        let collector = self.events.collector;
         Ok(Tables {
             strings,
             vocabulary: Arc::clone(&self.options.vocabulary),
@@ -382,7 +381,7 @@ impl Document<'_> {
             asyncs: Arc::new(collector.asyncs),
             metadata: Arc::new(collector.metadata),
             header: Arc::new(header),
-            diagnostics: self.stream.elements.diagnostics,
+            diagnostics: self.events.stream.elements.diagnostics,
             phases,
             bytes: offset,
         })

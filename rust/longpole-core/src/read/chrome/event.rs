@@ -211,7 +211,7 @@ fn number_or_other(scanner: &mut Scanner<'_>) -> Scan<Token> {
 }
 
 #[inline]
-fn plain_integer(text: &[u8]) -> Option<(i64, usize)> {
+pub(super) fn plain_integer(text: &[u8]) -> Option<(i64, usize)> {
     let (value, count) = leading(text)?;
     let is_plain = count == 1 || (count > 1 && text[0] != b'0');
     (is_plain && ends_a_number(*text.get(count)?)).then_some((value.cast_signed(), count))
@@ -255,7 +255,7 @@ fn whole_microseconds(value: i64) -> Time {
 /// Up to 15 digits and up to three behind a point: what profilers write.
 /// Gives the nanoseconds and the length of the text.
 #[inline]
-fn plain_time(text: &[u8]) -> Option<(i64, usize)> {
+pub(super) fn plain_time(text: &[u8]) -> Option<(i64, usize)> {
     let (whole, n_whole) = leading(text)?;
     let is_plain = n_whole == 1 || (n_whole > 1 && text[0] != b'0');
     match text.get(n_whole)? {

@@ -39,6 +39,11 @@ impl Kinds {
 }
 
 impl Meaning {
+    /// Whether the name of an event has a say in its kind.
+    pub(super) fn depends_on_name(&self) -> bool {
+        !self.exceptions.is_empty()
+    }
+
     /// The kind of an event by the bytes of its name. What is named a wait is one only where
     /// it says for which stream.
     #[inline]

@@ -2,8 +2,9 @@
 //!
 //! A document is an object with `traceEvents`, or a bare list of events. The frame
 //! (`document`) hands each event to a scanner (`event`), which drafts it in place, and the
-//! draft to a collector (`collect`), which makes rows of it. What is damaged is skipped and
-//! counted (`recovery`).
+//! draft to a collector (`collect`), which makes rows of it. Most events have a shape that was
+//! seen before (`shapes`) and become rows without either (`predicted`). What is damaged is
+//! skipped and counted (`recovery`).
 //!
 //! Limits: metadata events are kept as counted statements; a begin without its end keeps a
 //! null duration.
@@ -16,8 +17,11 @@ mod header;
 mod kinds;
 mod pairs;
 mod place;
+mod predicted;
+mod reader;
 mod recent;
 mod recovery;
+mod shapes;
 mod stream;
 mod values;
 

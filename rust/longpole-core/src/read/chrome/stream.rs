@@ -1,6 +1,7 @@
 //! The list of events as a stream: the element at its front, and how the writer indents.
 
 use super::event::EventScanner;
+use super::shapes::Predictor;
 use crate::error::Result;
 use crate::read::elements::{Elements, Outcome};
 
@@ -11,13 +12,14 @@ pub(super) const MAX_INDENT: usize = 64;
 pub(super) struct EventStream<'a> {
     pub(super) elements: Elements<'a>,
     pub(super) scanner: EventScanner,
+    pub(super) predictor: Predictor,
     /// The white space before the last event, as far as it holds a line break.
     pub(super) indent: Vec<u8>,
 }
 
 impl<'a> EventStream<'a> {
     pub(super) fn new(elements: Elements<'a>, scanner: EventScanner) -> Self {
-        Self { elements, scanner, indent: Vec::new() }
+        Self { elements, scanner, predictor: Predictor::default(), indent: Vec::new() }
     }
 
     /// What is at hand.

@@ -101,6 +101,11 @@ impl Keys {
         &self.names[row]
     }
 
+    /// The key of this spelling, if there is one that is told apart from others.
+    pub(in crate::read) fn find(&self, spelling: &[u8]) -> Option<Key> {
+        self.by_spelling.get(spelling).copied()
+    }
+
     /// Moves the scanner from behind the value of `previous` to the value of the
     /// next key, or behind the end of the object.
     #[inline]

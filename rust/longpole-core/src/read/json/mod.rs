@@ -14,7 +14,7 @@ mod scan;
 mod span;
 
 pub(super) use digits::leading;
-pub(super) use grammar::{is_number, is_whitespace};
+pub(super) use grammar::{is_number, is_whitespace, special};
 pub(super) use keys::{Context, Key, Keys};
 pub(super) use scan::{Scan, Scanner, Stop};
 pub(super) use span::{Span, Token};

@@ -1,0 +1,65 @@
+//! The events at the front of a stream, and the tables that they become rows of.
+
+use super::collect::Collector;
+use super::place::{Findings, Whereabouts};
+use super::predicted::{learn, take_run, RunEnd};
+use super::stream::EventStream;
+use crate::error::Result;
+
+/// Events on their way from bytes to tables.
+pub(super) struct EventReader<'a> {
+    pub(super) stream: EventStream<'a>,
+    pub(super) collector: Collector,
+    /// What the collector said of the element at hand, by byte of the file.
+    pub(super) said: Findings,
+    /// The place of the next element in the list.
+    pub(super) position: u32,
+    is_predicting: bool,
+}
+
+impl<'a> EventReader<'a> {
+    pub(super) fn new(stream: EventStream<'a>, collector: Collector, is_predicting: bool) -> Self {
+        Self { stream, collector, said: Vec::new(), position: 0, is_predicting }
+    }
+
+    /// Takes the events whose text is what was expected, up to `max_events` in all; none where
+    /// the next one is not.
+    pub(super) fn take_predicted(&mut self, max_events: u64) -> Option<RunEnd> {
+        if !self.is_predicting {
+            return None;
+        }
+        take_run(&mut self.stream, &mut self.collector, &mut self.position, max_events)
+    }
+
+    /// Keeps the event in the draft, which ends at `end` of the window.
+    pub(super) fn keep(&mut self, here: Whereabouts, end: usize) {
+        let EventStream { elements, scanner, predictor, .. } = &mut self.stream;
+        let text = elements.window.text();
+        self.collector.add(scanner, text, here, &mut self.said);
+        if !self.is_predicting {
+            return;
+        }
+        if elements.findings.is_empty() && self.said.is_empty() {
+            learn(predictor, &mut self.collector, scanner, &text[..end]);
+        } else {
+            predictor.forget();
+        }
+    }
+
+    /// What was read up to `end` is taken: what was said of it counts.
+    pub(super) fn accept(&mut self, end: usize) -> Result<()> {
+        self.stream.elements.accept(end)?;
+        if self.said.is_empty() {
+            return Ok(());
+        }
+        for (code, offset) in std::mem::take(&mut self.said) {
+            self.stream.elements.note(code, offset)?;
+        }
+        Ok(())
+    }
+
+    /// Another element than 2^32 would not fit the tables; the last number is shared.
+    pub(super) fn next_position(&mut self) {
+        self.position = self.position.saturating_add(1);
+    }
+}

@@ -1,0 +1,272 @@
+//! The text of an event with holes, and what an event of that text is.
+
+use super::outline::{outline, Member};
+use super::value::{begins_with, Found, Value};
+use crate::ids::{LaneId, StringId};
+use crate::read::chrome::arguments::STREAM;
+use crate::read::chrome::arguments::{Wanted, CORRELATION, DEVICE, EXTERNAL_ID, EXTERNAL_ID_LOWER};
+use crate::read::json::{Keys, Token};
+use crate::strings::Strings;
+use crate::tables::{ArgValue, EventKind};
+use crate::time::MAX_TIME_NS;
+
+/// Events with more values, or more text between them, are left to the scanner.
+const MAX_HOLES: usize = 64;
+const MAX_CONSTANT_BYTES: usize = 4096;
+
+/// The text of one event with holes.
+pub(super) struct Shape {
+    /// What stands between the values, one behind the other.
+    constants: Box<[u8]>,
+    holes: Box<[Hole]>,
+    pub(super) plan: Plan,
+}
+
+/// Where a value stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Hole {
+    /// How much of the constant text stands before it.
+    constant_bytes: usize,
+    value: Value,
+}
+
+/// What an event of a shape is, beside the values in its holes.
+pub(in crate::read::chrome) enum Plan {
+    Event(EventPlan),
+    Arrow {
+        phase: u8,
+        source: u32,
+    },
+    /// A statement that was made before, word by word.
+    Statement {
+        row: usize,
+    },
+}
+
+/// What events of a shape have in common.
+pub(in crate::read::chrome) struct EventPlan {
+    pub(in crate::read::chrome) phase: u8,
+    pub(in crate::read::chrome) kind: EventKind,
+    pub(in crate::read::chrome) category: Option<StringId>,
+    pub(in crate::read::chrome) name: Option<StringId>,
+    pub(in crate::read::chrome) lane: LaneId,
+    /// Arguments that stand in the constant text, behind all others.
+    pub(in crate::read::chrome) fixed: Vec<(usize, ArgValue)>,
+}
+
+impl Plan {
+    /// Whether the name stands in the constant text.
+    fn fixes_name(&self) -> bool {
+        match self {
+            Self::Event(plan) => plan.name.is_some(),
+            Self::Arrow { .. } | Self::Statement { .. } => true,
+        }
+    }
+}
+
+impl Shape {
+    /// The shape of the event that is `text`, of which the scanner and the collector had
+    /// nothing to say and made `plan`.
+    pub(super) fn new(text: &[u8], plan: Plan, keys: &Keys, wanted: &Wanted) -> Option<Self> {
+        let mut constants = Vec::new();
+        let mut holes = Vec::new();
+        let (mut here, mut ids) = (0, 0);
+        for member in outline(text)? {
+            let value = match hole(&member, text, &plan, keys, wanted) {
+                Part::Constant => continue,
+                Part::Hole(value) => value,
+                Part::Unusual => return None,
+            };
+            ids += usize::from(value == Value::ExternalId);
+            // The quotes belong to the constant text.
+            let quotes = usize::from(matches!(value, Value::Name | Value::Text(_)));
+            let before = &text[here..member.place.start() + quotes];
+            constants.extend_from_slice(before);
+            holes.push(Hole { constant_bytes: before.len(), value });
+            here = member.place.end() - quotes;
+        }
+        constants.extend_from_slice(&text[here..]);
+        let fits = holes.len() <= MAX_HOLES && constants.len() <= MAX_CONSTANT_BYTES && ids <= 1;
+        fits.then_some(Self { constants: constants.into(), holes: holes.into(), plan })
+    }
+
+    /// Whether an event has the one shape if and only if it has the other.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.constants == other.constants && self.holes == other.holes
+    }
+
+    /// Reads the values of the event at the front of `text`, if it has this shape; gives its
+    /// length. `guess` is the name it may have.
+    pub(super) fn read(
+        &self,
+        text: &[u8],
+        guess: Option<StringId>,
+        strings: &Strings,
+        found: &mut Found,
+    ) -> Option<usize> {
+        found.clear();
+        let mut rest: &[u8] = &self.constants;
+        let mut at = 0;
+        for hole in &self.holes {
+            let (constant, behind) = rest.split_at(hole.constant_bytes);
+            if !begins_with(text.get(at..)?, constant) {
+                return None;
+            }
+            rest = behind;
+            at += constant.len();
+            at = hole.value.read(text, at, guess, strings, found)?;
+        }
+        let is_whole = begins_with(text.get(at..)?, rest) && self.is_sound(found);
+        is_whole.then_some(at + rest.len())
+    }
+
+    /// Values that the collector would have something to say about are left to it.
+    fn is_sound(&self, found: &Found) -> bool {
+        let Plan::Event(plan) = &self.plan else { return true };
+        let end_ns = found.start_ns + found.duration_ns.unwrap_or(0);
+        end_ns <= MAX_TIME_NS && (found.start_ns != 0 || !plan.kind.is_device_work())
+    }
+}
+
+/// What a member of an event is to a shape.
+enum Part {
+    Constant,
+    Hole(Value),
+    Unusual,
+}
+
+fn hole(member: &Member, text: &[u8], plan: &Plan, keys: &Keys, wanted: &Wanted) -> Part {
+    if matches!(plan, Plan::Statement { .. }) {
+        return if !member.is_argument && member.key.of(text) == b"ts" {
+            number(member.value, Value::Start)
+        } else {
+            Part::Constant
+        };
+    }
+    if member.is_argument {
+        return argument(member, text, plan, keys, wanted);
+    }
+    match (member.key.of(text), plan) {
+        (b"ph" | b"cat" | b"pid" | b"tid" | b"bp" | b"s", _) => Part::Constant,
+        (b"ts", _) => number(member.value, Value::Start),
+        (b"dur", Plan::Event(EventPlan { phase: b'X', .. })) => {
+            number(member.value, Value::Duration)
+        }
+        (b"dur" | b"args", _) => Part::Unusual,
+        (b"id", Plan::Arrow { .. }) => integer(member.value, Value::ArrowId),
+        (b"name", plan) if plan.fixes_name() => Part::Constant,
+        (b"name", _) => match member.value {
+            Token::Text(span) if span.is_plain() => Part::Hole(Value::Name),
+            _ => Part::Unusual,
+        },
+        _ => any(member.value, None),
+    }
+}
+
+fn argument(member: &Member, text: &[u8], plan: &Plan, keys: &Keys, wanted: &Wanted) -> Part {
+    let Plan::Event(plan) = plan else { return any(member.value, None) };
+    let Some(key) = keys.find(member.key.of(text)) else { return Part::Unusual };
+    match key {
+        CORRELATION => integer(member.value, Value::Correlation),
+        EXTERNAL_ID | EXTERNAL_ID_LOWER => integer(member.value, Value::ExternalId),
+        STREAM | DEVICE => match member.value {
+            Token::Integer(_) | Token::Null => Part::Constant,
+            Token::Text(span) if span.is_plain() => Part::Constant,
+            _ => Part::Unusual,
+        },
+        _ if plan.kind == EventKind::CounterRange => Part::Unusual,
+        key => any(member.value, key.row().filter(|&row| wanted.keeps(row))),
+    }
+}
+
+fn number(token: Token, value: Value) -> Part {
+    match token {
+        Token::Integer(_) | Token::Number(_) => Part::Hole(value),
+        _ => Part::Unusual,
+    }
+}
+
+fn integer(token: Token, value: Value) -> Part {
+    match token {
+        Token::Integer(_) => Part::Hole(value),
+        _ => Part::Unusual,
+    }
+}
+
+/// A value of any kind, kept under `row` if that is given.
+fn any(token: Token, row: Option<usize>) -> Part {
+    match token {
+        Token::Integer(_) | Token::Number(_) => Part::Hole(Value::Number(row)),
+        Token::Text(span) if span.is_plain() => Part::Hole(Value::Text(row)),
+        Token::Nested(_) => Part::Hole(Value::Nested(row)),
+        Token::Null => Part::Constant,
+        Token::True | Token::False if row.is_none() => Part::Constant,
+        Token::Text(_) | Token::True | Token::False => Part::Unusual,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::value::Name;
+    use super::*;
+    use crate::read::Arguments;
+
+    const EVENT: &str = r#"{"ph": "X", "cat": "c", "name": "a", "ts": 5.5, "dur": 2, "args": {"External id": 7, "cbid": 3.25}}"#;
+
+    fn read(text: &str) -> Option<(usize, Found)> {
+        let (keys, wanted) = Arguments::Default.keys();
+        let plan = EventPlan {
+            phase: b'X',
+            kind: EventKind::Kernel,
+            category: None,
+            name: None,
+            lane: LaneId::from_row(0),
+            fixed: Vec::new(),
+        };
+        let shape = Shape::new(EVENT.as_bytes(), Plan::Event(plan), &keys, &wanted).unwrap();
+        let mut found = Found::default();
+        let length = shape.read(text.as_bytes(), None, &Strings::default(), &mut found)?;
+        Some((length, found))
+    }
+
+    #[test]
+    fn other_values_are_read_out_of_the_same_text() {
+        let text = EVENT.replace("5.5", "1712195495506752.812").replace("\"a\"", "\"gemm\"");
+        let (length, found) = read(&format!("{text}, rest")).unwrap();
+        assert_eq!((length, found.start_ns), (text.len(), 1_712_195_495_506_752_812));
+        assert_eq!((found.duration_ns, found.external_id), (Some(2_000), Some(7)));
+        let Some(Name::At(span)) = found.name else { panic!("no name") };
+        assert_eq!(span.of(text.as_bytes()), b"gemm");
+        let Token::Number(span) = found.arguments[0].token else { panic!("no number") };
+        assert_eq!(span.of(text.as_bytes()), b"3.25");
+    }
+
+    #[test]
+    fn whatever_needs_care_is_left_to_the_scanner() {
+        for (from, to) in [
+            ("5.5", "05.5"),
+            ("5.5", "-5.5"),
+            ("5.5", "5.5555"),
+            ("5.5", "0"),
+            ("5.5", "1e3"),
+            ("5.5", "9999999999999999.9"),
+            ("2,", "4611686018427387,"),
+            ("7,", "\"7\","),
+            ("7,", "12345678901234567,"),
+            ("3.25", "3."),
+            ("3.25", "3.25e1"),
+            ("3.25", "nan"),
+            ("\"a\"", "\"a\\n\""),
+            ("\"a\"", "\"\u{e9}\""),
+            ("\"a\"", "\"a\"b\""),
+            ("\"dur\"", "\"dut\""),
+            ("}}", "} }"),
+        ] {
+            let text = EVENT.replacen(from, to, 1) + ",";
+            assert!(read(&text).is_none(), "{text}");
+        }
+        for end in 0..EVENT.len() {
+            assert!(read(&EVENT[..end]).is_none(), "{end}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The values of an event whose shape is known.
+//!
+//! Only what needs no care is read: a plain number, a plain text, a list in which nothing is
+//! wrong. The text after a value is part of the shape, so the end of a value is checked by
+//! whoever compares that.
+
+use crate::ids::StringId;
+use crate::read::chrome::event::{plain_integer, plain_time, Argument};
+use crate::read::json::{leading, special, Scanner, Span, Token};
+use crate::strings::{Strings, MAX_TEXT_BYTES};
+
+/// A value that differs between events of a shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Value {
+    Start,
+    Duration,
+    Correlation,
+    ExternalId,
+    ArrowId,
+    Name,
+    /// An argument, or what no one asks about.
+    Number(Option<usize>),
+    Text(Option<usize>),
+    Nested(Option<usize>),
+}
+
+/// The values of one event, by the holes they came out of.
+#[derive(Debug, Default)]
+pub(in crate::read::chrome) struct Found {
+    pub(in crate::read::chrome) start_ns: i64,
+    pub(in crate::read::chrome) duration_ns: Option<i64>,
+    pub(in crate::read::chrome) correlation: Option<i64>,
+    pub(in crate::read::chrome) external_id: Option<i64>,
+    pub(in crate::read::chrome) arrow_id: Option<i64>,
+    pub(in crate::read::chrome) name: Option<Name>,
+    pub(in crate::read::chrome) arguments: Vec<Argument>,
+}
+
+/// The name of an event.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::read::chrome) enum Name {
+    /// The one that was guessed.
+    Known(StringId),
+    /// Plain text.
+    At(Span),
+}
+
+impl Found {
+    pub(super) fn clear(&mut self) {
+        self.start_ns = 0;
+        (self.duration_ns, self.arrow_id, self.name) = (None, None, None);
+        (self.correlation, self.external_id) = (None, None);
+        self.arguments.clear();
+    }
+}
+
+impl Value {
+    /// Reads the value at `at`; gives where it ends.
+    #[inline]
+    pub(super) fn read(
+        self,
+        text: &[u8],
+        at: usize,
+        guess: Option<StringId>,
+        strings: &Strings,
+        found: &mut Found,
+    ) -> Option<usize> {
+        match self {
+            Self::Start => {
+                let (time_ns, length) = plain_time(&text[at..])?;
+                found.start_ns = time_ns;
+                Some(at + length)
+            }
+            Self::Duration => {
+                let (duration_ns, length) = plain_time(&text[at..])?;
+                found.duration_ns = Some(duration_ns);
+                Some(at + length)
+            }
+            Self::Correlation => {
+                let (value, length) = plain_integer(&text[at..])?;
+                found.correlation = Some(value);
+                Some(at + length)
+            }
+            Self::ExternalId => {
+                let (value, length) = plain_integer(&text[at..])?;
+                found.external_id = Some(value);
+                Some(at + length)
+            }
+            Self::ArrowId => {
+                let (value, length) = plain_integer(&text[at..])?;
+                found.arrow_id = Some(value);
+                Some(at + length)
+            }
+            Self::Name => {
+                let (name, end) = name(text, at, guess, strings)?;
+                found.name = Some(name);
+                Some(end)
+            }
+            Self::Number(row) => Some(keep(row, any_number(text, at)?, found)),
+            Self::Text(row) => {
+                let span = plain_text(text, at)?;
+                Some(keep(row, (Token::Text(span), span.end()), found))
+            }
+            Self::Nested(row) => Some(keep(row, nested(text, at)?, found)),
+        }
+    }
+}
+
+#[inline]
+fn keep(row: Option<usize>, (token, end): (Token, usize), found: &mut Found) -> usize {
+    if let Some(row) = row {
+        found.arguments.push(Argument { row, token });
+    }
+    end
+}
+
+/// The name that was guessed, or any other plain text up to its quote.
+#[inline]
+fn name(
+    text: &[u8],
+    at: usize,
+    guess: Option<StringId>,
+    strings: &Strings,
+) -> Option<(Name, usize)> {
+    if let Some(guess) = guess {
+        let known = strings.bytes(guess);
+        let end = at + known.len();
+        if text.get(end) == Some(&b'"') && begins_with(&text[at..], known) {
+            return Some((Name::Known(guess), end));
+        }
+    }
+    let span = plain_text(text, at)?;
+    Some((Name::At(span), span.end()))
+}
+
+/// The plain text at `at`, up to its quote.
+#[inline]
+fn plain_text(text: &[u8], at: usize) -> Option<Span> {
+    let length = special(&text[at..])?;
+    let is_plain = text[at + length] == b'"' && length <= MAX_TEXT_BYTES;
+    is_plain.then(|| Span::new(at, at + length))
+}
+
+/// A number that needs no care: an integer, or digits around a point.
+#[inline]
+fn any_number(text: &[u8], at: usize) -> Option<(Token, usize)> {
+    let negative = *text.get(at)? == b'-';
+    let digits = at + usize::from(negative);
+    let (value, count) = leading(&text[digits..])?;
+    let is_plain = count == 1 || (count > 1 && text[digits] != b'0');
+    let end = digits + count;
+    match *text.get(end)? {
+        b'.' if is_plain => {
+            let (_, n_fraction) = leading(&text[end + 1..])?;
+            // More digits than the arithmetic takes at once.
+            let more = text[end + 1 + n_fraction..].iter().take_while(|byte| byte.is_ascii_digit());
+            let end = end + 1 + n_fraction + more.count();
+            let ends = n_fraction > 0 && ends_a_value(*text.get(end)?);
+            ends.then(|| (Token::Number(Span::new(at, end)), end))
+        }
+        byte if is_plain && ends_a_value(byte) => {
+            let value = value.cast_signed();
+            Some((Token::Integer(if negative { -value } else { value }), end))
+        }
+        _ => None,
+    }
+}
+
+#[inline]
+fn ends_a_value(byte: u8) -> bool {
+    matches!(byte, b',' | b'\n' | b' ' | b'}' | b'\r' | b'\t')
+}
+
+/// A list or an object in which nothing is wrong.
+fn nested(text: &[u8], at: usize) -> Option<(Token, usize)> {
+    let mut findings = Vec::new();
+    let mut scanner = Scanner::new(text, at, &mut findings);
+    let bracket = scanner.peek().ok()?;
+    if !matches!(bracket, b'[' | b'{') {
+        return None;
+    }
+    let token = scanner.value().ok()?;
+    let end = scanner.at;
+    findings.is_empty().then_some((token, end))
+}
+
+/// Whether `text` begins with `constant`, compared in words that overlap: short runs of bytes
+/// are not worth a call.
+#[inline]
+pub(super) fn begins_with(text: &[u8], constant: &[u8]) -> bool {
+    let length = constant.len();
+    let Some(text) = text.get(..length) else { return false };
+    match length {
+        16.. => {
+            let whole = text.chunks_exact(16).zip(constant.chunks_exact(16));
+            whole.into_iter().all(|(one, two)| same::<16>(one, two))
+                && same::<16>(&text[length - 16..], &constant[length - 16..])
+        }
+        8.. => same::<8>(text, constant) && same::<8>(&text[length - 8..], &constant[length - 8..]),
+        4.. => same::<4>(text, constant) && same::<4>(&text[length - 4..], &constant[length - 4..]),
+        _ => text.iter().zip(constant).all(|(one, two)| one == two),
+    }
+}
+
+#[inline]
+fn same<const N: usize>(one: &[u8], two: &[u8]) -> bool {
+    one.first_chunk::<N>() == two.first_chunk::<N>()
+}
