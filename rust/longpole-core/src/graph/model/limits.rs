@@ -61,6 +61,13 @@ pub const WAIT_RELEASE_NS: i64 = 10 * US;
 /// The same where the program asked the stream to wait: a near end is hardly chance.
 pub const WAIT_RELEASE_AFTER_WAIT_CALL_NS: i64 = 25 * US;
 
+/// The kernels of one collective end this close to each other, or within this part of the
+/// time that they all run. Those of two collectives overlap by chance and end anywhere.
+pub const JOINT_ENDS_NS: i64 = 10 * US;
+
+/// See [`JOINT_ENDS_NS`].
+pub const JOINT_ENDS_PART: i64 = 4;
+
 /// A thread may begin this long after what the main thread did last: those of autograd
 /// were seen to begin 79 to 179 us after it, slow ones 0.6 to 0.9 ms.
 pub const THREAD_START_NS: i64 = 1_000 * US;
@@ -80,6 +87,13 @@ pub const LEAST_QUEUE_GAPS: usize = 5;
 
 /// How soon after an end a gap may end; the first reach that finds a name is taken.
 pub const QUEUE_REACHES_NS: [i64; 3] = [20 * US, 50 * US, 150 * US];
+
+/// A thread that wakes slowly takes much the same time every time, at most longer by this
+/// part: that tells a wait from chance better than a long reach does.
+pub const QUEUE_SPREAD_PART: i64 = 2;
+
+/// So many of such stretches lie side by side up to the farthest reach.
+pub const QUEUE_STRETCHES: f64 = 10.0;
 
 /// So many gaps of a hundred must end that soon. 60, 80 and 90 find the same.
 pub const QUEUE_PERCENT: usize = 80;
