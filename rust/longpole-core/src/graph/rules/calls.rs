@@ -2,7 +2,8 @@
 //! their name wait for.
 
 use super::{
-    copies, device_syncs, event_syncs, full_queue, implicit_waits, returns, rivals, stream_syncs,
+    copies, device_syncs, event_syncs, full_queue, implicit_waits, learned_waits, returns, rivals,
+    stream_syncs,
 };
 use crate::error::Result;
 use crate::graph::facts::{Facts, Recent};
@@ -19,6 +20,9 @@ pub(super) fn edges(
     progress: Progress<'_>,
 ) -> Result<()> {
     let mut threads = vec![Recent::default(); facts.tables.lanes.len()];
+    let never_waiting = learned_waits::never_waiting(facts);
+    let may_wait =
+        |call| facts.timeline.name(call).is_none_or(|name| !never_waiting.contains(&name));
     for call in facts.calls() {
         if call.row() % (1 << 12) == 0 {
             report(progress, call.row() as u64)?;
@@ -28,7 +32,8 @@ pub(super) fn edges(
             Some(producers) => edges.extend(
                 producers.iter().map(|&it| returns::edge(it, call, Evidence::Recorded, facts)),
             ),
-            None => edges.extend(inferred(call, recent, facts)),
+            None if may_wait(call) => edges.extend(inferred(call, recent, facts)),
+            None => {}
         }
         if let Some(&first) = facts.streams.launched_by(call).first() {
             edges.extend(full_queue::edge(call, first, facts));

@@ -21,6 +21,7 @@ mod graphs;
 mod implicit_waits;
 mod joint_collectives;
 mod launches;
+mod learned_waits;
 mod occupied;
 mod overlapped;
 mod polling;
@@ -75,8 +76,8 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
         unknown_sync: facts.recorded.unknown,
         sync_without_call: facts.recorded.without_call,
         joint_collectives,
-        lost_launches: unrecorded.n_lost_launches,
-        unrecorded_waits: unrecorded.n_waits,
+        lost_launches: facts.lost_launches.len() as u64,
+        unrecorded_waits: unrecorded,
         queue_waits: found.0,
         polling_loops: found.1,
         thread_starts: n_first_events,
