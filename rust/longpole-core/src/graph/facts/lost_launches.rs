@@ -27,9 +27,8 @@ impl LostLaunches {
             return found;
         }
         let name = |call| timeline.name(call).map_or("", |name| tables.strings.get(name));
-        let is_numbered = |call| {
-            tables.events.correlation(timeline.event(call)).is_some_and(|number| number > 0)
-        };
+        let is_numbered =
+            |call| tables.events.correlation(timeline.event(call)).is_some_and(|number| number > 0);
         let mut is_capturing = vec![false; streams.n_lanes()];
         for call in timeline.orders().filter(|&event| timeline.kind(event).is_call()) {
             let thread = timeline.lane(call);
@@ -62,8 +61,14 @@ impl LostLaunches {
     }
 
     /// Whether a thread made one between two times.
-    pub(in crate::graph) fn is_any_in(&self, thread: usize, (after_ns, until_ns): (i64, i64)) -> bool {
+    pub(in crate::graph) fn is_any_in(
+        &self,
+        thread: usize,
+        (after_ns, until_ns): (i64, i64),
+    ) -> bool {
         let times_ns = &self.times_ns[thread];
-        times_ns.get(times_ns.partition_point(|&ns| ns <= after_ns)).is_some_and(|&ns| ns < until_ns)
+        times_ns
+            .get(times_ns.partition_point(|&ns| ns <= after_ns))
+            .is_some_and(|&ns| ns < until_ns)
     }
 }

@@ -146,6 +146,12 @@ impl<'a> Facts<'a> {
         behind.checked_sub(1).map(|last| nodes[last])
     }
 
+    /// A thread, and the forward threads that it is the backward thread of.
+    pub(super) fn forward_of(&self, thread: usize) -> impl Iterator<Item = usize> + '_ {
+        let pairs = self.autograd.iter().filter(move |pair| pair.backward.row() == thread);
+        std::iter::once(thread).chain(pairs.map(|pair| pair.forward.row()))
+    }
+
     /// The main thread of the process of a thread.
     pub(super) fn main_thread_of(&self, thread: usize) -> Option<usize> {
         let places = self.tables.lanes.places();

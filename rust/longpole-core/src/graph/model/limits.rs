@@ -88,9 +88,9 @@ pub const LEAST_QUEUE_GAPS: usize = 5;
 /// How soon after an end a gap may end; the first reach that finds a name is taken.
 pub const QUEUE_REACHES_NS: [i64; 3] = [20 * US, 50 * US, 150 * US];
 
-/// A thread that wakes slowly takes much the same time every time, at most longer by this
-/// part: that tells a wait from chance better than a long reach does.
-pub const QUEUE_SPREAD_PART: i64 = 2;
+/// A thread that wakes slowly takes much the same time every time, at most longer by so many
+/// percent: that tells a wait from chance better than a long reach does.
+pub const QUEUE_SPREAD_PERCENT: i64 = 60;
 
 /// So many of such stretches lie side by side up to the farthest reach.
 pub const QUEUE_STRETCHES: f64 = 10.0;

@@ -6,10 +6,7 @@ use crate::graph::model::{Edge, Evidence, Kind, Role};
 use crate::ids::Order;
 
 /// The edges from the nodes that a node waits for: learned from replays, or inferred.
-pub(super) fn waits<'f>(
-    work: Order,
-    facts: &'f Facts<'_>,
-) -> impl Iterator<Item = Edge> + use<'f> {
+pub(super) fn waits<'f>(work: Order, facts: &'f Facts<'_>) -> impl Iterator<Item = Edge> + use<'f> {
     let producers = facts.graphs.waits.get(&work).map_or(&[][..], Vec::as_slice);
     let call = facts.timeline.launcher(work);
     let is_learned = call.is_some_and(|call| facts.graphs.learned.contains(&call));

@@ -39,7 +39,7 @@ mod unlinked;
 mod unrecorded;
 
 use super::facts::Facts;
-use super::model::{Counts, Edge};
+use super::model::{Counts, Edge, Kind};
 use crate::error::Result;
 use crate::progress::Progress;
 pub(super) use clocks::shifts as clock_shifts;
@@ -62,7 +62,8 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
     let joint_collectives = joint.len() as u64;
     edges.extend(joint);
     edges.extend(handovers);
-    let unrecorded = unrecorded::rename(&mut edges, facts);
+    unrecorded::rename(&mut edges, facts);
+    let unrecorded = edges.iter().filter(|edge| edge.kind == Kind::Unrecorded).count() as u64;
     let first_events = first_events::edges(&edges, facts);
     let n_first_events = first_events.len() as u64;
     edges.extend(first_events);

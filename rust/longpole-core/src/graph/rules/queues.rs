@@ -22,15 +22,26 @@ use crate::tables::EventKind;
 pub(super) fn edges(chains: &[Edge], explained: &HashSet<NodeId>, facts: &Facts<'_>) -> Vec<Edge> {
     let gaps = gaps_by_thread(chains, explained, facts);
     let ends = if gaps.is_empty() { BTreeMap::new() } else { ends_by_process(facts) };
-    let mut queues: BTreeMap<(StringId, StringId), Vec<Turn>> = BTreeMap::new();
+    let mut found = Vec::new();
     for (&thread, gaps) in &gaps {
         let process = facts.tables.lanes.places()[thread].process;
         let Some(ends) = ends.get(&process) else { continue };
         let long: Vec<_> = gaps.iter().copied().filter(|gap| is_long(gap, facts)).collect();
-        if let Some((name, lags)) = (Waiter { thread, gaps: &long, ends, facts }).awaits() {
-            let turns = gaps.iter().map(|&gap| Turn { thread, gap, lags: lags.clone() });
-            queues.entry((process, name)).or_default().extend(turns);
+        let awaited = Waiter { thread, gaps: &long, ends, facts }.awaits();
+        found.extend(awaited.map(|(name, lags)| (thread, (process, name), lags)));
+    }
+    found.sort_by_key(|(thread, _, lags)| (*lags.end(), *thread));
+    let mut queues: BTreeMap<(StringId, StringId), Vec<Turn>> = BTreeMap::new();
+    let mut fillers: HashSet<usize> = HashSet::new();
+    for (thread, (process, name), lags) in found {
+        // Who fills a queue regularly seems to wait for who takes from it regularly.
+        if *lags.end() > limits::QUEUE_REACHES_NS[0] && fillers.contains(&thread) {
+            continue;
         }
+        let of_name = ends[&process].iter().filter(|end| facts.timeline.name(end.1) == Some(name));
+        fillers.extend(of_name.map(|end| facts.timeline.lane(end.1)).filter(|&it| it != thread));
+        let turns = gaps[&thread].iter().map(|&gap| Turn { thread, gap, lags: lags.clone() });
+        queues.entry((process, name)).or_default().extend(turns);
     }
     let serve = |((process, name), turns)| serve(turns, name, &ends[&process], facts);
     queues.into_iter().flat_map(serve).collect()
@@ -82,9 +93,8 @@ fn served<'t>(
     let mut waiting: Vec<&Turn> = Vec::new();
     let mut found = Vec::new();
     for &(end_ns, event) in ends {
-        waiting.extend(std::iter::from_fn(|| {
-            turns.next_if(|turn| time_ns(turn.gap.source) < end_ns)
-        }));
+        waiting
+            .extend(std::iter::from_fn(|| turns.next_if(|turn| time_ns(turn.gap.source) < end_ns)));
         waiting.retain(|turn| time_ns(turn.gap.target) >= end_ns);
         let is_woken = |turn: &&Turn| {
             turn.thread != facts.timeline.lane(event)
@@ -112,8 +122,7 @@ fn gaps_by_thread(
 ) -> BTreeMap<usize, Vec<Edge>> {
     let mut n_long: BTreeMap<usize, usize> = BTreeMap::new();
     let thread = |gap: &Edge| facts.timeline.lane(facts.nodes.event(gap.source));
-    let is_gap =
-        |edge: &&Edge| edge.kind == Kind::HostGap && !explained.contains(&edge.target);
+    let is_gap = |edge: &&Edge| edge.kind == Kind::HostGap && !explained.contains(&edge.target);
     for gap in chains.iter().filter(is_gap).filter(|gap| is_long(gap, facts)) {
         *n_long.entry(thread(gap)).or_default() += 1;
     }
@@ -175,7 +184,8 @@ impl Waiter<'_> {
         let mut lags_ns: Vec<_> = hits.iter().map(|&(_, lag_ns)| lag_ns).collect();
         lags_ns.sort_unstable();
         lags_ns.dedup();
-        let close = |least_ns: i64| least_ns..=least_ns + least_ns / limits::QUEUE_SPREAD_PART;
+        let close =
+            |least_ns: i64| least_ns..=least_ns + least_ns * limits::QUEUE_SPREAD_PERCENT / 100;
         let n_served = |lags: &Lags| n_gaps(within(hits, lags));
         let step = lags_ns.len().div_ceil(MOST_STRETCHES);
         let usual = lags_ns.into_iter().step_by(step).map(close).max_by_key(n_served)?;

@@ -7,14 +7,21 @@ use crate::graph::facts::{Facts, Recent};
 use crate::graph::model::{latest_to_end, limits};
 use crate::ids::Order;
 
-/// What such a call waited for.
-pub(super) fn producer(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Order> {
+/// What such a call waited for. Where several threads launch, a thread means streams that it
+/// or its backward thread launched on.
+pub(super) fn producer(
+    call: Order,
+    recent: &Recent,
+    with_backward: &Recent,
+    facts: &Facts<'_>,
+) -> Option<Order> {
     let streams = &facts.streams.all;
     if streams.len() == 1 {
         return last_ending_in(call, &[0], facts);
     }
-    let own: Vec<_> = recent.streams().collect();
-    let lately: Vec<_> = last_finished(call, &own, facts).map(|(_, work)| work).collect();
+    let own: Vec<_> = with_backward.streams().collect();
+    let lately: Vec<_> = recent.streams().collect();
+    let lately: Vec<_> = last_finished(call, &lately, facts).map(|(_, work)| work).collect();
     if is_short(call, facts) && !lately.is_empty() {
         return over_lately(call, &lately, facts);
     }

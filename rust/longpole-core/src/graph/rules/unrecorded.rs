@@ -14,11 +14,11 @@ use crate::graph::model::{limits, Edge, Evidence, Kind, Role};
 use crate::ids::{NodeId, Order};
 use crate::vocabulary::ApiRole;
 
-/// Renames the edges that bind the ends of such calls, and gives their number.
-pub(super) fn rename(edges: &mut [Edge], facts: &Facts<'_>) -> u64 {
+/// Renames the edges that bind the ends of such calls.
+pub(super) fn rename(edges: &mut [Edge], facts: &Facts<'_>) {
     let suspects = suspects(facts);
     if suspects.is_empty() {
-        return 0;
+        return;
     }
     let mut bindings: HashMap<NodeId, usize> = HashMap::new();
     for (place, edge) in edges.iter().enumerate() {
@@ -32,22 +32,20 @@ pub(super) fn rename(edges: &mut [Edge], facts: &Facts<'_>) -> u64 {
     }
     let mut bindings: Vec<_> = bindings.into_values().collect();
     bindings.sort_unstable();
-    let renamed = bindings.into_iter().filter(|&place| {
+    for place in bindings {
         let (call, least_ns) = suspects[&edges[place].target];
-        rename_binding(&mut edges[place], call, least_ns, facts)
-    });
-    renamed.count() as u64
+        rename_binding(&mut edges[place], call, least_ns, facts);
+    }
 }
 
-fn rename_binding(edge: &mut Edge, call: Order, least_ns: i64, facts: &Facts<'_>) -> bool {
+fn rename_binding(edge: &mut Edge, call: Order, least_ns: i64, facts: &Facts<'_>) {
     let times_ns = facts.nodes.times_ns();
     let may_rename = matches!(edge.role, Role::Sync | Role::ThreadOrder);
     if !may_rename || facts.nodes.time_ns(edge.target) - edge.finished_ns(times_ns) <= least_ns {
-        return false;
+        return;
     }
     let nodes = (edge.source, edge.target);
     *edge = Edge::new(nodes, (Kind::Unrecorded, Role::NoReason), Some(call), Evidence::None);
-    true
 }
 
 /// The ends of calls that synchronise or copy, with how long they may take by themselves.
@@ -99,8 +97,7 @@ pub(super) fn rename_start(
     let is_any = facts.lost_launches.is_any_in(facts.timeline.lane(call), between_ns);
     if is_any {
         let nodes = (binding.source, binding.target);
-        *binding =
-            Edge::new(nodes, (Kind::Unrecorded, Role::NoReason), Some(work), Evidence::None);
+        *binding = Edge::new(nodes, (Kind::Unrecorded, Role::NoReason), Some(work), Evidence::None);
     }
     is_any
 }
