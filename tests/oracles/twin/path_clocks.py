@@ -6,8 +6,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from . import path_limits as limits
-from .path_events import Event, EventClass, Trace
 from .path_devices import GRAPH_LAUNCH
+from .path_events import Event, EventClass, Trace
 from .path_waits import DEVICE_SYNC_CALL, recorded_syncs
 
 if TYPE_CHECKING:
