@@ -85,6 +85,21 @@ def test_work_before_its_call_is_a_doubt_about_the_clocks():
     assert finding["work_before_its_call"].sentence.endswith("by up to 10.0 µs")
 
 
+def behind(by_us):
+    """Build a trace whose kernels seem to start that long before their calls return."""
+    builder = TraceBuilder()
+    for number in range(4):
+        start = 1_000 * (number + 1)
+        builder.launch("gemm", call=(start, start + 5), work=(start - by_us, start + 200 - by_us))
+    return builder
+
+
+def test_a_clock_more_than_20_us_off_is_a_doubt():
+    (finding,) = [it for it in longpole.check(behind(40).read()) if it.code == "clock_shift"]
+    assert finding.sentence == "the clock of device 0 is 44.0 µs behind the host's"
+    assert "clock_shift" not in findings(behind(10))
+
+
 def test_a_time_of_zero_on_a_device_is_a_doubt():
     assert findings(sound().kernel("lost", (0, 0)))["zero_timestamp"].severity == "warning"
 

@@ -93,6 +93,15 @@ def test_slack_is_what_an_event_may_be_late_and_null_where_nothing_follows():
     assert read(joined).critical_path(whole=True).slack["slack_ns"][2] == 8 * US
 
 
+def test_an_event_that_the_path_leaves_from_inside_has_no_slack():
+    events = [launch(0, 2, 1), launch(3, 5, 2), kernel("long", 6, 60, 1), kernel("pdl", 50, 90, 2)]
+    path = read(events).critical_path(whole=True)
+    slack = dict(path.slack.iter_rows())
+    on_path = path.segments["event"].drop_nulls().unique().to_list()
+    assert "long" in path.segments["name"].to_list()
+    assert [slack[event] for event in on_path] == [0] * len(on_path)
+
+
 def test_waits_name_both_sides_and_say_how_they_are_known():
     trace = read([*WAITING, operator("owner", 9, 41, **{"External id": 77})])
     (wait,) = trace.sync_dependencies(whole=True).to_dicts()

@@ -139,7 +139,62 @@ def test_the_next_work_of_a_stream_waits_for_all_of_a_graph():
     ]
 
 
+# Launches that are missing
+
+
+def test_work_without_a_launcher_that_starts_late_follows_the_thread_that_launches():
+    events = [
+        *(launch(0, 2, 1), kernel("K", 4, 20, 1), operator("slow", 3, 60)),
+        *(operator("lost", 60, 70), kernel("orphan", 72, 90, 99)),
+        *(launch(80, 82, 2), kernel("next", 91, 300, 2)),
+    ]
+    path = whole(events)
+    assert path[-5:] == [
+        (3, 60, "operator", "slow"),
+        (60, 72, "launch", "orphan"),
+        (72, 90, "kernel", "orphan"),
+        (90, 91, "kernel_delay", "next"),
+        (91, 300, "kernel", "next"),
+    ]
+
+
+def test_a_late_start_behind_a_launch_without_work_is_unrecorded():
+    events = [
+        *(launch(0, 2, 1), launch(3, 5, 2), launch(6, 8, 3)),
+        *(kernel("K", 4, 20, 1), kernel("next", 60, 900, 3)),
+    ]
+    assert whole(events)[-3:] == [
+        (4, 20, "kernel", "K"),
+        (20, 60, "unrecorded", "next"),
+        (60, 900, "kernel", "next"),
+    ]
+    assert counts(events)["lost_launches"] == 1
+
+
+def allocation(start, *, correlation, work_end):
+    return [
+        *(launch(start, start + 2, correlation), call("cudaMalloc", start + 3, start + 40)),
+        kernel("K", start + 4, start + work_end, correlation),
+    ]
+
+
+def test_allocations_that_return_while_work_goes_on_never_wait():
+    waits = allocation(0, correlation=1, work_end=38)
+    assert (38, 40, "sync_return", "cudaMalloc") in whole([*waits, operator("end", 41, 99)])
+    never = [*waits, operator("end", 41, 99), *allocation(100, correlation=2, work_end=90)]
+    assert (3, 40, "runtime", "cudaMalloc") in whole([*never, operator("last", 141, 400)])
+
+
 # Threads
+
+
+def test_a_thread_means_its_own_streams_when_several_launch():
+    events = [
+        *(launch(0, 2, 1), launch(0, 2, 2, tid=2)),
+        *(kernel("own", 4, 45, 1), kernel("other", 5, 48, 2, stream=9)),
+        *(call("cudaStreamSynchronize", 10, 50), operator("after", 51, 99)),
+    ]
+    assert (4, 45, "kernel", "own") in whole(events)
 
 
 def test_a_thread_begins_after_what_the_main_thread_did_last():
@@ -173,6 +228,15 @@ def test_gaps_that_end_after_a_batch_was_made_wait_for_it():
     assert counts(events)["queue_waits"] == 12
     kinds = [(kind, name) for _, _, kind, name in whole(events)]
     assert kinds[-3:] == [("host_gap", "make"), ("handover", None), ("operator", "use")]
+
+
+def test_a_queue_serves_who_waited_longest():
+    """Two ends before the end of a gap: the first of them woke the thread."""
+    events = [operator("setup", -40, -30), *consumer(12, lag_us=60)]
+    last_end = max(event["ts"] + event["dur"] for event in events if event["name"] == "make")
+    late = [frame("make", 1, 2, tid=3), frame("make", last_end - 5, last_end + 30, tid=3)]
+    path = whole([*events, *late, operator("end", last_end + 85, last_end + 400)])
+    assert (last_end, last_end + 60, "handover", None) in path
 
 
 def test_a_few_gaps_are_no_queue():

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Finding", "Place", "check"]
 
+_LARGE_SHIFT_NS = 20_000
+
 
 def check(trace: Trace) -> tuple[Finding, ...]:
     """List what is wrong with a trace, the gravest first.
@@ -115,6 +117,17 @@ def _overlapping_work(trace: Trace) -> pl.DataFrame:
 
 
 def _clocks(trace: Trace) -> Iterator[Finding]:
+    yield from _work_before_its_call(trace)
+    if not trace.warning_counts["device_work"]:
+        return
+    for device, shift_ns in trace.critical_path(whole=True).clock_shifts:
+        if abs(shift_ns) > _LARGE_SHIFT_NS:
+            side = "behind" if shift_ns > 0 else "ahead of"
+            name = "a device" if device is None else f"device {device}"
+            yield _found("clock_shift", device=name, side=side, shift=duration(abs(shift_ns)))
+
+
+def _work_before_its_call(trace: Trace) -> Iterator[Finding]:
     if not trace.warning_counts["work_before_its_call"]:
         return
     calls = trace.events.select(call="event", call_start_ns="start_ns")

@@ -128,6 +128,12 @@ KINDS: Final = {
         "the clocks of host and device disagree by at least that much",
         "times are kept as recorded; compare host and device times with care",
     ),
+    "clock_shift": Kind(
+        "warning",
+        "the clock of {device} is {shift} {side} the host's",
+        "the critical path moves the stamps of that device; tables and other analyses keep them",
+        "compare times of host and device with care",
+    ),
     "no_steps": Kind(
         "info",
         "the trace marks no steps (no annotation is a `ProfilerStep`)",

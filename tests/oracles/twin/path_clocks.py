@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from . import path_limits as limits
+from .path_devices import GRAPH_LAUNCH
 from .path_events import Event, EventClass, Trace
 from .path_waits import DEVICE_SYNC_CALL, recorded_syncs
 
@@ -22,29 +23,36 @@ def clock_shifts(trace: Trace, devices: Devices) -> dict[object, int]:
     for it.
     """
     launched_ns: dict[object, list[int]] = defaultdict(list)
+    n_too_quick: dict[object, int] = defaultdict(int)
     for event in trace.events:
         call = devices.launches.call_of(event)
         if call:
-            launched_ns[event.lane.owner].append(event.start_ns - call.start_ns)
+            after_ns = event.start_ns - call.start_ns
+            n_too_quick[event.lane.owner] += after_ns < limits.QUICKEST_LAUNCH_NS
+            usual_ns = call.duration_ns if GRAPH_LAUNCH.search(call.name) else 0
+            launched_ns[event.lane.owner].append(after_ns - usual_ns)
     late_ns: dict[object, list[int]] = defaultdict(list)
     n_too_late: dict[object, int] = defaultdict(int)
     for work, call in _known_waits(trace, devices):
         late_ns[work.lane.owner].append(work.end_ns - call.end_ns)
         n_too_late[work.lane.owner] += _ending_after(work, call.end_ns, devices)
     shifts = {
-        device: _shift_ns(sorted(launched_ns[device]), late_ns[device], n_too_late[device])
+        device: _shift_ns(
+            sorted(launched_ns[device]), n_too_quick[device], late_ns[device], n_too_late[device]
+        )
         for device in dict.fromkeys([*launched_ns, *late_ns])
     }
     return {device: shift_ns for device, shift_ns in shifts.items() if shift_ns is not None}
 
 
-def _shift_ns(launched_ns: Sequence[int], late_ns: Sequence[int], n_too_late: int) -> int | None:
+def _shift_ns(
+    launched_ns: Sequence[int], n_too_quick: int, late_ns: Sequence[int], n_too_late: int
+) -> int | None:
     """Choose the shift; none where it would break the other fact."""
-    n_too_quick = sum(ns < limits.QUICKEST_LAUNCH_NS for ns in launched_ns)
     if n_too_quick >= limits.LEAST_CLOCK_EVIDENCE:
         shift_ns = limits.USUAL_LAUNCH_NS - launched_ns[0]
         agrees = all(ns + shift_ns <= limits.USUAL_LAUNCH_NS for ns in late_ns)
-        return shift_ns if agrees else None
+        return _by_returns_ns(shift_ns, late_ns) if agrees else None
     if not n_too_late:
         return None
     shift_ns = -(max(late_ns) + limits.USUAL_RETURN_NS)
@@ -55,6 +63,16 @@ def _shift_ns(launched_ns: Sequence[int], late_ns: Sequence[int], n_too_late: in
     agrees = not launched_ns or launched_ns[0] + shift_ns >= 0
     is_ahead = n_too_late >= limits.LEAST_CLOCK_EVIDENCE or confirmed
     return shift_ns if is_ahead and agrees else None
+
+
+def _by_returns_ns(by_launches_ns: int, late_ns: Sequence[int]) -> int:
+    """Prefer what returns from waits ask for, where that is near to what launches do."""
+    if not late_ns:
+        return by_launches_ns
+    shift_ns = -(max(late_ns) + limits.USUAL_RETURN_NS)
+    near_ns = limits.QUICK_LAUNCH_NS - limits.USUAL_LAUNCH_NS
+    is_near = -limits.USUAL_LAUNCH_NS <= shift_ns - by_launches_ns <= near_ns
+    return shift_ns if is_near else by_launches_ns
 
 
 def _ending_after(work: Event, at_ns: int, devices: Devices) -> int:

@@ -14,6 +14,7 @@ from .path_events import API, STREAM_WAIT, Event, EventClass, Lane, Trace
 from .path_hints import WAIT_CALL, Mark, Marks, Recent
 from .path_pairs import paired_work
 from .path_streams import Launches, Stream, finish_order
+from .path_threads import autograd_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,6 +28,9 @@ COMMUNICATION = re.compile(
 begins with ``hip`` is none."""
 
 GRAPH_LAUNCH = re.compile(API + "(?:GraphLaunch|EnqueueCommandBuffer|CommandBufferEnqueue)")
+
+MOST_UNLINKED = 64
+"""So many pieces of work without a launcher are skipped to find one with."""
 
 MOST_LIKELY = max(Mark) + 1
 """Work that is paired with a wait call is believed before any mark."""
@@ -45,6 +49,8 @@ class Devices:
         self.has_wait_calls = any(WAIT_CALL.search(event.name) for event in trace.events)
         self._ends = {lane: sorted(its, key=finish_order) for lane, its in works.items()}
         self.recent = Recent(trace, self.launches)
+        pairs = autograd_threads(trace)
+        self.recent_with_backward = Recent(trace, self.launches, pairs)
         self.marks = Marks(trace, self.launches, self.streams, self.recent)
         self.paired = paired_work(trace, self)
 
@@ -236,7 +242,7 @@ def _any_reason(start: _Start, points: Points, devices: Devices) -> list[Edge]:
         if lane != work.lane
         for other in devices.streams[lane].works
         if other.end_ns <= work.start_ns
-        if devices.launches.submitted_ns(other) < devices.launches.submitted_ns(work)
+        if devices.launches.earliest_submission_ns(other) < devices.launches.submitted_ns(work)
     ]
     last = latest_to_end(before)
     if last is None:
@@ -253,9 +259,28 @@ def _reason(start: _Start, ready_ns: int, points: Points, devices: Devices) -> E
         target = points.start(start.work)
         return inside_edge(start.running[-1], target, Role.OVERLAP_INSIDE, points)
     released = _release(start, ready_ns, points, devices)
+    released = released or _lost_launch(start.work, ready_ns, points, devices)
     if released or late_ns <= limits.LATE_START_NS:
         return released
     return _occupation(start.work, points, devices)
+
+
+def _lost_launch(work: Event, ready_ns: int, points: Points, devices: Devices) -> Edge | None:
+    """Let late work without a launcher follow the thread that launched the work before it."""
+    launches = devices.launches
+    if launches.call_of(work) or work.start_ns - ready_ns <= limits.LATE_AFTER_LOST_NS:
+        return None
+    works = [other for other in devices.streams[work.lane].works if other.rank < work.rank]
+    calls = [launches.call_of(other) for other in works[-MOST_UNLINKED:]]
+    call = next((call for call in reversed(calls) if call), None)
+    launched_ns = work.start_ns - limits.USUAL_LAUNCH_NS
+    if call is None or launches.submitted_ns(work) < launched_ns:
+        return None
+    before = points.last_of_thread(call.lane, launched_ns)
+    if before is None or points.time_ns(before) <= ready_ns:
+        return None
+    source, target = before, points.start(work)
+    return Edge(source, target, Kind.LAUNCH, Role.LAUNCH, work, Evidence.INFERRED)
 
 
 def _release(start: _Start, ready_ns: int, points: Points, devices: Devices) -> Edge | None:
@@ -281,7 +306,7 @@ def _release(start: _Start, ready_ns: int, points: Points, devices: Devices) -> 
         for lane in lanes_of(work.lane.owner)
         if lane != work.lane
         for other in devices.ended_between(lane, after_ns, work.start_ns)
-        if launches.submitted_ns(other) < launches.submitted_ns(work)
+        if launches.earliest_submission_ns(other) < launches.submitted_ns(work)
         if devices.marks.of(other) >= least
     ]
 
@@ -311,7 +336,9 @@ def _least_mark(start: _Start, late_ns: int, devices: Devices) -> Mark | None:
     if is_late:
         return Mark.UNMARKED
     if late_ns > limits.LATE_START_AFTER_WAIT_CALL_NS:
-        return Mark.POSSIBLE if is_just_asked or not devices.marks.has_records else None
+        if is_just_asked or not devices.marks.has_records:
+            return Mark.POSSIBLE
+        return Mark.LIKELY if start.work in devices.paired else None
     return Mark.LIKELY if is_just_asked else None
 
 

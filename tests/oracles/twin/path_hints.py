@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .path_events import API, Event, EventClass, Lane, Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from .path_streams import Launches, Stream
 
@@ -28,20 +28,33 @@ class Mark(IntEnum):
 
 
 class Recent:
-    """The streams each thread launched on, the one it launched on last first."""
+    """The streams each thread launched on, the one it launched on last first.
 
-    def __init__(self, trace: Trace, launches: Launches) -> None:
+    With pairs of threads, what a backward thread launches counts for its forward thread, too.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        launches: Launches,
+        pairs: Collection[tuple[Lane, Lane]] = (),
+    ) -> None:
         self._after: dict[Lane, list[tuple[int, tuple[Lane, ...]]]] = defaultdict(list)
         for call in trace.events:
             works = launches.work_of.get(call)
             if works:
                 lane = works[0].lane
-                others = tuple(other for other in self.before(call) if other != lane)
-                self._after[call.lane].append((call.rank, (lane, *others)))
+                forward = [forward for forward, backward in pairs if backward == call.lane]
+                for thread in dict.fromkeys([call.lane, *forward]):
+                    others = tuple(it for it in self._last(thread, call) if it != lane)
+                    self._after[thread].append((call.rank, (lane, *others)))
 
     def before(self, call: Event) -> tuple[Lane, ...]:
         """List the streams the thread of a call had launched on when it made the call."""
-        after = self._after[call.lane]
+        return self._last(call.lane, call)
+
+    def _last(self, thread: Lane, call: Event) -> tuple[Lane, ...]:
+        after = self._after[thread]
         count = bisect_left(after, call.rank, key=lambda entry: entry[0])
         return after[count - 1][1] if count else ()
 

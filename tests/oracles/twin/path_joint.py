@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from . import path_limits as limits
 from .path_devices import Devices, kind_of_work
 from .path_edges import Edge, Evidence, Kind, Points, Role
 from .path_events import Event, EventClass, Trace
@@ -43,4 +44,7 @@ def _partner(work: Event, others: Sequence[Event]) -> Event | None:
         overlap_ns = min(work.end_ns, other.end_ns) - max(work.start_ns, other.start_ns)
         if overlap_ns > best[0]:
             best = (overlap_ns, other)
-    return best[1]
+    overlap_ns, partner = best
+    most_ns = max(limits.JOINT_ENDS_NS, overlap_ns // limits.JOINT_ENDS_PART)
+    ends_together = partner is not None and abs(partner.end_ns - work.end_ns) <= most_ns
+    return partner if ends_together else None

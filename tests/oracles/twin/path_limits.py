@@ -40,6 +40,20 @@ were seen."""
 QUICK_LAUNCH_NS = 10 * US
 """Several launches that start as soon as this, once a clock is corrected, confirm it."""
 
+LATE_AFTER_LOST_NS = 5 * US
+"""Work without a launcher that starts this late after the work before it was launched late."""
+
+JOINT_ENDS_NS = 10 * US
+JOINT_ENDS_PART = 4
+"""The kernels of one collective end this close together, or within this part of the time that
+they all run."""
+
+OUTSTANDING_NS = 3 * US
+"""Work that ends this long after a call began was outstanding."""
+
+NEVER_WAITING_PART = 10
+"""Calls of a name never wait if one in this many returned while work went on."""
+
 USUAL_RETURN_NS = 2 * US
 """What a call takes to return from a wait, at the least, where a clock is corrected."""
 

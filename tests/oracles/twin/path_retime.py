@@ -241,8 +241,29 @@ def _cut_end_ns(graph: Graph, window: Window, end: int, times_ns: Sequence[int])
     return times_ns[source] + _part_ns(graph, before_ns, source, target, times_ns)
 
 
-def slack_ns(graph: Graph, end_point: int) -> list[int | None]:
-    """Give for every point by how much it could be later without moving the end point."""
+def slack_by_row_ns(graph: Graph, end_point: int) -> dict[int, int | None]:
+    """Give for every row by how much its event's time could grow without moving the end point.
+
+    That is the least of what its end could be later and of what each edge that is its time could
+    take longer.
+    """
+    latest, lags = _latest_ns(graph, end_point), lags_ns(graph)
+    slack: dict[int, list[int]] = {event.row: [] for event in graph.trace.events}
+    for event in graph.trace.events:
+        end = graph.points.end(event)
+        at_latest = latest[end]
+        if at_latest is not None:
+            slack[event.row].append(at_latest - graph.points.time_ns(end))
+    for number, edge in enumerate(graph.edges):
+        at_latest = latest[edge.target]
+        if edge.event and at_latest is not None:
+            left_ns = at_latest - graph.points.time_ns(edge.source) - lags[number]
+            slack[edge.event.row].append(left_ns)
+    return {row: min(its, default=None) for row, its in slack.items()}
+
+
+def _latest_ns(graph: Graph, end_point: int) -> list[int | None]:
+    """Give for every point when it may come at the latest without moving the end point."""
     latest_ns: list[int | None] = [None] * len(graph.points.points)
     latest_ns[end_point] = graph.points.time_ns(end_point)
     lags = lags_ns(graph)
@@ -256,7 +277,4 @@ def slack_ns(graph: Graph, end_point: int) -> list[int | None]:
             known_ns = latest_ns[source]
             if known_ns is None or source_latest_ns < known_ns:
                 latest_ns[source] = source_latest_ns
-    return [
-        None if latest is None else latest - graph.points.time_ns(point)
-        for point, latest in enumerate(latest_ns)
-    ]
+    return latest_ns

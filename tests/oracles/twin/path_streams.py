@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from . import path_limits as limits
 from .path_events import Event, EventClass, Trace
 
 if TYPE_CHECKING:
@@ -28,6 +29,21 @@ class Launches:
                 if call:
                     self._call_of[work] = call
                     self.work_of[call].append(work)
+        self._bounds_ns: dict[Event, tuple[int, int]] = {}
+        for work in trace.events:
+            if work.event_class is EventClass.DEVICE and work not in self._call_of:
+                self._bounds_ns[work] = self._submission_bounds_ns(work, trace)
+
+    def _submission_bounds_ns(self, work: Event, trace: Trace) -> tuple[int, int]:
+        """Say when work without a launcher was submitted: between the linked work around it."""
+        linked = [other for other in trace.events if other in self._call_of]
+        before = [it for it in linked if it.lane == work.lane and it.rank < work.rank]
+        behind = [it for it in linked if it.lane == work.lane and it.rank > work.rank]
+        after_ns = self._call_of[before[-1]].start_ns if before else -(2**63)
+        before_ns = max(work.start_ns, after_ns)
+        if behind:
+            before_ns = max(min(before_ns, self._call_of[behind[0]].start_ns), after_ns)
+        return after_ns, before_ns
 
     def call(self, correlation: int | None, at_ns: int) -> Event | None:
         """Find the call with a number: of several the latest one before, else the earliest."""
@@ -39,9 +55,14 @@ class Launches:
         return self._call_of.get(work)
 
     def submitted_ns(self, work: Event) -> int:
-        """Give when the host began to launch the work; its own start where nothing is known."""
+        """Give when the host began to launch the work; without a launcher, the latest."""
         call = self.call_of(work)
-        return call.start_ns if call else work.start_ns
+        return call.start_ns if call else self._bounds_ns[work][1]
+
+    def earliest_submission_ns(self, work: Event) -> int:
+        """Give the same; without a launcher, the earliest."""
+        call = self.call_of(work)
+        return call.start_ns if call else self._bounds_ns[work][0]
 
 
 class Stream:
@@ -49,6 +70,7 @@ class Stream:
 
     def __init__(self, works: Sequence[Event], launches: Launches) -> None:
         self.works = works
+        self._launches = launches
         self.submitted = sorted(works, key=lambda w: (launches.submitted_ns(w), w.rank))
         self._submitted_ns = [launches.submitted_ns(work) for work in self.submitted]
         self._last_finished: list[Event] = []
@@ -67,6 +89,24 @@ class Stream:
         """Of the work submitted before a time, find the one that finishes last (perhaps later)."""
         count = bisect_left(self._submitted_ns, at_ns)
         return self._last_finished[count - 1] if count else None
+
+    def last_awaited(self, asked_ns: int, call: Event) -> Event | None:
+        """Find the same for a call that waits; work without a launcher must end in the call."""
+        known = self.last_finished_before(asked_ns)
+        after_ns = max(known.end_ns, call.start_ns) if known else call.start_ns
+        until_ns = call.end_ns + limits.CLOCK_TOLERANCE_NS
+        return self.unlinked_in(asked_ns, after_ns, until_ns) or known
+
+    def unlinked_in(self, asked_ns: int, after_ns: int, until_ns: int) -> Event | None:
+        """Find the last to end, in a stretch, of the work without a launcher submitted before."""
+        found = [
+            work
+            for work in self.works
+            if self._launches.call_of(work) is None
+            and after_ns < work.end_ns <= until_ns
+            and self._launches.earliest_submission_ns(work) < asked_ns
+        ]
+        return max(found, key=finish_order, default=None)
 
     def next_submitted_after(self, at_ns: int) -> Event | None:
         index = bisect_right(self._submitted_ns, at_ns)

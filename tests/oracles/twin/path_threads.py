@@ -136,14 +136,14 @@ def handovers(trace: Trace, points: Points, chains: dict[Lane, Chain]) -> Iterat
     A gap of the forward thread in which the autograd thread works is waiting. Time of an operator
     is waiting only if it holds the whole work, from idle to idle.
     """
-    for forward, engine in sorted(_autograd_threads(trace), key=str):
+    for forward, engine in sorted(autograd_threads(trace), key=str):
         bursts = list(_bursts(chains.get(engine, [])))
         for gap in chains.get(forward, []):
             if gap.kind in {Kind.HOST_GAP, Kind.OPERATOR}:
                 yield from _handover(gap, bursts, points)
 
 
-def _autograd_threads(trace: Trace) -> set[tuple[Lane, Lane]]:
+def autograd_threads(trace: Trace) -> set[tuple[Lane, Lane]]:
     """Find (forward, backward) pairs; a main thread runs its backward operators itself."""
     leading = main_threads(trace)
     main_of = {thread.owner: thread for thread in leading}

@@ -23,7 +23,7 @@ from .path_retime import (
     lags_ns,
     makespan_ns,
     retime,
-    slack_ns,
+    slack_by_row_ns,
     start_of_window_ns,
 )
 from .path_windows import (
@@ -188,12 +188,11 @@ def _merged(segments: Iterable[Segment]) -> Iterator[Segment]:
 
 
 def slack(graph: Graph, window: Window) -> dict[int, int | None]:
-    """For all rows: how much later the event might end without moving the window's end.
+    """For all rows: how much longer the event might take without moving the window's end.
 
     None where nothing leads from the event to that end.
     """
-    latest = slack_ns(graph, window.end_point)
-    return {event.row: latest[graph.points.end(event)] for event in graph.trace.events}
+    return slack_by_row_ns(graph, window.end_point)
 
 
 @dataclass(frozen=True)

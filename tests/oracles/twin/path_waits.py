@@ -61,7 +61,11 @@ def recorded_stream_waits(
         waiter = devices.stream(record.device, record.stream).next_submitted_after(asked_ns)
         waited = _recorded_on(record, asked_ns, devices)
         recorded_ns = _recorded_ns(record, asked_ns, devices)
-        producer = devices.stream(*waited).last_submitted_before(recorded_ns)
+        other = devices.stream(*waited)
+        producer = other.last_submitted_before(recorded_ns)
+        if waiter:
+            after_ns = waiter.start_ns - limits.WAIT_RELEASE_NS - 1
+            producer = other.unlinked_in(recorded_ns, after_ns, waiter.start_ns) or producer
         if waiter and producer and waiter is not producer:
             source, target = points.end(producer), points.start(waiter)
             kind, role = Kind.EVENT_WAIT, Role.EVENT_WAIT
@@ -111,19 +115,35 @@ def call_edges(trace: Trace, points: Points, devices: Devices) -> Iterator[Edge]
     """Give the edges into the ends of calls that waited for a device."""
     recorded = recorded_syncs(trace, devices)
     inference = _Inference(devices)
+    never_waiting = _never_waiting(trace, inference)
     for call in trace.events:
         if call.event_class is not EventClass.RUNTIME:
             continue
         if call in recorded:
             for producer, row in recorded[call]:
                 yield _return_edge(producer, call, Evidence.RECORDED, points, row)
-        else:
+        elif call.name not in never_waiting:
             yield from _inferred_edges(call, inference, points)
         blocker = _freed_queue(call, devices)
         if blocker:
             source, target = points.end(blocker), points.end(call)
             kind, role = Kind.QUEUE_FULL, Role.QUEUE_FULL
             yield Edge(source, target, kind, role, call, Evidence.INFERRED)
+
+
+def _never_waiting(trace: Trace, inference: _Inference) -> set[str]:
+    """Learn which names of implicit waits do not wait: their calls return while work goes on."""
+    returned: dict[str, list[bool]] = defaultdict(list)
+    for call in trace.events:
+        is_asked = call.event_class is EventClass.RUNTIME and IMPLICIT_SYNC_CALL.search(call.name)
+        if not is_asked or call.duration_ns < limits.LONG_SYNC_NS:
+            continue
+        works = inference.last_finished(inference.lanes_of_device(call), call)
+        last_ns = max((work.end_ns for work in works), default=call.start_ns)
+        if last_ns > call.start_ns + limits.OUTSTANDING_NS:
+            returned[call.name].append(last_ns > call.end_ns + limits.CLOCK_TOLERANCE_NS)
+    part = limits.NEVER_WAITING_PART
+    return {name for name, early in returned.items() if 0 < len(early) <= sum(early) * part}
 
 
 def _return_edge(
@@ -166,7 +186,7 @@ def _recorded_producers(record: SyncRecord, call: Event, devices: Devices) -> It
     elif record.kind == CONTEXT_SYNC:
         lanes = devices.lanes_of(record.device)
     for lane in lanes:
-        producer = devices.stream(lane.owner, lane.number).last_finished_before(before_ns)
+        producer = devices.stream(lane.owner, lane.number).last_awaited(before_ns, call)
         if producer:
             yield producer
 
@@ -210,7 +230,8 @@ class _Inference:
 
     def last_finished(self, lanes: Sequence[Lane], call: Event) -> list[Event]:
         """List what finishes last on each stream, of the work submitted before the call."""
-        found = (self.devices.streams[lane].last_finished_before(call.start_ns) for lane in lanes)
+        streams = (self.devices.streams[lane] for lane in lanes)
+        found = (stream.last_awaited(call.start_ns, call) for stream in streams)
         return [work for work in found if work]
 
     def submitted(self, call: Event, least: Mark) -> list[Event]:
@@ -218,7 +239,8 @@ class _Inference:
         return [
             work
             for stream in self.devices.streams.values()
-            for work in stream.submitted_before(call.start_ns)
+            for work in stream.works
+            if self.devices.launches.earliest_submission_ns(work) < call.start_ns
             if self.devices.marks.of(work) >= least
         ]
 
@@ -309,11 +331,13 @@ def _work_of_some_stream(call: Event, inference: _Inference) -> Event | None:
         if over and call.end_ns - over[0].end_ns >= limits.QUICKEST_RETURN_NS:
             return _last_ending_in(call, over[:1], 0)
         return None
-    for least_ns in (limits.QUICKEST_RETURN_NS, 0):
-        over = [work for work in every if call.end_ns - work.end_ns >= least_ns]
-        last = _last_ending_in(call, over, 0)
-        if last and _has_just_ended(last, call):
-            return last
+    own = inference.last_finished(inference.devices.recent_with_backward.before(call), call)
+    for works in (own, every):
+        for least_ns in (limits.QUICKEST_RETURN_NS, 0):
+            over = [work for work in works if call.end_ns - work.end_ns >= least_ns]
+            last = _last_ending_in(call, over, 0)
+            if last and _has_just_ended(last, call):
+                return last
     soon_over = [work for work in lately[:1] if work.end_ns > call.end_ns]
     found = _last_ending_in(call, soon_over, limits.CLOCK_TOLERANCE_NS)
     return found or _last_ending_in(call, every, limits.CLOCK_TOLERANCE_NS)

@@ -2,9 +2,10 @@
 //!
 //! The profiler gives both the same correlation id; some give only an External id, which is the
 //! marked fallback. A reused id takes the latest call that began by the time the activity did.
-//! Processes of one file that use the same ids are not told apart. Activities that find no call are counted and keep no launcher.
+//! Where several processes of one file use the same ids, each device is taken to belong to one of
+//! them. Activities that find no call are counted and keep no launcher.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::calls::{number, Calls};
 use super::reused::Reused;
@@ -100,29 +101,74 @@ pub fn launches(tables: &Tables, progress: Progress<'_>) -> Result<Launches> {
     Ok(found)
 }
 
-/// The process that launches on each device, as far as unambiguous links agree
-/// on one. Files that hold several ranks have the same numbers in each.
+/// The process that launches on each device, as far as links agree on one. Files that hold
+/// several ranks have the same numbers in each.
 struct Homes {
-    process: HashMap<(StringId, Option<i64>), Option<StringId>>,
+    process: HashMap<Device, Option<StringId>>,
 }
+
+/// A device, as its work names it.
+type Device = (StringId, Option<i64>);
+
+/// What speaks for a process: how many links only it allows, for how many its calls began too
+/// late, and how long before the work they began.
+type Vote = (usize, usize, i64);
 
 impl Homes {
     fn learn(events: &EventTable, lanes: &LaneTable, calls: &Calls) -> Self {
-        let mut process = HashMap::new();
+        let mut votes: HashMap<Device, BTreeMap<StringId, Vote>> = HashMap::new();
         for work in events.ids().filter(|&event| events.kind(event).is_device_work()) {
-            if let [(_, _, call)] = calls.with_number_of(work, events) {
-                let place = lanes.place(events.lane(work));
-                let home = lanes.place(events.lane(*call)).process;
-                let known = process.entry((place.process, place.device)).or_insert(Some(home));
-                *known = known.filter(|&known| known == home);
+            let place = lanes.place(events.lane(work));
+            let nearest = nearest_of_processes(work, events, lanes, calls);
+            let is_only = nearest.len() == 1;
+            for (process, after_ns) in nearest {
+                let votes = votes.entry((place.process, place.device)).or_default();
+                let vote = votes.entry(process).or_default();
+                vote.0 += usize::from(is_only);
+                vote.1 += usize::from(after_ns < 0);
+                vote.2 = vote.2.saturating_add(after_ns.max(0));
             }
         }
-        Self { process }
+        Self { process: votes.into_iter().map(|(device, votes)| (device, home(&votes))).collect() }
     }
 
     fn of(&self, work: EventId, events: &EventTable, lanes: &LaneTable) -> Option<StringId> {
         let place = lanes.place(events.lane(work));
         *self.process.get(&(place.process, place.device))?
+    }
+}
+
+/// How long after the nearest call with its number in each process work began.
+fn nearest_of_processes(
+    work: EventId,
+    events: &EventTable,
+    lanes: &LaneTable,
+    calls: &Calls,
+) -> BTreeMap<StringId, i64> {
+    let mut nearest = BTreeMap::new();
+    for &(_, called_ns, call) in calls.with_number_of(work, events) {
+        let after_ns = events.start_ns(work) - called_ns;
+        let known = nearest.entry(lanes.place(events.lane(call)).process).or_insert(after_ns);
+        if after_ns >= 0 || *known < 0 {
+            *known = after_ns; // calls stand in order of time
+        }
+    }
+    nearest
+}
+
+/// The process that alone allows some links and no other does; where all share their numbers, the
+/// one whose calls begin before the work, and sooner before it.
+fn home(votes: &BTreeMap<StringId, Vote>) -> Option<StringId> {
+    let mut with_links = votes.iter().filter(|(_, vote)| vote.0 > 0);
+    match (with_links.next(), with_links.next()) {
+        (Some((&process, _)), None) => Some(process),
+        (Some(_), Some(_)) => None,
+        (None, _) => {
+            let fit = |(_, vote): &(&StringId, &Vote)| (vote.1, vote.2);
+            let best = votes.iter().min_by_key(fit)?;
+            let n_best = votes.iter().filter(|it| fit(it) == fit(&best)).count();
+            (n_best == 1).then_some(*best.0)
+        }
     }
 }
 
@@ -221,6 +267,22 @@ mod tests {
             ("kernel", 1, 20, 7, 0),
             ("kernel", 2, 20, 7, 0),
         ]);
+        assert_eq!(rows[6..], [Some(4), Some(5)]);
+    }
+
+    #[test]
+    fn ranks_that_share_all_numbers_keep_to_the_calls_that_began_before_their_work() {
+        let (rows, _) = linked(&[
+            ("cuda_runtime", 91, 1, 1, 0),
+            ("cuda_runtime", 92, 3, 1, 0),
+            ("kernel", 1, 2, 1, 0),
+            ("kernel", 2, 6, 1, 0),
+            ("cuda_runtime", 91, 10, 7, 0),
+            ("cuda_runtime", 92, 12, 7, 0),
+            ("kernel", 1, 20, 7, 0),
+            ("kernel", 2, 15, 7, 0),
+        ]);
+        assert_eq!(rows[2..4], [Some(0), Some(1)]);
         assert_eq!(rows[6..], [Some(4), Some(5)]);
     }
 

@@ -6,8 +6,9 @@ use super::windows::Window;
 use crate::graph::Graph;
 use crate::tables::NO_INTEGER;
 
-/// For each event of the trace, by how much it may end later before the window's end
-/// moves; [`NO_INTEGER`] where nothing leads from it to that end.
+/// For each event of the trace, by how much its time may grow before the window's end
+/// moves: the least over its end and over all edges whose time is the event's, so that an
+/// event on the path has none. [`NO_INTEGER`] where nothing leads from it to that end.
 ///
 /// `lags_ns` are those of [`lags_ns`](super::lags_ns) or of what became of them after a
 /// change, as is the schedule.
@@ -25,6 +26,18 @@ pub fn slack_ns(
         if latest[end.row()] != NO_INTEGER {
             let event = graph.timeline.event(order);
             slack[event.row()] = latest[end.row()].saturating_sub(schedule.times_ns[end.row()]);
+        }
+    }
+    for node in graph.nodes.ids().filter(|node| latest[node.row()] != NO_INTEGER) {
+        for number in graph.edges.range(node).filter(|&number| lags_ns[number] != REMOVED) {
+            let edge = &graph.edges.as_slice()[number];
+            let Some(order) = edge.event() else { continue };
+            let finished_ns = schedule.times_ns[edge.source.row()].saturating_add(lags_ns[number]);
+            let left_ns = latest[node.row()].saturating_sub(finished_ns);
+            let least = &mut slack[graph.timeline.event(order).row()];
+            if *least == NO_INTEGER || left_ns < *least {
+                *least = left_ns;
+            }
         }
     }
     slack

@@ -4,10 +4,12 @@
 //! order tells; between streams three or more replays do: a node that starts late, again
 //! and again just after the end of the same node of another stream, waits for it. A node
 //! waited for must have ended before the start in *every* replay, else two branches that
-//! merely run at the same pace would become dependent.
+//! merely run at the same pace would become dependent. What ended too shortly before to be
+//! waited for is told from what a wait usually takes in this graph. Of a graph launched once
+//! or twice the same is inferred, for each launch by itself.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::RangeInclusive;
 
 use super::purposes::Purposes;
 use crate::graph::model::{limits, Streams};
@@ -17,9 +19,9 @@ use crate::vocabulary::ApiRole;
 /// The graph launches of a trace.
 #[derive(Default)]
 pub(in crate::graph) struct Graphs {
-    /// For nodes, what they wait for, learned from replays.
+    /// For nodes, what they wait for.
     pub(in crate::graph) waits: HashMap<Order, Vec<Order>>,
-    /// The launches of graphs that were replayed often enough to learn from.
+    /// The launches of graphs that were replayed often enough for that to be learned.
     pub(in crate::graph) learned: HashSet<Order>,
     /// How many launches of graphs there are.
     pub(in crate::graph) n_launches: u64,
@@ -51,8 +53,8 @@ pub(super) fn of_trace(streams: &Streams<'_>, purposes: &Purposes) -> Graphs {
         if replays.len() >= limits::LEAST_REPLAYS {
             let launchers = replays.iter().filter_map(|nodes| timeline.launcher(nodes[0]));
             graphs.learned.extend(launchers);
-            learn(&replays, streams, &mut graphs.waits);
         }
+        learn(&replays, streams, &mut graphs.waits);
     }
     graphs
 }
@@ -77,11 +79,23 @@ fn sorted_nodes(works: &[Order], streams: &Streams<'_>) -> (Vec<NodeKey>, Vec<Or
 fn learn(replays: &[Vec<Order>], streams: &Streams<'_>, waits: &mut HashMap<Order, Vec<Order>>) {
     let replays: Vec<_> = replays.iter().map(|nodes| Replay::of(nodes, streams)).collect();
     let late_ns = usual_lag_ns(&replays).saturating_mul(2).max(limits::LATE_REPLAY_NS);
-    for node in 0..replays[0].nodes.len() {
-        for producer in producers(node, &replays, late_ns, streams) {
+    let nodes = 0..replays[0].nodes.len();
+    let found: Vec<_> = nodes.map(|node| late_starts(node, &replays, late_ns, streams)).collect();
+    let usual_ns = usual_wait_ns(&found);
+    let lags_ns = usual_ns / 2..=usual_ns.saturating_mul(3).min(limits::WAIT_RELEASE_NS);
+    for (node, late) in found.into_iter().enumerate() {
+        let late: Vec<_> = late.into_iter().map(|it| it.within(&lags_ns)).collect();
+        if replays.len() < limits::LEAST_REPLAYS {
+            for start in &late {
+                let replay = &replays[start.replay];
+                let producer = start.candidates.first().map(|&(it, _)| replay.nodes[it]);
+                waits.entry(replay.nodes[node]).or_default().extend(producer);
+            }
+            continue;
+        }
+        for producer in producers(&late) {
             for replay in &replays {
-                let found = waits.entry(replay.nodes[node]).or_default();
-                found.push(replay.nodes[producer]);
+                waits.entry(replay.nodes[node]).or_default().push(replay.nodes[producer]);
             }
         }
     }
@@ -117,7 +131,7 @@ impl<'a> Replay<'a> {
     }
 
     /// The nodes that ended after a node was ready, at most so long before it started, and
-    /// how long before.
+    /// how long before; the last one first.
     fn ended_before(
         &self,
         node: usize,
@@ -147,49 +161,66 @@ fn usual_lag_ns(replays: &[Replay<'_>]) -> i64 {
     *lags.select_nth_unstable(place).1
 }
 
-/// What one node waits for, in all replays.
-fn producers(
+/// A start that comes late, and the nodes that it may have waited for: which, and how long
+/// before the start they ended, the last one first.
+struct LateStart {
+    replay: usize,
+    candidates: Vec<(usize, i64)>,
+}
+
+impl LateStart {
+    /// The same with the candidates that ended as long before as waits take.
+    fn within(mut self, lags_ns: &RangeInclusive<i64>) -> Self {
+        self.candidates.retain(|(_, lag_ns)| lags_ns.contains(lag_ns));
+        self
+    }
+}
+
+/// The late starts of a node. What it may have waited for is a node of another stream that
+/// ended before it started in every replay.
+fn late_starts(
     node: usize,
     replays: &[Replay<'_>],
     late_ns: i64,
     streams: &Streams<'_>,
-) -> Vec<usize> {
+) -> Vec<LateStart> {
     let own = streams.stream_of(replays[0].nodes[node]);
-    let mut supports: BTreeMap<usize, Vec<(usize, i64)>> = BTreeMap::new();
-    for (number, replay) in replays.iter().enumerate() {
-        if replay.lags_ns[node] <= late_ns {
-            continue;
-        }
-        for (other, lag_ns) in replay.ended_before(node, streams) {
-            if streams.stream_of(replay.nodes[other]) != own {
-                supports.entry(other).or_default().push((number, lag_ns));
-            }
-        }
-    }
-    supports.retain(|&other, found| {
-        found.len() >= limits::LEAST_SUPPORT
+    let may_be = |other: usize| {
+        streams.stream_of(replays[0].nodes[other]) != own
             && replays.iter().all(|it| it.ends_before(other, node, streams))
-    });
-    chosen(supports)
+    };
+    let late = replays.iter().enumerate().filter(|(_, it)| it.lags_ns[node] > late_ns);
+    late.map(|(number, replay)| {
+        let ended = replay.ended_before(node, streams);
+        LateStart { replay: number, candidates: ended.filter(|&(it, _)| may_be(it)).collect() }
+    })
+    .collect()
 }
 
-/// Takes the candidate that explains most late starts, the closest of several, and then
-/// again of what is left.
-fn chosen(mut supports: BTreeMap<usize, Vec<(usize, i64)>>) -> Vec<usize> {
-    let mut found = Vec::new();
-    loop {
-        let strength = |(_, supported): &(&usize, &Vec<(usize, i64)>)| {
-            (supported.len(), Reverse(supported.iter().map(|&(_, lag_ns)| lag_ns).sum::<i64>()))
-        };
-        let Some((&best, supported)) = supports.iter().rev().max_by_key(strength) else { break };
-        if supported.len() < limits::LEAST_SUPPORT {
-            break;
-        }
-        let explained: HashSet<_> = supported.iter().map(|&(replay, _)| replay).collect();
-        found.push(best);
-        supports.remove(&best);
-        for supported in supports.values_mut() {
-            supported.retain(|(replay, _)| !explained.contains(replay));
+/// What a wait between nodes takes in this graph: the median from the last candidate of each
+/// late start.
+fn usual_wait_ns(found: &[Vec<LateStart>]) -> i64 {
+    let last = |start: &LateStart| start.candidates.first().map(|&(_, lag_ns)| lag_ns);
+    let mut lags_ns: Vec<_> = found.iter().flatten().filter_map(last).collect();
+    lags_ns.sort_unstable();
+    lags_ns.get(lags_ns.len() / 2).copied().unwrap_or(0)
+}
+
+/// What one node waits for, in all replays: what was the last to end before several late
+/// starts, and before those that are left.
+fn producers(late: &[LateStart]) -> Vec<usize> {
+    let mut n_last: BTreeMap<usize, usize> = BTreeMap::new();
+    for &(producer, _) in late.iter().filter_map(|start| start.candidates.first()) {
+        *n_last.entry(producer).or_default() += 1;
+    }
+    let mut found: Vec<_> = n_last
+        .into_iter()
+        .filter(|&(_, count)| count >= limits::LEAST_SUPPORT)
+        .map(|(producer, _)| producer)
+        .collect();
+    for start in late {
+        if !start.candidates.iter().any(|(it, _)| found.contains(it)) {
+            found.extend(start.candidates.first().map(|&(it, _)| it));
         }
     }
     found

@@ -5,6 +5,7 @@
 
 mod asked;
 mod graphs;
+mod lost_launches;
 mod marks;
 mod paired;
 mod purposes;
@@ -16,6 +17,7 @@ use std::collections::HashMap;
 
 pub(super) use asked::Asked;
 use graphs::Graphs;
+use lost_launches::LostLaunches;
 pub(super) use marks::{Mark, Marks};
 pub(super) use recent::Recent;
 pub(super) use recorded_syncs::RecordedSyncs;
@@ -52,6 +54,8 @@ pub(super) struct Facts<'a> {
     pub(super) paired: HashMap<Order, Vec<Order>>,
     /// What is known of graphs over several streams.
     pub(super) graphs: Graphs,
+    /// The launches whose work is missing.
+    pub(super) lost_launches: LostLaunches,
     /// Whether the trace has calls that let a stream wait at all.
     pub(super) has_wait_calls: bool,
     purposes: Purposes,
@@ -83,6 +87,7 @@ impl<'a> Facts<'a> {
             marks: Marks::of(&streams, &purposes),
             paired: paired::of_works(&streams, &purposes),
             graphs: graphs::of_trace(&streams, &purposes),
+            lost_launches: LostLaunches::of(&streams, &purposes, tables),
             recorded: recorded_syncs::of_calls(&records, &streams, &purposes, tables),
             streams,
             records,
@@ -139,6 +144,12 @@ impl<'a> Facts<'a> {
         let nodes = self.nodes_of_threads().get(&self.timeline.lane(call))?;
         let behind = nodes.partition_point(|&node| self.nodes.time_ns(node) <= at_ns);
         behind.checked_sub(1).map(|last| nodes[last])
+    }
+
+    /// A thread, and the forward threads that it is the backward thread of.
+    pub(super) fn forward_of(&self, thread: usize) -> impl Iterator<Item = usize> + '_ {
+        let pairs = self.autograd.iter().filter(move |pair| pair.backward.row() == thread);
+        std::iter::once(thread).chain(pairs.map(|pair| pair.forward.row()))
     }
 
     /// The main thread of the process of a thread.

@@ -54,13 +54,13 @@ fn producers(
 ) -> Vec<Order> {
     let called_ns = streams.timeline.start_ns(call);
     let numbered = |stream| streams.numbered(record.device, stream);
-    let last = |stream: &Stream| stream.last_finished_before(called_ns);
+    let last = |stream: &Stream| stream.last_awaited(called_ns, call, streams.timeline);
     match record.waits_for {
         WaitsFor::Stream => numbered(record.stream).and_then(last).into_iter().collect(),
         WaitsFor::Event(stream) => {
             let recorded_ns =
                 record.recorded_by.map_or(called_ns, |call| tables.events.start_ns(call));
-            let last = |stream: &Stream| stream.last_finished_before(recorded_ns);
+            let last = |stream: &Stream| stream.last_awaited(recorded_ns, call, streams.timeline);
             streams.recorded_on(record, stream, tables).and_then(last).into_iter().collect()
         }
         WaitsFor::Device => {

@@ -9,10 +9,14 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use super::kinds::Kind;
+use super::limits;
 use super::timeline::Timeline;
 use crate::ids::{row_in_column, Order, StringId, NO_ROW};
 use crate::link::SyncRecord;
 use crate::tables::{Place, Tables, WorkClass};
+
+/// So many pieces of work without a launcher are skipped to find one with.
+const MOST_UNLINKED: usize = 64;
 
 /// All streams, and who launched what on them. A stream number means nothing without
 /// its device.
@@ -43,6 +47,8 @@ pub(in crate::graph) struct Stream {
     last_finished: Vec<Order>,
     /// With the ends, in that order.
     ends: Vec<(i64, Order)>,
+    /// The work without a launcher, by its ends.
+    unlinked: Vec<(i64, Order)>,
     /// Whether work ended before it was submitted, as it does when clocks disagree.
     has_early_ends: bool,
     /// The kernels in content order, with their ends.
@@ -270,6 +276,13 @@ impl<'a> Streams<'a> {
         works.partition_point(|&other| other < work).checked_sub(1).map(|place| works[place])
     }
 
+    /// The last call known to have launched work before this on its stream.
+    pub(in crate::graph) fn linked_before(&self, work: Order) -> Option<Order> {
+        let works = &self.all[self.stream_of(work)].works;
+        let before = works[..works.partition_point(|&other| other < work)].iter().rev();
+        before.take(MOST_UNLINKED).find_map(|&other| self.timeline.launcher(other))
+    }
+
     /// What time of this work is called.
     pub(in crate::graph) fn kind_of(&self, work: Order) -> Kind {
         self.kind_of_work[work.row()]
@@ -296,6 +309,8 @@ impl Stream {
         self.submitted.sort();
         self.ends = works.iter().map(|&work| (timeline.end_ns(work), work)).collect();
         self.ends.sort();
+        let is_unlinked = |end: &&(i64, Order)| timeline.launcher(end.1).is_none();
+        self.unlinked = self.ends.iter().filter(is_unlinked).copied().collect();
         let mut last: Option<(i64, Order)> = None;
         for &(submitted_ns, work) in &self.submitted {
             let end_ns = timeline.end_ns(work);
@@ -325,6 +340,36 @@ impl Stream {
     pub(in crate::graph) fn last_finished_before(&self, at_ns: i64) -> Option<Order> {
         let count = self.n_submitted_before(at_ns);
         count.checked_sub(1).map(|last| self.last_finished[last])
+    }
+
+    /// What finishes last of the work submitted before a time, where a call waits for it.
+    /// Work without a launcher may have been submitted by then if it ended in the call.
+    pub(in crate::graph) fn last_awaited(
+        &self,
+        asked_ns: i64,
+        call: Order,
+        timeline: &Timeline,
+    ) -> Option<Order> {
+        let known = self.last_finished_before(asked_ns);
+        let called_ns = timeline.start_ns(call);
+        let after_ns = known.map_or(called_ns, |work| timeline.end_ns(work).max(called_ns));
+        let until_ns = timeline.end_ns(call) + limits::CLOCK_TOLERANCE_NS;
+        self.unlinked_in(asked_ns, (after_ns, until_ns), timeline).or(known)
+    }
+
+    /// Of the work without a launcher that may have been submitted before a time, the last to
+    /// end in `(after, until]`.
+    pub(in crate::graph) fn unlinked_in(
+        &self,
+        asked_ns: i64,
+        (after_ns, until_ns): (i64, i64),
+        timeline: &Timeline,
+    ) -> Option<Order> {
+        let behind = self.unlinked.partition_point(|&(end, _)| end <= until_ns);
+        let mut ended =
+            self.unlinked[..behind].iter().rev().take_while(|&&(end, _)| end > after_ns);
+        let may_be = |&&(_, work): &&(i64, Order)| timeline.earliest_submission_ns(work) < asked_ns;
+        ended.find(may_be).map(|&(_, work)| work)
     }
 
     /// The work submitted next after a time.

@@ -7,6 +7,7 @@
 //! counted.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
 use super::clocks::Clocks;
 use super::limits::LARGEST_TIME_NS;
@@ -25,12 +26,23 @@ pub struct Timeline {
     start_ns: Vec<i64>,
     end_ns: Vec<i64>,
     launcher: Vec<u32>,
+    /// Of device work without a launcher, in content order.
+    unlinked: Vec<Unlinked>,
     clocks: Clocks,
     order_of_event: Vec<u32>,
     /// Events that end before they begin: they take no part.
     pub negative_durations: u64,
     /// Events without an end, or too far from all others: they take no part.
     pub untimed: u64,
+}
+
+/// When work without a launcher was submitted: after the work before it on its stream whose
+/// call is known, and before the next one or its own start.
+#[derive(Debug, Clone, Copy)]
+struct Unlinked {
+    work: Order,
+    after_ns: i64,
+    before_ns: i64,
 }
 
 impl Timeline {
@@ -48,7 +60,32 @@ impl Timeline {
                 call.and_then(|call| timeline.order(call)).in_column()
             })
             .collect();
+        timeline.unlinked = timeline.bounds_of_unlinked();
         timeline
+    }
+
+    /// The bounds of when work without a launcher was submitted.
+    fn bounds_of_unlinked(&self) -> Vec<Unlinked> {
+        let mut last_ns: HashMap<u32, i64> = HashMap::new();
+        let mut open: HashMap<u32, Vec<usize>> = HashMap::new();
+        let mut found: Vec<Unlinked> = Vec::new();
+        for work in self.orders().filter(|&order| self.kind(order).is_device_work()) {
+            let lane = self.lane[work.row()];
+            let Some(call) = self.launcher(work) else {
+                let after_ns = last_ns.get(&lane).copied().unwrap_or(i64::MIN);
+                open.entry(lane).or_default().push(found.len());
+                let before_ns = self.start_ns(work).max(after_ns);
+                found.push(Unlinked { work, after_ns, before_ns });
+                continue;
+            };
+            let called_ns = self.start_ns(call);
+            for place in open.remove(&lane).unwrap_or_default() {
+                let unlinked = &mut found[place];
+                unlinked.before_ns = unlinked.before_ns.min(called_ns).max(unlinked.after_ns);
+            }
+            last_ns.insert(lane, called_ns);
+        }
+        found
     }
 
     /// Events that come from no trace, as `(start, end)`: operators of one thread.
@@ -180,9 +217,26 @@ impl Timeline {
         Order::from_column(self.launcher[order.row()])
     }
 
-    /// When the host began to launch the work; its own start where nothing is known.
+    /// When the host began to launch the work; without a launcher, the latest that can be.
     pub fn submitted_ns(&self, work: Order) -> i64 {
-        self.start_ns(self.launcher(work).unwrap_or(work))
+        match self.launcher(work) {
+            Some(call) => self.start_ns(call),
+            None => self.unlinked(work).map_or(self.start_ns(work), |it| it.before_ns),
+        }
+    }
+
+    /// When the host began to launch the work at the earliest, which is when it did where the
+    /// launcher is known.
+    pub fn earliest_submission_ns(&self, work: Order) -> i64 {
+        match self.launcher(work) {
+            Some(call) => self.start_ns(call),
+            None => self.unlinked(work).map_or(self.start_ns(work), |it| it.after_ns),
+        }
+    }
+
+    fn unlinked(&self, work: Order) -> Option<&Unlinked> {
+        let place = self.unlinked.binary_search_by_key(&work, |it| it.work).ok()?;
+        Some(&self.unlinked[place])
     }
 }
 

@@ -2,7 +2,8 @@
 //! their name wait for.
 
 use super::{
-    copies, device_syncs, event_syncs, full_queue, implicit_waits, returns, rivals, stream_syncs,
+    copies, device_syncs, event_syncs, full_queue, implicit_waits, learned_waits, returns, rivals,
+    stream_syncs,
 };
 use crate::error::Result;
 use crate::graph::facts::{Facts, Recent};
@@ -19,27 +20,40 @@ pub(super) fn edges(
     progress: Progress<'_>,
 ) -> Result<()> {
     let mut threads = vec![Recent::default(); facts.tables.lanes.len()];
+    let mut with_backward = threads.clone();
+    let never_waiting = learned_waits::never_waiting(facts);
+    let may_wait =
+        |call| facts.timeline.name(call).is_none_or(|name| !never_waiting.contains(&name));
     for call in facts.calls() {
         if call.row() % (1 << 12) == 0 {
             report(progress, call.row() as u64)?;
         }
-        let recent = &mut threads[facts.timeline.lane(call)];
+        let thread = facts.timeline.lane(call);
+        let recent = &mut threads[thread];
         match facts.recorded.producers.get(&call) {
             Some(producers) => edges.extend(
                 producers.iter().map(|&it| returns::edge(it, call, Evidence::Recorded, facts)),
             ),
-            None => edges.extend(inferred(call, recent, facts)),
+            None if may_wait(call) => {
+                edges.extend(inferred(call, [recent, &with_backward[thread]], facts));
+            }
+            None => {}
         }
         if let Some(&first) = facts.streams.launched_by(call).first() {
             edges.extend(full_queue::edge(call, first, facts));
-            recent.launched_on(facts.streams.stream_of(first));
+            let stream = facts.streams.stream_of(first);
+            recent.launched_on(stream);
+            for thread in facts.forward_of(thread) {
+                with_backward[thread].launched_on(stream);
+            }
         }
     }
     Ok(())
 }
 
-/// The edge of a wait that nothing recorded.
-fn inferred(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Edge> {
+/// The edge of a wait that nothing recorded. What the thread launched on lately is given without
+/// and with what its backward thread did.
+fn inferred(call: Order, [recent, with_backward]: [&Recent; 2], facts: &Facts<'_>) -> Option<Edge> {
     let timeline = facts.timeline;
     let may_be_short = facts.purpose(call) == ApiRole::DeviceSynchronize
         && device_syncs::may_mean_several(recent, facts);
@@ -51,7 +65,10 @@ fn inferred(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Edge> {
     if let Some(copy) = latest_to_end(copies.map(|work| (timeline.end_ns(work), work))) {
         return copies::edge(copy, call, facts);
     }
-    let producer = producer(call, recent, facts)?;
+    let producer = match facts.purpose(call) {
+        ApiRole::StreamSynchronize => stream_syncs::producer(call, recent, with_backward, facts),
+        _ => producer(call, recent, facts),
+    }?;
     let names_no_stream =
         matches!(facts.purpose(call), ApiRole::StreamSynchronize | ApiRole::EventSynchronize);
     let rival = names_no_stream.then(|| rivals::of_call(producer, call, facts)).flatten();
@@ -62,7 +79,6 @@ fn inferred(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Edge> {
 fn producer(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Order> {
     match facts.purpose(call) {
         ApiRole::DeviceSynchronize => device_syncs::producer(call, recent, facts),
-        ApiRole::StreamSynchronize => stream_syncs::producer(call, recent, facts),
         ApiRole::EventSynchronize => event_syncs::producer(call, facts),
         ApiRole::Allocate | ApiRole::Free | ApiRole::LoadModule => {
             implicit_waits::producer(call, recent, facts)

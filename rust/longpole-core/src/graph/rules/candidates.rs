@@ -18,9 +18,9 @@ pub(super) fn last_finished<'s>(
     streams: &'s [usize],
     facts: &'s Facts<'_>,
 ) -> impl Iterator<Item = (i64, Order)> + 's {
-    let called_ns = facts.timeline.start_ns(call);
     streams.iter().filter_map(move |&stream| {
-        let work = facts.streams.all[stream].last_finished_before(called_ns)?;
+        let stream = &facts.streams.all[stream];
+        let work = stream.last_awaited(facts.timeline.start_ns(call), call, facts.timeline)?;
         Some((facts.timeline.end_ns(work), work))
     })
 }

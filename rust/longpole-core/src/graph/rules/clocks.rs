@@ -17,8 +17,14 @@ pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
     let mut devices = vec![Evidence::default(); facts.streams.n_devices()];
     for work in facts.works() {
         if let Some(call) = facts.timeline.launcher(work) {
-            let launched_ns = facts.timeline.start_ns(work) - facts.timeline.start_ns(call);
-            devices[facts.streams.device_of(work)].launched(launched_ns);
+            let start_ns = facts.timeline.start_ns(work);
+            let after_ns = start_ns - facts.timeline.start_ns(call);
+            let usual_ns = if facts.is_in_graph(work) {
+                facts.timeline.duration_ns(call) // the nodes of a graph start after its call
+            } else {
+                0
+            };
+            devices[facts.streams.device_of(work)].launched(after_ns, usual_ns);
         }
     }
     for (work, call) in known_waits(facts) {
@@ -59,13 +65,16 @@ impl Default for Evidence {
 }
 
 impl Evidence {
-    fn launched(&mut self, after_ns: i64) {
+    /// Adds a launch: how long after its call began its work did, and how much of that is
+    /// usual beyond a launch.
+    fn launched(&mut self, after_ns: i64, usual_ns: i64) {
+        self.n_too_quick += usize::from(after_ns < limits::QUICKEST_LAUNCH_NS);
+        let after_ns = after_ns - usual_ns;
         let place = self.quickest_launches_ns.partition_point(|&ns| ns <= after_ns);
         if place < self.quickest_launches_ns.len() {
             self.quickest_launches_ns[place..].rotate_right(1);
             self.quickest_launches_ns[place] = after_ns;
         }
-        self.n_too_quick += usize::from(after_ns < limits::QUICKEST_LAUNCH_NS);
     }
 
     /// Adds a wait, and how many pieces of the work it was for ended too late.
@@ -81,13 +90,23 @@ impl Evidence {
         if self.n_too_quick >= limits::LEAST_CLOCK_EVIDENCE {
             let shift_ns = limits::USUAL_LAUNCH_NS - quickest_ns;
             let returns_ns = self.latest_return_ns.saturating_add(shift_ns);
-            return (returns_ns <= limits::USUAL_LAUNCH_NS).then_some(shift_ns);
+            let agrees = returns_ns <= limits::USUAL_LAUNCH_NS;
+            return agrees.then(|| self.by_returns_ns(shift_ns).unwrap_or(shift_ns));
         }
         let shift_ns = -self.latest_return_ns.saturating_add(limits::USUAL_RETURN_NS);
         let agrees = quickest_ns.saturating_add(shift_ns) >= 0;
         let is_ahead = self.n_too_late >= limits::LEAST_CLOCK_EVIDENCE
             || (self.n_too_late > 0 && self.launches_confirm(shift_ns));
         (is_ahead && agrees).then_some(shift_ns)
+    }
+
+    /// What returns from waits ask for where that is near to a shift by launches: they vary
+    /// less than launches do.
+    fn by_returns_ns(&self, by_launches_ns: i64) -> Option<i64> {
+        let shift_ns = -self.latest_return_ns.saturating_add(limits::USUAL_RETURN_NS);
+        let apart_ns = shift_ns.saturating_sub(by_launches_ns);
+        let near_ns = limits::QUICK_LAUNCH_NS - limits::USUAL_LAUNCH_NS;
+        (-limits::USUAL_LAUNCH_NS..=near_ns).contains(&apart_ns).then_some(shift_ns)
     }
 
     /// Whether several launches would be as quick as is usual after a shift: each of them
@@ -144,7 +163,7 @@ mod tests {
     fn shift_of(launched_ns: &[i64], late_ns: &[i64]) -> Option<i64> {
         let mut evidence = Evidence::default();
         for &ns in launched_ns {
-            evidence.launched(ns);
+            evidence.launched(ns, 0);
         }
         for &ns in late_ns {
             evidence.returned(ns, usize::from(ns > 0));

@@ -52,7 +52,7 @@ pub(super) fn in_stream(
     let own = facts.streams.stream_of(work);
     let may_be = |&(_, other): &(i64, Order)| {
         facts.marks.of_work(other) >= least
-            && timeline.submitted_ns(other) < submitted_ns
+            && timeline.earliest_submission_ns(other) < submitted_ns
             && facts.streams.stream_of(other) != own
     };
     first_of_last(stream.ending_in(after_ns, timeline.start_ns(work)).filter(may_be))

@@ -31,7 +31,7 @@ fn last_marked(call: Order, until_ns: i64, least: Mark, facts: &Facts<'_>) -> Op
     let called_ns = timeline.start_ns(call);
     let may_be = |&(_, work): &(i64, Order)| {
         facts.marks.of_work(work) >= least
-            && timeline.submitted_ns(work) < called_ns
+            && timeline.earliest_submission_ns(work) < called_ns
             && ends_in(work, call, facts)
     };
     latest_to_end(

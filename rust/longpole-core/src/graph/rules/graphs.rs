@@ -2,34 +2,16 @@
 //! whole graph is one operation.
 
 use crate::graph::facts::Facts;
-use crate::graph::model::{first_of_last, latest_to_end, limits, Edge, Evidence, Kind, Role};
+use crate::graph::model::{Edge, Evidence, Kind, Role};
 use crate::ids::Order;
 
-/// The edges from the nodes that a node was learned to wait for.
-pub(super) fn learned<'f>(
-    work: Order,
-    facts: &'f Facts<'_>,
-) -> impl Iterator<Item = Edge> + use<'f> {
+/// The edges from the nodes that a node waits for: learned from replays, or inferred.
+pub(super) fn waits<'f>(work: Order, facts: &'f Facts<'_>) -> impl Iterator<Item = Edge> + use<'f> {
     let producers = facts.graphs.waits.get(&work).map_or(&[][..], Vec::as_slice);
-    producers.iter().map(move |&it| facts.wait_edge(it, work, Evidence::Replayed))
-}
-
-/// The edge from a node of another stream of the same launch that ended just before this
-/// one began, where the graph was not launched often enough to learn from.
-pub(super) fn released(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
-    let timeline = facts.timeline;
-    let (call, start_ns) = (timeline.launcher(work)?, timeline.start_ns(work));
-    let is_late = start_ns - ready_ns > limits::LATE_NODE_NS;
-    if !is_late || facts.graphs.learned.contains(&call) || !facts.is_in_graph(work) {
-        return None;
-    }
-    let after_ns = ready_ns.max(start_ns - limits::WAIT_RELEASE_NS - 1);
-    let is_of_launch = |&(_, other): &(i64, Order)| timeline.launcher(other) == Some(call);
-    let producer = latest_to_end(facts.other_streams(work).filter_map(|stream| {
-        let ended = facts.streams.all[stream].ending_in(after_ns, start_ns);
-        first_of_last(ended.filter(is_of_launch))
-    }))?;
-    Some(facts.wait_edge(producer, work, Evidence::Inferred))
+    let call = facts.timeline.launcher(work);
+    let is_learned = call.is_some_and(|call| facts.graphs.learned.contains(&call));
+    let evidence = if is_learned { Evidence::Replayed } else { Evidence::Inferred };
+    producers.iter().map(move |&it| facts.wait_edge(it, work, evidence))
 }
 
 /// The edges that make a graph one operation of the stream of its first node: the next

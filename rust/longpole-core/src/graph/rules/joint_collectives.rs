@@ -1,14 +1,15 @@
 //! A collective of several devices of a process: none of its kernels ends before the last
 //! of them has begun.
 //!
-//! They are known by their name and by running together. Of several kernels of a device
-//! that overlap one of another, the one with most overlap belongs to it.
+//! They are known by their name and by running and ending together: kernels of one name on
+//! two devices may as well belong to two collectives. Of several kernels of a device that
+//! overlap one of another, the one with most overlap belongs to it.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::graph::facts::Facts;
-use crate::graph::model::{Edge, Evidence, Kind, Role};
+use crate::graph::model::{limits, Edge, Evidence, Kind, Role};
 use crate::ids::{Order, StringId};
 
 /// A piece of work is compared to so many of another device that begin before it ends.
@@ -68,5 +69,8 @@ fn partner(work: Order, works: &[Order], facts: &Facts<'_>) -> Option<Order> {
         end_ns.min(timeline.end_ns(other)) - start_ns.max(timeline.start_ns(other))
     };
     let near = works[..behind].iter().rev().take(MOST_NEIGHBOURS).copied();
-    near.filter(|other| overlap_ns(other) > 0).max_by_key(overlap_ns)
+    let together = near.filter(|other| overlap_ns(other) > 0).max_by_key(overlap_ns)?;
+    let apart_ns = (timeline.end_ns(together) - end_ns).abs();
+    let most_ns = limits::JOINT_ENDS_NS.max(overlap_ns(&together) / limits::JOINT_ENDS_PART);
+    (apart_ns <= most_ns).then_some(together)
 }

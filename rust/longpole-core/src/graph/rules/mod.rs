@@ -21,6 +21,7 @@ mod graphs;
 mod implicit_waits;
 mod joint_collectives;
 mod launches;
+mod learned_waits;
 mod occupied;
 mod overlapped;
 mod polling;
@@ -38,7 +39,7 @@ mod unlinked;
 mod unrecorded;
 
 use super::facts::Facts;
-use super::model::{Counts, Edge};
+use super::model::{Counts, Edge, Kind};
 use crate::error::Result;
 use crate::progress::Progress;
 pub(super) use clocks::shifts as clock_shifts;
@@ -61,7 +62,8 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
     let joint_collectives = joint.len() as u64;
     edges.extend(joint);
     edges.extend(handovers);
-    let unrecorded = unrecorded::rename(&mut edges, facts);
+    unrecorded::rename(&mut edges, facts);
+    let unrecorded = edges.iter().filter(|edge| edge.kind == Kind::Unrecorded).count() as u64;
     let first_events = first_events::edges(&edges, facts);
     let n_first_events = first_events.len() as u64;
     edges.extend(first_events);
@@ -75,8 +77,8 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
         unknown_sync: facts.recorded.unknown,
         sync_without_call: facts.recorded.without_call,
         joint_collectives,
-        lost_launches: unrecorded.n_lost_launches,
-        unrecorded_waits: unrecorded.n_waits,
+        lost_launches: facts.lost_launches.len() as u64,
+        unrecorded_waits: unrecorded,
         queue_waits: found.0,
         polling_loops: found.1,
         thread_starts: n_first_events,

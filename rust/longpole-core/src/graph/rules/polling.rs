@@ -106,7 +106,7 @@ fn ended_between(
 ) -> Option<Order> {
     let asked_ns = facts.timeline.start_ns(first);
     let may_be = |&(_, work): &(i64, Order)| {
-        facts.marks.of_work(work) >= least && facts.timeline.submitted_ns(work) < asked_ns
+        facts.marks.of_work(work) >= least && facts.timeline.earliest_submission_ns(work) < asked_ns
     };
     latest_to_end(
         facts.streams.all.iter().filter_map(|stream| {

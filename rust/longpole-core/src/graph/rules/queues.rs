@@ -8,7 +8,9 @@
 
 #![allow(clippy::cast_precision_loss)] // a chance needs no 64 bits
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
+use std::ops::RangeInclusive;
 
 use crate::graph::facts::Facts;
 use crate::graph::model::{limits, Edge, Evidence, Kind, Role};
@@ -19,37 +21,119 @@ use crate::tables::EventKind;
 /// threads, `explained` the ends of gaps that need no reason.
 pub(super) fn edges(chains: &[Edge], explained: &HashSet<NodeId>, facts: &Facts<'_>) -> Vec<Edge> {
     let gaps = gaps_by_thread(chains, explained, facts);
-    if gaps.is_empty() {
-        return Vec::new();
-    }
-    let ends = ends_by_process(facts);
+    let ends = if gaps.is_empty() { BTreeMap::new() } else { ends_by_process(facts) };
     let mut found = Vec::new();
-    for (thread, gaps) in gaps {
+    for (&thread, gaps) in &gaps {
         let process = facts.tables.lanes.places()[thread].process;
-        if let Some(ends) = ends.get(&process) {
-            found.extend(Waiter { thread, gaps: &gaps, ends, facts }.edges());
+        let Some(ends) = ends.get(&process) else { continue };
+        let long: Vec<_> = gaps.iter().copied().filter(|gap| is_long(gap, facts)).collect();
+        let awaited = Waiter { thread, gaps: &long, ends, facts }.awaits();
+        found.extend(awaited.map(|(name, lags)| (thread, (process, name), lags)));
+    }
+    found.sort_by_key(|(thread, _, lags)| (*lags.end(), *thread));
+    let mut queues: BTreeMap<(StringId, StringId), Vec<Turn>> = BTreeMap::new();
+    let mut fillers: HashSet<usize> = HashSet::new();
+    for (thread, (process, name), lags) in found {
+        // Who fills a queue regularly seems to wait for who takes from it regularly.
+        if *lags.end() > limits::QUEUE_REACHES_NS[0] && fillers.contains(&thread) {
+            continue;
+        }
+        let of_name = ends[&process].iter().filter(|end| facts.timeline.name(end.1) == Some(name));
+        fillers.extend(of_name.map(|end| facts.timeline.lane(end.1)).filter(|&it| it != thread));
+        let turns = gaps[&thread].iter().map(|&gap| Turn { thread, gap, lags: lags.clone() });
+        queues.entry((process, name)).or_default().extend(turns);
+    }
+    let serve = |((process, name), turns)| serve(turns, name, &ends[&process], facts);
+    queues.into_iter().flat_map(serve).collect()
+}
+
+/// Of the stretches of lags of a name so many are tried at the most.
+const MOST_STRETCHES: usize = 64;
+
+/// How long after the end of what fills a queue a gap may end.
+type Lags = RangeInclusive<i64>;
+
+/// A gap of a thread that waits for a queue.
+#[derive(Clone)]
+struct Turn {
+    thread: usize,
+    gap: Edge,
+    lags: Lags,
+}
+
+/// Lets the ends of a name serve long gaps, which tell how soon threads go on, and then
+/// gaps of any length.
+fn serve(
+    mut turns: Vec<Turn>,
+    name: StringId,
+    ends: &[(i64, Order)],
+    facts: &Facts<'_>,
+) -> Vec<Edge> {
+    let ends: Vec<_> =
+        ends.iter().copied().filter(|end| facts.timeline.name(end.1) == Some(name)).collect();
+    turns.sort_by_key(|turn| (facts.nodes.time_ns(turn.gap.source), turn.gap.target));
+    let long = turns.iter().filter(|turn| is_long(&turn.gap, facts));
+    let served = served(long, &ends, facts);
+    let lags = || served.iter().map(|edge| edge.gap_ns(facts.nodes));
+    let (Some(least), Some(most)) = (lags().min(), lags().max()) else { return Vec::new() };
+    for turn in &mut turns {
+        turn.lags = least..=most + most / 2; // a few take longer than the others
+    }
+    self::served(turns.iter(), &ends, facts)
+}
+
+/// Lets each end serve the thread that has waited longest of those that it may have woken.
+fn served<'t>(
+    turns: impl Iterator<Item = &'t Turn>,
+    ends: &[(i64, Order)],
+    facts: &Facts<'_>,
+) -> Vec<Edge> {
+    let time_ns = |node| facts.nodes.time_ns(node);
+    let mut turns = turns.peekable();
+    let mut waiting: Vec<&Turn> = Vec::new();
+    let mut found = Vec::new();
+    for &(end_ns, event) in ends {
+        waiting
+            .extend(std::iter::from_fn(|| turns.next_if(|turn| time_ns(turn.gap.source) < end_ns)));
+        waiting.retain(|turn| time_ns(turn.gap.target) >= end_ns);
+        let is_woken = |turn: &&Turn| {
+            turn.thread != facts.timeline.lane(event)
+                && turn.lags.contains(&(time_ns(turn.gap.target) - end_ns))
+        };
+        if let Some(place) = waiting.iter().position(is_woken) {
+            let gap = waiting.remove(place).gap;
+            let nodes = (facts.nodes.end(event), gap.target);
+            let named = (Kind::Handover, Role::Handover);
+            found.push(Edge::new(nodes, named, gap.event(), Evidence::Inferred));
         }
     }
     found
 }
 
-/// The long gaps of each thread that has enough of them.
+fn is_long(gap: &Edge, facts: &Facts<'_>) -> bool {
+    gap.gap_ns(facts.nodes) >= limits::QUEUE_GAP_NS
+}
+
+/// The gaps of each thread that has enough long ones.
 fn gaps_by_thread(
     chains: &[Edge],
     explained: &HashSet<NodeId>,
     facts: &Facts<'_>,
 ) -> BTreeMap<usize, Vec<Edge>> {
-    let mut gaps: BTreeMap<usize, Vec<Edge>> = BTreeMap::new();
-    let is_long = |edge: &&Edge| {
-        edge.kind == Kind::HostGap
-            && edge.gap_ns(facts.nodes) >= limits::QUEUE_GAP_NS
-            && !explained.contains(&edge.target)
-    };
-    for edge in chains.iter().filter(is_long) {
-        let thread = facts.timeline.lane(facts.nodes.event(edge.source));
-        gaps.entry(thread).or_default().push(*edge);
+    let mut n_long: BTreeMap<usize, usize> = BTreeMap::new();
+    let thread = |gap: &Edge| facts.timeline.lane(facts.nodes.event(gap.source));
+    let is_gap = |edge: &&Edge| edge.kind == Kind::HostGap && !explained.contains(&edge.target);
+    for gap in chains.iter().filter(is_gap).filter(|gap| is_long(gap, facts)) {
+        *n_long.entry(thread(gap)).or_default() += 1;
     }
-    gaps.retain(|_, gaps| gaps.len() >= limits::LEAST_QUEUE_GAPS);
+    n_long.retain(|_, count| *count >= limits::LEAST_QUEUE_GAPS);
+    let mut gaps: BTreeMap<usize, Vec<Edge>> = BTreeMap::new();
+    if n_long.is_empty() {
+        return gaps;
+    }
+    for gap in chains.iter().filter(is_gap).filter(|gap| n_long.contains_key(&thread(gap))) {
+        gaps.entry(thread(gap)).or_default().push(*gap);
+    }
     gaps
 }
 
@@ -76,23 +160,40 @@ struct Waiter<'a> {
     facts: &'a Facts<'a>,
 }
 
-/// For each gap that something of a name ended in last, the place of the gap, what it was
-/// and how long before the end of the gap.
-type Hits = Vec<(usize, Order, i64)>;
+/// The places of gaps in which something of a name ended, and how long before their ends.
+type Hits = Vec<(usize, i64)>;
 
 impl Waiter<'_> {
-    fn edges(&self) -> Vec<Edge> {
-        let by_name = self.last_ends();
-        let found = limits::QUEUE_REACHES_NS
-            .into_iter()
-            .find_map(|reach_ns| self.best_name(&by_name, reach_ns));
-        found.into_iter().flatten().map(|(gap, event, _)| self.edge(gap, event)).collect()
+    /// The name whose ends the gaps wait for, and how long after them they end: as soon as
+    /// is usual, or always after much the same time, or at all.
+    fn awaits(&self) -> Option<(StringId, Lags)> {
+        let mut by_name = self.lags_by_name();
+        by_name.retain(|_, hits| self.is_common(n_gaps(hits.iter().copied())));
+        let [near, farther, far] = limits::QUEUE_REACHES_NS.map(|reach_ns| {
+            let by_name = &by_name;
+            move || self.best_name(by_name, |_| Some(0..=reach_ns))
+        });
+        near()
+            .or_else(farther)
+            .or_else(|| self.best_name(&by_name, |hits| self.usual_lags(hits)))
+            .or_else(far)
     }
 
-    fn edge(&self, gap: usize, event: Order) -> Edge {
-        let nodes = (self.facts.nodes.end(event), self.gaps[gap].target);
-        let label = self.gaps[gap].event();
-        Edge::new(nodes, (Kind::Handover, Role::Handover), label, Evidence::Inferred)
+    /// Of the lags of a name, those close together that most gaps have.
+    fn usual_lags(&self, hits: &Hits) -> Option<Lags> {
+        let mut lags_ns: Vec<_> = hits.iter().map(|&(_, lag_ns)| lag_ns).collect();
+        lags_ns.sort_unstable();
+        lags_ns.dedup();
+        let close =
+            |least_ns: i64| least_ns..=least_ns + least_ns * limits::QUEUE_SPREAD_PERCENT / 100;
+        let n_served = |lags: &Lags| n_gaps(within(hits, lags));
+        let step = lags_ns.len().div_ceil(MOST_STRETCHES);
+        let usual = lags_ns.into_iter().step_by(step).map(close).max_by_key(n_served)?;
+        self.is_common(n_served(&usual)).then_some(usual)
+    }
+
+    fn is_common(&self, n_hits: usize) -> bool {
+        n_hits * 100 >= self.gaps.len() * limits::QUEUE_PERCENT
     }
 
     fn span_ns(&self, gap: &Edge) -> (i64, i64) {
@@ -100,23 +201,18 @@ impl Waiter<'_> {
         (nodes.time_ns(gap.source), nodes.time_ns(gap.target))
     }
 
-    /// What ended last of each name in each gap, shortly before its end.
-    fn last_ends(&self) -> BTreeMap<StringId, Hits> {
+    /// What ended in each gap shortly before its end, by name; gaps stand in order.
+    fn lags_by_name(&self) -> BTreeMap<StringId, Hits> {
         let farthest_ns = limits::QUEUE_REACHES_NS[limits::QUEUE_REACHES_NS.len() - 1];
         let mut by_name: BTreeMap<StringId, Hits> = BTreeMap::new();
         for (place, gap) in self.gaps.iter().enumerate() {
             let (start_ns, end_ns) = self.span_ns(gap);
-            let after_ns = start_ns.max(end_ns - farthest_ns);
+            let after_ns = start_ns.max(end_ns - farthest_ns - 1);
             let behind = self.ends.partition_point(|end| end.0 <= end_ns);
-            for &(ended_ns, event) in self.ends[..behind].iter().rev() {
-                if ended_ns <= after_ns {
-                    break;
-                }
-                let name = self.facts.timeline.name(event);
-                let Some(name) = name.filter(|_| self.is_elsewhere(event)) else { continue };
-                let hits = by_name.entry(name).or_default();
-                if hits.last().is_none_or(|&(last, _, _)| last != place) {
-                    hits.push((place, event, end_ns - ended_ns));
+            let ended = self.ends[..behind].iter().rev().take_while(|end| end.0 > after_ns);
+            for &(ended_ns, event) in ended.filter(|end| self.is_elsewhere(end.1)) {
+                if let Some(name) = self.facts.timeline.name(event) {
+                    by_name.entry(name).or_default().push((place, end_ns - ended_ns));
                 }
             }
         }
@@ -127,24 +223,28 @@ impl Waiter<'_> {
         self.facts.timeline.lane(event) != self.thread
     }
 
-    /// The hits of the name that most gaps wait for, if that can be no chance.
-    fn best_name(&self, by_name: &BTreeMap<StringId, Hits>, reach_ns: i64) -> Option<Hits> {
-        let within = |hits: &Hits| -> Hits {
-            hits.iter().copied().filter(|&(_, _, lag_ns)| lag_ns <= reach_ns).collect()
-        };
-        let is_common = |hits: &Hits| hits.len() * 100 >= self.gaps.len() * limits::QUEUE_PERCENT;
-        let common = by_name.iter().map(|(&name, hits)| (name, within(hits)));
-        let common = common.filter(|(_, hits)| is_common(hits));
-        let accepted = common.filter(|(name, hits)| self.is_no_chance(*name, hits.len(), reach_ns));
-        let strength = |(_, hits): &(StringId, Hits)| {
-            let lag_ns: i64 = hits.iter().map(|&(_, _, lag_ns)| lag_ns).sum();
-            (hits.len(), std::cmp::Reverse(lag_ns))
-        };
-        accepted.max_by_key(strength).map(|(_, hits)| hits)
+    /// The name that most gaps wait for, of the lags that are asked for, if that can be no
+    /// chance.
+    fn best_name(
+        &self,
+        by_name: &BTreeMap<StringId, Hits>,
+        lags_of: impl Fn(&Hits) -> Option<Lags>,
+    ) -> Option<(StringId, Lags)> {
+        let found = by_name.iter().filter_map(|(&name, hits)| {
+            let lags = lags_of(hits)?;
+            let n_hits = n_gaps(within(hits, &lags));
+            let lag_ns: i64 = within(hits, &lags).map(|(_, lag_ns)| lag_ns).sum();
+            Some((name, lags, n_hits, lag_ns / i64::try_from(n_hits.max(1)).unwrap_or(1)))
+        });
+        let accepted = found.filter(|(name, lags, n_hits, _)| {
+            self.is_common(*n_hits) && self.is_no_chance(*name, *n_hits, lags)
+        });
+        let best = accepted.max_by_key(|&(_, _, n_hits, lag_ns)| (n_hits, Reverse(lag_ns)));
+        best.map(|(name, lags, _, _)| (name, lags))
     }
 
     /// Whether so many gaps would hardly end by chance this soon after an end of the name.
-    fn is_no_chance(&self, name: StringId, n_hits: usize, reach_ns: i64) -> bool {
+    fn is_no_chance(&self, name: StringId, n_hits: usize, lags: &Lags) -> bool {
         let is_of_name = |&&(_, event): &&(i64, Order)| {
             self.facts.timeline.name(event) == Some(name) && self.is_elsewhere(event)
         };
@@ -155,11 +255,23 @@ impl Waiter<'_> {
         let spans: Vec<_> = self.gaps.iter().map(|gap| self.span_ns(gap)).collect();
         let rate = rate_per_ns(&ends_ns, &spans, self.ends);
         let chance = |&(start_ns, end_ns): &(i64, i64)| {
-            1.0 - (-rate * reach_ns.min(end_ns - start_ns) as f64).exp()
+            let reach_ns = (end_ns - start_ns).min(*lags.end()) - lags.start();
+            1.0 - (-rate * reach_ns.max(0) as f64).exp()
         };
         let mean = spans.iter().map(chance).sum::<f64>() / spans.len() as f64;
-        chance_of(n_hits, spans.len(), mean) < limits::QUEUE_CHANCE
+        let trials = if *lags.start() == 0 { 1.0 } else { limits::QUEUE_STRETCHES };
+        trials * chance_of(n_hits, spans.len(), mean) < limits::QUEUE_CHANCE
     }
+}
+
+fn within<'h>(hits: &'h Hits, lags: &'h Lags) -> impl Iterator<Item = (usize, i64)> + 'h {
+    hits.iter().copied().filter(|hit| lags.contains(&hit.1))
+}
+
+/// How many gaps are hit; hits stand in the order of gaps.
+fn n_gaps(hits: impl Iterator<Item = (usize, i64)>) -> usize {
+    let mut last = None;
+    hits.filter(|&(gap, _)| last.replace(gap) != Some(gap)).count()
 }
 
 /// How often a name ends: over the whole time, or in the gaps, whichever is more.

@@ -5,7 +5,7 @@
 //! Where it does not, the event is taken to be recorded when it was waited for.
 
 use crate::graph::facts::Facts;
-use crate::graph::model::{Edge, Evidence};
+use crate::graph::model::{limits, Edge, Evidence};
 use crate::ids::Order;
 use crate::link::{SyncRecord, WaitsFor};
 
@@ -24,6 +24,10 @@ fn edge(record: &SyncRecord, facts: &Facts<'_>) -> Option<(Order, Edge)> {
     let recorded_ns =
         record.recorded_by.map_or(asked_ns, |call| facts.tables.events.start_ns(call));
     let other = streams.recorded_on(record, number, facts.tables)?;
-    let producer = other.last_submitted_before(recorded_ns)?;
+    let start_ns = facts.timeline.start_ns(waiter);
+    let just_before = (start_ns - limits::WAIT_RELEASE_NS - 1, start_ns);
+    let producer = other
+        .unlinked_in(recorded_ns, just_before, facts.timeline)
+        .or_else(|| other.last_submitted_before(recorded_ns))?;
     (waiter != producer).then(|| (waiter, facts.wait_edge(producer, waiter, Evidence::Recorded)))
 }

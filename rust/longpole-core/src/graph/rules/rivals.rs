@@ -18,7 +18,8 @@ pub(super) fn of(
 ) -> Option<Order> {
     let own = facts.streams.stream_of(producer);
     let after_ns = after_ns.max(target_ns - limits::WAIT_RELEASE_NS - 1);
-    let was_asked_for = |&(_, work): &(i64, Order)| facts.timeline.submitted_ns(work) < asked_ns;
+    let was_asked_for =
+        |&(_, work): &(i64, Order)| facts.timeline.earliest_submission_ns(work) < asked_ns;
     latest_to_end(streams.filter(|&stream| stream != own).filter_map(|stream| {
         let ended = facts.streams.all[stream].ending_in(after_ns, target_ns);
         first_of_last(ended.filter(was_asked_for))

@@ -4,7 +4,7 @@
 use super::stream_order::Neighbours;
 use super::{
     graphs, launches, occupied, overlapped, recorded_waits, released, stream_order, unexplained,
-    unlinked,
+    unlinked, unrecorded,
 };
 use crate::error::Result;
 use crate::graph::facts::Facts;
@@ -49,15 +49,15 @@ fn start_edges(
     let waits = recorded_waits.partition_point(|&(waiter, _)| waiter < work);
     let waits = recorded_waits[waits..].iter().take_while(|&&(waiter, _)| waiter == work);
     edges.extend(waits.map(|&(_, edge)| edge));
-    edges.extend(graphs::learned(work, facts));
-    explain(work, neighbours.running, facts, edges, first);
+    edges.extend(graphs::waits(work, facts));
+    explain(work, neighbours, facts, edges, first);
 }
 
 /// Adds the reason of a start that comes later than its edges (those from `first` on)
 /// say, or names the gap openly.
 fn explain(
     work: Order,
-    running: Option<Order>,
+    neighbours: &Neighbours,
     facts: &Facts<'_>,
     edges: &mut Vec<Edge>,
     first: usize,
@@ -74,10 +74,14 @@ fn explain(
         return;
     };
     let ready_ns = edges[binding].finished_ns(nodes.times_ns());
+    let (running, before) = (neighbours.running, neighbours.last_finished());
     if let Some(reason) = reason(work, running, ready_ns, facts) {
         edges.push(reason);
     } else if running.is_none() {
-        unexplained::rename(work, start_ns - ready_ns, &mut edges[binding], facts);
+        let (late_ns, binding) = (start_ns - ready_ns, &mut edges[binding]);
+        if !unrecorded::rename_start(work, before, late_ns, binding, facts) {
+            unexplained::rename(work, late_ns, binding, facts);
+        }
     }
 }
 
@@ -90,7 +94,7 @@ fn reason(work: Order, running: Option<Order>, ready_ns: i64, facts: &Facts<'_>)
         let is_late = late_ns > limits::LATE_START_NS && !facts.is_in_graph(work);
         is_late.then(|| occupied::edge(work, facts)).flatten()
     };
-    graphs::released(work, ready_ns, facts)
-        .or_else(|| released::edge(work, ready_ns, facts))
+    released::edge(work, ready_ns, facts)
+        .or_else(|| unlinked::launch(work, ready_ns, facts))
         .or_else(occupied)
 }

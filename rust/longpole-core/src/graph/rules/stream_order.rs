@@ -76,6 +76,11 @@ impl Neighbours {
         self.began.push(work);
     }
 
+    /// What was over when the next piece of work started, the last of it.
+    pub(super) fn last_finished(&self) -> Option<Order> {
+        self.last_finished.map(|(_, work)| work)
+    }
+
     /// What still runs and ends before a time, the last of them.
     fn ending_before(&self, end_ns: i64) -> impl Iterator<Item = Order> + '_ {
         let ending = self.unfinished.range(..(end_ns, Order::from_row(0)));

@@ -7,15 +7,21 @@ use crate::graph::facts::{Facts, Recent};
 use crate::graph::model::{latest_to_end, limits};
 use crate::ids::Order;
 
-/// What such a call waited for.
-pub(super) fn producer(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option<Order> {
+/// What such a call waited for. Where several threads launch, a thread means streams that it
+/// or its backward thread launched on.
+pub(super) fn producer(
+    call: Order,
+    recent: &Recent,
+    with_backward: &Recent,
+    facts: &Facts<'_>,
+) -> Option<Order> {
     let streams = &facts.streams.all;
     if streams.len() == 1 {
         return last_ending_in(call, &[0], facts);
     }
-    let called_ns = facts.timeline.start_ns(call);
-    let last = |stream: usize| streams[stream].last_finished_before(called_ns);
-    let lately: Vec<_> = recent.streams().filter_map(last).collect();
+    let own: Vec<_> = with_backward.streams().collect();
+    let lately: Vec<_> = recent.streams().collect();
+    let lately: Vec<_> = last_finished(call, &lately, facts).map(|(_, work)| work).collect();
     if is_short(call, facts) && !lately.is_empty() {
         return over_lately(call, &lately, facts);
     }
@@ -23,9 +29,13 @@ pub(super) fn producer(call: Order, recent: &Recent, facts: &Facts<'_>) -> Optio
         |work: &Order| ends_in(*work, call, facts) && returns_ns(*work, call, facts) < 0;
     let has_just_ended = |work: &Order| has_just_ended(*work, call, facts);
     let every_stream: Vec<_> = (0..streams.len()).collect();
-    last_over(call, &every_stream, limits::QUICKEST_RETURN_NS, facts)
-        .filter(has_just_ended)
-        .or_else(|| last_over(call, &every_stream, 0, facts).filter(has_just_ended))
+    let just_over = |streams: &[usize]| {
+        last_over(call, streams, limits::QUICKEST_RETURN_NS, facts)
+            .filter(has_just_ended)
+            .or_else(|| last_over(call, streams, 0, facts).filter(has_just_ended))
+    };
+    just_over(&own)
+        .or_else(|| just_over(&every_stream))
         .or_else(|| lately.first().copied().filter(is_soon_over))
         .or_else(|| last_ending_in(call, &every_stream, facts))
 }

@@ -1,6 +1,8 @@
-//! Work to which nothing leads: no call in the trace, and nothing before it on its stream.
+//! Work without a launcher: the call that launched it is not in the trace.
 //!
-//! It counts as late however soon it comes: what ended just before released it, or a
+//! Where it starts late, and may have been submitted just before, the thread that launched the
+//! work before it on its stream is taken to have launched it, too. Work to which nothing leads,
+//! no call in the trace and nothing before it on its stream, counts as late however soon it comes: what ended just before released it, or a
 //! running kernel held the device, or it follows the last work of the device unexplained.
 
 use super::ended_before;
@@ -8,7 +10,27 @@ use crate::graph::facts::{Facts, Mark};
 use crate::graph::model::{limits, Edge, Evidence, Kind, Role};
 use crate::ids::Order;
 
-/// The reason for the start of such work.
+/// The edge from what the launching thread did when it must have launched late work.
+pub(super) fn launch(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
+    let timeline = facts.timeline;
+    let start_ns = timeline.start_ns(work);
+    let is_late = start_ns - ready_ns > limits::LATE_AFTER_LOST_NS;
+    if !is_late || timeline.launcher(work).is_some() {
+        return None;
+    }
+    let call = facts.streams.linked_before(work)?;
+    let launched_ns = start_ns - limits::USUAL_LAUNCH_NS;
+    if timeline.submitted_ns(work) < launched_ns {
+        return None; // later work was submitted before
+    }
+    let before = facts.last_of_thread(call, launched_ns)?;
+    (facts.nodes.time_ns(before) > ready_ns).then(|| {
+        let nodes = (before, facts.nodes.start(work));
+        Edge::new(nodes, (Kind::Launch, Role::Launch), Some(work), Evidence::Inferred)
+    })
+}
+
+/// The reason for the start of work to which nothing leads.
 pub(super) fn edge(work: Order, facts: &Facts<'_>) -> Option<Edge> {
     let start_ns = facts.timeline.start_ns(work);
     let device = facts.streams.whole_device(facts.streams.device_of(work));

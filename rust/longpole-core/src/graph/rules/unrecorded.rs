@@ -4,7 +4,8 @@
 //! began. A call that synchronises and returns long after all that it is known to have
 //! waited for, waited for something else. So did a copy without its copy. A device
 //! synchronise that finds nothing takes up to 47 us in profiles, so that less accuses
-//! nobody, unless the thread's newest launch is one of those whose work is missing.
+//! nobody, unless the thread's newest launch is one of those whose work is missing. Work that
+//! starts late on its stream may have waited for such work, too.
 
 use std::collections::HashMap;
 
@@ -13,21 +14,11 @@ use crate::graph::model::{limits, Edge, Evidence, Kind, Role};
 use crate::ids::{NodeId, Order};
 use crate::vocabulary::ApiRole;
 
-/// What was found missing.
-#[derive(Default)]
-pub(super) struct Unrecorded {
-    /// Launches whose work is not in the trace.
-    pub(super) n_lost_launches: u64,
-    /// Waits for something that is not in the trace.
-    pub(super) n_waits: u64,
-}
-
 /// Renames the edges that bind the ends of such calls.
-pub(super) fn rename(edges: &mut [Edge], facts: &Facts<'_>) -> Unrecorded {
-    let mut found = Unrecorded::default();
-    let suspects = suspects(facts, &mut found);
+pub(super) fn rename(edges: &mut [Edge], facts: &Facts<'_>) {
+    let suspects = suspects(facts);
     if suspects.is_empty() {
-        return found;
+        return;
     }
     let mut bindings: HashMap<NodeId, usize> = HashMap::new();
     for (place, edge) in edges.iter().enumerate() {
@@ -43,42 +34,33 @@ pub(super) fn rename(edges: &mut [Edge], facts: &Facts<'_>) -> Unrecorded {
     bindings.sort_unstable();
     for place in bindings {
         let (call, least_ns) = suspects[&edges[place].target];
-        found.n_waits += u64::from(rename_binding(&mut edges[place], call, least_ns, facts));
+        rename_binding(&mut edges[place], call, least_ns, facts);
     }
-    found
 }
 
-fn rename_binding(edge: &mut Edge, call: Order, least_ns: i64, facts: &Facts<'_>) -> bool {
+fn rename_binding(edge: &mut Edge, call: Order, least_ns: i64, facts: &Facts<'_>) {
     let times_ns = facts.nodes.times_ns();
     let may_rename = matches!(edge.role, Role::Sync | Role::ThreadOrder);
     if !may_rename || facts.nodes.time_ns(edge.target) - edge.finished_ns(times_ns) <= least_ns {
-        return false;
+        return;
     }
     let nodes = (edge.source, edge.target);
     *edge = Edge::new(nodes, (Kind::Unrecorded, Role::NoReason), Some(call), Evidence::None);
-    true
 }
 
 /// The ends of calls that synchronise or copy, with how long they may take by themselves.
-fn suspects(facts: &Facts<'_>, found: &mut Unrecorded) -> HashMap<NodeId, (Order, i64)> {
+fn suspects(facts: &Facts<'_>) -> HashMap<NodeId, (Order, i64)> {
     let mut suspects = HashMap::new();
-    let mut threads = vec![Thread::default(); facts.streams.n_lanes()];
+    let mut has_lost_last = vec![false; facts.streams.n_lanes()];
     if facts.streams.all.is_empty() {
         return suspects;
     }
     for call in facts.calls() {
-        let thread = &mut threads[facts.timeline.lane(call)];
-        thread.is_capturing = match facts.name(call) {
-            name if name.contains("BeginCapture") => true,
-            name if name.contains("EndCapture") => false,
-            _ => thread.is_capturing,
-        };
-        let role = facts.purpose(call);
-        let is_lost = is_lost(call, role, facts) && !thread.is_capturing;
-        let least_ns = match role {
+        let has_lost_last = &mut has_lost_last[facts.timeline.lane(call)];
+        let is_lost = facts.lost_launches.contains(call);
+        let least_ns = match facts.purpose(call) {
             ApiRole::StreamSynchronize | ApiRole::EventSynchronize | ApiRole::DeviceSynchronize => {
-                let lost = thread.has_lost_last;
-                Some(if lost { limits::LOST_WAIT_NS } else { limits::UNRECORDED_WAIT_NS })
+                Some(if *has_lost_last { limits::LOST_WAIT_NS } else { limits::UNRECORDED_WAIT_NS })
             }
             ApiRole::Copy | ApiRole::BlockingCopy => is_lost.then_some(limits::LOST_WAIT_NS),
             _ => None,
@@ -87,27 +69,35 @@ fn suspects(facts: &Facts<'_>, found: &mut Unrecorded) -> HashMap<NodeId, (Order
             suspects.insert(facts.nodes.end(call), (call, least_ns));
         }
         if is_lost || !facts.streams.launched_by(call).is_empty() {
-            thread.has_lost_last = is_lost;
+            *has_lost_last = is_lost;
         }
-        found.n_lost_launches += u64::from(is_lost);
     }
     suspects
 }
 
-/// What a thread did so far.
-#[derive(Clone, Default)]
-struct Thread {
-    is_capturing: bool,
-    /// Whether the work of its newest launch is missing.
-    has_lost_last: bool,
-}
-
-/// Whether the work of a launch is missing. Many profiles have memsets without their work.
-fn is_lost(call: Order, role: ApiRole, facts: &Facts<'_>) -> bool {
-    let launches = matches!(role, ApiRole::Launch | ApiRole::Copy | ApiRole::BlockingCopy);
-    let event = facts.timeline.event(call);
-    launches
-        && facts.streams.launched_by(call).is_empty()
-        && facts.tables.events.correlation(event).is_some_and(|number| number > 0)
-        && !facts.name(call).contains("Memset")
+/// Names the gap before a start that comes late after a launch of its thread whose work is
+/// missing: that work may have been on its stream. `before` is the work before it there.
+pub(super) fn rename_start(
+    work: Order,
+    before: Option<Order>,
+    late_ns: i64,
+    binding: &mut Edge,
+    facts: &Facts<'_>,
+) -> bool {
+    let least_ns = match binding.role {
+        Role::StreamOrder => limits::LATE_AFTER_LOST_NS,
+        Role::Launch => limits::LATE_LAUNCH_AFTER_LOST_NS,
+        _ => return false,
+    };
+    let Some(call) = facts.timeline.launcher(work).filter(|_| late_ns > least_ns) else {
+        return false;
+    };
+    let after_ns = before.map_or(i64::MIN, |it| facts.timeline.submitted_ns(it));
+    let between_ns = (after_ns, facts.timeline.start_ns(call));
+    let is_any = facts.lost_launches.is_any_in(facts.timeline.lane(call), between_ns);
+    if is_any {
+        let nodes = (binding.source, binding.target);
+        *binding = Edge::new(nodes, (Kind::Unrecorded, Role::NoReason), Some(work), Evidence::None);
+    }
+    is_any
 }

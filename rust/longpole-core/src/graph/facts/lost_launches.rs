@@ -1,0 +1,74 @@
+//! Launches whose work is not in the trace.
+//!
+//! Memsets and launches into a graph that is being captured leave no work in any trace and
+//! count as nothing lost.
+
+use std::collections::HashSet;
+
+use super::purposes::Purposes;
+use crate::graph::model::Streams;
+use crate::ids::Order;
+use crate::tables::Tables;
+use crate::vocabulary::ApiRole;
+
+/// The launches of each thread whose work is missing.
+#[derive(Default)]
+pub(in crate::graph) struct LostLaunches {
+    all: HashSet<Order>,
+    /// By lane, when they were made, in order.
+    times_ns: Vec<Vec<i64>>,
+}
+
+impl LostLaunches {
+    pub(super) fn of(streams: &Streams<'_>, purposes: &Purposes, tables: &Tables) -> Self {
+        let timeline = streams.timeline;
+        let mut found = Self { all: HashSet::new(), times_ns: vec![Vec::new(); streams.n_lanes()] };
+        if streams.all.is_empty() {
+            return found;
+        }
+        let name = |call| timeline.name(call).map_or("", |name| tables.strings.get(name));
+        let is_numbered =
+            |call| tables.events.correlation(timeline.event(call)).is_some_and(|number| number > 0);
+        let mut is_capturing = vec![false; streams.n_lanes()];
+        for call in timeline.orders().filter(|&event| timeline.kind(event).is_call()) {
+            let thread = timeline.lane(call);
+            match purposes.purpose(call, timeline) {
+                ApiRole::Launch | ApiRole::Copy | ApiRole::BlockingCopy => {
+                    let is_lost = !is_capturing[thread]
+                        && streams.launched_by(call).is_empty()
+                        && is_numbered(call)
+                        && !name(call).contains("Memset");
+                    if is_lost {
+                        found.all.insert(call);
+                        found.times_ns[thread].push(timeline.start_ns(call));
+                    }
+                }
+                _ if name(call).contains("BeginCapture") => is_capturing[thread] = true,
+                _ if name(call).contains("EndCapture") => is_capturing[thread] = false,
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// How many there are.
+    pub(in crate::graph) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(in crate::graph) fn contains(&self, call: Order) -> bool {
+        self.all.contains(&call)
+    }
+
+    /// Whether a thread made one between two times.
+    pub(in crate::graph) fn is_any_in(
+        &self,
+        thread: usize,
+        (after_ns, until_ns): (i64, i64),
+    ) -> bool {
+        let times_ns = &self.times_ns[thread];
+        times_ns
+            .get(times_ns.partition_point(|&ns| ns <= after_ns))
+            .is_some_and(|&ns| ns < until_ns)
+    }
+}
