@@ -16,7 +16,7 @@ use crate::graph::Graph;
 use crate::progress::Progress;
 use crate::tables::Tables;
 use changes::changed_lags_ns;
-pub use changes::{Change, Effect, Ratio};
+pub use changes::{n_chosen, Change, Effect, Ratio};
 pub(super) use changes::{Chosen, REMOVED};
 pub use lags::lags_ns;
 use retime::retime;
