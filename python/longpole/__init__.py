@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from longpole.analyses.check import check
     from longpole.analyses.copy_bandwidth import copy_bandwidth
     from longpole.analyses.copy_summary import copy_summary
+    from longpole.analyses.counters_by_operator import (
+        counters_by_operator,
+        get_counter_data_with_operators,
+    )
     from longpole.analyses.device_times import DeviceTime, device_times
     from longpole.analyses.findings import Finding
     from longpole.analyses.full_queue import full_queue
@@ -58,11 +62,13 @@ if TYPE_CHECKING:
         link_execution_trace,
         read_execution_trace,
     )
+    from longpole.counters import CUDA_SASS_INSTRUCTION_COUNTER_FLOPS
     from longpole.critical_path.changes import Drop, RemoveWait, Scale
     from longpole.critical_path.path import CriticalPath, WhatIf
     from longpole.verdict.values import Remedy, Verdict
 
 __all__ = [
+    "CUDA_SASS_INSTRUCTION_COUNTER_FLOPS",
     "BlockingCall",
     "CriticalPath",
     "DeviceError",
@@ -98,8 +104,10 @@ __all__ = [
     "choose_window",
     "copy_bandwidth",
     "copy_summary",
+    "counters_by_operator",
     "device_times",
     "full_queue",
+    "get_counter_data_with_operators",
     "idle_time",
     "kernel_sequences",
     "kernels",
@@ -121,6 +129,7 @@ __all__ = [
 # `import longpole` must not wait for what answers questions. A function of `analyses`
 # stands in the file of its name; only types need an entry here.
 _MODULE_OF = {
+    "CUDA_SASS_INSTRUCTION_COUNTER_FLOPS": "counters",
     "BlockingCall": "analyses.blocking_calls",
     "CriticalPath": "critical_path.path",
     "DeviceTime": "analyses.device_times",
@@ -134,6 +143,7 @@ _MODULE_OF = {
     "Summary": "analyses.summary",
     "Verdict": "verdict.values",
     "WhatIf": "critical_path.path",
+    "get_counter_data_with_operators": "analyses.counters_by_operator",
     **dict.fromkeys(
         ("ExecutionTrace", "LinkedTrace", "link_execution_trace", "read_execution_trace"),
         "convert.execution_trace",
