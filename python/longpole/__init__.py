@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from longpole.analyses.blocking_calls import BlockingCall, blocking_calls
     from longpole.analyses.breakdown import breakdown
     from longpole.analyses.check import check
+    from longpole.analyses.communication import communication
     from longpole.analyses.copy_bandwidth import copy_bandwidth
     from longpole.analyses.copy_summary import copy_summary
     from longpole.analyses.counters_by_operator import (
@@ -102,6 +103,7 @@ __all__ = [
     "breakdown",
     "check",
     "choose_window",
+    "communication",
     "copy_bandwidth",
     "copy_summary",
     "counters_by_operator",

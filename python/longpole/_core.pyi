@@ -22,12 +22,14 @@ __all__ = [
     "api_names",
     "busy",
     "class_times",
+    "collectives",
     "device_ranges",
     "enclosing",
     "extract_formats",
     "gaps",
     "guard_main",
     "link_execution_trace",
+    "overlaps",
     "read_chakra",
     "read_execution_trace",
     "read_trace",
@@ -177,8 +179,12 @@ def gaps(
 def class_times(trace: Trace, start_ns: int, end_ns: int, chosen: bytes | None = None) -> Table: ...
 def enclosing(trace: Trace, of: bytes, among: bytes, outermost: bool) -> Table: ...
 def device_ranges(trace: Trace) -> Table: ...
+def overlaps(trace: Trace, of: bytes, beside: bytes) -> Table: ...
 def api_names() -> list[tuple[str, str]]:
     """List every known name of a runtime API call with its role."""
+
+def collectives(trace: Trace) -> Table:
+    """List the collectives of a trace; see `longpole.Trace.collectives`."""
 
 def guard_main() -> None:
     """Serve as the guard of a device until standard input ends."""

@@ -10,6 +10,7 @@ from longpole._core import class_times as core_class_times
 from longpole._core import device_ranges as core_device_ranges
 from longpole._core import enclosing as core_enclosing
 from longpole._core import gaps as core_gaps
+from longpole._core import overlaps as core_overlaps
 from longpole.frames import frame_of
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["activities", "busy", "class_times", "device_ranges", "enclosing", "gaps"]
+__all__ = ["activities", "busy", "class_times", "device_ranges", "enclosing", "gaps", "overlaps"]
 
 
 def activities(trace: Trace) -> pl.DataFrame:
@@ -72,6 +73,14 @@ def device_ranges(trace: Trace) -> pl.DataFrame:
     Columns: `event` and `annotation`; the last of several to begin is taken.
     """
     return frame_of(core_device_ranges(trace.core))
+
+
+def overlaps(trace: Trace, of: pl.Series, beside: pl.Series) -> pl.DataFrame:
+    """Measure how long each of some events ran beside any of others on its device.
+
+    Columns: `event` and `overlap_ns`; events without an end are left out.
+    """
+    return frame_of(core_overlaps(trace.core, _row_bytes(of), _row_bytes(beside)))
 
 
 def _bytes(chosen: pl.Series | None) -> bytes | None:

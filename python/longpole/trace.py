@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from longpole._core import collectives
 from longpole.frames import frame_of
 from longpole.tables import TraceTables
 from longpole.windows import step_number
@@ -44,6 +45,19 @@ class Trace(TraceTables):
         where the work began inside the call).
         """
         return frame_of(self._core.launches())
+
+    @cached_property
+    def collectives(self) -> pl.DataFrame:
+        """Each part that this rank took in a collective, in the order of the calls.
+
+        Columns: `event` (the kernel, or the range of a library on the CPU), `call`,
+        `operation`, `named_by` (what says so: `record`, `annotation`, `operator`, `kernel`),
+        `group`, `group_size`, `group_ranks` (ascending, with spaces between), `sequence`,
+        `call_id`, `peer` (the rank it sends to or receives from), `in_elements`,
+        `out_elements`, `data_type`, `bytes` (of the larger buffer), `coalesced`. What the
+        trace does not say is null.
+        """
+        return frame_of(collectives(self._core))
 
     @cached_property
     def api_roles(self) -> pl.DataFrame:

@@ -13,6 +13,7 @@ mod guard;
 mod linked;
 mod measure;
 mod path;
+mod ranks;
 mod read;
 mod source;
 mod sweeps;
@@ -44,9 +45,11 @@ mod _core {
     #[pymodule_export]
     use crate::linked::{link_execution_trace, LinkedTrace};
     #[pymodule_export]
+    use crate::ranks::collectives;
+    #[pymodule_export]
     use crate::read::read_trace;
     #[pymodule_export]
-    use crate::sweeps::{activities, busy, class_times, device_ranges, enclosing, gaps};
+    use crate::sweeps::{activities, busy, class_times, device_ranges, enclosing, gaps, overlaps};
     #[pymodule_export]
     use crate::trace::Trace;
     #[pymodule_export]

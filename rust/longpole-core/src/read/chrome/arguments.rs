@@ -86,6 +86,7 @@ const DEFAULT: &[&str] = &[
     "Src Rank",
     "Dst Rank",
     "Seq",
+    "Comms Id",
     "Python id",
     "Python parent id",
     "Python module id",
