@@ -37,11 +37,13 @@ if TYPE_CHECKING:
     from longpole.analyses.communication import communication
     from longpole.analyses.copy_bandwidth import copy_bandwidth
     from longpole.analyses.copy_summary import copy_summary
+    from longpole.analyses.counter_tracks import counter_tracks
     from longpole.analyses.counters_by_operator import (
         counters_by_operator,
         get_counter_data_with_operators,
     )
     from longpole.analyses.device_times import DeviceTime, device_times
+    from longpole.analyses.events import events
     from longpole.analyses.findings import Finding
     from longpole.analyses.full_queue import full_queue
     from longpole.analyses.idle_time import idle_time
@@ -106,8 +108,10 @@ __all__ = [
     "communication",
     "copy_bandwidth",
     "copy_summary",
+    "counter_tracks",
     "counters_by_operator",
     "device_times",
+    "events",
     "full_queue",
     "get_counter_data_with_operators",
     "idle_time",

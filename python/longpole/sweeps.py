@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from longpole._core import activities as core_activities
 from longpole._core import busy as core_busy
 from longpole._core import class_times as core_class_times
+from longpole._core import counter_tracks as core_counter_tracks
 from longpole._core import device_ranges as core_device_ranges
 from longpole._core import enclosing as core_enclosing
 from longpole._core import gaps as core_gaps
@@ -14,12 +15,23 @@ from longpole._core import overlaps as core_overlaps
 from longpole.frames import frame_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import polars as pl
 
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["activities", "busy", "class_times", "device_ranges", "enclosing", "gaps", "overlaps"]
+__all__ = [
+    "activities",
+    "busy",
+    "class_times",
+    "counters_for_perfetto",
+    "device_ranges",
+    "enclosing",
+    "gaps",
+    "overlaps",
+]
 
 
 def activities(trace: Trace) -> pl.DataFrame:
@@ -73,6 +85,15 @@ def device_ranges(trace: Trace) -> pl.DataFrame:
     Columns: `event` and `annotation`; the last of several to begin is taken.
     """
     return frame_of(core_device_ranges(trace.core))
+
+
+def counters_for_perfetto(series: Sequence[tuple[str, pl.Series, pl.Series]]) -> bytes:
+    """Write series of a name, times in ns and floats as counter tracks for Perfetto."""
+    parts = [
+        (name, times.to_numpy().tobytes(), values.to_numpy().tobytes())
+        for name, times, values in series
+    ]
+    return core_counter_tracks(parts)
 
 
 def overlaps(trace: Trace, of: pl.Series, beside: pl.Series) -> pl.DataFrame:

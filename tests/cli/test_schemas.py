@@ -69,6 +69,7 @@ def trace(tmp_path):
         ("path", ("--whole",)),
         ("overlap", ()),
         ("overlay", ("-o", "path.pftrace")),
+        ("convert", ("-o", "kernels.parquet", "--table", "kernels")),
         ("whatif", ("--ideal",)),
         (
             "whatif",

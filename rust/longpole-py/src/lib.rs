@@ -4,6 +4,7 @@
 
 mod arrow;
 mod chakra;
+mod counter_tracks;
 mod critical_path;
 mod enter;
 mod errors;
@@ -32,6 +33,8 @@ mod _core {
     use crate::arrow::Table;
     #[pymodule_export]
     use crate::chakra::{read_chakra, ChakraTrace};
+    #[pymodule_export]
+    use crate::counter_tracks::counter_tracks;
     #[pymodule_export]
     use crate::critical_path::CriticalPath;
     #[pymodule_export]
