@@ -82,6 +82,7 @@ def test_few_modules_know_the_core():
         "bench/extraction.py",
         "bench/run/guard.py",
         "bench/tunableop/records.py",
+        "contexts.py",
         "convert/chakra.py",
         "convert/execution_trace.py",
         "critical_path/path.py",

@@ -45,13 +45,16 @@ if TYPE_CHECKING:
     from longpole.analyses.device_times import DeviceTime, device_times
     from longpole.analyses.events import events
     from longpole.analyses.findings import Finding
+    from longpole.analyses.frame_times import FrameTimes
     from longpole.analyses.full_queue import full_queue
+    from longpole.analyses.functions import functions
     from longpole.analyses.idle_time import idle_time
     from longpole.analyses.kernel_sequences import kernel_sequences
     from longpole.analyses.kernels import kernels
     from longpole.analyses.launch_summary import launch_summary
     from longpole.analyses.launch_times import launch_times
     from longpole.analyses.launches_without_work import launches_without_work
+    from longpole.analyses.modules import modules
     from longpole.analyses.operator_kernels import operator_kernels
     from longpole.analyses.operators import OperatorTime, operators
     from longpole.analyses.overlap import Overlap, overlap
@@ -79,6 +82,7 @@ __all__ = [
     "Drop",
     "ExecutionTrace",
     "Finding",
+    "FrameTimes",
     "InternalError",
     "LinkedTrace",
     "LongpoleError",
@@ -113,6 +117,7 @@ __all__ = [
     "device_times",
     "events",
     "full_queue",
+    "functions",
     "get_counter_data_with_operators",
     "idle_time",
     "kernel_sequences",
@@ -121,6 +126,7 @@ __all__ = [
     "launch_times",
     "launches_without_work",
     "link_execution_trace",
+    "modules",
     "operator_kernels",
     "operators",
     "overlap",
@@ -141,6 +147,7 @@ _MODULE_OF = {
     "DeviceTime": "analyses.device_times",
     "Drop": "critical_path.changes",
     "Finding": "analyses.findings",
+    "FrameTimes": "analyses.frame_times",
     "OperatorTime": "analyses.operators",
     "Overlap": "analyses.overlap",
     "Remedy": "verdict.values",

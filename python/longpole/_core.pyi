@@ -20,9 +20,11 @@ __all__ = [
     "WindowError",
     "activities",
     "api_names",
+    "backward_links",
     "busy",
     "class_times",
     "collectives",
+    "context_times",
     "counter_tracks",
     "device_ranges",
     "enclosing",
@@ -187,6 +189,20 @@ def api_names() -> list[tuple[str, str]]:
 
 def collectives(trace: Trace) -> Table:
     """List the collectives of a trace; see `longpole.Trace.collectives`."""
+
+def context_times(
+    trace: Trace,
+    frames: Sequence[str],
+    window: tuple[int, int],
+    *,
+    annotation_names: str | None,
+    by_inputs: bool,
+    chosen: bytes | None,
+) -> tuple[Table, Table, tuple[int, int], tuple[int, int]]:
+    """What chains of frames took; see `longpole.contexts.context_times`."""
+
+def backward_links(trace: Trace) -> Table:
+    """Operators of backward passes with their forward operators."""
 
 def guard_main() -> None:
     """Serve as the guard of a device until standard input ends."""

@@ -16,8 +16,13 @@ def builder():
         .launch("gemm", call=(0, 1), work=(10, 20))
         .launch("gemm", call=(5, 6), work=(20, 30))
         .event(
-            **{"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD (Pageable -> Device)"},
-            **{"pid": 0, "tid": 9, "ts": 2, "dur": 2},
+            ph="X",
+            cat="gpu_memcpy",
+            name="Memcpy HtoD (Pageable -> Device)",
+            pid=0,
+            tid=9,
+            ts=2,
+            dur=2,
             args={"device": 0, "stream": 9, "bytes": 8000},
         )
     )

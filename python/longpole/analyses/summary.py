@@ -13,7 +13,7 @@ from longpole.analyses.blocking_calls import BlockingCall, blocking_calls
 from longpole.analyses.by_name import NameTime, Ranking
 from longpole.analyses.device_times import DeviceTime, device_times
 from longpole.analyses.kernels import kernels
-from longpole.analyses.operators import OperatorTime, operators
+from longpole.analyses.operators import OperatorTime, by_self_time, operators
 from longpole.windows import Window, choose_window
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ fast, all kernels save up to 45 %, gemm alone 45 %.
         verdict=trace.verdict(step, whole=whole, step_name=step_name),
         devices=devices,
         kernels=_kernels(trace, window, top),
-        operators=operators(trace, window, top=top),
+        operators=by_self_time(operators(trace, window), top),
         blocking_calls=blocking_calls(trace, window),
         unlinked=_unlinked(trace, window),
     )

@@ -4,6 +4,7 @@
 
 mod arrow;
 mod chakra;
+mod contexts;
 mod counter_tracks;
 mod critical_path;
 mod enter;
@@ -33,6 +34,8 @@ mod _core {
     use crate::arrow::Table;
     #[pymodule_export]
     use crate::chakra::{read_chakra, ChakraTrace};
+    #[pymodule_export]
+    use crate::contexts::{backward_links, context_times};
     #[pymodule_export]
     use crate::counter_tracks::counter_tracks;
     #[pymodule_export]
