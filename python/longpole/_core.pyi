@@ -7,6 +7,7 @@ from longpole.verdict.parts import VerdictParts
 __all__ = [
     "ChakraTrace",
     "CriticalPath",
+    "Cut",
     "ExecutionTrace",
     "Extraction",
     "Extractor",
@@ -174,6 +175,16 @@ def read_trace(
     max_events: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Trace: ...
+
+@final
+class Cut:
+    """Copies a trace, fed part by part, with the events at some places only."""
+
+    def __new__(cls, kept: bytes) -> Cut: ...
+    def feed(self, text: bytes) -> bytes: ...
+    @property
+    def n_written(self) -> int: ...
+
 def activities(trace: Trace) -> Table: ...
 def busy(trace: Trace, start_ns: int, end_ns: int, chosen: bytes | None = None) -> Table: ...
 def gaps(

@@ -1,4 +1,4 @@
-"""`longpole convert`: write a table of a trace to a file for other programs."""
+"""`longpole convert`: write a table, or a part of a trace, to a file for other programs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["convert"]
     "--output",
     required=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The file to write: .parquet, .arrow, .csv or .jsonl.",
+    help="The file to write: .parquet, .arrow, .csv or .jsonl; .json or .json.gz for a trace.",
 )
 @click.option("-f", "--force", is_flag=True, help="Replace the file if it exists.")
 @click.option(
@@ -47,19 +47,36 @@ def convert(
     window: Asked,
     options: Options,
 ) -> int:
-    """Write a table of a trace to a file for other programs.
+    """Write a table, or a part of a trace, to a file for other programs.
 
     The ending of the file tells the format: Parquet, Arrow (IPC), CSV or JSON Lines. Without
     a window, all events are written, and every other table for the usual window.
+
+    With the ending .json or .json.gz it is a smaller trace: the events of the window and what
+    its critical path needs beside them.
 
     \b
     Examples:
       longpole convert trace.json.gz -o events.parquet
       longpole convert trace.json.gz --table kernels --step 3 -o kernels.csv
+      longpole convert trace.json.gz --step 3 -o step3.json.gz
     """
-    from longpole.cli.answer.convert import CONVERT, convert_path, convert_question, writer_of
+    from longpole.cli.answer.convert import (
+        CONVERT,
+        convert_path,
+        convert_question,
+        cut_trace,
+        is_cut,
+        writer_of,
+    )
     from longpole.cli.answer.table import Shown, arguments_for
 
+    if is_cut(output):
+        if trace == "-" or where or table != "events":
+            message = "a smaller trace is cut from a file, by a window alone"
+            raise click.UsageError(message)
+        smaller = partial(cut_trace, output=output, force=force)
+        return answer_each([trace], options, CONVERT, about_stretch(CONVERT, window, smaller))
     writer_of(output)
     to: Any = {"shown": Shown(table, where, None), "output": output, "force": force}
     if table in PATH_TABLES:

@@ -7,6 +7,7 @@ mod chakra;
 mod contexts;
 mod counter_tracks;
 mod critical_path;
+mod cut;
 mod enter;
 mod errors;
 mod execution;
@@ -40,6 +41,8 @@ mod _core {
     use crate::counter_tracks::counter_tracks;
     #[pymodule_export]
     use crate::critical_path::CriticalPath;
+    #[pymodule_export]
+    use crate::cut::Cut;
     #[pymodule_export]
     use crate::errors::{InternalError, LongpoleError, PairError, TraceError, WindowError};
     #[pymodule_export]

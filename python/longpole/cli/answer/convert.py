@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["CONVERT", "convert_path", "convert_question", "writer_of"]
+__all__ = ["CONVERT", "convert_path", "convert_question", "cut_trace", "is_cut", "writer_of"]
 
 CONVERT: Final = "longpole.convert/1"
 _WRITERS: Final[dict[str, Callable[[pl.DataFrame, Path], None]]] = {
@@ -46,6 +46,23 @@ def writer_of(output: Path) -> Callable[[pl.DataFrame, Path], None]:
         message = f"--output ends in {', '.join(_WRITERS)}, not {output.suffix or output.name!r}"
         raise click.UsageError(message)
     return writer
+
+
+def is_cut(output: Path) -> bool:
+    """Tell whether a smaller trace is to be written, by the ending."""
+    return output.name.endswith((".json", ".json.gz"))
+
+
+def cut_trace(path: str, trace: Trace, window: Window, *, output: Path, force: bool) -> Answer:
+    """Write the events of a window as a smaller trace."""
+    from longpole.convert.cut import cut
+
+    try:
+        n_written = cut(trace, path, window, output, force=force)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    known = known_of_window(path, trace, window)
+    return _document("trace", n_written, output, known), exit_codes.OK
 
 
 def convert_path(
@@ -71,22 +88,27 @@ def _written(
 ) -> Document:
     from pathlib import Path
 
-    path = known["input"]["path"]
-    with new_file(output, force=force, inputs=[Path(path)]) as unfinished:
+    path = Path(known["input"]["path"])
+    with new_file(output, force=force, inputs=[path]) as unfinished:
         writer_of(output)(rows, unfinished)
+    return _document(shown.table, rows.height, output, known)
+
+
+def _document(what: str, n_rows: int, output: Path, known: dict[str, Any]) -> Document:
+    path = known["input"]["path"]
     written: dict[str, Any] = {
         "output": str(output),
         "bytes": output.stat().st_size,
-        "table": shown.table,
-        "rows": rows.height,
+        "table": what,
+        "rows": n_rows,
     }
     return Document(
         schema=CONVERT,
         **known,
         data=written,
         blocks=lambda: [
-            Headline(f"{name_of(path)}: {shown.table}"),
-            Sentence(f"Wrote {count(rows.height, 'row')} to {output}."),
+            Headline(f"{name_of(path)}: {what}"),
+            Sentence(f"Wrote {count(n_rows, 'row')} to {output}."),
         ],
         records=lambda: [{"path": path, **written}],
     )
