@@ -60,14 +60,13 @@ def counters_by_operator(trace: Counted) -> pl.DataFrame:
     import polars as pl
 
     ranges = _ranges(trace)
-    kernels = _kernels(trace)
+    kernels = _kernels(trace, has_counters=ranges.height > 0)
     pairs = _pairs(ranges, kernels)
     matched = ranges.join(pairs, on="event", how="left", maintain_order="left")
     alone = kernels.filter(~pl.col("kernel").is_in(pairs["kernel"].implode()))
-    # Without any counter there is nothing that a kernel could lack.
-    rows = [matched.join(kernels.select("kernel", "call"), on="kernel", how="left")]
-    rows += [alone.select("kernel", "call")] if ranges.height else []
-    found = pl.concat(rows, how="diagonal_relaxed").join(
+    rows = matched.join(kernels.select("kernel", "call"), on="kernel", how="left")
+    alone = alone.select("kernel", "call")
+    found = pl.concat([rows, alone], how="diagonal_relaxed").join(
         _stacks(trace, kernels["call"]), on="call", how="left", maintain_order="left"
     )
     counters = ranges.columns[len(_OF_RANGE) :]
@@ -104,14 +103,16 @@ def _ranges(trace: Counted) -> pl.DataFrame:
     return shown
 
 
-def _kernels(trace: Counted) -> pl.DataFrame:
+def _kernels(trace: Counted, *, has_counters: bool) -> pl.DataFrame:
     """List what was counted, in order: kernels, or where none is recorded the calls.
 
-    Columns: `kernel` (a number), `call`, and `kernel_name` and `correlation` where known.
+    Columns: `kernel` (a number), `call`, and `kernel_name` and `correlation` where known. Without
+    any counter there is nothing that a kernel could lack, and none is listed.
     """
     import polars as pl
 
     events = trace.events.select("event", "kind", "name", "start_ns", "correlation")
+    events = events if has_counters else events.clear()
     recorded = events.filter(pl.col("kind") == "kernel").join(
         trace.launches.select("event", "call"), on="event"
     )
@@ -178,6 +179,9 @@ def _stacks(trace: Counted, calls: pl.Series) -> pl.DataFrame:
     """Give the operators around each call by name, the outermost first."""
     import polars as pl
 
+    schema = {"call": pl.UInt32, "op_stack": pl.List(pl.String)}
+    if calls.is_empty():
+        return pl.DataFrame(schema=schema)
     events = trace.events
     parents = events["parent"].to_list()
     is_operator = (events["kind"] == "operator").to_list()
@@ -191,7 +195,7 @@ def _stacks(trace: Counted, calls: pl.Series) -> pl.DataFrame:
                 stack.append(names[around])
             around = parents[around]
         rows.append({"call": call, "op_stack": stack[::-1]})
-    return pl.DataFrame(rows, schema={"call": pl.UInt32, "op_stack": pl.List(pl.String)})
+    return pl.DataFrame(rows, schema=schema)
 
 
 def _flops(counters: list[str]) -> pl.Expr:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
+from weakref import WeakKeyDictionary
 
 from longpole._core import activities as core_activities
 from longpole._core import busy as core_busy
@@ -34,9 +35,17 @@ __all__ = [
 ]
 
 
+_activities: Final[WeakKeyDictionary[Trace, pl.DataFrame]] = WeakKeyDictionary()
+
+
 def activities(trace: Trace) -> pl.DataFrame:
-    """List every GPU activity, in the order of the file, with what launched it."""
-    return frame_of(core_activities(trace.core))
+    """List every GPU activity, in the order of the file, with what launched it.
+
+    Most questions begin here, so that the frame is kept as long as its trace is.
+    """
+    if trace not in _activities:
+        _activities[trace] = frame_of(core_activities(trace.core))
+    return _activities[trace]
 
 
 def busy(trace: Trace, window: Window, chosen: pl.Series | None = None) -> pl.DataFrame:
