@@ -179,7 +179,7 @@ def _stacks(trace: Counted, calls: pl.Series) -> pl.DataFrame:
     """Give the operators around each call by name, the outermost first."""
     import polars as pl
 
-    schema = {"call": pl.UInt32, "op_stack": pl.List(pl.String)}
+    schema: dict[str, Any] = {"call": pl.UInt32, "op_stack": pl.List(pl.String)}
     if calls.is_empty():
         return pl.DataFrame(schema=schema)
     events = trace.events

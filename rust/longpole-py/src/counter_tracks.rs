@@ -11,6 +11,7 @@ type Series = (String, PyBackedBytes, PyBackedBytes);
 
 /// Counter tracks as packets of a Perfetto trace.
 #[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // by value, from Python
 pub(crate) fn counter_tracks(py: Python<'_>, series: Vec<Series>) -> PyResult<Vec<u8>> {
     enter(py, None, None, |_| {
         let counters: Vec<_> = series
