@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         get_counter_data_with_operators,
     )
     from longpole.analyses.device_times import DeviceTime, device_times
+    from longpole.analyses.diff import Change, Diff, DiffSide, diff, diff_steps
     from longpole.analyses.events import events
     from longpole.analyses.findings import Finding
     from longpole.analyses.frame_times import FrameTimes
@@ -76,9 +77,12 @@ if TYPE_CHECKING:
 __all__ = [
     "CUDA_SASS_INSTRUCTION_COUNTER_FLOPS",
     "BlockingCall",
+    "Change",
     "CriticalPath",
     "DeviceError",
     "DeviceTime",
+    "Diff",
+    "DiffSide",
     "Drop",
     "ExecutionTrace",
     "Finding",
@@ -115,6 +119,8 @@ __all__ = [
     "counter_tracks",
     "counters_by_operator",
     "device_times",
+    "diff",
+    "diff_steps",
     "events",
     "full_queue",
     "functions",
@@ -156,6 +162,7 @@ _MODULE_OF = {
     "Summary": "analyses.summary",
     "Verdict": "verdict.values",
     "WhatIf": "critical_path.path",
+    **dict.fromkeys(("Change", "Diff", "DiffSide", "diff_steps"), "analyses.diff"),
     "get_counter_data_with_operators": "analyses.counters_by_operator",
     **dict.fromkeys(
         ("ExecutionTrace", "LinkedTrace", "link_execution_trace", "read_execution_trace"),

@@ -20,6 +20,7 @@ __all__ = [
     "TraceError",
     "WindowError",
     "activities",
+    "align",
     "api_names",
     "backward_links",
     "busy",
@@ -337,3 +338,11 @@ def read_chakra(
     *,
     progress: Callable[[int], object] | None = None,
 ) -> ChakraTrace: ...
+def align(
+    base: Sequence[Sequence[int]], new: Sequence[Sequence[int]]
+) -> list[tuple[int, int, int]]:
+    """Find what of one sequence is what of another.
+
+    Row r holds the keys of round r, one for each element. Gives the place in either sequence
+    and the round of each pair; pairs rise in both.
+    """
