@@ -8,7 +8,7 @@ BUILT := $(VENV)/.built
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 EXAMPLE := .build/example.json.gz
 
-.PHONY: help run test test-rust test-python test-long test-torch bench-read bench-truth bench-path bench-runner bench-extract bench-chakra bench-diff clean tools
+.PHONY: help run test test-rust test-python test-long test-torch bench-read bench-truth bench-path bench-analyses bench-runner bench-extract bench-chakra bench-diff clean tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -88,6 +88,9 @@ bench-path: $(BUILT) ## time the critical path, on a trace and on a graph of 10 
 	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python benches/bench_path.py
 	cargo bench --locked --bench critical_path
+
+bench-analyses: $(BUILT) ## time every table after reading, and HTA where it is installed
+	$(BIN)/python benches/bench_analyses.py
 
 clean: ## remove what was built
 	rm -rf $(VENV) .build target

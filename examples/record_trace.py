@@ -4,6 +4,7 @@ python examples/record_trace.py training -o traces/            # a transformer, 
 python examples/record_trace.py graphed -o traces/             # the same as a CUDA graph
 python examples/record_trace.py inference -o traces/           # data loader, blocking copies
 python examples/record_trace.py training --execution-trace -o traces/ --device cpu
+python examples/record_trace.py training --counters NAME,... --per-kernel -o traces/
 
 Needs torch (`pip install longpole[torch]`); uses a CUDA or HIP device where there is one.
 """
@@ -44,6 +45,14 @@ class Sizes:
 SMALL = Sizes(width=128, layers=2, heads=4, batch=4, length=64)
 
 
+@dataclass(frozen=True)
+class Counters:
+    """Performance counters to record, for each kernel or for all together."""
+
+    names: tuple[str, ...] = ()
+    per_kernel: bool = False
+
+
 def main() -> None:
     """Record what the command line asks for."""
     options = _parser().parse_args()
@@ -58,7 +67,15 @@ def main() -> None:
     name = f"{options.program}-{device.type}"
     trace = options.output / f"{name}.json.gz"
     graph = options.output / f"{name}.et.json" if options.execution_trace else None
-    record(step, trace, steps=options.steps, stacks=options.stacks, execution_trace=graph)
+    counters = Counters(tuple(filter(None, options.counters.split(","))), options.per_kernel)
+    record(
+        step,
+        trace,
+        steps=options.steps,
+        stacks=options.stacks,
+        execution_trace=graph,
+        counters=counters,
+    )
     for path in filter(None, (trace, graph)):
         sys.stderr.write(f"{path}: {path.stat().st_size:,} bytes\n")
 
@@ -70,6 +87,7 @@ def record(
     steps: int,
     stacks: bool = False,
     execution_trace: Path | None = None,
+    counters: Counters = Counters(),
 ) -> None:
     """Run `step` a few times to warm up, then `steps` times under the profiler."""
     from torch.profiler import ProfilerActivity, profile, schedule
@@ -86,7 +104,7 @@ def record(
             on_trace_ready=lambda profiler: profiler.export_chrome_trace(str(trace)),
             record_shapes=True,
             with_stack=stacks,
-            **(_sync_records() if has_device else {}),
+            **(_experimental(counters) if has_device else {}),
         ) as profiler,
     ):
         for _ in range(1 + steps):
@@ -193,12 +211,21 @@ def _best_device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def _sync_records() -> dict[str, Any]:
-    """Ask for records of who waited for whom, where this torch can write them."""
+def _experimental(counters: Counters) -> dict[str, Any]:
+    """Ask for counters, else for records of who waited for whom, where torch can write them.
+
+    The two exclude each other: while counters are read, kernels are not recorded one by one.
+    """
     from torch._C._profiler import _ExperimentalConfig
 
+    wanted: dict[str, Any] = {"enable_cuda_sync_events": True}
+    if counters.names:
+        wanted = {
+            "profiler_metrics": list(counters.names),
+            "profiler_measure_per_kernel": counters.per_kernel,
+        }
     try:
-        return {"experimental_config": _ExperimentalConfig(enable_cuda_sync_events=True)}
+        return {"experimental_config": _ExperimentalConfig(**wanted)}
     except TypeError:
         return {}
 
@@ -230,6 +257,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--stacks", action="store_true", help="with Python functions")
     parser.add_argument(
         "--execution-trace", action="store_true", help="write an execution trace too"
+    )
+    parser.add_argument(
+        "--counters",
+        default="",
+        metavar="NAME,...",
+        help="performance counters (CUPTI), such as kineto__tensor_core_insts",
+    )
+    parser.add_argument(
+        "--per-kernel", action="store_true", help="read the counters for each kernel"
     )
     return parser
 

@@ -35,10 +35,17 @@ if TYPE_CHECKING:
     from longpole.analyses.blocking_calls import BlockingCall, blocking_calls
     from longpole.analyses.breakdown import breakdown
     from longpole.analyses.check import check
+    from longpole.analyses.communication import communication
     from longpole.analyses.copy_bandwidth import copy_bandwidth
     from longpole.analyses.copy_summary import copy_summary
+    from longpole.analyses.counter_tracks import counter_tracks
+    from longpole.analyses.counters_by_operator import (
+        counters_by_operator,
+        get_counter_data_with_operators,
+    )
     from longpole.analyses.device_times import DeviceTime, device_times
     from longpole.analyses.diff import Change, Diff, DiffSide, diff, diff_steps
+    from longpole.analyses.events import events
     from longpole.analyses.findings import Finding
     from longpole.analyses.frame_times import FrameTimes
     from longpole.analyses.full_queue import full_queue
@@ -68,11 +75,13 @@ if TYPE_CHECKING:
         link_execution_trace,
         read_execution_trace,
     )
+    from longpole.counters import CUDA_SASS_INSTRUCTION_COUNTER_FLOPS
     from longpole.critical_path.changes import Drop, RemoveWait, Scale
     from longpole.critical_path.path import CriticalPath, WhatIf
     from longpole.verdict.values import Remedy, Verdict
 
 __all__ = [
+    "CUDA_SASS_INSTRUCTION_COUNTER_FLOPS",
     "Allocations",
     "BlockingCall",
     "Change",
@@ -114,13 +123,18 @@ __all__ = [
     "breakdown",
     "check",
     "choose_window",
+    "communication",
     "copy_bandwidth",
     "copy_summary",
+    "counter_tracks",
+    "counters_by_operator",
     "device_times",
     "diff",
     "diff_steps",
+    "events",
     "full_queue",
     "functions",
+    "get_counter_data_with_operators",
     "idle_time",
     "kernel_sequences",
     "kernels",
@@ -150,6 +164,7 @@ __all__ = [
 # stands in the file of its name; only types need an entry here.
 _MODULE_OF = {
     "Allocations": "allocations",
+    "CUDA_SASS_INSTRUCTION_COUNTER_FLOPS": "counters",
     "BlockingCall": "analyses.blocking_calls",
     "CriticalPath": "critical_path.path",
     "DeviceTime": "analyses.device_times",
@@ -169,6 +184,7 @@ _MODULE_OF = {
     "Verdict": "verdict.values",
     "WhatIf": "critical_path.path",
     **dict.fromkeys(("Change", "Diff", "DiffSide", "diff_steps"), "analyses.diff"),
+    "get_counter_data_with_operators": "analyses.counters_by_operator",
     **dict.fromkeys(
         ("ExecutionTrace", "LinkedTrace", "link_execution_trace", "read_execution_trace"),
         "convert.execution_trace",

@@ -7,6 +7,7 @@ from longpole.verdict.parts import VerdictParts
 __all__ = [
     "ChakraTrace",
     "CriticalPath",
+    "Cut",
     "ExecutionTrace",
     "Extraction",
     "Extractor",
@@ -26,12 +27,14 @@ __all__ = [
     "class_times",
     "collectives",
     "context_times",
+    "counter_tracks",
     "device_ranges",
     "enclosing",
     "extract_formats",
     "gaps",
     "guard_main",
     "link_execution_trace",
+    "overlaps",
     "read_chakra",
     "read_execution_trace",
     "read_trace",
@@ -173,6 +176,16 @@ def read_trace(
     max_events: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Trace: ...
+
+@final
+class Cut:
+    """Copies a trace, fed part by part, with the events at some places only."""
+
+    def __new__(cls, kept: bytes) -> Cut: ...
+    def feed(self, text: bytes) -> bytes: ...
+    @property
+    def n_written(self) -> int: ...
+
 def activities(trace: Trace) -> Table: ...
 def busy(trace: Trace, start_ns: int, end_ns: int, chosen: bytes | None = None) -> Table: ...
 def gaps(
@@ -181,6 +194,8 @@ def gaps(
 def class_times(trace: Trace, start_ns: int, end_ns: int, chosen: bytes | None = None) -> Table: ...
 def enclosing(trace: Trace, of: bytes, among: bytes, outermost: bool) -> Table: ...
 def device_ranges(trace: Trace) -> Table: ...
+def counter_tracks(series: Sequence[tuple[str, bytes, bytes]]) -> bytes: ...
+def overlaps(trace: Trace, of: bytes, beside: bytes) -> Table: ...
 def api_names() -> list[tuple[str, str]]:
     """List every known name of a runtime API call with its role."""
 

@@ -2,28 +2,50 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
+from weakref import WeakKeyDictionary
 
 from longpole._core import activities as core_activities
 from longpole._core import busy as core_busy
 from longpole._core import class_times as core_class_times
+from longpole._core import counter_tracks as core_counter_tracks
 from longpole._core import device_ranges as core_device_ranges
 from longpole._core import enclosing as core_enclosing
 from longpole._core import gaps as core_gaps
+from longpole._core import overlaps as core_overlaps
 from longpole.frames import frame_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import polars as pl
 
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["activities", "busy", "class_times", "device_ranges", "enclosing", "gaps"]
+__all__ = [
+    "activities",
+    "busy",
+    "class_times",
+    "counters_for_perfetto",
+    "device_ranges",
+    "enclosing",
+    "gaps",
+    "overlaps",
+]
+
+
+_activities: Final[WeakKeyDictionary[Trace, pl.DataFrame]] = WeakKeyDictionary()
 
 
 def activities(trace: Trace) -> pl.DataFrame:
-    """List every GPU activity, in the order of the file, with what launched it."""
-    return frame_of(core_activities(trace.core))
+    """List every GPU activity, in the order of the file, with what launched it.
+
+    Most questions begin here, so that the frame is kept as long as its trace is.
+    """
+    if trace not in _activities:
+        _activities[trace] = frame_of(core_activities(trace.core))
+    return _activities[trace]
 
 
 def busy(trace: Trace, window: Window, chosen: pl.Series | None = None) -> pl.DataFrame:
@@ -72,6 +94,23 @@ def device_ranges(trace: Trace) -> pl.DataFrame:
     Columns: `event` and `annotation`; the last of several to begin is taken.
     """
     return frame_of(core_device_ranges(trace.core))
+
+
+def counters_for_perfetto(series: Sequence[tuple[str, pl.Series, pl.Series]]) -> bytes:
+    """Write series of a name, times in ns and floats as counter tracks for Perfetto."""
+    parts = [
+        (name, times.to_numpy().tobytes(), values.to_numpy().tobytes())
+        for name, times, values in series
+    ]
+    return core_counter_tracks(parts)
+
+
+def overlaps(trace: Trace, of: pl.Series, beside: pl.Series) -> pl.DataFrame:
+    """Measure how long each of some events ran beside any of others on its device.
+
+    Columns: `event` and `overlap_ns`; events without an end are left out.
+    """
+    return frame_of(core_overlaps(trace.core, _row_bytes(of), _row_bytes(beside)))
 
 
 def _bytes(chosen: pl.Series | None) -> bytes | None:

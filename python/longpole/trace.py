@@ -361,6 +361,32 @@ class Trace(TraceTables):
         """
         return self.critical_path(step, whole=whole).sync_dependencies
 
+    def counters_by_operator(self) -> pl.DataFrame:
+        """Give the performance counters of each kernel with the operators that launched it.
+
+        Counters are recorded with `profiler_metrics` (`examples/record_trace.py --counters`).
+
+        Returns
+        -------
+        DataFrame
+            A row for each counted range, in order of time, then one for each kernel that no
+            range is found for. Columns: `event` (the range), `kernel_name` (as the range gives
+            it), `call` (that launched the kernel), `matched_by` (`correlation`; `name_and_order`:
+            the n-th range of a name is the n-th kernel of that name; `order`: the n-th range is
+            the n-th launch, names being unknown; null where ranges and launches do not
+            correspond), a column for each counter, `op_stack` (names of operators, the outermost
+            first), `top_level_op`, `bottom_level_op`, `flops` (floating-point operations, from
+            the counters that tell of them) and `dram_bytes` (read and written).
+
+        Raises
+        ------
+        ValueError
+            The trace has counters and was read without them.
+        """
+        from longpole.counters import counters_by_operator
+
+        return counters_by_operator(self)
+
     def __repr__(self) -> str:
         return f"<longpole.Trace: {', '.join(self._facts())}>"
 

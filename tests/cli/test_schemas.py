@@ -77,6 +77,7 @@ def trace(tmp_path):
         ("mfu", ("--peak", "fp32=20")),
         ("memory", ("--whole",)),
         ("overlay", ("-o", "path.pftrace")),
+        ("convert", ("-o", "kernels.parquet", "--table", "kernels")),
         ("whatif", ("--ideal",)),
         (
             "whatif",

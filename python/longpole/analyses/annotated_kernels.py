@@ -59,14 +59,11 @@ def with_annotations(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
     calls = found["call"].drop_nulls().unique().sort()
     ours = trace.annotations.filter(~is_step(trace))["event"]
     around = sweeps.enclosing(trace, calls, ours, "innermost").rename({"event": "call"})
-    names = trace.events.select("event", annotation_name="name")
-    host = names.rename({"event": "around", "annotation_name": "host_name"})
-    device = names.rename({"event": "annotation", "annotation_name": "device_name"})
-    return (
-        found.join(around, on="call", how="left", maintain_order="left")
-        .join(host, on="around", how="left", maintain_order="left")
-        .join(ranges, on="event", how="left", maintain_order="left")
-        .join(device, on="annotation", how="left", maintain_order="left")
-        .with_columns(annotation=pl.coalesce("host_name", "device_name"))
-        .drop("around", "host_name", "device_name")
+    joined = found.join(around, on="call", how="left", maintain_order="left").join(
+        ranges, on="event", how="left", maintain_order="left"
     )
+    # The rows of a frame of events are their numbers.
+    names = trace.events["name"].gather(
+        joined.select(pl.coalesce("around", "annotation")).to_series()
+    )
+    return joined.with_columns(names.alias("annotation")).drop("around")

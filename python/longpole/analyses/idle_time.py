@@ -94,7 +94,7 @@ def idle_time(
 
 
 def _caused(trace: Trace, gaps: pl.DataFrame, short_ns: int) -> pl.DataFrame:
-    calls = trace.events.select(call="event", call_start_ns="start_ns")
+    call_start_ns = trace.events["start_ns"].gather(gaps["call"]).alias("call_start_ns")
     cause = (
         pl.when(pl.col("next").is_null())
         .then(pl.lit("after_last"))
@@ -106,8 +106,7 @@ def _caused(trace: Trace, gaps: pl.DataFrame, short_ns: int) -> pl.DataFrame:
         .then(pl.lit("between_activities"))
         .otherwise(pl.lit("other_wait"))
     )
-    joined = gaps.join(calls, on="call", how="left", maintain_order="left")
-    return joined.with_columns(cause=cause)
+    return gaps.with_columns(call_start_ns).with_columns(cause=cause)
 
 
 def _summed(gaps: pl.DataFrame, window_ns: int) -> pl.DataFrame:

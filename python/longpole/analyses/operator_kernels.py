@@ -37,8 +37,8 @@ def operator_kernels(
         innermost operator around the calls; null where none is known), `kernels` (names in
         the order of the launches), `count` of operators, `duration_ns` of all their
         activities, `launch_delay_ns` (the mean from the start of the operator to that of its
-        first call) and `start_delay_ns` (the mean from the start of a call to the start of
-        the activity, negative where clocks disagree).
+        first call) and `start_delay_ns` (the mean from the start of the first call to the
+        start of its activity, negative where clocks disagree).
 
     Examples
     --------
@@ -61,7 +61,7 @@ def operator_kernels(
             kernels=pl.col("name").cast(pl.String),
             inside_ns=pl.col("inside_ns").sum(),
             launch_delay_ns=calls_ns.min(),
-            start_delay_ns=(pl.col("start_ns") - pl.col("call_start_ns")).mean(),
+            start_delay_ns=(pl.col("start_ns") - pl.col("call_start_ns")).first(),
         )
     )
     return (

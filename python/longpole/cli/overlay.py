@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -25,6 +26,7 @@ __all__ = ["overlay"]
 )
 @click.option("-f", "--force", is_flag=True, help="Replace the file if it exists.")
 @click.option("--with-trace", is_flag=True, help="Write a zip archive of the overlay and TRACE.")
+@click.option("--counters", is_flag=True, help="Add tracks with queue lengths and copy bandwidths.")
 @window_options
 @shared_options
 def overlay(
@@ -33,6 +35,7 @@ def overlay(
     output: Path,
     force: bool,
     with_trace: bool,
+    counters: bool,
     window: Asked,
     options: Options,
 ) -> int:
@@ -44,12 +47,16 @@ def overlay(
     \b
     Examples:
       longpole overlay trace.json.gz -o path.pftrace
-      longpole overlay trace.json.gz --step 3 --with-trace -o both.zip
+      longpole overlay trace.json.gz --step 3 --with-trace --counters -o both.zip
     """
     from longpole.cli.answer.overlay import OVERLAY, overlay_answer
 
     if with_trace and trace == "-":
         message = "--with-trace needs a file, not a pipe"
         raise click.UsageError(message)
-    answer = partial(overlay_answer, output=output, force=force, with_trace=with_trace)
-    return answer_each([trace], options, OVERLAY, about_window(OVERLAY, window, answer))
+    answer = partial(
+        overlay_answer, output=output, force=force, with_trace=with_trace, counters=counters
+    )
+    asked = about_window(OVERLAY, window, answer)
+    arguments: Literal["ids", "default"] = "default" if counters else "ids"
+    return answer_each([trace], options, OVERLAY, asked, arguments=arguments)

@@ -206,6 +206,7 @@ class CriticalPath:
         path: str | os.PathLike[str],
         *,
         beside: str | os.PathLike[str] | None = None,
+        counters: bytes = b"",
         force: bool = False,
     ) -> None:
         """Write the path as a trace for ui.perfetto.dev, with arrows between its segments.
@@ -217,6 +218,8 @@ class CriticalPath:
         beside
             The trace the path comes from. Then the file is a zip archive of both, which
             Perfetto opens as one; the trace itself is only read.
+        counters
+            Counter tracks to write as well, from `longpole.counter_tracks`.
         force
             Replace the file if it exists.
 
@@ -227,7 +230,7 @@ class CriticalPath:
         """
         from zipfile import ZIP_STORED, ZipFile
 
-        overlay = self._core.perfetto()
+        overlay = self._core.perfetto() + counters
         inputs = [Path(file) for file in (self._source, beside) if file is not None]
         with new_file(Path(path), force=force, inputs=inputs) as unfinished:
             if beside is None:

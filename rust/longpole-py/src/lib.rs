@@ -6,7 +6,9 @@ mod alignment;
 mod arrow;
 mod chakra;
 mod contexts;
+mod counter_tracks;
 mod critical_path;
+mod cut;
 mod enter;
 mod errors;
 mod execution;
@@ -39,7 +41,11 @@ mod _core {
     #[pymodule_export]
     use crate::contexts::{backward_links, context_times};
     #[pymodule_export]
+    use crate::counter_tracks::counter_tracks;
+    #[pymodule_export]
     use crate::critical_path::CriticalPath;
+    #[pymodule_export]
+    use crate::cut::Cut;
     #[pymodule_export]
     use crate::errors::{InternalError, LongpoleError, PairError, TraceError, WindowError};
     #[pymodule_export]
@@ -55,7 +61,7 @@ mod _core {
     #[pymodule_export]
     use crate::read::read_trace;
     #[pymodule_export]
-    use crate::sweeps::{activities, busy, class_times, device_ranges, enclosing, gaps};
+    use crate::sweeps::{activities, busy, class_times, device_ranges, enclosing, gaps, overlaps};
     #[pymodule_export]
     use crate::trace::Trace;
     #[pymodule_export]

@@ -159,16 +159,27 @@ pub(crate) fn enclosing(
     let nesting = trace.nesting(py)?;
     let among = chosen_of(trace, Some(&among));
     let side = if outermost { Side::Outermost } else { Side::Innermost };
-    let n_events = trace.tables().events.len();
+    let events = events_of(trace, &of);
     detached(py, || {
-        let events = rows_of(&of).filter(|&row| (row as usize) < n_events);
-        let events: Vec<_> = events.map(|row| EventId::from_row(row as usize)).collect();
         let around = events.iter().map(|&event| measure::enclosing(&nesting, event, &among, side));
         Columns::default()
             .rows("event", events.iter().map(|&event| Some(event).in_column()).collect())
             .rows("around", around.map(InColumn::in_column).collect())
             .into_table()
     })
+}
+
+/// How long each of the events `of` ran beside any of some others of its device.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // keywords, by value, from Python
+pub(crate) fn overlaps(py: Python<'_>, trace: &Trace, of: Rows, beside: Rows) -> PyResult<Table> {
+    let (tables, beside) = (trace.tables(), chosen_of(trace, Some(&beside)));
+    let of = events_of(trace, &of);
+    let rows = enter(py, None, None, |_| Ok(measure::overlaps(tables, &of, &beside)))?;
+    Columns::default()
+        .rows("event", rows.iter().map(|row| Some(row.0).in_column()).collect())
+        .integers("overlap_ns", rows.iter().map(|row| row.1).collect())
+        .into_table()
 }
 
 /// The annotation on its stream in which each GPU activity began, where there is one.
@@ -184,6 +195,13 @@ pub(crate) fn device_ranges(py: Python<'_>, trace: &Trace) -> PyResult<Table> {
 
 fn chosen_of(trace: &Trace, rows: Option<&Rows>) -> Chosen {
     rows.map_or(Chosen::All, |rows| Chosen::of_rows(rows_of(rows), trace.tables().events.len()))
+}
+
+/// The events with these rows; rows that the trace does not have are ignored.
+fn events_of(trace: &Trace, rows: &Rows) -> Vec<EventId> {
+    let n_events = trace.tables().events.len();
+    let rows = rows_of(rows).map(|row| row as usize).filter(|&row| row < n_events);
+    rows.map(EventId::from_row).collect()
 }
 
 fn rows_of(bytes: &Rows) -> impl Iterator<Item = u32> + '_ {

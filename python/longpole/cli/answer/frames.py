@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Type
     from longpole.report.document import Record
 
-__all__ = ["json_rows", "records_of", "table_of"]
+__all__ = ["flat", "json_rows", "records_of", "table_of"]
 
 _POINTS_IN_TIME: Final = ("start_ns", "end_ns", "time_ns")
 _ROWS_AT_A_TIME: Final = 10_000
@@ -25,8 +25,7 @@ _NOT_ASCII: Final = re.compile("[^\x00-\x7f]")
 
 def records_of(path: str, frame: pl.DataFrame) -> Iterator[Record]:
     """Give every row with the input it comes from."""
-    flat = _flat(frame)
-    for rows in flat.iter_slices(_ROWS_AT_A_TIME):
+    for rows in flat(frame).iter_slices(_ROWS_AT_A_TIME):
         yield from ({"path": path, **row} for row in rows.iter_rows(named=True))
 
 
@@ -39,7 +38,7 @@ def json_rows(frame: pl.DataFrame) -> Iterator[str]:
         yield from text.splitlines()
 
 
-def _flat(frame: pl.DataFrame) -> pl.DataFrame:
+def flat(frame: pl.DataFrame) -> pl.DataFrame:
     """Write lists as texts, for cells that hold one value."""
     import polars as pl
 
@@ -54,7 +53,7 @@ def table_of(frame: pl.DataFrame) -> Table:
         Column(name.removesuffix("_ns") if each == "duration" else name, each)
         for name, each in types.items()
     ]
-    return Table(columns, _rounded(_flat(frame), types).rows())
+    return Table(columns, _rounded(flat(frame), types).rows())
 
 
 def _rounded(frame: pl.DataFrame, types: Mapping[str, Type]) -> pl.DataFrame:

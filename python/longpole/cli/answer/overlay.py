@@ -23,11 +23,19 @@ OVERLAY: Final = "longpole.overlay/1"
 
 
 def overlay_answer(
-    name: str, trace: Trace, found: Found, *, output: Path, force: bool, with_trace: bool
+    name: str,
+    trace: Trace,
+    found: Found,
+    *,
+    output: Path,
+    force: bool,
+    with_trace: bool,
+    counters: bool,
 ) -> Answer:
     """Write the path of a window, and say what was written."""
     beside = name if with_trace else None
-    found.path.to_perfetto(output, beside=beside, force=force)
+    tracks = _counters(trace, found.path.window) if counters else b""
+    found.path.to_perfetto(output, beside=beside, counters=tracks, force=force)
     n_segments = found.path.segments.height
     written: dict[str, Any] = {
         "output": str(output),
@@ -48,3 +56,10 @@ def overlay_answer(
         records=lambda: [{"path": name, **written}],
     )
     return document, exit_code_of(found)
+
+
+def _counters(trace: Trace, between: tuple[int, int]) -> bytes:
+    from longpole.analyses.counter_tracks import counter_tracks
+    from longpole.windows import choose_window
+
+    return counter_tracks(trace, choose_window(trace, between=between))

@@ -29,7 +29,15 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["Shown", "arguments_for", "path_table", "question_table"]
+__all__ = [
+    "Shown",
+    "arguments_for",
+    "known_of_window",
+    "path_table",
+    "question_table",
+    "rows_of_path",
+    "rows_of_question",
+]
 
 _SHOWN_ROWS: Final = 50
 
@@ -59,27 +67,37 @@ def arguments_for(table: str) -> Literal["ids", "default"]:
 
 def path_table(path: str, trace: Trace, found: Found, *, shown: Shown) -> Answer:
     """Give a table about the critical path."""
-    from longpole.selection import matching
-
-    rows = _asked(lambda: matching(_OF_PATH[shown.table](found.path, trace), shown.where))
+    rows = rows_of_path(trace, found, shown)
     known = known_of(path, trace, found)
     return _document(shown, rows, found.title, known), exit_code_of(found)
 
 
 def question_table(path: str, trace: Trace, window: Window, *, shown: Shown) -> Answer:
     """Give the table that a question is answered with."""
+    rows = rows_of_question(trace, window, shown)
+    title = f"{window.name} ({window.reason})"
+    return _document(shown, rows, title, known_of_window(path, trace, window)), exit_codes.OK
+
+
+def rows_of_path(trace: Trace, found: Found, shown: Shown) -> pl.DataFrame:
+    """Give the rows of a table about the critical path."""
+    from longpole.selection import matching
+
+    rows: pl.DataFrame
+    rows = _asked(lambda: matching(_OF_PATH[shown.table](found.path, trace), shown.where))
+    return rows
+
+
+def rows_of_question(trace: Trace, window: Window | None, shown: Shown) -> pl.DataFrame:
+    """Give the rows of the table that a question is answered with."""
     import polars as pl
 
     question: Callable[..., Any]
     question = getattr(import_module(f"longpole.analyses.{shown.table}"), shown.table)
     answer = _asked(lambda: question(trace, window, where=shown.where))
-    rows = (
-        answer
-        if isinstance(answer, pl.DataFrame)
-        else pl.DataFrame(answer.records(), infer_schema_length=None)
-    )
-    title = f"{window.name} ({window.reason})"
-    return _document(shown, rows, title, _known(path, trace, window)), exit_codes.OK
+    if isinstance(answer, pl.DataFrame):
+        return answer
+    return pl.DataFrame(answer.records(), infer_schema_length=None)
 
 
 def _asked(answer: Callable[[], Any]) -> Any:
@@ -90,19 +108,23 @@ def _asked(answer: Callable[[], Any]) -> Any:
         raise click.UsageError(str(error)) from error
 
 
-def _known(path: str, trace: Trace, window: Window) -> dict[str, Any]:
-    return {
-        "input": describe(path, trace),
-        "warnings": warnings_of(trace),
-        "forms_with_warnings": DATA_FORMATS,
-        "status": "partial" if trace.status == "recovered" else "ok",
-        "scope": {
+def known_of_window(path: str, trace: Trace, window: Window | None) -> dict[str, Any]:
+    """Give what every document about the time of a window says; without one, of a trace."""
+    scope = None
+    if window is not None:
+        scope = {
             "rank": trace.rank,
             "step": window.step,
             "window_ns": [window.start_ns, window.end_ns],
             "reason": window.reason,
             "window": window.name,
-        },
+        }
+    return {
+        "input": describe(path, trace),
+        "warnings": warnings_of(trace),
+        "forms_with_warnings": DATA_FORMATS,
+        "status": "partial" if trace.status == "recovered" else "ok",
+        "scope": scope,
     }
 
 

@@ -126,6 +126,12 @@ class Asked:
         step = None if chosen is None else chosen.step
         return Found(name + until, step, reason, path, self.data_load, self._verdict(trace))
 
+    @property
+    def is_any(self) -> bool:
+        """Whether a window was asked for."""
+        named = (self.step, self.annotation, self.between, self.step_name, self.whole or None)
+        return any(choice is not None for choice in named)
+
     def choose(self, trace: Trace) -> Window | str:
         """Find the window without its critical path; the reason where there is none."""
         of_path = {"--end": self.end, "--data-load": self.data_load}

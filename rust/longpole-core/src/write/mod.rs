@@ -1,10 +1,14 @@
 //! Answers -> bytes that other programs read.
 
 mod chakra;
+mod counter_tracks;
+mod cut;
 mod et_plus;
 mod perfetto;
 mod protobuf;
 
 pub use chakra::chakra;
+pub use counter_tracks::{counter_tracks, Counter};
+pub use cut::Cut;
 pub use et_plus::{et_plus, Extent};
 pub use perfetto::perfetto;

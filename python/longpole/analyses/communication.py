@@ -1,0 +1,135 @@
+"""Table `communication`: each collective of a window: its size, its bandwidth, how hidden it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from longpole import sweeps
+from longpole.frames import typed
+from longpole.selection import matching
+from longpole.windows import choose_window
+
+if TYPE_CHECKING:
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["NEEDS_ARGUMENTS", "communication"]
+
+NEEDS_ARGUMENTS: Final = True
+
+_IN_LIBRARIES: Final = r"^(<built-in|<|torch/|.*/site-packages/torch/|nn\.Module: )"
+_AROUND: Final = ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter")
+_ONCE: Final = ("broadcast", "reduce", "send", "recv", "send_receive")
+_SHOWN: Final = (
+    "event",
+    "name",
+    "device",
+    "stream",
+    "operation",
+    "named_by",
+    "group",
+    "group_size",
+    "bytes",
+    "data_type",
+    "start_ns",
+    "duration_ns",
+    "hidden_ns",
+    "exposed_ns",
+    "algorithm_gbps",
+    "bus_gbps",
+    "operator_name",
+    "python",
+)
+
+
+def communication(
+    trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
+) -> pl.DataFrame:
+    """List the collectives that ran in a window, in order of time.
+
+    Parameters
+    ----------
+    trace
+        The trace, read with the default `args`, and with Python stacks for `python`.
+    window
+        From `choose_window`; by default the window that it chooses without more.
+    where
+        A condition on the columns.
+
+    Returns
+    -------
+    DataFrame
+        A row for each kernel or range of a communication library: `event`, `name`, `device`,
+        `stream`, `operation` and `named_by` (what says so), `group` and `group_size`, `bytes`
+        (of the larger of the two buffers), `data_type`, `start_ns`, `duration_ns` (whole, also
+        where it lies across an end of the window), `hidden_ns` (a kernel computed on the device
+        meanwhile) and `exposed_ns` (none did), which sum to the duration, `algorithm_gbps`
+        (bytes by duration, 10^9 a second) and `bus_gbps` (what a link carries, by the formulas
+        of nccl-tests), the innermost `operator_name` around the call, and `python`: the
+        innermost function around it that is not torch's. A bandwidth is null where bytes,
+        operation or group size are not known; the duration includes waiting for other ranks.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> builder = TraceBuilder().launch("gemm", call=(0, 1), work=(1, 30))
+    >>> builder = builder.launch("ncclDevKernel_AllReduce_Sum_f32", call=(1, 2), work=(20, 60))
+    >>> communication(builder.read()).select("operation", "hidden_ns", "exposed_ns").row(0)
+    ('all_reduce', 10000, 30000)
+    """
+    window = window or choose_window(trace)
+    found = trace.collectives.join(
+        trace.events.select("event", "name", "device", "stream", "start_ns", "duration_ns"),
+        on="event",
+    )
+    found = found.clear() if window is None else window.clip(found).drop("inside_ns")
+    launched = trace.launches.select("event", "work_class", "operator")
+    compute = launched.filter(pl.col("work_class") == "compute")["event"]
+    hidden = sweeps.overlaps(trace, found["event"], compute)
+    names = trace.events.select(operator="event", operator_name="name")
+    rows = (
+        found.join(hidden, on="event", how="left", maintain_order="left")
+        .join(launched, on="event", how="left", maintain_order="left")
+        .join(names, on="operator", how="left", maintain_order="left")
+        .join(_python(trace, found["call"]), on="call", how="left", maintain_order="left")
+    )
+    shown = _measured(rows).sort("start_ns", "device", "stream", "name", "event").select(_SHOWN)
+    return typed(matching(shown, where))
+
+
+def _measured(rows: pl.DataFrame) -> pl.DataFrame:
+    """Give bandwidths and exposed time.
+
+    The factors are those of nccl-tests (doc/PERFORMANCE.md): they make the bandwidth that of a
+    link, whatever the number of ranks.
+    """
+    n = pl.col("group_size")
+    around = (n - 1) / n
+    operation = pl.col("operation").cast(pl.String)
+    factor = (
+        pl.when(operation == "all_reduce")
+        .then(2 * around)
+        .when(operation.is_in(_AROUND))
+        .then(around)
+        .when(operation.is_in(_ONCE))
+        .then(1.0)
+    )
+    rate = pl.when(pl.col("duration_ns") > 0).then(pl.col("bytes") / pl.col("duration_ns"))
+    known = pl.when(operation.is_in(_ONCE) | (n > 0))
+    return rows.with_columns(
+        hidden_ns="overlap_ns",
+        exposed_ns=pl.col("duration_ns") - pl.col("overlap_ns"),
+        algorithm_gbps=rate,
+        bus_gbps=known.then(rate * factor),
+    )
+
+
+def _python(trace: Trace, calls: pl.Series) -> pl.DataFrame:
+    """Find the function of the program around each call."""
+    frames = trace.events.filter(pl.col("kind") == "python")
+    ours = frames.filter(~pl.col("name").cast(pl.String).str.contains(_IN_LIBRARIES))
+    around = sweeps.enclosing(trace, calls.drop_nulls().unique().sort(), ours["event"], "innermost")
+    names = frames.select(around="event", python="name")
+    return around.rename({"event": "call"}).join(names, on="around", how="left").drop("around")

@@ -1,0 +1,165 @@
+"""A smaller trace: the events of a window, copied as they stand in the file."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+
+from longpole._core import Cut
+from longpole.files import new_file
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["cut"]
+
+_PART: Final = 1 << 20
+_GZIP: Final = b"\x1f\x8b"
+
+
+def cut(
+    trace: Trace,
+    source: str | os.PathLike[str],
+    window: Window,
+    output: str | os.PathLike[str],
+    *,
+    force: bool = False,
+) -> int:
+    """Write the events of a window to a smaller trace, with what its critical path needs.
+
+    Beside the events that ran in the window these are the calls that launched its GPU
+    activities, all that these calls launched, what encloses the calls, and for a step all of
+    the step before. Other steps lose their annotations, so that no part of a step is taken for
+    a whole. What stands beside the events is copied.
+
+    Parameters
+    ----------
+    trace
+        The trace, as it was read from `source`.
+    source
+        Its file, plain or gzip.
+    window
+        From `choose_window`.
+    output
+        The file to write, as gzip where its name ends in `.gz`.
+    force
+        Replace the file if it exists.
+
+    Returns
+    -------
+    int
+        How many elements of the list of events were written.
+
+    Raises
+    ------
+    FileExistsError
+        The file exists and `force` is not given, or it is the source.
+    ValueError
+        The file is damaged, or has events whose beginnings and ends stand apart.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from longpole import choose_window, read_trace
+    >>> from longpole.testing import TraceBuilder
+    >>> with TemporaryDirectory() as folder:
+    ...     builder = TraceBuilder().step(1, (0, 50)).step(2, (50, 90)).step(3, (90, 99))
+    ...     path = builder.write(Path(folder, "trace.json"))
+    ...     trace = read_trace(path)
+    ...     cut(trace, path, choose_window(trace, 2), Path(folder, "step2.json"))
+    2
+    """
+    _check(trace)
+    kept = Cut(_kept(trace, window).tobytes())
+    target = Path(output)
+    with new_file(target, force=force, inputs=[Path(source)]) as unfinished:
+        opened: Any = gzip.open if target.suffix == ".gz" else open
+        with opened(unfinished, "wb") as file:
+            for part in _parts(Path(source)):
+                file.write(kept.feed(part))
+    return kept.n_written
+
+
+def _check(trace: Trace) -> None:
+    altered = trace.diagnostics.filter(pl.col("severity").is_in(["altered", "data_loss"]))
+    if altered.height:
+        message = f"a damaged trace cannot be cut: {altered['sentence'][0]}"
+        raise ValueError(message)
+    apart = sorted(set(trace.phases) & {"B", "E"})
+    if apart:
+        message = f"a trace whose events begin and end apart (phases {', '.join(apart)}) is not cut"
+        raise ValueError(message)
+
+
+def _kept(trace: Trace, window: Window) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Tell for each place of the list of events whether what stands there is kept."""
+    before = _step_before(trace, window)
+    events = trace.events
+    is_kept = _events_kept(trace, window, before)
+    time_ns = pl.col("time_ns").is_between(_start_ns(before, window), window.end_ns)
+    others = [trace.flows, trace.counters, trace.asynchronous]
+    outside = (each.filter(~time_ns)["position"] for each in others)
+    kept = np.ones(trace.n_events + 1, dtype=np.uint8)
+    for positions in (events.filter(~is_kept)["position"], *outside):
+        kept[positions.to_numpy()] = 0
+    return kept
+
+
+def _step_before(trace: Trace, window: Window) -> pl.DataFrame:
+    """Find the step that a step follows, which tells when that one begins; a row or none."""
+    before = trace.steps.filter(pl.col("window_end_ns") <= window.start_ns)
+    return before.sort("window_end_ns").tail(1) if window.kind == "step" else before.clear()
+
+
+def _events_kept(trace: Trace, window: Window, before: pl.DataFrame) -> pl.Series:
+    events = trace.events
+    start_ns = _start_ns(before, window)
+    begins, lasts = events["start_ns"], events["duration_ns"].fill_null(0)
+    kept = ((begins <= window.end_ns) & (begins + lasts >= start_ns)).to_numpy().copy()
+    launches = trace.launches.filter(pl.col("call").is_not_null())
+    work, call = launches["event"].to_numpy(), launches["call"].to_numpy()
+    needed = call[kept[work]]
+    kept[_with_ancestors(events["parent"], needed)] = True
+    kept[work[kept[call]]] = True
+    if window.kind == "step":
+        whole = [window.step, *before["step"]]
+        others = trace.steps.filter(~pl.col("step").is_in(whole))
+        kept[others["event"].to_numpy()] = False
+    return pl.Series(kept)
+
+
+def _start_ns(before: pl.DataFrame, window: Window) -> int:
+    """Find from when on events are needed: for a step, from the step before."""
+    if before.is_empty():
+        return window.start_ns
+    start_ns: int = before.select(pl.min_horizontal("start_ns", "window_start_ns")).item()
+    return start_ns
+
+
+def _with_ancestors(
+    parents: pl.Series, events: np.ndarray[Any, Any]
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Give events with all that enclose them on their threads."""
+    parent = parents.cast(pl.Int64).fill_null(-1).to_numpy()
+    found = [np.unique(events.astype(np.int64))]
+    while len(found[-1]):
+        above = np.unique(parent[found[-1]])
+        found.append(above[above >= 0])
+    return np.unique(np.concatenate(found))
+
+
+def _parts(source: Path) -> Iterator[bytes]:
+    with source.open("rb") as file:
+        is_packed = file.read(2) == _GZIP
+    opened: Any = gzip.open if is_packed else open
+    with opened(source, "rb") as file:
+        while part := file.read(_PART):
+            yield part

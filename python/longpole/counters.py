@@ -1,0 +1,218 @@
+"""Performance counters of kernels, joined with the operators that launched them.
+
+The profiler of torch writes a range for each kernel, or one for a region, with the counters as
+arguments. Its times, process and thread are made up, and mostly it has no correlation: then the
+n-th range belongs to the n-th kernel, if there are as many of both. Where there are not, what was
+counted cannot be told, and the rows say so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from longpole.frames import typed
+from longpole.windows import Marked, launching_calls
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["CUDA_SASS_INSTRUCTION_COUNTER_FLOPS", "Counted", "counters_by_operator"]
+
+_SASS: Final = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
+CUDA_SASS_INSTRUCTION_COUNTER_FLOPS: Final = {
+    _SASS.format(f"{precision}{operation}"): 2 if operation == "fma" else 1
+    for precision in ("f", "d", "h")
+    for operation in ("fma", "add", "mul")
+}
+"""How many floating-point operations one executed thread instruction is, by its counter."""
+
+_FLOPS: Final = "kineto__cuda_core_flops"
+_DRAM_BYTES: Final = ("dram__bytes_read.sum", "dram__bytes_write.sum")
+_OF_RANGE: Final = ("event", "name", "start_ns", "correlation")
+_NO_NAME: Final = "__missing__"
+
+
+class Counted(Marked, Protocol):
+    """What is asked of a trace about its counters."""
+
+    @property
+    def events(self) -> pl.DataFrame:
+        """Everything with a place in time."""
+        ...
+
+    @property
+    def launches(self) -> pl.DataFrame:
+        """Each GPU activity and what launched it."""
+        ...
+
+    @property
+    def categories(self) -> list[str | None]:
+        """The categories whose events have arguments that were kept."""
+        ...
+
+    def args(self, category: str | None) -> pl.DataFrame | None:
+        """Arguments of the events of one category."""
+        ...
+
+
+def counters_by_operator(trace: Counted) -> pl.DataFrame:
+    """Give each counted range with its operators; see `Trace.counters_by_operator`."""
+    import polars as pl
+
+    ranges = _ranges(trace)
+    kernels = _kernels(trace, has_counters=ranges.height > 0)
+    pairs = _pairs(ranges, kernels)
+    matched = ranges.join(pairs, on="event", how="left", maintain_order="left")
+    alone = kernels.filter(~pl.col("kernel").is_in(pairs["kernel"].implode()))
+    rows = matched.join(kernels.select("kernel", "call"), on="kernel", how="left")
+    alone = alone.select("kernel", "call")
+    found = pl.concat([rows, alone], how="diagonal_relaxed").join(
+        _stacks(trace, kernels["call"]), on="call", how="left", maintain_order="left"
+    )
+    counters = ranges.columns[len(_OF_RANGE) :]
+    return typed(
+        found.select(
+            "event",
+            pl.col("name").alias("kernel_name"),
+            "call",
+            "matched_by",
+            *counters,
+            "op_stack",
+            top_level_op=pl.col("op_stack").list.first(),
+            bottom_level_op=pl.col("op_stack").list.last(),
+            flops=_flops(counters),
+            dram_bytes=_sum_of([name for name in _DRAM_BYTES if name in counters]),
+        )
+    )
+
+
+def _ranges(trace: Counted) -> pl.DataFrame:
+    """List the counted ranges in order of time, with a column for each counter."""
+    import polars as pl
+
+    ranges = trace.events.filter(pl.col("kind") == "counter_range")
+    categories = ranges["category"].cast(pl.String).unique().to_list()
+    tables = [table for each in sorted(categories) if (table := trace.args(each)) is not None]
+    if ranges.height and not tables:
+        message = "the trace was read without its counters; read it with args='default'"
+        raise ValueError(message)
+    texts = ranges.with_columns(pl.col("name").cast(pl.String))
+    shown = texts.select(*_OF_RANGE).sort("start_ns", "name", "event")
+    for table in tables:
+        shown = shown.join(table, on="event", how="left", maintain_order="left")
+    return shown
+
+
+def _kernels(trace: Counted, *, has_counters: bool) -> pl.DataFrame:
+    """List what was counted, in order: kernels, or where none is recorded the calls.
+
+    Columns: `kernel` (a number), `call`, and `kernel_name` and `correlation` where known. Without
+    any counter there is nothing that a kernel could lack, and none is listed.
+    """
+    import polars as pl
+
+    events = trace.events.select("event", "kind", "name", "start_ns", "correlation")
+    events = events if has_counters else events.clear()
+    recorded = events.filter(pl.col("kind") == "kernel").join(
+        trace.launches.select("event", "call"), on="event"
+    )
+    if recorded.is_empty():
+        is_call = pl.col("event").is_in(launching_calls(trace).implode())
+        recorded = events.filter(is_call).with_columns(call="event", name=pl.lit(None, pl.String))
+    return (
+        recorded.sort("start_ns", "event")
+        .with_row_index("kernel")
+        .select("kernel", "call", "correlation", kernel_name=pl.col("name").cast(pl.String))
+    )
+
+
+def _pairs(ranges: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
+    """Find the kernel of each range: by correlation, else in order, with names checked."""
+    import polars as pl
+
+    numbers = _of_correlation(ranges, kernels)
+    rest = ranges.filter(~pl.col("event").is_in(numbers["event"].implode()))
+    left = kernels.filter(~pl.col("kernel").is_in(numbers["kernel"].implode()))
+    if left["kernel_name"].null_count() == left.height:
+        return pl.concat([numbers, _in_order(rest, left, "order")])
+    named = [_of_name(rest, left, name) for name in rest["name"].unique().sort()]
+    pairs = pl.concat([numbers, *named])
+    rest = rest.filter(~pl.col("event").is_in(pairs["event"].implode()))
+    left = left.filter(~pl.col("kernel").is_in(pairs["kernel"].implode()))
+    if set(rest["name"]) <= {_NO_NAME}:
+        pairs = pl.concat([pairs, _in_order(rest, left, "order")])
+    return pairs
+
+
+def _of_correlation(ranges: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
+    import polars as pl
+
+    known = pl.col("correlation") > 0
+    pairs = ranges.filter(known & pl.col("correlation").is_unique()).join(
+        kernels.filter(known & pl.col("correlation").is_unique()), on="correlation"
+    )
+    return pairs.select("event", "kernel", matched_by=pl.lit("correlation"))
+
+
+def _of_name(ranges: pl.DataFrame, kernels: pl.DataFrame, name: str) -> pl.DataFrame:
+    import polars as pl
+
+    return _in_order(
+        ranges.filter(pl.col("name") == name),
+        kernels.filter(pl.col("kernel_name") == name),
+        "name_and_order",
+    )
+
+
+def _in_order(ranges: pl.DataFrame, kernels: pl.DataFrame, how: str) -> pl.DataFrame:
+    """Pair the n-th with the n-th; none where there are not as many of both."""
+    import polars as pl
+
+    if ranges.height != kernels.height:
+        ranges, kernels = ranges.clear(), kernels.clear()
+    return pl.DataFrame([ranges["event"], kernels["kernel"]]).with_columns(
+        matched_by=pl.lit(how, pl.String)
+    )
+
+
+def _stacks(trace: Counted, calls: pl.Series) -> pl.DataFrame:
+    """Give the operators around each call by name, the outermost first."""
+    import polars as pl
+
+    schema: dict[str, Any] = {"call": pl.UInt32, "op_stack": pl.List(pl.String)}
+    if calls.is_empty():
+        return pl.DataFrame(schema=schema)
+    events = trace.events
+    parents = events["parent"].to_list()
+    is_operator = (events["kind"] == "operator").to_list()
+    names = events["name"].cast(pl.String)
+    rows: list[dict[str, Any]] = []
+    for call in calls.drop_nulls().unique().sort():
+        stack: list[str] = []
+        around = parents[call]
+        while around is not None:
+            if is_operator[around]:
+                stack.append(names[around])
+            around = parents[around]
+        rows.append({"call": call, "op_stack": stack[::-1]})
+    return pl.DataFrame(rows, schema=schema)
+
+
+def _flops(counters: list[str]) -> pl.Expr:
+    """Sum the floating-point operations of the counters; null without any that tells of them."""
+    import polars as pl
+
+    if _FLOPS in counters:
+        return pl.col(_FLOPS)
+    weights = CUDA_SASS_INSTRUCTION_COUNTER_FLOPS
+    return _sum_of([name for name in counters if name in weights], weights)
+
+
+def _sum_of(columns: list[str], weights: dict[str, int] | None = None) -> pl.Expr:
+    import polars as pl
+
+    if not columns:
+        return pl.lit(None, pl.Int64)
+    parts = [pl.col(name) * (weights or {}).get(name, 1) for name in columns]
+    known = pl.any_horizontal(pl.col(name).is_not_null() for name in columns)
+    return pl.when(known).then(pl.sum_horizontal(parts))
