@@ -80,6 +80,7 @@ bench-runner: $(BUILT) ## measure what the runner costs beside its jobs
 
 bench-compare: $(BUILT) ## how often a comparison is right, on simulated runs
 	$(BIN)/python benches/bench_compare.py
+	$(BIN)/python benches/bench_noise.py
 
 bench-path: $(BUILT) ## time the critical path, on a trace and on a graph of 10 million nodes
 	$(BIN)/python -m pip install --quiet --group bench

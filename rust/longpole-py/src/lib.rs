@@ -4,6 +4,7 @@
 
 mod arrow;
 mod chakra;
+mod contexts;
 mod critical_path;
 mod enter;
 mod errors;
@@ -13,8 +14,10 @@ mod guard;
 mod linked;
 mod measure;
 mod path;
+mod ranks;
 mod read;
 mod source;
+mod sweeps;
 mod tables;
 mod trace;
 mod tunable;
@@ -31,6 +34,8 @@ mod _core {
     #[pymodule_export]
     use crate::chakra::{read_chakra, ChakraTrace};
     #[pymodule_export]
+    use crate::contexts::{backward_links, context_times};
+    #[pymodule_export]
     use crate::critical_path::CriticalPath;
     #[pymodule_export]
     use crate::errors::{InternalError, LongpoleError, PairError, TraceError, WindowError};
@@ -43,7 +48,11 @@ mod _core {
     #[pymodule_export]
     use crate::linked::{link_execution_trace, LinkedTrace};
     #[pymodule_export]
+    use crate::ranks::collectives;
+    #[pymodule_export]
     use crate::read::read_trace;
+    #[pymodule_export]
+    use crate::sweeps::{activities, busy, class_times, device_ranges, enclosing, gaps};
     #[pymodule_export]
     use crate::trace::Trace;
     #[pymodule_export]

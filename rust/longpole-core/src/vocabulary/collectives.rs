@@ -29,7 +29,11 @@ pub enum Collective {
     Gather,
     /// One rank sends a part to each.
     Scatter,
-    /// One rank sends to or receives from another.
+    /// One rank sends to another.
+    Send,
+    /// One rank receives from another.
+    Receive,
+    /// One of these two, or both: kernels for them have one name.
     SendReceive,
     /// Nobody goes on before all have come.
     Barrier,
@@ -45,6 +49,8 @@ impl Names for Collective {
         Self::Reduce,
         Self::Gather,
         Self::Scatter,
+        Self::Send,
+        Self::Receive,
         Self::SendReceive,
         Self::Barrier,
     ];
@@ -57,6 +63,8 @@ impl Names for Collective {
         "reduce",
         "gather",
         "scatter",
+        "send",
+        "recv",
         "send_receive",
         "barrier",
     ];
@@ -74,8 +82,8 @@ const PARTS: &[(&str, Collective)] = &[
     ("combine", Collective::AllToAll),
     ("broadcast", Collective::Broadcast),
     ("sendrecv", Collective::SendReceive),
-    ("send", Collective::SendReceive),
-    ("recv", Collective::SendReceive),
+    ("send", Collective::Send),
+    ("recv", Collective::Receive),
     ("barrier", Collective::Barrier),
     ("reduce", Collective::Reduce),
     ("gather", Collective::Gather),
@@ -99,6 +107,8 @@ const DATA_TYPES: &[(&str, &str, i64)] = &[
     ("uint8", "uint8", 1),
     ("u8", "uint8", 1),
     ("byte", "uint8", 1),
+    ("unsigned char", "uint8", 1),
+    ("signed char", "int8", 1),
     ("int8", "int8", 1),
     ("i8", "int8", 1),
     ("char", "int8", 1),
@@ -110,6 +120,15 @@ const DATA_TYPES: &[(&str, &str, i64)] = &[
     ("int", "int32", 4),
     ("bool", "bool", 1),
 ];
+
+/// Beginnings of the names of ranges that are the collective itself: these libraries run on
+/// the CPU.
+const ON_CPU: &[&str] = &["gloo:", "mpi:", "ucc:", "hccl:"];
+
+/// Whether a range on a thread is a collective itself.
+pub fn runs_on_cpu(name: &str) -> bool {
+    ON_CPU.iter().any(|library| name.starts_with(library))
+}
 
 impl Collective {
     /// The collective that a text names, be it the profiler's argument or a kernel's name.
@@ -150,6 +169,8 @@ mod tests {
             ("void vllm::cross_device_reduce_2stage<half, 4>", Collective::AllReduce),
             ("void deep_ep::intranode::combine<8>", Collective::AllToAll),
             ("broadcast", Collective::Broadcast),
+            ("nccl:send 0->1", Collective::Send),
+            ("c10d::recv_", Collective::Receive),
         ] {
             assert_eq!(Collective::of_name(name), Some(collective), "{name}");
         }

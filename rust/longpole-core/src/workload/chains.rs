@@ -5,12 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use super::communication::runs_on_cpu;
 use super::model::{DependencyKind, Sources};
 use super::waits::Waits;
 
 use crate::ids::LaneId;
-use crate::vocabulary::EventKind;
+use crate::vocabulary::{runs_on_cpu, EventKind};
 
 /// The nodes of one thread in the order in which they began.
 pub(super) struct Chain {

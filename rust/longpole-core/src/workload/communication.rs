@@ -8,7 +8,7 @@ use super::model::{Linked, NodeKind, WorkloadNode};
 use super::storages::tensors;
 use crate::ids::EventId;
 use crate::tables::{argument, argument_text, ExecutionTrace};
-use crate::vocabulary::{data_type, Collective, WorkClass};
+use crate::vocabulary::{data_type, runs_on_cpu, Collective, WorkClass};
 
 /// What a communication does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,18 +68,10 @@ impl Operation {
             Some(Collective::AllToAll) => Self::AllToAll,
             Some(Collective::ReduceScatter) => Self::ReduceScatter,
             Some(Collective::Barrier) => Self::Barrier,
-            Some(Collective::SendReceive) => Self::of_direction(name),
-            None => Self::Unknown,
-        }
-    }
-
-    /// A kernel for both directions does not say which one it is for.
-    fn of_direction(name: &str) -> Self {
-        let name = name.to_ascii_lowercase();
-        match (name.contains("send"), name.contains("recv")) {
-            (true, false) => Self::Send,
-            (false, true) => Self::Receive,
-            _ => Self::Unknown,
+            Some(Collective::Send) => Self::Send,
+            Some(Collective::Receive) => Self::Receive,
+            // A kernel for both directions does not say which one it is for.
+            Some(Collective::SendReceive) | None => Self::Unknown,
         }
     }
 }
@@ -113,14 +105,6 @@ impl Communication {
                 _ => true,
             }
     }
-}
-
-/// Ranges on threads that are the communication itself: these libraries run on the CPU.
-const ON_CPU: [&str; 4] = ["gloo:", "mpi:", "ucc:", "hccl:"];
-
-/// Whether a range on a thread is a communication itself.
-pub(super) fn runs_on_cpu(name: &str) -> bool {
-    ON_CPU.iter().any(|library| name.starts_with(library))
 }
 
 /// Every communication, by row of its node. Parts of one are none of their own.
