@@ -66,8 +66,10 @@ bench-read: $(BUILT) ## time the reader against its peers
 	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python benches/bench_read.py
 
-bench-truth: $(BUILT) ## how much of a path is right, by what makes a program hard to understand
+bench-truth: $(BUILT) ## how often paths and verdicts are right: simulated programs, real processes
 	$(BIN)/python benches/bench_truth.py
+	$(BIN)/python benches/bench_verdicts.py
+	$(BIN)/python benches/bench_verdicts.py --load
 
 bench-extract: $(BUILT) ## time extraction against Python's re
 	$(BIN)/python benches/bench_extract.py
@@ -80,6 +82,7 @@ bench-runner: $(BUILT) ## measure what the runner costs beside its jobs
 
 bench-compare: $(BUILT) ## how often a comparison is right, on simulated runs
 	$(BIN)/python benches/bench_compare.py
+	$(BIN)/python benches/bench_noise.py
 
 bench-diff: $(BUILT) ## how often a comparison of two traces is right, on simulated runs
 	$(BIN)/python benches/bench_diff.py

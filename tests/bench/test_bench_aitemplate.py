@@ -126,6 +126,36 @@ def test_the_older_runner_gives_the_best_or_what_was_asked_for():
     assert runner.pull() == []
 
 
+def test_the_older_runner_can_go_by_the_rules_of_aitemplate():
+    scripts = {
+        "late": "sleep 1; echo OP:a,TIME:2.5,WS:0",
+        "crash": "echo OP:b,TIME:1.5,WS:0; kill -SEGV $$",
+        "warned": "echo careful >&2; echo OP:c,TIME:3.5,WS:0",
+        "unnamed": "echo careful >&2; echo TIME:1.5 WS:4",
+        "nothing": "true",
+    }
+
+    def pulled(**options):
+        runner = Runner([0, 1], "conv2d", timeout=20, **options)
+        for idx, script in scripts.items():
+            runner.push(idx, shell(script))
+        return runner.pull()
+
+    assert pulled() == [
+        ("late", ProfileResult("a", 2.5, 0)),
+        ("warned", ProfileResult("c", 3.5, 0)),
+        ("unnamed", ProfileResult("", 1.5, 4)),
+    ]
+    found = pulled(as_aitemplate=True)
+    assert found[0][0] != "late"  # though it was pushed first
+    assert dict(found) == {
+        "late": ProfileResult("a", 2.5, 0),
+        "crash": ProfileResult("b", 1.5, 0),
+        "warned": ProfileResult("c", 3.5, 0),
+        "nothing": ProfileResult("", 0, 0),
+    }
+
+
 def test_the_older_runner_limits_each_task():
     runner = Runner([0], "conv2d", timeout=0.3)
     runner.push("hangs", "sleep 99")

@@ -56,6 +56,19 @@ def test_functions_are_not_timed_on_a_busy_device(monkeypatch):
         next(processes.time_in_processes(campaign))
 
 
+def test_a_record_says_on_which_device_it_was_timed(monkeypatch):
+    device, provider = busy_device(0)
+    monkeypatch.setattr(
+        "longpole.bench.time.device_in_use.select", lambda _: Found({device: provider})
+    )
+    campaign = processes.Campaign(
+        names=["math:gcd"], clock="torch", cache="hot", n_processes=1, budget_s=0.1
+    )
+    (record,) = processes.time_in_processes(campaign)  # it fails, for want of a GPU
+    assert record.environment["device"] == device.to_dict()
+    assert record.environment["device"]["uuid"] == "FAKE-0000"
+
+
 def test_a_processor_is_always_used_by_somebody():
     provider = CpuProvider()
     (device,) = provider.list_devices()

@@ -423,3 +423,32 @@ def test_a_run_without_success_is_no_baseline(tmp_path, monkeypatch):
 
     with pytest.raises(ResultsError, match="no run in"):
         save_baseline("main", path)
+
+
+def crowded(key, times_ns, pressure, day):
+    """Give runs that were measured while others waited for the processors."""
+    return [
+        {
+            "key": key,
+            "outcome": "ok",
+            "samples_ns": [time_ns],
+            "started_at": f"2026-01-{day:02d}T00:{number:02d}:00+00:00",
+            "sampling": {"clock": "cpu", "cpu_pressure": pressure},
+        }
+        for number, time_ns in enumerate(times_ns)
+    ]
+
+
+def test_sides_apart_on_a_crowded_machine_are_not_compared():
+    base = crowded("gemm", range(1000, 1010), 0.0, day=1)
+    slower = range(1200, 1210)
+    assert compare(base, crowded("gemm", slower, 0.1, day=2)).verdict == Verdict.SLOWER
+    assert compare(base, crowded("gemm", slower, None, day=2)).verdict == Verdict.SLOWER
+    [difference] = compare(base, crowded("gemm", slower, 0.5, day=2)).differences
+    assert difference.verdict == Verdict.INCONCLUSIVE
+    assert "programs waited for the processors" in difference.reason
+
+
+def test_sides_that_alternate_are_compared_on_a_crowded_machine():
+    base = crowded("gemm", range(1000, 1010), 0.9, day=1)
+    assert compare(base, crowded("gemm", range(1200, 1210), 0.9, day=1)).verdict == Verdict.SLOWER

@@ -79,12 +79,19 @@ def test_the_verdict_on_a_baseline_decides_the_exit_status(folder):
 
     compared = [*only, "--longpole-baseline", "main"]
     code, said = run_pytest(*compared, N="8000")
-    assert code == 1, said
-    assert "slower" in said.partition("benchmarks (longpole)")[2]
+    check(code, said, 1, "slower")
 
     code, said = run_pytest(*compared, N="500")
-    assert code == 0, said
-    assert "faster" in said.partition("benchmarks (longpole)")[2]
+    check(code, said, 0, "faster")
+
+
+def check(code, said, expected_code, verdict):
+    """Expect a verdict, or that a crowded machine allowed none."""
+    shown = said.partition("benchmarks (longpole)")[2]
+    if "programs waited for the processors" in " ".join(shown.split()):
+        assert (code, "inconclusive" in shown) == (0, True), said
+        return
+    assert (code, verdict in shown) == (expected_code, True), said
 
 
 def test_one_run_is_inconclusive_and_fails_only_where_that_was_asked_for():

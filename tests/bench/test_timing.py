@@ -4,6 +4,7 @@ import json
 import sys
 from collections import Counter
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -19,6 +20,7 @@ from longpole.bench import (
     compare,
     read_results,
 )
+from longpole.bench.time.thermal import ThermalEvents
 from longpole.bench.time.timing import measure, measure_in_turns
 from longpole.cli.bench.time import time as time_command
 from longpole.errors import DeviceError, MissingDependencyError
@@ -307,6 +309,32 @@ def test_without_torch_or_a_device_the_clock_says_what_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", StrawTorch(n_devices=0))
     with pytest.raises(DeviceError, match="no device"):
         TorchClock("hot")
+
+
+def test_turns_in_which_the_processor_was_too_hot_are_dropped(tmp_path):
+    counter = tmp_path / "package_throttle_count"
+    counter.write_text("7\n")
+    calls = []
+
+    def heat():
+        calls.append(1)
+        if len(calls) % 50 == 0:
+            counter.write_text(f"{7 + len(calls)}\n")
+
+    clock = CpuClock(shortest_sample_ns=1, thermal=ThermalEvents(counter))
+    timing = measure(heat, key="heat", clock=clock, effort=Effort(n_samples=100, budget_s=5))
+    assert timing.n_dropped > 0
+    assert len(timing.samples_ns) >= 100
+    assert not timing.is_disturbed
+    calm = measure(lambda: None, key="calm", clock=CpuClock(thermal=ThermalEvents(counter)))
+    assert calm.n_dropped == 0
+
+
+def test_how_long_work_waited_for_a_processor_is_on_record(monkeypatch):
+    share = measure(lambda: sum(range(100)), key="sum").record().sampling["cpu_pressure"]
+    assert share is None or 0 <= share <= 1
+    monkeypatch.setattr("longpole.bench.time.pressure._COUNTER", Path("/nonexistent"))
+    assert measure(lambda: None, key="none").cpu_pressure is None
 
 
 @pytest.fixture

@@ -38,6 +38,7 @@ from longpole.bench.records import (
 )
 from longpole.bench.run import Job, Policy, Runner, Status, read_jobs
 from longpole.bench.time import (
+    Candidates,
     CpuClock,
     Effort,
     FakeClock,
@@ -49,6 +50,7 @@ from longpole.bench.time import (
 from longpole.bench.tunableop import tune_gemm
 
 __all__ = [
+    "Candidates",
     "Comparison",
     "CpuClock",
     "Difference",

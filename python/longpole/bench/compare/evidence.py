@@ -35,6 +35,9 @@ _MOST_DISTURBED: Final = 0.25
 _MOST_DROPPED_MORE: Final = 0.10
 _MOST_CLOCK_APART: Final = 0.01
 
+# Above it, runs are said to be disturbed by other programs; judgement, not measured.
+_HIGH_PRESSURE: Final = 0.20
+
 # Smallest change found in 80 of 100 comparisons, in spreads of the runs: normal noise, with
 # the efficiency of the median and of rank sums.
 _FOUND_IN_TURNS: Final = 3.8
@@ -172,6 +175,8 @@ def _weigh_separate(
     estimate, limits = shift_limits(base.log_times, new.log_times, own_level)
     is_strict = not (environments_agree and _interleaved(base, new))
     few = _too_few(n_base, n_new, FEWEST_SEPARATE, "runs", own_level, limits)
+    if is_strict:
+        few = few or _crowded(base, new)
     spreads = [robust_spread(each.log_times) for each in (base, new) if len(each.log_times) > 1]
     return Evidence(
         *sides,
@@ -243,6 +248,22 @@ def _uneven_conditions(base: Runs, new: Runs) -> str | None:
         clocks = [median(runs.clocks_mhz) for runs in (base, new)]
         if abs(clocks[1] / clocks[0] - 1) > _MOST_CLOCK_APART:
             return f"the device ran at {clocks[0]:.0f} MHz in base and {clocks[1]:.0f} MHz in new"
+    return None
+
+
+def _crowded(base: Runs, new: Runs) -> str | None:
+    """Abstain where other programs held the processors while one side was measured.
+
+    Sides in turns, or that alternate, bear that alike; sides measured apart do not.
+    """
+    for name, runs in (("base", base), ("new", new)):
+        n_crowded = sum(each > _HIGH_PRESSURE for each in runs.cpu_pressures)
+        if n_crowded > _MOST_DISTURBED * len(runs.log_times):
+            return (
+                f"in {n_crowded} of {len(runs.log_times)} runs in {name} programs waited for the "
+                f"processors for more than {_HIGH_PRESSURE:.0%} of the time, and the sides were "
+                "measured apart: measure them in turns"
+            )
     return None
 
 

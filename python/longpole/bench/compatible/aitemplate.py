@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from concurrent.futures import wait
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
@@ -64,6 +65,9 @@ WAIT_AFTER_CANCEL_S: Final = 10.0
 PROFILER_RUN_MAX_ATTEMPTS: Final = 3
 PROFILER_RUN_RETRY_DELAY_SECONDS: Final = 5
 _FORMAT: Final = "aitemplate"
+
+# How tasks end that AITemplate looks at: it never asks for the exit status.
+_ENDED: Final = frozenset({Outcome.OK, Outcome.NONZERO, Outcome.SIGNAL, Outcome.NO_RESULT})
 _LOGGER: Final = logging.getLogger(__name__)
 
 # What AITemplate's module has, and this one has not.
@@ -229,9 +233,22 @@ class Runner:
         What is profiled, for the log.
     timeout
         Seconds for each task.
+    as_aitemplate
+        Take AITemplate's rules where they decide what `pull` gives: the exit status does not
+        count; a task that printed no named row is left out when it wrote to stderr, and
+        else has the result `ProfileResult("", 0, 0)`; results come in the order in which tasks
+        ended.
     """
 
-    def __init__(self, devs: Sequence[str | int] | None, op_name: str, timeout: float = 30) -> None:
+    def __init__(
+        self,
+        devs: Sequence[str | int] | None,
+        op_name: str,
+        timeout: float = 30,
+        *,
+        as_aitemplate: bool = False,
+    ) -> None:
+        self._as_aitemplate = as_aitemplate
         self._devices = _devices(devs)
         self._op_name = op_name
         self._timeout = timeout
@@ -266,18 +283,30 @@ class Runner:
             return
         with engine.Runner(self._devices, policy=_policy(self._timeout)) as running:
             records = running.run(job for _, job, _ in tasks)
+        done = [
+            (idx, wanted, record) for (idx, _, wanted), record in zip(tasks, records, strict=True)
+        ]
+        if self._as_aitemplate:
+            done.sort(key=lambda task: _end(task[2]))
         results = self._results or []
-        for (idx, _, wanted), record in zip(tasks, records, strict=True):
-            if record.outcome is not Outcome.OK or record.best is None:
-                _LOGGER.warning(
-                    "%s %s: %s (%s)", self._op_name, idx, record.message, record.outcome
-                )
+        for idx, wanted, record in done:
+            if not self._counts(record):
+                told = (self._op_name, idx, record.message, record.outcome)
+                _LOGGER.warning("%s %s: %s (%s)", *told)
             elif wanted is None:
-                results.append((idx, _result(record.best)))
+                results.append((idx, _best_of(record)))
             else:
                 found = [_result(each) for each in record.results if each.name in wanted]
                 results.append((idx, found))
         self._results = results
+
+    def _counts(self, record: Record) -> bool:
+        """Whether a task has a result, by our rules or by AITemplate's."""
+        if not self._as_aitemplate:
+            return record.outcome is Outcome.OK and record.best is not None
+        if record.outcome not in _ENDED:
+            return False
+        return not record.stderr_bytes or any(each.name for each in record.results)
 
     def pull(self) -> list[tuple[str | int, ProfileResult | list[ProfileResult]]]:
         """Give the results of the tasks that succeeded, in the order of the pushes.
@@ -287,6 +316,20 @@ class Runner:
         self.join()
         results, self._results = self._results or [], None
         return results
+
+
+def _best_of(record: Record) -> ProfileResult:
+    """Give the fastest result, or what AITemplate gives where there is none."""
+    best = record.best or min(record.results, key=lambda each: each.time_ns, default=None)
+    return ProfileResult("", 0, 0) if best is None else _result(best)
+
+
+def _end(record: Record) -> str:
+    """Give when a task ended, in a form that sorts."""
+    if not record.started_at:
+        return ""
+    begin = datetime.fromisoformat(record.started_at)
+    return (begin + timedelta(seconds=record.seconds or 0)).isoformat()
 
 
 def _policy(timeout_s: float | None) -> Policy:

@@ -53,6 +53,9 @@ class Runs:
         The samples of the runs that were taken in turns, by the name of their pair.
     step_ns
         What one step of the clock is for one call; 0 where that is not known.
+    cpu_pressures
+        Of each run, the share of its time in which something waited for a processor, where
+        that is known.
     """
 
     log_times: array[float] = field(default_factory=lambda: array("d"))
@@ -67,6 +70,7 @@ class Runs:
     conditions: set[str] = field(default_factory=set)
     plans: set[tuple[int, ...]] = field(default_factory=set)
     clocks_mhz: array[float] = field(default_factory=lambda: array("d"))
+    cpu_pressures: array[float] = field(default_factory=lambda: array("d"))
 
     def add(self, durations_ns: Iterable[Any], row: Row) -> None:
         """Add a run."""
@@ -85,6 +89,9 @@ class Runs:
         clock_mhz = sampling.get("clock_mhz")
         if isinstance(clock_mhz, int | float) and is_duration_ns(clock_mhz):
             self.clocks_mhz.append(float(clock_mhz))
+        pressure = sampling.get("cpu_pressure")
+        if isinstance(pressure, int | float) and 0 <= pressure <= 1:
+            self.cpu_pressures.append(float(pressure))
         if pair := row.get("pair"):
             self.turns[str(pair)] = tuple(samples)
 

@@ -1,5 +1,6 @@
 """Time functions, on the processor or on a device, and commands, in one or several processes."""
 
+from longpole.bench.time.candidates import Candidates
 from longpole.bench.time.clocks import CpuClock, FakeClock
 from longpole.bench.time.commands import CommandPlan
 from longpole.bench.time.gpu_clock import GpuClock
@@ -11,6 +12,7 @@ from longpole.bench.time.torch_clock import TorchClock
 __all__ = [
     "Build",
     "Campaign",
+    "Candidates",
     "CommandPlan",
     "CpuClock",
     "Effort",

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
+from longpole.bench.time.thermal import ThermalEvents
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -78,6 +80,9 @@ class Steady:
 class CpuClock(Steady):
     """Wall time on this processor, the cost of the call and of the loop included: some 30 ns.
 
+    A sample counts as disturbed when the processor was slowed down by heat meanwhile, where the
+    system counts that.
+
     Examples
     --------
     >>> CpuClock().time_ns(lambda: None, n_calls=1000) > 0
@@ -91,6 +96,12 @@ class CpuClock(Steady):
     step_ns: float = field(
         default_factory=lambda: time.get_clock_info("perf_counter").resolution * 1e9
     )
+
+    thermal: ThermalEvents = field(default_factory=ThermalEvents, repr=False, compare=False)
+
+    def is_undisturbed(self) -> bool:
+        """Say whether there was no thermal event since this was last asked."""
+        return not self.thermal.any_new()
 
     def now_ns(self) -> int:
         """Tell the time."""

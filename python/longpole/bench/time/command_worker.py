@@ -72,11 +72,15 @@ def main(text: str) -> int:
     for subject in order:
         for _ in range(wanted["n_warm_up"]):
             _execute(subject, wanted, keep=False)
+    before = time.monotonic(), _waited_s()
     _take_turns(order, wanted)
+    pressure = _pressure(*before)
     if wanted["cleanup"]:
         _hook("cleanup", wanted["cleanup"], subjects)
     with rows:
-        rows.writelines(json.dumps(_row(each, shell_ns, began_at)) + "\n" for each in subjects)
+        rows.writelines(
+            json.dumps(_row(each, shell_ns, began_at, pressure)) + "\n" for each in subjects
+        )
     return 0
 
 
@@ -160,7 +164,26 @@ def _shell_ns(shell: list[str] | None) -> float | None:
     return median(_run([*shell, ""], None).wall_ns for _ in range(_SHELL_STARTS))
 
 
-def _row(subject: Subject, shell_ns: float | None, began_at: float) -> dict[str, Any]:
+def _waited_s() -> float | None:
+    """Give how long work has waited for a processor, all programs together."""
+    try:
+        with open("/proc/pressure/cpu", encoding="ascii") as counters:  # noqa: PTH123 - stays small
+            return int(counters.readline().rpartition("total=")[2]) / 1e6
+    except (OSError, ValueError):
+        return None
+
+
+def _pressure(begin_s: float, waited_s: float | None) -> float | None:
+    """Give the share of the time since then in which work waited."""
+    now_s = _waited_s()
+    if waited_s is None or now_s is None:
+        return None
+    return min(1.0, max(0.0, now_s - waited_s) / max(1e-9, time.monotonic() - begin_s))
+
+
+def _row(
+    subject: Subject, shell_ns: float | None, began_at: float, pressure: float | None
+) -> dict[str, Any]:
     # An execution that is quicker than the shell usually is took no time, not less than none.
     walls = [max(1.0, sample.wall_ns - (shell_ns or 0)) for sample in subject.samples]
     if walls and median(walls) <= 1.0:
@@ -182,6 +205,7 @@ def _row(subject: Subject, shell_ns: float | None, began_at: float) -> dict[str,
         "peak_rss_bytes": peak_bytes if peak_bytes > floor_bytes else None,
         "peak_rss_floor_bytes": floor_bytes,
         "shell_ns": shell_ns,
+        "cpu_pressure": pressure,
         "n_warm_up": subject.n_warm_up,
         "began_at": began_at,
         "step_ns": time.get_clock_info("perf_counter").resolution * 1e9,

@@ -113,7 +113,15 @@ def command_records(
 
 
 def _sampling(plan: CommandPlan, row: dict[str, Any]) -> dict[str, Any]:
-    told = ("step_ns", "user_ns", "system_ns", "peak_rss_bytes", "peak_rss_floor_bytes", "shell_ns")
+    told = (
+        "step_ns",
+        "user_ns",
+        "system_ns",
+        "peak_rss_bytes",
+        "peak_rss_floor_bytes",
+        "shell_ns",
+        "cpu_pressure",
+    )
     return {
         "clock": "process"
         if plan.shell is None

@@ -6,7 +6,7 @@ import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from longpole.devices import Lease, child_changes, discover, select, wait_until_idle
 
@@ -20,11 +20,12 @@ __all__ = ["DeviceInUse", "device_in_use", "reader_of"]
 
 @dataclass(frozen=True, slots=True)
 class DeviceInUse:
-    """A device that is ours for a while, and how a process is told to use it alone."""
+    """A device that is ours for a while, how a process is told to use it alone, and what it is."""
 
     uuid: str
     lease: Lease
     changes: Mapping[str, str | None]
+    facts: Mapping[str, Any]
 
 
 @contextmanager
@@ -44,7 +45,8 @@ def device_in_use(clock: str, busy: Busy) -> Iterator[DeviceInUse | None]:
         lease.acquire()
         try:
             wait_until_idle(device, provider, busy)
-            yield DeviceInUse(device.uuid, lease, child_changes(device, os.environ))
+            changes = child_changes(device, os.environ)
+            yield DeviceInUse(device.uuid, lease, changes, device.to_dict())
         finally:
             lease.release()
 

@@ -194,15 +194,13 @@ def _run(
     if error := next((row["error"] for row in rows if "error" in row), None):
         raise TargetError(error)
     if ending.exit_code != 0 or len(rows) != len(campaign.names):
-        yield from _failures(campaign, point, ending, said)
-        return
-    looks = list(campaign.looks())
-    if plan is None:
+        found = _failures(campaign, point, ending, said)
+    elif plan is None:
         found = iter([Record.from_dict(row) for row in rows])
     else:
         found = command_records(plan, rows, said.stderr.telling_line())
     for record in found:
-        yield _with_looks(record, looks)
+        yield _told(record, list(campaign.looks()), device)
 
 
 def _function_argv(
@@ -240,8 +238,12 @@ def _environment(campaign: Campaign, device: DeviceInUse | None) -> dict[str, st
     return {name: value for name, value in environment.items() if value is not None}
 
 
-def _with_looks(record: Record, looks: list[int]) -> Record:
-    return replace(record, sampling={**record.sampling, "looks": looks})
+def _told(record: Record, looks: list[int], device: DeviceInUse | None) -> Record:
+    """Add what the process of the run does not know: the plan, and what the device is."""
+    environment = dict(record.environment)
+    if device is not None:
+        environment["device"] = dict(device.facts)
+    return replace(record, sampling={**record.sampling, "looks": looks}, environment=environment)
 
 
 def _failures(

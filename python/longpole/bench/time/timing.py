@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import gc
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from statistics import median
@@ -22,6 +22,7 @@ from uuid import uuid4
 from longpole.bench.records.environment import fingerprint
 from longpole.bench.records.record import Measurement, Outcome, Record, is_duration_ns
 from longpole.bench.time.clocks import Clock, CpuClock
+from longpole.bench.time.pressure import Pressure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -116,6 +117,9 @@ class Timing:
         for one call.
     started_at
         When sampling began.
+    cpu_pressure
+        The share of the time of sampling in which something on the machine waited for a
+        processor; None where the system does not count it.
     """
 
     key: str
@@ -136,6 +140,7 @@ class Timing:
     started_at: str
     notes: tuple[str, ...] = ()
     environment: Mapping[str, Any] = field(default_factory=dict)
+    cpu_pressure: float | None = None
 
     @property
     def is_disturbed(self) -> bool:
@@ -160,6 +165,7 @@ class Timing:
             "is_disturbed": self.is_disturbed,
             "is_settled": self.is_settled,
             "stopped_by": self.stopped_by,
+            "cpu_pressure": self.cpu_pressure,
             "notes": list(self.notes),
         }
         best = Measurement(self.key, median(self.samples_ns)) if self.samples_ns else None
@@ -264,14 +270,19 @@ def measure_in_turns(
             with _failures_noted(subject):
                 _warm_up(subject, clock, warm_up_ns)
         _make_batches_alike(_alive(subjects), clock)
+        pressure = Pressure()
         stopped_by = _sample_in_turns(subjects, clock, effort, deadline_ns)
+        share = pressure.share()
         for subject in _alive(subjects):
             with _failures_noted(subject):
                 _check(subject, check)
     run = uuid4().hex[:12]
     pair = run if len(subjects) > 1 else ""
     told = (run, pair, started_at, stopped_by)
-    return {subject.key: subject.timing(clock, *told) for subject in subjects}
+    return {
+        subject.key: replace(subject.timing(clock, *told), cpu_pressure=share)
+        for subject in subjects
+    }
 
 
 @dataclass(slots=True)

@@ -1,0 +1,253 @@
+"""Candidates timed one after the other in a process that lives on a device.
+
+Tuners try thousands of candidates, and a fresh process for each costs seconds: imports, a
+context. Here one process times all of them, under the guard of the device, which is leased for
+as long. A candidate that crashes it, hangs, or breaks its context costs itself only: the next
+one gets a new process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import tempfile
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from longpole.bench.records.environment import fingerprint
+from longpole.bench.records.record import Outcome, Record
+from longpole.bench.run.guard import Ending, Guard, GuardLostError, Order
+from longpole.bench.run.judgement import signal_name
+from longpole.bench.run.output import Tail
+from longpole.bench.time.device_in_use import device_in_use
+from longpole.bench.time.targets import key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from longpole.bench.run.guard import Stream
+    from longpole.bench.time.device_in_use import DeviceInUse
+    from longpole.devices import Busy
+
+__all__ = ["Candidates"]
+
+_START_S: Final = 300.0
+_GRACE_S: Final = 1.0
+_DRAIN_S: Final = 0.3
+_END_S: Final = 60.0
+
+
+class Candidates:
+    """A process on a device that times candidates.
+
+    Parameters
+    ----------
+    clock
+        `cpu`, `torch`, or the name `MODULE:FUNC` of a function that makes a clock.
+    cache
+        What the caches of a device hold: `cold`, `hot` or `graph`.
+    busy
+        What to do with a device that somebody else uses.
+    timeout_s
+        For one candidate, from its request to its answer.
+
+    Raises
+    ------
+    DeviceError
+        The device is not there, or somebody else uses it.
+
+    Examples
+    --------
+    >>> with Candidates() as candidates:
+    ...     record = candidates.time("statistics:median", {"data": [3, 1, 2]})
+    >>> record.outcome.value, len(record.samples_ns) >= 25
+    ('ok', True)
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: str = "cpu",
+        cache: str | None = None,
+        busy: Busy = "refuse",
+        timeout_s: float = 60.0,
+    ) -> None:
+        self._clock, self._cache, self._timeout_s = clock, cache, timeout_s
+        self._process: _Process | None = None
+        with ExitStack() as stack:
+            timed = "torch" if clock == "torch" else "cpu"
+            self._device = stack.enter_context(device_in_use(timed, busy))
+            self._resources = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process and give the device back."""
+        self._drop()
+        self._resources.close()
+
+    def time(
+        self,
+        name: str,
+        point: Mapping[str, Any] | None = None,
+        *,
+        factory: bool = False,
+        key: str | None = None,
+        n_samples: int | None = None,
+        budget_s: float = 5.0,
+    ) -> Record:
+        """Time a candidate.
+
+        Parameters
+        ----------
+        name
+            The function, as `MODULE:FUNC`.
+        point
+            Its arguments, as JSON can hold them.
+        factory
+            Whether it makes the function to time.
+        key
+            What to compare it under; the name and the arguments by default.
+        n_samples, budget_s
+            As of `Effort`.
+
+        Returns
+        -------
+        Record
+            With `samples_ns` where it was `ok`; else the outcome says what became of it.
+        """
+        key = key_of(name, point or {}) if key is None else key
+        request = {
+            "name": name,
+            "point": dict(point or {}),
+            "factory": factory,
+            "key": key,
+            "n_samples": n_samples,
+            "budget_s": budget_s,
+        }
+        try:
+            process = self._process or _Process(self._clock, self._cache, self._device)
+            self._process = process
+            answer = process.ask(request, self._timeout_s)
+        except GuardLostError as error:
+            answer = {"outcome": Outcome.GUARD_LOST, "message": str(error), "is_usable": False}
+        if not answer.pop("is_usable", True):
+            self._drop()
+        return _record(key, answer)
+
+    def _drop(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.close()
+
+
+class _Process:
+    """One process and its guard, until the first candidate that breaks it."""
+
+    def __init__(self, clock: str, cache: str | None, device: DeviceInUse | None) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="longpole-candidates-")
+        pipe = Path(self._folder.name, "requests")
+        os.mkfifo(pipe, 0o600)
+        self._requests = os.open(pipe, os.O_RDWR)  # does not wait for the other end
+        self._answers: queue.Queue[dict[str, Any] | Ending | GuardLostError] = queue.Queue()
+        self._line = b""
+        self._stderr = Tail()
+        self._guard = Guard(None if device is None else device.lease.fileno())
+        order = _order(str(pipe), clock, cache, device)
+        self._thread = threading.Thread(target=self._run, args=(order,), daemon=True)
+        self._thread.start()
+        self._is_ready = False
+
+    def ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        """Have a candidate timed; the answer says whether the process can go on."""
+        if not self._is_ready:
+            first = self._next(_START_S)
+            if "ready" not in first:
+                return first
+            self._is_ready = True
+        line = json.dumps(request).encode() + b"\n"
+        os.write(self._requests, line)
+        return self._next(timeout_s)
+
+    def close(self) -> None:
+        """End the process."""
+        self._guard.cancel()
+        self._thread.join(_END_S)
+        self._guard.close()
+        os.close(self._requests)
+        self._folder.cleanup()
+
+    def _run(self, order: Order) -> None:
+        try:
+            self._answers.put(self._guard.run(order, self._take))
+        except GuardLostError as error:
+            self._answers.put(error)
+
+    def _take(self, stream: Stream, chunk: bytes) -> None:
+        if stream == "stderr":
+            self._stderr.feed(chunk)
+            return
+        *lines, self._line = (self._line + chunk).split(b"\n")
+        for line in lines:
+            self._answers.put(json.loads(line))
+
+    def _next(self, timeout_s: float) -> dict[str, Any]:
+        try:
+            answer = self._answers.get(timeout=timeout_s)
+        except queue.Empty:
+            message = f"not done after {timeout_s:g} s"
+            return {"outcome": Outcome.TIMEOUT, "message": message, "is_usable": False}
+        if isinstance(answer, GuardLostError):
+            raise answer
+        return answer if isinstance(answer, dict) else self._ended(answer)
+
+    def _ended(self, ending: Ending) -> dict[str, Any]:
+        """Say how the process ended while a candidate was timed."""
+        if ending.refused is not None:
+            outcome, how = Outcome.NOT_STARTED, ending.refused[1]
+        elif ending.signal is not None:
+            outcome = Outcome.SIGNAL
+            how = f"the process was ended by {signal_name(ending.signal)}"
+        else:
+            outcome = Outcome.NONZERO
+            how = f"the process ended with exit status {ending.exit_code}"
+        message = ": ".join(filter(None, [how, self._stderr.telling_line()]))
+        return {"outcome": outcome, "message": message, "is_usable": False}
+
+
+def _order(pipe: str, clock: str, cache: str | None, device: DeviceInUse | None) -> Order:
+    wanted = {
+        "requests": pipe,
+        "clock": clock,
+        "cache": cache,
+        "device": None if device is None else device.uuid,
+        "path": sys.path,
+    }
+    changes = {} if device is None else device.changes
+    path = os.pathsep.join(filter(None, sys.path))
+    environment = {**os.environ, "PYTHONPATH": path, **changes}
+    return Order(
+        argv=[sys.executable, "-m", "longpole.bench.time.candidate_worker", json.dumps(wanted)],
+        env={name: value for name, value in environment.items() if value is not None},
+        folder=None,
+        limit_s=None,
+        grace_s=_GRACE_S,
+        drain_s=_DRAIN_S,
+    )
+
+
+def _record(key: str, answer: dict[str, Any]) -> Record:
+    if "id" in answer:
+        return Record.from_dict(answer)
+    outcome = Outcome(answer["outcome"])
+    return Record(
+        id=key, key=key, outcome=outcome, message=answer["message"], environment=fingerprint()
+    )
