@@ -20,7 +20,7 @@
 //!
 //! The rooms lie along one river, each using only those before it:
 //! [`vocabulary`], [`tables`], [`read`], [`link`], [`stack`], [`graph`], [`path`], [`measure`],
-//! [`workload`], [`mod@write`]. Beside it lies [`extract`], which reads what benchmarks print.
+//! [`workload`], [`ranks`], [`mod@write`]. Beside it lies [`extract`], which reads what benchmarks print.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
@@ -36,6 +36,7 @@ pub mod link;
 pub mod measure;
 pub mod path;
 pub mod progress;
+pub mod ranks;
 pub mod read;
 pub mod stack;
 pub mod strings;

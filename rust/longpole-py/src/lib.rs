@@ -37,7 +37,9 @@ mod _core {
     #[pymodule_export]
     use crate::guard::guard_main;
     #[pymodule_export]
-    use crate::ranks::collectives;
+    use crate::ranks::{
+        collectives, expand_hops, reduce_rank, JointRanks, JointSolution, ReducedRank,
+    };
     #[pymodule_export]
     use crate::trace::{read_trace, Trace};
     #[pymodule_export]

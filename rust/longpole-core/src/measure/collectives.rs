@@ -15,9 +15,7 @@ use crate::ids::EventId;
 use crate::link::Launches;
 use crate::stack::Nesting;
 use crate::tables::{argument, argument_text, EventKind, Tables, WorkClass};
-use crate::vocabulary::{
-    data_type, data_type_of_kernel, runs_on_cpu, Collective, Names,
-};
+use crate::vocabulary::{data_type, data_type_of_kernel, runs_on_cpu, Collective, Names};
 
 /// What the operation of a collective was learned from, the most reliable first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -152,9 +150,8 @@ impl Reader<'_> {
         let (operation, named_by) = self.operation(event, &sources).unzip();
         let arguments = [Some(event), sources.record].into_iter().flatten();
         let arguments: Vec<_> = arguments.collect();
-        let number = |key: &str| {
-            arguments.iter().find_map(|&event| argument(event, key, self.tables))
-        };
+        let number =
+            |key: &str| arguments.iter().find_map(|&event| argument(event, key, self.tables));
         let word = |key: &str| {
             let mut texts = arguments.iter().filter_map(|&it| argument_text(it, key, self.tables));
             texts.find(|text| !text.is_empty())
