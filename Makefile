@@ -52,11 +52,11 @@ test-python: $(BUILT)
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest longpole._core
 	$(BIN)/lint-imports
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -n 2 -m "not slow"
 
 test-long: $(BUILT) ## the checks that take minutes
 	cargo test --release --locked -- --include-ignored
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2
 	$(BIN)/python tests/oracles/mutations.py
 
 test-torch: $(BUILT) ## the checks that need torch, which must be installed in .venv

@@ -1,5 +1,7 @@
 """How long and how hard the property tests look: `pytest --hypothesis-profile search` for more."""
 
+import os
+
 from hypothesis import settings
 
 # On a busy machine any test may take its time. The examples are the same in every run, so that
@@ -7,3 +9,6 @@ from hypothesis import settings
 settings.register_profile("default", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, max_examples=3_000)
 settings.load_profile("default")
+
+# What runs the tests side by side tells them the width of its own terminal.
+os.environ.pop("COLUMNS", None)

@@ -13,7 +13,8 @@ from longpole.trace import Trace
 # What numbers the rows of each frame anew is of no use to another one.
 FRAMES_OF_A_TRACE = [
     name
-    for name, value in vars(Trace).items()
+    for part in Trace.__mro__
+    for name, value in vars(part).items()
     if not name.startswith("_") and hasattr(value, "attrname") and name != "metadata"
 ]
 

@@ -22,7 +22,8 @@ from longpole.errors import (
     TraceError,
     WindowError,
 )
-from longpole.trace import Trace, read_trace
+from longpole.read import read_trace
+from longpole.trace import Trace
 from longpole.windows import Window, choose_window
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ import gzip
 import json
 from typing import TYPE_CHECKING, Any, Self
 
-from longpole.trace import read_trace
+from longpole.read import read_trace
 
 if TYPE_CHECKING:
     from pathlib import Path

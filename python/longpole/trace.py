@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 from longpole._core import collectives
-from longpole._core import read_trace as read_core
-from longpole.frames import frame_of, typed
-from longpole.vocabulary import additions
+from longpole.frames import frame_of
+from longpole.tables import TraceTables
 from longpole.windows import step_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import BinaryIO
+    import os
 
     import polars as pl
 
@@ -24,98 +20,10 @@ if TYPE_CHECKING:
     from longpole.critical_path.path import CriticalPath
     from longpole.verdict.values import Verdict
 
-__all__ = ["Trace", "read_trace"]
-
-_EVENT_COLUMNS: Final = (
-    "event",
-    "kind",
-    "category",
-    "name",
-    "process",
-    "thread",
-    "device",
-    "stream",
-    "start_ns",
-    "duration_ns",
-    "correlation",
-    "external_id",
-    "parent",
-    "depth",
-    "lane",
-    "position",
-)
+__all__ = ["Trace"]
 
 
-def read_trace(
-    source: str | os.PathLike[str] | bytes | BinaryIO,
-    *,
-    args: Literal["ids", "default"] | Sequence[str] = "default",
-    vocabulary: str | os.PathLike[str] | Mapping[str, Any] | None = None,
-    strict: bool = False,
-    max_bytes: int | None = None,
-    max_events: int | None = None,
-    progress: Callable[[int], object] | None = None,
-) -> Trace:
-    """Read a trace in the Chrome trace-event format, as the PyTorch profiler writes it.
-
-    Plain JSON or gzip, an object with `traceEvents` or a bare array; the first bytes
-    tell, not the name. The file is read once, in windows: memory is bounded by the
-    events that are kept. A damaged file gives all events that are whole in it, and
-    `Trace.diagnostics` says what was lost or altered.
-
-    Parameters
-    ----------
-    source
-        A path, the bytes themselves, or a binary file object.
-    args
-        Which arguments of events to keep: `"ids"` for those that say what belongs
-        together, `"default"` for these and what one asks about kernels, operators and
-        collectives, or a list of names for the ids and those.
-    vocabulary
-        A TOML file (or its content) with regular expressions for names that longpole does not
-        know, such as those of the kernels of one's own collectives. The page on formats has
-        an example.
-    strict
-        Raise on the first finding instead of recovering; the file must be JSON as in
-        RFC 8259.
-    max_bytes, max_events
-        Stop there; `Trace.diagnostics` then holds `limit_reached`.
-    progress
-        Called now and then with the number of bytes read (uncompressed). What it
-        raises ends the reading.
-
-    Raises
-    ------
-    TraceError
-        The source holds no trace, or (strict) is not sound. It has `code`, `offset`
-        (the byte of the uncompressed file), `hint` and `path`.
-    OSError
-        The file cannot be opened or read.
-    ValueError
-        The vocabulary has a section, meaning or pattern that cannot be; the message names those
-        that can.
-
-    Examples
-    --------
-    >>> trace = read_trace("rank0.json.gz")  # doctest: +SKIP
-    >>> trace.status  # doctest: +SKIP
-    'ok'
-    """
-    if not isinstance(args, str):
-        args = list(args)
-    core = read_core(
-        source,
-        args=args,
-        vocabulary=additions(vocabulary),
-        strict=strict,
-        max_bytes=max_bytes,
-        max_events=max_events,
-        progress=progress,
-    )
-    return Trace(core, source if isinstance(source, str | os.PathLike) else None)
-
-
-class Trace:
+class Trace(TraceTables):
     """The events of one trace and what follows from them.
 
     Frames are made on first use and kept. Every frame names events by their row in
@@ -123,32 +31,8 @@ class Trace:
     """
 
     def __init__(self, core: CoreTrace, path: str | os.PathLike[str] | None = None) -> None:
-        self._core = core
+        super().__init__(core)
         self._path = None if path is None else Path(path).absolute()
-
-    @property
-    def core(self) -> CoreTrace:
-        """The trace as the compiled core holds it."""
-        return self._core
-
-    @cached_property
-    def events(self) -> pl.DataFrame:
-        """Everything with a place in time, in the order of the file.
-
-        Columns: `event` (row number), `kind`, `category` (as in the file), `name`,
-        `process`, `thread` (texts: some are names), `device`, `stream` (of work on a
-        device), `start_ns`, `duration_ns` (null for instants and what never ended),
-        `correlation`, `external_id`, `parent` (the last to begin of the events of the
-        same thread around it), `depth`, `lane` (row in `lanes`), `position` (in `traceEvents`).
-        """
-        import polars as pl
-
-        # One column at a time: polars copies texts as it takes them over, and the originals
-        # should be gone before the next ones are made. Nesting first, which needs room.
-        made = ["parent", "depth"]
-        made += [name for name in _EVENT_COLUMNS if name not in made]
-        columns = {name: pl.DataFrame(self._core.events([name])) for name in made}
-        return pl.concat([columns[name] for name in _EVENT_COLUMNS], how="horizontal")
 
     @cached_property
     def launches(self) -> pl.DataFrame:
@@ -215,176 +99,15 @@ class Trace:
         """
         return frame_of(self._core.steps(None))
 
-    @cached_property
-    def annotations(self) -> pl.DataFrame:
-        """The named ranges of the program on its threads: `event`, `name`, `start_ns`, ..."""
-        import polars as pl
-
-        columns = ["event", "name", "process", "thread", "start_ns", "duration_ns"]
-        return self.events.filter(pl.col("kind") == "annotation").select(columns)
-
-    @cached_property
-    def flows(self) -> pl.DataFrame:
-        """The ends of the arrows that the profiler drew.
-
-        Columns: `phase` (`s` start, `t` step, `f` finish), `flow` (the id), `category`,
-        `name`, `process`, `thread`, `time_ns`, `position`. Ends with the same category
-        and id belong together.
-        """
-        return frame_of(self._core.flows())
-
-    @cached_property
-    def counters(self) -> pl.DataFrame:
-        """Samples of counters: `name`, `series`, `process`, `time_ns`, `value`, `position`."""
-        return frame_of(self._core.counters())
-
-    @cached_property
-    def asynchronous(self) -> pl.DataFrame:
-        """The parts of asynchronous events (`b`, `n`, `e`), with the columns of `flows`."""
-        return frame_of(self._core.asynchronous())
-
-    @cached_property
-    def lanes(self) -> pl.DataFrame:
-        """Where things happen: `lane`, `process`, `thread`, `device`, `stream`, `label`.
-
-        `label` is the name that the trace gives to the thread or the process.
-        """
-        import polars as pl
-
-        statements = self.metadata_events.cast({"process": pl.String, "thread": pl.String})
-        named = statements.filter(pl.col("text").is_not_null()).cast({"text": pl.String})
-        named = named.sort("last_position")
-        threads = named.filter(pl.col("name") == "thread_name")
-        processes = named.filter(pl.col("name") == "process_name")
-        lanes = frame_of(self._core.lanes()).cast({"process": pl.String, "thread": pl.String})
-        key = ["process", "thread"]
-        by_thread = threads.select(*key, thread_label="text").unique(key, keep="last")
-        by_process = processes.select("process", process_label="text").unique(
-            "process", keep="last"
-        )
-        return typed(
-            lanes.join(by_thread, on=key, how="left")
-            .join(by_process, on="process", how="left")
-            .sort("lane")
-            .with_columns(label=pl.coalesce("thread_label", "process_label"))
-            .drop("thread_label", "process_label")
-        )
-
-    @cached_property
-    def devices(self) -> pl.DataFrame:
-        """The devices that work ran on, or that the trace describes.
-
-        Columns: `device`, `name`, `count` (of GPU activities), `n_streams`; what else the
-        profiler wrote about a device stands in `metadata["deviceProperties"]`.
-        """
-        import polars as pl
-
-        work = self.events.filter(pl.col("kind").cast(pl.String).is_in(["kernel", "copy", "fill"]))
-        used = work.group_by("device").agg(
-            count=pl.len().cast(pl.Int64), n_streams=pl.col("stream").n_unique().cast(pl.Int64)
-        )
-        described = pl.DataFrame(
-            [(entry.get("id"), entry.get("name")) for entry in self._device_properties()],
-            schema={"device": pl.Int32, "name": pl.Categorical},
-            orient="row",
-        )
-        joined = described.join(used, on="device", how="full", coalesce=True, nulls_equal=True)
-        counts = pl.col("count", "n_streams").fill_null(0)
-        return joined.with_columns(counts).sort("device")
-
-    @cached_property
-    def metadata(self) -> dict[str, Any]:
-        """What the file says about itself: every field beside the events.
-
-        A field that is no sound JSON is given as its text.
-        """
-        return {name: _value(text) for name, text in self._core.header}
-
-    @cached_property
-    def metadata_events(self) -> pl.DataFrame:
-        """What the trace says of its processes and threads, each statement once.
-
-        Columns: `name` (`process_name`, `thread_name`, ...), `process`, `thread`, `text`,
-        `count` (how often the file says so), `last_position` (where it does so last).
-        """
-        return frame_of(self._core.metadata_events())
-
-    @cached_property
-    def diagnostics(self) -> pl.DataFrame:
-        """What reading found, a row a kind.
-
-        Columns: `code`, `severity` (`info`, `warning`, `altered`, `data_loss`), `count`,
-        `first_offset` (byte of the uncompressed file), `skipped_bytes`, `sentence`, `effect`.
-        """
-        return frame_of(self._core.diagnostics())
-
-    @property
-    def status(self) -> Literal["ok", "recovered"]:
-        """`recovered` where something of the file was lost or altered."""
-        return "recovered" if self._core.is_recovered else "ok"
-
-    @property
-    def rank(self) -> int | None:
-        """The rank of the process among those of its job, where the file says so."""
-        return self._core.rank
-
-    @property
-    def world_size(self) -> int | None:
-        """How many processes the job has, where the file says so."""
-        return self._core.world_size
-
-    @property
-    def base_time_ns(self) -> int | None:
-        """What times are relative to, in ns since 1970; None where they are absolute."""
-        return self._core.base_time_ns
-
-    @property
-    def n_events(self) -> int:
-        """How many events of any phase the file holds."""
-        return self._core.n_events
-
-    @property
-    def n_bytes(self) -> int:
-        """How many bytes the uncompressed file has."""
-        return self._core.n_bytes
-
-    @property
-    def phases(self) -> dict[str, int]:
-        """How many events there are of each phase (`ph`); without a known one under `""`."""
-        return self._core.phases
-
-    @property
-    def format(self) -> str:
-        """`kineto-json` or, without the fields of Kineto, `chrome-json`."""
-        return self._core.format
-
-    @property
-    def compression(self) -> str | None:
-        """`gzip` or None."""
-        return self._core.compression
-
-    @property
-    def categories(self) -> list[str | None]:
-        """The categories whose events have arguments that were kept."""
-        return self._core.categories()
-
     @property
     def window(self) -> tuple[int, int] | None:
         """From the first to the last work of a main thread or a device, in ns; None without any."""
         return self._core.whole_window()
 
     @cached_property
-    def doubts(self) -> dict[str, int]:
+    def warning_counts(self) -> dict[str, int]:
         """Counts of what linking and nesting could not settle, or settled with a doubt."""
-        return self._core.doubts()
-
-    def args(self, category: str | None) -> pl.DataFrame | None:
-        """Arguments of the events of one category that have any: `event` and a column each.
-
-        None where no event of the category has one that was kept.
-        """
-        table = self._core.args(category)
-        return None if table is None else frame_of(table)
+        return self._core.warning_counts()
 
     def busy(self, start_ns: int, end_ns: int) -> pl.DataFrame:
         """How long each device, and each of its streams, was busy within a window.
@@ -582,19 +305,6 @@ class Trace:
         facts = escape(", ".join(self._facts()))
         return f"<div><p>longpole trace: {facts}</p>{_html(counts)}{_html(kernels)}</div>"
 
-    def _facts(self) -> list[str]:
-        facts = [f"{self.n_events:,} events", self.format, self.status]
-        if self.rank is not None:
-            facts.append(f"rank {self.rank}")
-        return facts
-
-    def _device_properties(self) -> list[dict[str, Any]]:
-        properties = self.metadata.get("deviceProperties")
-        if not isinstance(properties, list):
-            return []
-        entries = [entry for entry in properties if isinstance(entry, dict)]
-        return [entry for entry in entries if isinstance(entry.get("id"), int)]
-
 
 def _html(frame: pl.DataFrame) -> str:
     """Show a frame as a table; its texts come from strangers."""
@@ -606,10 +316,3 @@ def _html(frame: pl.DataFrame) -> str:
         for row in frame.iter_rows()
     )
     return f"<table><tr>{head}</tr>{rows}</table>"
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text

@@ -175,7 +175,9 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize(("change", "named"), CHANGES.items(), ids=str)
+@pytest.mark.parametrize(
+    ("change", "named"), CHANGES.items(), ids=lambda value: getattr(value, "__name__", value)
+)
 def test_a_file_that_changes_ends_the_run_and_no_row_is_lost(tmp_path, change, named):
     path = tmp_path / "r.jsonl"
     store = Store(path)

@@ -237,7 +237,7 @@ def test_a_verb_with_a_slip_is_guessed(longpole, wrong, right):
     assert f"did you mean `{right}`?" in err
 
 
-def test_check_fails_on_loss_and_in_strict_mode_on_doubts(longpole, tmp_path, trace):
+def test_check_fails_on_loss_and_in_strict_mode_on_warnings(longpole, tmp_path, trace):
     doubtful = TraceBuilder().kernel("orphan", (10, 20)).write(tmp_path / "doubtful.json")
     lost = tmp_path / "lost.json"
     lost.write_bytes(doubtful.read_bytes()[:-9])

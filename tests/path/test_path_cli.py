@@ -5,11 +5,11 @@ import json
 import pytest
 
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.matching import WORK
 from longpole.cli.program import run
 from longpole.critical_path import Drop
 from tiny_traces import annotation, call, kernel, launch, operator, read
 
+WORK = ("operator", "runtime", "host_gap", "data_loading", "kernel", "copy", "communication")
 WAITING = [
     *(launch(0, 2, 1), launch(3, 5, 2), call("cudaDeviceSynchronize", 10, 40)),
     *(kernel("long", 4, 35, 1), kernel("short", 7, 18, 2, stream=8), operator("after", 40, 45)),

@@ -54,7 +54,7 @@ def _of_events(trace: Trace) -> Iterator[Finding]:
     if trace.window is None:
         yield _found("no_timed_events")
         return
-    if trace.doubts["device_work"]:
+    if trace.warning_counts["device_work"]:
         yield from _links(trace)
     else:
         has_counters = (trace.events["kind"] == "counter_range").any()
@@ -66,10 +66,10 @@ def _of_events(trace: Trace) -> Iterator[Finding]:
 
 
 def _links(trace: Trace) -> Iterator[Finding]:
-    doubts = trace.doubts
+    counts = trace.warning_counts
     work = trace.launches.join(trace.events, on="event")
     unlinked = work.filter(pl.col("call").is_null())
-    if doubts["device_work_without_correlation"] == work.height:
+    if counts["device_work_without_correlation"] == work.height:
         yield _found("no_correlations", unlinked)
     elif unlinked.height:
         part = share(unlinked.height / work.height)
@@ -77,11 +77,11 @@ def _links(trace: Trace) -> Iterator[Finding]:
     idle_launches = launches_without_work(trace)
     if idle_launches.height:
         yield _found("launches_without_work", idle_launches)
-    if doubts["ambiguous_correlations"]:
-        yield _found("ambiguous_correlations", doubts["ambiguous_correlations"])
-    if doubts["device_work_linked_by_external_id"]:
-        yield _found("linked_by_external_id", doubts["device_work_linked_by_external_id"])
-    if not doubts["synchronization_records"]:
+    if counts["ambiguous_correlations"]:
+        yield _found("ambiguous_correlations", counts["ambiguous_correlations"])
+    if counts["device_work_linked_by_external_id"]:
+        yield _found("linked_by_external_id", counts["device_work_linked_by_external_id"])
+    if not counts["synchronization_records"]:
         yield _found("no_synchronization_records")
 
 
@@ -92,8 +92,8 @@ def _overlaps(trace: Trace) -> Iterator[Finding]:
     for category, events in _by_category(_overlapping_work(trace)):
         longest = duration(events["overlap_ns"].sort()[-1])
         yield _found("overlapping_device_work", events, category=category, longest=longest)
-    if trace.doubts["nested_by_rounding"]:
-        yield _found("nested_by_rounding", trace.doubts["nested_by_rounding"])
+    if trace.warning_counts["nested_by_rounding"]:
+        yield _found("nested_by_rounding", trace.warning_counts["nested_by_rounding"])
 
 
 def _by_category(events: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -115,12 +115,12 @@ def _overlapping_work(trace: Trace) -> pl.DataFrame:
 
 
 def _clocks(trace: Trace) -> Iterator[Finding]:
-    if not trace.doubts["work_before_its_call"]:
+    if not trace.warning_counts["work_before_its_call"]:
         return
     calls = trace.events.select(call="event", call_start_ns="start_ns")
     linked = trace.launches.join(trace.events, on="event").join(calls, on="call")
     early = linked.filter(pl.col("start_ns") < pl.col("call_start_ns"))
-    longest = duration(trace.doubts["largest_lead_over_its_call_ns"])
+    longest = duration(trace.warning_counts["largest_lead_over_its_call_ns"])
     yield _found("work_before_its_call", early, longest=longest)
 
 

@@ -12,7 +12,7 @@ from longpole.convert.execution_trace import LinkedTrace, Replay, replay_of
 from longpole.errors import WindowError
 from longpole.files import new_file
 from longpole.frames import frame_of
-from longpole.trace import read_trace
+from longpole.read import read_trace
 
 if TYPE_CHECKING:
     import os

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal
 from longpole._core import link_execution_trace as link_core
 from longpole._core import read_execution_trace as read_core
 from longpole.frames import frame_of
-from longpole.trace import Trace, read_trace
+from longpole.read import read_trace
+from longpole.trace import Trace
 
 if TYPE_CHECKING:
     import os

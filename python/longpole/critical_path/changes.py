@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Change",
     "Drop",
+    "EventKind",
     "RemoveWait",
     "Scale",
     "WaitKind",
@@ -46,6 +47,25 @@ WorkKind = Literal[
 ]
 """The kinds of time on a critical path."""
 
+EventKind = Literal[
+    "operator",
+    "python",
+    "runtime",
+    "driver",
+    "annotation",
+    "kernel",
+    "copy",
+    "fill",
+    "device_annotation",
+    "synchronization",
+    "counter_range",
+    "overhead",
+    "span",
+    "instant",
+    "other",
+]
+"""The kinds of events, as in the column `kind` of `Trace.events`."""
+
 WaitKind = Literal["sync_return", "event_wait", "queue_full"]
 """The kinds of waits that can be removed."""
 
@@ -59,12 +79,15 @@ class Scale:
 
     Without a kind, it is about work: operators, runtime API calls, host time outside
     operators, data loading, kernels, memcpy and memset, and communication. A kernel made
-    faster is not launched faster. With `events`, rows of `Trace.events`, it is only about the
-    time inside these: for an operator or a function all that is nested in it.
+    faster is not launched faster. A kind of time on the path goes before a kind of events of the
+    same name: `runtime` is all calls, `driver` those below the runtime, `python` functions
+    without what is nested in them, `annotation` the time inside annotations. With `events`,
+    rows of `Trace.events`, it is only about the time inside these: for an operator or a
+    function all that is nested in it.
     """
 
     by: float | Fraction
-    kind: WorkKind | None = None
+    kind: WorkKind | EventKind | None = None
     matching: str | None = None
     events: Sequence[int] | None = None
 
@@ -76,7 +99,7 @@ class Drop:
     What depends on it still does. `events` are as for `Scale`.
     """
 
-    kind: WorkKind | None = None
+    kind: WorkKind | EventKind | None = None
     matching: str | None = None
     events: Sequence[int] | None = None
 

@@ -178,12 +178,18 @@ class CriticalPath:
         TypeError
             Something in `changes` is not a change.
         """
-        given = [changes] if isinstance(changes, Scale | Drop | RemoveWait) else list(changes)
-        if not all(isinstance(change, Scale | Drop | RemoveWait) for change in given):
-            message = f"changes are Scale, Drop and RemoveWait, not {changes!r}"
-            raise TypeError(message)
-        changed = self._core.what_if([parts_of(change) for change in given])
+        changed = self._core.what_if([parts_of(change) for change in _listed(changes)])
         return WhatIf(CriticalPath(changed, self._source), self)
+
+    def n_chosen(self, changes: Change | Iterable[Change]) -> list[int]:
+        """Count the edges of the graph that each change is about; 0 where it changes nothing.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `what_if`.
+        """
+        return self._core.n_chosen([parts_of(change) for change in _listed(changes)])
 
     def explain(self, top: int = 5, *, width: int = 100) -> str:
         """Say in words what the window waited for, with the `top` names that took most of it.
@@ -283,3 +289,11 @@ class WhatIf:
     def __repr__(self) -> str:
         observed_ns = self._observed.length_ns
         return f"<longpole.WhatIf: {duration(observed_ns)} -> {duration(self.makespan_ns)}>"
+
+
+def _listed(changes: Change | Iterable[Change]) -> list[Change]:
+    given = [changes] if isinstance(changes, Scale | Drop | RemoveWait) else list(changes)
+    if not all(isinstance(change, Scale | Drop | RemoveWait) for change in given):
+        message = f"changes are Scale, Drop and RemoveWait, not {changes!r}"
+        raise TypeError(message)
+    return given

@@ -179,6 +179,7 @@ fn a_changed_program_has_a_new_long_pole() {
     let change = Change {
         effect,
         kind: Some(Kind::Kernel),
+        event_kind: None,
         matching: Some("long".to_owned()),
         events: None,
     };

@@ -7,7 +7,8 @@ use longpole_core::graph::{Certainty, Edge, Evidence, Graph, Kind, Role};
 use longpole_core::ids::{row_in_column, EventId, InColumn, NO_ROW};
 use longpole_core::link::Launches;
 use longpole_core::path::{self, Change, Choice, Effect, Path, Ratio, Schedule, Window, WindowEnd};
-use longpole_core::tables::Tables;
+use longpole_core::tables::{EventKind, Tables};
+use longpole_core::vocabulary::Names;
 use longpole_core::write;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -96,6 +97,11 @@ impl CriticalPath {
 
     fn lags_ns(&self) -> &[i64] {
         self.lags_ns.get_or_init(|| path::lags_ns(&self.graph))
+    }
+
+    fn changes(&self, parts: Vec<ChangeParts>) -> PyResult<Vec<Change>> {
+        let n_events = self.tables.events.len();
+        parts.into_iter().map(|parts| change(parts, n_events)).collect()
     }
 
     fn slack_ns(&self) -> Vec<i64> {
@@ -323,11 +329,7 @@ impl CriticalPath {
 
     /// The path if some things were different.
     fn what_if(&self, py: Python<'_>, changes: Vec<ChangeParts>) -> PyResult<Self> {
-        let n_events = self.tables.events.len();
-        let changes = changes
-            .into_iter()
-            .map(|parts| change(parts, n_events))
-            .collect::<PyResult<Vec<_>>>()?;
+        let changes = self.changes(changes)?;
         let (tables, graph, window) = (&self.tables, &self.graph, &self.window);
         let found = enter(py, None, None, |progress| {
             path::what_if(graph, tables, window, self.lags_ns(), &changes, progress)
@@ -340,6 +342,12 @@ impl CriticalPath {
             path: found.path,
             lags_ns: OnceLock::from(found.lags_ns),
         })
+    }
+
+    /// How many edges of the graph each change is about.
+    fn n_chosen(&self, py: Python<'_>, changes: Vec<ChangeParts>) -> PyResult<Vec<usize>> {
+        let changes = self.changes(changes)?;
+        enter(py, None, None, |_| path::n_chosen(&self.graph, &self.tables, &changes))
     }
 }
 
@@ -364,11 +372,21 @@ pub(crate) fn change(
             return Err(PyValueError::new_err(message));
         }
     };
-    let known = |name: String| {
-        Kind::of_name(&name).ok_or_else(|| {
-            let kinds = names(Kind::ALL, Kind::name).join(", ");
-            PyValueError::new_err(format!("no kind {name:?}; the kinds are {kinds}"))
-        })
-    };
-    Ok(Change { effect, kind: kind.map(known).transpose()?, matching, events: events.transpose()? })
+    let (kind, event_kind) = kind.map_or(Ok((None, None)), |name| kinds_of(&name))?;
+    Ok(Change { effect, kind, event_kind, matching, events: events.transpose()? })
+}
+
+/// A kind of time on the path, or a kind of events where the path has no such kind.
+fn kinds_of(name: &str) -> PyResult<(Option<Kind>, Option<EventKind>)> {
+    if let Some(kind) = Kind::of_name(name) {
+        return Ok((Some(kind), None));
+    }
+    let kinds = EventKind::NAMES.iter().zip(EventKind::ALL);
+    if let Some((_, &kind)) = kinds.clone().find(|(known, _)| **known == name) {
+        return Ok((None, Some(kind)));
+    }
+    let of_path = names(Kind::ALL, Kind::name);
+    let more = kinds.map(|(known, _)| *known).filter(|known| !of_path.contains(known));
+    let known = of_path.iter().copied().chain(more).collect::<Vec<_>>().join(", ");
+    Err(PyValueError::new_err(format!("no kind {name:?}; the kinds are {known}")))
 }

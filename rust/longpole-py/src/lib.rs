@@ -3,14 +3,20 @@
 #![forbid(unsafe_code)]
 
 mod arrow;
+mod chakra;
 mod critical_path;
 mod enter;
 mod errors;
 mod execution;
 mod extract;
 mod guard;
+mod linked;
+mod measure;
+mod path;
 mod ranks;
+mod read;
 mod source;
+mod tables;
 mod trace;
 mod tunable;
 mod verdict;
@@ -24,24 +30,27 @@ mod _core {
     #[pymodule_export]
     use crate::arrow::Table;
     #[pymodule_export]
+    use crate::chakra::{read_chakra, ChakraTrace};
+    #[pymodule_export]
     use crate::critical_path::CriticalPath;
     #[pymodule_export]
     use crate::errors::{InternalError, LongpoleError, PairError, TraceError, WindowError};
     #[pymodule_export]
-    use crate::execution::{
-        link_execution_trace, read_chakra, read_execution_trace, ChakraTrace, ExecutionTrace,
-        LinkedTrace,
-    };
+    use crate::execution::{read_execution_trace, ExecutionTrace};
     #[pymodule_export]
     use crate::extract::{extract_formats, Extraction, Extractor};
     #[pymodule_export]
     use crate::guard::guard_main;
     #[pymodule_export]
+    use crate::linked::{link_execution_trace, LinkedTrace};
+    #[pymodule_export]
     use crate::ranks::{
         collectives, expand_hops, reduce_rank, JointRanks, JointSolution, ReducedRank,
     };
     #[pymodule_export]
-    use crate::trace::{read_trace, Trace};
+    use crate::read::read_trace;
+    #[pymodule_export]
+    use crate::trace::Trace;
     #[pymodule_export]
     use crate::tunable::read_tunable;
     #[pymodule_export]

@@ -121,7 +121,7 @@ def weigh(
     """Weigh the runs of one key on two sides."""
     sides = side_of(base), side_of(new)
     if obstacle := _obstacle(base, new):
-        return Evidence(*sides, obstacle=obstacle, warnings=tuple(_doubts(base, new)))
+        return Evidence(*sides, obstacle=obstacle, warnings=tuple(_warnings(base, new)))
     pairs = [name for name in base.turns if name in new.turns]
     if pairs:
         return _weigh_turns(base, new, pairs, sides, level)
@@ -153,7 +153,7 @@ def _weigh_turns(
         level=own_level,
         spread=robust_spread(numbers) if len(numbers) > 1 else None,
         p_value=sign_p_value(numbers),
-        warnings=tuple(_doubts(base, new, n_pairs=len(pairs))),
+        warnings=tuple(_warnings(base, new, n_pairs=len(pairs))),
     )
 
 
@@ -183,7 +183,7 @@ def _weigh_separate(
         level=own_level,
         spread=math.sqrt(sum(each**2 for each in spreads) / len(spreads)) if spreads else None,
         p_value=_shift_p_value(base, new, estimate, gate if is_strict else 0.0),
-        warnings=tuple(_doubts(base, new)),
+        warnings=tuple(_warnings(base, new)),
     )
 
 
@@ -298,7 +298,7 @@ def _widened(limits: Interval | None, base: Runs, new: Runs) -> Interval | None:
     return Interval(limits.low - step, limits.high + step)
 
 
-def _doubts(base: Runs, new: Runs, n_pairs: int | None = None) -> Iterator[str]:
+def _warnings(base: Runs, new: Runs, n_pairs: int | None = None) -> Iterator[str]:
     """Say what the verdict should be doubted for."""
     for name, runs in (("base", base), ("new", new)):
         if runs.log_times and (failures := _failures(runs)):

@@ -217,7 +217,7 @@ def gemm_coverage_answer(results: str, found: GemmCoverage) -> Answer:
             f"tuned GEMMs are {share(found.share_of_path or 0)} of the critical path, "
             f"all GEMMs {share(found.gemm_path_ns / max(found.path_length_ns, 1))}"
         )
-    notes = [f"window: {found.window.reason}", *_doubts(found)]
+    notes = [f"window: {found.window.reason}", *_notes_on(found)]
     columns: dict[str, Type] = {
         "match": "text",
         "name": "text",
@@ -243,16 +243,16 @@ def gemm_coverage_answer(results: str, found: GemmCoverage) -> Answer:
     )
 
 
-def _doubts(found: GemmCoverage) -> list[str]:
-    doubts = ["no tuning of a GEMM can gain more than its time on the path (path_ns)"]
+def _notes_on(found: GemmCoverage) -> list[str]:
+    notes = ["no tuning of a GEMM can gain more than its time on the path (path_ns)"]
     kinds = set(found.rows["match"])
     if "unknown" in kinds:
-        doubts.append("unknown: the trace does not hold shapes, or the operator is not derived")
+        notes.append("unknown: the trace does not hold shapes, or the operator is not derived")
     if "same_size" in kinds:
-        doubts.append("same_size: a row has that size, but strides were not recorded")
+        notes.append("same_size: a row has that size, but strides were not recorded")
     if found.path_status != "ok":
-        doubts.append(f"the critical path is {found.path_status}: its shares are no basis")
-    return doubts
+        notes.append(f"the critical path is {found.path_status}: its shares are no basis")
+    return notes
 
 
 def tuning_answer(found: Tuning) -> Answer:

@@ -8,7 +8,6 @@ import click
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of
-from longpole.cli.answer.matching import matched
 from longpole.cli.answer.verdict import table_of
 from longpole.cli.answer.windows import exit_code_of, known_of
 from longpole.critical_path import Drop, Scale
@@ -41,7 +40,8 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
     """Say how long the window would take after some changes."""
     answer = _asked(found.path, changes)
     known = known_of(name, trace, found)
-    unmatched = [_unmatched(change) for change in changes if not matched(change, found.path, trace)]
+    chosen = zip(changes, found.path.n_chosen(changes), strict=True)
+    unmatched = [_unmatched(change) for change, n_edges in chosen if n_edges == 0]
     if unmatched:
         known |= {"warnings": [*known["warnings"], *unmatched], "status": "partial"}
     gains = _gain(found.path, answer)

@@ -57,7 +57,7 @@ def answer_each(
 
 def _read(path: str, options: Options) -> Trace:
     """Read a trace from a path, or from stdin for `-`."""
-    from longpole.trace import read_trace
+    from longpole.read import read_trace
 
     if path == "-" and sys.stdin.isatty():
         message = "nothing is piped into stdin; give a file, or `zcat trace.json.gz | longpole -`"

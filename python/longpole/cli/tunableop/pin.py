@@ -9,11 +9,12 @@ import click
 
 from longpole.cli.answer.emit import emit
 from longpole.cli.ask.options import Options, shared_options
-from longpole.errors import ResultsError
+from longpole.cli.ask.tunable_rows import row_options
 from longpole.report.terminal import Terminal
 from longpole.wording import count
 
 if TYPE_CHECKING:
+    from longpole.cli.ask.tunable_rows import Rows
     from longpole.report.blocks import Type
 
 __all__ = ["pin"]
@@ -21,9 +22,7 @@ __all__ = ["pin"]
 
 @click.command()
 @click.argument("file", metavar="FILE")
-@click.option("--operator", metavar="REGEX", help="Rows whose operator signature matches.")
-@click.option("--parameters", metavar="REGEX", help="Rows whose parameter signature matches.")
-@click.option("--from", "solution", metavar="REGEX", help="Rows whose solution matches.")
+@row_options
 @click.option("--to", default="Default", show_default=True, help="The solution to use.")
 @click.option("-o", "--output", required=True, metavar="NEW", help="Where to write the new file.")
 @click.option("-f", "--force", is_flag=True, help="Replace the output.")
@@ -31,9 +30,7 @@ __all__ = ["pin"]
 def pin(
     *,
     file: str,
-    operator: str | None,
-    parameters: str | None,
-    solution: str | None,
+    chosen: Rows,
     to: str,
     output: str,
     force: bool,
@@ -51,16 +48,7 @@ def pin(
     from longpole.bench import tunableop
     from longpole.cli.answer.tunableop import rows_answer
 
-    if operator is parameters is solution is None:
-        message = "say which rows: --operator, --parameters or --from"
-        raise click.UsageError(message)
-    try:
-        keys = tunableop.select(file, operator=operator, parameters=parameters, solution=solution)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
-    if not keys:
-        message = f"{file} has no row that matches"
-        raise ResultsError(message)
+    keys = chosen.of(file)
     tunableop.pin(file, keys, to).write(output, force=force)
     rows = [{"operator": key[0], "parameters": key[1]} for key in keys]
     headline = f"{count(len(rows), 'GEMM')} pinned to {to}; written to {output}"

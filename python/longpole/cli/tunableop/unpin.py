@@ -9,11 +9,12 @@ import click
 
 from longpole.cli.answer.emit import emit
 from longpole.cli.ask.options import Options, shared_options
-from longpole.errors import ResultsError
+from longpole.cli.ask.tunable_rows import row_options
 from longpole.report.terminal import Terminal
 from longpole.wording import count
 
 if TYPE_CHECKING:
+    from longpole.cli.ask.tunable_rows import Rows
     from longpole.report.blocks import Type
 
 __all__ = ["unpin"]
@@ -21,18 +22,14 @@ __all__ = ["unpin"]
 
 @click.command()
 @click.argument("file", metavar="FILE")
-@click.option("--operator", metavar="REGEX", help="Rows whose operator signature matches.")
-@click.option("--parameters", metavar="REGEX", help="Rows whose parameter signature matches.")
-@click.option("--from", "solution", metavar="REGEX", help="Rows whose solution matches.")
+@row_options
 @click.option("-o", "--output", required=True, metavar="NEW", help="Where to write the new file.")
 @click.option("-f", "--force", is_flag=True, help="Replace the output.")
 @shared_options
 def unpin(
     *,
     file: str,
-    operator: str | None,
-    parameters: str | None,
-    solution: str | None,
+    chosen: Rows,
     output: str,
     force: bool,
     options: Options,
@@ -46,16 +43,7 @@ def unpin(
     from longpole.bench import tunableop
     from longpole.cli.answer.tunableop import rows_answer
 
-    if operator is parameters is solution is None:
-        message = "say which rows: --operator, --parameters or --from"
-        raise click.UsageError(message)
-    try:
-        keys = tunableop.select(file, operator=operator, parameters=parameters, solution=solution)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
-    if not keys:
-        message = f"{file} has no row that matches"
-        raise ResultsError(message)
+    keys = chosen.of(file)
     tunableop.unpin(file, keys).write(output, force=force)
     rows = [{"operator": key[0], "parameters": key[1]} for key in keys]
     headline = f"{count(len(rows), 'GEMM')} taken out; written to {output}"

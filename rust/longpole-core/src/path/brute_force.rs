@@ -179,6 +179,7 @@ fn changed_times_are_those_of_the_latest_chain_and_less_work_never_takes_longer(
             let change = Change {
                 effect: Effect::Scale(ratio(numerator)),
                 kind,
+                event_kind: None,
                 matching: None,
                 events: None,
             };

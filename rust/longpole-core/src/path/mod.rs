@@ -23,7 +23,7 @@ pub use slack::slack_ns;
 pub use syncs::{sync_dependencies, SyncDependency};
 pub use walk::{segment, walk, Path, Schedule, Segment};
 pub(crate) use what_if::REMOVED;
-pub use what_if::{changed_lags_ns, lags_ns, what_if, Change, Effect, Ratio, WhatIf};
+pub use what_if::{changed_lags_ns, lags_ns, n_chosen, what_if, Change, Effect, Ratio, WhatIf};
 pub use windows::{
     scope, steps, whole, window, Choice, Marked, Moment, Opening, Scope, Step, Steps, Unit, Window,
     WindowEnd,

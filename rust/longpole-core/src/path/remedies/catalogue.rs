@@ -41,7 +41,7 @@ pub(super) fn whole(question: &Question<'_>, function: Option<&Function>) -> Vec
     remedies.extend(function.map(|function| {
         let free = Effect::Scale(Ratio::ZERO);
         let events = Some(function.events.clone());
-        let inside = Change { effect: free, kind: None, matching: None, events };
+        let inside = Change { effect: free, kind: None, event_kind: None, matching: None, events };
         let name = question.tables.strings.get(function.name).to_owned();
         let remedy = Remedy::new(RemedyKind::Function, Some(name), vec![inside]);
         remedy.shown_by(
@@ -74,6 +74,7 @@ fn allocation(question: &Question<'_>) -> Option<Remedy> {
     let change = |effect, kind| Change {
         effect,
         kind: Some(kind),
+        event_kind: None,
         matching: None,
         events: Some(calls.clone()),
     };

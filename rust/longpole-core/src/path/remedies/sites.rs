@@ -31,6 +31,7 @@ fn site(calls: Vec<(EventId, i64)>, question: &Question<'_>) -> Remedy {
     let change = Change {
         effect: Effect::RemoveWait,
         kind: Some(Kind::SyncReturn),
+        event_kind: None,
         matching: None,
         events: Some(calls.iter().map(|&(call, _)| call).collect()),
     };

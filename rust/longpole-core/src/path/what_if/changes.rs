@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::graph::{matching, Edge, Graph, Kind, Role};
 use crate::ids::{EventId, Order};
-use crate::tables::Tables;
+use crate::tables::{EventKind, Tables};
 
 /// Something about the program that is imagined to be different.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,6 +14,8 @@ pub struct Change {
     pub effect: Effect,
     /// Only what has this kind; without it, any work.
     pub kind: Option<Kind>,
+    /// Only the time of events of this kind; for annotations, the time inside them.
+    pub event_kind: Option<EventKind>,
     /// Only what has a name in which this pattern is found.
     pub matching: Option<String>,
     /// Only these events: the time inside them, or what they wait for.
@@ -121,13 +123,27 @@ pub fn changed_lags_ns(
     Ok(changed_ns)
 }
 
+/// How many edges of the graph each change is about.
+///
+/// # Errors
+///
+/// When a pattern is no regular expression.
+pub fn n_chosen(graph: &Graph, tables: &Tables, changes: &[Change]) -> Result<Vec<usize>> {
+    let count = |change| {
+        let chosen = Chosen::by(change, graph, tables)?;
+        let edges = graph.edges.as_slice().iter().enumerate();
+        Ok(edges.filter(|(number, edge)| chosen.holds(*number, edge, graph)).count())
+    };
+    changes.iter().map(count).collect()
+}
+
 /// Stands for the lag of an edge that is no longer there.
 pub(crate) const REMOVED: i64 = i64::MIN;
 
 impl Change {
     /// A change of all that has a kind.
     pub fn of_kind(effect: Effect, kind: Kind) -> Self {
-        Self { effect, kind: Some(kind), matching: None, events: None }
+        Self { effect, kind: Some(kind), event_kind: None, matching: None, events: None }
     }
 }
 
@@ -135,6 +151,7 @@ impl Change {
 /// is, or of the one that waits.
 pub(in crate::path) struct Chosen {
     kind: Option<Kind>,
+    event_kind: Option<EventKind>,
     removes_wait: bool,
     is_named: Option<Vec<bool>>,
     inside: Option<Inside>,
@@ -146,11 +163,18 @@ impl Chosen {
     /// When the pattern is no regular expression.
     pub(in crate::path) fn by(change: &Change, graph: &Graph, tables: &Tables) -> Result<Self> {
         let pattern = change.matching.as_ref();
+        let is_named = pattern.map(|pattern| matching(pattern, tables)).transpose()?;
         let removes_wait = change.effect == Effect::RemoveWait;
+        if change.event_kind == Some(EventKind::Annotation) {
+            let ranges = annotations(change, is_named.as_deref(), tables);
+            let inside = Some(Inside::of(&ranges, true, graph));
+            return Ok(Self { kind: None, event_kind: None, removes_wait, is_named: None, inside });
+        }
         Ok(Self {
             kind: change.kind,
+            event_kind: change.event_kind,
             removes_wait,
-            is_named: pattern.map(|pattern| matching(pattern, tables)).transpose()?,
+            is_named,
             inside: change.events.as_ref().map(|events| Inside::of(events, !removes_wait, graph)),
         })
     }
@@ -165,13 +189,33 @@ impl Chosen {
                 && self.inside.as_ref().is_none_or(is_inside);
         }
         self.kind.map_or_else(|| edge.kind.is_work(), |kind| edge.kind == kind)
+            && self.is_of_event_kind(edge.event(), graph)
             && self.has_name(edge.event(), graph)
             && self.inside.as_ref().is_none_or(|inside| inside.holds(number, edge))
+    }
+
+    fn is_of_event_kind(&self, event: Option<Order>, graph: &Graph) -> bool {
+        let Some(kind) = self.event_kind else { return true };
+        event.is_some_and(|event| graph.timeline.kind(event) == kind)
     }
 
     fn has_name(&self, event: Option<Order>, graph: &Graph) -> bool {
         let Some(is_named) = &self.is_named else { return true };
         event.and_then(|event| graph.timeline.name(event)).is_some_and(|name| is_named[name.row()])
+    }
+}
+
+/// The annotations that a change is about.
+fn annotations(change: &Change, is_named: Option<&[bool]>, tables: &Tables) -> Vec<EventId> {
+    let events = &tables.events;
+    let is_one = |&event: &EventId| {
+        let name = events.name(event);
+        events.kind(event) == EventKind::Annotation
+            && is_named.is_none_or(|is_named| name.is_some_and(|name| is_named[name.row()]))
+    };
+    match &change.events {
+        Some(rows) => rows.iter().copied().filter(is_one).collect(),
+        None => events.ids().filter(is_one).collect(),
     }
 }
 

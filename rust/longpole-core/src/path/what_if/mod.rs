@@ -17,7 +17,7 @@ use crate::progress::Progress;
 use crate::tables::Tables;
 pub(super) use changes::Chosen;
 pub(crate) use changes::REMOVED;
-pub use changes::{changed_lags_ns, Change, Effect, Ratio};
+pub use changes::{changed_lags_ns, n_chosen, Change, Effect, Ratio};
 pub use lags::lags_ns;
 use retime::retime;
 

@@ -7,9 +7,13 @@ use crate::link::Launches;
 use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables};
 
-/// Counts of what linking and nesting could not settle, or settled with a doubt,
+/// Counts of what linking and nesting could not settle, or settled with a warning,
 /// each with its name, in a fixed order.
-pub fn doubts(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Vec<(&'static str, u64)> {
+pub fn warning_counts(
+    tables: &Tables,
+    launches: &Launches,
+    nesting: &Nesting,
+) -> Vec<(&'static str, u64)> {
     let events = &tables.events;
     let count = |test: &dyn Fn(crate::ids::EventId) -> bool| {
         events.ids().filter(|&event| test(event)).count() as u64

@@ -1,0 +1,85 @@
+"""Reading a trace from a path, from bytes or from an open file."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Literal
+
+from longpole._core import read_trace as read_core
+from longpole.trace import Trace
+from longpole.vocabulary import additions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import BinaryIO
+
+__all__ = ["read_trace"]
+
+
+def read_trace(
+    source: str | os.PathLike[str] | bytes | BinaryIO,
+    *,
+    args: Literal["ids", "default"] | Sequence[str] = "default",
+    vocabulary: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    strict: bool = False,
+    max_bytes: int | None = None,
+    max_events: int | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> Trace:
+    """Read a trace in the Chrome trace-event format, as the PyTorch profiler writes it.
+
+    Plain JSON or gzip, an object with `traceEvents` or a bare array; the first bytes
+    tell, not the name. The file is read once, in windows: memory is bounded by the
+    events that are kept. A damaged file gives all events that are whole in it, and
+    `Trace.diagnostics` says what was lost or altered.
+
+    Parameters
+    ----------
+    source
+        A path, the bytes themselves, or a binary file object.
+    args
+        Which arguments of events to keep: `"ids"` for those that say what belongs
+        together, `"default"` for these and what one asks about kernels, operators and
+        collectives, or a list of names for the ids and those.
+    vocabulary
+        A TOML file (or its content) with regular expressions for names that longpole does not
+        know, such as those of the kernels of one's own collectives. The page on formats has
+        an example.
+    strict
+        Raise on the first finding instead of recovering; the file must be JSON as in
+        RFC 8259.
+    max_bytes, max_events
+        Stop there; `Trace.diagnostics` then holds `limit_reached`.
+    progress
+        Called now and then with the number of bytes read (uncompressed). What it
+        raises ends the reading.
+
+    Raises
+    ------
+    TraceError
+        The source holds no trace, or (strict) is not sound. It has `code`, `offset`
+        (the byte of the uncompressed file), `hint` and `path`.
+    OSError
+        The file cannot be opened or read.
+    ValueError
+        The vocabulary has a section, meaning or pattern that cannot be; the message names those
+        that can.
+
+    Examples
+    --------
+    >>> trace = read_trace("rank0.json.gz")  # doctest: +SKIP
+    >>> trace.status  # doctest: +SKIP
+    'ok'
+    """
+    if not isinstance(args, str):
+        args = list(args)
+    core = read_core(
+        source,
+        args=args,
+        vocabulary=additions(vocabulary),
+        strict=strict,
+        max_bytes=max_bytes,
+        max_events=max_events,
+        progress=progress,
+    )
+    return Trace(core, source if isinstance(source, str | os.PathLike) else None)

@@ -1,0 +1,250 @@
+"""What the file of a trace says: its events, counters, lanes and metadata, as frames."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from longpole.frames import frame_of, typed
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from longpole._core import Trace as CoreTrace
+
+__all__ = ["TraceTables"]
+
+_EVENT_COLUMNS: Final = (
+    "event",
+    "kind",
+    "category",
+    "name",
+    "process",
+    "thread",
+    "device",
+    "stream",
+    "start_ns",
+    "duration_ns",
+    "correlation",
+    "external_id",
+    "parent",
+    "depth",
+    "lane",
+    "position",
+)
+
+
+class TraceTables:
+    """The tables of one trace, made on first use and kept.
+
+    Every frame names events by their row in `events`, the column `event`.
+    """
+
+    def __init__(self, core: CoreTrace) -> None:
+        self._core = core
+
+    @property
+    def core(self) -> CoreTrace:
+        """The trace as the compiled core holds it."""
+        return self._core
+
+    @cached_property
+    def events(self) -> pl.DataFrame:
+        """Everything with a place in time, in the order of the file.
+
+        Columns: `event` (row number), `kind`, `category` (as in the file), `name`,
+        `process`, `thread` (texts: some are names), `device`, `stream` (of work on a
+        device), `start_ns`, `duration_ns` (null for instants and what never ended),
+        `correlation`, `external_id`, `parent` (the last to begin of the events of the
+        same thread around it), `depth`, `lane` (row in `lanes`), `position` (in `traceEvents`).
+        """
+        import polars as pl
+
+        # One column at a time: polars copies texts as it takes them over, and the originals
+        # should be gone before the next ones are made. Nesting first, which needs room.
+        made = ["parent", "depth"]
+        made += [name for name in _EVENT_COLUMNS if name not in made]
+        columns = {name: pl.DataFrame(self._core.events([name])) for name in made}
+        return pl.concat([columns[name] for name in _EVENT_COLUMNS], how="horizontal")
+
+    @cached_property
+    def annotations(self) -> pl.DataFrame:
+        """The named ranges of the program on its threads: `event`, `name`, `start_ns`, ..."""
+        import polars as pl
+
+        columns = ["event", "name", "process", "thread", "start_ns", "duration_ns"]
+        return self.events.filter(pl.col("kind") == "annotation").select(columns)
+
+    @cached_property
+    def flows(self) -> pl.DataFrame:
+        """The ends of the arrows that the profiler drew.
+
+        Columns: `phase` (`s` start, `t` step, `f` finish), `flow` (the id), `category`,
+        `name`, `process`, `thread`, `time_ns`, `position`. Ends with the same category
+        and id belong together.
+        """
+        return frame_of(self._core.flows())
+
+    @cached_property
+    def counters(self) -> pl.DataFrame:
+        """Samples of counters: `name`, `series`, `process`, `time_ns`, `value`, `position`."""
+        return frame_of(self._core.counters())
+
+    @cached_property
+    def asynchronous(self) -> pl.DataFrame:
+        """The parts of asynchronous events (`b`, `n`, `e`), with the columns of `flows`."""
+        return frame_of(self._core.asynchronous())
+
+    @cached_property
+    def lanes(self) -> pl.DataFrame:
+        """Where things happen: `lane`, `process`, `thread`, `device`, `stream`, `label`.
+
+        `label` is the name that the trace gives to the thread or the process.
+        """
+        import polars as pl
+
+        statements = self.metadata_events.cast({"process": pl.String, "thread": pl.String})
+        named = statements.filter(pl.col("text").is_not_null()).cast({"text": pl.String})
+        named = named.sort("last_position")
+        threads = named.filter(pl.col("name") == "thread_name")
+        processes = named.filter(pl.col("name") == "process_name")
+        lanes = frame_of(self._core.lanes()).cast({"process": pl.String, "thread": pl.String})
+        key = ["process", "thread"]
+        by_thread = threads.select(*key, thread_label="text").unique(key, keep="last")
+        by_process = processes.select("process", process_label="text").unique(
+            "process", keep="last"
+        )
+        return typed(
+            lanes.join(by_thread, on=key, how="left")
+            .join(by_process, on="process", how="left")
+            .sort("lane")
+            .with_columns(label=pl.coalesce("thread_label", "process_label"))
+            .drop("thread_label", "process_label")
+        )
+
+    @cached_property
+    def devices(self) -> pl.DataFrame:
+        """The devices that work ran on, or that the trace describes.
+
+        Columns: `device`, `name`, `count` (of GPU activities), `n_streams`; what else the
+        profiler wrote about a device stands in `metadata["deviceProperties"]`.
+        """
+        import polars as pl
+
+        work = self.events.filter(pl.col("kind").cast(pl.String).is_in(["kernel", "copy", "fill"]))
+        used = work.group_by("device").agg(
+            count=pl.len().cast(pl.Int64), n_streams=pl.col("stream").n_unique().cast(pl.Int64)
+        )
+        described = pl.DataFrame(
+            [(entry.get("id"), entry.get("name")) for entry in self._device_properties()],
+            schema={"device": pl.Int32, "name": pl.Categorical},
+            orient="row",
+        )
+        joined = described.join(used, on="device", how="full", coalesce=True, nulls_equal=True)
+        counts = pl.col("count", "n_streams").fill_null(0)
+        return joined.with_columns(counts).sort("device")
+
+    @cached_property
+    def metadata(self) -> dict[str, Any]:
+        """What the file says about itself: every field beside the events.
+
+        A field that is no sound JSON is given as its text.
+        """
+        return {name: _value(text) for name, text in self._core.header}
+
+    @cached_property
+    def metadata_events(self) -> pl.DataFrame:
+        """What the trace says of its processes and threads, each statement once.
+
+        Columns: `name` (`process_name`, `thread_name`, ...), `process`, `thread`, `text`,
+        `count` (how often the file says so), `last_position` (where it does so last).
+        """
+        return frame_of(self._core.metadata_events())
+
+    @cached_property
+    def diagnostics(self) -> pl.DataFrame:
+        """What reading found, a row a kind.
+
+        Columns: `code`, `severity` (`info`, `warning`, `altered`, `data_loss`), `count`,
+        `first_offset` (byte of the uncompressed file), `skipped_bytes`, `sentence`, `effect`.
+        """
+        return frame_of(self._core.diagnostics())
+
+    @property
+    def status(self) -> Literal["ok", "recovered"]:
+        """`recovered` where something of the file was lost or altered."""
+        return "recovered" if self._core.is_recovered else "ok"
+
+    @property
+    def rank(self) -> int | None:
+        """The rank of the process among those of its job, where the file says so."""
+        return self._core.rank
+
+    @property
+    def world_size(self) -> int | None:
+        """How many processes the job has, where the file says so."""
+        return self._core.world_size
+
+    @property
+    def base_time_ns(self) -> int | None:
+        """What times are relative to, in ns since 1970; None where they are absolute."""
+        return self._core.base_time_ns
+
+    @property
+    def n_events(self) -> int:
+        """How many events of any phase the file holds."""
+        return self._core.n_events
+
+    @property
+    def n_bytes(self) -> int:
+        """How many bytes the uncompressed file has."""
+        return self._core.n_bytes
+
+    @property
+    def phases(self) -> dict[str, int]:
+        """How many events there are of each phase (`ph`); without a known one under `""`."""
+        return self._core.phases
+
+    @property
+    def format(self) -> str:
+        """`kineto-json` or, without the fields of Kineto, `chrome-json`."""
+        return self._core.format
+
+    @property
+    def compression(self) -> str | None:
+        """`gzip` or None."""
+        return self._core.compression
+
+    @property
+    def categories(self) -> list[str | None]:
+        """The categories whose events have arguments that were kept."""
+        return self._core.categories()
+
+    def args(self, category: str | None) -> pl.DataFrame | None:
+        """Arguments of the events of one category that have any: `event` and a column each.
+
+        None where no event of the category has one that was kept.
+        """
+        table = self._core.args(category)
+        return None if table is None else frame_of(table)
+
+    def _facts(self) -> list[str]:
+        facts = [f"{self.n_events:,} events", self.format, self.status]
+        if self.rank is not None:
+            facts.append(f"rank {self.rank}")
+        return facts
+
+    def _device_properties(self) -> list[dict[str, Any]]:
+        properties = self.metadata.get("deviceProperties")
+        if not isinstance(properties, list):
+            return []
+        entries = [entry for entry in properties if isinstance(entry, dict)]
+        return [entry for entry in entries if isinstance(entry.get("id"), int)]
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

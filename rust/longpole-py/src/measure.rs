@@ -1,0 +1,144 @@
+//! What a sweep over the time of a trace finds, a row each.
+
+use longpole_core::ids::{row_in_column, InColumn, LaneId, NO_ROW};
+use longpole_core::measure::{self, Reason};
+use longpole_core::tables::WorkClass;
+use longpole_core::vocabulary::{ApiRole, Names};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::arrow::{Columns, Table};
+use crate::enter::{detached, enter};
+use crate::trace::Trace;
+
+#[pymethods]
+impl Trace {
+    /// One row for each piece of work on a device, and what launched it.
+    fn launches(&self, py: Python<'_>) -> PyResult<Table> {
+        let (launches, nesting) = (self.linked(py)?, self.nesting(py)?);
+        let tables = self.tables();
+        let rows = enter(py, None, None, |_| Ok(measure::launches(tables, &launches, &nesting)))?;
+        let by = |row: &measure::Launch| row.linked_by.map_or(NO_ROW, |by| by as u32);
+        detached(py, || {
+            Columns::default()
+                .rows("event", rows.iter().map(|row| Some(row.work).in_column()).collect())
+                .choices("work_class", rows.iter().map(|row| row.class as u32), WorkClass::NAMES)
+                .rows("call", rows.iter().map(|row| row.call.in_column()).collect())
+                .rows("operator", rows.iter().map(|row| row.operator.in_column()).collect())
+                .choices("linked_by", rows.iter().map(by), &["correlation", "external_id"])
+                .integers("delay_ns", rows.iter().map(|row| row.delay_ns.in_column()).collect())
+                .into_table()
+        })
+    }
+
+    /// The role of each runtime API call.
+    fn api_roles(&self, py: Python<'_>) -> PyResult<Table> {
+        let tables = self.tables();
+        let rows = enter(py, None, None, |_| Ok(measure::api_roles(tables)))?;
+        detached(py, || {
+            Columns::default()
+                .rows("event", rows.iter().map(|row| Some(row.0).in_column()).collect())
+                .choices("role", rows.iter().map(|row| row.1 as u32), ApiRole::NAMES)
+                .into_table()
+        })
+    }
+
+    /// The runtime API calls that waited for a device, and how that is known.
+    fn blocking_calls(&self, py: Python<'_>) -> PyResult<Table> {
+        let (launches, graph) = (self.linked(py)?, self.graph(py, None)?);
+        let rows = enter(py, None, None, |progress| {
+            measure::blocking_calls(self.tables(), &launches, &graph, progress)
+        })?;
+        detached(py, || {
+            Columns::default()
+                .rows("event", rows.iter().map(|row| Some(row.call).in_column()).collect())
+                .choices("reason", rows.iter().map(|row| row.reason as u32), Reason::NAMES)
+                .into_table()
+        })
+    }
+
+    /// The time of each event in which nothing that began after it ran on its thread.
+    fn self_times(&self, py: Python<'_>) -> PyResult<Table> {
+        let tables = self.tables();
+        let own = enter(py, None, None, |progress| measure::self_time_ns(tables, progress))?;
+        detached(py, || {
+            Columns::default()
+                .rows("event", (0..row_in_column(tables.events.len())).collect())
+                .integers("self_ns", own)
+                .into_table()
+        })
+    }
+
+    /// What threads did in spans `(lane, start_ns, end_ns)` of time.
+    fn times_within(&self, py: Python<'_>, spans: Vec<(u32, i64, i64)>) -> PyResult<Table> {
+        let (nesting, tables) = (self.nesting(py)?, self.tables());
+        let spans = spans
+            .into_iter()
+            .map(|(lane, start, end)| (LaneId::from_row(lane as usize), start, end));
+        let rows = enter(py, None, None, |progress| {
+            measure::times_within(tables, &nesting, spans, progress)
+        })?;
+        detached(py, || {
+            Columns::default()
+                .rows("event", rows.iter().map(|row| Some(row.event).in_column()).collect())
+                .integers("self_ns", rows.iter().map(|row| row.self_ns).collect())
+                .integers("total_ns", rows.iter().map(|row| row.total_ns).collect())
+                .into_table()
+        })
+    }
+
+    /// The events that begin inside another one of their thread and end outside it.
+    fn crossings(&self, py: Python<'_>) -> PyResult<Table> {
+        let nesting = self.nesting(py)?;
+        Columns::default()
+            .rows("event", nesting.crossings.iter().map(|&event| Some(event).in_column()).collect())
+            .into_table()
+    }
+
+    /// How long each stream and each device was busy within a window, by class of work.
+    fn busy(&self, py: Python<'_>, start_ns: i64, end_ns: i64) -> PyResult<Table> {
+        let tables = self.tables();
+        let rows = enter(py, None, None, |_| Ok(measure::busy(tables, (start_ns, end_ns))))?;
+        let column = |value: fn(&measure::Busy) -> i64| rows.iter().map(value).collect();
+        Columns::default()
+            .integers("device", rows.iter().map(|row| row.device.in_column()).collect())
+            .integers("stream", rows.iter().map(|row| row.stream.in_column()).collect())
+            .integers("count", column(|row| row.n_events))
+            .integers("busy_ns", column(|row| row.busy_ns))
+            .integers("compute_ns", column(|row| row.compute_ns))
+            .integers("communication_ns", column(|row| row.communication_ns))
+            .integers("copy_ns", column(|row| row.copy_ns))
+            .integers("idle_ns", column(|row| row.idle_ns))
+            .integers("communication_total_ns", column(|row| row.communication_total_ns))
+            .integers("copy_total_ns", column(|row| row.copy_total_ns))
+            .into_table()
+    }
+
+    /// The spans in which nothing ran on a device, and what ended each.
+    fn gaps(&self, py: Python<'_>, start_ns: i64, end_ns: i64) -> PyResult<Table> {
+        let (launches, tables) = (self.linked(py)?, self.tables());
+        let rows =
+            enter(py, None, None, |_| Ok(measure::gaps(tables, &launches, (start_ns, end_ns))))?;
+        Columns::default()
+            .integers("device", rows.iter().map(|row| row.device.in_column()).collect())
+            .integers("start_ns", rows.iter().map(|row| row.start_ns).collect())
+            .integers("duration_ns", rows.iter().map(|row| row.end_ns - row.start_ns).collect())
+            .rows("next", rows.iter().map(|row| row.next.in_column()).collect())
+            .rows("call", rows.iter().map(|row| row.call.in_column()).collect())
+            .integers("host_ns", rows.iter().map(|row| row.host_ns.in_column()).collect())
+            .into_table()
+    }
+
+    /// Counts of what linking and nesting could not settle.
+    fn warning_counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (launches, nesting) = (self.linked(py)?, self.nesting(py)?);
+        let tables = self.tables();
+        let counts =
+            enter(py, None, None, |_| Ok(measure::warning_counts(tables, &launches, &nesting)))?;
+        let found = PyDict::new(py);
+        for (name, count) in counts {
+            found.set_item(name, count)?;
+        }
+        Ok(found)
+    }
+}

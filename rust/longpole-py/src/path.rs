@@ -1,0 +1,87 @@
+//! Windows of a trace, and what the dependency graph says of one.
+
+use longpole_core::ids::InColumn;
+use longpole_core::path;
+use pyo3::prelude::*;
+
+use crate::arrow::{Columns, Table};
+use crate::critical_path::{CriticalPath, WindowChoice};
+use crate::enter::enter;
+use crate::trace::Trace;
+use crate::verdict::VerdictParts;
+
+#[pymethods]
+impl Trace {
+    /// One row for each step, with the span in which its work was done.
+    #[pyo3(signature = (step_name))]
+    fn steps(&self, py: Python<'_>, step_name: Option<&str>) -> PyResult<Table> {
+        let (launches, tables) = (self.linked(py)?, self.tables());
+        let found = enter(py, None, None, |_| path::steps(tables, &launches, step_name))?;
+        let is_step = found.marked != path::Marked::Repetition;
+        let rows = if is_step { found.rows } else { Vec::new() };
+        let events = &self.tables().events;
+        let names = rows.iter().map(|row| events.name(row.event).in_column());
+        Columns::default()
+            .integers("step", rows.iter().map(|row| row.number).collect())
+            .texts("name", names, &self.tables().strings)
+            .integers("start_ns", rows.iter().map(|row| row.host_ns.0).collect())
+            .integers("duration_ns", rows.iter().map(|row| row.host_ns.1 - row.host_ns.0).collect())
+            .rows("event", rows.iter().map(|row| Some(row.event).in_column()).collect())
+            .integers("window_start_ns", rows.iter().map(|row| row.period.start_ns).collect())
+            .integers("window_end_ns", rows.iter().map(|row| row.period.end_ns).collect())
+            .booleans("complete", rows.iter().map(|row| row.is_complete).collect())
+            .into_table()
+    }
+
+    /// The window of all work on main threads and devices; none without any.
+    fn whole_window(&self, py: Python<'_>) -> PyResult<Option<(i64, i64)>> {
+        let window = enter(py, None, None, |_| Ok(path::whole(self.tables()).ok()))?;
+        Ok(window.map(|window| (window.start_ns, window.end_ns)))
+    }
+
+    /// The window of a choice, what it is one of, and why: `(unit, number, start_ns, end_ns,
+    /// reason)`.
+    #[pyo3(signature = (window, *, step_name))]
+    fn scope(
+        &self,
+        py: Python<'_>,
+        window: WindowChoice,
+        step_name: Option<&str>,
+    ) -> PyResult<(&'static str, Option<i64>, i64, i64, String)> {
+        let (launches, tables) = (self.linked(py)?, self.tables());
+        let WindowChoice(choice) = window;
+        let find = || path::scope(tables, &launches, &choice, step_name);
+        let scope = enter(py, None, None, |_| find())?;
+        let (start_ns, end_ns) = (scope.window().start_ns, scope.window().end_ns);
+        Ok((scope.unit.name(), scope.number(), start_ns, end_ns, scope.reason))
+    }
+
+    /// The critical path of a window of the trace.
+    #[pyo3(signature = (window, *, longest, data_load, step_name))]
+    fn critical_path(
+        &self,
+        py: Python<'_>,
+        window: WindowChoice,
+        longest: bool,
+        data_load: Option<&str>,
+        step_name: Option<&str>,
+    ) -> PyResult<CriticalPath> {
+        let (launches, graph) = (self.linked(py)?, self.graph(py, data_load)?);
+        CriticalPath::find(py, self.tables(), &launches, graph, window, step_name, longest)
+    }
+
+    /// What holds the program up; see `longpole.verdict`.
+    #[pyo3(signature = (window, *, data_load, step_name))]
+    fn verdict(
+        &self,
+        py: Python<'_>,
+        window: WindowChoice,
+        data_load: Option<&str>,
+        step_name: Option<&str>,
+    ) -> PyResult<VerdictParts> {
+        let (launches, graph) = (self.linked(py)?, self.graph(py, data_load)?);
+        let nesting = self.nesting(py)?;
+        let WindowChoice(choice) = window;
+        VerdictParts::find(py, self.tables(), &launches, &graph, &nesting, &choice, step_name)
+    }
+}

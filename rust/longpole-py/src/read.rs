@@ -1,0 +1,69 @@
+//! Reading a trace: what Python asks for, as options of the core.
+
+use std::sync::Arc;
+
+use longpole_core::read::{self, Arguments, Options};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::enter::enter;
+use crate::source::Source;
+use crate::trace::Trace;
+use crate::vocabulary::{with_additions, Addition};
+
+/// Reads a trace; see `longpole.read_trace`.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)] // keywords, by value, from Python
+#[pyo3(signature = (source, *, args=None, vocabulary=None, strict=false, max_bytes=None, max_events=None, progress=None))]
+pub(crate) fn read_trace(
+    py: Python<'_>,
+    source: Source,
+    args: Option<ArgumentChoice>,
+    vocabulary: Option<Vec<Addition>>,
+    strict: bool,
+    max_bytes: Option<u64>,
+    max_events: Option<u64>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Trace> {
+    let arguments = args.map_or(Ok(Arguments::Default), ArgumentChoice::into_arguments)?;
+    let options = Options {
+        arguments,
+        vocabulary: Arc::new(with_additions(&vocabulary.unwrap_or_default())?),
+        strict,
+        max_bytes,
+        max_events,
+    };
+    let name = source.name();
+    let raised = source.raised();
+    let outcome = enter(py, name.as_deref(), progress.as_ref(), |progress| match source {
+        Source::Path(path) => read::read_path(&path, &options, progress),
+        Source::Bytes(bytes) => read::read(&bytes[..], &options, progress),
+        Source::Reader(reader) => read::read(reader, &options, progress),
+    });
+    if let Some(raised) = raised.lock().ok().and_then(|mut raised| raised.take()) {
+        return Err(raised);
+    }
+    Ok(Trace::new(outcome?))
+}
+
+/// Which arguments are kept: `"ids"`, `"default"`, or a list of names.
+#[derive(FromPyObject)]
+pub(crate) enum ArgumentChoice {
+    Named(String),
+    Listed(Vec<String>),
+}
+
+impl ArgumentChoice {
+    fn into_arguments(self) -> PyResult<Arguments> {
+        match self {
+            Self::Listed(names) => Ok(Arguments::Named(names)),
+            Self::Named(name) => match name.as_str() {
+                "ids" => Ok(Arguments::Ids),
+                "default" => Ok(Arguments::Default),
+                _ => Err(PyValueError::new_err(format!(
+                    "args is \"ids\", \"default\" or a list of names, not {name:?}"
+                ))),
+            },
+        }
+    }
+}
