@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from longpole.analyses.launches_without_work import launches_without_work
     from longpole.analyses.operators import OperatorTime, operators
     from longpole.analyses.overlap import Overlap, overlap
+    from longpole.analyses.ranks import Ranks, ranks
     from longpole.analyses.summary import Summary, summary
     from longpole.convert.execution_trace import (
         ExecutionTrace,
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     )
     from longpole.critical_path.changes import Drop, RemoveWait, Scale
     from longpole.critical_path.path import CriticalPath, WhatIf
+    from longpole.traces.late_ranks import RankRemedy
+    from longpole.traces.trace_set import RankFinding, TraceSet, read_traces
     from longpole.verdict.values import Remedy, Verdict
 
 __all__ = [
@@ -61,6 +64,9 @@ __all__ = [
     "OperatorTime",
     "Overlap",
     "PairError",
+    "RankFinding",
+    "RankRemedy",
+    "Ranks",
     "Remedy",
     "RemoveWait",
     "ResultsError",
@@ -68,6 +74,7 @@ __all__ = [
     "Summary",
     "Trace",
     "TraceError",
+    "TraceSet",
     "Verdict",
     "WhatIf",
     "Window",
@@ -81,8 +88,10 @@ __all__ = [
     "link_execution_trace",
     "operators",
     "overlap",
+    "ranks",
     "read_execution_trace",
     "read_trace",
+    "read_traces",
     "summary",
 ]
 
@@ -96,12 +105,15 @@ _MODULE_OF = {
     "Finding": "analyses.findings",
     "OperatorTime": "analyses.operators",
     "Overlap": "analyses.overlap",
+    "RankRemedy": "traces.late_ranks",
+    "Ranks": "analyses.ranks",
     "Remedy": "verdict.values",
     "RemoveWait": "critical_path.changes",
     "Scale": "critical_path.changes",
     "Summary": "analyses.summary",
     "Verdict": "verdict.values",
     "WhatIf": "critical_path.path",
+    **dict.fromkeys(("RankFinding", "TraceSet", "read_traces"), "traces.trace_set"),
     **dict.fromkeys(
         ("ExecutionTrace", "LinkedTrace", "link_execution_trace", "read_execution_trace"),
         "convert.execution_trace",

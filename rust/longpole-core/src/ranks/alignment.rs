@@ -28,6 +28,12 @@ const NEARLY: f64 = 0.9;
 /// Of this many calls of a sequence one may end apart before it is not trusted.
 const STRAYS_ONE_IN: usize = 20;
 
+/// A sequence that is alike in more than one of so many places when moved is periodic, ...
+const PERIODIC_ONE_IN: usize = 2;
+
+/// ... for moves of fewer calls than this.
+const LONGEST_PERIOD: usize = 64;
+
 /// A call as it is compared.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item {
@@ -92,8 +98,18 @@ fn is_one_sequence(sequences: &[(u32, Vec<Item>)]) -> bool {
                 && (one.step == other.step || one.step.is_none() || other.step.is_none())
         };
         let is_alike = first.len() == items.len() && first.iter().zip(items).all(alike);
-        is_alike && one_shift(first, items)
+        is_alike && (one_shift(first, items) || !is_periodic(first))
     })
+}
+
+/// Whether a sequence looks alike when moved by a few calls, so that a lost one would not show.
+fn is_periodic(items: &[Item]) -> bool {
+    let alike = |by: &usize| {
+        let pairs = || items.iter().zip(&items[*by..]);
+        let n_alike = pairs().filter(|(one, other)| one.likeness == other.likeness).count();
+        n_alike * PERIODIC_ONE_IN > pairs().count()
+    };
+    (1..items.len().min(LONGEST_PERIOD)).any(|by| alike(&by))
 }
 
 fn one_shift(one: &[Item], other: &[Item]) -> bool {

@@ -7,7 +7,7 @@
 //!
 //! Limits: all communication becomes a boundary, whether or not a partner is found for it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::completions::Completions;
 use super::model::{Boundary, BoundaryKind, Member, Rank, Reduced, ROOT};
@@ -121,15 +121,15 @@ fn entry_ns(tables: &Tables, completions: &Completions) -> Option<i64> {
 }
 
 fn members(tables: &Tables, found: &Collectives, completions: &Completions) -> Vec<Member> {
-    let mut streams: Vec<u32> = Vec::new();
-    let mut stream = |row: &CollectiveRow| {
-        let is_work = tables.events.kind(row.event).is_device_work();
-        let lane = tables.events.lanes()[row.event.row()];
-        let place = streams.iter().position(|&known| known == lane).unwrap_or_else(|| {
-            streams.push(lane);
-            streams.len() - 1
-        });
-        (is_work && row.group.is_none()).then(|| row_in_column(place))
+    // In order of their numbers: which is used first depends on what a recording lost.
+    let place = |row: &CollectiveRow| tables.lanes.place(tables.events.lane(row.event));
+    let is_work = |row: &&CollectiveRow| tables.events.kind(row.event).is_device_work();
+    let unnamed = found.rows.iter().filter(|row| row.group.is_none()).filter(is_work);
+    let streams: BTreeSet<_> = unnamed.map(|row| (place(row).device, place(row).stream)).collect();
+    let stream = |row: &CollectiveRow| {
+        let key = (place(row).device, place(row).stream);
+        let at = streams.iter().position(|known| *known == key).map(row_in_column);
+        at.filter(|_| row.group.is_none() && is_work(&row))
     };
     found
         .rows

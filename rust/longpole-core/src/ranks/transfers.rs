@@ -86,7 +86,11 @@ fn transfer(call: &Call, ranks: &[&Rank], clocks: &[Clock]) -> Transfer {
         || !call.missing.is_empty();
     let longest_ns = ends_ns.iter().zip(&arrivals_ns).map(|(end, start)| end - start).max();
     let is_vague = bound_ns * CLOCK_PART > longest_ns.unwrap_or(0) && call.members.len() > 1;
-    let (waited, moved) = (waits_ns.iter().sum::<i64>(), transfers_ns.iter().sum::<i64>());
+    // The last one cannot have waited: only the time of the others tells.
+    let others = |of: &[i64]| -> i64 {
+        of.iter().enumerate().filter(|&(place, _)| Some(place) != last).map(|(_, ns)| ns).sum()
+    };
+    let (waited, moved) = (others(&waits_ns), others(&transfers_ns));
     let cause = if is_alone || is_vague || !is_connected {
         Cause::Inconclusive
     } else if waited * 100 >= LATE_PERCENT * (waited + moved) {
