@@ -91,6 +91,7 @@ def test_few_modules_know_the_core():
         "tables.py",
         "trace.py",
         "traces/late_ranks.py",
+        "traces/path.py",
         "traces/reading.py",
         "traces/trace_set.py",
     }

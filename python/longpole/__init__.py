@@ -45,8 +45,9 @@ if TYPE_CHECKING:
     )
     from longpole.critical_path.changes import Drop, RemoveWait, Scale
     from longpole.critical_path.path import CriticalPath, WhatIf
+    from longpole.traces.findings import RankFinding
     from longpole.traces.late_ranks import RankRemedy
-    from longpole.traces.trace_set import RankFinding, TraceSet, read_traces
+    from longpole.traces.trace_set import TraceSet, read_traces
     from longpole.verdict.values import Remedy, Verdict
 
 __all__ = [
@@ -105,6 +106,7 @@ _MODULE_OF = {
     "Finding": "analyses.findings",
     "OperatorTime": "analyses.operators",
     "Overlap": "analyses.overlap",
+    "RankFinding": "traces.findings",
     "RankRemedy": "traces.late_ranks",
     "Ranks": "analyses.ranks",
     "Remedy": "verdict.values",
@@ -113,7 +115,7 @@ _MODULE_OF = {
     "Summary": "analyses.summary",
     "Verdict": "verdict.values",
     "WhatIf": "critical_path.path",
-    **dict.fromkeys(("RankFinding", "TraceSet", "read_traces"), "traces.trace_set"),
+    **dict.fromkeys(("TraceSet", "read_traces"), "traces.trace_set"),
     **dict.fromkeys(
         ("ExecutionTrace", "LinkedTrace", "link_execution_trace", "read_execution_trace"),
         "convert.execution_trace",

@@ -54,6 +54,10 @@ _CLOCK_FIELDS: Final = (
     "connected",
     "entry_ns",
 )
+_LACKS_RANKS: Final = (
+    "Most calls have ranks that are not among the traces: waiting cannot be told from transfer, "
+    "and who comes last is not known."
+)
 _REMEDIES: Final = {
     "transfer": "fewer bytes, another algorithm, or more overlap",
     "late arrival": "look at the path of the last rank",
@@ -191,10 +195,7 @@ class Ranks:
         if found.calls.is_empty():
             return []
         if found.lacks_ranks:
-            return [
-                "Most calls have ranks that are not among the traces: waiting cannot be told from "
-                "transfer, and who comes last is not known."
-            ]
+            return [_LACKS_RANKS]
         said = []
         if found.has_start_skew:
             said.append(

@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole._core import JointRanks, expand_hops
+from longpole._core import JointRanks
 from longpole.critical_path.changes import parts_of
 from longpole.errors import LongpoleError, WindowError
 from longpole.frames import frame_of
+from longpole.traces.bandwidth import with_bandwidth
+from longpole.traces.findings import RankFinding, disagreement, in_order
 from longpole.traces.late_ranks import late_ranks
+from longpole.traces.path import PathRanks, path_frame
 from longpole.traces.reading import Reading, read_ranks
 from longpole.traces.sources import find_sources
 from longpole.traces.wording import listed
-from longpole.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,36 +31,10 @@ if TYPE_CHECKING:
     from longpole.traces.late_ranks import RankRemedy
     from longpole.traces.reading import ReadRank
 
-__all__ = ["RankFinding", "TraceSet", "read_traces"]
+__all__ = ["TraceSet", "read_traces"]
 
 _SKEW_SHARE: Final = 0.02
 _STILL_LATE: Final = 0.2
-_ALIKE_BYTES: Final = 2
-_SLOW_TRANSFER: Final = 1.5
-_LEAST_BANDWIDTH_BYTES: Final = 64 << 10
-_BUS_FACTOR: Final = {
-    "all_reduce": lambda n: 2 * (n - 1) / n,
-    "all_gather": lambda n: (n - 1) / n,
-    "reduce_scatter": lambda n: (n - 1) / n,
-    "all_to_all": lambda n: (n - 1) / n,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class RankFinding:
-    """Something that the files of a run disagree about, or lack."""
-
-    kind: str
-    message: str
-    ranks: tuple[int, ...] = ()
-    """The ranks that lack something or differ."""
-    others: tuple[int, ...] = ()
-    """The ranks on the other side."""
-    group: str | None = None
-    sequence: int | None = None
-    count: int = 1
-    values: tuple[str, ...] = ()
-    """What each of `ranks` and then `others` says."""
 
 
 def read_traces(
@@ -115,7 +90,7 @@ class TraceSet:
         self._workers = workers
         self._open: OrderedDict[int, Trace] = OrderedDict()
         self._lock = threading.Lock()
-        self._read, self._file_findings = _numbered(read)
+        self._read, self._file_findings = in_order(read)
         if not self._read:
             reasons = "; ".join(finding.message for finding in self._file_findings[:3])
             message = f"no rank could be read: {reasons}"
@@ -224,13 +199,13 @@ class TraceSet:
                 pl.col("wait_ns") / total
             )
         )
-        return _with_bandwidth(self._with_skew(frame)).sort("call")
+        return with_bandwidth(self._with_skew(frame)).sort("call")
 
     @cached_property
     def findings(self) -> tuple[RankFinding, ...]:
         """What files lack or disagree about, the gravest first."""
         found = list(self._file_findings)
-        found += [self._finding(row) for row in self._joint.findings()]
+        found += [disagreement(row, self.rank_numbers) for row in self._joint.findings()]
         absent = sorted({int(rank) for text in self.calls["absent"] for rank in text.split()})
         if absent:
             is_or_are = "is" if len(absent) == 1 else "are"
@@ -303,7 +278,8 @@ class TraceSet:
         """
         start_ns, end_ns = self.window(step)
         legs = frame_of(self.solution.legs(step, start_ns))
-        return self._segments(legs, start_ns, end_ns)
+        opened = PathRanks(self.rank_numbers, self._trace, self._reading.data_load)
+        return path_frame(legs, opened, self.solution, self.calls, (start_ns, end_ns))
 
     def window(self, step: int | None = None) -> tuple[int, int]:
         """Give the window of a step, or of the whole run, on the common clock."""
@@ -436,152 +412,3 @@ class TraceSet:
             pl.when(is_skew).then(pl.lit("start skew")).otherwise(pl.col("cause").cast(pl.String))
         )
         return frame.with_columns(cause=cause)
-
-    def _segments(self, legs: pl.DataFrame, start_ns: int, end_ns: int) -> pl.DataFrame:
-        import polars as pl
-
-        expanded = self._expanded(legs)
-        rows: list[tuple[Any, ...]] = []
-        for number, leg in enumerate(legs.iter_rows(named=True)):
-            rank = self.rank_numbers[leg["place"]]
-            if leg["kind"] == "transfer":
-                name = self._event_name(leg["place"], leg["target"])
-                what = (leg["start_ns"], leg["end_ns"], *self._transfer(leg, name))
-                rows.append((rank, *what))
-                continue
-            rows += [(rank, *row, None) for row in expanded.get(number, [])]
-        schema = {
-            "rank": pl.Int64,
-            "start_ns": pl.Int64,
-            "end_ns": pl.Int64,
-            "kind": pl.String,
-            "event": pl.UInt32,
-            "name": pl.String,
-            "evidence": pl.String,
-            "certainty": pl.String,
-            "call": pl.UInt32,
-        }
-        tiled = _tiled(rows, start_ns, end_ns)
-        frame = pl.DataFrame(tiled, schema=schema, orient="row")
-        return frame.with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
-
-    def _expanded(self, legs: pl.DataFrame) -> dict[int, list[tuple[Any, ...]]]:
-        """Open the ranks on the path again: segments by number of their leg."""
-        import polars as pl
-
-        found: dict[int, list[tuple[Any, ...]]] = {}
-        legs = legs.with_row_index("leg").filter(pl.col("kind") == "within")
-        for place in legs["place"].unique().sort():
-            of_rank = legs.filter(pl.col("place") == place)
-            hops = list(of_rank.select("source", "target").iter_rows())
-            core = self._trace(place).core
-            segments = frame_of(expand_hops(core, hops, data_load=self._reading.data_load))
-            numbers = of_rank["leg"].to_list()
-            for row in segments.iter_rows(named=True):
-                times = (self.solution.common_ns(place, row[end]) for end in ("start_ns", "end_ns"))
-                facts = (row[name] for name in ("kind", "event", "name", "evidence", "certainty"))
-                found.setdefault(numbers[row["hop"]], []).append((*times, *facts))
-        return found
-
-    def _transfer(self, leg: Mapping[str, Any], name: str | None) -> tuple[Any, ...]:
-        """Name the time from the last arrival of a call; it may be waiting for an absent rank."""
-        if self.calls["last"][leg["call"]] is None:
-            return ("communication", leg["target"], name, "inferred", "doubtful", leg["call"])
-        is_order = self.calls["matched_by"][leg["call"]] == "order"
-        known = ("inferred", "likely") if is_order else ("recorded", "certain")
-        return ("transfer", leg["target"], name, *known, leg["call"])
-
-    def _event_name(self, place: int, event: int) -> str | None:
-        names = self._trace(place).events["name"]
-        return None if names[event] is None else str(names[event])
-
-    def _finding(self, row: tuple[Any, ...]) -> RankFinding:
-        kind, group, sequence, n_calls, ranks, others, values, _, is_at_edge = row
-        these = tuple(self.rank_numbers[place] for place in ranks)
-        those = tuple(self.rank_numbers[place] for place in others)
-        where = f"group {group}" if group else "a group without a name"
-        which = f"{where}, call {sequence}" if sequence is not None else where
-        if kind == "missing call":
-            message = f"{which} ({values[0]}) is missing on {listed(these)}"
-            if n_calls > 1:
-                message += f", as are the {n_calls - 1} after it"
-            if is_at_edge:
-                message += "; it may lie outside of the recording there"
-        elif kind == "ambiguous alignment":
-            message = f"{where}: several alignments fit the calls of {listed((*these, *those))}"
-        elif kind == "unmatched call":
-            message = f"{where}: {count(n_calls, 'call')} of {listed(these)} found no partner"
-        else:
-            said = ", ".join(dict.fromkeys(values))
-            message = f"{which}: {kind} on {listed(these)} ({said})"
-        return RankFinding(kind, message, these, those, group, sequence, n_calls, tuple(values))
-
-
-def _numbered(read: Sequence[ReadRank]) -> tuple[list[ReadRank], list[RankFinding]]:
-    """Put ranks in order; name files that cannot be read, and ranks that are there twice."""
-    kept: dict[int, ReadRank] = {}
-    unnumbered: list[ReadRank] = []
-    findings = []
-    for rank in read:
-        if rank.reduced is None:
-            message = f"{rank.source.path} cannot be read: {rank.problem}"
-            findings.append(RankFinding("unreadable rank", message))
-            continue
-        number, named = rank.reduced.rank, rank.source.named_rank
-        if number is not None and named is not None and number != named:
-            message = f"{rank.source.path} says rank {number}, not {named}"
-            findings.append(RankFinding("files disagree", message, (number,)))
-        if number is None:
-            unnumbered.append(rank)
-        elif number in kept:
-            message = f"rank {number} is there twice; {rank.source.path} is left out"
-            findings.append(RankFinding("duplicate rank", message, (number,)))
-        else:
-            kept[number] = rank
-    if unnumbered and kept:
-        for rank in unnumbered:
-            message = f"{rank.source.path} does not say its rank and is left out"
-            findings.append(RankFinding("unknown rank", message))
-        unnumbered = []
-    ordered = [kept[number] for number in sorted(kept)] or unnumbered
-    return ordered, findings
-
-
-def _tiled(rows: Sequence[tuple[Any, ...]], start_ns: int, end_ns: int) -> list[tuple[Any, ...]]:
-    """Let segments follow each other without gaps; what is before the first has a name."""
-    found: list[tuple[Any, ...]] = []
-    now = start_ns
-    for row in rows:
-        rank, start, end, *rest = row
-        if not found and start > now:
-            unknown = ("before_first_event", None, None, "none", "unknown", None)
-            found.append((rank, now, start, *unknown))
-            now = start
-        if end > now:
-            found.append((rank, now, min(end, end_ns), *rest))
-            now = min(end, end_ns)
-    return found
-
-
-def _with_bandwidth(frame: pl.DataFrame) -> pl.DataFrame:
-    """Add bandwidths, and how the transfer compares to those of calls alike."""
-    import polars as pl
-
-    known = (
-        pl.col("last").is_not_null()
-        & (pl.col("bytes") >= _LEAST_BANDWIDTH_BYTES)
-        & (pl.col("transfer_ns") > 0)
-    )
-    names = frame["operation"].cast(pl.String)
-    factors = [
-        _BUS_FACTOR[name](n) if name in _BUS_FACTOR and n > 1 else 1.0
-        for name, n in zip(names, frame["members"], strict=True)
-    ]
-    size = (pl.col("bytes").cast(pl.Float64).log(_ALIKE_BYTES)).round(0)
-    alike = pl.col("transfer_ns").median().over("operation", "group", size)
-    return frame.with_columns(
-        algorithm_gb_s=pl.when(known).then(pl.col("bytes") / pl.col("transfer_ns"))
-    ).with_columns(
-        bus_gb_s=pl.col("algorithm_gb_s") * pl.Series(factors, dtype=pl.Float64),
-        slow_transfer=pl.when(known).then(pl.col("transfer_ns") > _SLOW_TRANSFER * alike),
-    )

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use super::matching::Call;
+use super::calls::Call;
 use super::model::Rank;
 use crate::vocabulary::Collective;
 
@@ -123,11 +123,16 @@ impl Fit {
         let usable: Vec<_> = calls.iter().filter(|call| call.members.len() > 1).collect();
         let good = usable.iter().filter(|call| ends_together(call, ranks)).map(|call| ends(call));
         let mut ends_of: Vec<_> = good.collect();
-        let mut is_reached = vec![false; ranks.len()];
-        ends_of.iter().flatten().for_each(|&(rank, _)| is_reached[rank] = true);
-        // Calls that may end apart serve only the ranks that have no others.
+        // Calls that may end apart serve only where no others join the ranks.
+        let mut parts: Vec<usize> = (0..ranks.len()).collect();
+        for call in &ends_of {
+            join(&mut parts, call);
+        }
         let others = usable.iter().filter(|call| !ends_together(call, ranks));
-        let others = others.filter(|call| call.members.iter().any(|it| !is_reached[it.0 as usize]));
+        let others = others.filter(|call| {
+            let part = |member: &(u32, u32)| parts[member.0 as usize];
+            call.members.iter().any(|member| part(member) != part(&call.members[0]))
+        });
         ends_of.extend(others.map(|call| ends(call)));
         let n = ranks.len();
         Self {
@@ -298,6 +303,17 @@ impl Fit {
             bound_ns: rounded(bound),
             n_calls,
             is_connected: self.connected[rank],
+        }
+    }
+}
+
+/// Notes that a call joins its ranks: ranks that are joined have one number.
+fn join(parts: &mut [usize], call: &[(usize, f64)]) {
+    let into = parts[call[0].0];
+    for &(rank, _) in &call[1..] {
+        let from = parts[rank];
+        if from != into {
+            parts.iter_mut().filter(|part| **part == from).for_each(|part| *part = into);
         }
     }
 }

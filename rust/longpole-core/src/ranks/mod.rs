@@ -8,14 +8,17 @@
 //! | question | room |
 //! |---|---|
 //! | what a rank is reduced to | `reduction`, `completions`, `profile` |
-//! | which kernels of the ranks are one call | `matching`, `keys`, `alignment` |
+//! | which kernels of the ranks are one call | `calls`, `matching`, `keys`, `alignment` |
+//! | what they disagree about | `disagreements` |
 //! | how their clocks differ | `clocks` |
 //! | when every boundary node comes, and why | `solve`, `route` |
 //! | waiting and transfer of each call | `transfers` |
 
 mod alignment;
+mod calls;
 mod clocks;
 mod completions;
+mod disagreements;
 mod expand;
 mod keys;
 mod matching;
@@ -26,9 +29,11 @@ mod route;
 mod solve;
 mod transfers;
 
+pub use calls::{Call, Method};
 pub use clocks::{clocks, Clock, Clocks};
+pub use disagreements::{Finding, FindingKind};
 pub use expand::{expand, Hop};
-pub use matching::{matching, Call, Finding, FindingKind, Matching, Method};
+pub use matching::{matching, Matching};
 pub use model::{Boundary, BoundaryKind, Member, Rank, Reduced, ROOT};
 pub use profile::{profile, NameTotal, Profile, StepTotal, TimeClass};
 pub use reduction::{reduce, scaled_lags_ns, Scaling};

@@ -108,7 +108,7 @@ impl Solution {
 /// For each call, by how much its last member comes later than the median one.
 pub fn lateness(joint: Joint<'_>, solution: &Solution) -> Vec<i64> {
     let nodes: Vec<_> = joint.ranks.iter().map(|rank| rank.nodes_of_members()).collect();
-    let late_ns = |call: &super::matching::Call| {
+    let late_ns = |call: &super::calls::Call| {
         let arrived = |&(rank, member): &(u32, u32)| {
             let node = nodes[rank as usize][member as usize].0;
             (node != ROOT).then(|| solution.time_ns(rank as usize, node as usize))

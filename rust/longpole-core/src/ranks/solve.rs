@@ -7,8 +7,8 @@
 //! Limits: latencies of a rank are scaled with the drift of its clock, rounded to the
 //! nanosecond.
 
+use super::calls::Call;
 use super::clocks::Clock;
-use super::matching::Call;
 use super::model::{Boundary, Rank, ROOT};
 use crate::ids::{row_in_column, NO_ROW};
 use crate::tables::NO_INTEGER;

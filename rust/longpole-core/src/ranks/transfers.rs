@@ -3,8 +3,8 @@
 //! The sum of waiting is no cost: in a pipeline it is part of the design. What lateness costs
 //! is for the joint graph to say.
 
+use super::calls::Call;
 use super::clocks::Clock;
-use super::matching::Call;
 use super::model::Rank;
 use crate::vocabulary::Names;
 
