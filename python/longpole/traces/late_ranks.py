@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 
 __all__ = ["RankRemedy", "late_ranks"]
 
-_LEAST_EXCESS: Final = 0.1
+_LEAST_EXCESS: Final = 0.03
 _LEAST_EXCESS_NS: Final = 20_000
 _LEAST_GAIN: Final = 0.02
 _MOST_CANDIDATES: Final = 12
 _UNIFORM_RATIO: Final = 1.08
 _UNIFORM_SPREAD: Final = 0.08
 _UNIFORM_SHARE: Final = 0.8
+_LEAST_COMPARABLE: Final = 0.25
 _SLOW_KERNEL: Final = 1.15
 
 _DOES: Final = {
@@ -229,7 +230,8 @@ def _is_uniform(names: pl.DataFrame) -> bool:
     is_upper_half = same["median_ns"].cum_sum() * 2 >= _total_ns(same, "median_ns")
     middle = same.filter(is_upper_half)["ratio"][0]
     near = same.filter((pl.col("ratio") / middle - 1).abs() <= _UNIFORM_SPREAD)
-    covered = _total_ns(near) >= _UNIFORM_SHARE * _total_ns(names)
+    covered = _total_ns(near) >= _UNIFORM_SHARE * _total_ns(same)
+    covered &= _total_ns(same) >= _LEAST_COMPARABLE * _total_ns(names)
     is_many = _total_ns(near.sort("total_ns").tail(1)) < _UNIFORM_SHARE * _total_ns(near)
     return bool(middle > _UNIFORM_RATIO and covered and is_many)
 

@@ -308,15 +308,14 @@ class TraceSet:
         --------
         >>> ranks.what_if({5: [Scale(kind="data_loading", by=0.5)]})  # doctest: +SKIP
         """
-        changed = [
-            (
-                self._place(rank),
-                self._changed(self._place(rank), changes=list(map(parts_of, these))),
-            )
-            for rank, these in sorted(changes.items())
-        ]
-        start, end = self._joint.solve(changed, together=False).run
+        start, end = self.changed(changes).run
         return end - start
+
+    def changed(self, changes: Mapping[int, Sequence[Change]]) -> JointSolution:
+        """Solve the joint graph with changes of some ranks, as `what_if` takes them."""
+        places = {self._place(rank): list(map(parts_of, these)) for rank, these in changes.items()}
+        reduced = [(at, self._changed(at, changes=these)) for at, these in sorted(places.items())]
+        return self._joint.solve(reduced, together=False)
 
     def late_ranks(self) -> tuple[RankRemedy, ...]:
         """Say which ranks the others wait for, why, and what mending that gains, most first."""

@@ -92,9 +92,9 @@ def random_ranks(
     )
     clocks = [RankClock()]
     for _ in range(1, n_ranks):
-        offset_ns = dice.randint(-largest_offset_ns, largest_offset_ns)
+        offset_ns = round((2 * dice.random() - 1) * largest_offset_ns)
         clocks.append(RankClock(offset_ns, dice.uniform(-20e-6, 20e-6)))
-    entries = [dice.randint(0, largest_entry_ns) for _ in range(n_ranks)]
+    entries = [round(dice.random() * largest_entry_ns) for _ in range(n_ranks)]
     shape = _Shape(
         seed=dice.randrange(1 << 30),
         pattern=pattern,
