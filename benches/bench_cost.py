@@ -55,8 +55,8 @@ def main() -> int:
                 shapes.write(shape, n, Path(folder) / f"{n}{suffix}")
                 for n in (options.events, 2 * options.events)
             )
-            for name in base:
-                n_bad += row(shape, name, base[name], once, twice)
+            for name, base_s in base.items():
+                n_bad += row(shape, name, base_s, once, twice)
     return int(n_bad > 0)
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["SHAPES", "write"]
 

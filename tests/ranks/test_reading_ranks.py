@@ -78,7 +78,7 @@ def test_a_directory_without_traces_is_an_error(tmp_path):
 def test_times_that_count_from_different_moments_are_brought_together(tmp_path):
     for number, start in enumerate((10, 100)):
         builder = rank(number, start, baseTimeNanoseconds=1_000_000 * number)
-        for event in builder._events:  # noqa: SLF001 - moved as a whole
+        for event in builder._events:
             event["ts"] -= 1_000 * number
         builder.write(tmp_path / f"rank{number}.json")
     ranks = read_traces(tmp_path)

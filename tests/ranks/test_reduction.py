@@ -81,7 +81,7 @@ def boundary_times(ranks, solution):
     """Give the times of the arrivals and ends of all members in the reduced graph."""
     found = {}
     for place, rank in enumerate(ranks.rank_numbers):
-        kinds = frame_of(ranks._reduced(place).boundary_nodes())  # noqa: SLF001 - what is judged
+        kinds = frame_of(ranks._reduced(place).boundary_nodes())
         times = frame_of(solution.node_times(place))["time_ns"]
         for node, kind, time in zip(kinds["node"], kinds["kind"], times, strict=True):
             if str(kind) in {"arrival", "end"}:
@@ -120,6 +120,6 @@ def test_the_bytes_of_a_rank_stay_below_400_for_each_call(tmp_path):
     write_ranks(run.job, run.job.times_ns(), run.clocks, tmp_path)
     ranks = read_traces(tmp_path)
     for place in range(len(ranks)):
-        reduced = ranks._reduced(place)  # noqa: SLF001 - what is judged
+        reduced = ranks._reduced(place)
         assert reduced.n_members > 100
         assert reduced.n_bytes <= 400 * reduced.n_members

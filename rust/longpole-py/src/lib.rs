@@ -4,12 +4,14 @@
 
 mod arrow;
 mod chakra;
+mod collectives;
 mod critical_path;
 mod enter;
 mod errors;
 mod execution;
 mod extract;
 mod guard;
+mod joint;
 mod linked;
 mod measure;
 mod path;
@@ -32,6 +34,8 @@ mod _core {
     #[pymodule_export]
     use crate::chakra::{read_chakra, ChakraTrace};
     #[pymodule_export]
+    use crate::collectives::collectives;
+    #[pymodule_export]
     use crate::critical_path::CriticalPath;
     #[pymodule_export]
     use crate::errors::{InternalError, LongpoleError, PairError, TraceError, WindowError};
@@ -42,11 +46,11 @@ mod _core {
     #[pymodule_export]
     use crate::guard::guard_main;
     #[pymodule_export]
+    use crate::joint::{expand_hops, JointRanks, JointSolution};
+    #[pymodule_export]
     use crate::linked::{link_execution_trace, LinkedTrace};
     #[pymodule_export]
-    use crate::ranks::{
-        collectives, expand_hops, reduce_rank, JointRanks, JointSolution, ReducedRank,
-    };
+    use crate::ranks::{reduce_rank, ReducedRank};
     #[pymodule_export]
     use crate::read::read_trace;
     #[pymodule_export]

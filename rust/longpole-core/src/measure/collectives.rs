@@ -170,7 +170,7 @@ impl Reader<'_> {
             group: groups.of(word("Process Group Name"), &number, word("Process Group Ranks")),
             sequence: number("Seq"),
             id: self.id(&arguments),
-            peer: peer(operation, &number),
+            peer: peer(operation, number),
             in_elements,
             out_elements,
             data_type,

@@ -218,7 +218,7 @@ fn paired(one: &[Item], other: &[Item], shift_ns: i64) -> Vec<(u32, u32)> {
         }
     }
     found.sort_unstable();
-    in_order(found)
+    in_order(&found)
 }
 
 /// The free call that ends nearest, if it ends together and overlaps.
@@ -250,7 +250,7 @@ fn nearest(
 }
 
 /// The most pairs that keep the order of both sides.
-fn in_order(pairs: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
+fn in_order(pairs: &[(u32, u32)]) -> Vec<(u32, u32)> {
     let mut tails: Vec<usize> = Vec::new();
     let mut before = vec![usize::MAX; pairs.len()];
     for (place, pair) in pairs.iter().enumerate() {

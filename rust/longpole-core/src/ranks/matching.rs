@@ -144,12 +144,7 @@ impl<'a> Matcher<'a> {
             found.calls.push(self.call(members, Method::Order, group));
         }
         for (one, other) in aligned.ambiguous {
-            found.findings.push(self.finding(
-                FindingKind::AmbiguousAlignment,
-                group,
-                &[one],
-                &[other],
-            ));
+            found.findings.push(finding(FindingKind::AmbiguousAlignment, group, &[one], &[other]));
         }
         self.alone(group, &left, found);
     }
@@ -167,30 +162,10 @@ impl<'a> Matcher<'a> {
                 found.calls.extend(calls);
                 continue;
             }
-            let mut finding = self.finding(FindingKind::Unmatched, group, &[rank], &[]);
+            let mut finding = finding(FindingKind::Unmatched, group, &[rank], &[]);
             finding.n_calls = i64::try_from(members.len()).unwrap_or(i64::MAX);
             finding.events = members.iter().map(|&it| self.member((rank, it)).event).collect();
             found.findings.push(finding);
-        }
-    }
-
-    fn finding(
-        &self,
-        kind: FindingKind,
-        group: &GroupCalls,
-        ranks: &[u32],
-        others: &[u32],
-    ) -> Finding {
-        Finding {
-            kind,
-            group: group.key.name().map(str::to_owned),
-            sequence: None,
-            n_calls: 1,
-            ranks: ranks.to_vec(),
-            others: others.to_vec(),
-            values: Vec::new(),
-            events: Vec::new(),
-            is_at_edge: false,
         }
     }
 
@@ -251,7 +226,7 @@ impl<'a> Matcher<'a> {
             last.is_at_edge |= self.is_at_edge(call, group);
             return;
         }
-        let mut finding = self.finding(FindingKind::MissingCall, group, &call.missing, &present);
+        let mut finding = finding(FindingKind::MissingCall, group, &call.missing, &present);
         finding.sequence = call.sequence;
         finding.values = vec![operation_name(self.member(call.members[0])).to_owned()];
         finding.events = call.members.iter().map(|&member| self.member(member).event).collect();
@@ -284,4 +259,18 @@ fn likeness(member: &Member) -> u64 {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
     hash
+}
+
+fn finding(kind: FindingKind, group: &GroupCalls, ranks: &[u32], others: &[u32]) -> Finding {
+    Finding {
+        kind,
+        group: group.key.name().map(str::to_owned),
+        sequence: None,
+        n_calls: 1,
+        ranks: ranks.to_vec(),
+        others: others.to_vec(),
+        values: Vec::new(),
+        events: Vec::new(),
+        is_at_edge: false,
+    }
 }

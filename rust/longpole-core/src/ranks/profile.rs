@@ -95,7 +95,7 @@ pub fn profile(
     let completions = Completions::of(tables, launches, graph, step_name)?;
     let classes = Classes::of(tables, graph, completions.steps.as_ref());
     let mut steps: BTreeMap<(Option<i64>, TimeClass), i64> = BTreeMap::new();
-    let mut names: BTreeMap<(Option<i64>, TimeClass, u32, String), (i64, i64)> = BTreeMap::new();
+    let mut names = ByName::new();
     let mut shapes: HashMap<Order, String> = HashMap::new();
     let mut last_event = None;
     for (edge, &lag) in graph.edges.as_slice().iter().zip(lags_ns) {
@@ -121,6 +121,7 @@ pub fn profile(
     Ok(Profile { steps, names: longest(names, tables) })
 }
 
+/// By step, class, name and shape: how many events, and how long.
 type ByName = BTreeMap<(Option<i64>, TimeClass, u32, String), (i64, i64)>;
 
 fn longest(names: ByName, tables: &Tables) -> Vec<NameTotal> {

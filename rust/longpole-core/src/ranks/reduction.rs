@@ -256,20 +256,17 @@ impl<'a> Pass<'a> {
         let bound_by = self.bound_by_edges(node);
         let (reached, is_large) = self.reach(node);
         let kind = self.kinds.get(&node).copied();
-        match kind.or(is_large.then_some(BoundaryKind::Cut)) {
-            Some(kind) => {
-                let place = self.make_boundary(node, kind, reached, bound_by);
-                if let BoundaryKind::Arrival(member) = kind {
-                    self.arrivals.insert(member, place);
-                }
-                let map = self.store(vec![(place, 0)]);
-                self.reached.push(Reached { map, added_ns: 0 });
-                self.bound_by.push(place);
+        if let Some(kind) = kind.or(is_large.then_some(BoundaryKind::Cut)) {
+            let place = self.make_boundary(node, kind, reached, bound_by);
+            if let BoundaryKind::Arrival(member) = kind {
+                self.arrivals.insert(member, place);
             }
-            None => {
-                self.reached.push(reached);
-                self.bound_by.push(bound_by);
-            }
+            let map = self.store(vec![(place, 0)]);
+            self.reached.push(Reached { map, added_ns: 0 });
+            self.bound_by.push(place);
+        } else {
+            self.reached.push(reached);
+            self.bound_by.push(bound_by);
         }
         if let Some(places) = self.decides.get(&node).cloned() {
             let map = self.resolved(self.reached[node.row()]);
