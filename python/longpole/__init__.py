@@ -27,15 +27,34 @@ from longpole.trace import Trace
 from longpole.windows import Window, choose_window
 
 if TYPE_CHECKING:
+    from longpole.analyses.activities import activities
+    from longpole.analyses.activity_types import activity_types
+    from longpole.analyses.annotated_kernels import annotated_kernels
+    from longpole.analyses.annotation_times import annotation_times
     from longpole.analyses.blocking_calls import BlockingCall, blocking_calls
+    from longpole.analyses.breakdown import breakdown
     from longpole.analyses.check import check
+    from longpole.analyses.copy_bandwidth import copy_bandwidth
+    from longpole.analyses.copy_summary import copy_summary
     from longpole.analyses.device_times import DeviceTime, device_times
     from longpole.analyses.findings import Finding
+    from longpole.analyses.frame_times import FrameTimes
+    from longpole.analyses.full_queue import full_queue
+    from longpole.analyses.functions import functions
+    from longpole.analyses.idle_time import idle_time
+    from longpole.analyses.kernel_sequences import kernel_sequences
     from longpole.analyses.kernels import kernels
+    from longpole.analyses.launch_summary import launch_summary
+    from longpole.analyses.launch_times import launch_times
     from longpole.analyses.launches_without_work import launches_without_work
+    from longpole.analyses.modules import modules
+    from longpole.analyses.operator_kernels import operator_kernels
     from longpole.analyses.operators import OperatorTime, operators
     from longpole.analyses.overlap import Overlap, overlap
+    from longpole.analyses.queue_length import queue_length
+    from longpole.analyses.queue_summary import queue_summary
     from longpole.analyses.ranks import Ranks, ranks
+    from longpole.analyses.steps import steps
     from longpole.analyses.summary import Summary, summary
     from longpole.convert.execution_trace import (
         ExecutionTrace,
@@ -58,6 +77,7 @@ __all__ = [
     "Drop",
     "ExecutionTrace",
     "Finding",
+    "FrameTimes",
     "InternalError",
     "LinkedTrace",
     "LongpoleError",
@@ -80,19 +100,37 @@ __all__ = [
     "WhatIf",
     "Window",
     "WindowError",
+    "activities",
+    "activity_types",
+    "annotated_kernels",
+    "annotation_times",
     "blocking_calls",
+    "breakdown",
     "check",
     "choose_window",
+    "copy_bandwidth",
+    "copy_summary",
     "device_times",
+    "full_queue",
+    "functions",
+    "idle_time",
+    "kernel_sequences",
     "kernels",
+    "launch_summary",
+    "launch_times",
     "launches_without_work",
     "link_execution_trace",
+    "modules",
+    "operator_kernels",
     "operators",
     "overlap",
+    "queue_length",
+    "queue_summary",
     "ranks",
     "read_execution_trace",
     "read_trace",
     "read_traces",
+    "steps",
     "summary",
 ]
 
@@ -104,6 +142,7 @@ _MODULE_OF = {
     "DeviceTime": "analyses.device_times",
     "Drop": "critical_path.changes",
     "Finding": "analyses.findings",
+    "FrameTimes": "analyses.frame_times",
     "OperatorTime": "analyses.operators",
     "Overlap": "analyses.overlap",
     "RankFinding": "traces.findings",

@@ -21,10 +21,18 @@ __all__ = [
     "Trace",
     "TraceError",
     "WindowError",
+    "activities",
     "api_names",
+    "backward_links",
+    "busy",
+    "class_times",
     "collectives",
+    "context_times",
+    "device_ranges",
+    "enclosing",
     "expand_hops",
     "extract_formats",
+    "gaps",
     "guard_main",
     "link_execution_trace",
     "read_chakra",
@@ -169,11 +177,33 @@ def read_trace(
     max_events: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Trace: ...
+def activities(trace: Trace) -> Table: ...
+def busy(trace: Trace, start_ns: int, end_ns: int, chosen: bytes | None = None) -> Table: ...
+def gaps(
+    trace: Trace, start_ns: int, end_ns: int, by_stream: bool, chosen: bytes | None = None
+) -> Table: ...
+def class_times(trace: Trace, start_ns: int, end_ns: int, chosen: bytes | None = None) -> Table: ...
+def enclosing(trace: Trace, of: bytes, among: bytes, outermost: bool) -> Table: ...
+def device_ranges(trace: Trace) -> Table: ...
 def api_names() -> list[tuple[str, str]]:
     """List every known name of a runtime API call with its role."""
 
 def collectives(trace: Trace) -> Table:
     """List the collectives of a trace; see `longpole.Trace.collectives`."""
+
+def context_times(
+    trace: Trace,
+    frames: Sequence[str],
+    window: tuple[int, int],
+    *,
+    annotation_names: str | None,
+    by_inputs: bool,
+    chosen: bytes | None,
+) -> tuple[Table, Table, tuple[int, int], tuple[int, int]]:
+    """What chains of frames took; see `longpole.contexts.context_times`."""
+
+def backward_links(trace: Trace) -> Table:
+    """Operators of backward passes with their forward operators."""
 
 def guard_main() -> None:
     """Serve as the guard of a device until standard input ends."""

@@ -109,6 +109,73 @@ class Trace(TraceTables):
         """Counts of what linking and nesting could not settle, or settled with a doubt."""
         return self._core.warning_counts()
 
+    @cached_property
+    def inputs(self) -> pl.DataFrame:
+        """What each operator (`event`) was called with, where shapes were recorded.
+
+        Columns, each a list with a value for every tensor and every other input: `inputs`
+        (its position; the tensors of a list share one), `shapes` and `strides` (null for what
+        is no tensor or was not recorded), `dtypes` (as torch names them) and `values` (texts
+        of numbers and lists). They are read from the texts of the trace on first use.
+        """
+        import polars as pl
+
+        from longpole.inputs import typed_inputs
+
+        found = [typed_inputs(self.args(name)) for name in ("cpu_op", "Operator")]
+        return pl.concat(found).sort("event")
+
+    @cached_property
+    def backward_links(self) -> pl.DataFrame:
+        """Each operator of a backward pass, and the `forward` operator that it differentiates.
+
+        Columns: `backward` and `forward` (events), by their sequence numbers.
+        """
+        from longpole._core import backward_links
+
+        return frame_of(backward_links(self._core))
+
+    def stack_of(self, event: int) -> pl.DataFrame:
+        """List what an event ran in, the outermost first, and the event itself.
+
+        Columns: `event`, `relation`, `kind`, `name`, `start_ns`, `duration_ns`. For a GPU
+        activity (`launched`) it is the stack of the call that launched it (`enclosing`); in
+        a backward pass that of the forward operator stands before it (`forward`).
+
+        Raises
+        ------
+        ValueError
+            There is no such event.
+
+        Examples
+        --------
+        >>> from longpole.testing import TraceBuilder
+        >>> builder = TraceBuilder().python("model.py(3): forward", (0, 30))
+        >>> builder = builder.operator("aten::mm", (0, 20))
+        >>> trace = builder.launch("gemm", call=(5, 9), work=(9, 50)).read()
+        >>> trace.stack_of(3)["name"].to_list()
+        ['model.py(3): forward', 'aten::mm', 'cudaLaunchKernel', 'gemm']
+        """
+        from longpole.stacks import stack_of
+
+        return stack_of(self, event)
+
+    def subtree(self, event: int) -> pl.DataFrame:
+        """List an event, all that is nested in it, and the GPU activities that launched.
+
+        Columns: `event`, `parent` (of an activity: the call), `level` (0 for the event),
+        `kind`, `name`, `start_ns`, `duration_ns`; parents stand before their children, those
+        in order of time.
+
+        Raises
+        ------
+        ValueError
+            There is no such event.
+        """
+        from longpole.stacks import subtree
+
+        return subtree(self, event)
+
     def busy(self, start_ns: int, end_ns: int) -> pl.DataFrame:
         """How long each device, and each of its streams, was busy within a window.
 
@@ -263,12 +330,18 @@ class Trace(TraceTables):
         return verdict_of(self._core.verdict(window, data_load=data_load, step_name=step_name))
 
     def scope(
-        self, step: int | None = None, *, whole: bool = False, step_name: str | None = None
+        self,
+        step: int | None = None,
+        *,
+        annotation: str | None = None,
+        instance: int = 0,
+        whole: bool = False,
+        step_name: str | None = None,
     ) -> tuple[str, int | None, int, int, str]:
         """Find the window of an answer; see `longpole.choose_window`."""
         from longpole.critical_path.windows import core_window
 
-        window = core_window(step, None, 0, None, "period", whole=whole)
+        window = core_window(step, annotation, instance, None, "period", whole=whole)
         return self._core.scope(window, step_name=step_name)
 
     def sync_dependencies(

@@ -25,7 +25,13 @@ class Marked(Protocol):
         ...
 
     def scope(
-        self, step: int | None = None, *, whole: bool = False, step_name: str | None = None
+        self,
+        step: int | None = None,
+        *,
+        annotation: str | None = None,
+        instance: int = 0,
+        whole: bool = False,
+        step_name: str | None = None,
     ) -> tuple[str, int | None, int, int, str]:
         """Tell what the window is one of, its number, its times, and why it was chosen."""
         ...
@@ -40,7 +46,7 @@ class Marked(Protocol):
 class Window:
     """A part of a trace, and why it was chosen."""
 
-    kind: Literal["step", "repetition", "annotation", "trace"]
+    kind: Literal["step", "repetition", "annotation", "stretch", "trace"]
     step: int | None
     start_ns: int
     end_ns: int
@@ -59,7 +65,11 @@ class Window:
     @property
     def name(self) -> str:
         """The window in words."""
-        names = {"trace": "whole trace", "step": f"step {self.step}"}
+        names = {
+            "trace": "whole trace",
+            "step": f"step {self.step}",
+            "stretch": f"from {self.start_ns} to {self.end_ns} ns",
+        }
         return names.get(self.kind, f"one {self.kind}")
 
     def times(self) -> dict[str, pl.Expr]:
@@ -82,6 +92,9 @@ def choose_window(
     trace: Marked,
     step: int | str | None = None,
     *,
+    annotation: str | None = None,
+    instance: int = 0,
+    between: tuple[int, int] | None = None,
     whole: bool = False,
     step_name: str | None = None,
 ) -> Window | None:
@@ -97,6 +110,11 @@ def choose_window(
         The trace.
     step
         The number of a step, as `3`, `"3"` or `"ProfilerStep#3"`.
+    annotation, instance
+        The name of an annotation, and which of those with the name, in order of time. The
+        window ends with the last of it and of the device work launched in it.
+    between
+        Two times in ns.
     whole
         Take the whole trace, from the first to the last work of a main thread or device.
     step_name
@@ -110,9 +128,10 @@ def choose_window(
     Raises
     ------
     WindowError
-        There is no such step; the message names those there are.
+        There is no such step or annotation; the message names those there are.
     ValueError
-        `step` is not the number of a step, or `whole` is given beside it.
+        `step` is not the number of a step, `between` ends before it starts, or more than one
+        of `step`, `annotation`, `between` and `whole` is given.
 
     Examples
     --------
@@ -121,23 +140,32 @@ def choose_window(
     >>> choose_window(trace).step, choose_window(trace, "ProfilerStep#1").duration_ns
     (2, 50000)
     """
-    if whole and step is not None:
-        message = "step and whole exclude each other"
+    if sum(choice is not None for choice in (step, annotation, between, whole or None)) > 1:
+        message = "step, annotation, between and whole exclude each other"
         raise ValueError(message)
+    if between is not None:
+        return _stretch(*between)
     number = None if step is None else step_number(step)
     if number is not None and abs(number) >= _LARGEST:
         message = f"the trace has no step {number}"
         raise WindowError(message)
     try:
         unit, number, start_ns, end_ns, reason = trace.scope(
-            number, whole=whole, step_name=step_name
+            number, annotation=annotation, instance=instance, whole=whole, step_name=step_name
         )
     except WindowError:
-        if step is not None:
+        if step is not None or annotation is not None:
             raise
         return None
     kind: Any = unit
     return Window(kind, number if unit == "step" else None, start_ns, end_ns, reason)
+
+
+def _stretch(start_ns: int, end_ns: int) -> Window:
+    if end_ns < start_ns:
+        message = f"between ends before it starts: {start_ns}, {end_ns}"
+        raise ValueError(message)
+    return Window("stretch", None, start_ns, end_ns, "as asked")
 
 
 def is_step(trace: Marked) -> pl.Expr:

@@ -68,6 +68,10 @@ def trace(tmp_path):
         ("path", ()),
         ("path", ("--whole",)),
         ("overlap", ()),
+        ("operators", ()),
+        ("operators", ("--shapes", "--where", "name = 'gemm'")),
+        ("modules", ("--by", "path", "--annotations", "Profiler")),
+        ("functions", ("--top", "1")),
         ("overlay", ("-o", "path.pftrace")),
         ("whatif", ("--ideal",)),
         (
@@ -100,7 +104,9 @@ def test_a_table_is_as_its_schema_says(answers, trace, table):
     assert document["data"]["table"] == table
 
 
-@pytest.mark.parametrize("name", ["summary", "path", "overlap"])
+@pytest.mark.parametrize(
+    "name", ["summary", "path", "overlap", "operators", "modules", "functions"]
+)
 def test_answers_about_real_traces_are_as_their_schema_says(answers, name):
     traces = sorted((SHARED / "traces").glob("*.json.gz"))
     if not traces:

@@ -1,4 +1,4 @@
-"""The kernels that took most of a window."""
+"""Table `kernels`: the GPU activities of a window by name: how often, how long."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from longpole.analyses.by_name import NameTime, Ranking, by_name
-from longpole.windows import choose_window
+from longpole.analyses.activities import activities
+from longpole.analyses.statistics import spread
+from longpole.frames import typed
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["kernels"]
 
 
-def kernels(trace: Trace, window: Window | None = None, *, top: int = 10) -> Ranking[NameTime]:
-    """Rank the kernels of a window by name and total time, the longest first.
+def kernels(
+    trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
+) -> pl.DataFrame:
+    """Rank kernels, memcpys and memsets of a window by name and total time, the longest first.
 
     Parameters
     ----------
@@ -25,18 +28,44 @@ def kernels(trace: Trace, window: Window | None = None, *, top: int = 10) -> Ran
         The trace.
     window
         From `choose_window`; by default the window that it chooses without more.
-    top
-        How many names to list.
+    where
+        A condition on the columns of `activities`, such as `"kind = 'kernel'"`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each name: `kind`, `work_class`, `name`, `count`, `duration_ns` (the sum;
+        activities at the same time count twice), `share` of the sum of all rows, `mean_ns`,
+        `std_ns`, `min_ns`, `p25_ns`, `median_ns`, `p75_ns`, `max_ns`, and `longest_event`.
+        Of an activity that lies across an end of the window, the part inside counts.
 
     Examples
     --------
     >>> from longpole.testing import TraceBuilder
-    >>> trace = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).read()
-    >>> kernels(trace).rows[0].duration_ns
-    90000
+    >>> builder = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100))
+    >>> trace = builder.launch("add", call=(10, 12), work=(100, 110)).read()
+    >>> kernels(trace).select("name", "count", "duration_ns", "share").rows()
+    [('gemm', 1, 90000, 0.9), ('add', 1, 10000, 0.1)]
     """
-    window = window or choose_window(trace)
-    if window is None:
-        return Ranking((), 0)
-    ranked = by_name(window.clip(trace.events.filter(pl.col("kind") == "kernel")), "inside_ns")
-    return Ranking(tuple(NameTime(*row) for row in ranked.head(top).iter_rows()), ranked.height)
+    return by_keys(activities(trace, window, where=where), "kind", "work_class", "name")
+
+
+def by_keys(found: pl.DataFrame, *keys: str) -> pl.DataFrame:
+    """Group activities, the greatest sum first; ties go by the keys."""
+    inside_ns = pl.col("inside_ns")
+    longest = pl.col("event").sort_by("inside_ns", "event", descending=[True, False]).first()
+    grouped = (
+        found.group_by(*keys)
+        .agg(
+            count=pl.len().cast(pl.Int64),
+            duration_ns=inside_ns.sum(),
+            **spread("inside_ns"),
+            longest_event=longest,
+        )
+        .with_columns(pl.col(pl.Categorical).cast(pl.String))
+        .with_columns(share=pl.col("duration_ns") / pl.col("duration_ns").sum())
+        .sort("duration_ns", *keys, descending=[True, *(False for _ in keys)])
+    )
+    last = [name for name in grouped.columns if name not in {*keys, "count", "duration_ns"}]
+    last.remove("share")
+    return typed(grouped.select(*keys, "count", "duration_ns", "share", *last))

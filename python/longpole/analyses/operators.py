@@ -1,4 +1,4 @@
-"""The operators that took most of a window."""
+"""The operators that took most of a window, on their threads and on devices."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from longpole.analyses.by_name import Ranking, by_name
+from longpole.analyses.by_name import Ranking
+from longpole.analyses.frame_times import FrameTimes, with_shares
+from longpole.contexts import context_times
 from longpole.windows import choose_window
 
 if TYPE_CHECKING:
+    from longpole.contexts import ContextTimes
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["OperatorTime", "operators"]
+__all__ = ["OperatorTime", "by_self_time", "operators"]
+
+_INPUTS = ("shapes", "strides", "dtypes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +34,21 @@ class OperatorTime:
 
 
 def operators(
-    trace: Trace, window: Window | None = None, *, top: int = 10
-) -> Ranking[OperatorTime]:
-    """Rank the operators of a window by name and self time, on all threads together.
+    trace: Trace,
+    window: Window | None = None,
+    *,
+    shapes: bool = False,
+    where: pl.Expr | str | None = None,
+    top: int = 20,
+) -> FrameTimes:
+    """Measure what the operators of each name took, the most device time first.
+
+    Beside the columns of `FrameTimes` there are `longest_self_ns` and `longest_event`, and with
+    `shapes` the columns `shapes`, `strides` and `dtypes`, as in `Trace.inputs`. Here `self_ns`
+    is the time in which nothing inside the operator ran, no runtime API call either.
+    `device_self_ns` of all rows sums to the time of all GPU activities. An operator of a
+    backward pass has a row of its own; its time is also the `backward_ns` of the forward
+    operators around the one that it differentiates, by their sequence number.
 
     Parameters
     ----------
@@ -39,13 +56,88 @@ def operators(
         The trace.
     window
         From `choose_window`; by default the window that it chooses without more.
+    shapes
+        Whether operators with other shapes or types of inputs have rows of their own.
+    where
+        Which GPU activities count: an expression of polars or a condition as in SQL, on the
+        columns of `events` and `launches`.
     top
-        How many names to list.
+        How many names to show; the rows hold all.
+
+    Raises
+    ------
+    ValueError
+        The condition is invalid.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> builder = TraceBuilder().operator("aten::linear", (0, 40)).operator("aten::addmm", (5, 30))
+    >>> trace = builder.launch("gemm", call=(10, 12), work=(20, 60)).read()
+    >>> operators(trace).rows.select("name", "device_self_ns", "device_ns").rows()[:2]
+    [('aten::addmm', 40000, 40000), ('aten::linear', 0, 40000)]
     """
     window = window or choose_window(trace)
     if window is None:
+        return FrameTimes("operator", pl.DataFrame(schema={"row": pl.String}), 0, top)
+    times = context_times(trace, window, "operator", by_inputs=shapes, where=where)
+    tree = _with_inputs(trace, times.tree) if shapes else times.tree
+    key = ["name", *_INPUTS] if shapes else ["name"]
+    rows = _grouped(tree, key).join(
+        _longest(trace, window, times, tree, key), on=key, how="left", nulls_equal=True
+    )
+    own = pl.col("device_self_ns")
+    return FrameTimes("operator", *with_shares(rows, times, own), top)
+
+
+def by_self_time(found: FrameTimes, top: int) -> Ranking[OperatorTime]:
+    """Take the operators with the most time on their threads in which nothing inside them ran."""
+    if found.rows.is_empty():
         return Ranking((), 0)
-    named = trace.events.filter(pl.col("kind") == "operator").select("event", "name")
+    columns = list(OperatorTime.__slots__)
+    ran = found.rows.filter(pl.col("row") == "frame", pl.col("total_ns") > 0)
+    ranked = ran.sort("self_ns", "name", descending=[True, False], maintain_order=True)
+    rows = ranked.select(columns).head(top).iter_rows()
+    return Ranking(tuple(OperatorTime(*row) for row in rows), ranked.height)
+
+
+def _with_inputs(trace: Trace, tree: pl.DataFrame) -> pl.DataFrame:
+    inputs = trace.inputs.select(*_INPUTS, first="event")
+    return tree.join(inputs, on="first", how="left", maintain_order="left")
+
+
+def _grouped(tree: pl.DataFrame, key: list[str]) -> pl.DataFrame:
+    """Add up the chains that end alike; inside one another they count once in totals."""
+    named = tree.filter(pl.any_horizontal(pl.col("count", "n_activities", "backward_ns") > 0))
+    outermost = pl.col("is_outermost")
+    return (
+        named.with_columns(pl.col("name").cast(pl.String))
+        .group_by(key, maintain_order=True)
+        .agg(
+            pl.col("count").sum(),
+            self_ns=pl.col("own_ns").sum(),
+            total_ns=pl.col("total_ns").filter(outermost).sum(),
+            n_activities=pl.col("n_activities").filter(outermost).sum(),
+            device_self_ns=pl.col("device_self_ns").sum(),
+            device_ns=pl.col("device_ns").filter(outermost).sum(),
+            backward_ns=pl.col("backward_ns").filter(outermost).sum(),
+        )
+    )
+
+
+def _longest(
+    trace: Trace, window: Window, times: ContextTimes, tree: pl.DataFrame, key: list[str]
+) -> pl.DataFrame:
+    """Find for each name the event that was longest without anything inside it."""
+    named = trace.events.filter(pl.col("kind") == "operator").select("event")
+    contexts = tree.select("context", *key).with_columns(pl.col("name").cast(pl.String))
     spans = trace.lanes.select("lane", **window.times())
-    ranked = by_name(trace.times_within(spans).join(named, on="event"), "self_ns")
-    return Ranking(tuple(OperatorTime(*row) for row in ranked.head(top).iter_rows()), ranked.height)
+    return (
+        trace.times_within(spans)
+        .join(named, on="event", how="semi")
+        .join(times.events, on="event")
+        .join(contexts, on="context")
+        .sort("self_ns", "event", descending=[True, False])
+        .group_by(key, maintain_order=True)
+        .agg(longest_self_ns=pl.col("self_ns").first(), longest_event=pl.col("event").first())
+    )

@@ -1,15 +1,20 @@
-"""How much communication and copying is hidden behind kernels that compute."""
+"""Table `overlap`: how much communication and copying is hidden behind kernels."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from longpole.analyses.device_times import device_times
+from longpole import sweeps
+from longpole.analyses.activities import chosen
 from longpole.report.blocks import Column, Sentence, Table
 from longpole.windows import choose_window
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
     from longpole.report.blocks import Block, Cell
     from longpole.report.document import Record
     from longpole.trace import Trace
@@ -67,7 +72,9 @@ class Overlap:
         return [Table(_COLUMNS, rows)]
 
 
-def overlap(trace: Trace, window: Window | None = None) -> Overlap:
+def overlap(
+    trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
+) -> Overlap:
     """Measure how much communication and copying of each device is hidden behind kernels.
 
     Parameters
@@ -76,6 +83,8 @@ def overlap(trace: Trace, window: Window | None = None) -> Overlap:
         The trace.
     window
         From `choose_window`; by default the window that it chooses without more.
+    where
+        A condition on the columns of `activities`; nothing is hidden behind the others.
 
     Examples
     --------
@@ -90,32 +99,17 @@ def overlap(trace: Trace, window: Window | None = None) -> Overlap:
     if window is None:
         return Overlap(())
     span_ns = window.duration_ns
-    devices = ((device.device, device.whole) for device in device_times(trace, window))
-    return Overlap(
-        tuple(
-            row
-            for device, whole in devices
-            for row in (
-                _row(
-                    device,
-                    "communication",
-                    whole.communication_total_ns,
-                    whole.communication_ns,
-                    span_ns,
-                ),
-                _row(device, "copy", whole.copy_total_ns, whole.copy_ns, span_ns),
-            )
-        )
-    )
+    busy = sweeps.busy(trace, window, chosen(trace, window, where))
+    rows: list[OverlapRow] = []
+    for row in busy.filter(busy["stream"].is_null()).iter_rows(named=True):
+        rows += [_row(row, "communication", span_ns), _row(row, "copy", span_ns)]
+    return Overlap(tuple(rows))
 
 
 def _row(
-    device: int | None,
-    activity: Literal["communication", "copy"],
-    duration_ns: int,
-    exposed_ns: int,
-    span_ns: int,
+    row: Mapping[str, int], activity: Literal["communication", "copy"], span_ns: int
 ) -> OverlapRow:
+    duration_ns, exposed_ns = row[f"{activity}_total_ns"], row[f"{activity}_ns"]
     hidden = 1 - exposed_ns / duration_ns if duration_ns else None
     share = exposed_ns / span_ns if span_ns else None
-    return OverlapRow(device, activity, duration_ns, exposed_ns, hidden, share)
+    return OverlapRow(row["device"], activity, duration_ns, exposed_ns, hidden, share)

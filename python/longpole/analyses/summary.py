@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from longpole.analyses.blocking_calls import BlockingCall, blocking_calls
+from longpole.analyses.by_name import NameTime, Ranking
 from longpole.analyses.device_times import DeviceTime, device_times
 from longpole.analyses.kernels import kernels
-from longpole.analyses.operators import OperatorTime, operators
+from longpole.analyses.operators import OperatorTime, by_self_time, operators
 from longpole.windows import Window, choose_window
 
 if TYPE_CHECKING:
-    from longpole.analyses.by_name import NameTime, Ranking
     from longpole.trace import Trace
     from longpole.verdict import Verdict
 
@@ -112,11 +112,19 @@ fast, all kernels save up to 45 %, gemm alone 45 %.
         window=window,
         verdict=trace.verdict(step, whole=whole, step_name=step_name),
         devices=devices,
-        kernels=kernels(trace, window, top=top),
-        operators=operators(trace, window, top=top),
+        kernels=_kernels(trace, window, top),
+        operators=by_self_time(operators(trace, window), top),
         blocking_calls=blocking_calls(trace, window),
         unlinked=_unlinked(trace, window),
     )
+
+
+def _kernels(trace: Trace, window: Window, top: int) -> Ranking[NameTime]:
+    ranked = kernels(trace, window, where="kind = 'kernel'")
+    named = ranked.select(
+        "name", "count", "duration_ns", longest_ns="max_ns", longest="longest_event"
+    )
+    return Ranking(tuple(NameTime(*row) for row in named.head(top).iter_rows()), ranked.height)
 
 
 def _unlinked(trace: Trace, window: Window) -> Unlinked:

@@ -6,30 +6,54 @@ from functools import partial
 
 import click
 
-from longpole.cli.answer.table import TABLE, TABLES, table_answer
+from longpole.cli.answer.list_of_tables import PATH_TABLES, TABLE, list_of_tables, tables
 from longpole.cli.ask.options import Options, shared_options
 from longpole.cli.ask.traces import answer_each, trace_argument
-from longpole.cli.ask.windows import Asked, about_window, window_options
+from longpole.cli.ask.windows import Asked, about_stretch, about_window, window_options
 
 __all__ = ["table"]
 
 
 @click.command()
 @trace_argument
-@click.argument("name", type=click.Choice(tuple(TABLES)), metavar="NAME")
+@click.argument("name", type=click.Choice(tuple(tables())), metavar="[NAME]", required=False)
 @window_options
+@click.option(
+    "--where",
+    metavar="CONDITION",
+    help="Only what fulfils a condition as in SQL: \"name LIKE '%gemm%' AND stream = 7\".",
+)
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many rows to print.  [default: 50 as text, md and html, else all]",
+)
 @shared_options
-def table(*, trace: str, name: str, window: Asked, options: Options) -> int:
-    """Print one of the tables behind the answers.
-
-    NAME is `sync` (who waited for whom on a device), `segments` (the critical path),
-    `slack` (how late each event may end, the least first) or `violations` (edges back in
-    time).
+def table(
+    *,
+    trace: str,
+    name: str | None,
+    window: Asked,
+    where: str | None,
+    top: int | None,
+    options: Options,
+) -> int:
+    """Print one of the tables behind the answers; without NAME, list them.
 
     \b
     Examples:
-      longpole table trace.json.gz sync --format csv
+      longpole table trace.json.gz
+      longpole table trace.json.gz kernels --where "name LIKE '%gemm%'"
       longpole table trace.json.gz slack --step 3 --format jsonl
     """
-    answer = about_window(TABLE, window, partial(table_answer, table=name))
-    return answer_each([trace], options, TABLE, answer)
+    from longpole.cli.answer.table import Shown, arguments_for, path_table, question_table
+
+    if name is None:
+        return list_of_tables(trace, options.form, options.color)
+    shown = Shown(name, where, top)
+    if name in PATH_TABLES:
+        answer = about_window(TABLE, window, partial(path_table, shown=shown))
+        return answer_each([trace], options, TABLE, answer)
+    answer = about_stretch(TABLE, window, partial(question_table, shown=shown))
+    return answer_each([trace], options, TABLE, answer, arguments=arguments_for(name))

@@ -5,29 +5,39 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Final
 
 from longpole.wording import escape
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from longpole.report.blocks import Cell
     from longpole.report.document import Document
 
-__all__ = ["csv_text"]
+__all__ = ["csv_chunks"]
+
+_ROWS_AT_A_TIME: Final = 1_000
 
 
-def csv_text(document: Document, *, has_header: bool) -> str:
+def csv_chunks(document: Document, *, has_header: bool) -> Iterator[str]:
     """Write the records of an answer; the first of several answers has the header."""
-    records = document.records()
-    columns = list(records[0]) if records else document.columns
+    records = iter(document.records())
+    first = next(records, None)
+    columns = document.columns if first is None else list(first)
     if not columns:
-        return ""
-    table = io.StringIO()
-    writer = csv.DictWriter(table, columns, lineterminator="\n")
+        return
     if has_header:
-        writer.writeheader()
-    for record in records:
-        writer.writerow({key: _harmless(value) for key, value in record.items()})
+        yield _lines([columns])
+    rows = (map(_harmless, record.values()) for record in chain(filter(None, [first]), records))
+    while some := list(islice(rows, _ROWS_AT_A_TIME)):
+        yield _lines(some)
+
+
+def _lines(rows: Iterable[Iterable[Cell]]) -> str:
+    table = io.StringIO()
+    csv.writer(table, lineterminator="\n").writerows(rows)
     return table.getvalue()
 
 

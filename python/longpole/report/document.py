@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from longpole.report.blocks import Block, Cell
 
@@ -50,10 +50,12 @@ class Document:
     error: Mapping[str, Any] | None = None
     blocks: Callable[[], Sequence[Block]] = field(default=tuple)
     """The answer for people."""
-    records: Callable[[], Sequence[Record]] = field(default=tuple)
+    records: Callable[[], Iterable[Record]] = field(default=tuple)
     """The answer as one table, for spreadsheets."""
     columns: Sequence[str] = ()
     """The columns of the records, where there may be no record."""
+    json_rows: Callable[[], Iterable[str]] | None = None
+    """The elements of `data["rows"]` as JSON, a line each, where these may be very many."""
 
     def envelope(self) -> dict[str, Any]:
         """Give the answer as programs read it, with keys in a fixed order."""

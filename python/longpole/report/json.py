@@ -3,23 +3,61 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from longpole.report.document import Document
 
-__all__ = ["json_lines", "json_text"]
+__all__ = ["json_chunks", "json_lines", "json_text"]
+
+_PLACE: Final = "<rows>"
+_ROWS_AT_A_TIME: Final = 1_000
 
 
 def json_text(documents: Sequence[Document]) -> str:
     """Write one answer as an object, several as an array of objects."""
-    envelopes = [document.envelope() for document in documents]
-    whole = envelopes[0] if len(envelopes) == 1 else envelopes
-    return json.dumps(whole, indent=2, allow_nan=False) + "\n"
+    return "".join(json_chunks(documents))
 
 
-def json_lines(document: Document) -> str:
-    """Write an answer as one line."""
-    return json.dumps(document.envelope(), separators=(",", ":"), allow_nan=False) + "\n"
+def json_chunks(documents: Sequence[Document]) -> Iterator[str]:
+    """Write as `json_text` does, a part at a time."""
+    if len(documents) == 1:
+        yield from _chunks(documents[0], indent=2)
+        yield "\n"
+        return
+    for place, document in enumerate(documents):
+        yield ",\n" if place else "[\n"
+        yield from _chunks(document, indent=2)
+    yield "\n]\n" if documents else "[]\n"
+
+
+def json_lines(document: Document) -> Iterator[str]:
+    """Write an answer as one line, a part at a time."""
+    yield from _chunks(document)
+    yield "\n"
+
+
+def _chunks(document: Document, indent: int | None = None) -> Iterator[str]:
+    """Write an answer with its rows, which are not made all at once, in their place."""
+    separators = None if indent else (",", ":")
+
+    def written(value: object) -> str:
+        return json.dumps(value, indent=indent, separators=separators, allow_nan=False)
+
+    envelope = document.envelope()
+    if document.json_rows is None:
+        yield written(envelope)
+        return
+    envelope["data"] = {**(document.data or {}), "rows": _PLACE}
+    # A quotation mark within a text is written with a backslash: this is found once.
+    before, after = written(envelope).split(f'"rows":{" " * bool(indent)}"{_PLACE}"')
+    yield f'{before}"rows": [' if indent else f'{before}"rows":['
+    new_line = "\n      " if indent else ""
+    rows, separator = iter(document.json_rows()), new_line
+    while some := list(islice(rows, _ROWS_AT_A_TIME)):
+        yield separator + f",{new_line}".join(some)
+        separator = f",{new_line}"
+    yield f"\n    ]{after}" if indent and separator != new_line else f"]{after}"

@@ -56,6 +56,9 @@ handle! {
 /// of those who take the columns over.
 pub const NO_ROW: u32 = u32::MAX;
 
+/// Stands for "none" in columns of integers.
+pub const NO_INTEGER: i64 = i64::MIN;
+
 /// A row number as it stands in a column.
 ///
 /// # Panics
@@ -73,8 +76,7 @@ pub trait InColumn {
     /// What the column is made of.
     type Value;
 
-    /// The value in the column: [`NO_ROW`] or
-    /// [`NO_INTEGER`](crate::tables::NO_INTEGER) for none.
+    /// The value in the column: [`NO_ROW`] or [`NO_INTEGER`] for none.
     fn in_column(self) -> Self::Value;
 }
 
@@ -82,7 +84,7 @@ impl InColumn for Option<i64> {
     type Value = i64;
 
     fn in_column(self) -> i64 {
-        self.unwrap_or(crate::tables::NO_INTEGER)
+        self.unwrap_or(NO_INTEGER)
     }
 }
 

@@ -5,6 +5,7 @@
 mod arrow;
 mod chakra;
 mod collectives;
+mod contexts;
 mod critical_path;
 mod enter;
 mod errors;
@@ -18,6 +19,7 @@ mod path;
 mod ranks;
 mod read;
 mod source;
+mod sweeps;
 mod tables;
 mod trace;
 mod tunable;
@@ -36,6 +38,8 @@ mod _core {
     #[pymodule_export]
     use crate::collectives::collectives;
     #[pymodule_export]
+    use crate::contexts::{backward_links, context_times};
+    #[pymodule_export]
     use crate::critical_path::CriticalPath;
     #[pymodule_export]
     use crate::errors::{InternalError, LongpoleError, PairError, TraceError, WindowError};
@@ -53,6 +57,8 @@ mod _core {
     use crate::ranks::{reduce_rank, ReducedRank};
     #[pymodule_export]
     use crate::read::read_trace;
+    #[pymodule_export]
+    use crate::sweeps::{activities, busy, class_times, device_ranges, enclosing, gaps};
     #[pymodule_export]
     use crate::trace::Trace;
     #[pymodule_export]

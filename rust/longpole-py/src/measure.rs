@@ -9,6 +9,7 @@ use pyo3::types::PyDict;
 
 use crate::arrow::{Columns, Table};
 use crate::enter::{detached, enter};
+use crate::sweeps;
 use crate::trace::Trace;
 
 #[pymethods]
@@ -97,36 +98,12 @@ impl Trace {
 
     /// How long each stream and each device was busy within a window, by class of work.
     fn busy(&self, py: Python<'_>, start_ns: i64, end_ns: i64) -> PyResult<Table> {
-        let tables = self.tables();
-        let rows = enter(py, None, None, |_| Ok(measure::busy(tables, (start_ns, end_ns))))?;
-        let column = |value: fn(&measure::Busy) -> i64| rows.iter().map(value).collect();
-        Columns::default()
-            .integers("device", rows.iter().map(|row| row.device.in_column()).collect())
-            .integers("stream", rows.iter().map(|row| row.stream.in_column()).collect())
-            .integers("count", column(|row| row.n_events))
-            .integers("busy_ns", column(|row| row.busy_ns))
-            .integers("compute_ns", column(|row| row.compute_ns))
-            .integers("communication_ns", column(|row| row.communication_ns))
-            .integers("copy_ns", column(|row| row.copy_ns))
-            .integers("idle_ns", column(|row| row.idle_ns))
-            .integers("communication_total_ns", column(|row| row.communication_total_ns))
-            .integers("copy_total_ns", column(|row| row.copy_total_ns))
-            .into_table()
+        sweeps::busy(py, self, start_ns, end_ns, None)
     }
 
     /// The spans in which nothing ran on a device, and what ended each.
     fn gaps(&self, py: Python<'_>, start_ns: i64, end_ns: i64) -> PyResult<Table> {
-        let (launches, tables) = (self.linked(py)?, self.tables());
-        let rows =
-            enter(py, None, None, |_| Ok(measure::gaps(tables, &launches, (start_ns, end_ns))))?;
-        Columns::default()
-            .integers("device", rows.iter().map(|row| row.device.in_column()).collect())
-            .integers("start_ns", rows.iter().map(|row| row.start_ns).collect())
-            .integers("duration_ns", rows.iter().map(|row| row.end_ns - row.start_ns).collect())
-            .rows("next", rows.iter().map(|row| row.next.in_column()).collect())
-            .rows("call", rows.iter().map(|row| row.call.in_column()).collect())
-            .integers("host_ns", rows.iter().map(|row| row.host_ns.in_column()).collect())
-            .into_table()
+        sweeps::gaps(py, self, start_ns, end_ns, false, None)
     }
 
     /// Counts of what linking and nesting could not settle.

@@ -46,27 +46,25 @@ def emit(answers: Iterable[Answer], form: str, terminal: Terminal) -> int:
         if form in {"json", "html"}:
             kept.append(document)
             continue
-        answer = _one(document, form, terminal, written)
-        _write(answer)
-        written += bool(answer)
+        written += _write(_one(document, form, terminal, written))
     _write(_all(kept, form))
     return exit_code
 
 
-def _all(documents: Sequence[Document], form: str) -> str:
+def _all(documents: Sequence[Document], form: str) -> Iterable[str]:
     """Write what holds all answers: an array or a page."""
     if form == "json":
-        from longpole.report.json import json_text
+        from longpole.report.json import json_chunks
 
-        return json_text(documents)
+        return json_chunks(documents)
     if form == "html":
         from longpole.report.html import page
 
-        return page(document.blocks() for document in documents)
-    return ""
+        return [page(document.blocks() for document in documents)]
+    return []
 
 
-def _one(document: Document, form: str, terminal: Terminal, written: int) -> str:
+def _one(document: Document, form: str, terminal: Terminal, written: int) -> Iterable[str]:
     """Write one of several answers, with an empty line before it where people read."""
     # Each format is imported where it is needed: `--help` needs none.
     if form == "jsonl":
@@ -74,12 +72,12 @@ def _one(document: Document, form: str, terminal: Terminal, written: int) -> str
 
         return json_lines(document)
     if document.error is not None:
-        return ""
+        return []
     if form == "csv":
-        from longpole.report.csv import csv_text
+        from longpole.report.csv import csv_chunks
 
-        return csv_text(document, has_header=not written)
-    return _for_people(document.blocks(), form, terminal, written)
+        return csv_chunks(document, has_header=not written)
+    return [_for_people(document.blocks(), form, terminal, written)]
 
 
 def _for_people(blocks: Sequence[Block], form: str, terminal: Terminal, written: int) -> str:
@@ -100,9 +98,14 @@ def _warn(document: Document) -> None:
         sys.stderr.write(f"warning: {where}{escape(line)} [{warned.code}]\n")
 
 
-def _write(answer: str) -> None:
+def _write(chunks: Iterable[str]) -> bool:
+    """Write the parts of an answer as they are made; tell whether there was anything."""
+    length = 0
     try:
-        sys.stdout.write(answer)
+        for chunk in chunks:
+            sys.stdout.write(chunk)
+            length += len(chunk)
         sys.stdout.flush()
     except BrokenPipeError as error:
         raise ClosedPipeError from error
+    return length > 0

@@ -2,41 +2,76 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING, Final
 
 from longpole.report.blocks import Column, Table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     import polars as pl
 
     from longpole.report.blocks import Type
     from longpole.report.document import Record
 
-__all__ = ["records_of", "table_of"]
+__all__ = ["json_rows", "records_of", "table_of"]
 
-_DURATIONS: Final = frozenset({"duration_ns", "makespan_ns", "gain_ns"})
+_POINTS_IN_TIME: Final = ("start_ns", "end_ns", "time_ns")
+_ROWS_AT_A_TIME: Final = 10_000
+_NOT_ASCII: Final = re.compile("[^\x00-\x7f]")
 
 
-def records_of(path: str, frame: pl.DataFrame) -> list[Record]:
+def records_of(path: str, frame: pl.DataFrame) -> Iterator[Record]:
     """Give every row with the input it comes from."""
-    return [{"path": path, **row} for row in frame.iter_rows(named=True)]
+    flat = _flat(frame)
+    for rows in flat.iter_slices(_ROWS_AT_A_TIME):
+        yield from ({"path": path, **row} for row in rows.iter_rows(named=True))
+
+
+def json_rows(frame: pl.DataFrame) -> Iterator[str]:
+    """Give every row as a line of JSON in ASCII."""
+    for rows in frame.iter_slices(_ROWS_AT_A_TIME):
+        text = rows.write_ndjson()
+        if not text.isascii():
+            text = _NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text)
+        yield from text.splitlines()
+
+
+def _flat(frame: pl.DataFrame) -> pl.DataFrame:
+    """Write lists as texts, for cells that hold one value."""
+    import polars as pl
+
+    lists = pl.col(name for name, dtype in frame.schema.items() if dtype == pl.List(pl.String))
+    return frame.with_columns(lists.list.join(" -> "))
 
 
 def table_of(frame: pl.DataFrame) -> Table:
     """Give a frame as a table for people."""
+    types = {name: _type(name, dtype) for name, dtype in frame.schema.items()}
     columns = [
-        Column(name.removesuffix("_ns") if name in _DURATIONS else name, _type(name, dtype))
-        for name, dtype in frame.schema.items()
+        Column(name.removesuffix("_ns") if each == "duration" else name, each)
+        for name, each in types.items()
     ]
-    return Table(columns, frame.rows())
+    return Table(columns, _rounded(_flat(frame), types).rows())
+
+
+def _rounded(frame: pl.DataFrame, types: Mapping[str, Type]) -> pl.DataFrame:
+    """Round what has no unit of its own to four digits."""
+    import polars as pl
+
+    plain = [name for name in frame.columns if types[name] == "number"]
+    floats = (name for name in plain if frame.schema[name].is_float())
+    return frame.with_columns(pl.col(name).round_sig_figs(4) for name in floats)
 
 
 def _type(name: str, dtype: pl.DataType) -> Type:
-    if name in _DURATIONS:
+    if name.endswith("_ns") and not name.endswith(_POINTS_IN_TIME):
         return "duration"
-    if name == "name" or name.endswith("_name"):
+    if name in {"name", "kernels"} or name.endswith("_name"):
         return "name"
-    if dtype.is_float():
+    if name.endswith("share"):
         return "share"
     if dtype.is_numeric():
         return "number"

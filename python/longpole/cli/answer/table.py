@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from longpole.cli.answer.frames import records_of, table_of
-from longpole.cli.answer.inputs import name_of
+import click
+
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.frames import json_rows, records_of, table_of
+from longpole.cli.answer.inputs import describe, name_of, warnings_of
+from longpole.cli.answer.list_of_tables import TABLE
 from longpole.cli.answer.windows import exit_code_of, known_of
-from longpole.report.blocks import Headline
-from longpole.report.document import Document
+from longpole.report.blocks import Headline, Sentence
+from longpole.report.document import DATA_FORMATS, Document
+from longpole.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,12 +25,25 @@ if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
     from longpole.cli.answer.windows import Found
     from longpole.critical_path import CriticalPath
+    from longpole.report.blocks import Block
     from longpole.trace import Trace
+    from longpole.windows import Window
 
-__all__ = ["TABLE", "TABLES", "table_answer"]
+__all__ = ["Shown", "arguments_for", "path_table", "question_table"]
 
-TABLE: Final = "longpole.table/1"
-TABLES: Final[dict[str, Callable[[CriticalPath, Trace], pl.DataFrame]]] = {
+_SHOWN_ROWS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Which table was asked for, and which of its rows."""
+
+    table: str
+    where: str | None
+    top: int | None
+
+
+_OF_PATH: Final[dict[str, Callable[[CriticalPath, Trace], pl.DataFrame]]] = {
     "sync": lambda path, trace: _timed(path.sync_dependencies, trace),
     "segments": lambda path, _: path.segments,
     "slack": lambda path, trace: _named(path.slack, trace),
@@ -31,21 +51,82 @@ TABLES: Final[dict[str, Callable[[CriticalPath, Trace], pl.DataFrame]]] = {
 }
 
 
-def table_answer(path: str, trace: Trace, found: Found, *, table: str) -> Answer:
-    """Give one table."""
-    rows = TABLES[table](found.path, trace)
-    document = Document(
+def arguments_for(table: str) -> Literal["ids", "default"]:
+    """Tell which arguments of events a table needs."""
+    module = import_module(f"longpole.analyses.{table}")
+    return "default" if getattr(module, "NEEDS_ARGUMENTS", False) else "ids"
+
+
+def path_table(path: str, trace: Trace, found: Found, *, shown: Shown) -> Answer:
+    """Give a table about the critical path."""
+    from longpole.selection import matching
+
+    rows = _asked(lambda: matching(_OF_PATH[shown.table](found.path, trace), shown.where))
+    known = known_of(path, trace, found)
+    return _document(shown, rows, found.title, known), exit_code_of(found)
+
+
+def question_table(path: str, trace: Trace, window: Window, *, shown: Shown) -> Answer:
+    """Give the table that a question is answered with."""
+    import polars as pl
+
+    question: Callable[..., Any]
+    question = getattr(import_module(f"longpole.analyses.{shown.table}"), shown.table)
+    answer = _asked(lambda: question(trace, window, where=shown.where))
+    rows = answer if isinstance(answer, pl.DataFrame) else pl.DataFrame(answer.records())
+    title = f"{window.name} ({window.reason})"
+    return _document(shown, rows, title, _known(path, trace, window)), exit_codes.OK
+
+
+def _asked(answer: Callable[[], Any]) -> Any:
+    """Answer; what is wrong with the condition is an error of usage."""
+    try:
+        return answer()
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _known(path: str, trace: Trace, window: Window) -> dict[str, Any]:
+    return {
+        "input": describe(path, trace),
+        "warnings": warnings_of(trace),
+        "forms_with_warnings": DATA_FORMATS,
+        "status": "partial" if trace.status == "recovered" else "ok",
+        "scope": {
+            "rank": trace.rank,
+            "step": window.step,
+            "window_ns": [window.start_ns, window.end_ns],
+            "reason": window.reason,
+            "window": window.name,
+        },
+    }
+
+
+def _document(shown: Shown, rows: pl.DataFrame, title: str, known: dict[str, Any]) -> Document:
+    path = known["input"]["path"]
+    kept = rows if shown.top is None else rows.head(shown.top)
+    truncated = {"rows": {"shown": kept.height, "total": rows.height}}
+    return Document(
         schema=TABLE,
-        **known_of(path, trace, found),
-        data={"table": table, "rows": rows.to_dicts()},
+        **known,
+        data={"table": shown.table},
+        truncated=truncated if kept.height < rows.height else None,
+        json_rows=lambda: json_rows(kept),
         blocks=lambda: [
-            Headline(f"{name_of(path)}: {table}, {found.title}"),
-            table_of(rows),
+            Headline(f"{name_of(path)}: {shown.table}, {title}"),
+            *_blocks(rows, shown.top or _SHOWN_ROWS),
         ],
-        records=lambda: records_of(path, rows),
+        records=lambda: records_of(path, kept),
         columns=("path", *rows.columns),
     )
-    return document, exit_code_of(found)
+
+
+def _blocks(rows: pl.DataFrame, most: int) -> list[Block]:
+    shown = table_of(rows.head(most))
+    if rows.height <= most:
+        return [shown]
+    rest = f"The first {most} of {count(rows.height, 'row')}; --top N prints more, CSV all."
+    return [shown, Sentence(rest)]
 
 
 def _timed(waits: pl.DataFrame, trace: Trace) -> pl.DataFrame:

@@ -53,12 +53,13 @@ def answer_analysis(
     step: int | None,
     step_name: str | None,
     whole: bool,
+    **choices: object,
 ) -> int:
-    """Answer with `longpole.analyses.NAME` about a window of each trace."""
+    """Answer with `longpole.analyses.NAME` about a window of each trace, with its own choices."""
     if step is not None and whole:
         message = "--step and --whole exclude each other"
         raise click.UsageError(message)
-    analysis: Callable[[Trace, Window], Result]
+    analysis: Callable[..., Result]
     analysis = getattr(import_module(f"longpole.analyses.{name}"), name)
     schema = f"longpole.{name}/1"
 
@@ -66,9 +67,19 @@ def answer_analysis(
         window = chosen_window(trace, step, whole=whole, step_name=step_name)
         if window is None or not window.duration_ns:
             return abstained(schema, path, trace, "the trace has no event with a duration")
-        return _answer(schema, path, trace, window, analysis(trace, window))
+        return _answer(schema, path, trace, window, _result(analysis, trace, window, choices))
 
     return answer_each(traces, options, schema, answer)
+
+
+def _result(
+    analysis: Callable[..., Result], trace: Trace, window: Window, choices: dict[str, object]
+) -> Result:
+    """Ask; a condition or a pattern that is invalid is an error of usage."""
+    try:
+        return analysis(trace, window, **choices)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _answer(schema: str, path: str, trace: Trace, window: Window, result: Result) -> Answer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -36,8 +36,10 @@ def answer_each(
     options: Options,
     schema: str,
     answer: Callable[[str, Trace], Answer],
+    *,
+    arguments: Literal["ids", "default"] = "ids",
 ) -> int:
-    """Write what `answer` says of each trace; give the exit code.
+    """Write what `answer` says of each trace, read with some `arguments`; give the exit code.
 
     A trace that cannot be read, or has no such window, does not keep the others from
     being answered.
@@ -46,7 +48,7 @@ def answer_each(
     def answers() -> Iterator[Answer]:
         for path in paths:
             try:
-                yield answer(path, _read(path, options))
+                yield answer(path, _read(path, options, arguments))
             except (TraceError, WindowError, OSError) as error:
                 if options.debug:
                     raise
@@ -55,7 +57,7 @@ def answer_each(
     return emit(answers(), options.form, Terminal.of(sys.stdout, options.color))
 
 
-def _read(path: str, options: Options) -> Trace:
+def _read(path: str, options: Options, arguments: Literal["ids", "default"]) -> Trace:
     """Read a trace from a path, or from stdin for `-`."""
     from longpole.read import read_trace
 
@@ -65,6 +67,8 @@ def _read(path: str, options: Options) -> Trace:
     with reading(path, enabled=options.progress) as progress:
         source = sys.stdin.buffer if path == "-" else path
         try:
-            return read_trace(source, args="ids", vocabulary=options.vocabulary, progress=progress)
+            return read_trace(
+                source, args=arguments, vocabulary=options.vocabulary, progress=progress
+            )
         except ValueError as error:
             raise click.UsageError(str(error)) from error

@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from longpole.verdict import Verdict
     from longpole.windows import Window
 
-__all__ = ["Asked", "about_window", "chosen_window", "step_options", "window_options"]
+__all__ = [
+    "Asked",
+    "about_stretch",
+    "about_window",
+    "chosen_window",
+    "step_options",
+    "window_options",
+]
 
 _LAST_NS: Final = 2**63 - 1
 _TIME_NS: Final = click.IntRange(-_LAST_NS, _LAST_NS)
@@ -119,6 +126,27 @@ class Asked:
         step = None if chosen is None else chosen.step
         return Found(name + until, step, reason, path, self.data_load, self._verdict(trace))
 
+    def choose(self, trace: Trace) -> Window | str:
+        """Find the window without its critical path; the reason where there is none."""
+        of_path = {"--end": self.end, "--data-load": self.data_load}
+        given = [name for name, value in of_path.items() if value is not None]
+        if given:
+            message = f"{given[0]} is about the critical path, which this table is not"
+            raise click.UsageError(message)
+        try:
+            window = choose_window(
+                trace,
+                self.step,
+                annotation=self.annotation,
+                instance=self.instance or 0,
+                between=self.between,
+                whole=self.whole,
+                step_name=self.step_name,
+            )
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+        return window or _NO_WORK
+
     @property
     def _name(self) -> str | None:
         if self.annotation is not None:
@@ -171,6 +199,20 @@ def about_window(
 
     def found_or_not(path: str, trace: Trace) -> Answer:
         found = window.find(trace)
+        if isinstance(found, str):
+            return abstained(schema, path, trace, found)
+        return answer(path, trace, found)
+
+    return found_or_not
+
+
+def about_stretch(
+    schema: str, window: Asked, answer: Callable[[str, Trace, Window], Answer]
+) -> Callable[[str, Trace], Answer]:
+    """Answer about the time of the window, where there is one."""
+
+    def found_or_not(path: str, trace: Trace) -> Answer:
+        found = window.choose(trace)
         if isinstance(found, str):
             return abstained(schema, path, trace, found)
         return answer(path, trace, found)

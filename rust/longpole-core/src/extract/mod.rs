@@ -27,6 +27,7 @@
 
 mod delimited;
 mod formats;
+mod found;
 mod lines;
 mod numbers;
 mod omitted;

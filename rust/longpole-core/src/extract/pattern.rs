@@ -10,9 +10,10 @@ use std::fmt;
 use regex::bytes::{Captures, Regex, RegexBuilder};
 
 use super::formats::{Interest, Reader};
+use super::found::Found;
 use super::lines::Line;
 use super::numbers::{self, Unit};
-use super::records::{Found, Measurement, Reason};
+use super::records::{Measurement, Reason};
 
 /// Longer patterns are refused.
 const MAX_PATTERN_BYTES: usize = 1024;

@@ -3,9 +3,10 @@
 use regex::bytes::Regex;
 
 use super::formats::{Format, Interest, Reader};
+use super::found::Found;
 use super::lines::{self, Ending, Line, Place, Span};
 use super::pattern::Pattern;
-use super::records::{Extraction, Found, Reason};
+use super::records::{Extraction, Reason};
 use crate::ids::NO_ROW;
 
 /// A longer line is not looked at: no tool prints a row of a megabyte, but some

@@ -1,6 +1,7 @@
 //! Joins events that belong together, by the numbers the profiler gave them.
 
 mod autograd;
+mod backward;
 mod calls;
 mod execution;
 mod launches;
@@ -9,6 +10,7 @@ mod records;
 mod steps;
 
 pub use autograd::{autograd_pairs, AutogradPair};
+pub use backward::{backward_links, BackwardLink};
 pub use execution::{execution, ExecutionLink, Iteration, Method, Unlinked};
 pub use launches::{launches, Launches, LinkedBy};
 pub use main_threads::main_threads;

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Chosen;
 use crate::intervals::Spans;
 use crate::tables::{Tables, WorkClass};
 use crate::time::in_range;
@@ -46,13 +47,14 @@ struct Spread {
 }
 
 /// How long each device and each of its streams was busy from `window.0` to
-/// `window.1`: a row for the device, then one for each stream, by number.
-pub fn busy(tables: &Tables, window: (i64, i64)) -> Vec<Busy> {
+/// `window.1` with the chosen activities: a row for the device, then one for each stream, by
+/// number.
+pub fn busy(tables: &Tables, window: (i64, i64), chosen: &Chosen) -> Vec<Busy> {
     let window = in_range(window);
     let events = &tables.events;
     let class_of = tables.work_classes();
     let mut spreads: BTreeMap<(Option<i64>, Option<Option<i64>>), Spread> = BTreeMap::new();
-    for event in events.ids() {
+    for event in events.ids().filter(|&event| chosen.holds(event)) {
         let (Some(class), Some((start, end))) = (class_of(event), events.span(event)) else {
             continue;
         };
@@ -129,7 +131,7 @@ mod tests {
     #[test]
     fn work_without_duration_counts_and_takes_no_time() {
         let tables = kernels(&[("a", 7, 0, 10), ("b", 7, 10, 0), ("c", 7, 30, 0)]);
-        let found = busy(&tables, (0, 20));
+        let found = busy(&tables, (0, 20), &Chosen::All);
         assert_eq!((found[0].n_events, found[0].busy_ns, found[0].idle_ns), (2, 10, 10));
     }
 
@@ -137,7 +139,7 @@ mod tests {
     fn the_classes_and_idle_sum_to_the_window() {
         let rows =
             [("gemm", 7, 0, 40), ("ncclDevKernel_AllReduce", 9, 30, 40), ("gemm", 7, 80, 40)];
-        let found = busy(&kernels(&rows), (10, 100));
+        let found = busy(&kernels(&rows), (10, 100), &Chosen::All);
         let figures: Vec<_> = found
             .iter()
             .map(|row| {

@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use super::Chosen;
 use crate::ids::EventId;
 use crate::intervals::Spans;
 use crate::link::Launches;
@@ -17,6 +18,8 @@ use crate::time::in_range;
 pub struct Gap {
     /// The device; none where the trace names none.
     pub device: Option<i64>,
+    /// The stream; none for the device as a whole.
+    pub stream: Option<i64>,
     /// When the work before it had ended.
     pub start_ns: i64,
     /// When the work behind it began, or the window ended.
@@ -30,24 +33,31 @@ pub struct Gap {
     pub host_ns: Option<i64>,
 }
 
-/// The gaps of every device from `window.0` to `window.1`, by device and time.
-/// Of work that begins together, the shortest is taken for what ended a gap, and
-/// after that content decides.
-pub fn gaps(tables: &Tables, launches: &Launches, window: (i64, i64)) -> Vec<Gap> {
+/// Where gaps are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Places {
+    /// Where nothing runs on a device as a whole.
+    Devices,
+    /// Where nothing runs on a stream of a device, whatever the other streams do.
+    Streams,
+}
+
+/// What ran on a device or a stream: start, end and event of each.
+type Runs = Vec<(i64, i64, EventId)>;
+
+/// The gaps between the chosen activities of every device or stream from `window.0` to
+/// `window.1`, by place and time. Of work that begins together, the shortest is taken for what
+/// ended a gap, and after that content decides.
+pub fn gaps(
+    tables: &Tables,
+    launches: &Launches,
+    window: (i64, i64),
+    places: Places,
+    chosen: &Chosen,
+) -> Vec<Gap> {
     let window = in_range(window);
-    let events = &tables.events;
-    let mut work: BTreeMap<Option<i64>, Vec<(i64, i64, EventId)>> = BTreeMap::new();
-    for event in events.ids().filter(|&event| events.kind(event).is_device_work()) {
-        if let Some((start, end)) = events.span(event) {
-            let rows = work.entry(tables.lanes.place(events.lane(event)).device).or_default();
-            // Work that took no time ends no gap.
-            if start < end {
-                rows.push((start, end, event));
-            }
-        }
-    }
     let mut found = Vec::new();
-    for (device, mut rows) in work {
+    for ((device, stream), mut rows) in runs(tables, places, chosen) {
         rows.sort_by(|one, two| {
             (one.0, one.1).cmp(&(two.0, two.1)).then_with(|| by_content(one.2, two.2, tables))
         });
@@ -60,12 +70,34 @@ pub fn gaps(tables: &Tables, launches: &Launches, window: (i64, i64)) -> Vec<Gap
             let next = next.map(|&(_, _, event)| event);
             let call = next.and_then(|next| launches.launcher(next));
             let host_ns = call
-                .and_then(|call| events.end_ns(call))
+                .and_then(|call| tables.events.end_ns(call))
                 .map(|returned| returned.clamp(start_ns, end_ns) - start_ns);
-            Gap { device, start_ns, end_ns, next, call, host_ns }
+            Gap { device, stream, start_ns, end_ns, next, call, host_ns }
         }));
     }
     found
+}
+
+/// The chosen activities of each place. Work that took no time ends no gap.
+fn runs(
+    tables: &Tables,
+    places: Places,
+    chosen: &Chosen,
+) -> BTreeMap<(Option<i64>, Option<i64>), Runs> {
+    let events = &tables.events;
+    let mut work: BTreeMap<_, Runs> = BTreeMap::new();
+    let is_work = |event: &EventId| events.kind(*event).is_device_work() && chosen.holds(*event);
+    for event in events.ids().filter(is_work) {
+        if let Some((start, end)) = events.span(event) {
+            let place = tables.lanes.place(events.lane(event));
+            let stream = place.stream.filter(|_| places == Places::Streams);
+            let rows = work.entry((place.device, stream)).or_default();
+            if start < end {
+                rows.push((start, end, event));
+            }
+        }
+    }
+    work
 }
 
 /// Between work of the same time. Rows decide only where nothing else does.

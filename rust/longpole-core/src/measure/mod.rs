@@ -3,17 +3,27 @@
 mod api_roles;
 mod blocking;
 mod busy;
+mod chosen;
+mod class_times;
 mod collectives;
+mod context_times;
+mod contexts;
 mod gaps;
 mod launches;
+mod ranges;
 mod self_time;
 mod warning_counts;
 
 pub use api_roles::api_roles;
 pub use blocking::{blocking_calls, Blocking, Reason};
 pub use busy::{busy, Busy};
+pub use chosen::Chosen;
+pub use class_times::{class_times, ClassTime};
 pub use collectives::{collectives, CollectiveRow, Collectives, Group, NamedBy};
-pub use gaps::{gaps, Gap};
+pub use context_times::{context_times, ContextTime, ContextTimes, Rest};
+pub use contexts::{contexts, Context, Contexts, Frames};
+pub use gaps::{gaps, Gap, Places};
 pub use launches::{launches, Launch};
+pub use ranges::{device_ranges, enclosing, Side};
 pub use self_time::{self_time_ns, times_within, TimeWithin};
 pub use warning_counts::warning_counts;

@@ -87,7 +87,11 @@ fn by_lane(spans: impl IntoIterator<Item = (LaneId, i64, i64)>) -> HashMap<LaneI
 
 /// Hands every span of time of every thread to `visit`, with the event that owns
 /// it. `order` is from the outside in.
-fn for_each_owned(events: &EventTable, order: &[EventId], visit: impl FnMut(EventId, i64, i64)) {
+pub(super) fn for_each_owned(
+    events: &EventTable,
+    order: &[EventId],
+    visit: impl FnMut(EventId, i64, i64),
+) {
     let mut thread = Thread { visit, open: Vec::new(), now: i64::MIN };
     let mut lane = None;
     for &event in order {

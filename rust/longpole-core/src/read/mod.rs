@@ -4,44 +4,31 @@
 //! kept are columns, so that memory is bounded by the events and not by the file.
 //! The first bytes tell the format, not the name of the file. Bytes come through `source`,
 //! `gzip` and `window`; `sniff` says which format they are; each format has a room of its
-//! own (`chrome`), and those that are JSON share a scanner (`json`).
+//! own (`chrome`), and those that are JSON share a scanner (`json`) and the way from one
+//! element of the document to the next (`elements`).
 
 pub mod chakra;
 mod chrome;
+mod elements;
 pub mod execution_trace;
 mod gzip;
 mod json;
+mod options;
 mod sniff;
 mod source;
 mod window;
 
 use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
 
 pub use chrome::Arguments;
+pub use options::Options;
 pub use sniff::Format;
 
 use crate::diagnostics::Diagnostics;
 use crate::error::Result;
 use crate::progress::{silent, Progress};
 use crate::tables::Tables;
-use crate::vocabulary::Vocabulary;
-
-/// What to keep, and when to stop.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// Which arguments of events are kept.
-    pub arguments: Arguments,
-    /// What names mean.
-    pub vocabulary: Arc<Vocabulary>,
-    /// Makes the first finding the error, and means JSON as in RFC 8259.
-    pub strict: bool,
-    /// Stop after this many bytes of the uncompressed file.
-    pub max_bytes: Option<u64>,
-    /// Stop after this many events.
-    pub max_events: Option<u64>,
-}
 
 /// Reads the trace in a file.
 ///

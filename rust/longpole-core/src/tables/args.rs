@@ -3,8 +3,7 @@
 //! Kinds of events have different arguments, and most cells of one wide table would be empty. A
 //! column starts as integers and widens to floating point or text when a value asks for it.
 
-use super::NO_INTEGER;
-use crate::ids::{row_in_column, EventId, InColumn, StringId, NO_ROW};
+use crate::ids::{row_in_column, EventId, InColumn, StringId, NO_INTEGER, NO_ROW};
 use crate::strings::Strings;
 
 /// The value of one argument, as the reader appends it.

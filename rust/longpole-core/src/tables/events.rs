@@ -3,8 +3,7 @@
 //! A row costs a few dozen bytes whatever its names are: names are numbers into `strings`, places
 //! are rows of `lanes`. A value that the file does not give is a marked integer, not an `Option`.
 
-use super::NO_INTEGER;
-use crate::ids::{EventId, InColumn, LaneId, StringId};
+use crate::ids::{EventId, InColumn, LaneId, StringId, NO_INTEGER};
 use crate::vocabulary::{EventKind, Names};
 
 /// One event, as the reader appends it.

@@ -4,9 +4,8 @@
 
 use std::sync::Arc;
 
-use super::NO_INTEGER;
 use crate::diagnostics::Diagnostics;
-use crate::ids::StringId;
+use crate::ids::{StringId, NO_INTEGER};
 use crate::strings::Strings;
 
 /// One node of a PyTorch execution trace: an operator or a `record_function` range, with

@@ -4,8 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::NO_INTEGER;
-use crate::ids::{InColumn, LaneId, StringId};
+use crate::ids::{InColumn, LaneId, StringId, NO_INTEGER};
 
 /// Where something happens: a thread of a process, or a stream of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

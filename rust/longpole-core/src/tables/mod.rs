@@ -28,16 +28,14 @@ pub use header::Header;
 pub use lanes::{LaneTable, Place};
 pub use metadata::MetadataTable;
 pub use order::by_content;
-pub(crate) use order::{argument, argument_text, track};
+pub(crate) use order::{argument, argument_text, argument_text_id, track};
 
 use crate::diagnostics::Diagnostics;
+pub use crate::ids::NO_INTEGER;
 use crate::strings::Strings;
 use crate::vocabulary::ApiRole;
 use crate::vocabulary::Vocabulary;
 pub use crate::vocabulary::{EventKind, WorkClass};
-
-/// Stands for "none" in columns of integers.
-pub const NO_INTEGER: i64 = i64::MIN;
 
 /// All that one file holds.
 #[derive(Debug, Clone, Default)]

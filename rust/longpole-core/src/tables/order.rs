@@ -6,7 +6,7 @@
 use std::cmp::{Ordering, Reverse};
 
 use super::{ArgValue, EventKind, Tables};
-use crate::ids::{EventId, LaneId};
+use crate::ids::{EventId, LaneId, StringId};
 
 /// The order of two events by what they are: start, then longer first, then the
 /// kind that encloses the other, then the number the profiler gave, name, process
@@ -66,8 +66,13 @@ pub(crate) fn argument(event: EventId, key: &str, tables: &Tables) -> Option<i64
 
 /// An argument that is a text.
 pub(crate) fn argument_text<'a>(event: EventId, key: &str, tables: &'a Tables) -> Option<&'a str> {
+    argument_text_id(event, key, tables).map(|text| tables.strings.get(text))
+}
+
+/// The handle of an argument that is a text.
+pub(crate) fn argument_text_id(event: EventId, key: &str, tables: &Tables) -> Option<StringId> {
     match argument_value(event, key, tables) {
-        Some(ArgValue::Text(text)) => Some(tables.strings.get(text)),
+        Some(ArgValue::Text(text)) => Some(text),
         _ => None,
     }
 }

@@ -19,6 +19,12 @@ pub fn is_backward_node(name: &str) -> bool {
     ["Backward", "Backwards", "AccumulateGrad"].iter().any(|end| node.ends_with(end))
 }
 
+/// The name of a module of torch, where a Python function is a call of one
+/// (`nn.Module: Linear_3`, the fourth `Linear` to be called).
+pub fn module_name(name: &str) -> Option<&str> {
+    name.strip_prefix("nn.Module: ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -27,7 +27,7 @@ pub use category::EventKind;
 pub use collectives::{data_type, data_type_of_kernel, runs_on_cpu, Collective};
 pub use kernels::{pageable_ends, WorkClass, MEMORY_KINDS};
 pub use loading::DATA_LOADING;
-pub use markers::{is_backward_node, is_engine_work, step_number};
+pub use markers::{is_backward_node, is_engine_work, module_name, step_number};
 pub use user::{Vocabulary, SECTIONS};
 
 /// The words of a short list, each with its name in columns and on the command line.

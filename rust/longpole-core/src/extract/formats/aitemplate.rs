@@ -6,9 +6,10 @@
 use memchr::{memchr_iter, memmem};
 
 use super::{Format, Interest, Reader};
+use crate::extract::found::Found;
 use crate::extract::lines::{Ending, Line, Place};
 use crate::extract::numbers::{self, BadBytes, Unit};
-use crate::extract::records::{Found, Measurement, Reason};
+use crate::extract::records::{Measurement, Reason};
 
 pub(super) const FORMAT: Format = Format {
     name: "aitemplate",

@@ -12,9 +12,10 @@ use memchr::memmem::Finder;
 use super::cutlass_text::is_failure;
 use super::{Format, Interest, Reader};
 use crate::extract::delimited::{Header, Key, Row};
+use crate::extract::found::Found;
 use crate::extract::lines::Line;
 use crate::extract::numbers::{self, Unit};
-use crate::extract::records::{Found, Measurement, Reason};
+use crate::extract::records::{Measurement, Reason};
 
 pub(super) const FORMAT: Format = Format {
     name: "cutlass-csv",

@@ -6,9 +6,10 @@
 use memchr::memmem;
 
 use super::{Format, Interest, Reader};
+use crate::extract::found::Found;
 use crate::extract::lines::{Ending, Line, Place};
 use crate::extract::numbers::{self, Unit};
-use crate::extract::records::{Found, Measurement, Reason};
+use crate::extract::records::{Measurement, Reason};
 
 pub(super) const FORMAT: Format = Format {
     name: "cutlass",

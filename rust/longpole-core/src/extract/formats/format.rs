@@ -1,8 +1,8 @@
 //! What a format is: a name, what must stand on every line that can begin something of
 //! it, and a reader that is shown such lines.
 
+use crate::extract::found::Found;
 use crate::extract::lines::Line;
-use crate::extract::records::Found;
 
 /// What a tool prints, and how it is read.
 #[derive(Debug, Clone, Copy)]

@@ -6,9 +6,10 @@
 
 use super::{Format, Interest, Reader};
 use crate::extract::delimited::{Header, Key, Row};
+use crate::extract::found::Found;
 use crate::extract::lines::{Ending, Line, Place};
 use crate::extract::numbers::Unit;
-use crate::extract::records::{Found, Measurement, Reason};
+use crate::extract::records::{Measurement, Reason};
 
 pub(super) const FORMAT: Format = Format {
     name: "hipblaslt",

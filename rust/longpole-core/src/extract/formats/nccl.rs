@@ -6,9 +6,10 @@
 //! its header from the right. Log lines of NCCL between the rows are passed over.
 
 use super::{Format, Interest, Reader};
+use crate::extract::found::Found;
 use crate::extract::lines::Line;
 use crate::extract::numbers::{self, Number, Unit};
-use crate::extract::records::{Found, Measurement, Reason};
+use crate::extract::records::{Measurement, Reason};
 
 pub(super) const FORMAT: Format = Format {
     name: "nccl",

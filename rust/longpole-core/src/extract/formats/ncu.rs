@@ -12,9 +12,10 @@ use memchr::memchr_iter;
 
 use super::{Format, Interest, Reader};
 use crate::extract::delimited::{fields, Header, Key};
+use crate::extract::found::Found;
 use crate::extract::lines::{Line, Place};
 use crate::extract::numbers::Unit;
-use crate::extract::records::{Found, Measurement, Reason};
+use crate::extract::records::{Measurement, Reason};
 
 pub(super) const FORMAT: Format = Format {
     name: "ncu",

@@ -7,9 +7,10 @@
 use super::hipblaslt::{header_text, TRANSPOSITION};
 use super::{Format, Interest, Reader};
 use crate::extract::delimited::{Header, Row};
+use crate::extract::found::Found;
 use crate::extract::lines::Line;
 use crate::extract::numbers::Unit;
-use crate::extract::records::{Found, Measurement, Reason};
+use crate::extract::records::{Measurement, Reason};
 
 pub(super) const FORMAT: Format = Format {
     name: "rocblas",

@@ -1,11 +1,14 @@
 //! Drafts of events -> rows of tables.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::arguments::{DEVICE, STREAM};
-use super::event::{Argument, Draft, EventScanner, Time};
+use super::event::{Argument, Draft, EventScanner};
+use super::kinds::Kinds;
 use super::pairs::{Brackets, Track};
+use super::place::{Findings, Whereabouts};
+use super::recent::Recent;
+use super::values::{integer, is_integer, number, token_text};
 use crate::diagnostics::Code;
 use crate::ids::{EventId, LaneId, StringId};
 use crate::read::json::{Span, Token};
@@ -14,7 +17,6 @@ use crate::tables::{
     ArgTables, ArgValue, CounterTable, EventKind, EventRow, EventTable, FlowSource, FlowTable,
     LaneTable, MetadataTable, Place, NO_INTEGER,
 };
-use crate::time::MAX_TIME_NS;
 use crate::vocabulary::Vocabulary;
 
 /// The tables as they grow.
@@ -47,21 +49,9 @@ impl Default for Phases {
     }
 }
 
-/// Where an event stands in the file.
-#[derive(Clone, Copy)]
-pub(super) struct Whereabouts {
-    /// Its byte in the uncompressed file.
-    pub(super) offset: u64,
-    /// Its place among the elements of the event list.
-    pub(super) position: u32,
-}
-
-/// What is said of an event that is kept, or why it is not.
-pub(super) type Findings = Vec<(Code, u64)>;
-
 impl Collector {
     pub(super) fn new(vocabulary: Arc<Vocabulary>) -> Self {
-        Self { kinds: Kinds { vocabulary, ..Kinds::default() }, ..Self::default() }
+        Self { kinds: Kinds::new(vocabulary), ..Self::default() }
     }
 
     /// Adds one event; gives what is to be said of it.
@@ -369,30 +359,6 @@ impl Collector {
     }
 }
 
-impl Draft {
-    fn start_ns(&self) -> i64 {
-        match self.time {
-            Time::Known(time_ns) => time_ns,
-            Time::Missing | Time::NotANumber | Time::OutOfRange => 0,
-        }
-    }
-
-    /// The duration, and the doubt about it.
-    fn duration_ns(&self) -> (Option<i64>, Option<Code>) {
-        match self.duration {
-            Time::Known(duration) if duration < 0 => (Some(duration), Some(Code::NegativeDuration)),
-            Time::Known(duration) if self.start_ns() + duration > MAX_TIME_NS => {
-                (None, Some(Code::HugeDuration))
-            }
-            Time::Known(duration) if self.phase == b'X' => (Some(duration), None),
-            Time::OutOfRange => (None, Some(Code::HugeDuration)),
-            Time::NotANumber => (None, Some(Code::BadDuration)),
-            Time::Missing if self.phase == b'X' => (None, Some(Code::MissingDuration)),
-            Time::Known(_) | Time::Missing => (None, None),
-        }
-    }
-}
-
 /// A process or thread before its number is made a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Number {
@@ -409,79 +375,6 @@ impl Number {
     }
 }
 
-/// The kind of each category seen so far.
-#[derive(Default)]
-struct Kinds {
-    of_category: Vec<Option<Meaning>>,
-    vocabulary: Arc<Vocabulary>,
-}
-
-/// What a category says about its events.
-#[derive(Clone)]
-struct Meaning {
-    kind: EventKind,
-    exceptions: Vec<(&'static str, EventKind)>,
-}
-
-impl Kinds {
-    fn of(&mut self, category: StringId, strings: &Strings) -> &Meaning {
-        if category.row() >= self.of_category.len() {
-            self.of_category.resize(category.row() + 1, None);
-        }
-        self.of_category[category.row()].get_or_insert_with(|| {
-            let category = strings.get(category);
-            let kind = self.vocabulary.kind(category);
-            Meaning { kind, exceptions: EventKind::exceptions(category).collect() }
-        })
-    }
-}
-
-impl Meaning {
-    /// The kind of an event by the bytes of its name. What is named a wait is one only where
-    /// it says for which stream.
-    #[inline]
-    fn kind(&self, name: &[u8], says_stream: impl FnOnce() -> bool) -> EventKind {
-        let named = self.exceptions.iter().find(|(begin, _)| name.starts_with(begin.as_bytes()));
-        match named {
-            Some((_, EventKind::Synchronization)) if !says_stream() => self.kind,
-            Some(&(_, kind)) => kind,
-            None => self.kind,
-        }
-    }
-}
-
-/// Values by key, with the last few at hand: events come in runs.
-struct Recent<K, V> {
-    last: Vec<(K, V)>,
-    all: HashMap<K, V>,
-    oldest: usize,
-}
-
-impl<K, V> Default for Recent<K, V> {
-    fn default() -> Self {
-        Self { last: Vec::new(), all: HashMap::new(), oldest: 0 }
-    }
-}
-
-impl<K: Copy + Eq + std::hash::Hash, V: Copy> Recent<K, V> {
-    const AT_HAND: usize = 4;
-
-    #[inline]
-    fn get(&mut self, key: K, make: impl FnOnce() -> V) -> V {
-        if let Some(&(_, value)) = self.last.iter().find(|(known, _)| *known == key) {
-            return value;
-        }
-        let value = *self.all.entry(key).or_insert_with(make);
-        if self.last.len() < Self::AT_HAND {
-            self.last.push((key, value));
-        } else {
-            self.last[self.oldest] = (key, value);
-            self.oldest = (self.oldest + 1) % Self::AT_HAND;
-        }
-        value
-    }
-}
-
 /// An id, which some writers put in quotes.
 fn id(token: Option<Token>, text: &[u8], at: Whereabouts, findings: &mut Findings) -> Option<i64> {
     let token = token?;
@@ -491,39 +384,4 @@ fn id(token: Option<Token>, text: &[u8], at: Whereabouts, findings: &mut Finding
         findings.push((Code::BadId, at.offset));
     }
     id
-}
-
-fn number(text: &[u8]) -> Option<f64> {
-    std::str::from_utf8(text).ok()?.parse().ok().filter(|value: &f64| value.is_finite())
-}
-
-/// Whether a number of the file has neither point nor exponent.
-fn is_integer(number: &[u8]) -> bool {
-    number.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-')
-}
-
-/// An integer, or a text that is one, in decimal or with `0x`.
-fn integer(token: Token, text: &[u8]) -> Option<i64> {
-    let quoted = match token {
-        Token::Integer(value) => return Some(value),
-        Token::Text(span) => std::str::from_utf8(span.of(text)).ok()?,
-        _ => return None,
-    };
-    match quoted.strip_prefix("0x") {
-        Some(digits) => i64::from_str_radix(digits, 16).ok(),
-        None => quoted.parse().ok(),
-    }
-}
-
-/// What stands in the file for a value that is no text.
-fn token_text(token: Token, text: &[u8]) -> String {
-    match token {
-        Token::Integer(value) => value.to_string(),
-        Token::Number(span) | Token::Nested(span) | Token::Text(span) => {
-            String::from_utf8_lossy(span.of(text)).into_owned()
-        }
-        Token::True => "true".to_owned(),
-        Token::False => "false".to_owned(),
-        Token::Null => String::new(),
-    }
 }

@@ -288,6 +288,28 @@ fn ends_a_number(byte: u8) -> bool {
 }
 
 impl Draft {
+    pub(super) fn start_ns(&self) -> i64 {
+        match self.time {
+            Time::Known(time_ns) => time_ns,
+            Time::Missing | Time::NotANumber | Time::OutOfRange => 0,
+        }
+    }
+
+    /// The duration, and the doubt about it.
+    pub(super) fn duration_ns(&self) -> (Option<i64>, Option<Code>) {
+        match self.duration {
+            Time::Known(duration) if duration < 0 => (Some(duration), Some(Code::NegativeDuration)),
+            Time::Known(duration) if self.start_ns() + duration > MAX_TIME_NS => {
+                (None, Some(Code::HugeDuration))
+            }
+            Time::Known(duration) if self.phase == b'X' => (Some(duration), None),
+            Time::OutOfRange => (None, Some(Code::HugeDuration)),
+            Time::NotANumber => (None, Some(Code::BadDuration)),
+            Time::Missing if self.phase == b'X' => (None, Some(Code::MissingDuration)),
+            Time::Known(_) | Time::Missing => (None, None),
+        }
+    }
+
     /// Why the event has no usable time, if so.
     pub(super) fn time_fault(&self) -> Option<Code> {
         match self.time {

@@ -13,8 +13,13 @@ mod collect;
 mod document;
 mod event;
 mod header;
+mod kinds;
 mod pairs;
+mod place;
+mod recent;
 mod recovery;
+mod stream;
+mod values;
 
 pub use arguments::Arguments;
 pub(super) use document::read;

@@ -1,6 +1,6 @@
 //! Begin and end events, which belong together by where and when they stand.
 
-use super::collect::Findings;
+use super::place::Findings;
 use crate::diagnostics::Code;
 use crate::ids::{EventId, StringId};
 use crate::tables::EventTable;

@@ -4,11 +4,12 @@
 //! between other elements of the list. So reading goes on only at a place that is
 //! an event as a whole, and that cannot be a part of the damaged one.
 
-use super::document::{Document, Outcome, MAX_INDENT};
 use super::event::EVENT_KEYS;
 use super::header;
+use super::stream::{EventStream, MAX_INDENT};
 use crate::diagnostics::Code;
 use crate::error::Result;
+use crate::read::elements::Outcome;
 use crate::read::json::{is_whitespace, Scanner, Stop};
 
 /// Failed attempts to find the next event may cost this many times the bytes
@@ -26,27 +27,27 @@ pub(super) enum Found {
     Nothing,
 }
 
-impl Document<'_> {
+impl EventStream<'_> {
     /// Moves the window from a damaged element to the next whole event, or to the
     /// bracket that ends the list.
     pub(super) fn resync(&mut self) -> Result<Found> {
-        let start = self.window.offset();
+        let start = self.elements.window.offset();
         let mut before = Before::default();
         let mut spent = 0;
-        before.take(self.window.text()[0]);
-        self.window.consume(1);
+        before.take(self.text()[0]);
+        self.elements.window.consume(1);
         loop {
-            let text = self.window.text();
+            let text = self.text();
             let Some(at) = text.iter().position(|&byte| before.stops_at(byte)) else {
                 let length = text.len();
-                self.window.consume(length);
-                if !self.more()? {
+                self.elements.window.consume(length);
+                if !self.elements.more()? {
                     return Ok(Found::Nothing);
                 }
                 continue;
             };
             let bracket = text[at];
-            self.window.consume(at);
+            self.elements.window.consume(at);
             if bracket == b']' && self.is_end_of_list()? {
                 return Ok(Found::EndOfList);
             }
@@ -54,20 +55,20 @@ impl Document<'_> {
                 match self.attempt_candidate()? {
                     Outcome::Whole((), _) => return Ok(Found::Event),
                     Outcome::Fault(_, cost) => spent += cost as u64,
-                    Outcome::TooLarge | Outcome::Cut => spent += self.window.text().len() as u64,
+                    Outcome::TooLarge | Outcome::Cut => spent += self.text().len() as u64,
                 }
             }
-            let skipped = self.window.offset() - start;
+            let skipped = self.elements.window.offset() - start;
             let affordable = skipped * RESYNC_EFFORT + RESYNC_ALLOWANCE;
             if spent > affordable {
                 // Somebody made this file to be slow to read: go on a window later.
-                let length = self.window.text().len();
-                self.window.consume(length.min(1 << 16));
+                let length = self.text().len();
+                self.elements.window.consume(length.min(1 << 16));
                 before = Before::default();
                 continue;
             }
             before.take(bracket);
-            self.window.consume(1);
+            self.elements.window.consume(1);
         }
     }
 
@@ -77,7 +78,7 @@ impl Document<'_> {
             return Ok(Outcome::Fault(Code::MalformedEvent, 1));
         }
         let outcome = self.attempt_event()?;
-        self.findings.clear();
+        self.elements.findings.clear();
         match outcome {
             Outcome::Whole((), end) if !self.scanner.draft.has_phase => {
                 Ok(Outcome::Fault(Code::MalformedEvent, end))
@@ -117,8 +118,8 @@ impl Document<'_> {
 
     /// Skips a bracket that belongs to no list.
     pub(super) fn skip_bracket(&mut self) -> Result<()> {
-        self.note_skipped(Code::MalformedEvent, self.window.offset(), 1)?;
-        self.window.consume(1);
+        self.elements.note_skipped(Code::MalformedEvent, self.elements.window.offset(), 1)?;
+        self.elements.window.consume(1);
         Ok(())
     }
 
@@ -126,10 +127,10 @@ impl Document<'_> {
     /// ends first says `at_end`, if what is there does not speak against it.
     fn looks_like(&mut self, test: impl Fn(&[u8]) -> Option<bool>, at_end: bool) -> Result<bool> {
         loop {
-            match test(self.window.text()) {
+            match test(self.text()) {
                 Some(known) => return Ok(known),
-                None if self.window.text().len() > LOOK_AHEAD => return Ok(false),
-                None if self.more()? => {}
+                None if self.text().len() > LOOK_AHEAD => return Ok(false),
+                None if self.elements.more()? => {}
                 None => return Ok(at_end),
             }
         }
@@ -137,25 +138,25 @@ impl Document<'_> {
 
     /// Skips damage in the header up to the next field that is known.
     pub(super) fn skip_to_field(&mut self, code: Code) -> Result<bool> {
-        let start = self.window.offset();
-        self.window.consume(1);
+        let start = self.elements.window.offset();
+        self.elements.window.consume(1);
         let found = loop {
-            let text = self.window.text();
+            let text = self.text();
             let quote = text.iter().position(|&byte| byte == b'"');
-            self.window.consume(quote.unwrap_or(text.len()));
+            self.elements.window.consume(quote.unwrap_or(text.len()));
             if quote.is_none() {
-                if self.more()? {
+                if self.elements.more()? {
                     continue;
                 }
                 break false;
             }
             if self.looks_like(header::starts_with_field, true)? {
                 // A file that ends in the middle of a name has no field here.
-                break header::starts_with_field(self.window.text()) == Some(true);
+                break header::starts_with_field(self.text()) == Some(true);
             }
-            self.window.consume(1);
+            self.elements.window.consume(1);
         };
-        self.note_skipped(code, start, self.window.offset() - start)?;
+        self.elements.note_skipped(code, start, self.elements.window.offset() - start)?;
         Ok(found)
     }
 }

@@ -6,10 +6,15 @@
 //!
 //! Limits: an element that does not fit the window is scanned again in a longer one.
 
+mod brackets;
 mod digits;
+mod grammar;
 mod keys;
 mod scan;
+mod span;
 
 pub(super) use digits::leading;
+pub(super) use grammar::{is_number, is_whitespace};
 pub(super) use keys::{Context, Key, Keys};
-pub(super) use scan::{is_number, is_whitespace, Scan, Scanner, Span, Stop, Token};
+pub(super) use scan::{Scan, Scanner, Stop};
+pub(super) use span::{Span, Token};

@@ -8,7 +8,10 @@
 //! start in a longer window. So the result cannot depend on how the file was cut
 //! into windows.
 
+use super::brackets::Brackets;
 use super::digits::leading;
+use super::grammar::{is_in_word, is_non_finite, is_number, is_whitespace, special};
+use super::span::{Span, Token};
 use crate::diagnostics::Code;
 use crate::strings::{spelling_faults, MAX_TEXT_BYTES};
 
@@ -23,74 +26,6 @@ pub(in crate::read) enum Stop {
 }
 
 pub(in crate::read) type Scan<T> = std::result::Result<T, Stop>;
-
-/// A part of the window, which is shorter than 2 GiB: the start in the lower
-/// half, the end in the upper, and in the highest bit whether a text is more than
-/// plain ASCII. One number, because several would be stored apart and read
-/// together, which stalls the processor at every value of the file.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::read) struct Span(u64);
-
-impl Span {
-    const SPELLED: u64 = 1 << 63;
-
-    #[inline]
-    pub(in crate::read) fn new(start: usize, end: usize) -> Self {
-        debug_assert!(end < (1 << 31));
-        Self(start as u64 | (end as u64) << 32)
-    }
-
-    /// A text whose bytes are not the text itself.
-    fn spelled(start: usize, end: usize) -> Self {
-        Self(Self::new(start, end).0 | Self::SPELLED)
-    }
-
-    /// Whether the bytes between the quotes are the text itself: printable ASCII
-    /// without escapes, and not too long.
-    #[inline]
-    pub(in crate::read) fn is_plain(self) -> bool {
-        self.0 & Self::SPELLED == 0
-    }
-
-    #[inline]
-    #[allow(clippy::cast_possible_truncation)] // the two halves fit where they came from
-    pub(in crate::read) fn start(self) -> usize {
-        (self.0 & u64::from(u32::MAX)) as usize
-    }
-
-    #[inline]
-    #[allow(clippy::cast_possible_truncation)]
-    pub(in crate::read) fn end(self) -> usize {
-        (self.0 >> 32 & !(1 << 31)) as usize
-    }
-
-    #[inline]
-    pub(in crate::read) fn of(self, text: &[u8]) -> &[u8] {
-        &text[self.start()..self.end()]
-    }
-}
-
-/// One value, as far as the scanner looks into it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::read) enum Token {
-    /// The bytes between the quotes.
-    Text(Span),
-    /// A number without point and exponent that fits.
-    Integer(i64),
-    /// Any other number, sound by the grammar.
-    Number(Span),
-    /// `true`.
-    True,
-    /// `false`.
-    False,
-    /// `null`, and what was noted as a finding and stands for null.
-    Null,
-    /// The whole of an array or object.
-    Nested(Span),
-}
-
-/// Deeper values are refused. JSON sets no limit; other readers stop at 512 to 1024.
-const MAX_DEPTH: usize = 512;
 
 /// A malformed word or number of this length still stands for null; longer ones
 /// are taken for damage.
@@ -335,116 +270,6 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// The open brackets of a nested value: a bit each, set for objects.
-#[derive(Default)]
-struct Brackets {
-    bits: [u64; MAX_DEPTH / 64],
-    depth: usize,
-}
-
-impl Brackets {
-    fn push(&mut self, object: bool) -> bool {
-        if self.depth == MAX_DEPTH {
-            return false;
-        }
-        let bit = 1 << (self.depth % 64);
-        let word = &mut self.bits[self.depth / 64];
-        *word = if object { *word | bit } else { *word & !bit };
-        self.depth += 1;
-        true
-    }
-
-    fn pop(&mut self) {
-        self.depth -= 1;
-    }
-
-    fn is_empty(&self) -> bool {
-        self.depth == 0
-    }
-
-    fn innermost_is_object(&self) -> bool {
-        let top = self.depth - 1;
-        self.bits[top / 64] >> (top % 64) & 1 == 1
-    }
-}
-
-/// The white space of JSON.
-#[inline]
-pub(in crate::read) fn is_whitespace(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
-}
-
-/// Whether a byte goes on with a number or word that began before it.
-#[inline]
-fn is_in_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(byte, b'.' | b'-' | b'+' | b'/' | b'_' | b'#' | b'(' | b')')
-}
-
-/// The grammar of numbers in RFC 8259, section 6.
-pub(in crate::read) fn is_number(text: &[u8]) -> bool {
-    fn digits(text: &[u8]) -> (usize, &[u8]) {
-        let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        (count, &text[count..])
-    }
-    let text = text.strip_prefix(b"-").unwrap_or(text);
-    let (whole, rest) = digits(text);
-    if whole == 0 || (whole > 1 && text[0] == b'0') {
-        return false;
-    }
-    let rest = match rest {
-        [b'.', rest @ ..] => match digits(rest) {
-            (0, _) => return false,
-            (_, rest) => rest,
-        },
-        rest => rest,
-    };
-    match rest {
-        [] => true,
-        [b'e' | b'E', b'+' | b'-', rest @ ..] | [b'e' | b'E', rest @ ..] => {
-            matches!(digits(rest), (1.., []))
-        }
-        _ => false,
-    }
-}
-
-/// What `printf` and Python print for numbers that are none.
-fn is_non_finite(word: &[u8]) -> bool {
-    let word = word.strip_prefix(b"-").or(word.strip_prefix(b"+")).unwrap_or(word);
-    ["nan", "inf", "infinity", "nan(ind)", "nan(snan)", "1.#inf", "1.#ind", "1.#qnan"]
-        .iter()
-        .any(|name| word.eq_ignore_ascii_case(name.as_bytes()))
-}
-
-/// The first byte of `text` that is a quote, a backslash, a control character
-/// or not ASCII.
-///
-/// Eight bytes at a time in one register ("SIMD within a register", Mycroft
-/// 1987): names are too short for wider vectors to pay.
-#[inline]
-fn special(text: &[u8]) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = 0x8080_8080_8080_8080;
-    let mut at = 0;
-    while let Some(chunk) = text.get(at..at + 8) {
-        let word = u64::from_le_bytes(chunk.try_into().unwrap_or_default());
-        let quote = word ^ (ONES * u64::from(b'"'));
-        let backslash = word ^ (ONES * u64::from(b'\\'));
-        let found = word
-            | word.wrapping_sub(ONES * 0x20)
-            | quote.wrapping_sub(ONES)
-            | backslash.wrapping_sub(ONES);
-        // A borrow may mark a byte behind the first true mark, never before it.
-        if found & HIGHS != 0 {
-            return Some(at + (found & HIGHS).trailing_zeros() as usize / 8);
-        }
-        at += 8;
-    }
-    let rest = text.get(at..)?;
-    let found = rest.iter().position(|&byte| matches!(byte, b'"' | b'\\' | 0x80.. | ..0x20))?;
-    Some(at + found)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -453,21 +278,6 @@ mod tests {
         let mut findings = Vec::new();
         let value = Scanner::new(text.as_bytes(), 0, &mut findings).value();
         (value, findings.into_iter().map(|(code, _)| code).collect())
-    }
-
-    #[test]
-    fn special_bytes_are_found_wherever_they_stand() {
-        for special_byte in [b'"', b'\\', 0, 0x1f, 0x80, 0xff] {
-            for length in 0..40 {
-                for at in 0..length {
-                    let mut text = vec![b'a'; length];
-                    text[at] = special_byte;
-                    text[length - 1] = if at == length - 1 { special_byte } else { b'"' };
-                    assert_eq!(special(&text), Some(at));
-                }
-                assert_eq!(special(&vec![b'!'; length]), None);
-            }
-        }
     }
 
     #[test]

@@ -1,0 +1,86 @@
+"""Table `activities`: the GPU activities of a window, each with what launched it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from longpole import sweeps
+from longpole.selection import matching
+from longpole.windows import Window, choose_window
+
+if TYPE_CHECKING:
+    from longpole.trace import Trace
+
+__all__ = ["activities", "chosen"]
+
+_NOTHING: Final = Window("stretch", None, 0, 0, "nothing has a duration")
+
+
+def activities(
+    trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
+) -> pl.DataFrame:
+    """List the kernels, memcpys and memsets that ran in a window, in part or whole.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    window
+        From `choose_window`; by default the window that it chooses without more.
+    where
+        A condition on the columns: an expression of polars, or a text as in SQL, such as
+        `"name LIKE '%gemm%' AND stream = 7"`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each activity in the order of the file: `event`, `kind`, `work_class`
+        (`compute`, `communication` or `copy`), `name`, `device`, `stream`, `start_ns`,
+        `duration_ns`, `inside_ns` (the part in the window), `correlation`, the `call` that
+        launched it with `call_name`, `call_start_ns` and `call_duration_ns`, the innermost
+        `operator` around that with `operator_name` and `operator_start_ns`, `linked_by`, and
+        `delay_ns` from the return of the call to the start; what is not known is null.
+
+    Raises
+    ------
+    ValueError
+        The condition is none, or asks for a column that there is not.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> trace = TraceBuilder().launch("gemm", call=(0, 10), work=(12, 60)).read()
+    >>> activities(trace, where="name LIKE 'g%'").select("name", "inside_ns", "delay_ns").row(0)
+    ('gemm', 48000, 2000)
+    """
+    window = window or choose_window(trace)
+    if window is None:
+        return matching(_clipped(sweeps.activities(trace), _NOTHING).clear(), where)
+    return matching(_clipped(sweeps.activities(trace), window).filter(_runs_in(window)), where)
+
+
+def chosen(trace: Trace, window: Window, where: pl.Expr | str | None) -> pl.Series | None:
+    """Give the rows of the activities of a trace that a condition lets through; None for all."""
+    if where is None:
+        return None
+    return matching(_clipped(sweeps.activities(trace), window), where)["event"]
+
+
+def _runs_in(window: Window) -> pl.Expr:
+    """Tell what runs in a window, in part or whole, or is an instant in it."""
+    start_ns, duration_ns = pl.col("start_ns"), pl.col("duration_ns")
+    is_instant = (duration_ns == 0) & start_ns.is_between(window.start_ns, window.end_ns)
+    return (pl.col("inside_ns") > 0) | is_instant
+
+
+def _clipped(found: pl.DataFrame, window: Window) -> pl.DataFrame:
+    """Give activities with their time in a window, 0 outside, beside the whole time."""
+    start_ns, duration_ns = pl.col("start_ns"), pl.col("duration_ns")
+    end_ns = start_ns + duration_ns
+    inside_ns = end_ns.clip(upper_bound=window.end_ns) - start_ns.clip(window.start_ns)
+    known = pl.when(duration_ns >= 0).then(inside_ns.clip(0))
+    columns = list(found.columns)
+    columns.insert(columns.index("duration_ns") + 1, "inside_ns")
+    return found.with_columns(inside_ns=known).select(columns)

@@ -1,0 +1,80 @@
+"""Table `activity_types`: how long each device computed, communicated and copied at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from longpole import sweeps
+from longpole.analyses.activities import chosen
+from longpole.windows import choose_window
+
+if TYPE_CHECKING:
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["activity_types"]
+
+_CLASSES: Final = ("compute", "communication", "copy")
+_SCHEMA: Final = pl.Schema(
+    {
+        "device": pl.Int32,
+        "types": pl.String,
+        "duration_ns": pl.Int64,
+        "busy_share": pl.Float64,
+        "window_share": pl.Float64,
+    }
+)
+
+
+def activity_types(
+    trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
+) -> pl.DataFrame:
+    """Measure for each device how long which types of activity ran at the same time.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    window
+        From `choose_window`; by default the window that it chooses without more.
+    where
+        A condition on the columns of `activities`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each device and set of types, the longest first: `types` (such as
+        `compute + communication`: both ran and no other; `idle`: none ran), `duration_ns`,
+        its share of the time in which anything ran (null for `idle`) and of the window. The
+        durations of a device sum to the window.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> builder = TraceBuilder().launch("gemm", call=(0, 1), work=(1, 30))
+    >>> trace = builder.launch("ncclAllReduce", call=(1, 2), work=(20, 60), stream=9).read()
+    >>> activity_types(trace).select("types", "duration_ns").rows()
+    [('communication', 30000), ('compute', 19000), ('compute + communication', 10000), \
+('idle', 1000)]
+    """
+    window = window or choose_window(trace)
+    if window is None:
+        return pl.DataFrame(schema=_SCHEMA)
+    rows = sweeps.class_times(trace, window, chosen(trace, window, where))
+    duration_ns = pl.col("duration_ns")
+    is_busy = pl.any_horizontal(_CLASSES)
+    busy_ns = duration_ns.filter(is_busy).sum().over("device")
+    names = pl.concat_list(pl.when(pl.col(name)).then(pl.lit(name)) for name in _CLASSES)
+    return (
+        rows.with_columns(
+            types=pl.when(is_busy)
+            .then(names.list.drop_nulls().list.join(" + "))
+            .otherwise(pl.lit("idle")),
+            busy_share=pl.when(is_busy).then(duration_ns / busy_ns),
+            window_share=duration_ns / window.duration_ns,
+        )
+        .sort("device", "duration_ns", "types", descending=[False, True, False])
+        .select(*_SCHEMA)
+    )

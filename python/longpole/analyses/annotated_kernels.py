@@ -1,0 +1,72 @@
+"""Table `annotated_kernels`: the GPU activities of a window by annotation and name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from longpole import sweeps
+from longpole.analyses.activities import activities
+from longpole.analyses.kernels import by_keys
+from longpole.selection import matching
+from longpole.windows import choose_window, is_step
+
+if TYPE_CHECKING:
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["annotated_kernels", "with_annotations"]
+
+
+def annotated_kernels(
+    trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
+) -> pl.DataFrame:
+    """Rank the GPU activities of a window under each annotation of the program.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    window
+        From `choose_window`; by default the window that it chooses without more.
+    where
+        A condition on the columns of `activities` and `annotation`.
+
+    Returns
+    -------
+    DataFrame
+        The columns of `kernels`, and `annotation` before them: the innermost around the call
+        that launched the activity, steps aside, else the one that the profiler drew on the
+        stream. It is null where there is neither: every activity is in one row.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> builder = TraceBuilder().annotation("forward", (0, 20))
+    >>> trace = builder.launch("gemm", call=(5, 10), work=(12, 60)).read()
+    >>> annotated_kernels(trace).select("annotation", "name", "duration_ns").rows()
+    [('forward', 'gemm', 48000)]
+    """
+    window = window or choose_window(trace)
+    found = with_annotations(trace, activities(trace, window))
+    return by_keys(matching(found, where), "annotation", "kind", "work_class", "name")
+
+
+def with_annotations(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
+    """Give activities with the name of their annotation."""
+    ranges = sweeps.device_ranges(trace)
+    calls = found["call"].drop_nulls().unique().sort()
+    ours = trace.annotations.filter(~is_step(trace))["event"]
+    around = sweeps.enclosing(trace, calls, ours, "innermost").rename({"event": "call"})
+    names = trace.events.select("event", annotation_name="name")
+    host = names.rename({"event": "around", "annotation_name": "host_name"})
+    device = names.rename({"event": "annotation", "annotation_name": "device_name"})
+    return (
+        found.join(around, on="call", how="left", maintain_order="left")
+        .join(host, on="around", how="left", maintain_order="left")
+        .join(ranges, on="event", how="left", maintain_order="left")
+        .join(device, on="annotation", how="left", maintain_order="left")
+        .with_columns(annotation=pl.coalesce("host_name", "device_name"))
+        .drop("around", "host_name", "device_name")
+    )

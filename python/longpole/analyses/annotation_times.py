@@ -1,0 +1,73 @@
+"""Table `annotation_times`: how long the annotated ranges of a window took, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from longpole.analyses.statistics import spread
+from longpole.frames import typed
+from longpole.selection import matching
+from longpole.windows import choose_window
+
+if TYPE_CHECKING:
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["annotation_times"]
+
+_SIDES: Final = {"annotation": "host", "device_annotation": "device"}
+
+
+def annotation_times(
+    trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
+) -> pl.DataFrame:
+    """Rank the annotations of a window by name and total time, on threads and on streams.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    window
+        From `choose_window`; by default the window that it chooses without more.
+    where
+        A condition on `side`, `name`, `process`, `thread`, `device`, `stream`, `start_ns` and
+        `duration_ns`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each side and name: `side` (`host`, or `device` for the range that the
+        profiler drew around the kernels launched in it), `name`, `count`, `duration_ns` (the
+        sum of the parts in the window; nested ranges of one name count twice), `mean_ns`,
+        `std_ns`, `min_ns`, `p25_ns`, `median_ns`, `p75_ns` and `max_ns`.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> builder = TraceBuilder().annotation("fit", (0, 50)).annotation("fit", (50, 80))
+    >>> trace = builder.operator("aten::mm", (0, 80)).read()
+    >>> annotation_times(trace).select("side", "name", "count", "mean_ns").row(0)
+    ('host', 'fit', 2, 40000.0)
+    """
+    window = window or choose_window(trace)
+    found = trace.events.filter(pl.col("kind").cast(pl.String).is_in(list(_SIDES)))
+    found = (
+        found.clear().with_columns(inside_ns="duration_ns")
+        if window is None
+        else window.clip(found)
+    )
+    side = pl.col("kind").cast(pl.String).replace_strict(_SIDES, return_dtype=pl.String)
+    grouped = (
+        matching(found.with_columns(side=side), where)
+        .group_by("side", "name")
+        .agg(
+            count=pl.len().cast(pl.Int64),
+            duration_ns=pl.col("inside_ns").sum(),
+            **spread("inside_ns"),
+        )
+        .with_columns(pl.col("name").cast(pl.String))
+        .sort("side", "duration_ns", "name", descending=[False, True, False])
+    )
+    return typed(grouped)

@@ -1,0 +1,112 @@
+"""Table `copy_bandwidth`: how fast memory was copied and set, over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from longpole.analyses.activities import activities
+from longpole.selection import matching
+
+if TYPE_CHECKING:
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["NEEDS_ARGUMENTS", "copies", "copy_bandwidth"]
+
+NEEDS_ARGUMENTS: Final = True
+"""Whether the table needs arguments of events beside those that link them."""
+
+_DIRECTION: Final = r"^(Mem(?:cpy \w+|set))"
+
+
+def copy_bandwidth(
+    trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
+) -> pl.DataFrame:
+    """List the changes of the bandwidth at which each device copied and set memory.
+
+    Parameters
+    ----------
+    trace
+        The trace, read with the default `args`.
+    window
+        From `choose_window`; by default the window that it chooses without more.
+    where
+        A condition on the columns of `copies`: those of `activities`, `direction`, `bytes`
+        and `bandwidth_gbps`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each change, by device, direction and time: `device`, `name` (the direction,
+        as `Memcpy HtoD` or `Memset`), `time_ns` and `bandwidth_gbps` from then on (10^9 bytes
+        a second, the sum of what runs at the same time). Copies whose bandwidth is not known
+        do not change it.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> builder = TraceBuilder().event(
+    ...     ph="X", cat="gpu_memcpy", name="Memcpy HtoD (Pageable -> Device)", pid=0, tid=7,
+    ...     ts=0, dur=2, args={"device": 0, "stream": 7, "bytes": 8000},
+    ... )
+    >>> copy_bandwidth(builder.read()).select("name", "time_ns", "bandwidth_gbps").rows()
+    [('Memcpy HtoD', 0, 4.0), ('Memcpy HtoD', 2000, 0.0)]
+    """
+    known = copies(trace, window, where=where).filter(pl.col("bandwidth_gbps").is_not_null())
+    rate = pl.col("bandwidth_gbps")
+    begin = known.select("device", name="direction", time_ns="start_ns", change=rate, event="event")
+    end_ns = pl.col("start_ns") + pl.col("duration_ns")
+    end = known.select("device", name="direction", time_ns=end_ns, change=-rate, event="event")
+    # In units of 1e-9 GB/s, so that what was added is taken away again exactly.
+    units = (pl.col("change") * 1e9).round().cast(pl.Int64)
+    return (
+        pl.concat([begin, end])
+        .sort("device", "name", "time_ns", units, "event")
+        .with_columns(total=units.cum_sum().over("device", "name"))
+        .select("device", "name", "time_ns", bandwidth_gbps=pl.col("total") / 1e9)
+    )
+
+
+def copies(
+    trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
+) -> pl.DataFrame:
+    """List the memcpys and memsets of a window with their bytes and bandwidth.
+
+    Returns
+    -------
+    DataFrame
+        The columns of `activities`, `direction`, `bytes` and `bandwidth_gbps` (as the
+        profiler gives it, else bytes by duration; null without either).
+    """
+    found = activities(trace, window).filter(pl.col("work_class") == "copy")
+    joined = found.join(_sizes(trace), on="event", how="left", maintain_order="left")
+    name = pl.col("name").cast(pl.String)
+    measured = pl.when(pl.col("duration_ns") > 0).then(pl.col("bytes") / pl.col("duration_ns"))
+    return matching(
+        joined.with_columns(
+            direction=pl.coalesce(name.str.extract(_DIRECTION, 1), name),
+            bandwidth_gbps=pl.coalesce("recorded_gbps", measured),
+        ).drop("recorded_gbps"),
+        where,
+    )
+
+
+def _sizes(trace: Trace) -> pl.DataFrame:
+    """Give the bytes and the bandwidth that were recorded with events."""
+    schema = {"event": pl.UInt32, "bytes": pl.Int64, "recorded_gbps": pl.Float64}
+    parts = [pl.DataFrame(schema=schema)]
+    for category in trace.categories:
+        table = trace.args(category)
+        if table is None or not {"bytes", "memory bandwidth (GB/s)"} & set(table.columns):
+            continue
+        given = {"bytes": "bytes", "recorded_gbps": "memory bandwidth (GB/s)"}
+        columns = [
+            (pl.col(key) if key in table.columns else pl.lit(None))
+            .cast(schema[name], strict=False)
+            .alias(name)
+            for name, key in given.items()
+        ]
+        parts.append(table.select("event", *columns))
+    return pl.concat(parts)

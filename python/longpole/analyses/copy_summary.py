@@ -1,0 +1,67 @@
+"""Table `copy_summary`: how much memory was copied and set in a window, and how fast."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from longpole.analyses.copy_bandwidth import NEEDS_ARGUMENTS, copies, copy_bandwidth
+from longpole.analyses.statistics import spread
+
+if TYPE_CHECKING:
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["NEEDS_ARGUMENTS", "copy_summary"]
+
+
+def copy_summary(
+    trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
+) -> pl.DataFrame:
+    """Sum up the memcpys and memsets of a window by device and direction.
+
+    Parameters
+    ----------
+    trace
+        The trace, read with the default `args`.
+    window
+        From `choose_window`; by default the window that it chooses without more.
+    where
+        As for `copy_bandwidth`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each device and direction: `device`, `name`, `count`, `n_without_size`,
+        `bytes`, `duration_ns` (the sum of the parts in the window), `bandwidth_gbps` (the
+        bytes by the whole duration of those whose size is known), and the figures of the
+        changes of `copy_bandwidth` above 0: `n_changes`, `mean`, `std`, `min`, `p25`,
+        `median`, `p75`, `max` (10^9 bytes a second).
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> trace = TraceBuilder().launch("Memset (Device)", call=(0, 1), work=(2, 4)).read()
+    >>> copy_summary(trace).select("name", "count", "n_without_size", "bytes").row(0)
+    ('Memset', 1, 1, None)
+    """
+    series = copy_bandwidth(trace, window, where=where).filter(pl.col("bandwidth_gbps") > 0)
+    changes = series.group_by("device", "name").agg(
+        n_changes=pl.len().cast(pl.Int64), **spread("bandwidth_gbps")
+    )
+    has_size = pl.col("bytes").is_not_null() & (pl.col("duration_ns") > 0)
+    summed = pl.col("bytes").filter(has_size).sum() / pl.col("duration_ns").filter(has_size).sum()
+    return (
+        copies(trace, window, where=where)
+        .group_by("device", name="direction")
+        .agg(
+            count=pl.len().cast(pl.Int64),
+            n_without_size=pl.col("bytes").null_count().cast(pl.Int64),
+            bytes=pl.when(pl.col("bytes").count() > 0).then(pl.col("bytes").sum()),
+            duration_ns=pl.col("inside_ns").sum(),
+            bandwidth_gbps=pl.when(has_size.any()).then(summed),
+        )
+        .join(changes, on=["device", "name"], how="left", nulls_equal=True)
+        .sort("device", "name")
+    )

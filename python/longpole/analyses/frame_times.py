@@ -1,0 +1,147 @@
+"""What frames of one kind took: the form of the answers about operators, modules and functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from longpole.report.blocks import Column, Sentence, Table
+from longpole.wording import count
+
+if TYPE_CHECKING:
+    from longpole.contexts import ContextTimes
+    from longpole.report.blocks import Block, Cell
+    from longpole.report.document import Record
+
+__all__ = ["FrameTimes", "rest_rows", "with_shares"]
+
+_FIGURES: Final = (
+    ("count", Column("calls", "count")),
+    ("self_ns", Column("host self", "duration")),
+    ("total_ns", Column("host total", "duration")),
+    ("n_activities", Column("GPU activities", "count")),
+    ("device_self_ns", Column("device self", "duration")),
+    ("device_ns", Column("device total", "duration")),
+    ("backward_ns", Column("backward", "duration")),
+    ("share", Column("share of device time", "share")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FrameTimes:
+    """What frames of one kind took in a window, a row a name.
+
+    `rows`: `row` (`frame`, or `outside` for GPU activities launched outside all such frames, or
+    `unlinked` for those whose launching call the trace lacks), `name`, `count` (calls), `self_ns`
+    and `total_ns` on their threads, `n_activities`, `device_self_ns` and `device_ns` (with the
+    frames inside), `backward_ns` (of the backward pass that they cause), and `share`. A frame
+    inside another one of its name counts once in the totals. Activities that run at the same
+    time count each.
+    """
+
+    noun: str
+    rows: pl.DataFrame
+    device_ns: int
+    """The time of all GPU activities: what shares are shares of."""
+    top: int
+    hint: str | None = None
+    """Why there may be less than expected."""
+    is_tree: bool = False
+    """Whether names are paths, shown as a tree."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as plain values, in a fixed order."""
+        return {"device_ns": self.device_ns, "rows": self.rows.to_dicts()}
+
+    def records(self) -> list[Record]:
+        """Give a row for each name; shapes are texts."""
+        return [
+            {name: str(value) if isinstance(value, list) else value for name, value in row.items()}
+            for row in self.rows.iter_rows(named=True)
+        ]
+
+    def blocks(self) -> list[Block]:
+        """Show the rows that took most, and those of no frame."""
+        frames = self.rows.filter(pl.col("row") == "frame")
+        rest = self.rows.filter(pl.col("row") != "frame", pl.col("n_activities") > 0)
+        first = _with_parents(frames, self.top) if self.is_tree else frames.head(self.top)
+        shown = pl.concat([first, rest])
+        hints: list[Block] = [] if self.hint is None else [Sentence(self.hint)]
+        if shown.is_empty():
+            return [Sentence(f"No {self.noun} ran in it."), *hints]
+        more = frames.height > first.height
+        title = f"{self.noun} ({first.height} of {count(frames.height)})" if more else self.noun
+        figures = [(name, column) for name, column in _FIGURES if name in shown.columns]
+        columns = [Column(title, "name"), *(column for _, column in figures)]
+        names = [_label(row, self.noun, self.is_tree) for row in shown.iter_rows(named=True)]
+        cells = shown.select(name for name, _ in figures).rows()
+        rows: list[list[Cell]] = [[name, *row] for name, row in zip(names, cells, strict=True)]
+        return [Table(columns, rows), *hints]
+
+
+def rest_rows(times: ContextTimes) -> pl.DataFrame:
+    """Give the GPU activities of no frame: one row for each reason."""
+    rests = {"outside": times.outside, "unlinked": times.unlinked}
+    return pl.DataFrame(
+        {
+            "row": list(rests),
+            "n_activities": [rest.count for rest in rests.values()],
+            "device_self_ns": [rest.duration_ns for rest in rests.values()],
+            "device_ns": [rest.duration_ns for rest in rests.values()],
+        },
+        schema_overrides=dict.fromkeys(("n_activities", "device_self_ns", "device_ns"), pl.Int64),
+    )
+
+
+def with_shares(rows: pl.DataFrame, times: ContextTimes, own: pl.Expr) -> tuple[pl.DataFrame, int]:
+    """Add the rows of no frame and `share`, the part of all device time that `own` is.
+
+    The most device time comes first, then the most time on the host; ties go by name.
+    """
+    frames = rows.with_columns(row=pl.lit("frame"))
+    joined = pl.concat([frames, rest_rows(times)], how="diagonal_relaxed")
+    device_ns = int(joined.select(own.fill_null(0).sum()).item() or 0)
+    share = own / device_ns if device_ns else pl.lit(None, pl.Float64)
+    order = [pl.col("row") != "frame", -own, -pl.col("self_ns"), pl.col("name")]
+    first = ["row", "name"]
+    others = [name for name in joined.columns if name not in first]
+    ranked = joined.sort(*order, nulls_last=True, maintain_order=True)
+    return ranked.select(*first, *others, share=share), device_ns
+
+
+def _with_parents(frames: pl.DataFrame, top: int) -> pl.DataFrame:
+    """Take the first rows and those around them, parents first, by total device time."""
+    ranks = {name: -total for name, total in frames.select("name", "device_ns").iter_rows()}
+    shown = {part for name in frames["name"].head(top) for part in _prefixes(name)}
+    order = {name: [(ranks.get(part, 0), part) for part in _prefixes(name)] for name in shown}
+    ordered = sorted(shown, key=lambda name: order[name])
+    places = pl.DataFrame({"name": ordered}, schema={"name": pl.String})
+    return places.join(frames, on="name", how="inner", maintain_order="left").select(frames.columns)
+
+
+def _prefixes(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[: length + 1]) for length in range(len(parts))]
+
+
+def _label(row: dict[str, Any], noun: str, is_tree: bool) -> str:  # noqa: FBT001
+    if row["row"] == "outside":
+        return f"(launched outside any {noun})"
+    if row["row"] == "unlinked":
+        return "(launching call not in the trace)"
+    shapes = row.get("shapes")
+    name = row["name"] or "(no name)"
+    if is_tree:
+        return "· " * name.count("/") + name.rpartition("/")[2]
+    return f"{name} {_shown(shapes, row['dtypes'])}" if shapes is not None else name
+
+
+def _shown(shapes: list[list[int] | None], dtypes: list[str]) -> str:
+    tensors = [
+        f"{(dtype or '?').removeprefix('c10::')}{shape}".replace(" ", "")
+        for shape, dtype in zip(shapes, dtypes, strict=True)
+        if shape
+    ]
+    return ", ".join(tensors)

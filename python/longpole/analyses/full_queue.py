@@ -1,0 +1,68 @@
+"""Table `full_queue`: how long the queue of each stream was full, so that launching had to wait."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from longpole.analyses.queue_length import queue_length
+from longpole.analyses.queue_summary import with_durations
+from longpole.windows import choose_window
+
+if TYPE_CHECKING:
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["full_queue"]
+
+_LONGEST: Final = 1024
+
+
+def full_queue(
+    trace: Trace,
+    window: Window | None = None,
+    *,
+    where: pl.Expr | str | None = None,
+    max_length: int = _LONGEST,
+) -> pl.DataFrame:
+    """Measure for how long as many activities waited on a stream as it can hold.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    window
+        From `choose_window`; by default the window that it chooses without more.
+    where
+        A condition on the columns of `activities`.
+    max_length
+        How many activities the queue of a stream holds; about 1024 with CUDA.
+
+    Returns
+    -------
+    DataFrame
+        A row for each stream that activities were launched on: `device`, `stream`,
+        `duration_ns` at that length or above, its `window_share`, and `longest`, the greatest
+        length that was reached.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> trace = TraceBuilder().launch("gemm", call=(0, 1), work=(5, 20)).read()
+    >>> full_queue(trace, max_length=1).select("duration_ns", "window_share", "longest").row(0)
+    (5000, 0.25, 1)
+    """
+    window = window or choose_window(trace)
+    series = with_durations(queue_length(trace, window, where=where), window)
+    span_ns = 0 if window is None else window.duration_ns
+    full_ns = pl.col("inside_ns").filter(pl.col("queue_length") >= max_length).sum()
+    return (
+        series.group_by("device", "stream")
+        .agg(
+            duration_ns=full_ns,
+            window_share=full_ns / span_ns if span_ns else pl.lit(None, pl.Float64),
+            longest=pl.col("queue_length").max(),
+        )
+        .sort("device", "stream")
+    )

@@ -1,0 +1,85 @@
+"""The Python functions that took most of a window, on their threads and on devices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from longpole.analyses.frame_times import FrameTimes, with_shares
+from longpole.contexts import context_times
+from longpole.windows import choose_window
+
+if TYPE_CHECKING:
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["functions"]
+
+_ADDRESS: Final = r" at 0x[0-9a-f]+"
+"""Built-in methods are named with the place of their object, which tells nothing."""
+_HINT: Final = "The trace has no Python functions: record with profile(..., with_stack=True)."
+
+
+def functions(
+    trace: Trace,
+    window: Window | None = None,
+    *,
+    where: pl.Expr | str | None = None,
+    top: int = 20,
+) -> FrameTimes:
+    """Measure what each Python function took, the most device time first.
+
+    `self_ns` is the time in which no other Python function inside it ran. A GPU activity counts
+    for the function that launched it; one of a backward pass, which runs outside of Python, for
+    the function that called the forward operator, as `backward_self_ns`. So `device_self_ns` and
+    `backward_self_ns` of all rows sum to the time of all GPU activities.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    window
+        From `choose_window`; by default the window that it chooses without more.
+    where
+        Which GPU activities count: an expression of polars or a condition as in SQL, on the
+        columns of `events` and `launches`.
+    top
+        How many functions to show; the rows hold all.
+
+    Raises
+    ------
+    ValueError
+        The condition is invalid.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> builder = TraceBuilder().python("train.py(9): step", (0, 40))
+    >>> trace = builder.launch("gemm", call=(10, 12), work=(20, 60)).read()
+    >>> functions(trace).rows.row(0)[:4]
+    ('frame', 'train.py(9): step', 1, 40000)
+    """
+    window = window or choose_window(trace)
+    if window is None:
+        return FrameTimes("Python function", pl.DataFrame(schema={"row": pl.String}), 0, top)
+    times = context_times(trace, window, "python", where=where)
+    own = pl.col("device_self_ns") + pl.col("backward_self_ns").fill_null(0)
+    rows, device_ns = with_shares(_grouped(times.tree), times, own)
+    hint = None if times.tree.height else _HINT
+    return FrameTimes("Python function", rows, device_ns, top, hint)
+
+
+def _grouped(tree: pl.DataFrame) -> pl.DataFrame:
+    ran = pl.any_horizontal(pl.col("count", "n_activities", "backward_ns") > 0)
+    outermost = pl.col("is_outermost")
+    totals = ("total_ns", "n_activities", "device_ns", "backward_ns")
+    return (
+        tree.filter(ran)
+        .with_columns(pl.col("name").cast(pl.String).str.replace_all(_ADDRESS, ""))
+        .group_by("name", maintain_order=True)
+        .agg(
+            pl.col("count", "self_ns", "device_self_ns", "backward_self_ns").sum(),
+            pl.col(totals).filter(outermost).sum(),
+        )
+    )

@@ -1,0 +1,130 @@
+"""Table `idle_time`: why devices and streams were idle, and for how long at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from longpole import sweeps
+from longpole.analyses.activities import chosen
+from longpole.analyses.statistics import spread
+from longpole.windows import choose_window
+
+if TYPE_CHECKING:
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["idle_time"]
+
+_SHORT_NS: Final = 30_000
+_KEYS: Final = ("device", "stream", "cause")
+_SCHEMA: Final = pl.Schema(
+    {
+        "device": pl.Int32,
+        "stream": pl.Int64,
+        "cause": pl.String,
+        "count": pl.Int64,
+        "duration_ns": pl.Int64,
+        "share": pl.Float64,
+        "window_share": pl.Float64,
+        "host_ns": pl.Int64,
+        "mean_ns": pl.Float64,
+        "std_ns": pl.Float64,
+        "min_ns": pl.Int64,
+        "p25_ns": pl.Float64,
+        "median_ns": pl.Float64,
+        "p75_ns": pl.Float64,
+        "max_ns": pl.Int64,
+    }
+)
+
+
+def idle_time(
+    trace: Trace,
+    window: Window | None = None,
+    *,
+    where: pl.Expr | str | None = None,
+    short_ns: int = _SHORT_NS,
+) -> pl.DataFrame:
+    """Split the idle time of each device and stream by cause, with statistics of the intervals.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    window
+        From `choose_window`; by default the window that it chooses without more.
+    where
+        A condition on the columns of `activities`; time is idle where none of these ran.
+    short_ns
+        Up to which length an interval before an activity that was launched in time is the
+        usual pause between two activities.
+
+    Returns
+    -------
+    DataFrame
+        A row for each device (`stream` is null) and stream and each `cause` of its idle
+        intervals: `waiting_for_launch` (the next activity had not been launched when the
+        interval began), `between_activities` (it had been launched, and the interval is
+        shorter than `short_ns`), `other_wait` (it had been launched, and waited longer: for
+        another stream, or for a free device), `unlinked` (what launched it is not known),
+        `after_last` (nothing follows in the window). Then `count`, `duration_ns`, the `share`
+        of all idle time of the device or stream, `window_share`, `host_ns` (the part of it
+        before the launching call returned; null where none is known), and `mean_ns`,
+        `std_ns`, `min_ns`, `p25_ns`, `median_ns`, `p75_ns` and `max_ns` of the intervals.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> builder = TraceBuilder().launch("gemm", call=(0, 1), work=(2, 10))
+    >>> trace = builder.launch("add", call=(30, 35), work=(40, 50)).read()
+    >>> idle_time(trace).select("stream", "cause", "count", "duration_ns").rows()
+    [(None, 'waiting_for_launch', 1, 30000), (None, 'between_activities', 1, 2000), \
+(7, 'waiting_for_launch', 1, 30000), (7, 'between_activities', 1, 2000)]
+    """
+    window = window or choose_window(trace)
+    if window is None:
+        return pl.DataFrame(schema=_SCHEMA)
+    rows = chosen(trace, window, where)
+    devices = sweeps.gaps(trace, window, by_stream=False, chosen=rows)
+    streams = sweeps.gaps(trace, window, by_stream=True, chosen=rows)
+    whole = devices.with_columns(stream=pl.lit(None, pl.Int64)).select(streams.columns)
+    return _summed(_caused(trace, pl.concat([whole, streams]), short_ns), window.duration_ns)
+
+
+def _caused(trace: Trace, gaps: pl.DataFrame, short_ns: int) -> pl.DataFrame:
+    calls = trace.events.select(call="event", call_start_ns="start_ns")
+    cause = (
+        pl.when(pl.col("next").is_null())
+        .then(pl.lit("after_last"))
+        .when(pl.col("call").is_null())
+        .then(pl.lit("unlinked"))
+        .when(pl.col("call_start_ns") > pl.col("start_ns"))
+        .then(pl.lit("waiting_for_launch"))
+        .when(pl.col("duration_ns") < short_ns)
+        .then(pl.lit("between_activities"))
+        .otherwise(pl.lit("other_wait"))
+    )
+    joined = gaps.join(calls, on="call", how="left", maintain_order="left")
+    return joined.with_columns(cause=cause)
+
+
+def _summed(gaps: pl.DataFrame, window_ns: int) -> pl.DataFrame:
+    duration_ns = pl.col("duration_ns")
+    host_ns = pl.when(pl.col("host_ns").count() > 0).then(pl.col("host_ns").sum())
+    grouped = gaps.group_by(*_KEYS).agg(
+        count=pl.len().cast(pl.Int64),
+        duration_ns=duration_ns.sum(),
+        host_ns=host_ns,
+        **spread("duration_ns"),
+    )
+    shares = {
+        "share": duration_ns / duration_ns.sum().over("device", "stream"),
+        "window_share": duration_ns / max(window_ns, 1),
+    }
+    return (
+        grouped.with_columns(**shares)
+        .sort("device", "stream", "duration_ns", "cause", descending=[False, False, True, False])
+        .select(*_SCHEMA)
+    )

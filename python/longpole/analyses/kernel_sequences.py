@@ -1,0 +1,93 @@
+"""Table `kernel_sequences`: frequent sequences of GPU activities below the same operator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from longpole import sweeps
+from longpole.analyses.activities import activities
+from longpole.selection import matching
+from longpole.windows import choose_window
+
+if TYPE_CHECKING:
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["kernel_sequences"]
+
+
+def kernel_sequences(
+    trace: Trace,
+    window: Window | None = None,
+    *,
+    where: pl.Expr | str | None = None,
+    min_length: int = 3,
+) -> pl.DataFrame:
+    """Group operators by the sequence of GPU activities that were launched below them.
+
+    Of operators within operators the outermost is taken, so that no activity counts twice.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    window
+        From `choose_window`; by default the window that it chooses without more.
+    where
+        A condition on operators, by `name`, `thread`, `start_ns` and the other columns of
+        `Trace.events`, such as `"name LIKE '%linear%'"`; by default all.
+    min_length
+        How many activities a sequence has at least.
+
+    Returns
+    -------
+    DataFrame
+        A row for each operator and sequence, the most frequent first: `operator_name`,
+        `kernels` (names in order of their start), `count` of operators, `duration_ns` of all
+        their activities in the window, and `operator_ns`, how long the operators took.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> builder = TraceBuilder().operator("aten::linear", (0, 20)).operator("aten::mm", (1, 19))
+    >>> trace = builder.launch("gemm", call=(5, 10), work=(12, 60)).read()
+    >>> kernel_sequences(trace, min_length=1).drop("kernels").row(0)
+    ('aten::linear', 1, 48000, 20000)
+    """
+    window = window or choose_window(trace)
+    operators = matching(trace.events.filter(pl.col("kind") == "operator"), where)
+    below = _below(trace, activities(trace, window), operators)
+    sequences = (
+        below.sort("start_ns", "event")
+        .group_by("around", maintain_order=True)
+        .agg(
+            pl.col("operator_name").first().cast(pl.String),
+            pl.col("operator_ns").first(),
+            kernels=pl.col("name").cast(pl.String),
+            inside_ns=pl.col("inside_ns").sum(),
+        )
+        .filter(pl.col("kernels").list.len() >= min_length)
+    )
+    return (
+        sequences.group_by("operator_name", "kernels")
+        .agg(
+            count=pl.len().cast(pl.Int64),
+            duration_ns=pl.col("inside_ns").sum(),
+            operator_ns=pl.col("operator_ns").sum(),
+        )
+        .with_columns(key=pl.col("kernels").list.join("\n"))
+        .sort("count", "duration_ns", "operator_name", "key", descending=[True, True, False, False])
+        .drop("key")
+    )
+
+
+def _below(trace: Trace, found: pl.DataFrame, operators: pl.DataFrame) -> pl.DataFrame:
+    """Give activities with the outermost of some operators above the call."""
+    start = pl.coalesce("call", "operator").alias("start")
+    found = found.drop("operator_name").with_columns(start)
+    starts = found["start"].drop_nulls().unique().sort()
+    around = sweeps.enclosing(trace, starts, operators["event"], "outermost")
+    named = operators.select(around="event", operator_name="name", operator_ns="duration_ns")
+    return found.join(around.rename({"event": "start"}), on="start").join(named, on="around")

@@ -1,0 +1,69 @@
+"""Table `launch_times`: each launch of a window: the call, the delay, the activity."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from longpole.analyses.activities import activities
+
+if TYPE_CHECKING:
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["launch_times"]
+
+_SLOW_CALL_NS: Final = 50_000
+_LONG_DELAY_NS: Final = 100_000
+
+
+def launch_times(
+    trace: Trace,
+    window: Window | None = None,
+    *,
+    where: pl.Expr | str | None = None,
+    slow_call_ns: int = _SLOW_CALL_NS,
+    long_delay_ns: int = _LONG_DELAY_NS,
+) -> pl.DataFrame:
+    """List the GPU activities of a window with the time that launching each of them took.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    window
+        From `choose_window`; by default the window that it chooses without more.
+    where
+        A condition on the columns of `activities`.
+    slow_call_ns, long_delay_ns
+        From which time a call is slow, and a delay long.
+
+    Returns
+    -------
+    DataFrame
+        A row for each activity whose launching call is known, in the order of the file:
+        `event`, `kind`, `name`, `device`, `stream`, `correlation`, `call`, `call_name`,
+        `call_duration_ns`, `duration_ns` of the activity, `delay_ns` from the return of the
+        call to the start (negative where it began inside the call), and `is_short` (the call
+        took longer than the activity), `is_slow_call`, `is_long_delay`.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> trace = TraceBuilder().launch("add", call=(0, 10), work=(12, 15)).read()
+    >>> launch_times(trace).select("delay_ns", "is_short", "is_slow_call").row(0)
+    (2000, True, False)
+    """
+    linked = activities(trace, window, where=where).filter(pl.col("call").is_not_null())
+    shown = ("event", "kind", "name", "device", "stream", "correlation", "call", "call_name")
+    call_ns, delay_ns = pl.col("call_duration_ns"), pl.col("delay_ns")
+    return linked.select(
+        *shown,
+        call_ns,
+        "duration_ns",
+        delay_ns,
+        is_short=pl.col("duration_ns") < call_ns,
+        is_slow_call=call_ns > slow_call_ns,
+        is_long_delay=delay_ns > long_delay_ns,
+    )

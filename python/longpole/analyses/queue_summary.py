@@ -1,0 +1,71 @@
+"""Table `queue_summary`: how long the queue of each stream was in a window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from longpole.analyses.queue_length import queue_length
+from longpole.analyses.statistics import spread
+from longpole.windows import choose_window
+
+if TYPE_CHECKING:
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["queue_summary", "with_durations"]
+
+
+def queue_summary(
+    trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
+) -> pl.DataFrame:
+    """Describe how many activities waited on each stream.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    window
+        From `choose_window`; by default the window that it chooses without more.
+    where
+        A condition on the columns of `activities`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each stream: `device`, `stream`, `count` of changes, the figures of these
+        (`mean`, `std`, `min`, `p25`, `median`, `p75`, `max`), and `time_mean`, in which each
+        length counts for as long as it lasted in the window.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> trace = TraceBuilder().launch("gemm", call=(0, 1), work=(5, 20)).read()
+    >>> queue_summary(trace).select("max", "time_mean").row(0)
+    (1, 0.25)
+    """
+    window = window or choose_window(trace)
+    series = with_durations(queue_length(trace, window, where=where), window)
+    weighted = (pl.col("queue_length") * pl.col("inside_ns")).sum()
+    span_ns = 0 if window is None else window.duration_ns
+    return (
+        series.group_by("device", "stream")
+        .agg(
+            count=pl.len().cast(pl.Int64),
+            **spread("queue_length"),
+            time_mean=weighted / span_ns if span_ns else pl.lit(None, pl.Float64),
+        )
+        .sort("device", "stream")
+    )
+
+
+def with_durations(series: pl.DataFrame, window: Window | None) -> pl.DataFrame:
+    """Give each value of a series the time it lasted in the window, as `inside_ns`."""
+    if window is None:
+        return series.with_columns(inside_ns=pl.lit(0, pl.Int64))
+    bounds = window.start_ns, window.end_ns
+    time_ns = pl.col("time_ns").clip(*bounds)
+    keys = [name for name in ("device", "stream", "name") if name in series.columns]
+    until_ns = pl.col("time_ns").shift(-1).over(keys).fill_null(window.end_ns).clip(*bounds)
+    return series.with_columns(inside_ns=until_ns - time_ns)

@@ -1,0 +1,56 @@
+"""`longpole functions`: show what each Python function took on its thread and on devices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from longpole.cli.ask.analyses import answer_analysis
+from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.rows import top_option, where_option
+from longpole.cli.ask.traces import traces_argument
+from longpole.cli.ask.windows import step_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["functions"]
+
+
+@click.command()
+@traces_argument
+@where_option
+@top_option
+@step_options
+@shared_options
+def functions(
+    *,
+    traces: Sequence[str],
+    where: str | None,
+    top: int,
+    step: int | None,
+    step_name: str | None,
+    whole: bool,
+    options: Options,
+) -> int:
+    """Show what each Python function took on its thread and on devices.
+
+    A GPU activity counts for the innermost function around the call that launched it; one of a
+    backward pass for the function that called the forward operator.
+
+    \b
+    Examples:
+      longpole functions trace.json.gz
+      longpole functions trace.json.gz --top 50 --format csv
+    """
+    return answer_analysis(
+        "functions",
+        traces,
+        options,
+        step=step,
+        step_name=step_name,
+        whole=whole,
+        where=where,
+        top=top,
+    )

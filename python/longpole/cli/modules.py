@@ -1,0 +1,68 @@
+"""`longpole modules`: show what each module of the model took, forward and backward."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from longpole.cli.ask.analyses import answer_analysis
+from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.rows import top_option, where_option
+from longpole.cli.ask.traces import traces_argument
+from longpole.cli.ask.windows import step_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["modules"]
+
+
+@click.command()
+@traces_argument
+@click.option(
+    "--by",
+    type=click.Choice(("layer", "path")),
+    default="layer",
+    show_default=True,
+    help="Add up modules whose paths differ in numbers only, or not.",
+)
+@click.option("--annotations", metavar="PATTERN", help="Regex for annotations that name modules.")
+@where_option
+@top_option
+@step_options
+@shared_options
+def modules(
+    *,
+    traces: Sequence[str],
+    by: str,
+    annotations: str | None,
+    where: str | None,
+    top: int,
+    step: int | None,
+    step_name: str | None,
+    whole: bool,
+    options: Options,
+) -> int:
+    """Show what each module of the model took, forward and backward.
+
+    Modules are known from Python stacks (with_stack=True), from what scripted models record
+    (with_modules=True), and from annotations that match --annotations.
+
+    \b
+    Examples:
+      longpole modules trace.json.gz
+      longpole modules trace.json.gz --by path --step 3
+    """
+    return answer_analysis(
+        "modules",
+        traces,
+        options,
+        step=step,
+        step_name=step_name,
+        whole=whole,
+        by=by,
+        annotations=annotations,
+        where=where,
+        top=top,
+    )

@@ -1,0 +1,60 @@
+"""`longpole operators`: show what each operator took on its thread and on devices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from longpole.cli.ask.analyses import answer_analysis
+from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.rows import top_option, where_option
+from longpole.cli.ask.traces import traces_argument
+from longpole.cli.ask.windows import step_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["operators"]
+
+
+@click.command()
+@traces_argument
+@click.option("--shapes", is_flag=True, help="Tell operators with other inputs apart.")
+@where_option
+@top_option
+@step_options
+@shared_options
+def operators(
+    *,
+    traces: Sequence[str],
+    shapes: bool,
+    where: str | None,
+    top: int,
+    step: int | None,
+    step_name: str | None,
+    whole: bool,
+    options: Options,
+) -> int:
+    """Show what each operator took on its thread and on devices.
+
+    A GPU activity counts for the innermost operator around the call that launched it, so that
+    device self times sum to the time of all GPU activities. `backward` is the time of the
+    backward pass that an operator causes.
+
+    \b
+    Examples:
+      longpole operators trace.json.gz
+      longpole operators trace.json.gz --shapes --where "work_class = 'compute'"
+    """
+    return answer_analysis(
+        "operators",
+        traces,
+        options,
+        step=step,
+        step_name=step_name,
+        whole=whole,
+        shapes=shapes,
+        where=where,
+        top=top,
+    )

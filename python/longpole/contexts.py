@@ -1,0 +1,104 @@
+"""What chains of frames took: on their threads, and on devices through what they launched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from longpole._core import context_times as measure
+from longpole.frames import frame_of
+from longpole.selection import matching
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["ContextTimes", "Frame", "Rest", "context_times", "gpu_activities"]
+
+Frame = Literal["annotation", "operator", "python", "module", "call", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """GPU activities that no frame launched, and their time."""
+
+    count: int
+    duration_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContextTimes:
+    """The calling context tree of a window.
+
+    `tree` has a row for each chain of frames, behind its parent: `context`, `parent`, `lane`,
+    `first` (an event that is its innermost frame), `name`, `is_outermost` (no other frame of
+    the chain has the name), `count` (of such events in the window), `own_ns` (nothing inside
+    them ran), `self_ns` (no frame inside them ran), `total_ns`, `n_self` and `device_self_ns`
+    (the GPU activities whose innermost frame it is), `n_activities` and `device_ns` (with the
+    frames inside), `backward_self_ns` and `backward_ns` (the GPU activities of their backward
+    pass).
+
+    `events` gives each `event` of a thread its `context`.
+    """
+
+    tree: pl.DataFrame
+    events: pl.DataFrame
+    outside: Rest
+    """Launched outside all frames."""
+    unlinked: Rest
+    """The launching call is not in the trace."""
+
+
+def context_times(
+    trace: Trace,
+    window: Window,
+    *frames: Frame,
+    annotation_names: str | None = None,
+    by_inputs: bool = False,
+    where: pl.Expr | str | None = None,
+) -> ContextTimes:
+    """Measure what each chain of frames took within a window.
+
+    With `"operator"` among the frames an activity of a backward pass counts for the operator
+    that launched it, and in `backward_self_ns` of the forward operator too. Otherwise it counts
+    once: for the frame that launched it, else for that of the forward operator.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    window
+        The activities and events are clipped at its ends.
+    frames
+        Which events are frames.
+    annotation_names
+        A regular expression: the annotations that are frames.
+    by_inputs
+        Whether frames with other shapes or types of inputs are others.
+    where
+        A condition on the columns of `gpu_activities`: which of them count.
+
+    Raises
+    ------
+    ValueError
+        A pattern or condition is invalid.
+    """
+    chosen = None
+    if where is not None:
+        chosen = matching(gpu_activities(trace), where)["event"].to_numpy().tobytes()
+    tree, events, outside, unlinked = measure(
+        trace.core,
+        frames,
+        (window.start_ns, window.end_ns),
+        annotation_names=annotation_names,
+        by_inputs=by_inputs,
+        chosen=chosen,
+    )
+    return ContextTimes(frame_of(tree), frame_of(events), Rest(*outside), Rest(*unlinked))
+
+
+def gpu_activities(trace: Trace) -> pl.DataFrame:
+    """List the kernels, memcpys and memsets: the columns of `events` and of `launches`."""
+    return trace.events.join(trace.launches, on="event", maintain_order="left")

@@ -1,0 +1,124 @@
+"""The inputs of operators as typed columns, read from the texts of the trace on demand."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import polars as pl
+
+__all__ = ["typed_inputs"]
+
+_TEXTS: Final = {
+    "dims": ("Input Dims", "Input dims"),
+    "types": ("Input type",),
+    "steps": ("Input Strides",),
+    "texts": ("Concrete Inputs",),
+}
+_NO_TENSOR: Final = frozenset({"", "Scalar", "ScalarList", "TensorList", "GenericList"})
+
+
+def typed_inputs(arguments: pl.DataFrame | None) -> pl.DataFrame:
+    """Read the inputs of operators from their arguments; see `Trace.inputs`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> arguments = pl.DataFrame(
+    ...     {
+    ...         "event": [4],
+    ...         "Input Dims": ["[[[2, 3], [5]], []]"],
+    ...         "Input type": ['["TensorList", "Scalar"]'],
+    ...         "Concrete Inputs": ['["", "1"]'],
+    ...     }
+    ... )
+    >>> typed_inputs(arguments).row(0)
+    (4, [0, 0, 1], [[2, 3], [5], None], [None, None, None], ['', '', 'Scalar'], ['', '', '1'])
+    """
+    import polars as pl
+
+    event = pl.col("event").cast(pl.UInt32)
+    if arguments is None:
+        arguments = pl.DataFrame(schema={"event": pl.UInt32})
+    texts = arguments.select(event, *(_text(arguments, name) for name in _TEXTS))
+    texts = texts.filter(pl.col("dims").is_not_null())
+    distinct = texts.select(list(_TEXTS)).unique(maintain_order=True)
+    rows = [_columns(*row) for row in distinct.iter_rows()]
+    parsed = pl.DataFrame(rows, schema=_schema(), orient="row")
+    keyed = distinct.with_columns(parsed)
+    joined = texts.join(keyed, on=list(_TEXTS), how="left", nulls_equal=True, maintain_order="left")
+    return joined.select("event", *_schema())
+
+
+def _schema() -> dict[str, Any]:
+    import polars as pl
+
+    sizes = pl.List(pl.List(pl.Int64))
+    return {
+        "inputs": pl.List(pl.Int32),
+        "shapes": sizes,
+        "strides": sizes,
+        "dtypes": pl.List(pl.String),
+        "values": pl.List(pl.String),
+    }
+
+
+def _text(arguments: pl.DataFrame, name: str) -> pl.Expr:
+    import polars as pl
+
+    keys = [key for key in _TEXTS[name] if key in arguments.columns]
+    found = [pl.col(key).cast(pl.String) for key in keys]
+    return pl.coalesce(*found, pl.lit(None, pl.String)).alias(name)
+
+
+def _columns(
+    dims: str, types: str | None, strides: str | None, values: str | None
+) -> tuple[list[Any], ...]:
+    """Read the texts of one call: a value for each tensor or other input."""
+    sizes, steps = _list(dims), _list(strides)
+    names, texts = _list(types), _list(values)
+    rows = [
+        (position, *tensor)
+        for position, size in enumerate(sizes)
+        for tensor in _tensors(
+            size, _at(steps, position), _at(names, position), _at(texts, position)
+        )
+    ]
+    inputs, *others = ([row[column] for row in rows] for column in range(5))
+    return inputs, *others
+
+
+def _tensors(size: Any, steps: Any, dtype: Any, value: Any) -> Iterator[tuple[Any, ...]]:
+    """Give the tensors of one input, or the input itself where it is none."""
+    text = str(value) if value is not None else ""
+    if isinstance(size, list) and size and isinstance(size[0], list):
+        for place, one in enumerate(size):
+            name = _at(dtype, place) if isinstance(dtype, list) else None
+            yield _sizes(one), _sizes(_at(steps, place)), str(name or ""), text
+        return
+    name = dtype if isinstance(dtype, str) else ""
+    if dtype is not None and name in _NO_TENSOR and not size:
+        yield None, None, name, text
+        return
+    yield _sizes(size), _sizes(steps), name, text
+
+
+def _sizes(value: Any) -> list[int] | None:
+    is_sizes = isinstance(value, list) and all(type(size) is int for size in value)
+    return value if is_sizes else None
+
+
+def _at(values: Any, place: int) -> Any:
+    return values[place] if isinstance(values, list) and place < len(values) else None
+
+
+def _list(text: str | None) -> list[Any]:
+    """Read a list; what is none is empty."""
+    try:
+        found = json.loads(text) if text else []
+    except ValueError:
+        return []
+    return found if isinstance(found, list) else []

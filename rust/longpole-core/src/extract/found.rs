@@ -1,0 +1,221 @@
+//! The columns of an extraction while they are written.
+//!
+//! A row is kept with its time and its fields, or with the reason why it could not be read.
+//! What is kept is bounded, whatever the stream is; what is beyond the bound is counted.
+
+use std::borrow::Cow;
+
+use super::lines::{Ending, Place};
+use super::numbers::{self, Number};
+use super::omitted::{self, Omissions};
+use super::records::{
+    Extraction, FieldTable, Measurement, Reason, RecordTable, RejectionTable, Status, UNKNOWN_BYTES,
+};
+use crate::ids::{row_in_column, InColumn, NO_ROW};
+use crate::strings::Strings;
+/// Rows that could not be read are kept up to this number, and counted beyond it.
+const MAX_KEPT_REJECTIONS: usize = 10_000;
+
+/// How much is kept of the text of a row that could not be read.
+const MAX_EXCERPT_BYTES: usize = 200;
+
+/// Records kept where the caller sets no limit of its own.
+const MAX_RECORDS: usize = 1 << 24;
+
+/// No further record is kept once the texts take so many bytes for each record that may be...
+const MAX_TEXT_BYTES_PER_RECORD: usize = 64;
+
+/// ...and so many bytes in any case.
+const MIN_TEXT_BYTES: usize = 1 << 20;
+
+/// No further record is kept once there are so many fields for each record that may be.
+const MAX_FIELDS_PER_RECORD: usize = 64;
+
+/// The columns while they are written.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// The place of the format whose reader is at work.
+    pub(super) format: u32,
+    max_records: usize,
+    strings: Strings,
+    text_bytes: usize,
+    records: RecordTable,
+    fields: FieldTable,
+    rejections: RejectionTable,
+    omissions: Omissions,
+}
+
+impl Default for Found {
+    fn default() -> Self {
+        Self::with_limit(MAX_RECORDS)
+    }
+}
+
+impl Found {
+    /// Keeps the first `max_records` records.
+    pub(super) fn with_limit(max_records: usize) -> Self {
+        Self {
+            format: 0,
+            max_records: max_records.min(MAX_RECORDS),
+            strings: Strings::default(),
+            text_bytes: 0,
+            records: RecordTable::default(),
+            fields: FieldTable::default(),
+            rejections: RejectionTable::default(),
+            omissions: Omissions::default(),
+        }
+    }
+
+    /// Adds a record, sums it up where no more are kept, or rejects the row if its time
+    /// is no number. Whether there is a record.
+    pub(super) fn measured(&mut self, measurement: &Measurement<'_>) -> bool {
+        let Some(number) = numbers::nanoseconds(measurement.time, measurement.unit) else {
+            self.reject(measurement.place, measurement.row, Reason::NotANumber);
+            return false;
+        };
+        if self.is_full() {
+            self.omit(measurement, number);
+            return false;
+        }
+        self.push(measurement, number);
+        true
+    }
+
+    fn omit(&mut self, measurement: &Measurement<'_>, number: Number) {
+        self.omissions.add(omitted::Row {
+            format: self.format,
+            operation: measurement.operation,
+            time_ns: finite(number),
+            printed_time: measurement.time,
+            unit: measurement.unit,
+            workspace_bytes: measurement.workspace_bytes,
+            data_bytes: measurement.data_bytes,
+            is_selectable: status(measurement, number).is_selectable(),
+        });
+    }
+
+    /// Whether further rows are summarised: once this is so, it stays so.
+    fn is_full(&self) -> bool {
+        let max_text_bytes = self.max_records.saturating_mul(MAX_TEXT_BYTES_PER_RECORD);
+        self.records.len() >= self.max_records
+            || self.text_bytes >= max_text_bytes.max(MIN_TEXT_BYTES)
+            || self.fields.record.len() >= self.max_records.saturating_mul(MAX_FIELDS_PER_RECORD)
+    }
+
+    fn push(&mut self, measurement: &Measurement<'_>, number: Number) {
+        let operation = measurement.operation.map_or(NO_ROW, |text| self.text(text));
+        let time_text = self.text(measurement.time);
+        let records = &mut self.records;
+        records.offset.push(offset_in_column(measurement.place.offset));
+        records.format.push(self.format);
+        records.operation.push(operation);
+        records.time_ns.push(finite(number));
+        records.time_text.push(time_text);
+        records.time_unit.push(measurement.unit);
+        records.workspace_bytes.push(measurement.workspace_bytes.unwrap_or(UNKNOWN_BYTES));
+        records.data_bytes.push(measurement.data_bytes.unwrap_or(UNKNOWN_BYTES));
+        records.status.push(status(measurement, number));
+    }
+
+    /// Adds a field to the last record.
+    pub(super) fn field(&mut self, name: &[u8], value: &[u8]) {
+        let Some(record) = self.records.len().checked_sub(1) else { return };
+        let (name, value) = (self.text(name), self.text(value));
+        self.fields.record.push(row_in_column(record));
+        self.fields.name.push(name);
+        self.fields.value.push(value);
+    }
+
+    /// Adds a field to the last record, unless it is empty.
+    pub(super) fn optional_field(&mut self, name: &[u8], value: &[u8]) {
+        if !value.is_empty() {
+            self.field(name, value);
+        }
+    }
+
+    /// Adds the columns of a row to the last record, but for those that say what
+    /// the record says itself.
+    pub(super) fn fields_but(
+        &mut self,
+        names: &[Vec<u8>],
+        values: &[Cow<'_, [u8]>],
+        known: &[usize],
+    ) {
+        for (column, (name, value)) in names.iter().zip(values).enumerate() {
+            if !known.contains(&column) {
+                self.optional_field(name, value);
+            }
+        }
+    }
+
+    /// Counts a row that could not be read. Where the text ends within it, that is
+    /// the reason, whatever else was missing.
+    pub(super) fn reject(&mut self, place: Place, row: &[u8], reason: Reason) {
+        let reason = if place.ending == Ending::Newline { reason } else { Reason::Truncated };
+        self.rejections.counts[reason as usize] += 1;
+        if self.rejections.offset.len() == MAX_KEPT_REJECTIONS {
+            return;
+        }
+        let excerpt = self.text(&row[..row.len().min(MAX_EXCERPT_BYTES)]);
+        self.rejections.offset.push(offset_in_column(place.offset));
+        self.rejections.format.push(self.format);
+        self.rejections.reason.push(reason);
+        self.rejections.excerpt.push(excerpt);
+    }
+
+    /// The tables, written to the end.
+    pub(super) fn into_extraction(
+        self,
+        formats: Vec<String>,
+        bytes: u64,
+        is_unterminated: bool,
+    ) -> Extraction {
+        Extraction {
+            strings: self.strings.freeze(),
+            formats,
+            records: self.records,
+            fields: self.fields,
+            rejections: self.rejections,
+            omitted: self.omissions.into_rows(),
+            bytes,
+            is_unterminated,
+        }
+    }
+
+    fn text(&mut self, text: &[u8]) -> u32 {
+        let n_texts = self.strings.len();
+        let id = self.strings.intern(&String::from_utf8_lossy(text));
+        if self.strings.len() > n_texts {
+            self.text_bytes += text.len();
+        }
+        Some(id).in_column()
+    }
+}
+
+/// A death or a failure outweighs what the number looks like: it is the reason that helps.
+fn status(measurement: &Measurement<'_>, number: Number) -> Status {
+    if measurement.place.ending == Ending::Cut {
+        return Status::Cut;
+    }
+    match number {
+        _ if measurement.failed => Status::Failed,
+        Number::Missing => Status::Missing,
+        Number::Undefined => Status::NotANumber,
+        Number::Value(value) if value.is_infinite() => Status::Infinite,
+        Number::Value(value) if value < 0.0 => Status::Negative,
+        Number::Value(value) if value > 0.0 => Status::Ok,
+        Number::Value(_) => Status::Zero,
+    }
+}
+
+fn finite(number: Number) -> f64 {
+    match number {
+        Number::Value(value) if value.is_finite() => value,
+        _ => f64::NAN,
+    }
+}
+
+/// No stream is longer than 2^63 bytes.
+fn offset_in_column(offset: u64) -> i64 {
+    i64::try_from(offset).unwrap_or(i64::MAX)
+}

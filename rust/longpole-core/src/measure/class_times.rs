@@ -1,0 +1,97 @@
+//! Sweeps over the activities of each device: which classes of activity ran at the same time.
+//!
+//! Every instant of the window belongs to one set of classes, the empty set included, so that the
+//! times of a device sum to the window.
+
+use std::collections::BTreeMap;
+
+use super::Chosen;
+use crate::intervals::Spans;
+use crate::tables::{Tables, WorkClass};
+use crate::time::in_range;
+use crate::vocabulary::Names;
+
+/// How long a device ran one set of classes at once within a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClassTime {
+    /// The device; none where the trace names none.
+    pub device: Option<i64>,
+    /// The classes: bit `n` stands for the class `n` of [`WorkClass`].
+    pub classes: u8,
+    /// The time in which these ran and no other.
+    pub duration_ns: i64,
+}
+
+const N_CLASSES: usize = WorkClass::ALL.len();
+const N_SETS: usize = 1 << N_CLASSES;
+
+/// The time of each set of classes on each device, by device and set. Sets that never ran are
+/// left out.
+pub fn class_times(tables: &Tables, window: (i64, i64), chosen: &Chosen) -> Vec<ClassTime> {
+    let window = in_range(window);
+    let events = &tables.events;
+    let class_of = tables.work_classes();
+    let mut by_device: BTreeMap<Option<i64>, [Vec<(i64, i64)>; N_CLASSES]> = BTreeMap::new();
+    for event in events.ids().filter(|&event| chosen.holds(event)) {
+        let (Some(class), Some((start, end))) = (class_of(event), events.span(event)) else {
+            continue;
+        };
+        let device = tables.lanes.place(events.lane(event)).device;
+        let spans = &mut by_device.entry(device).or_default()[class as usize];
+        spans.push((start.max(window.0), end.min(window.1)));
+    }
+    by_device.into_iter().flat_map(|(device, spans)| rows(device, spans, window)).collect()
+}
+
+fn rows(
+    device: Option<i64>,
+    spans: [Vec<(i64, i64)>; N_CLASSES],
+    window: (i64, i64),
+) -> impl Iterator<Item = ClassTime> {
+    set_times(&spans.map(Spans::union_of), window)
+        .into_iter()
+        .zip(0_u8..)
+        .map(move |(duration_ns, classes)| ClassTime { device, classes, duration_ns })
+        .filter(|row| row.duration_ns > 0)
+}
+
+/// The time of each set of classes from `window.0` to `window.1`, by the bits of the set.
+fn set_times(spans: &[Spans; N_CLASSES], window: (i64, i64)) -> [i64; N_SETS] {
+    let mut changes: Vec<(i64, usize)> = Vec::new();
+    for (class, spans) in spans.iter().enumerate() {
+        let bounds = spans.as_slice().iter().flat_map(|&(start, end)| [start, end]);
+        changes.extend(bounds.map(|time_ns| (time_ns, class)));
+    }
+    changes.sort_unstable();
+    let mut times = [0; N_SETS];
+    let (mut now_ns, mut set) = (window.0, 0);
+    for (time_ns, class) in changes {
+        times[set] += time_ns - now_ns;
+        // The spans of one class never touch: each of their bounds is a change.
+        set ^= 1 << class;
+        now_ns = time_ns;
+    }
+    times[set] += window.1 - now_ns;
+    times
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spans(rows: [&[(i64, i64)]; N_CLASSES]) -> [Spans; N_CLASSES] {
+        rows.map(|row| Spans::union_of(row.iter().copied()))
+    }
+
+    #[test]
+    fn every_instant_belongs_to_one_set_of_classes() {
+        let spans = spans([&[(0, 4), (6, 8)], &[(2, 7)], &[(9, 10)]]);
+        //          none, compute, comm., both, copy, ...
+        assert_eq!(set_times(&spans, (0, 12)), [3, 3, 2, 3, 1, 0, 0, 0]);
+    }
+
+    #[test]
+    fn without_activities_all_time_is_idle() {
+        assert_eq!(set_times(&spans([&[], &[], &[]]), (5, 9)), [4, 0, 0, 0, 0, 0, 0, 0]);
+    }
+}

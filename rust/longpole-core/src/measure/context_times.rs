@@ -1,0 +1,364 @@
+//! Adds up, for each calling context, what it took on its thread and on devices.
+//!
+//! A GPU activity counts for the context around the call that launched it. The activities that a
+//! backward pass launched count, beside that, for the forward context whose gradient they compute.
+//! Durations are summed: activities that run at the same time count each.
+
+use std::collections::HashMap;
+
+use super::contexts::{contexts, Contexts, Frames};
+use super::self_time::for_each_owned;
+use crate::error::Result;
+use crate::ids::{EventId, NO_ROW};
+use crate::link::{backward_links, Launches};
+use crate::progress::Progress;
+use crate::stack::{outside_in, Nesting};
+use crate::tables::Tables;
+use crate::time::in_range;
+
+/// What a context took within a window.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ContextTime {
+    /// How many events that are its innermost frame ran in it.
+    pub count: i64,
+    /// Time of its thread in which nothing inside those events ran.
+    pub own_ns: i64,
+    /// Time of its thread in which no frame inside them ran.
+    pub self_ns: i64,
+    /// Time of its thread with all frames inside them.
+    pub total_ns: i64,
+    /// GPU activities whose innermost frame it is: how many, and their time.
+    pub n_self: i64,
+    /// Their time.
+    pub device_self_ns: i64,
+    /// GPU activities launched in it and in all frames inside.
+    pub n_activities: i64,
+    /// Their time.
+    pub device_ns: i64,
+    /// The time of the GPU activities of the backward pass whose forward operator has it as
+    /// its innermost frame.
+    pub backward_self_ns: i64,
+    /// The same with all frames inside, less what `device_ns` holds already.
+    pub backward_ns: i64,
+}
+
+/// GPU activities that count for no context.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rest {
+    /// How many.
+    pub count: i64,
+    /// Their time.
+    pub duration_ns: i64,
+}
+
+/// What every context took, and the rest of the time on devices.
+#[derive(Debug, Clone, Default)]
+pub struct ContextTimes {
+    /// The tree.
+    pub contexts: Contexts,
+    /// What each context took.
+    pub times: Vec<ContextTime>,
+    /// Activities that were launched outside all frames.
+    pub outside: Rest,
+    /// Activities whose launching call is not known.
+    pub unlinked: Rest,
+}
+
+/// What each context took within a window.
+///
+/// Where `frames` has operators, an activity of a backward pass counts for the operator that
+/// launched it, and once more as backward time of the forward operator. Elsewhere it counts
+/// once: for the frame that launched it, else as backward time. So self times, backward self
+/// times where there are no operators, and the rest sum to the time of all activities. Only
+/// the `chosen` activities count, one flag for each event.
+///
+/// # Errors
+///
+/// When the pattern is no regular expression, or `progress` asks to stop.
+pub fn context_times(
+    tables: &Tables,
+    (launches, nesting): (&Launches, &Nesting),
+    frames: &Frames<'_>,
+    window: (i64, i64),
+    chosen: Option<&[bool]>,
+    progress: Progress<'_>,
+) -> Result<ContextTimes> {
+    let contexts = contexts(tables, nesting, frames, progress)?;
+    let times = vec![ContextTime::default(); contexts.rows.len()];
+    let mut found = ContextTimes { contexts, times, ..ContextTimes::default() };
+    let order = outside_in(tables, progress)?;
+    let window = in_range(window);
+    found.count(&order, tables, window);
+    let forward = forward_of(&order, tables, nesting);
+    let owner =
+        Owner { anchors: anchors(launches, tables), forward, twice: frames.operators, chosen };
+    found.add_devices(tables, &owner, window);
+    found.add_up();
+    Ok(found)
+}
+
+/// How an activity finds its frames.
+struct Owner<'a> {
+    anchors: Vec<u32>,
+    forward: Vec<u32>,
+    twice: bool,
+    chosen: Option<&'a [bool]>,
+}
+
+/// The call that launched each activity, else the operator that its External id names.
+fn anchors(launches: &Launches, tables: &Tables) -> Vec<u32> {
+    let mut anchors = launches.launchers().to_vec();
+    debug_assert_eq!(anchors.len(), tables.events.len());
+    for &(work, operator) in launches.operators_by_external_id() {
+        anchors[work.row()] = crate::ids::row_in_column(operator.row());
+    }
+    anchors
+}
+
+/// The forward operator of each event inside an operator of a backward pass.
+fn forward_of(order: &[EventId], tables: &Tables, nesting: &Nesting) -> Vec<u32> {
+    let mut forward = vec![NO_ROW; tables.events.len()];
+    for link in backward_links(tables) {
+        forward[link.backward.row()] = crate::ids::row_in_column(link.forward.row());
+    }
+    for &event in order {
+        if let (NO_ROW, Some(parent)) = (forward[event.row()], nesting.parent(event)) {
+            forward[event.row()] = forward[parent.row()];
+        }
+    }
+    forward
+}
+
+/// The part of a span within a window; none where they do not meet.
+fn inside(span: (i64, i64), window: (i64, i64)) -> Option<i64> {
+    let (start, end) = (span.0.max(window.0), span.1.min(window.1));
+    (start < end || (start == end && span.0 == span.1)).then_some(end - start)
+}
+
+impl ContextTimes {
+    fn count(&mut self, order: &[EventId], tables: &Tables, window: (i64, i64)) {
+        let (contexts, times) = (&self.contexts, &mut self.times);
+        let ran = |event: &&EventId| {
+            let span = tables.events.span(**event);
+            span.is_some_and(|span| inside(span, window).is_some())
+        };
+        for &event in order.iter().filter(|event| contexts.is_frame(**event)).filter(ran) {
+            if let Some(row) = contexts.of(event) {
+                times[row].count += 1;
+            }
+        }
+        for_each_owned(&tables.events, order, |event, start, end| {
+            let (Some(row), Some(ns)) = (contexts.of(event), inside((start, end), window)) else {
+                return;
+            };
+            times[row].self_ns += ns;
+            times[row].own_ns += if contexts.is_frame(event) { ns } else { 0 };
+        });
+    }
+
+    fn add_devices(&mut self, tables: &Tables, owner: &Owner<'_>, window: (i64, i64)) {
+        let events = &tables.events;
+        let mut common = HashMap::new();
+        let counts = |event: &EventId| owner.chosen.is_none_or(|chosen| chosen[event.row()]);
+        for work in events.ids().filter(|&event| events.kind(event).is_device_work()).filter(counts)
+        {
+            let Some(ns) = events.span(work).and_then(|span| inside(span, window)) else {
+                continue;
+            };
+            let anchor = EventId::from_column(owner.anchors[work.row()]);
+            let Some(anchor) = anchor else {
+                self.unlinked.add(ns);
+                continue;
+            };
+            let direct = self.contexts.of(anchor);
+            let forward = EventId::from_column(owner.forward[anchor.row()]);
+            let forward = forward.and_then(|event| self.contexts.of(event));
+            if let Some(row) = direct {
+                self.times[row].n_self += 1;
+                self.times[row].device_self_ns += ns;
+            }
+            match (direct, forward) {
+                (None, None) => self.outside.add(ns),
+                (Some(direct), Some(forward)) if owner.twice => {
+                    self.times[forward].backward_self_ns += ns;
+                    *common.entry((direct, forward)).or_insert(0) += ns;
+                }
+                (None, Some(forward)) => {
+                    self.times[forward].backward_self_ns += ns;
+                    self.times[forward].backward_ns += ns;
+                }
+                (Some(_), _) => {}
+            }
+        }
+        for ((direct, forward), ns) in sorted(common) {
+            self.add_backward(direct, forward, ns);
+        }
+    }
+
+    /// Adds backward time to the contexts around the forward operator, up to those that
+    /// launched it themselves.
+    fn add_backward(&mut self, direct: usize, forward: usize, ns: i64) {
+        self.times[forward].backward_ns += ns;
+        if let Some(both) = self.common(direct, forward) {
+            self.times[both].backward_ns -= ns;
+        }
+    }
+
+    /// The innermost context that both lie in. A parent has the smaller row.
+    fn common(&self, one: usize, two: usize) -> Option<usize> {
+        let (mut one, mut two) = (one, two);
+        let rows = &self.contexts.rows;
+        if rows[one].lane != rows[two].lane {
+            return None;
+        }
+        while one != two {
+            let (small, large) = (one.min(two), one.max(two));
+            (one, two) = (small, rows[large].parent? as usize);
+        }
+        Some(one)
+    }
+
+    /// Adds to each context what the frames inside it took; they stand behind it.
+    fn add_up(&mut self) {
+        for row in (0..self.times.len()).rev() {
+            let time = &mut self.times[row];
+            time.total_ns += time.self_ns;
+            time.n_activities += time.n_self;
+            time.device_ns += time.device_self_ns;
+            let time = *time;
+            let Some(parent) = self.contexts.rows[row].parent else { continue };
+            let around = &mut self.times[parent as usize];
+            around.total_ns += time.total_ns;
+            around.n_activities += time.n_activities;
+            around.device_ns += time.device_ns;
+            around.backward_ns += time.backward_ns;
+        }
+    }
+}
+
+impl Rest {
+    fn add(&mut self, ns: i64) {
+        self.count += 1;
+        self.duration_ns += ns;
+    }
+}
+
+fn sorted(pairs: HashMap<(usize, usize), i64>) -> Vec<((usize, usize), i64)> {
+    let mut pairs: Vec<_> = pairs.into_iter().collect();
+    pairs.sort_unstable();
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::launches;
+    use crate::progress::silent;
+    use crate::read::{read_bytes, Options};
+    use crate::stack::nesting;
+
+    /// Events as `(category, name, thread, start, end, args)` in us.
+    type Row = (&'static str, &'static str, i64, i64, i64, &'static str);
+
+    fn times(rows: &[Row], frames: &Frames<'_>) -> (Vec<(String, ContextTime)>, ContextTimes) {
+        let events: Vec<_> = rows
+            .iter()
+            .map(|(category, name, thread, start, end, args)| {
+                format!(
+                    r#"{{"ph":"X","cat":"{category}","name":"{name}","pid":1,"tid":{thread},
+                    "ts":{start},"dur":{},"args":{{{args}}}}}"#,
+                    end - start
+                )
+            })
+            .collect();
+        let text = format!("[{}]", events.join(","));
+        let tables = read_bytes(text.as_bytes(), &Options::default()).unwrap();
+        let nesting = nesting(&tables, &silent).unwrap();
+        let launches = launches(&tables, &silent).unwrap();
+        let whole = (0, 1_000_000);
+        let found =
+            context_times(&tables, (&launches, &nesting), frames, whole, None, &silent).unwrap();
+        let name = |row: &crate::measure::Context| {
+            let id = crate::ids::StringId::from_column(row.name).unwrap();
+            tables.strings.get(id).to_owned()
+        };
+        let names = found.contexts.rows.iter().map(name);
+        (names.zip(found.times.iter().copied()).collect(), found)
+    }
+
+    const OPERATORS: Frames<'_> = Frames {
+        annotations: false,
+        annotation_names: None,
+        operators: true,
+        functions: false,
+        modules: false,
+        calls: false,
+        others: false,
+        by_inputs: false,
+    };
+    const TRAINING: [Row; 10] = [
+        ("python_function", "nn.Module: Linear_0", 1, 0, 50, ""),
+        ("cpu_op", "aten::linear", 1, 0, 40, r#""Sequence number":7,"Fwd thread id":0"#),
+        ("cpu_op", "aten::addmm", 1, 5, 30, r#""Sequence number":7,"Fwd thread id":0"#),
+        ("cuda_runtime", "cudaLaunchKernel", 1, 10, 12, r#""correlation":1"#),
+        ("kernel", "gemm", 9, 20, 60, r#""correlation":1,"device":0,"stream":7"#),
+        ("cpu_op", "AddmmBackward0", 2, 100, 140, r#""Sequence number":7,"Fwd thread id":1"#),
+        ("cuda_runtime", "cudaLaunchKernel", 2, 110, 112, r#""correlation":2"#),
+        ("kernel", "gemm_nt", 9, 120, 170, r#""correlation":2,"device":0,"stream":7"#),
+        ("cuda_runtime", "cudaLaunchKernel", 1, 60, 62, r#""correlation":3"#),
+        ("kernel", "fill", 9, 65, 66, r#""correlation":3,"device":0,"stream":7"#),
+    ];
+
+    #[test]
+    fn a_backward_pass_counts_for_the_forward_operators_around_and_for_its_own() {
+        let (rows, found) = times(&TRAINING, &OPERATORS);
+        let shown: Vec<_> = rows
+            .iter()
+            .map(|(name, time)| {
+                let figures = [time.device_self_ns, time.device_ns, time.backward_ns];
+                (name.as_str(), figures.map(|ns| ns / 1000))
+            })
+            .collect();
+        let expected = [
+            ("aten::linear", [0, 40, 50]),
+            ("aten::addmm", [40, 40, 50]),
+            ("AddmmBackward0", [50, 50, 0]),
+        ];
+        assert_eq!(shown, expected);
+        assert_eq!((found.outside.count, found.outside.duration_ns), (1, 1000));
+    }
+
+    #[test]
+    fn a_module_takes_its_backward_pass_once() {
+        let frames = Frames { operators: false, modules: true, ..OPERATORS };
+        let (rows, found) = times(&TRAINING, &frames);
+        let [(name, time)] = &rows[..] else { panic!("one module") };
+        assert_eq!(name, "nn.Module: Linear_0");
+        assert_eq!((time.device_ns, time.backward_ns), (40_000, 50_000));
+        assert_eq!((time.self_ns, time.own_ns, found.outside.duration_ns), (50_000, 10_000, 1000));
+    }
+
+    #[test]
+    fn what_runs_inside_its_own_kind_is_no_outermost_frame() {
+        let rows = [
+            ("cpu_op", "aten::to", 1, 0, 40, ""),
+            ("cpu_op", "aten::_to_copy", 1, 5, 30, ""),
+            ("cpu_op", "aten::to", 1, 10, 20, ""),
+            ("cpu_op", "aten::to", 1, 50, 60, ""),
+        ];
+        let (_, found) = times(&rows, &OPERATORS);
+        let outermost: Vec<_> = found.contexts.rows.iter().map(|row| row.is_outermost).collect();
+        assert_eq!(outermost, [true, true, false]);
+        assert_eq!((found.times[0].count, found.times[0].total_ns), (2, 50_000));
+    }
+
+    #[test]
+    fn operators_inside_one_another_count_for_the_module_that_they_record() {
+        const PATH: &str = r#""Module Hierarchy":"TOP(Net).fc(Linear)""#;
+        let rows =
+            [("cpu_op", "aten::linear", 1, 0, 40, PATH), ("cpu_op", "aten::addmm", 1, 5, 30, PATH)];
+        let (rows, _) = times(&rows, &Frames { operators: false, modules: true, ..OPERATORS });
+        let [(name, time)] = &rows[..] else { panic!("one module") };
+        assert_eq!((name.as_str(), time.count, time.self_ns), ("TOP(Net).fc(Linear)", 1, 40_000));
+    }
+}

@@ -1,0 +1,211 @@
+//! Builds the calling context tree of the host threads: every chain of enclosing frames once.
+//!
+//! What is asked of operators, modules and Python functions differs only in which events count as
+//! frames. Events whose chains of frames have equal names share a context, so the tree stays small
+//! where a program repeats itself. Names tell contexts apart, and the inputs where asked for.
+
+use std::collections::HashMap;
+
+use crate::error::Result;
+use crate::graph;
+use crate::ids::{row_in_column, EventId, InColumn, LaneId, NO_ROW};
+use crate::progress::Progress;
+use crate::stack::{outside_in, Nesting};
+use crate::tables::{argument_text_id, EventKind, Tables};
+use crate::vocabulary::module_name;
+
+/// Which events are frames.
+#[derive(Debug, Clone, Copy, Default)]
+#[allow(clippy::struct_excessive_bools)] // kinds that are chosen one by one
+pub struct Frames<'a> {
+    /// Named ranges of the program.
+    pub annotations: bool,
+    /// The annotations that count, where not all do: a regular expression.
+    pub annotation_names: Option<&'a str>,
+    /// Operators.
+    pub operators: bool,
+    /// Python functions.
+    pub functions: bool,
+    /// Calls of modules: Python functions of that name, or the module that an operator records.
+    pub modules: bool,
+    /// Runtime API calls.
+    pub calls: bool,
+    /// What else nests on threads.
+    pub others: bool,
+    /// Frames with other shapes or types of inputs are others.
+    pub by_inputs: bool,
+}
+
+/// One chain of frames.
+#[derive(Debug, Clone, Copy)]
+pub struct Context {
+    /// The chain without its innermost frame.
+    pub parent: Option<u32>,
+    /// The thread.
+    pub lane: LaneId,
+    /// An event that is its innermost frame: the first of the thread.
+    pub first: EventId,
+    /// What that frame is called, [`NO_ROW`] for nothing.
+    pub name: u32,
+    /// Whether no other frame of the chain is called so, with such inputs where these count.
+    pub is_outermost: bool,
+}
+
+/// The chains of frames, each behind its parent, and the chain of every event on a thread.
+#[derive(Debug, Clone, Default)]
+pub struct Contexts {
+    /// Every chain.
+    pub rows: Vec<Context>,
+    of_event: Vec<u32>,
+    is_frame: Vec<bool>,
+}
+
+impl Contexts {
+    /// The row of the chain that ends with the event or, where it is no frame, around it.
+    pub fn of(&self, event: EventId) -> Option<usize> {
+        Some(self.of_event[event.row()]).filter(|&row| row != NO_ROW).map(|row| row as usize)
+    }
+
+    /// Whether the event is itself a frame.
+    pub fn is_frame(&self, event: EventId) -> bool {
+        self.is_frame[event.row()]
+    }
+}
+
+/// Gives every event of a thread its chain of frames.
+///
+/// # Errors
+///
+/// When the pattern is no regular expression, or `progress` asks to stop.
+pub fn contexts(
+    tables: &Tables,
+    nesting: &Nesting,
+    frames: &Frames<'_>,
+    progress: Progress<'_>,
+) -> Result<Contexts> {
+    let names = Names::of(tables, frames)?;
+    let n_events = tables.events.len();
+    let mut tree = Tree::default();
+    let mut found = Contexts {
+        of_event: vec![NO_ROW; n_events],
+        is_frame: vec![false; n_events],
+        ..Contexts::default()
+    };
+    for event in outside_in(tables, progress)? {
+        let around = nesting.parent(event).map_or(NO_ROW, |parent| found.of_event[parent.row()]);
+        let name = names.frame(event).filter(|&name| {
+            // The operators inside one another all record the module that they run in.
+            !(names.is_recorded(event)
+                && around != NO_ROW
+                && tree.rows[around as usize].name == name)
+        });
+        found.is_frame[event.row()] = name.is_some();
+        found.of_event[event.row()] = match name {
+            Some(name) => tree.enter(around, (name, names.inputs(event)), event, tables),
+            None => around,
+        };
+    }
+    found.rows = tree.rows;
+    Ok(found)
+}
+
+/// What tells one frame of a chain from another: its name and its inputs.
+type Label = (u32, [u32; 2]);
+
+#[derive(Default)]
+struct Tree {
+    rows: Vec<Context>,
+    known: HashMap<(u32, LaneId, Label), u32>,
+    /// The chain of the event before, and how often each name stands in it.
+    open: Vec<u32>,
+    n_open: HashMap<Label, u32>,
+    /// What each frame is counted as there.
+    label: Vec<Label>,
+}
+
+impl Tree {
+    fn enter(&mut self, around: u32, label: Label, first: EventId, tables: &Tables) -> u32 {
+        self.leave_to(around);
+        let lane = tables.events.lane(first);
+        let known = self.known.get(&(around, lane, label)).copied();
+        let row = known.unwrap_or_else(|| self.add(around, lane, label, first));
+        self.open.push(row);
+        *self.n_open.entry(label).or_default() += 1;
+        row
+    }
+
+    fn add(&mut self, around: u32, lane: LaneId, label: Label, first: EventId) -> u32 {
+        let row = row_in_column(self.rows.len());
+        let is_outermost = self.n_open.get(&label).is_none_or(|&count| count == 0);
+        let parent = (around != NO_ROW).then_some(around);
+        self.rows.push(Context { parent, lane, first, name: label.0, is_outermost });
+        self.label.push(label);
+        self.known.insert((around, lane, label), row);
+        row
+    }
+
+    /// Ends the frames inside of `around`. Events come from the outside in, so that it is
+    /// still open.
+    fn leave_to(&mut self, around: u32) {
+        while let Some(&last) = self.open.last().filter(|&&last| last != around) {
+            self.open.pop();
+            if let Some(count) = self.n_open.get_mut(&self.label[last as usize]) {
+                *count -= 1;
+            }
+        }
+    }
+}
+
+/// Tells frames from other events by kind and name.
+struct Names<'a> {
+    tables: &'a Tables,
+    frames: &'a Frames<'a>,
+    is_module: Vec<bool>,
+    is_asked: Option<Vec<bool>>,
+}
+
+impl<'a> Names<'a> {
+    fn of(tables: &'a Tables, frames: &'a Frames<'a>) -> Result<Self> {
+        let matching = |names| graph::matching(names, tables);
+        let is_asked = frames.annotation_names.map(matching).transpose()?;
+        let is_module = tables.strings.matching(|name| module_name(name).is_some());
+        Ok(Self { tables, frames, is_module, is_asked })
+    }
+
+    /// What the frame is called, if the event is one; [`NO_ROW`] for a frame without a name.
+    fn frame(&self, event: EventId) -> Option<u32> {
+        let (events, frames) = (&self.tables.events, self.frames);
+        let id = events.name(event);
+        let is = |flags: &[bool]| id.is_some_and(|id| flags[id.row()]);
+        let is_frame = match events.kind(event) {
+            EventKind::Annotation => frames.annotations && self.is_asked.as_deref().is_none_or(is),
+            EventKind::Operator if self.is_recorded(event) => return self.recorded_module(event),
+            EventKind::Operator => frames.operators,
+            EventKind::Python => frames.functions || (frames.modules && is(&self.is_module)),
+            EventKind::Runtime | EventKind::Driver => frames.calls,
+            kind => frames.others && kind.is_on_thread(),
+        };
+        is_frame.then(|| id.in_column())
+    }
+
+    /// Whether the event counts for the module that it records.
+    fn is_recorded(&self, event: EventId) -> bool {
+        let is_operator = self.tables.events.kind(event) == EventKind::Operator;
+        self.frames.modules && !self.frames.operators && is_operator
+    }
+
+    fn recorded_module(&self, event: EventId) -> Option<u32> {
+        let path = argument_text_id(event, "Module Hierarchy", self.tables)?;
+        (!self.tables.strings.get(path).is_empty()).then(|| Some(path).in_column())
+    }
+
+    fn inputs(&self, event: EventId) -> [u32; 2] {
+        if !self.frames.by_inputs {
+            return [NO_ROW; 2];
+        }
+        let text = |keys: [&str; 2]| {
+            keys.iter().find_map(|key| argument_text_id(event, key, self.tables)).in_column()
+        };
+        [text(["Input Dims", "Input dims"]), text(["Input type", "Input types"])]
+    }
+}

@@ -1,0 +1,21 @@
+//! What a caller may ask of reading a trace.
+
+use std::sync::Arc;
+
+use super::chrome::Arguments;
+use crate::vocabulary::Vocabulary;
+
+/// What to keep, and when to stop.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Which arguments of events are kept.
+    pub arguments: Arguments,
+    /// What names mean.
+    pub vocabulary: Arc<Vocabulary>,
+    /// Makes the first finding the error, and means JSON as in RFC 8259.
+    pub strict: bool,
+    /// Stop after this many bytes of the uncompressed file.
+    pub max_bytes: Option<u64>,
+    /// Stop after this many events.
+    pub max_events: Option<u64>,
+}

@@ -1,0 +1,191 @@
+//! Sweeps over the GPU activities of a trace, each over all of them or over those that a filter
+//! let through.
+
+use longpole_core::ids::{EventId, InColumn};
+use longpole_core::link::LinkedBy;
+use longpole_core::measure::{self, Chosen, Places, Side};
+use longpole_core::tables::WorkClass;
+use longpole_core::vocabulary::Names;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+
+use crate::arrow::{Columns, Table};
+use crate::enter::{detached, enter};
+use crate::trace::Trace;
+
+/// Row numbers of events as the bytes of 32-bit integers, as numpy gives them.
+pub(crate) type Rows = PyBackedBytes;
+
+/// Every GPU activity with what launched it, in the order of the file.
+#[pyfunction]
+pub(crate) fn activities(py: Python<'_>, trace: &Trace) -> PyResult<Table> {
+    let (launches, nesting) = (trace.linked(py)?, trace.nesting(py)?);
+    let tables = trace.tables();
+    let rows = enter(py, None, None, |_| Ok(measure::launches(tables, &launches, &nesting)))?;
+    let (events, lanes, strings) = (&tables.events, &tables.lanes, &tables.strings);
+    let by = |row: &measure::Launch| {
+        row.linked_by.map_or(longpole_core::ids::NO_ROW, |by: LinkedBy| by as u32)
+    };
+    let name = |event: Option<EventId>| event.and_then(|event| events.name(event)).in_column();
+    let start = |event: Option<EventId>| event.map(|event| events.start_ns(event)).in_column();
+    let duration =
+        |event: Option<EventId>| event.and_then(|event| events.duration_ns(event)).in_column();
+    let place = |row: &measure::Launch| lanes.place(events.lane(row.work));
+    let names = longpole_core::tables::EventKind::NAMES;
+    detached(py, || {
+        Columns::default()
+            .rows("event", rows.iter().map(|row| Some(row.work).in_column()).collect())
+            .choices("kind", rows.iter().map(|row| events.kind(row.work) as u32), names)
+            .choices("work_class", rows.iter().map(|row| row.class as u32), WorkClass::NAMES)
+            .texts("name", rows.iter().map(|row| name(Some(row.work))), strings)
+            .small_integers("device", rows.iter().map(|row| place(row).device.in_column()))
+            .integers("stream", rows.iter().map(|row| place(row).stream.in_column()).collect())
+            .integers("start_ns", rows.iter().map(|row| start(Some(row.work))).collect())
+            .integers("duration_ns", rows.iter().map(|row| duration(Some(row.work))).collect())
+            .integers(
+                "correlation",
+                rows.iter().map(|row| events.correlation(row.work).in_column()).collect(),
+            )
+            .rows("call", rows.iter().map(|row| row.call.in_column()).collect())
+            .texts("call_name", rows.iter().map(|row| name(row.call)), strings)
+            .integers("call_start_ns", rows.iter().map(|row| start(row.call)).collect())
+            .integers("call_duration_ns", rows.iter().map(|row| duration(row.call)).collect())
+            .rows("operator", rows.iter().map(|row| row.operator.in_column()).collect())
+            .texts("operator_name", rows.iter().map(|row| name(row.operator)), strings)
+            .integers("operator_start_ns", rows.iter().map(|row| start(row.operator)).collect())
+            .choices("linked_by", rows.iter().map(by), &["correlation", "external_id"])
+            .integers("delay_ns", rows.iter().map(|row| row.delay_ns.in_column()).collect())
+            .into_table()
+    })
+}
+
+/// How long each stream and each device was busy within a window, by class of activity.
+#[pyfunction]
+#[pyo3(signature = (trace, start_ns, end_ns, chosen=None))]
+#[allow(clippy::needless_pass_by_value)] // keywords, by value, from Python
+pub(crate) fn busy(
+    py: Python<'_>,
+    trace: &Trace,
+    start_ns: i64,
+    end_ns: i64,
+    chosen: Option<Rows>,
+) -> PyResult<Table> {
+    let (tables, chosen) = (trace.tables(), chosen_of(trace, chosen.as_ref()));
+    let rows = enter(py, None, None, |_| Ok(measure::busy(tables, (start_ns, end_ns), &chosen)))?;
+    let column = |value: fn(&measure::Busy) -> i64| rows.iter().map(value).collect();
+    Columns::default()
+        .integers("device", rows.iter().map(|row| row.device.in_column()).collect())
+        .integers("stream", rows.iter().map(|row| row.stream.in_column()).collect())
+        .integers("count", column(|row| row.n_events))
+        .integers("busy_ns", column(|row| row.busy_ns))
+        .integers("compute_ns", column(|row| row.compute_ns))
+        .integers("communication_ns", column(|row| row.communication_ns))
+        .integers("copy_ns", column(|row| row.copy_ns))
+        .integers("idle_ns", column(|row| row.idle_ns))
+        .integers("communication_total_ns", column(|row| row.communication_total_ns))
+        .integers("copy_total_ns", column(|row| row.copy_total_ns))
+        .into_table()
+}
+
+/// The spans in which nothing ran on a device, or on a stream, and what ended each.
+#[pyfunction]
+#[pyo3(signature = (trace, start_ns, end_ns, by_stream, chosen=None))]
+#[allow(clippy::needless_pass_by_value)] // keywords, by value, from Python
+pub(crate) fn gaps(
+    py: Python<'_>,
+    trace: &Trace,
+    start_ns: i64,
+    end_ns: i64,
+    by_stream: bool,
+    chosen: Option<Rows>,
+) -> PyResult<Table> {
+    let (launches, tables) = (trace.linked(py)?, trace.tables());
+    let chosen = chosen_of(trace, chosen.as_ref());
+    let places = if by_stream { Places::Streams } else { Places::Devices };
+    let rows = enter(py, None, None, |_| {
+        Ok(measure::gaps(tables, &launches, (start_ns, end_ns), places, &chosen))
+    })?;
+    let mut columns = Columns::default()
+        .integers("device", rows.iter().map(|row| row.device.in_column()).collect());
+    if by_stream {
+        columns =
+            columns.integers("stream", rows.iter().map(|row| row.stream.in_column()).collect());
+    }
+    columns
+        .integers("start_ns", rows.iter().map(|row| row.start_ns).collect())
+        .integers("duration_ns", rows.iter().map(|row| row.end_ns - row.start_ns).collect())
+        .rows("next", rows.iter().map(|row| row.next.in_column()).collect())
+        .rows("call", rows.iter().map(|row| row.call.in_column()).collect())
+        .integers("host_ns", rows.iter().map(|row| row.host_ns.in_column()).collect())
+        .into_table()
+}
+
+/// How long each device ran which classes of activity at once.
+#[pyfunction]
+#[pyo3(signature = (trace, start_ns, end_ns, chosen=None))]
+#[allow(clippy::needless_pass_by_value)] // keywords, by value, from Python
+pub(crate) fn class_times(
+    py: Python<'_>,
+    trace: &Trace,
+    start_ns: i64,
+    end_ns: i64,
+    chosen: Option<Rows>,
+) -> PyResult<Table> {
+    let (tables, chosen) = (trace.tables(), chosen_of(trace, chosen.as_ref()));
+    let window = (start_ns, end_ns);
+    let rows = enter(py, None, None, |_| Ok(measure::class_times(tables, window, &chosen)))?;
+    let runs = |class: WorkClass| {
+        rows.iter().map(|row| row.classes >> class as u8 & 1 == 1).collect::<Vec<_>>()
+    };
+    Columns::default()
+        .integers("device", rows.iter().map(|row| row.device.in_column()).collect())
+        .booleans("compute", runs(WorkClass::Compute))
+        .booleans("communication", runs(WorkClass::Communication))
+        .booleans("copy", runs(WorkClass::Copy))
+        .integers("duration_ns", rows.iter().map(|row| row.duration_ns).collect())
+        .into_table()
+}
+
+/// For each of the events `of`: the one among others that encloses it on its thread, or is it.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // keywords, by value, from Python
+pub(crate) fn enclosing(
+    py: Python<'_>,
+    trace: &Trace,
+    of: Rows,
+    among: Rows,
+    outermost: bool,
+) -> PyResult<Table> {
+    let nesting = trace.nesting(py)?;
+    let among = chosen_of(trace, Some(&among));
+    let side = if outermost { Side::Outermost } else { Side::Innermost };
+    let n_events = trace.tables().events.len();
+    detached(py, || {
+        let events = rows_of(&of).filter(|&row| (row as usize) < n_events);
+        let events: Vec<_> = events.map(|row| EventId::from_row(row as usize)).collect();
+        let around = events.iter().map(|&event| measure::enclosing(&nesting, event, &among, side));
+        Columns::default()
+            .rows("event", events.iter().map(|&event| Some(event).in_column()).collect())
+            .rows("around", around.map(InColumn::in_column).collect())
+            .into_table()
+    })
+}
+
+/// The annotation on its stream in which each GPU activity began, where there is one.
+#[pyfunction]
+pub(crate) fn device_ranges(py: Python<'_>, trace: &Trace) -> PyResult<Table> {
+    let tables = trace.tables();
+    let rows = enter(py, None, None, |_| Ok(measure::device_ranges(tables)))?;
+    Columns::default()
+        .rows("event", rows.iter().map(|row| Some(row.0).in_column()).collect())
+        .rows("annotation", rows.iter().map(|row| Some(row.1).in_column()).collect())
+        .into_table()
+}
+
+fn chosen_of(trace: &Trace, rows: Option<&Rows>) -> Chosen {
+    rows.map_or(Chosen::All, |rows| Chosen::of_rows(rows_of(rows), trace.tables().events.len()))
+}
+
+fn rows_of(bytes: &Rows) -> impl Iterator<Item = u32> + '_ {
+    bytes.chunks_exact(4).map(|row| u32::from_ne_bytes([row[0], row[1], row[2], row[3]]))
+}

@@ -1,0 +1,132 @@
+"""`longpole table`: the list, one table, its condition, its window, how much is printed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import polars as pl
+import pytest
+
+import longpole
+from longpole.cli import program
+from longpole.cli.answer.list_of_tables import PATH_TABLES, tables
+from longpole.testing import TraceBuilder
+
+QUESTIONS = sorted(set(tables()) - set(PATH_TABLES))
+
+
+@pytest.fixture
+def trace(tmp_path):
+    builder = TraceBuilder().step(1, (0, 100)).annotation("forward", (0, 40))
+    builder.operator("aten::linear", (0, 40)).operator("aten::mm", (1, 39))
+    for number in range(3):
+        start = 10 * number
+        builder.launch(f"gemm{number}", call=(start + 2, start + 4), work=(start + 5, start + 12))
+    builder.launch("Memcpy HtoD (Pageable -> Device)", call=(41, 50), work=(42, 48), stream=9)
+    builder.launch("ncclDevKernel_AllReduce", call=(50, 52), work=(55, 90), stream=11)
+    return str(builder.kernel("unlinked", (91, 95)).write(tmp_path / "trace.json"))
+
+
+@pytest.fixture
+def longpole_table(capsys, trace):
+    def run(*arguments):
+        code = program.run(["table", trace, *map(str, arguments)])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_without_a_name_the_tables_are_listed_with_a_sentence_each(longpole_table):
+    code, out, _ = longpole_table("--format", "csv")
+    listed = {row["table"]: row["sentence"] for row in csv.DictReader(io.StringIO(out))}
+    assert (code, listed) == (0, tables())
+    assert {"breakdown", "idle_time", "segments"} <= set(listed)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_table_is_what_its_function_answers(longpole_table, trace, name):
+    read = longpole.read_trace(trace)
+    answer = getattr(longpole, name)(read, longpole.choose_window(read))
+    rows = answer if isinstance(answer, pl.DataFrame) else pl.DataFrame(answer.records())
+    code, out, err = longpole_table(name, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["data"] == {"table": name, "rows": rows.to_dicts()}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_table_is_printed_in_every_format(longpole_table, name):
+    for form in ("text", "md", "csv", "html", "jsonl"):
+        code, out, err = longpole_table(name, "--format", form)
+        assert (code, err, bool(out)) == (0, "", True)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_without_an_event_every_question_has_an_empty_answer(name):
+    answer = getattr(longpole, name)(TraceBuilder().read())
+    rows = answer if isinstance(answer, pl.DataFrame) else answer.records()
+    assert len(rows) == 0
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_an_empty_answer_has_the_columns_and_types_of_a_full_one(trace, name):
+    empty, full = getattr(longpole, name)(TraceBuilder().read()), longpole.read_trace(trace)
+    answer = getattr(longpole, name)(full)
+    if isinstance(answer, pl.DataFrame):
+        assert empty.schema == answer.schema
+
+
+def rows_of(out):
+    return json.loads(out)["data"]["rows"]
+
+
+def test_a_condition_says_which_activities_count(longpole_table):
+    _, out, _ = longpole_table("kernels", "--json", "--where", "name LIKE 'gemm%' AND stream = 7")
+    assert [row["name"] for row in rows_of(out)] == ["gemm0", "gemm1", "gemm2"]
+    _, out, _ = longpole_table("segments", "--json", "--where", "event IS NULL")
+    assert {row["event"] for row in rows_of(out)} <= {None}
+    _, out, _ = longpole_table("slack", "--json", "--where", "name = 'gemm1'")
+    assert [row["name"] for row in rows_of(out)] == ["gemm1"]
+
+
+@pytest.mark.parametrize("condition", ["nme = 1", "name LIKE", "stream", "1"])
+def test_a_condition_that_is_none_is_an_error_of_usage(longpole_table, condition):
+    code, out, err = longpole_table("kernels", "--where", condition)
+    assert (code, out) == (2, "")
+    assert condition in err
+
+
+def test_a_window_may_be_a_time_an_annotation_or_a_step(longpole_table):
+    for options, end_ns in [
+        (("--between", 0, 8_000), 8_000),
+        (("--annotation", "forward"), 40_000),
+        (("--step", 1), 100_000),
+    ]:
+        _, out, _ = longpole_table("breakdown", "--json", *options)
+        assert json.loads(out)["scope"]["window_ns"] == [0, end_ns]
+        assert rows_of(out)[0]["window_ns"] == end_ns
+
+
+def test_what_is_about_the_path_alone_is_refused(longpole_table):
+    code, _, err = longpole_table("kernels", "--step", 1, "--end", "gpu")
+    assert code == 2
+    assert "--end is about the critical path" in err
+
+
+def test_the_rest_of_a_long_table_is_announced(longpole_table):
+    _, out, _ = longpole_table("kernels", "--top", 2)
+    assert "The first 2 of 6 rows" in out
+    _, out, _ = longpole_table("kernels", "--top", 2, "--json")
+    assert json.loads(out)["truncated"] == {"rows": {"shown": 2, "total": 6}}
+
+
+def test_json_is_ascii_whatever_the_names_are(tmp_path, capsys):
+    name = 'kérnel\x1b\u2028\U0001f600"\\'
+    path = TraceBuilder().launch(name, call=(0, 1), work=(1, 9)).write(tmp_path / "a.json")
+    for form in ("json", "jsonl"):
+        program.run(["table", str(path), "kernels", "--format", form])
+        out = capsys.readouterr().out
+        assert out.isascii()
+        assert rows_of(out)[0]["name"] == name

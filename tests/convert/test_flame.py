@@ -1,0 +1,75 @@
+"""Flame graphs of host time, device time and the critical path."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+
+import longpole
+from longpole.contexts import gpu_activities
+from longpole.convert.flame import flame, folded, speedscope
+from longpole.testing import TraceBuilder
+from strategies import traces
+from styles import STYLES, document
+
+
+def trace():
+    return (
+        TraceBuilder()
+        .step(1, (0, 100))
+        .operator("aten::mm", (0, 20))
+        .launch("gemm", call=(5, 9), work=(9, 60))
+        .read()
+    )
+
+
+def test_host_time_is_that_of_the_leaf():
+    assert folded(flame(trace(), time="host")).splitlines() == [
+        "thread 1;ProfilerStep#1 80000",
+        "thread 1;ProfilerStep#1;aten::mm 16000",
+        "thread 1;ProfilerStep#1;aten::mm;cudaLaunchKernel 4000",
+    ]
+
+
+def test_device_time_stands_below_the_call():
+    stacks = flame(trace(), time="device")
+    assert stacks == [
+        (("thread 1", "ProfilerStep#1", "aten::mm", "cudaLaunchKernel", "gemm"), 51_000)
+    ]
+
+
+def test_the_path_sums_to_its_length():
+    found = trace()
+    window = longpole.choose_window(found)
+    assert sum(ns for _, ns in flame(found, window, time="path")) == window.duration_ns
+
+
+def test_what_would_break_a_line_is_replaced():
+    assert folded([(("a;b\n", "c"), 3)]).count("\n") == 1
+
+
+def test_a_profile_of_speedscope_names_each_frame_once():
+    profile = speedscope(flame(trace(), time="host"))
+    names = [frame["name"] for frame in profile["shared"]["frames"]]
+    assert len(names) == len(set(names)) == 4
+    assert sum(profile["profiles"][0]["weights"]) == profile["profiles"][0]["endValue"] == 100_000
+    json.dumps(profile)
+
+
+def test_a_time_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="host"):
+        flame(trace(), time="cpu")
+
+
+@given(events=traces())
+def test_the_stacks_sum_to_the_time_they_show(events):
+    found = longpole.read_trace(document(events, STYLES["compact"]))
+    window = longpole.choose_window(found, whole=True)
+    if window is None:
+        return
+    own = found.times_within(found.lanes.select("lane", **window.times()))["self_ns"].sum()
+    works = window.clip(gpu_activities(found))["inside_ns"].sum()
+    sums = [sum(ns for _, ns in flame(found, window, time=time)) for time in ("host", "device")]
+    assert sums == [own, works]
