@@ -91,7 +91,7 @@ fn greatest_common_divisor(mut one: u128, mut two: u128) -> u128 {
     one
 }
 
-/// The lags of all edges after some changes, [`REMOVED`] for edges that are gone.
+/// The lags of all edges after some changes, `i64::MIN` for edges that are gone.
 ///
 /// # Errors
 ///
