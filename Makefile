@@ -8,7 +8,7 @@ BUILT := $(VENV)/.built
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 EXAMPLE := .build/example.json.gz
 
-.PHONY: help run test test-rust test-python test-long test-torch bench-read bench-truth bench-path bench-runner bench-extract bench-chakra clean tools
+.PHONY: help run test test-rust test-python test-long test-torch bench-read bench-truth bench-path bench-runner bench-extract bench-chakra bench-diff clean tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -80,6 +80,9 @@ bench-runner: $(BUILT) ## measure what the runner costs beside its jobs
 
 bench-compare: $(BUILT) ## how often a comparison is right, on simulated runs
 	$(BIN)/python benches/bench_compare.py
+
+bench-diff: $(BUILT) ## how often a comparison of two traces is right, on simulated runs
+	$(BIN)/python benches/bench_diff.py
 
 bench-path: $(BUILT) ## time the critical path, on a trace and on a graph of 10 million nodes
 	$(BIN)/python -m pip install --quiet --group bench

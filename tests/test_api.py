@@ -79,6 +79,7 @@ def test_few_modules_know_the_core():
         or "longpole._core" in text
     }
     assert knowing == {
+        "analyses/diff/matching.py",
         "bench/extraction.py",
         "bench/run/guard.py",
         "bench/tunableop/records.py",

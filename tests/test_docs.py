@@ -70,6 +70,14 @@ def test_the_python_of_a_page_runs(page):
         exec(compile(block, page.name, "exec"), names)  # noqa: S102
 
 
+def test_the_page_about_timing_has_every_option():
+    page = (ROOT / "docs/timing.md").read_text(encoding="utf-8")
+    command = program.longpole.get_command(None, "bench").get_command(None, "time")
+    options = {name for option in command.params for name in option.opts if name.startswith("-")}
+    assert options
+    assert not {name for name in options if f"`{name}" not in page} - {"-h", "--help"}
+
+
 def test_the_readme_shows_what_longpole_prints(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     example = tmp_path / ".build/example.json.gz"

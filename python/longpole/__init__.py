@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from longpole.analyses.copy_bandwidth import copy_bandwidth
     from longpole.analyses.copy_summary import copy_summary
     from longpole.analyses.device_times import DeviceTime, device_times
+    from longpole.analyses.diff import Change, Diff, DiffSide, diff, diff_steps
     from longpole.analyses.findings import Finding
     from longpole.analyses.frame_times import FrameTimes
     from longpole.analyses.full_queue import full_queue
@@ -71,9 +72,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BlockingCall",
+    "Change",
     "CriticalPath",
     "DeviceError",
     "DeviceTime",
+    "Diff",
+    "DiffSide",
     "Drop",
     "ExecutionTrace",
     "Finding",
@@ -111,6 +115,8 @@ __all__ = [
     "copy_bandwidth",
     "copy_summary",
     "device_times",
+    "diff",
+    "diff_steps",
     "full_queue",
     "functions",
     "idle_time",
@@ -155,6 +161,7 @@ _MODULE_OF = {
     "Verdict": "verdict.values",
     "WhatIf": "critical_path.path",
     **dict.fromkeys(("TraceSet", "read_traces"), "traces.trace_set"),
+    **dict.fromkeys(("Change", "Diff", "DiffSide", "diff_steps"), "analyses.diff"),
     **dict.fromkeys(
         ("ExecutionTrace", "LinkedTrace", "link_execution_trace", "read_execution_trace"),
         "convert.execution_trace",

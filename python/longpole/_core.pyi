@@ -22,6 +22,7 @@ __all__ = [
     "TraceError",
     "WindowError",
     "activities",
+    "align",
     "api_names",
     "backward_links",
     "busy",
@@ -408,3 +409,12 @@ def expand_hops(
     trace: Trace, hops: Sequence[tuple[int | None, int]], *, data_load: str | None = None
 ) -> Table:
     """Give the segments of some stretches of the path within one rank."""
+
+def align(
+    base: Sequence[Sequence[int]], new: Sequence[Sequence[int]]
+) -> list[tuple[int, int, int]]:
+    """Find what of one sequence is what of another.
+
+    Row r holds the keys of round r, one for each element. Gives the place in either sequence
+    and the round of each pair; pairs rise in both.
+    """

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from longpole._core import collectives
+from longpole.errors import WindowError
 from longpole.frames import frame_of
 from longpole.tables import TraceTables
 from longpole.windows import step_number
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from longpole._core import Trace as CoreTrace
     from longpole.critical_path.path import CriticalPath
+    from longpole.report.blocks import Block
     from longpole.verdict.values import Verdict
 
 __all__ = ["Trace"]
@@ -362,30 +364,23 @@ class Trace(TraceTables):
     def __repr__(self) -> str:
         return f"<longpole.Trace: {', '.join(self._facts())}>"
 
-    def _repr_html_(self) -> str:
-        from html import escape
-
+    def blocks(self) -> list[Block]:
+        """Show it to people: what was read, the verdict, and what there are events of."""
         import polars as pl
 
-        counts = self.events.group_by("kind").len("events").sort("events", "kind", descending=True)
-        kernels = (
-            self.events.filter(pl.col("kind") == "kernel", pl.col("duration_ns") >= 0)
-            .group_by(kernel="name")
-            .agg(pl.col("duration_ns").sum())
-            .sort("duration_ns", "kernel", descending=[True, False])
-            .head(5)
-        )
-        facts = escape(", ".join(self._facts()))
-        return f"<div><p>longpole trace: {facts}</p>{_html(counts)}{_html(kernels)}</div>"
+        from longpole.report.blocks import Column, Sentence, Table
+        from longpole.verdict.blocks import verdict_blocks
 
+        try:
+            told = verdict_blocks(self.verdict())
+        except WindowError as error:
+            told = [Sentence(f"There is no verdict: {error}.")]
+        kind = pl.col("kind").cast(pl.String)
+        counts = self.events.group_by(kind).len().sort("len", "kind", descending=[True, False])
+        columns = (Column("kind"), Column("events", "count"))
+        return [Sentence(", ".join(self._facts())), *told, Table(columns, counts.rows())]
 
-def _html(frame: pl.DataFrame) -> str:
-    """Show a frame as a table; its texts come from strangers."""
-    from html import escape
+    def _repr_html_(self) -> str:
+        from longpole.report.html import html
 
-    head = "".join(f"<th>{escape(name)}</th>" for name in frame.columns)
-    rows = "".join(
-        f"<tr>{''.join(f'<td>{escape(str(value))}</td>' for value in row)}</tr>"
-        for row in frame.iter_rows()
-    )
-    return f"<table><tr>{head}</tr>{rows}</table>"
+        return html(self.blocks())

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 import longpole
+from longpole.analyses.execution_coverage import execution_coverage
 from longpole.analyses.gemm_coverage import gemm_coverage
 from longpole.bench import tunableop
-from longpole.bench.tunableop.matmul import Tensor, gemms_of
+from longpole.convert.execution_trace import read_execution_trace
 from longpole.testing import TraceBuilder
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -85,6 +86,33 @@ def test_without_strides_a_row_of_the_size_is_not_called_the_one():
     [row] = found.rows.filter(found.rows["kernel_ns"] == 60_000).iter_rows(named=True)
     assert (row["match"], row["solution"]) == ("same_size", "Gemm_Hipblaslt_1")
     assert found.tuned_ns == 0
+
+
+def test_without_strides_the_layout_is_not_guessed():
+    found = gemm_coverage(three_products(strides=None), HEADER)
+    [row] = found.rows.filter(found.rows["kernel_ns"] == 60_000).iter_rows(named=True)
+    assert (row["operator"], row["parameters"]) == ("GemmTunableOp_Half_??", "??_768_36_128")
+    old = HEADER + b"GemmTunableOp_Half_NN,nn_768_36_128,Gemm_Hipblaslt_1,0.04\n"
+    assert gemm_coverage(three_products(strides=None), old).tuned_ns == 0
+
+
+def test_a_file_of_torch_2_6_has_no_leading_dimensions():
+    old = b"GemmTunableOp_Half_TN,tn_768_36_128,Gemm_Hipblaslt_TN_1,0.04\n"
+    found = gemm_coverage(three_products(), HEADER + old)
+    assert found.tuned_ns == 60_000
+    assert gemm_coverage(three_products(), HEADER + old + BATCH).tuned_ns == 10_000
+
+
+def test_a_product_that_torch_never_looks_up_is_not_to_be_tuned():
+    builder = TraceBuilder()
+    product(builder, "aten::_int_mm", 0, 60, [[36, 128], [128, 768]], [[128, 1], [1, 128]])
+    product(builder, "aten::mm", 70, 30, [[8, 16], [16, 32]], [[16, 1], [32, 1]])
+    found = gemm_coverage(builder.read(), HEADER)
+    assert dict(found.rows.select("name", "match").iter_rows()) == {
+        "aten::_int_mm": "not_tunable",
+        "aten::mm": "missing",
+    }
+    assert (found.gemm_ns, found.to_tune["kernel_ns"].sum()) == (90_000, 30_000)
 
 
 def test_inputs_that_were_not_recorded_are_unknown_and_not_missing():
@@ -177,47 +205,85 @@ def test_shares_of_a_real_trace_add_up_by_hand(file, by_hand):
     assert found.path_length_ns == segments["duration_ns"].sum()
 
 
-@pytest.mark.parametrize(
-    ("name", "tensors", "expected"),
-    [
-        # The real rows of a Linear layer, an attention score, and its product with the values.
-        (
-            "aten::mm",
-            [((36, 128), (128, 1)), ((128, 768), (1, 128))],
-            "GemmTunableOp_float_TN,tn_768_36_128_ld_128_128_768",
-        ),
-        (
-            "aten::bmm",
-            [((12, 1370, 64), (64, 768, 1)), ((12, 64, 1370), (64, 1, 768))],
-            "GemmStridedBatchedTunableOp_float_TN,tn_1370_1370_64_B_12_ld_768_768_1370",
-        ),
-        (
-            "aten::bmm",
-            [((12, 1370, 1370), (1876900, 1370, 1)), ((12, 1370, 64), (64, 2304, 1))],
-            "GemmStridedBatchedTunableOp_float_NN,nn_64_1370_1370_B_12_ld_2304_1370_64",
-        ),
-        (
-            "aten::addmm",
-            [((1000,), (1,)), ((1024, 12544), (12544, 1)), ((12544, 1000), (1, 12544))],
-            "GemmAndBiasTunableOp_float_TN,tn_1000_1024_12544_ld_12544_12544_1000",
-        ),
-        # A gradient of a weight: the first factor is a transposed view.
-        (
-            "aten::mm",
-            [((768, 36), (1, 768)), ((36, 128), (128, 1))],
-            "GemmTunableOp_float_NT,nt_128_768_36_ld_128_768_128",
-        ),
-        # A slice of a wider matrix keeps the distance of its rows.
-        (
-            "aten::mm",
-            [((8, 16), (64, 1)), ((16, 32), (32, 1))],
-            "GemmTunableOp_float_NN,nn_32_8_16_ld_32_64_32",
-        ),
-    ],
-)
-def test_a_product_is_named_as_torch_names_it(name, tensors, expected):
-    inputs = [Tensor(shape, strides, "float") for shape, strides in tensors]
-    assert ",".join(gemms_of(name, inputs)[0].key) == expected
+def on_path_by_external_id(path, trace, products, window):
+    """Sum what kernels of products have on the path, in ns, by the number in both events."""
+    events = complete_events(path)
+    names = {
+        event["args"]["External id"]: event["name"]
+        for event in events
+        if event.get("cat") == "cpu_op"
+    }
+    operators = {
+        (event["name"], round(event["ts"] * 1000)): names.get(event["args"].get("External id"))
+        for event in events
+        if event.get("cat") == "kernel"
+    }
+    rows = trace.events.select("name", "start_ns").rows()
+    segments = trace.critical_path(step=window.step).segments
+    return sum(
+        duration_ns
+        for kind, event, duration_ns in segments.select("kind", "event", "duration_ns").iter_rows()
+        if kind == "kernel" and operators[rows[event]] in products
+    )
+
+
+def test_the_share_of_the_path_adds_up_by_hand():
+    path = SHARED / "traces/h100_owlv2.json.gz"
+    if not path.exists():
+        pytest.skip(f"needs {path}")
+    trace = longpole.read_trace(path)
+    found = gemm_coverage(trace, HEADER)
+    products = set(found.rows["name"])
+    assert found.gemm_path_ns == on_path_by_external_id(path, trace, products, found.window) > 0
+
+
+def test_an_execution_trace_gives_the_shapes_that_the_trace_has_not():
+    trace_path = SHARED / "et_pairs/resnet_a100.kineto.json.gz"
+    if not trace_path.exists():
+        pytest.skip(f"needs {trace_path}")
+    trace = longpole.read_trace(trace_path)
+    assert set(gemm_coverage(trace, HEADER).rows["match"]) == {"unknown"}
+    # The last layer of ResNet-18 with 128 images: forwards, then by the input and the weight.
+    results = HEADER + (
+        b"GemmAndBiasTunableOp_float_TN,tn_1000_128_512_ld_512_512_1000,Gemm_Made_1,0.01\n"
+        b"GemmTunableOp_float_NN,nn_512_128_1000_ld_512_1000_512,Gemm_Made_2,0.02\n"
+    )
+    execution = SHARED / "et_pairs/resnet_a100.et.json.gz"
+    found = gemm_coverage(trace, results, execution=execution)
+    told = {
+        (row["name"], row["parameters"], row["match"]): (row["calls"], row["kernel_ns"])
+        for row in found.rows.iter_rows(named=True)
+    }
+    # This file has no strides, so a row of the size is not called the one.
+    assert told == {
+        ("aten::addmm", "tn_1000_128_512_ld_512_512_1000", "same_size"): (1, 26_000),
+        ("aten::mm", "nn_512_128_1000_ld_512_1000_512", "same_size"): (1, 21_000),
+        ("aten::mm", "??_512_1000_128", "missing"): (1, 15_000),
+    }
+    assert (found.gemm_ns, found.gemm_path_ns, found.tuned_ns) == (62_000, 62_000, 0)
+
+
+def test_the_products_of_an_execution_trace_add_up_by_hand():
+    path = SHARED / "et_pairs/torch213_ddp2_rank0.et.json.gz"
+    if not path.exists():
+        pytest.skip(f"needs {path}")
+    execution = read_execution_trace(path)
+    nodes = json.loads(gzip.decompress(path.read_bytes()))["nodes"]
+    names = {"aten::mm", "aten::addmm", "aten::bmm"}
+    flops = {}
+    for node in nodes:
+        if node["name"] in names:
+            left, right = node["inputs"]["shapes"][1 if node["name"] == "aten::addmm" else 0 :][:2]
+            size = 2 * math.prod(left) * right[-1]
+            flops.setdefault(node["name"], []).append(size)
+    row = b"GemmAndBiasTunableOp_float_TN,tn_128_24_64_ld_64_64_128,Gemm_Made_1,0.01\n"
+    found = execution_coverage(execution, HEADER + row)
+    assert found.n_calls == sum(map(len, flops.values())) == 126
+    assert found.rows["flops"].sum() == sum(map(sum, flops.values()))
+    assert (found.n_tuned_calls, found.share_of_flops) == (
+        6,
+        6 * 2 * 128 * 24 * 64 / sum(map(sum, flops.values())),
+    )
 
 
 def test_untuned_gemms_are_priced_and_the_dearest_comes_first():

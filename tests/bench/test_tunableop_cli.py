@@ -175,6 +175,46 @@ def test_coverage_of_recorded_gemms_and_of_a_trace(capsys, folder):
     assert code == 1
 
 
+def test_coverage_of_an_execution_trace(capsys, folder):
+    def node(number, name, shapes, strides, types):
+        inputs = {"values": [], "shapes": shapes, "strides": strides, "types": types}
+        empty = {"values": [], "shapes": [], "types": []}
+        return {
+            "id": number,
+            "name": name,
+            "ctrl_deps": 1,
+            "inputs": inputs,
+            "outputs": empty,
+            "attrs": [],
+        }
+
+    half = ["Tensor(c10::Half)", "Tensor(c10::Half)"]
+    nodes = [
+        node(2, "aten::mm", [[8, 8], [8, 1]], [[8, 1], [1, 8]], half),
+        node(3, "aten::mm", [[8, 8], [8, 1]], [[8, 1], [1, 8]], half),
+        node(4, "aten::mm", [[8, 8], [8, 3]], [[8, 1], [3, 1]], half),
+        node(5, "aten::_int_mm", [[8, 8], [8, 3]], [[8, 1], [3, 1]], half),
+        node(6, "aten::mm", [], [], []),
+    ]
+    text = {"schema": "1.1.1-chakra.0.0.4", "pid": 7, "nodes": nodes}
+    (folder / "et.json").write_text(json.dumps(text), encoding="utf-8")
+    (folder / "r0.csv").write_text(
+        HEADER + "GemmTunableOp_Half_NN,nn_1_8_8_ld_1_8_1,Gemm_Rocblas_1,0.5\n", encoding="utf-8"
+    )
+    code, found, _ = data(capsys, "coverage", "et.json", "r0.csv")
+    assert (code, found["n_calls"], found["n_tuned_calls"]) == (1, 5, 2)
+    assert [(each["match"], each["calls"], each["flops"]) for each in found["rows"]] == [
+        ("missing", 1, 384),
+        ("not_tunable", 1, None),
+        ("unknown", 1, None),
+        ("tuned", 2, 256),
+    ]
+    assert found["share_of_flops"] == 0.4
+    assert run(["tunableop", "coverage", "et.json", "r0.csv", "--step", "1"]) == 3
+    assert run(["tunableop", "coverage", "et.json", "r0.csv"]) == 1
+    assert "2 of 5 calls of GEMMs tuned, 40.0 % of the flops" in capsys.readouterr().out
+
+
 def test_tune_with_a_worker(capsys, folder):
     worker = f"{sys.executable} {WORKER} {folder}"
     command = ("tune", "untuned?.csv", "--gpus", "fake:2", "--worker", worker)

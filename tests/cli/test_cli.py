@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -288,9 +287,9 @@ def test_ctrl_c_ends_with_130_and_without_a_word():
     with subprocess.Popen(
         [*LONGPOLE, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
-        process.stdin.write(b'{"traceEvents": [')
+        # More than a pipe holds: once it is written, the program has begun to read.
+        process.stdin.write(b'{"traceEvents": [' + b" " * (1 << 20))
         process.stdin.flush()
-        time.sleep(1)
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == exit_codes.INTERRUPTED
         assert process.stderr.read() == b""

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from longpole.bench.tunableop.coverage import Match, Tuned
-from longpole.bench.tunableop.matmul import PRODUCTS, Tensor, gemms_of
+from longpole.bench.tunableop.inputs import recorded
+from longpole.bench.tunableop.matmul import NOT_TUNABLE, PRODUCTS, gemms_of
 from longpole.windows import Window, choose_window
 
 if TYPE_CHECKING:
+    import os
+
     from longpole.bench.tunableop.records import Source
+    from longpole.convert.execution_trace import ExecutionTrace
     from longpole.trace import Trace
 
 __all__ = ["GemmCoverage", "gemm_coverage"]
 
 _TUNED = pl.col("match").is_in(["tuned", "wildcard"])
+_INPUTS = ("shapes", "strides", "types", "values")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +31,9 @@ class GemmCoverage:
 
     `rows` has a row for each distinct GEMM, what to tune next first, then the tuned ones:
     `name` (the operator of torch), `operator` and `parameters` (the signatures; null where
-    the inputs do not tell), `match` (`tuned`, `wildcard`, `same_size`, `missing`, or
-    `unknown` where the inputs do not tell), `solution`, `calls`, `kernel_ns` (the kernels
+    the inputs do not tell), `match` (`tuned`, `wildcard`, `same_size`, `missing`,
+    `not_tunable` for a product that torch runs without TunableOp, or `unknown` where the
+    inputs do not tell), `solution`, `calls`, `kernel_ns` (the kernels
     that it launched in the window), `path_ns` (those parts of them that are on the critical
     path: no tuning of this GEMM can gain more), `mean_ns` (the kernels of one call),
     `tuned_ns` (the time in the file).
@@ -71,11 +76,17 @@ class GemmCoverage:
 
     @property
     def to_tune(self) -> pl.DataFrame:
-        """What to tune next: the rows that are not tuned, the largest bound of the gain first."""
-        return self.rows.filter(~_TUNED)
+        """What to tune next: rows that are not tuned and can be, the largest bound first."""
+        return self.rows.filter(~_TUNED, pl.col("match") != "not_tunable")
 
 
-def gemm_coverage(trace: Trace, results: Source, *, step: int | None = None) -> GemmCoverage | None:
+def gemm_coverage(
+    trace: Trace,
+    results: Source,
+    *,
+    step: int | None = None,
+    execution: ExecutionTrace | str | os.PathLike[str] | None = None,
+) -> GemmCoverage | None:
     """Look the GEMMs of a trace up in a results file.
 
     A GEMM is a matrix product of torch with all kernels that it launched: split reductions
@@ -90,6 +101,9 @@ def gemm_coverage(trace: Trace, results: Source, *, step: int | None = None) -> 
         A results file, its path or its bytes.
     step
         The number of a step; by default the step that a summary takes, or the whole trace.
+    execution
+        The execution trace of the same run: it has the inputs of operators that were
+        recorded without shapes.
 
     Returns
     -------
@@ -100,6 +114,8 @@ def gemm_coverage(trace: Trace, results: Source, *, step: int | None = None) -> 
     ------
     ValueError
         The trace has no such step.
+    PairError
+        The execution trace belongs to another run.
     """
     window = choose_window(trace, step)
     if window is None:
@@ -112,15 +128,18 @@ def gemm_coverage(trace: Trace, results: Source, *, step: int | None = None) -> 
         pl.col("path_ns").fill_null(0)
     )
     calls = timed.group_by("operator").agg(pl.col("duration_ns", "path_ns").sum())
-    rows = _rows(_named(trace, calls), Tuned(results))
+    inputs = _inputs(trace)
+    if execution is not None:
+        inputs = _first_known(inputs, _inputs_elsewhere(trace, window, execution))
+    rows = _rows(_named(trace, calls, inputs), Tuned(results))
     return GemmCoverage(window, rows, path.length_ns, path.status)
 
 
 def _kernels(trace: Trace, window: Window) -> pl.DataFrame:
     """Take the kernels in the window that a product launched: `event`, `operator`, its time."""
-    products = trace.events.filter(pl.col("name").cast(pl.String).is_in(PRODUCTS)).select(
-        operator="event"
-    )
+    products = trace.events.filter(
+        pl.col("name").cast(pl.String).is_in([*PRODUCTS, *NOT_TUNABLE])
+    ).select(operator="event")
     launched = trace.launches.select("event", "operator").join(products, on="operator", how="semi")
     kernels = trace.events.filter(
         pl.col("kind").cast(pl.String) == "kernel",
@@ -131,31 +150,82 @@ def _kernels(trace: Trace, window: Window) -> pl.DataFrame:
     return kernels.select("event", "duration_ns").join(launched, on="event")
 
 
-def _named(trace: Trace, calls: pl.DataFrame) -> pl.DataFrame:
-    """Put name and inputs beside the calls, and join the calls that are alike."""
-    inputs = ["Input Dims", "Input Strides", "Input type"]
-    names = trace.events.select(operator="event", name=pl.col("name").cast(pl.String))
+def _inputs(trace: Trace) -> pl.DataFrame:
+    """Give the arguments of operators that the trace has, by the row of the operator."""
+    columns = ("Input Dims", "Input Strides", "Input type", "Concrete Inputs")
     arguments = trace.args("cpu_op")
-    known = [] if arguments is None else [name for name in inputs if name in arguments.columns]
-    texts = pl.DataFrame(schema={"operator": pl.UInt32})
-    if arguments is not None:
-        texts = arguments.select(pl.col("event").alias("operator"), pl.col(known).cast(pl.String))
-    missing = [pl.lit(None, pl.String).alias(name) for name in inputs if name not in known]
+    if arguments is None:
+        return pl.DataFrame(schema={"operator": pl.UInt32, **dict.fromkeys(_INPUTS, pl.String)})
+    texts = [
+        (
+            pl.col(column).cast(pl.String)
+            if column in arguments.columns
+            else pl.lit(None, pl.String)
+        ).alias(name)
+        for name, column in zip(_INPUTS, columns, strict=True)
+    ]
+    return arguments.select(pl.col("event").alias("operator"), *texts)
+
+
+def _inputs_elsewhere(
+    trace: Trace, window: Window, execution: ExecutionTrace | str | os.PathLike[str]
+) -> pl.DataFrame:
+    """Give the arguments that the execution trace has, by the row of the operator in the trace."""
+    from longpole.convert.execution_trace import (
+        ExecutionTrace,
+        link_execution_trace,
+        read_execution_trace,
+    )
+
+    if not isinstance(execution, ExecutionTrace):
+        execution = read_execution_trace(execution)
+    linked = link_execution_trace(execution, trace)
+    best = _iteration_within(linked.iterations, window)
+    if best is not None:
+        linked = link_execution_trace(execution, trace, iteration=best)
+    found = linked.nodes.filter(pl.col("kind").cast(pl.String) == "operator").drop_nulls("event")
+    nodes = execution.nodes.select(
+        "node", *(pl.col(f"input_{name}").alias(name) for name in _INPUTS)
+    )
+    texts = nodes.with_columns(pl.col(_INPUTS).cast(pl.String))
+    return (
+        found.select("node", pl.col("event").alias("operator")).join(texts, on="node").drop("node")
+    )
+
+
+def _iteration_within(iterations: pl.DataFrame, window: Window) -> int | None:
+    """Find the iteration that lies most in the window; None where no order of names decided."""
+    start, end = pl.col("start_ns"), pl.col("start_ns") + pl.col("duration_ns")
+    inside_ns = pl.min_horizontal(end, window.end_ns) - pl.max_horizontal(start, window.start_ns)
+    order = iterations.sort(inside_ns, "iteration", descending=[True, False])
+    return None if order.is_empty() else int(order["iteration"][0])
+
+
+def _first_known(inputs: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """Take the arguments of `others` for operators that have no shapes in `inputs`."""
+    known = inputs.filter(pl.col("shapes").fill_null("").str.contains(r"\d"))
+    missing = others.join(known, on="operator", how="anti")
+    return pl.concat([known, missing.select(known.columns)])
+
+
+def _named(trace: Trace, calls: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
+    """Put name and inputs beside the calls, and join the calls that are alike."""
+    names = trace.events.select(operator="event", name=pl.col("name").cast(pl.String))
     return (
         calls.join(names, on="operator")
-        .join(texts, on="operator", how="left")
-        .with_columns(missing)
-        .group_by("name", *inputs)
+        .join(inputs, on="operator", how="left")
+        .group_by("name", *_INPUTS)
         .agg(pl.len().alias("calls"), pl.col("duration_ns", "path_ns").sum())
     )
 
 
 def _rows(calls: pl.DataFrame, tuned: Tuned) -> pl.DataFrame:
     rows = []
-    for name, dims, strides, types, n_calls, kernel_ns, path_ns in calls.iter_rows():
-        gemms = gemms_of(name, _tensors(dims, strides, types))
+    for name, *inputs, n_calls, kernel_ns, path_ns in calls.iter_rows():
+        gemms = gemms_of(name, recorded(*inputs)) if name in PRODUCTS else []
         match = tuned.look_up(gemms) if gemms else None
-        rows.append((name, *_told(match), n_calls, kernel_ns, path_ns, _tuned_ns(match)))
+        told = _told(name, match)
+        rows.append((name, *told, n_calls, kernel_ns, path_ns, _tuned_ns(match)))
     texts = ("name", "operator", "parameters", "match", "solution")
     numbers = ("calls", "kernel_ns", "path_ns")
     schema = {**dict.fromkeys(texts, pl.String), **dict.fromkeys(numbers, pl.Int64)}
@@ -177,40 +247,11 @@ def _rows(calls: pl.DataFrame, tuned: Tuned) -> pl.DataFrame:
     )
 
 
-def _told(match: Match | None) -> tuple[str | None, str | None, str, str | None]:
+def _told(name: str, match: Match | None) -> tuple[str | None, str | None, str, str | None]:
     if match is None:
-        return None, None, "unknown", None
+        return None, None, "unknown" if name in PRODUCTS else "not_tunable", None
     return *match.key, match.kind, match.line and match.line.solution
 
 
 def _tuned_ns(match: Match | None) -> float | None:
     return match.line.time_ns if match is not None and match.line is not None else None
-
-
-def _tensors(dims: str | None, strides: str | None, types: str | None) -> list[Tensor]:
-    """Read the inputs as the profiler wrote them; none where it did not."""
-    shapes, steps, dtypes = _list(dims), _list(strides), _list(types)
-    if len(shapes) != len(dtypes):
-        return []
-    steps = steps if len(steps) == len(shapes) else [None] * len(shapes)
-    return [
-        Tensor(tuple(shape), _strides(shape, step), str(dtype))
-        for shape, step, dtype in zip(shapes, steps, dtypes, strict=True)
-        if _is_shape(shape)
-    ]
-
-
-def _list(text: str | None) -> list[Any]:
-    try:
-        value = json.loads(text or "[]")
-    except ValueError:
-        return []
-    return value if isinstance(value, list) else []
-
-
-def _is_shape(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(size, int) for size in value)
-
-
-def _strides(shape: list[int], value: Any) -> tuple[int, ...] | None:
-    return tuple(value) if _is_shape(value) and len(value) == len(shape) else None

@@ -95,8 +95,8 @@ class ExecutionTrace:
 
         Columns: `node` (the id), `name`, `parent` (an id; the process is its own), `rf_id`
         (record function), `fw_parent`, `seq_id` (autograd), `scope`, `tid`, `fw_tid` (small
-        numbers of the file's own), `op_schema`, and `values`, `shapes` and `types` of the
-        inputs and outputs as JSON text. Numbers that the file does not give are null.
+        numbers of the file's own), `op_schema`, and `values`, `shapes`, `types` and `strides`
+        of the inputs and outputs as JSON text. Numbers that the file does not give are null.
         """
         return frame_of(self._core.nodes())
 

@@ -10,6 +10,7 @@ from longpole.critical_path.changes import Drop, RemoveWait, Scale, parts_of
 from longpole.critical_path.explain import path_blocks
 from longpole.files import new_file
 from longpole.frames import frame_of, typed
+from longpole.report.html import html
 from longpole.report.terminal import Terminal
 from longpole.report.text import text
 from longpole.wording import duration, share
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CriticalPath", "WhatIf"]
 
+_TOP: Final = 10
 _FRAMES: Final = ("segments", "slack", "nodes", "edges", "violations", "sync_dependencies")
 
 
@@ -248,6 +250,9 @@ class CriticalPath:
         for name in _FRAMES:
             with new_file(folder / f"{name}.parquet", force=force) as unfinished:
                 getattr(self, name).write_parquet(unfinished)
+
+    def _repr_html_(self) -> str:
+        return html(path_blocks(self, _TOP))
 
     def __repr__(self) -> str:
         kinds = self.by_kind.head(3).iter_rows()

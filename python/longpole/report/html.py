@@ -6,7 +6,7 @@ from html import escape as escape_html
 from typing import TYPE_CHECKING, Final
 
 from longpole.report.blocks import Chart, Column, Entry, Headline, Notes, Sentence, Table, shown
-from longpole.wording import escape, share
+from longpole.wording import escape, share, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Bar, Block, Cell
 
 __all__ = ["html", "page"]
+
+_WIDEST_NAME: Final = 120
 
 _PAGE: Final = """<!DOCTYPE html>
 <html lang="en">
@@ -28,6 +30,7 @@ h2 {{ font-size: 1.2em; margin-top: 2em; }}
 table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 1em 0; }}
 th {{ font-weight: 600; text-align: left; }}
 th, td {{ border-bottom: 1px solid #8884; padding: .2em .8em; vertical-align: top; }}
+.wide {{ overflow-x: auto; }}
 .number {{ text-align: right; white-space: nowrap; }}
 .bar {{ background: #4e79a7; height: .9em; min-width: 1px; }}
 .bad {{ color: #c0392b; }} .warn {{ color: #b9770e; }} .dim {{ opacity: .7; }}
@@ -59,7 +62,7 @@ def _element(block: Block) -> str:
         case Table(columns, rows):
             return _table(columns, rows)
         case Chart(bars):
-            return f"<table>{''.join(map(_bar, bars))}</table>"
+            return f'<div class="wide"><table>{"".join(map(_bar, bars))}</table></div>'
         case Entry(label, style, title, sentences):
             head = f'<strong class="{style}">{_inert(label)}</strong> {_inert(title)}'
             return f"<p>{head}<br>{'<br>'.join(map(_inert, sentences))}</p>"
@@ -70,17 +73,25 @@ def _element(block: Block) -> str:
 def _table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> str:
     head = "".join(f"<th{_side(column)}>{_inert(column.title)}</th>" for column in columns)
     body = "".join(f"<tr>{_cells(columns, row)}</tr>\n" for row in rows)
-    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>"
+    table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>"
+    return f'<div class="wide">{table}</div>'
 
 
 def _cells(columns: Sequence[Column], row: Sequence[Cell]) -> str:
-    return "".join(
-        f"<td{_side(column)}>{_inert(shown(column, value))}</td>"
-        for column, value in zip(columns, row, strict=True)
-    )
+    return "".join(_cell(column, value) for column, value in zip(columns, row, strict=True))
+
+
+def _cell(column: Column, value: Cell) -> str:
+    """Show a value; a long name is shortened, and stands as a whole in its tooltip."""
+    text = shown(column, value)
+    short = short_name(text, _WIDEST_NAME) if column.type == "name" else text
+    tooltip = f' title="{_inert(text)}"' if short != text else ""
+    return f"<td{_side(column)}{tooltip}>{_inert(short)}</td>"
 
 
 def _side(column: Column) -> str:
+    if column.type == "name":
+        return ' class="name"'
     return "" if column.is_left else ' class="number"'
 
 

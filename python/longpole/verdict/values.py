@@ -6,11 +6,14 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from longpole.critical_path.changes import change_of, plain_change
+from longpole.report.html import html
 from longpole.verdict.advice import advice
+from longpole.verdict.blocks import verdict_blocks
 from longpole.verdict.sentences import sentence
 
 if TYPE_CHECKING:
     from longpole.critical_path.changes import Change
+    from longpole.report.blocks import Block
     from longpole.verdict.parts import VerdictParts
 
 __all__ = ["Doubt", "Remedy", "Span", "Verdict", "verdict_of"]
@@ -96,6 +99,13 @@ class Verdict:
 
     def __str__(self) -> str:
         return self.sentence
+
+    def blocks(self) -> list[Block]:
+        """Show it to people, as the report does."""
+        return verdict_blocks(self)
+
+    def _repr_html_(self) -> str:
+        return html(self.blocks())
 
     def to_dict(self) -> dict[str, Any]:
         """Give everything as plain values, in a fixed order."""

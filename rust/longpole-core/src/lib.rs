@@ -20,12 +20,14 @@
 //!
 //! The rooms lie along one river, each using only those before it:
 //! [`vocabulary`], [`tables`], [`read`], [`link`], [`stack`], [`graph`], [`path`], [`measure`],
-//! [`workload`], [`ranks`], [`mod@write`]. Beside it lies [`extract`], which reads what benchmarks print.
+//! [`workload`], [`ranks`], [`mod@write`]. Beside it lie [`extract`], which reads what benchmarks
+//! print, and [`alignment`], which finds what of one run is what of another.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
 #![deny(clippy::unwrap_used, clippy::iter_over_hash_type)]
 
+pub mod alignment;
 pub mod diagnostics;
 pub mod error;
 pub mod extract;

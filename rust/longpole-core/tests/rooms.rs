@@ -28,7 +28,7 @@ const RIVER: &[&str] = &[
 ];
 
 /// Beside the river: uses the foundation only.
-const BESIDE: &[&str] = &["extract"];
+const BESIDE: &[&str] = &["alignment", "extract"];
 
 #[test]
 fn rooms_look_upstream_only() {

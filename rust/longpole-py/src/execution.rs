@@ -65,9 +65,11 @@ impl ExecutionTrace {
             ("input_values", nodes.iter().map(|node| node.inputs.values).collect()),
             ("input_shapes", nodes.iter().map(|node| node.inputs.shapes).collect()),
             ("input_types", nodes.iter().map(|node| node.inputs.types).collect()),
+            ("input_strides", nodes.iter().map(|node| node.inputs.strides).collect()),
             ("output_values", nodes.iter().map(|node| node.outputs.values).collect()),
             ("output_shapes", nodes.iter().map(|node| node.outputs.shapes).collect()),
             ("output_types", nodes.iter().map(|node| node.outputs.types).collect()),
+            ("output_strides", nodes.iter().map(|node| node.outputs.strides).collect()),
         ];
         for (name, ids) in texts {
             table = table.texts(name, ids.into_iter().map(|id| Some(id).in_column()), strings);

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alignment;
 mod arrow;
 mod chakra;
 mod collectives;
@@ -31,6 +32,8 @@ mod vocabulary;
 mod _core {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use crate::alignment::align;
     #[pymodule_export]
     use crate::arrow::Table;
     #[pymodule_export]

@@ -16,100 +16,19 @@ shown. What no verdict can tell is said in `docs/comparing.md`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from longpole.bench.compare.differences import Comparison, Difference, Verdict
 from longpole.bench.records.baselines import find_measurements
 from longpole.bench.records.samples import Runs, gather
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from longpole.bench.compare.evidence import Evidence, Side
-    from longpole.bench.compare.stats import Interval
+    from longpole.bench.compare.evidence import Evidence
     from longpole.bench.records.samples import Measurements, Source
 
 __all__ = ["Comparison", "Difference", "Verdict", "compare"]
-
-
-class Verdict(StrEnum):
-    """What is said of a key, and of all keys together."""
-
-    FASTER = "faster"
-    SLOWER = "slower"
-    SAME = "same"
-    INCONCLUSIVE = "inconclusive"
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """What became of one key.
-
-    Parameters
-    ----------
-    key
-        Of the base; of both measurements unless keys were paired.
-    verdict
-        Faster, slower, same or inconclusive.
-    reason
-        Why, in a sentence.
-    base, new
-        What the runs of either side say; None where there is none.
-    change
-        Of the time, relative to the base: 0.05 is 5 % slower.
-    interval
-        Where the change lies.
-    p_value
-        The chance of such a change if there were none (none beyond the gate, where the sides
-        were measured apart), raised for the number of keys.
-    n_runs
-        Of each side, or pairs of them.
-    design
-        `in turns` or `separate`.
-    is_interleaved
-        Whether the runs of both sides alternated.
-    smallest_change
-        That would be found in 80 of 100 such comparisons.
-    runs_needed
-        Of each side, to find a change as large as the gate in 80 of 100.
-    warnings
-        What makes the verdict doubtful.
-    """
-
-    key: str
-    verdict: Verdict
-    reason: str
-    base: Side | None = None
-    new: Side | None = None
-    change: float | None = None
-    interval: Interval | None = None
-    p_value: float | None = None
-    n_runs: int = 0
-    design: str = "separate"
-    is_interleaved: bool = False
-    smallest_change: float | None = None
-    runs_needed: int | None = None
-    warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """All keys of two measurements, those of the base first and in its order."""
-
-    differences: tuple[Difference, ...]
-    gate: float
-    confidence: float
-    warnings: tuple[str, ...]
-
-    @property
-    def verdict(self) -> Verdict:
-        """The gravest of all: slower, then inconclusive, then faster, then same."""
-        found = {difference.verdict for difference in self.differences}
-        for verdict in (Verdict.SLOWER, Verdict.INCONCLUSIVE, Verdict.FASTER, Verdict.SAME):
-            if verdict in found:
-                return verdict
-        return Verdict.INCONCLUSIVE
 
 
 def compare(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
+    "MAX_ROW_BYTES",
     "ResultsFile",
     "RowKind",
     "StoredResults",

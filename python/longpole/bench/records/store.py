@@ -21,7 +21,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
-from longpole.bench.records.reading import RowKind, row_kind, rows_of
+from longpole.bench.records.reading import MAX_ROW_BYTES, RowKind, row_kind, rows_of
 from longpole.bench.records.rescue import SideFile
 from longpole.errors import ResultsError
 
@@ -39,6 +39,7 @@ __all__ = ["Store", "make_room"]
 PRIVATE: Final = 0o600
 CHUNK_BYTES: Final = 1 << 16
 _ROW_BEGINS: Final = b'{"'
+_FIRST_ROW_BEGINS: Final = b'{"schema": "longpole.bench.'
 _NO_SPACE: Final = errno.ENOSPC
 
 
@@ -201,17 +202,30 @@ def _claim(descriptor: int, path: Path) -> None:
 def _check_ours(path: Path, *, resume: bool) -> None:
     """Refuse a file that holds no record, and one that does but is not to be resumed."""
     if not any(row_kind(line) is RowKind.RECORD for line in rows_of(path)):
-        message = (
-            f"{path} holds no record of a run, and is left as it is\n"
-            "hint: give another name for the results"
-        )
-        raise ResultsError(message)
+        raise ResultsError(_no_record(path))
     if not resume:
         message = (
             f"{path} holds results already\n"
             f"hint: `longpole bench resume {path}`, or another name with -o, or -f"
         )
         raise ResultsError(message)
+
+
+def _no_record(path: Path) -> str:
+    """Say what a file without records is: perhaps one whose first row was cut short."""
+    with path.open("rb") as file:
+        begins_as_ours = file.read(len(_FIRST_ROW_BEGINS)) == _FIRST_ROW_BEGINS
+        is_one_line = b"\n" not in file.read(MAX_ROW_BYTES)
+    if begins_as_ours and is_one_line:
+        return (
+            f"{path} holds no record of a run, only the beginning of a first one: "
+            "the runner was ended while it wrote it\n"
+            "hint: no result is lost; delete the file and run again"
+        )
+    return (
+        f"{path} holds no record of a run, and is left as it is\n"
+        "hint: give another name for the results"
+    )
 
 
 def _check_all_ours(path: Path) -> None:

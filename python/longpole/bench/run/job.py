@@ -73,6 +73,14 @@ class Job:
         object.__setattr__(self, "argv", argv)
         object.__setattr__(self, "key", self.key or shlex.join(argv))
 
+    def _repr_html_(self) -> str:
+        from longpole.report.blocks import Column, Table
+        from longpole.report.html import html
+
+        fields = {"key": self.key, "command": shlex.join(self.argv), **self.to_dict()}
+        rows = [[name, str(value)] for name, value in fields.items() if name != "argv"]
+        return html([Table([Column("field"), Column("value")], rows)])
+
     def digest(self) -> str:
         """Give a short name to all that decides what is run."""
         text = json.dumps(

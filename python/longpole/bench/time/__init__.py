@@ -1,13 +1,17 @@
-"""Time Python functions, on the processor or on a device, in one process or in several."""
+"""Time functions, on the processor or on a device, and commands, in one or several processes."""
 
 from longpole.bench.time.clocks import CpuClock, FakeClock
+from longpole.bench.time.commands import CommandPlan
 from longpole.bench.time.gpu_clock import GpuClock
+from longpole.bench.time.lockstep import Build
 from longpole.bench.time.processes import Campaign, compare_points, time_in_processes
 from longpole.bench.time.timing import Effort, Timing, measure, measure_in_turns
 from longpole.bench.time.torch_clock import TorchClock
 
 __all__ = [
+    "Build",
     "Campaign",
+    "CommandPlan",
     "CpuClock",
     "Effort",
     "FakeClock",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -21,6 +21,7 @@ from longpole.bench.records.record import Outcome, Record
 from longpole.bench.run.guard import Ending, Guard, Order
 from longpole.bench.run.judgement import signal_name
 from longpole.bench.run.output import Tail
+from longpole.bench.time.commands import command_argv, command_records
 from longpole.bench.time.device_in_use import device_in_use
 from longpole.bench.time.targets import key_of
 
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from longpole.bench.run.guard import Stream
+    from longpole.bench.time.commands import CommandPlan
     from longpole.bench.time.device_in_use import DeviceInUse
+    from longpole.bench.time.lockstep import Build
     from longpole.devices import Busy
 
 __all__ = ["Campaign", "TargetError", "compare_points", "time_in_processes"]
@@ -52,7 +55,7 @@ class Campaign:
     Parameters
     ----------
     names
-        Functions, as `MODULE:FUNC`. The first is what the others are compared with.
+        Functions, as `MODULE:FUNC`, or commands. The first is what the others are compared with.
     points
         Arguments to call them with.
     factory
@@ -70,6 +73,11 @@ class Campaign:
         Of the order in which functions are loaded.
     busy
         What to do with a device that somebody else uses.
+    commands
+        How to execute the names as commands; None where they are functions.
+    builds
+        The processes that the functions live in, by name; empty where they share one. All are
+        versions of one function, and a name is `MODULE:FUNC@LABEL`.
     """
 
     names: Sequence[str]
@@ -83,6 +91,8 @@ class Campaign:
     confidence: float = 0.95
     seed: int = 0
     busy: Busy = "refuse"
+    commands: CommandPlan | None = None
+    builds: Mapping[str, Build] = field(default_factory=dict)
 
     def looks(self) -> tuple[int, ...]:
         """Give the numbers of runs after which to look."""
@@ -167,8 +177,42 @@ def _run(
     point: Mapping[str, int | float | str],
     number: int,
 ) -> Iterator[Record]:
-    """Time all functions at one point in a fresh process."""
+    """Time all functions at one point, or all commands, in a fresh process."""
     budget_s = campaign.budget_s / ALONE
+    seed = f"{campaign.seed}:{number}"
+    plan = campaign.commands
+    if plan is None:
+        argv = _function_argv(campaign, device, point, budget_s, seed)
+        limit_s = _IMPORT_S + 20 * budget_s * len(campaign.names)
+    else:
+        argv = command_argv(plan, campaign.names, budget_s, seed)
+        limit_s = _IMPORT_S + plan.limit_s(campaign.names, budget_s)
+    order = Order(argv, _environment(campaign, device), None, limit_s, _GRACE_S, _DRAIN_S)
+    said = _Said()
+    ending = guard.run(order, said.take)
+    rows = said.rows()
+    if error := next((row["error"] for row in rows if "error" in row), None):
+        raise TargetError(error)
+    if ending.exit_code != 0 or len(rows) != len(campaign.names):
+        yield from _failures(campaign, point, ending, said)
+        return
+    looks = list(campaign.looks())
+    if plan is None:
+        found = iter([Record.from_dict(row) for row in rows])
+    else:
+        found = command_records(plan, rows, said.stderr.telling_line())
+    for record in found:
+        yield _with_looks(record, looks)
+
+
+def _function_argv(
+    campaign: Campaign,
+    device: DeviceInUse | None,
+    point: Mapping[str, int | float | str],
+    budget_s: float,
+    seed: str,
+) -> list[str]:
+    """Give the process that times functions in turns."""
     wanted = {
         "names": list(campaign.names),
         "point": dict(point),
@@ -177,31 +221,23 @@ def _run(
         "cache": campaign.cache,
         "n_samples": None,
         "budget_s": budget_s,
-        "seed": f"{campaign.seed}:{number}",
+        "seed": seed,
         "path": sys.path,
         "device": None if device is None else device.uuid,
+        "builds": {name: asdict(build) for name, build in campaign.builds.items()},
+        "name": campaign.names[0].rpartition("@")[0],
     }
+    return [sys.executable, "-m", "longpole.bench.time.worker", json.dumps(wanted)]
+
+
+def _environment(campaign: Campaign, device: DeviceInUse | None) -> dict[str, str]:
+    """Give the variables of a run: a function is imported from where this process finds it."""
+    if campaign.commands is not None:
+        return dict(os.environ)
     changes = {} if device is None else device.changes
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **changes}
-    order = Order(
-        argv=[sys.executable, "-m", "longpole.bench.time.worker", json.dumps(wanted)],
-        env={name: value for name, value in environment.items() if value is not None},
-        folder=None,
-        limit_s=_IMPORT_S + 20 * budget_s * len(campaign.names),
-        grace_s=_GRACE_S,
-        drain_s=_DRAIN_S,
-    )
-    said = _Said()
-    ending = guard.run(order, said.take)
-    rows = said.rows()
-    if error := next((row["error"] for row in rows if "error" in row), None):
-        raise TargetError(error)
-    looks = list(campaign.looks())
-    if ending.exit_code == 0 and len(rows) == len(campaign.names):
-        for row in rows:
-            yield _with_looks(Record.from_dict(row), looks)
-    else:
-        yield from _failures(campaign, point, ending, said)
+    path = os.pathsep.join(filter(None, sys.path))
+    environment = {**os.environ, "PYTHONPATH": path, **changes}
+    return {name: value for name, value in environment.items() if value is not None}
 
 
 def _with_looks(record: Record, looks: list[int]) -> Record:

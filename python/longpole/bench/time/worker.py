@@ -10,15 +10,19 @@ import json
 import os
 import random
 import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from longpole.bench.time.clocks import Clock, CpuClock
 from longpole.bench.time.device_in_use import reader_of
+from longpole.bench.time.lockstep import Build, LockstepClock, builds_running
 from longpole.bench.time.targets import bound, find_function, key_of
 from longpole.bench.time.timing import Effort, measure_in_turns
 from longpole.bench.time.torch_clock import TorchClock
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from longpole.bench.time.gpu_clock import Mode
 
 __all__ = ["main", "make_clock"]
@@ -28,7 +32,9 @@ def main(text: str) -> int:
     """Time what is asked for.
 
     The fields of the JSON object: `names`, `point`, `factory`, `clock`, `cache`, `n_samples`,
-    `budget_s`, `seed`, `path`, `device`. A row with `error` says what of it cannot be done.
+    `budget_s`, `seed`, `path`, `device`, `builds` (by the names; empty where all functions are
+    of this process) and `name` (the function of the builds). A row with `error` says what of it
+    cannot be done.
     """
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as rows:
         os.dup2(2, 1)
@@ -54,15 +60,23 @@ def _timed(wanted: dict[str, Any]) -> list[dict[str, Any]]:
     names = list(wanted["names"])
     # Which function is loaded and warmed first is drawn anew in each run.
     random.Random(wanted["seed"]).shuffle(names)  # noqa: S311 - an order, not a secret
-    point = wanted["point"]
-    functions = {
-        key_of(name, point): bound(find_function(name), point, factory=wanted["factory"])
-        for name in names
-    }
+    keys = [key_of(name, wanted["point"]) for name in names]
     effort = Effort(wanted["n_samples"], wanted["budget_s"])
-    clock = make_clock(wanted["clock"], wanted["cache"], wanted["device"])
-    timings = measure_in_turns(functions, clock=clock, effort=effort)
-    return [timings[key_of(name, point)].to_dict() for name in wanted["names"]]
+    with ExitStack() as stack:
+        if wanted["builds"]:
+            builds = [Build(**wanted["builds"][name]) for name in names]
+            found = stack.enter_context(builds_running(builds, wanted))
+            clock: Clock = LockstepClock(name="cpu in lock-step")
+        else:
+            found = [_found(name, wanted) for name in names]
+            clock = make_clock(wanted["clock"], wanted["cache"], wanted["device"])
+        functions = dict(zip(keys, found, strict=True))
+        timings = measure_in_turns(functions, clock=clock, effort=effort)
+    return [timings[key_of(name, wanted["point"])].to_dict() for name in wanted["names"]]
+
+
+def _found(name: str, wanted: dict[str, Any]) -> Callable[[], object]:
+    return bound(find_function(name), wanted["point"], factory=wanted["factory"])
 
 
 if __name__ == "__main__":

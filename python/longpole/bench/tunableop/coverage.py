@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -57,17 +57,33 @@ class Tuned:
     def look_up(self, gemms: Sequence[Gemm]) -> Match:
         """Find the row for a GEMM, given by all the names that it may go under.
 
-        One without leading dimensions whose file has them is found by size and type only.
+        One without leading dimensions whose file has them is found by size and type only. In
+        a file of torch up to 2.6, which has none, they do not count.
         """
-        for gemm in gemms:
-            found = self.row_for(gemm.key)
-            if found.kind != "missing":
-                return found
+        names = [self._as_in_file(gemm) for gemm in gemms]
         if gemms[0].leading is None:
             for gemm in gemms:
                 if line := self._by_size.get(_size(gemm)):
                     return Match("same_size", line.key, line)
-        return Match("missing", gemms[0].key, None)
+        else:
+            for gemm in names:
+                found = self.row_for(gemm.key)
+                if found.kind != "missing":
+                    return found
+        return Match("missing", min(names, key=self._is_foreign).key, None)
+
+    def _as_in_file(self, gemm: Gemm) -> Gemm:
+        """Leave out what the version of torch that wrote the file does not write."""
+        return gemm if self._has_leading else replace(gemm, leading=None)
+
+    def _is_foreign(self, gemm: Gemm) -> bool:
+        """Whether a scaled product is named as a build for other GPUs names it."""
+        return gemm.tail.startswith("_a_") != ("CUBLASLT_VERSION" in self._file.validators)
+
+    @cached_property
+    def _has_leading(self) -> bool:
+        """Whether rows have leading dimensions; so does a file without rows."""
+        return not self._lines or any("_ld_" in parameters for _, parameters in self._lines)
 
     def row_for(self, key: Key) -> Match:
         """Find the row for a GEMM by its signatures: its own, or else one with wildcards."""

@@ -1,145 +1,118 @@
-"""Which GEMMs a matrix product of torch calls, from its inputs.
-
-torch passes a product to BLAS without copying where it can: a matrix that is stored by rows
-is a transposed one that is stored by columns. So sizes are swapped, and whether a matrix
-counts as transposed follows from its strides. This repeats the rules of torch for a result
-that is stored by rows, as every fresh result is.
-"""
+"""Which GEMMs a matrix product of torch looks up, from its arguments."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from longpole.bench.tunableop.signature import DTYPES, Gemm
+from longpole.bench.tunableop.layout import gemm_of, is_contiguous, multiplies
+from longpole.bench.tunableop.scaled import SCALED, scaled_gemms
+from longpole.bench.tunableop.signature import DTYPES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["PRODUCTS", "Tensor", "gemms_of"]
+    from longpole.bench.tunableop.inputs import Argument
+    from longpole.bench.tunableop.signature import Gemm
+
+__all__ = ["NOT_TUNABLE", "PRODUCTS", "gemms_of"]
 
 PRODUCTS: Final = (
     "aten::mm",
     "aten::addmm",
+    "aten::addmm_",
     "aten::_addmm_activation",
     "aten::bmm",
     "aten::baddbmm",
-    "aten::_scaled_mm",
+    "aten::baddbmm_",
+    *SCALED,
 )
 """The operators that TunableOp is behind. `linear` and `matmul` call one of them."""
 
+NOT_TUNABLE: Final = (
+    "aten::_int_mm",
+    "aten::_grouped_mm",
+    "aten::_scaled_grouped_mm",
+    "aten::_scaled_grouped_mm_v2",
+    "aten::_weight_int4pack_mm",
+    "aten::_weight_int8pack_mm",
+    "aten::_mixed_dtypes_linear",
+    "aten::_cslt_sparse_mm",
+    "aten::_sparse_semi_structured_linear",
+    "aten::_sparse_semi_structured_mm",
+    "aten::_sparse_semi_structured_addmm",
+)
+"""Matrix products that torch runs without asking TunableOp: no results file can cover them."""
+
 _SINGLE: Final = 2  # dimensions of the factors of a single product
+_ADDS: Final = ("aten::addmm", "aten::_addmm_activation", "aten::baddbmm")
 
 
-class Tensor(NamedTuple):
-    """An input of an operator. `strides` is None where the profiler did not record it."""
-
-    shape: tuple[int, ...]
-    strides: tuple[int, ...] | None
-    dtype: str
-
-
-class Factor(NamedTuple):
-    """A factor as BLAS takes it."""
-
-    trans: str
-    leading: int | None
-
-
-def gemms_of(operator: str, inputs: Sequence[Tensor]) -> list[Gemm]:
+def gemms_of(operator: str, arguments: Sequence[Argument]) -> list[Gemm]:
     """Name the GEMMs that an operator looks up, the likeliest first.
 
     Parameters
     ----------
     operator
         One of `PRODUCTS`.
-    inputs
-        The tensors that it was called with.
+    arguments
+        What it was called with.
 
     Returns
     -------
     list of Gemm
-        Several where it depends on the version of torch which one is called: an `addmm` with
-        a bias is one GEMM with bias, or one without. Without strides there is no
-        `leading`, and `transa` and `transb` are those of contiguous inputs. Empty where the
-        inputs do not tell.
+        Several where it depends on the version or the settings of torch which one is called:
+        an `addmm` with a bias is one GEMM with bias, or one without, and products of `float`
+        are looked up as `tf32` where that is allowed. Without strides there is no `leading`,
+        and `transa` and `transb` are `?`. Empty where the arguments do not tell.
 
     Examples
     --------
-    >>> x = Tensor((36, 128), (128, 1), "float")
-    >>> weight = Tensor((128, 768), (1, 128), "float")
-    >>> [gemm.key for gemm in gemms_of("aten::mm", [x, weight])]
-    [('GemmTunableOp_float_TN', 'tn_768_36_128_ld_128_128_768')]
+    >>> from longpole.bench.tunableop.inputs import Argument
+    >>> x = Argument((36, 128), (128, 1), "float")
+    >>> weight = Argument((128, 768), (1, 128), "float")
+    >>> [gemm.key for gemm in gemms_of("aten::mm", [x, weight])][0]
+    ('GemmTunableOp_float_TN', 'tn_768_36_128_ld_128_128_768')
     """
-    bias, factors = _arguments(operator, inputs)
-    if len(factors) != _SINGLE or operator == "aten::_scaled_mm":
+    if operator in SCALED:
+        return scaled_gemms(operator, arguments)
+    addend, factors = _arguments(operator, arguments)
+    if len(factors) != _SINGLE or not multiplies(*factors) or _is_odd_result(operator, addend):
         return []
-    left, right = factors
-    dtype = DTYPES.get(left.dtype)
-    if dtype is None or len(left.shape) != len(right.shape) or left.shape[-1] != right.shape[-2]:
-        return []
-    if len(left.shape) > _SINGLE:
-        return [_gemm("GemmStridedBatched", dtype, left, right)]
-    has_epilogue = bias is not None and len(bias.shape) == 1
-    operations = ["GemmAndBias", "Gemm"] if has_epilogue else ["Gemm"]
-    return [_gemm(operation, dtype, left, right) for operation in operations]
+    operations = _operations(addend, len(factors[0].shape or ()))
+    return [
+        gemm_of(operation, (dtype,), *factors)
+        for dtype in _dtypes(factors[0].dtype)
+        for operation in operations
+    ]
 
 
-def _arguments(operator: str, inputs: Sequence[Tensor]) -> tuple[Tensor | None, Sequence[Tensor]]:
+def _operations(addend: Argument | None, n_dimensions: int) -> list[str]:
+    """Name what BLAS is asked for; whether a bias is part of it depends on the version."""
+    if n_dimensions > _SINGLE:
+        return ["GemmStridedBatched"]
+    has_bias = addend is not None and len(addend.shape or ()) == 1
+    return ["GemmAndBias", "Gemm"] if has_bias else ["Gemm"]
+
+
+def _is_odd_result(operator: str, addend: Argument | None) -> bool:
+    """Whether a product is written into a tensor that is not known to be stored by rows."""
+    if not operator.endswith("_") or addend is None:
+        return False
+    return addend.strides is None or not is_contiguous(addend)
+
+
+def _dtypes(name: str) -> list[str]:
+    """Give the names that TunableOp has for a type: two for float, none for integers."""
+    dtype = DTYPES.get(name)
+    if dtype is None:
+        return []
+    return [dtype, "tf32"] if dtype == "float" else [dtype]
+
+
+def _arguments(
+    operator: str, arguments: Sequence[Argument]
+) -> tuple[Argument | None, Sequence[Argument]]:
     """Tell what is added from what is multiplied."""
-    tensors = [tensor for tensor in inputs if tensor.shape]
-    has_addend = operator in {"aten::addmm", "aten::_addmm_activation", "aten::baddbmm"}
-    return (inputs[0], tensors[1:3]) if has_addend and inputs else (None, tensors[:2])
-
-
-def _gemm(operation: str, dtype: str, left: Tensor, right: Tensor) -> Gemm:
-    """Swap the factors: the transposed result is the product of the transposed factors."""
-    rows, inner, columns = left.shape[-2], left.shape[-1], right.shape[-1]
-    is_batched = len(left.shape) > _SINGLE
-    # A result with one column is stored by rows and by columns alike, and torch's rule for
-    # batches takes the second first: nothing is swapped.
-    is_swapped = not (is_batched and columns == 1)
-    a, b = (right, left) if is_swapped else (left, right)
-    factor_a, factor_b = _factor(a, is_swapped=is_swapped), _factor(b, is_swapped=is_swapped)
-    m, n = (columns, rows) if is_swapped else (rows, columns)
-    known = factor_a.leading is not None and factor_b.leading is not None
-    return Gemm(
-        operation=operation,
-        dtypes=(dtype,),
-        transa=factor_a.trans,
-        transb=factor_b.trans,
-        m=m,
-        n=n,
-        k=inner,
-        batch=left.shape[0] if is_batched else None,
-        leading=(factor_a.leading or 0, factor_b.leading or 0, m if is_swapped else 1)
-        if known
-        else None,
-    )
-
-
-def _factor(tensor: Tensor, *, is_swapped: bool) -> Factor:
-    """Say whether BLAS has to transpose a factor, and how far apart its columns are."""
-    if tensor.strides is None:
-        return Factor("n" if is_swapped else "t", None)
-    rows, columns = tensor.shape[-2:]
-    row_stride, column_stride = tensor.strides[-2:]
-    by_rows = column_stride == 1 and row_stride >= max(1, columns)
-    by_columns = row_stride == 1 and column_stride >= max(1, rows)
-    if len(tensor.shape) == _SINGLE and _is_contiguous(tensor):
-        by_columns = False
-    if by_columns and not (by_rows and is_swapped):
-        return Factor("t" if is_swapped else "n", column_stride)
-    # Anything else is copied to rows first.
-    leading = row_stride if by_rows or _is_contiguous(tensor) else columns
-    return Factor("n" if is_swapped else "t", leading)
-
-
-def _is_contiguous(tensor: Tensor) -> bool:
-    """Whether it is stored by rows without gaps; a dimension of one may have any stride."""
-    expected = 1
-    for size, stride in zip(reversed(tensor.shape), reversed(tensor.strides or ()), strict=True):
-        if size != 1:
-            if stride != expected:
-                return False
-            expected *= size
-    return True
+    if operator.removesuffix("_") in _ADDS:
+        return (arguments[0], arguments[1:3]) if arguments else (None, [])
+    return None, arguments[:2]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["DTYPES", "Gemm", "Key", "Size"]
+__all__ = ["DTYPES", "UNKNOWN", "Gemm", "Key", "Size"]
 
 Size: TypeAlias = int | Literal["*"]
 """A size, or `*` for any size (torch 2.15)."""
@@ -16,7 +16,12 @@ Size: TypeAlias = int | Literal["*"]
 Key: TypeAlias = tuple[str, str]
 """The operator signature and the parameter signature: what a tuned row is found by."""
 
+UNKNOWN: Final = "?"
+"""Stands for a `transa` or `transb` that was not recorded; no file has it."""
+
 SIZES: Final = ("m", "n", "k", "batch", "lda", "ldb", "ldc")
+
+_LETTERS: Final = {"n": "N", UNKNOWN: UNKNOWN}
 
 # The names of torch's types, as a profiler and as TunableOp write them.
 DTYPES: Final = {
@@ -44,7 +49,7 @@ class Gemm:
     dtypes
         Of A, B and the result. All but `ScaledGemm` have one.
     transa, transb
-        `n`, `t` or `c`.
+        `n`, `t` or `c`, or `?` where it is not known.
     m, n, k, batch
         The sizes; no `batch` for a single product.
     leading
@@ -76,7 +81,7 @@ class Gemm:
     @property
     def operator(self) -> str:
         """The operator signature."""
-        layout = "".join("N" if trans == "n" else "T" for trans in (self.transa, self.transb))
+        layout = "".join(_LETTERS.get(trans, "T") for trans in (self.transa, self.transb))
         return "_".join([f"{self.operation}TunableOp", *self.dtypes, layout])
 
     @property

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from longpole.bench.time import CpuClock
+from longpole.bench.time.instructions import instruction_flush
 from longpole.bench.tunableop.edit import DEFAULT
 from longpole.bench.tunableop.merge import render_results
 from longpole.bench.tunableop.records import TunableFile, in_order
@@ -153,7 +154,7 @@ def tune_gemm(
     inputs: Callable[[Shape], Sequence[Any]] | None = None,
     limits: Limits | None = None,
     clock: Clock | None = None,
-    flush: Callable[[], object] | None = None,
+    flush: Callable[[], object] | Literal["instructions"] | None = "instructions",
     tolerance: float | None = None,
 ) -> GemmTuning:
     """Find the fastest way to multiply, of those that multiply right.
@@ -173,7 +174,8 @@ def tune_gemm(
     clock
         Wall time on the processor by default; `TorchClock` for a GPU.
     flush
-        Called before each timed call, and not timed: to empty the instruction cache.
+        Runs before each timed call, and is not timed. By default it empties the instruction
+        cache of what the clock times, as torch does; None is no flush, and a function is called.
     tolerance
         How far a result may lie from the reference's, as a share of the reference's largest
         value; by default 2 % for 16-bit floats, 1e-4 for 32-bit ones, 1e-10 otherwise.
@@ -190,7 +192,9 @@ def tune_gemm(
     >>> {attempt.candidate: attempt.outcome for attempt in found.attempts}
     {'Default': 'ok', 'einsum': 'ok', 'wrong': 'wrong'}
     """
-    bench = _Bench(limits or Limits(), clock or CpuClock(), flush, tolerance)
+    clock = clock or CpuClock()
+    before = instruction_flush(clock) if flush == "instructions" else flush
+    bench = _Bench(limits or Limits(), clock, before, tolerance)
     functions = {DEFAULT: reference, **candidates}
     attempts = []
     for shape in shapes:

@@ -8,10 +8,10 @@ from longpole.analyses.summary import summary
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import describe, name_of, warnings_of
 from longpole.cli.answer.summary_records import rankings, records
-from longpole.cli.answer.verdict import remedies_table
 from longpole.cli.answer.windows import abstained
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
 from longpole.report.document import DATA_FORMATS, Document
+from longpole.verdict.blocks import remedies_table
 from longpole.wording import count, duration, share, short_name
 
 if TYPE_CHECKING:

@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING, Any, Final
 from longpole.cli.answer import exit_codes
 from longpole.report.blocks import Column, Entry, Headline, Notes, Sentence, Table
 from longpole.report.document import Document
-from longpole.wording import count, duration, share
+from longpole.wording import count, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from longpole.analyses.gemm_coverage import GemmCoverage
     from longpole.bench.tunableop import Coverage, Merged, Problem, Speedup, Tuning
     from longpole.cli.answer.emit import Answer
     from longpole.report.blocks import Block, Style, Type
 
 __all__ = [
+    "MOST_ROWS",
     "check_answer",
     "coverage_answer",
-    "gemm_coverage_answer",
     "merge_answer",
     "rows_answer",
     "speedup_answer",
@@ -30,7 +29,7 @@ __all__ = [
 _STYLES: Final[dict[str, Style]] = {"error": "bad", "warning": "warn", "info": "dim"}
 _MOST_LINES: Final = 8
 _MOST_PLACES: Final = 3
-_MOST_ROWS: Final = 20
+MOST_ROWS: Final = 20
 
 
 def rows_answer(
@@ -137,7 +136,7 @@ def merge_answer(written: Sequence[tuple[str, Merged]]) -> Answer:
         "dropped": "count",
         "conflicts": "count",
     }
-    shown = [f"kept the first of: {conflict}" for conflict in conflicts[:_MOST_ROWS]]
+    shown = [f"kept the first of: {conflict}" for conflict in conflicts[:MOST_ROWS]]
     return rows_answer(
         "merge", None, "Merged:", rows, columns, notes=shown, data={"conflicts": conflicts}
     )
@@ -177,7 +176,7 @@ def speedup_answer(tuned: str, found: Speedup) -> Answer:
         rows,
         columns,
         notes=notes,
-        most=_MOST_ROWS,
+        most=MOST_ROWS,
         data={"geometric_mean": mean, "of_one_call_each": whole},
         exit_code=exit_codes.OK if rows else exit_codes.INCONCLUSIVE,
     )
@@ -201,58 +200,10 @@ def coverage_answer(results: str, found: Coverage) -> Answer:
         headline,
         found.rows.to_dicts(),
         columns,
-        most=_MOST_ROWS,
+        most=MOST_ROWS,
         data={"n_gemms": found.n_gemms, "n_tuned": found.n_tuned, "share": found.share_of_flops},
         exit_code=exit_codes.OK if is_whole else exit_codes.FINDINGS,
     )
-
-
-def gemm_coverage_answer(results: str, found: GemmCoverage) -> Answer:
-    """Say how much of a trace is tuned; 1 where some is not, 4 where there are no GEMMs."""
-    if found.share_of_gemm_time is None:
-        headline = "no matrix product launched a kernel in this window"
-    else:
-        headline = (
-            f"{share(found.share_of_gemm_time)} of {duration(found.gemm_ns)} in GEMMs is tuned; "
-            f"tuned GEMMs are {share(found.share_of_path or 0)} of the critical path, "
-            f"all GEMMs {share(found.gemm_path_ns / max(found.path_length_ns, 1))}"
-        )
-    notes = [f"window: {found.window.reason}", *_notes_on(found)]
-    columns: dict[str, Type] = {
-        "match": "text",
-        "name": "text",
-        "parameters": "name",
-        "solution": "text",
-        "calls": "count",
-        "kernel_ns": "duration",
-        "path_ns": "duration",
-    }
-    code = exit_codes.INCONCLUSIVE if found.rows.is_empty() else exit_codes.FINDINGS
-    numbers = ("gemm_ns", "tuned_ns", "gemm_path_ns", "tuned_path_ns", "path_length_ns")
-    shares = ("share_of_gemm_time", "share_of_path", "path_status")
-    return rows_answer(
-        "coverage",
-        results,
-        headline,
-        found.rows.to_dicts(),
-        columns,
-        notes=notes,
-        most=_MOST_ROWS,
-        data={name: getattr(found, name) for name in (*numbers, *shares)},
-        exit_code=exit_codes.OK if found.gemm_ns and found.tuned_ns == found.gemm_ns else code,
-    )
-
-
-def _notes_on(found: GemmCoverage) -> list[str]:
-    notes = ["no tuning of a GEMM can gain more than its time on the path (path_ns)"]
-    kinds = set(found.rows["match"])
-    if "unknown" in kinds:
-        notes.append("unknown: the trace does not hold shapes, or the operator is not derived")
-    if "same_size" in kinds:
-        notes.append("same_size: a row has that size, but strides were not recorded")
-    if found.path_status != "ok":
-        notes.append(f"the critical path is {found.path_status}: its shares are no basis")
-    return notes
 
 
 def tuning_answer(found: Tuning) -> Answer:

@@ -8,13 +8,13 @@ import click
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of
-from longpole.cli.answer.verdict import table_of
 from longpole.cli.answer.windows import exit_code_of, known_of
 from longpole.critical_path import Drop, Scale
 from longpole.critical_path.changes import plain_change
 from longpole.critical_path.explain import path_blocks
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Document, Warned
+from longpole.verdict.blocks import table_of
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:

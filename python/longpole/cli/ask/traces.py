@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import sys
+from glob import glob
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from longpole.cli.ask.options import Options
     from longpole.trace import Trace
 
-__all__ = ["answer_each", "trace_argument", "traces_argument"]
+__all__ = ["answer_each", "named_traces", "trace_argument", "traces_argument"]
 
 _FILE = click.Path(allow_dash=True)  # only so that shells complete names of files
 
@@ -57,7 +60,36 @@ def answer_each(
     return emit(answers(), options.form, Terminal.of(sys.stdout, options.color))
 
 
-def _read(path: str, options: Options, arguments: Literal["ids", "default"]) -> Trace:
+def named_traces(
+    paths: Sequence[str], options: Options, *, args: Literal["ids", "default"] | Sequence[str]
+) -> list[tuple[str, Trace]]:
+    """Read traces, those of a directory or a pattern in the order of their names.
+
+    Raises
+    ------
+    TraceError, OSError
+        One of them cannot be read.
+    """
+    found = [name for path in paths for name in _files_of(path)]
+    return [(name, _read(name, options, args)) for name in found]
+
+
+def _files_of(path: str) -> list[str]:
+    """Give a file, or the traces of a directory or a pattern."""
+    if Path(path).is_dir():
+        names = sorted(map(str, Path(path).iterdir()))
+        names = [name for name in names if name.endswith((".json", ".json.gz"))]
+    else:
+        names = [path] if Path(path).exists() or path == "-" else sorted(glob(path))  # noqa: PTH207 (a pattern may be absolute)
+    if names:
+        return names
+    what = "traces (.json, .json.gz) in" if Path(path).is_dir() else "file or traces that match"
+    raise FileNotFoundError(errno.ENOENT, f"no {what} it", path)
+
+
+def _read(
+    path: str, options: Options, arguments: Literal["ids", "default"] | Sequence[str]
+) -> Trace:
     """Read a trace from a path, or from stdin for `-`."""
     from longpole.read import read_trace
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from longpole.bench.compare.comparison import Verdict
+from longpole.bench.compare.differences import comparison_blocks, plain_difference, warnings_of
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.comparison import comparison_blocks, plain_difference, warnings_of
 from longpole.cli.answer.emit import emit
 from longpole.cli.ask.options import Options, shared_options
 from longpole.cli.ask.shares import parse_share

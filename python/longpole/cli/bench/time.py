@@ -1,49 +1,44 @@
-"""`longpole bench time`: measure Python functions."""
+"""`longpole bench time`: measure Python functions and commands."""
 
 from __future__ import annotations
 
 import math
 import sys
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from longpole.bench.records.samples import gather
 from longpole.bench.records.store import Store, make_room
+from longpole.bench.time.lockstep import Build
 from longpole.bench.time.processes import (
     Campaign,
     TargetError,
     compare_points,
     time_in_processes,
 )
-from longpole.cli.answer import exit_codes
-from longpole.cli.answer.comparison import comparison_blocks, plain_difference
 from longpole.cli.answer.emit import emit
+from longpole.cli.answer.timings import timings_answer
 from longpole.cli.ask.options import Options, shared_options
 from longpole.cli.ask.shares import parse_share
-from longpole.report.blocks import Headline, Notes
-from longpole.report.document import Document
+from longpole.cli.ask.timed_commands import (
+    TimedCommand,
+    command_names,
+    command_options,
+    command_plan,
+)
 from longpole.report.terminal import Terminal
-from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from longpole.bench import Comparison, Record
-    from longpole.bench.compare.evidence import Side
-    from longpole.cli.answer.emit import Answer
+    from longpole.bench import Record
     from longpole.devices import Busy
-    from longpole.report.blocks import Block
 
-    Row: TypeAlias = dict[str, Any]
     Point: TypeAlias = dict[str, int | float | str]
 
 __all__ = ["time"]
-
-_SCHEMA: Final = "longpole.bench.time/1"
 
 
 def _finite(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
@@ -54,9 +49,16 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
     return value
 
 
-@click.command()
-@click.argument("functions", metavar="MODULE:FUNC...", nargs=-1, required=True)
+@click.command(cls=TimedCommand)
+@click.argument("functions", metavar="[MODULE:FUNC... | -- COMMAND...]", nargs=-1)
 @click.option("--axis", "axes", multiple=True, metavar="NAME=VALUE,...", help="Arguments to try.")
+@click.option(
+    "--build",
+    "builds",
+    multiple=True,
+    metavar="LABEL=PATH",
+    help="Time FUNC in a process of its own: PATH is a folder of modules or an interpreter.",
+)
 @click.option("--factory", is_flag=True, help="FUNC makes the function to time.")
 @click.option(
     "--clock",
@@ -106,11 +108,14 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
 )
 @click.option("-f", "--force", is_flag=True, help="Replace records of an earlier call.")
 @click.option("--append", is_flag=True, help="Add to the records of an earlier call.")
+@command_options
 @shared_options
 def time(
     *,
     functions: tuple[str, ...],
+    executed: tuple[tuple[str, ...], dict[str, Any]],
     axes: tuple[str, ...],
+    builds: tuple[str, ...],
     factory: bool,
     clock_name: str,
     cache: str | None,
@@ -123,21 +128,31 @@ def time(
     append: bool,
     options: Options,
 ) -> int:
-    """Time Python functions; several take turns and are compared with the first.
+    """Time Python functions or commands; several take turns and are compared with the first.
 
     Each run is a fresh process, in which all functions take turns. Each function is called
     with the arguments of every point of the axes. With --factory it is called once a point,
-    and what it gives back is timed: that leaves out its preparations. Exits with 1 where a
-    function raised.
+    and what it gives back is timed: that leaves out its preparations. Of commands the whole
+    process is timed, up to 100 executions of each in a run; no shell is used unless --shell
+    is given. Builds that cannot share a process (--build, twice or more) have one each, and
+    take turns all the same. Exits with 1 where a function raised or a command failed.
 
     \b
     Examples:
       longpole bench time kernels:gemm --axis n=1024,2048 -o gemm.jsonl
       longpole bench time kernels:old kernels:new --axis n=1024
+      longpole bench time kernels:gemm --build old=main/build --build new=build
+      longpole bench time kernels:gemm --build old=venv1/bin/python --build new=venv2/bin/python
+      longpole bench time -- ./gemm_profiler 1024 1024 1024
+      longpole bench time -c './old 1024' -c './new 1024' --prepare 'rm -rf cache'
     """
-    _check_clock(clock_name, cache)
+    commands, plan = executed
+    commands_named = command_names(commands)
+    _check_subjects(functions, commands_named)
+    _check_clock(clock_name, cache, has_commands=bool(commands_named))
+    by_name = _builds(functions, builds, clock_name)
     campaign = Campaign(
-        names=list(dict.fromkeys(functions)),
+        names=commands_named or list(by_name) or list(dict.fromkeys(functions)),
         points=_points(axes),
         factory=factory,
         clock=clock_name,
@@ -146,15 +161,45 @@ def time(
         budget_s=budget_s,
         gate=gate,
         busy=busy,
+        commands=command_plan(commands_named, plan) if commands_named else None,
+        builds=by_name,
     )
+    if campaign.commands is not None and (axes or factory):
+        message = "--axis and --factory are for functions"
+        raise click.UsageError(message)
     try:
         with _opened(output, force=force, append=append) as store:
             records = list(_written(time_in_processes(campaign), store))
     except TargetError as error:
         raise click.UsageError(str(error)) from error
     comparisons = compare_points(campaign, records) if len(campaign.names) > 1 else []
-    answer = _answer(campaign, records, [comparison for _, comparison in comparisons])
+    answer = timings_answer(campaign, records, [comparison for _, comparison in comparisons])
     return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
+
+
+def _check_subjects(functions: tuple[str, ...], commands: list[str]) -> None:
+    if bool(functions) == bool(commands):
+        message = "give functions as MODULE:FUNC, or a command behind -- or with -c"
+        raise click.UsageError(message)
+
+
+def _builds(
+    functions: tuple[str, ...], builds: tuple[str, ...], clock_name: str
+) -> dict[str, Build]:
+    """Give the builds of the function by the name that each has in records."""
+    if not builds:
+        return {}
+    if len(functions) != 1 or clock_name != "cpu":
+        message = "--build is for one function, timed on the processor"
+        raise click.UsageError(message)
+    try:
+        found = [Build.parse(text, sys.executable) for text in builds]
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    if len({build.label for build in found}) != len(builds) or len(builds) == 1:
+        message = "--build is needed for each of two builds or more, with labels of their own"
+        raise click.UsageError(message)
+    return {f"{functions[0]}@{build.label}": build for build in found}
 
 
 def _points(axes: tuple[str, ...]) -> list[Point]:
@@ -177,7 +222,10 @@ def _value(text: str) -> int | float | str:
     return text
 
 
-def _check_clock(name: str, cache: str | None) -> None:
+def _check_clock(name: str, cache: str | None, *, has_commands: bool) -> None:
+    if name != "cpu" and has_commands:
+        message = "--clock torch is for functions: of a command the whole process is timed"
+        raise click.UsageError(message)
     if name == "cpu" and cache is not None:
         message = "--cache needs --clock torch: nobody sees to the processor's caches"
         raise click.UsageError(message)
@@ -203,74 +251,3 @@ def _written(records: Iterator[Record], store: Store | None) -> Iterator[Record]
         if store is not None:
             store.append(record)
         yield record
-
-
-def _answer(
-    campaign: Campaign, records: Sequence[Record], comparisons: Sequence[Comparison]
-) -> Answer:
-    rows = _rows(records)
-    differences = [each for comparison in comparisons for each in comparison.differences]
-    has_failed = any(row["median_ns"] is None for row in rows)
-    document = Document(
-        schema=_SCHEMA,
-        input={"functions": list(campaign.names)},
-        status="abstained" if has_failed else "ok",
-        scope={"gate": campaign.gate, "confidence": campaign.confidence},
-        data={"functions": rows, "differences": [plain_difference(each) for each in differences]},
-        blocks=lambda: _blocks(rows, comparisons),
-        records=lambda: rows,
-    )
-    return document, exit_codes.FINDINGS if has_failed else exit_codes.OK
-
-
-def _rows(records: Sequence[Record]) -> list[Row]:
-    """Sum up the runs of each key."""
-    from longpole.bench.compare.evidence import side_of
-
-    measurements = gather(record.to_dict() for record in records)
-    messages = {record.key: record.message for record in records if record.message}
-    return [
-        _row(key, side_of(runs), messages.get(key, ""), runs.n_failed)
-        for key, runs in measurements.runs.items()
-    ]
-
-
-def _row(key: str, side: Side | None, message: str, n_failed: int) -> Row:
-    fields: dict[str, Any] = {
-        "key": key,
-        "median_ns": None,
-        "spread": None,
-        "n_runs": 0,
-        "n_samples": 0,
-        "n_failed": n_failed,
-        "n_dropped": 0,
-    }
-    if side is not None:
-        fields |= {name: value for name, value in asdict(side).items() if name in fields}
-    return {**fields, "message": message}
-
-
-def _blocks(rows: Sequence[Row], comparisons: Sequence[Comparison]) -> list[Block]:
-    blocks: list[Block] = []
-    for row in rows:
-        blocks.append(Headline(_headline(row)))
-        if notes := list(_notes(row)):
-            blocks.append(Notes(notes))
-    return [*blocks, *(block for each in comparisons for block in comparison_blocks(each))]
-
-
-def _headline(row: Row) -> str:
-    if row["median_ns"] is None:
-        return f"{row['key']}: {row['message']}"
-    said = f"{row['key']}: {duration(round(row['median_ns']))}, the median of "
-    said += f"{count(row['n_runs'], 'run')} ({count(row['n_samples'], 'sample')})"
-    return said if row["spread"] is None else f"{said}; runs lie {share(row['spread'])} apart"
-
-
-def _notes(row: Row) -> Iterator[str]:
-    if row["median_ns"] is None:
-        return
-    if row["n_failed"]:
-        yield f"{count(row['n_failed'], 'run')} failed: {row['message']}"
-    elif row["message"]:
-        yield row["message"]

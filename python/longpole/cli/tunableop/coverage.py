@@ -3,46 +3,91 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from longpole.cli.answer.emit import emit
 from longpole.cli.ask.options import Options, shared_options
-from longpole.errors import ResultsError
+from longpole.errors import ResultsError, TraceError
 from longpole.report.terminal import Terminal
+
+if TYPE_CHECKING:
+    from longpole.cli.answer.emit import Answer
+    from longpole.trace import Trace
 
 __all__ = ["coverage"]
 
+_OTHER_KIND = "other_kind_of_file"
+
 
 @click.command()
-@click.argument("subject", metavar="UNTUNED|TRACE")
+@click.argument("subject", metavar="UNTUNED|TRACE|ET")
 @click.argument("results", metavar="RESULTS")
 @click.option("--step", type=int, metavar="N", help="The step of the trace to look at.")
+@click.option(
+    "--et",
+    "execution",
+    metavar="ET",
+    help="The execution trace of the same run, for shapes that TRACE does not have.",
+)
 @shared_options
-def coverage(*, subject: str, results: str, step: int | None, options: Options) -> int:
+def coverage(
+    *, subject: str, results: str, step: int | None, execution: str | None, options: Options
+) -> int:
     """Say how much of a trace, or of recorded GEMMs, a results file has tuned.
 
     Of a trace it is the share of the time in GEMMs, and of the critical path; what to tune
-    next comes first, by its time on the path. Names that end in .csv are files of recorded
-    GEMMs. Exits with 1 where something is not tuned, with 4 where there are no GEMMs.
+    next comes first, by its time on the path. An execution trace (ET) has no times: its GEMMs
+    count by their operations. Names that end in .csv are files of recorded GEMMs. Exits with
+    1 where something is not tuned, with 4 where there are no GEMMs.
 
     \b
     Examples:
       longpole tunableop coverage tunableop_untuned0.csv tunableop_results0.csv
       longpole tunableop coverage trace.json.gz tunableop_results0.csv --step 3
+      longpole tunableop coverage kineto.json.gz tunableop_results0.csv --et et.json.gz
     """
-    from longpole.bench import tunableop
-    from longpole.cli.answer.tunableop import coverage_answer, gemm_coverage_answer
+    from longpole import read_trace
 
     if subject.endswith(".csv"):
-        answer = coverage_answer(results, tunableop.coverage(subject, results))
+        answer = _of_recorded(subject, results)
     else:
-        from longpole import read_trace
-        from longpole.analyses.gemm_coverage import gemm_coverage
-
-        found = gemm_coverage(read_trace(subject), results, step=step)
-        if found is None:
-            message = f"{subject} has no event with a duration"
-            raise ResultsError(message)
-        answer = gemm_coverage_answer(results, found)
+        try:
+            trace = read_trace(subject)
+        except TraceError as error:
+            if error.code != _OTHER_KIND or execution is not None or step is not None:
+                raise
+            answer = _of_execution(subject, results)
+        else:
+            answer = _of_trace(subject, trace, results, step, execution)
     return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
+
+
+def _of_recorded(subject: str, results: str) -> Answer:
+    from longpole.bench import tunableop
+    from longpole.cli.answer.tunableop import coverage_answer
+
+    return coverage_answer(results, tunableop.coverage(subject, results))
+
+
+def _of_execution(subject: str, results: str) -> Answer:
+    from longpole.analyses.execution_coverage import execution_coverage
+    from longpole.cli.answer.gemm_coverage import execution_coverage_answer
+    from longpole.convert.execution_trace import read_execution_trace
+
+    found = execution_coverage(read_execution_trace(subject), results)
+    return execution_coverage_answer(results, found)
+
+
+def _of_trace(
+    subject: str, trace: Trace, results: str, step: int | None, execution: str | None
+) -> Answer:
+    from longpole.analyses.gemm_coverage import gemm_coverage
+    from longpole.cli.answer.gemm_coverage import gemm_coverage_answer
+
+    found = gemm_coverage(trace, results, step=step, execution=execution)
+    if found is None:
+        message = f"{subject} has no event with a duration"
+        raise ResultsError(message)
+    return gemm_coverage_answer(results, found)

@@ -43,9 +43,14 @@ impl Calls {
         rows.get(before.saturating_sub(1)).map(|&(_, _, call)| call)
     }
 
+    /// Every call with its number and start, in order of number, then time.
+    pub(super) fn rows(&self) -> &[(i64, i64, EventId)] {
+        &self.rows
+    }
+
     fn with_number(&self, number: i64) -> &[(i64, i64, EventId)] {
         let start = self.rows.partition_point(|row| row.0 < number);
-        let length = self.rows[start..].iter().take_while(|row| row.0 == number).count();
+        let length = self.rows[start..].partition_point(|row| row.0 == number);
         &self.rows[start..start + length]
     }
 }

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use super::calls::{number, Calls};
+use super::reused::Reused;
 use crate::error::Result;
 use crate::ids::{EventId, InColumn, StringId, NO_ROW};
 use crate::progress::{report, Progress};
@@ -70,6 +71,7 @@ pub fn launches(tables: &Tables, progress: Progress<'_>) -> Result<Launches> {
     let (events, lanes) = (&*tables.events, &*tables.lanes);
     let calls = Calls::of(tables);
     let homes = Homes::learn(events, lanes, &calls);
+    let reused = Reused::of(&calls, events, lanes);
     let mut found = Launches { launcher: vec![NO_ROW; events.len()], ..Launches::default() };
     let mut orphans = Vec::new();
     for work in events.ids() {
@@ -82,7 +84,11 @@ pub fn launches(tables: &Tables, progress: Progress<'_>) -> Result<Launches> {
         }
         let candidates = calls.with_number_of(work, events);
         found.ambiguous += u64::from(candidates.len() > 1);
-        let call = choose(candidates, work, events, lanes, &homes);
+        let call = match candidates {
+            [] => None,
+            [(_, _, call)] => Some(*call),
+            several => Some(reused.choose(several, work, homes.of(work, events, lanes), events)),
+        };
         found.launcher[work.row()] = call.in_column();
         if call.is_none() && kind.is_device_work() {
             found.unlinked += 1;
@@ -118,37 +124,6 @@ impl Homes {
         let place = lanes.place(events.lane(work));
         *self.process.get(&(place.process, place.device))?
     }
-}
-
-fn choose(
-    candidates: &[(i64, i64, EventId)],
-    work: EventId,
-    events: &EventTable,
-    lanes: &LaneTable,
-    homes: &Homes,
-) -> Option<EventId> {
-    if let [] | [_] = candidates {
-        return candidates.first().map(|&(_, _, call)| call);
-    }
-    let home = homes.of(work, events, lanes);
-    let external_id = events.external_id(work);
-    let rank = |call: EventId| {
-        let at_home = home == Some(lanes.place(events.lane(call)).process);
-        let same_id = external_id.is_some() && events.external_id(call) == external_id;
-        let before = events.start_ns(call) <= events.start_ns(work);
-        (at_home, same_id, before)
-    };
-    // Candidates stand in order of time: the last of those before, the first of those behind.
-    let mut best = None;
-    for &(_, _, call) in candidates {
-        let rank = rank(call);
-        let is_better =
-            best.is_none_or(|(best_rank, _)| rank > best_rank || (rank == best_rank && rank.2));
-        if is_better {
-            best = Some((rank, call));
-        }
-    }
-    best.map(|(_, call)| call)
 }
 
 fn operators_by_external_id(events: &EventTable, orphans: &[EventId]) -> Vec<(EventId, EventId)> {

@@ -7,6 +7,7 @@ mod execution;
 mod launches;
 mod main_threads;
 mod records;
+mod reused;
 mod steps;
 
 pub use autograd::{autograd_pairs, AutogradPair};

@@ -1,36 +1,42 @@
 //! Where a window begins and ends in other times than those observed.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use super::windows::{Moment, Opening, Window};
 use crate::graph::Graph;
 use crate::ids::{EventId, NodeId, Order};
 
-/// Where a window begins and ends when every node comes at one of `times_ns`.
+/// When each node comes.
+pub(super) type TimeOf<'a> = &'a dyn Fn(NodeId) -> i64;
+
+/// When each node came.
+fn observed(graph: &Graph) -> impl Fn(NodeId) -> i64 + '_ {
+    |node| graph.nodes.time_ns(node)
+}
+
+/// Where a window begins and ends when each node comes at its `time_ns`.
 ///
 /// Of what a border cuts in two, each part becomes longer or shorter as the whole does.
-pub(super) fn moved(graph: &Graph, window: &Window, times_ns: &[i64]) -> (i64, i64) {
-    let start_ns = moved_start(graph, window, times_ns);
+pub(super) fn moved(graph: &Graph, window: &Window, time_ns: TimeOf<'_>) -> (i64, i64) {
+    let start_ns = moved_start(graph, window, time_ns);
     let border = Border::of(graph, window);
-    let latest_ns =
-        |times_ns: &[i64]| border.candidates().map(|moment| border.time_ns(moment, times_ns)).max();
-    let end_ns = match (border.latest_in_trace_ns(), latest_ns(times_ns)) {
+    let latest_ns = border.candidates().map(|moment| border.time_ns(moment, time_ns)).max();
+    let end_ns = match (border.latest_in_trace_ns(), latest_ns) {
         (Some(observed), Some(moved)) => moved.saturating_add(window.end_ns - observed),
         _ => window.end_ns,
     };
     (start_ns, end_ns.max(start_ns))
 }
 
-fn moved_start(graph: &Graph, window: &Window, times_ns: &[i64]) -> i64 {
+fn moved_start(graph: &Graph, window: &Window, time_ns: TimeOf<'_>) -> i64 {
     let opener = match &window.opening {
         Opening::Moments(moments) => match moments[..] {
             [Moment::Start(event)] => first_start(event, graph, window),
-            _ => last_of(graph, moments, times_ns),
+            _ => last_of(graph, moments, time_ns),
         },
-        Opening::Time => return moved_time(graph, window, times_ns),
+        Opening::Time => return moved_time(graph, window, time_ns),
     };
-    opener.map_or(window.start_ns, |node| times_ns[node.row()])
+    opener.map_or(window.start_ns, time_ns)
 }
 
 /// The node at which a window starts. Where device work whose stamps were moved opens it,
@@ -45,9 +51,9 @@ fn first_start(opener: EventId, graph: &Graph, window: &Window) -> Option<NodeId
 }
 
 /// The node of the last of some moments, of several the first in content order.
-pub(super) fn last_of(graph: &Graph, moments: &[Moment], times_ns: &[i64]) -> Option<NodeId> {
+pub(super) fn last_of(graph: &Graph, moments: &[Moment], time_ns: TimeOf<'_>) -> Option<NodeId> {
     let nodes = moments.iter().filter_map(|&moment| node_of(graph, moment));
-    nodes.max_by_key(|&node| (times_ns[node.row()], Reverse(graph.nodes.event(node))))
+    nodes.max_by_key(|&node| (time_ns(node), Reverse(graph.nodes.event(node))))
 }
 
 /// The node of a moment, if its event takes part.
@@ -59,15 +65,15 @@ pub(super) fn node_of(graph: &Graph, moment: Moment) -> Option<NodeId> {
 }
 
 /// Moves a window's start, which is a time and no event, with what the path crosses it on.
-fn moved_time(graph: &Graph, window: &Window, times_ns: &[i64]) -> i64 {
+fn moved_time(graph: &Graph, window: &Window, time_ns: TimeOf<'_>) -> i64 {
     let Some((source, target)) = crossing(graph, window) else { return window.start_ns };
     let inside_ns = graph.nodes.time_ns(target) - window.start_ns;
-    times_ns[target.row()] - part_ns(inside_ns, (source, target), graph, times_ns)
+    time_ns(target) - part_ns(inside_ns, (source, target), graph, time_ns)
 }
 
 /// The ends of the edge on which the observed path crosses the start of its window.
 fn crossing(graph: &Graph, window: &Window) -> Option<(NodeId, NodeId)> {
-    let mut target = last_of(graph, &window.candidates, graph.nodes.times_ns())?;
+    let mut target = last_of(graph, &window.candidates, &observed(graph))?;
     loop {
         let source = graph.edges.as_slice()[graph.edges.binding(target)?].source;
         if graph.nodes.time_ns(source) <= window.start_ns {
@@ -82,10 +88,10 @@ fn part_ns(
     observed_ns: i64,
     (source, target): (NodeId, NodeId),
     graph: &Graph,
-    times_ns: &[i64],
+    time_ns: TimeOf<'_>,
 ) -> i64 {
     let whole_ns = i128::from(graph.nodes.time_ns(target) - graph.nodes.time_ns(source));
-    let moved_ns = i128::from(times_ns[target.row()]) - i128::from(times_ns[source.row()]);
+    let moved_ns = i128::from(time_ns(target)) - i128::from(time_ns(source));
     let part_ns = i128::from(observed_ns) * moved_ns.max(0) / whole_ns.max(1);
     i64::try_from(part_ns).unwrap_or(i64::MAX)
 }
@@ -95,19 +101,11 @@ struct Border<'a> {
     graph: &'a Graph,
     window: &'a Window,
     at_ns: i64,
-    /// The nodes around it on each thread, of which one leads over it.
-    around: HashMap<usize, (NodeId, NodeId)>,
 }
 
 impl<'a> Border<'a> {
     fn of(graph: &'a Graph, window: &'a Window) -> Self {
-        let mut border = Self { graph, window, at_ns: window.end_ns, around: HashMap::new() };
-        let is_host = |order: &Order| !graph.timeline.kind(*order).is_device_work();
-        let ends = border.candidates().map(|(order, _)| order);
-        if ends.filter(is_host).any(|order| border.cuts(order)) {
-            border.around = border.nodes_around();
-        }
-        border
+        Self { graph, window, at_ns: window.end_ns }
     }
 
     /// The events whose start or end may be that of the window, and which of the two.
@@ -119,19 +117,20 @@ impl<'a> Border<'a> {
     }
 
     /// When a candidate comes, as far as it lies before the border.
-    fn time_ns(&self, (order, is_end): (Order, bool), times_ns: &[i64]) -> i64 {
+    fn time_ns(&self, (order, is_end): (Order, bool), time_ns: TimeOf<'_>) -> i64 {
         if is_end {
-            self.end_ns(order, times_ns)
+            self.end_ns(order, time_ns)
         } else {
-            times_ns[self.graph.nodes.start(order).row()]
+            time_ns(self.graph.nodes.start(order))
         }
     }
 
     /// When the last of the candidates ends by the stamps of the trace, in which a window
     /// is chosen; the graph may have moved those of a device.
     fn latest_in_trace_ns(&self) -> Option<i64> {
+        let observed = observed(self.graph);
         let stamp_ns = |candidate: (Order, bool)| {
-            let time_ns = self.time_ns(candidate, self.graph.nodes.times_ns());
+            let time_ns = self.time_ns(candidate, &observed);
             time_ns - self.graph.timeline.clock_shift_ns(candidate.0)
         };
         self.candidates().map(stamp_ns).max()
@@ -146,36 +145,18 @@ impl<'a> Border<'a> {
         self.at_ns.saturating_add(self.graph.timeline.clock_shift_ns(order))
     }
 
-    fn nodes_around(&self) -> HashMap<usize, (NodeId, NodeId)> {
-        let graph = self.graph;
-        let mut last_before: HashMap<usize, NodeId> = HashMap::new();
-        let mut around = HashMap::new();
-        for node in graph.nodes.ids() {
-            let event = graph.nodes.event(node);
-            if graph.timeline.kind(event).is_device_work() {
-                continue;
-            }
-            let thread = graph.timeline.lane(event);
-            if graph.nodes.time_ns(node) <= self.at_ns {
-                last_before.insert(thread, node);
-            } else if let Some(before) = last_before.remove(&thread) {
-                around.insert(thread, (before, node));
-            }
-        }
-        around
-    }
-
     /// When an event ends, as far as it lies before the border.
-    fn end_ns(&self, order: Order, times_ns: &[i64]) -> i64 {
+    fn end_ns(&self, order: Order, time_ns: TimeOf<'_>) -> i64 {
         let nodes = &self.graph.nodes;
         let whole = (nodes.start(order), nodes.end(order));
         if !self.cuts(order) {
-            return times_ns[whole.1.row()];
+            return time_ns(whole.1);
         }
         let thread = self.graph.timeline.lane(order);
         let is_work = self.graph.timeline.kind(order).is_device_work();
-        let cut = self.around.get(&thread).copied().filter(|_| !is_work).unwrap_or(whole);
+        let around = || self.graph.thread_nodes.around(thread, self.at_ns, nodes);
+        let cut = if is_work { whole } else { around().unwrap_or(whole) };
         let before_ns = self.at_ns(order) - nodes.time_ns(cut.0);
-        times_ns[cut.0.row()].saturating_add(part_ns(before_ns, cut, self.graph, times_ns))
+        time_ns(cut.0).saturating_add(part_ns(before_ns, cut, self.graph, time_ns))
     }
 }

@@ -103,7 +103,7 @@ impl Path {
 /// What lies behind an edge that nothing explains is doubtful until the walk comes to
 /// another lane: had the true reason been known, the path might not have come this way.
 pub fn walk(graph: &Graph, window: &Window, schedule: &Schedule) -> Path {
-    let (start_ns, end_ns) = moved(graph, window, &schedule.times_ns);
+    let (start_ns, end_ns) = moved(graph, window, &|node| schedule.times_ns[node.row()]);
     let mut path = Path { start_ns, end_ns, ..Path::default() };
     let Some(mut node) = last_node(graph, window, schedule) else { return path };
     let time_ns = |node: NodeId| schedule.times_ns[node.row()];
@@ -175,5 +175,5 @@ impl Path {
 /// The node at which a window ends: that of the candidate that ends last, of several
 /// the first in content order.
 pub(super) fn last_node(graph: &Graph, window: &Window, schedule: &Schedule) -> Option<NodeId> {
-    last_of(graph, &window.candidates, &schedule.times_ns)
+    last_of(graph, &window.candidates, &|node| schedule.times_ns[node.row()])
 }

@@ -8,6 +8,7 @@ use super::clocks::ClockShift;
 use super::edges::{Edge, Edges};
 use super::kinds::Role;
 use super::nodes::Nodes;
+use super::thread_nodes::ThreadNodes;
 use super::timeline::Timeline;
 use super::{instants, limits};
 use crate::ids::{EventId, NodeId};
@@ -19,6 +20,8 @@ pub struct Graph {
     pub timeline: Timeline,
     /// Their starts and ends, in an order in which every edge leads onward.
     pub nodes: Nodes,
+    /// The nodes of each thread.
+    pub(crate) thread_nodes: ThreadNodes,
     /// The edges into each node, the binding one first.
     pub edges: Edges,
     /// Edges that would lead back in time, left out of the graph.
@@ -131,6 +134,7 @@ impl Graph {
         if let Some(order) = order.nodes {
             graph.reorder(&order, &mut edges);
         }
+        graph.thread_nodes = ThreadNodes::of(&graph.timeline, &graph.nodes);
         graph.edges = Edges::of(&edges, &graph.nodes);
         graph.count_skew();
         graph

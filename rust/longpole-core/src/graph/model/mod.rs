@@ -11,6 +11,7 @@ mod kinds;
 pub mod limits;
 mod nodes;
 mod streams;
+mod thread_nodes;
 mod timeline;
 
 pub use clocks::ClockShift;

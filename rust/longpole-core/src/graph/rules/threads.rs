@@ -4,6 +4,8 @@
 //! That needs no proper nesting: where one begins in another and outlives it, the first
 //! has the time before the second begins. Such crossings are counted.
 
+use std::collections::HashSet;
+
 use crate::error::Result;
 use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Role};
@@ -55,6 +57,8 @@ fn may_load(kind: EventKind) -> bool {
 struct Thread {
     last: Option<NodeId>,
     open: [Vec<Order>; 4],
+    /// What was closed and still stands in `open`.
+    closed: HashSet<Order>,
     n_loaders: u32,
 }
 
@@ -72,8 +76,14 @@ impl Thread {
     /// Whether work that began inside the event goes on after it; labels may cross.
     fn close(&mut self, event: Order, kind: EventKind, loads: bool) -> bool {
         let open = &mut self.open[usize::from(kind.layer())];
-        if let Some(place) = open.iter().rposition(|&other| other == event) {
-            open.remove(place);
+        if open.last() == Some(&event) {
+            open.pop();
+        } else {
+            self.closed.insert(event);
+        }
+        // What others cross stands below them until they are closed too.
+        while !self.closed.is_empty() && open.last().is_some_and(|last| self.closed.remove(last)) {
+            open.pop();
         }
         self.n_loaders -= u32::from(loads);
         let last_work = self.open[OPERATORS..].iter().filter_map(|open| open.last()).max();

@@ -178,22 +178,50 @@ impl<'a> Tree<'a> {
 
     /// The time in all calls of each function, what it calls included.
     fn of_names(&self) -> HashMap<StringId, Inclusive> {
+        let totals_ns = self.totals_ns();
         let mut of_names: HashMap<StringId, Inclusive> = HashMap::new();
-        for (number, place) in self.places.iter().enumerate() {
-            let mut around: Vec<StringId> = Vec::new();
-            let mut next = number;
-            while let Some(name) = self.places[next].name {
-                let of = of_names.entry(name).or_default();
-                of.is_loop |= self.places[next].is_loop;
-                of.depth = of.depth.max(self.places[next].depth);
-                if !around.contains(&name) {
-                    of.time_ns += place.self_ns;
-                    around.push(name);
-                }
-                next = self.places[next].parent;
+        let mut n_open: HashMap<StringId, u32> = HashMap::new();
+        self.walk(|number, enters| {
+            let place = &self.places[number];
+            let Some(name) = place.name else { return };
+            let open = n_open.entry(name).or_default();
+            if !enters {
+                *open -= 1;
+                return;
+            }
+            let of = of_names.entry(name).or_default();
+            of.is_loop |= place.is_loop;
+            of.depth = of.depth.max(place.depth);
+            // What a function calls of itself is in its time already.
+            of.time_ns += if *open == 0 { totals_ns[number] } else { 0 };
+            *open += 1;
+        });
+        of_names
+    }
+
+    /// The time of each place with all places in it. A place stands behind the one it is in.
+    fn totals_ns(&self) -> Vec<i64> {
+        let mut totals_ns: Vec<_> = self.places.iter().map(|place| place.self_ns).collect();
+        for (number, place) in self.places.iter().enumerate().skip(1).rev() {
+            totals_ns[place.parent] += totals_ns[number];
+        }
+        totals_ns
+    }
+
+    /// Visits each place twice, when it is entered and when it is left.
+    fn walk(&self, mut visit: impl FnMut(usize, bool)) {
+        let mut inside: Vec<Vec<usize>> = vec![Vec::new(); self.places.len()];
+        for (number, place) in self.places.iter().enumerate().skip(1) {
+            inside[place.parent].push(number);
+        }
+        let mut open = vec![(0, true)];
+        while let Some((number, enters)) = open.pop() {
+            visit(number, enters);
+            if enters {
+                open.push((number, false));
+                open.extend(inside[number].iter().map(|&inner| (inner, true)));
             }
         }
-        of_names
     }
 }
 

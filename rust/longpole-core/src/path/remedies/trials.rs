@@ -88,7 +88,8 @@ impl<'a> Trials<'a> {
         for (lane, changes) in trials.iter().enumerate() {
             for change in *changes {
                 let fate = fate(change.effect);
-                if change.matching.is_some() || change.events.is_some() {
+                let is_plain = change.matching.is_none() && change.events.is_none();
+                if !is_plain || change.event_kind.is_some() {
                     special.push((lane, fate, change));
                 } else if fate == Fate::Removed {
                     let waits = change.kind.unwrap_or(Kind::SyncReturn);
@@ -272,8 +273,8 @@ impl<'a> Prepared<'a> {
     fn length_ns(&self, graph: &Graph, times: &[Times], lane: usize) -> i64 {
         let first_ns = graph.nodes.times_ns().first().copied().unwrap_or(0);
         let Some((opening, ends)) = &self.nodes else {
-            let times_ns: Vec<_> = times.iter().map(|times| times[lane] + first_ns).collect();
-            let (start_ns, end_ns) = moved(graph, self.window, &times_ns);
+            let time_ns = |node: NodeId| times[node.row()][lane] + first_ns;
+            let (start_ns, end_ns) = moved(graph, self.window, &time_ns);
             return end_ns - start_ns;
         };
         let time_ns = |node: NodeId| times[node.row()][lane] + first_ns;

@@ -1,0 +1,122 @@
+"""A comparison as an answer: for people, for programs and as one table."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.analyses.diff.blocks import diff_blocks
+from longpole.analyses.diff.values import DiffSide, Findings, joined
+from longpole.report.html import html
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from longpole.analyses.diff.values import Change
+    from longpole.report.blocks import Block
+    from longpole.report.document import Record
+
+__all__ = ["Diff"]
+
+_HTA: Final = ("added", "removed", "increased", "decreased", "unchanged")
+
+
+@dataclass(frozen=True, slots=True)
+class Diff(Findings):
+    """What changed from one side to another, and whether it matters."""
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """Give the work of both sides by name, with the columns of HTA's trace comparison.
+
+        Columns: `kind`, `name`, `base_counts`, `base_total_duration_ns`, `new_counts`,
+        `new_total_duration_ns`, `diff_counts`, `diff_duration_ns` (all a step's mean) and
+        `counts_change_categories` (`added`, `removed`, `increased`, `decreased`, `unchanged`).
+        """
+        import polars as pl
+
+        return pl.DataFrame(self.records(), infer_schema_length=None)
+
+    def _repr_html_(self) -> str:
+        return html(self.blocks())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as plain values, in a fixed order."""
+        plain = {
+            "verdict": self.verdict,
+            "sentence": self.sentence,
+            "reasons": list(self.reasons),
+            "gate": self.gate,
+            "change": self.change,
+            "interval": None if self.interval is None else list(self.interval),
+            "is_related": self.is_related,
+            "similarity": self.similarity,
+            "n_differences": self.n_differences,
+        }
+        for name, side in (("base", self.base), ("new", self.new)):
+            plain[name] = {**_plain_side(side), "verdict": side.verdict.to_dict()}
+        plain["changes"] = [{**asdict(row), "change_ns": row.change_ns} for row in self.changes]
+        plain["path"] = [{**asdict(row), "change_ns": row.change_ns} for row in self.path]
+        plain["counts"] = [asdict(row) for row in self.counts]
+        return plain
+
+    def records(self) -> list[Record]:
+        """Give a row for each kind and name, the greatest change of time first."""
+        rows: dict[tuple[str, str], list[float]] = {}
+        for change in self.changes:
+            for number, names in enumerate((change.base_names, change.new_names)):
+                if names:
+                    _add(rows, change, names, number)
+        records = [
+            _record(kind, name, (values[0], values[1]), (values[2], values[3]))
+            for (kind, name), values in rows.items()
+        ]
+        return sorted(
+            records,
+            key=lambda row: (-abs(float(row["diff_duration_ns"] or 0)), row["kind"], row["name"]),
+        )
+
+    def blocks(self, top: int = 10) -> list[Block]:
+        """Show the answer to people, with the `top` changes."""
+        return diff_blocks(self, top)
+
+
+def _plain_side(side: DiffSide) -> dict[str, Any]:
+    names = DiffSide.__slots__
+    return {name: getattr(side, name) for name in names if name != "verdict"}
+
+
+def _add(
+    rows: dict[tuple[str, str], list[float]],
+    change: Change,
+    names: tuple[str | None, ...],
+    number: int,
+) -> None:
+    """Add one side of a change to the row of its name; fused work has one row together."""
+    row = rows.setdefault((change.kind, joined(names)), [0.0, 0.0, 0.0, 0.0])
+    row[2 * number] += change.new_count if number else change.base_count
+    row[2 * number + 1] += change.new_ns if number else change.base_ns
+
+
+def _record(kind: str, name: str, base: tuple[float, float], new: tuple[float, float]) -> Record:
+    """Give the count and the time of both sides."""
+    (base_count, base_ns), (new_count, new_ns) = base, new
+    if not base_count or not new_count:
+        category = _HTA[0] if new_count else _HTA[1]
+    else:
+        more = new_count - base_count
+        category = _HTA[4] if not more else _HTA[2] if more > 0 else _HTA[3]
+    return {
+        "kind": kind,
+        "name": name,
+        "base_counts": base_count,
+        "base_total_duration_ns": base_ns,
+        "new_counts": new_count,
+        "new_total_duration_ns": new_ns,
+        "diff_counts": new_count - base_count,
+        "diff_duration_ns": new_ns - base_ns,
+        "counts_change_categories": category,
+    }

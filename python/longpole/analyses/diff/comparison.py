@@ -1,0 +1,331 @@
+"""Compares two sides: what changed, by how much, and whether that matters."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.analyses.diff.account import path_changes, path_times
+from longpole.analyses.diff.answer import Diff
+from longpole.analyses.diff.changes import work_of
+from longpole.analyses.diff.counts import counts_of, peak_memory_bytes
+from longpole.analyses.diff.effects import effect_ns
+from longpole.analyses.diff.judgement import Judgement, judge_runs, judge_step, judge_steps
+from longpole.analyses.diff.sentences import sentence
+from longpole.analyses.diff.shapes import shapes_of
+from longpole.analyses.diff.sides import side_of
+from longpole.analyses.diff.values import Change, DiffSide
+from longpole.bench.compare.ranks import robust_spread
+from longpole.errors import WindowError
+from longpole.trace import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from longpole.analyses.diff.changes import Group, Work
+    from longpole.analyses.diff.sides import Side
+
+__all__ = ["diff", "diff_steps"]
+
+_GATE: Final = 0.03
+
+# With less in common, two traces are not of the same program. Runs of one program on two devices
+# share their operators, two models of one library the operators that every model has.
+_LEAST_SIMILAR: Final = 0.4
+
+# So many changes are timed anew by the graph.
+_MOST_EFFECTS: Final = 8
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """The runs of one side, each the traces of its ranks."""
+
+    runs: tuple[tuple[Side, ...], ...]
+
+    @property
+    def means_ns(self) -> list[float]:
+        """Give the mean step of each run."""
+        return [sum(run.values()) / len(run) for run in map(_lengths_ns, self.runs)]
+
+    @property
+    def usual(self) -> tuple[Side, ...]:
+        """Give the run whose mean step is the median."""
+        means = self.means_ns
+        order = sorted(range(len(means)), key=lambda run: (means[run], run))
+        return self.runs[order[(len(order) - 1) // 2]]
+
+
+def diff(
+    base: Trace | Sequence[Trace],
+    new: Trace | Sequence[Trace],
+    *,
+    gate: float = _GATE,
+    step_name: str | None = None,
+    data_load: str | None = None,
+) -> Diff:
+    """Say what changed from one side to another, and whether it matters.
+
+    Parameters
+    ----------
+    base, new
+        A trace, or several: traces of different ranks are one run, traces of the same rank
+        several runs. Shapes are compared where the traces were read with
+        `args=["Input Dims"]`.
+    gate
+        The smallest change of the mean step that matters, as a share.
+    step_name, data_load
+        As for `Trace.verdict`.
+
+    Raises
+    ------
+    WindowError
+        A trace has nothing with a duration.
+    ValueError
+        A side has no trace, the gate is no share, or a pattern is no regular expression.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> trace = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).read()
+    >>> diff(trace, trace).verdict
+    'neutral'
+    """
+    if not 0 <= gate < 1:
+        message = f"a gate is a share from 0 to 1, not {gate}"
+        raise ValueError(message)
+    window: dict[str, Any] = {"step_name": step_name, "data_load": data_load}
+    sides = [_runs_of(side, window) for side in (base, new)]
+    old, now = _details(sides[0].usual, sides[1].usual)
+    work = work_of(old, now)
+    judgement = _judged(sides, work, gate)
+    return _answer((old, now), work, judgement, gate, sides)
+
+
+def diff_steps(
+    trace: Trace,
+    step: int,
+    against: int | None = None,
+    *,
+    gate: float = _GATE,
+    step_name: str | None = None,
+    data_load: str | None = None,
+) -> Diff:
+    """Say why one step takes longer or shorter than the others of its run.
+
+    Parameters
+    ----------
+    trace
+        The run.
+    step
+        The number of the step.
+    against
+        The number of another step; by default all other complete steps, with the path of the
+        one of median length.
+    gate, step_name, data_load
+        As for `diff`.
+
+    Raises
+    ------
+    WindowError
+        There is no such step, or no other one.
+    """
+    window: dict[str, Any] = {"step_name": step_name, "data_load": data_load}
+    usual = side_of(trace, **window).steps["step"].to_list()
+    others = tuple(number for number in usual if number != step)
+    if against is None and not others:
+        message = "the trace has no other complete step to compare with"
+        raise WindowError(message)
+    base = side_of(trace, others if against is None else (against,), **window)
+    new = side_of(trace, (step,), **window)
+    work = work_of(base, new)
+    judgement = judge_step(base.lengths_ns, new.mean_ns, gate)
+    sides = [_Runs(((base,),)), _Runs(((new,),))]
+    return _answer((base, new), work, judgement, gate, sides)
+
+
+def _runs_of(traces: Trace | Sequence[Trace], window: dict[str, Any]) -> _Runs:
+    """Sort traces into runs: the first of every rank, the second of every rank, and so on."""
+    given = [traces] if isinstance(traces, Trace) else list(traces)
+    if not given:
+        message = "each side needs a trace"
+        raise ValueError(message)
+    by_rank: dict[int | None, list[Side]] = {}
+    for trace in given:
+        by_rank.setdefault(trace.rank, []).append(side_of(trace, **window))
+    if len({len(each) for each in by_rank.values()}) > 1:
+        message = "every rank needs a trace of every run"
+        raise ValueError(message)
+    ranks = sorted(by_rank, key=lambda rank: -1 if rank is None else rank)
+    return _Runs(tuple(zip(*(by_rank[rank] for rank in ranks), strict=True)))
+
+
+def _lengths_ns(run: Sequence[Side]) -> dict[int, int]:
+    """Give how long each step of a run takes: as long as on the rank that takes longest."""
+    of_ranks = [dict(zip(side.steps["step"], side.lengths_ns, strict=True)) for side in run]
+    common = set.intersection(*(set(each) for each in of_ranks))
+    if not common:
+        return of_ranks[0]
+    return {step: max(each[step] for each in of_ranks) for step in sorted(common)}
+
+
+def _details(base: Sequence[Side], new: Sequence[Side]) -> tuple[Side, Side]:
+    """Choose the rank whose steps changed most, of those that both sides have."""
+    others = {side.trace.rank: side for side in new}
+    pairs = [(side, others[side.trace.rank]) for side in base if side.trace.rank in others]
+    if not pairs:
+        return base[0], new[0]
+    return max(pairs, key=lambda pair: abs(pair[1].mean_ns - pair[0].mean_ns))
+
+
+def _judged(sides: list[_Runs], work: Work, gate: float) -> Judgement:
+    base, new = sides
+    means = base.means_ns, new.means_ns
+    change = median(means[1]) / max(median(means[0]), 1.0) - 1
+    lengths = [[_lengths_ns(run) for run in side.runs] for side in sides]
+    if lengths[0] == lengths[1] and not _n_differences(work):
+        return Judgement("neutral", (0.0, 0.0), ("The two sides do not differ in anything.",))
+    if not _is_related(work):
+        share = f"{100 * work.similarity:.0f} %"
+        why = f"The sides seem unrelated: {share} of their launches or operators correspond."
+        return Judgement("inconclusive", None, (why,))
+    if len(base.runs) == len(new.runs) == 1:
+        return judge_steps(lengths[0][0], lengths[1][0], gate, change=change)
+    return judge_runs(means[0], means[1], gate, change=change)
+
+
+def _answer(
+    pair: tuple[Side, Side], work: Work, judgement: Judgement, gate: float, sides: list[_Runs]
+) -> Diff:
+    base, new = (_facts(side, runs) for side, runs in zip(pair, sides, strict=True))
+    changes = _changes(pair, work)
+    change = new.mean_ns / base.mean_ns - 1 if base.mean_ns else None
+    found = Diff(
+        verdict=judgement.outcome,
+        sentence="",
+        reasons=judgement.reasons,
+        gate=gate,
+        change=change,
+        interval=judgement.interval,
+        is_related=_is_related(work),
+        similarity=work.similarity,
+        n_differences=_n_differences(work),
+        base=base,
+        new=new,
+        changes=changes,
+        path=path_changes(*pair),
+        counts=counts_of(*pair),
+    )
+    return replace(found, sentence=sentence(found))
+
+
+def _facts(side: Side, runs: _Runs) -> DiffSide:
+    means = runs.means_ns
+    logs = [math.log(max(length, 1)) for length in side.lengths_ns]
+    return DiffSide(
+        n_runs=len(runs.runs),
+        ranks=tuple(each.trace.rank for each in runs.runs[0]),
+        rank=side.trace.rank,
+        unit=side.unit,
+        n_steps=side.n_steps,
+        steps=tuple(side.steps["step"]) if side.has_steps else (),
+        mean_ns=median(means),
+        median_ns=median(side.lengths_ns),
+        step_noise=math.expm1(robust_spread(logs)) if len(logs) > 1 else None,
+        run_noise=math.expm1(robust_spread([math.log(max(mean, 1.0)) for mean in means]))
+        if len(means) > 1
+        else None,
+        verdict=side.verdict,
+        peak_memory_bytes=peak_memory_bytes(side),
+    )
+
+
+def _is_related(work: Work) -> bool:
+    return work.similarity >= _LEAST_SIMILAR
+
+
+def _n_differences(work: Work) -> int:
+    """Count the groups that differ in anything."""
+    return sum(
+        group.base_names != group.new_names
+        or sorted(group.times_ns[0]) != sorted(group.times_ns[1])
+        or sorted(group.counts[0]) != sorted(group.counts[1])
+        for group in work.groups
+    )
+
+
+def _changes(pair: tuple[Side, Side], work: Work) -> tuple[Change, ...]:
+    """Put what changed in order: what stands out first, by what it does to the step."""
+    paths = [path_times(side, number, work.groups) for number, side in enumerate(pair)]
+    worth = _worth_timing(work) if _is_related(work) else []
+    effects = {row: effect_ns(*pair, work.groups[row]) for row in worth}
+    rows = [
+        _change(pair, work, row, (paths[0][row], paths[1][row]), effects.get(row))
+        for row in range(len(work.groups))
+    ]
+    return tuple(sorted(rows, key=_order))
+
+
+def _worth_timing(work: Work) -> list[int]:
+    """Choose the changes whose effect is computed: those that stand out, or else come closest."""
+    moved = [row for row, group in enumerate(work.groups) if _size(group)]
+    rows = [row for row in moved if work.stands_out[row]]
+    rows.sort(key=lambda row: -_size(work.groups[row]))
+    if rows:
+        return rows[:_MOST_EFFECTS]
+    moved.sort(key=lambda row: (-abs(work.t[row] or 0.0), -_size(work.groups[row])))
+    return moved[: _MOST_EFFECTS // 2]
+
+
+def _size(group: Group) -> float:
+    return abs(float(group.times_ns[1].mean() - group.times_ns[0].mean()))
+
+
+def _order(change: Change) -> tuple[object, ...]:
+    if change.stands_out:
+        effect = abs(change.effect_ns or 0.0)
+        return (False, -effect, -abs(change.change_ns), change.kind, change.name)
+    return (True, -abs(change.t or 0.0), -abs(change.change_ns), change.kind, change.name)
+
+
+def _change(
+    pair: tuple[Side, Side],
+    work: Work,
+    row: int,
+    paths: tuple[float, float],
+    effect: float | None,
+) -> Change:
+    group = work.groups[row]
+    shapes = [
+        shapes_of(side, group.kind, group.events[number]) if group.relation == "reshaped" else ()
+        for number, side in enumerate(pair)
+    ]
+    return Change(
+        kind=group.kind,
+        relation=group.relation,
+        base_names=group.base_names,
+        new_names=group.new_names,
+        base_ns=float(group.times_ns[0].mean()),
+        new_ns=float(group.times_ns[1].mean()),
+        base_count=float(group.counts[0].mean()),
+        new_count=float(group.counts[1].mean()),
+        base_path_ns=paths[0],
+        new_path_ns=paths[1],
+        t=work.t[row],
+        stands_out=work.stands_out[row],
+        effect_ns=effect,
+        base_shapes=shapes[0],
+        new_shapes=shapes[1],
+        base_event=_longest(pair[0], group.events[0]),
+        new_event=_longest(pair[1], group.events[1]),
+    )
+
+
+def _longest(side: Side, events: list[int]) -> int | None:
+    """Give the longest of some events."""
+    if not events:
+        return None
+    durations = side.trace.events["duration_ns"].gather(events).fill_null(-1)
+    return events[int(durations.arg_max() or 0)]

@@ -1,0 +1,59 @@
+"""What one change does to the length of a step, by the what-if of the critical path."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.critical_path.changes import Drop, Scale
+
+if TYPE_CHECKING:
+    from longpole.analyses.diff.changes import Group
+    from longpole.analyses.diff.sides import Side
+    from longpole.critical_path.changes import Change
+
+__all__ = ["effect_ns"]
+
+# The last steps of a run, of which the graph is timed anew; more take time and tell no more.
+_MOST_STEPS: Final = 6
+
+_ANY_STEP: Final = "ProfilerStep#N"
+
+
+def effect_ns(base: Side, new: Side, group: Group) -> float | None:
+    """Give by how much a step is longer if only this work were as on the new side.
+
+    Work that the base has takes as long as on the new side; work that it does not have is taken
+    out of the new side. None where the work cannot be told apart by name or event.
+    """
+    before, after = (float(times.mean()) for times in group.times_ns)
+    if before:
+        change = _changed(group, 0, by=after / before)
+        return None if change is None else -_gain_ns(base, change)
+    dropped = _changed(group, 1, by=None)
+    return None if dropped is None else _gain_ns(new, dropped)
+
+
+def _changed(group: Group, number: int, by: float | None) -> Change | None:
+    """Give the change of this work on one side."""
+    names = (group.base_names, group.new_names)[number]
+    what: dict[str, Any] = {"kind": group.kind}
+    if group.kind in {"kernel", "copy", "communication", "operator"}:
+        what["events"] = tuple(group.events[number])
+    if group.kind in {"operator", "runtime", "host_gap"}:
+        if None in names:
+            return None
+        what["matching"] = f"^(?:{'|'.join(map(_pattern, names))})$"
+    return Drop(**what) if by is None else Scale(by=round(by, 9), **what)
+
+
+def _pattern(name: str | None) -> str:
+    if name == _ANY_STEP:
+        return r"ProfilerStep#\d+"
+    return re.escape(str(name))
+
+
+def _gain_ns(side: Side, change: Change) -> float:
+    """Give the mean gain of the last steps."""
+    rows = range(side.n_steps)[-_MOST_STEPS:]
+    return sum(side.step_path(row).what_if(change).gain_ns for row in rows) / len(rows)

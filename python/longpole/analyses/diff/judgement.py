@@ -1,0 +1,140 @@
+"""Whether a change matters: intervals by exact ranks, held against the smallest that does.
+
+With several runs a side each run gives one number, as in `longpole bench compare`. With one run
+a side the steps are the numbers: their spread is the noise within a run, and nothing is known of
+the noise between runs, which is often larger.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Final
+
+from longpole.bench.compare.ranks import median_limits, robust_spread, shift_limits
+from longpole.wording import count
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from longpole.analyses.diff.values import Outcome
+
+__all__ = ["Judgement", "judge_runs", "judge_step", "judge_steps"]
+
+_LEVEL: Final = 0.05
+_FEWEST: Final = 4
+_FEWEST_PAIRS: Final = 6
+
+# Steps are paired where that leaves so much of their spread.
+_PAIRED_BELOW: Final = 0.7
+
+_BETWEEN_RUNS: Final = (
+    "One run a side cannot tell how much runs differ from one another: the interval is about the "
+    "steps of these two runs. Give several runs a side to know."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict, the interval it rests on, and why."""
+
+    outcome: Outcome
+    interval: tuple[float, float] | None
+    reasons: tuple[str, ...]
+
+
+def judge_runs(
+    base: Sequence[float], new: Sequence[float], gate: float, *, change: float
+) -> Judgement:
+    """Judge several runs a side by the mean step of each."""
+    if min(len(base), len(new)) < _FEWEST:
+        few = f"{len(base)} and {len(new)} runs are too few: {_FEWEST} a side are needed."
+        return Judgement("inconclusive", None, (few,))
+    limits = _limits(base, new)
+    told = f"{len(base)} and {count(len(new), 'run')}, each by its mean step."
+    # The sides were recorded one after the other: only what lies beyond the gate is a claim.
+    return _held(limits, gate, change, (told,), beyond=gate)
+
+
+def judge_steps(
+    base: Mapping[int, float], new: Mapping[int, float], gate: float, *, change: float
+) -> Judgement:
+    """Judge one run a side by its steps, given by their numbers.
+
+    Steps of the same number are paired where that takes noise away, as where every second step
+    does something else.
+    """
+    if min(len(base), len(new)) < _FEWEST:
+        n_steps = f"{len(base)} and {count(len(new), 'step')}"
+        few = f"{n_steps} are too few to tell a change from noise: {_FEWEST} a side are needed."
+        return Judgement("inconclusive", None, (few, _BETWEEN_RUNS))
+    limits = _paired_limits(base, new) or _limits([*base.values()], [*new.values()])
+    return _held(limits, gate, change, (_BETWEEN_RUNS,), beyond=0.0)
+
+
+def judge_step(others: Sequence[float], length_ns: float, gate: float) -> Judgement:
+    """Judge one step by where it lies among the others of its run."""
+    if len(others) < _FEWEST:
+        few = f"{count(len(others), 'other step')} are too few to tell what is usual."
+        return Judgement("inconclusive", None, (few,))
+    change = length_ns / median(others) - 1
+    ends = (length_ns / max(others) - 1, length_ns / min(others) - 1)
+    where = f"The other {count(len(others), 'step')} differ by {_spread(others)} themselves."
+    if abs(change) < gate:
+        return Judgement("neutral", ends, (where, "It is within the gate of the median step."))
+    if ends[0] > 0:
+        return Judgement("regression", ends, (where, "It is longer than every other step."))
+    if ends[1] < 0:
+        return Judgement("improvement", ends, (where, "It is shorter than every other step."))
+    return Judgement("neutral", ends, (where, "Other steps are as long."))
+
+
+def _paired_limits(
+    base: Mapping[int, float], new: Mapping[int, float]
+) -> tuple[float, float] | None:
+    """Give the limits of the median change of a step, where the same steps of both sides vary."""
+    if [*base] != [*new] or len(base) < _FEWEST_PAIRS:
+        return None
+    changes = [math.log(max(new[step], 1.0) / max(base[step], 1.0)) for step in base]
+    logs = [[math.log(max(each, 1.0)) for each in side.values()] for side in (base, new)]
+    apart = [robust_spread(each) for each in logs]
+    if robust_spread(changes) > _PAIRED_BELOW * math.hypot(*apart):
+        return None
+    _, limits = median_limits(changes, _LEVEL)
+    return None if limits is None else (math.expm1(limits.low), math.expm1(limits.high))
+
+
+def _limits(base: Sequence[float], new: Sequence[float]) -> tuple[float, float] | None:
+    logs = [[math.log(max(each, 1.0)) for each in side] for side in (base, new)]
+    _, limits = shift_limits(logs[0], logs[1], _LEVEL)
+    return None if limits is None else (math.expm1(limits.low), math.expm1(limits.high))
+
+
+def _held(
+    limits: tuple[float, float] | None,
+    gate: float,
+    change: float,
+    told: tuple[str, ...],
+    *,
+    beyond: float,
+) -> Judgement:
+    """Hold an interval and the change of the mean against the gate."""
+    if limits is None:
+        return Judgement("inconclusive", None, ("There are too few for any interval.", *told))
+    low, high = limits
+    if -gate <= low and high <= gate:
+        return Judgement("neutral", limits, ("The whole interval is within the gate.", *told))
+    if low > beyond and change >= gate:
+        return Judgement("regression", limits, told)
+    if high < -beyond and change <= -gate:
+        return Judgement("improvement", limits, told)
+    if low > 0 or high < 0:
+        why = "It differs for certain, but the interval does not lie beyond the gate."
+    else:
+        why = "The interval holds both no change and one beyond the gate."
+    return Judgement("inconclusive", limits, (why, *told))
+
+
+def _spread(lengths: Sequence[float]) -> str:
+    return f"{100 * (max(lengths) / min(lengths) - 1):.0f} %"

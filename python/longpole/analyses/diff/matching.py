@@ -1,0 +1,154 @@
+"""Which work of one run is which work of another.
+
+The launches of the median steps are aligned in order, by the strictest key first: what has the
+same stack, shape and name; then the same stack. What lies between two pairs on both sides took
+each other's place: one for one it was renamed, several for fewer they were fused. What is left
+is paired wherever in the step it stands, if its name is the same; the rest was added or removed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from longpole._core import align
+from longpole.analyses.diff.fusions import shared_out
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from longpole.analyses.diff.sequences import Sequence
+
+__all__ = ["Match", "Relation", "match_sequences", "places_of"]
+
+Relation = Literal[
+    "same", "reshaped", "renamed", "moved", "fused", "split", "replaced", "added", "removed"
+]
+
+# Which key of `Sequence.keys` says what about a pair.
+_OF_ROUND: Final[tuple[Relation, ...]] = (
+    "same",
+    "same",
+    "reshaped",
+    "renamed",
+    "renamed",
+    "moved",
+)
+_STRICT, _BY_STACK, _BY_NAME = 0, 1, 5
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Places of one step on either side that stand for each other."""
+
+    relation: Relation
+    base: tuple[int, ...]
+    new: tuple[int, ...]
+
+
+def match_sequences(base: Sequence, new: Sequence) -> list[Match]:
+    """Match two steps; each place is in one match."""
+    pairs = align([_ints(key) for key in base.keys], [_ints(key) for key in new.keys])
+    found = [Match(_relation(base, new, pair), (pair[0],), (pair[1],)) for pair in pairs]
+    open_base, open_new = [], []
+    for old, now in _gaps(pairs, len(base.events), len(new.events)):
+        for one, other in _by_class(base, new, old, now):
+            if one and other:
+                found += _in_gap(base, new, one, other)
+            open_base += [] if other else one
+            open_new += [] if one else other
+    found += _moved(base, new, open_base, open_new)
+    return found
+
+
+def places_of(step: Sequence, usual: Sequence) -> NDArray[np.int64]:
+    """Give the place in a usual step of the same run of each event of a step; -1 for none."""
+    import numpy as np
+
+    if len(step.events) == len(usual.events) and (step.keys[0] == usual.keys[0]).all():
+        return np.arange(len(step.events))
+    places = np.full(len(step.events), -1)
+    pairs = align([_ints(key) for key in step.keys], [_ints(key) for key in usual.keys])
+    for here, there, _ in pairs:
+        places[here] = there
+    return places
+
+
+def _relation(base: Sequence, new: Sequence, pair: tuple[int, int, int]) -> Relation:
+    """Say what a pair has in common, whichever round found it."""
+    old, now, found_in = pair
+    for round_ in (_STRICT, _BY_STACK):
+        if base.keys[round_][old] == new.keys[round_][now]:
+            return "same"
+    return _OF_ROUND[found_in]
+
+
+def _gaps(
+    pairs: list[tuple[int, int, int]], n_base: int, n_new: int
+) -> list[tuple[list[int], list[int]]]:
+    """List what lies between pairs."""
+    gaps = []
+    old, now = 0, 0
+    for base, new, _ in [*pairs, (n_base, n_new, 0)]:
+        gaps.append((list(range(old, base)), list(range(now, new))))
+        old, now = base + 1, new + 1
+    return [gap for gap in gaps if gap[0] or gap[1]]
+
+
+def _by_class(
+    base: Sequence, new: Sequence, old: list[int], now: list[int]
+) -> list[tuple[list[int], list[int]]]:
+    """Part a gap: a kernel never takes the place of a copy."""
+    classes = {int(base.classes[place]) for place in old}
+    classes |= {int(new.classes[place]) for place in now}
+    return [
+        (
+            [place for place in old if base.classes[place] == kind],
+            [place for place in now if new.classes[place] == kind],
+        )
+        for kind in sorted(classes)
+    ]
+
+
+def _in_gap(base: Sequence, new: Sequence, old: list[int], now: list[int]) -> list[Match]:
+    """Say what took whose place."""
+    if len(old) == len(now):
+        return [Match("renamed", (one,), (other,)) for one, other in zip(old, now, strict=True)]
+    if len(now) == 1:
+        return [Match("fused", tuple(old), tuple(now))]
+    if len(old) == 1:
+        return [Match("split", tuple(old), tuple(now))]
+    operators = [base.operators_around(place) for place in old]
+    shared = shared_out(operators, [new.name(place) for place in now])
+    if shared is None or len(now) > len(old):
+        return [Match("replaced", tuple(old), tuple(now))]
+    return [
+        Match("fused" if end - start > 1 else "renamed", tuple(old[start:end]), (there,))
+        for (start, end), there in zip(shared, now, strict=True)
+    ]
+
+
+def _moved(base: Sequence, new: Sequence, old: list[int], now: list[int]) -> list[Match]:
+    """Pair what stands elsewhere in the step; the rest was added or removed."""
+    found = []
+    for round_ in (_STRICT, _BY_NAME):
+        waiting = defaultdict(list)
+        for place in reversed(now):
+            waiting[int(new.keys[round_][place])].append(place)
+        rest = []
+        for place in old:
+            there = waiting[int(base.keys[round_][place])]
+            if there:
+                found.append(Match("moved", (place,), (there.pop(),)))
+            else:
+                rest.append(place)
+        old, now = rest, sorted(place for places in waiting.values() for place in places)
+    found += [Match("removed", (place,), ()) for place in old]
+    return found + [Match("added", (), (place,)) for place in now]
+
+
+def _ints(keys: NDArray[np.uint64]) -> list[int]:
+    whole: list[int] = keys.tolist()
+    return whole

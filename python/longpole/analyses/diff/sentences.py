@@ -1,0 +1,116 @@
+"""A comparison in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from longpole.wording import count, duration, short_name
+
+if TYPE_CHECKING:
+    from longpole.analyses.diff.values import Change, DiffSide, Findings
+
+__all__ = ["KINDS", "cause", "percent", "sentence"]
+
+KINDS: Final = {
+    "kernel": "kernel",
+    "copy": "memcpy or memset",
+    "communication": "communication",
+    "operator": "operator",
+    "runtime": "runtime API call",
+    "host_gap": "host time outside operators",
+    "data_loading": "data loading",
+}
+_WIDEST: Final = 60
+_LEAST_EFFECT: Final = 0.001
+_LEAST: Final = 0.0005
+
+_BECAME: Final = {
+    "renamed": "{base} is now {new}",
+    "fused": "{base} are now one, {new}",
+    "split": "{base} is now several: {new}",
+    "replaced": "{base} are now {new}",
+    "reshaped": "{base} has other shapes",
+    "moved": "{base} is now {new} elsewhere in the step",
+}
+
+
+def sentence(diff: Findings) -> str:
+    """Say whether the step changed, by how much, and through what."""
+    base, new = diff.base, diff.new
+    if not diff.is_related:
+        return (
+            "Inconclusive: these seem to be two different programs; only "
+            f"{100 * diff.similarity:.0f} % of their launches or operators correspond."
+        )
+    unit = "step" if base.unit == new.unit == "step" else "window"
+    if diff.n_differences == 0 and diff.change == 0:
+        length = duration(round(base.mean_ns))
+        return f"Neutral: the two sides are the same; the {unit} takes {length}."
+    times = f"{duration(round(base.mean_ns))} to {duration(round(new.mean_ns))}"
+    told = f"{diff.verdict.capitalize()}: the mean {unit} goes from {times}"
+    told += f" ({percent(diff.change)}; {_numbers(base)} and {_numbers(new)})."
+    return " ".join([told, *_causes(diff)])
+
+
+def percent(share: float | None) -> str:
+    """Write a change with its sign.
+
+    Examples
+    --------
+    >>> percent(-0.2), percent(0.0312), percent(None), percent(0.0001)
+    ('-20.0 %', '+3.1 %', 'unknown', '±0.0 %')
+    """
+    if share is None:
+        return "unknown"
+    return f"{100 * share:+.1f} %" if abs(share) >= _LEAST else "±0.0 %"
+
+
+def cause(change: Change) -> str:
+    """Say what changed about some work, and what that does to the step."""
+    told = f"{_subject(change)}: {_times(change)} a step"
+    if change.effect_ns is None:
+        return told
+    if abs(change.effect_ns) < _LEAST_EFFECT * max(change.base_ns, change.new_ns, 1.0):
+        return f"{told}, which alone does not change the step"
+    side = "longer" if change.effect_ns > 0 else "shorter"
+    return f"{told}, which alone makes the step {duration(round(abs(change.effect_ns)))} {side}"
+
+
+def _causes(diff: Findings) -> list[str]:
+    """Name what changed most."""
+    certain = [change for change in diff.changes if change.stands_out]
+    if not certain:
+        return ["No single piece of work changed by more than the steps differ themselves."]
+    first = f"What changed most is {cause(certain[0])}."
+    return [first]
+
+
+def _numbers(side: DiffSide) -> str:
+    if side.n_runs > 1:
+        return count(side.n_runs, "run")
+    return count(side.n_steps, side.unit)
+
+
+def _subject(change: Change) -> str:
+    if change.kind == "data_loading":
+        return "data loading"
+    base, new = (_names(names) for names in (change.base_names, change.new_names))
+    word = KINDS[change.kind]
+    if change.relation in _BECAME and base and new:
+        return f"the {word} " + _BECAME[change.relation].format(base=base, new=new)
+    side = {"added": "the new ", "removed": "the removed "}.get(change.relation, "the ")
+    return f"{side}{word} {base or new}"
+
+
+def _names(names: tuple[str | None, ...]) -> str:
+    return " + ".join(dict.fromkeys(short_name(name, _WIDEST) for name in names))
+
+
+def _times(change: Change) -> str:
+    base, new = duration(round(change.base_ns)), duration(round(change.new_ns))
+    if not change.base_names:
+        return new
+    if not change.new_names:
+        return base
+    share = f", {percent(change.change)}" if change.base_ns else ""
+    return f"{base} to {new}{share}"

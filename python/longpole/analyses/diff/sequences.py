@@ -1,0 +1,152 @@
+"""What was launched, and which operators ran, in each step, in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from longpole.analyses.diff.stacks import mixed
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+    from numpy.typing import NDArray
+
+    from longpole.analyses.diff.sides import Side
+
+__all__ = ["Sequence", "activities", "operators"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """The events of one step, in order, with a key for each round of matching.
+
+    The first key is the strictest: stack, shape and name.
+    """
+
+    events: NDArray[np.int64]
+    keys: tuple[NDArray[np.uint64], ...]
+    classes: NDArray[np.uint64]
+    """Of what an event is: a kernel never takes the place of a copy."""
+    calls: NDArray[np.int64]
+    """The call that launched it, or the operator itself."""
+    side: Side
+
+    def name(self, place: int) -> str:
+        """Give the name of an event."""
+        return str(self.side.trace.events["name"][int(self.events[place])])
+
+    def operators_around(self, place: int) -> list[str]:
+        """Name the operators around a launch, the innermost first."""
+        events = self.side.trace.events
+        names = []
+        row: int | None = int(self.calls[place])
+        while row is not None:
+            if events["kind"][row] == "operator":
+                names.append(str(events["name"][row]))
+            row = events["parent"][row]
+        return names
+
+
+def activities(side: Side) -> list[Sequence]:
+    """Give the GPU activities of each step, in the order of their launches."""
+    import polars as pl
+
+    launches = side.trace.launches.filter(pl.col("call").is_not_null())
+    events = side.trace.events.select("event", "kind", "start_ns", "lane", "stream")
+    calls = events.select(call="event", call_ns="start_ns", call_lane="lane")
+    known = launches.join(events, on="event").join(calls, on="call")
+    order = ["row", "place", "call_ns", "stream", "start_ns", "event"]
+    return _sequences(side, known, order, call="call", by="call_ns")
+
+
+def operators(side: Side) -> list[Sequence]:
+    """Give the operators of each step in the order in which they began, thread by thread."""
+    import polars as pl
+
+    operators = side.work.filter(pl.col("kind") == "operator").select("event").unique()
+    events = side.trace.events.select("event", "kind", "start_ns", call_lane="lane")
+    known = operators.join(events, on="event").with_columns(call=pl.col("event"))
+    return _sequences(
+        side, known, ["row", "place", "start_ns", "event"], call="call", by="start_ns"
+    )
+
+
+def _sequences(
+    side: Side, known: pl.DataFrame, order: list[str], *, call: str, by: str
+) -> list[Sequence]:
+    """Cut events into steps; threads follow each other in the order in which they begin."""
+    import numpy as np
+    import polars as pl
+
+    rows = side.rows_at(known[by].to_numpy())
+    known = known.with_columns(row=pl.Series(rows)).filter(pl.col("row") >= 0)
+    first = known.group_by("row", "call_lane").agg(first_ns=pl.col(by).min())
+    place = pl.col("first_ns").rank("ordinal").over("row")
+    first = first.sort("row", "first_ns", "call_lane").with_columns(place=place)
+    ordered = known.join(first, on=["row", "call_lane"]).sort(order)
+    events = ordered["event"].to_numpy().astype(np.int64)
+    classes = _class_keys(ordered)
+    calls = ordered[call].to_numpy().astype(np.int64)
+    keys = _keys(side, events, calls, classes)
+    borders = np.searchsorted(ordered["row"].to_numpy(), np.arange(side.n_steps + 1))
+    return [
+        Sequence(
+            events[start:end],
+            tuple(key[start:end] for key in keys),
+            classes[start:end],
+            calls[start:end],
+            side,
+        )
+        for start, end in pairwise(borders)
+    ]
+
+
+def _keys(
+    side: Side,
+    events: NDArray[np.int64],
+    calls: NDArray[np.int64],
+    kind: NDArray[np.uint64],
+) -> tuple[NDArray[np.uint64], ...]:
+    """Give the keys of the rounds, from the strictest to the loosest.
+
+    What has another name is the same only if its operator launched as many others beside it.
+    """
+    import numpy as np
+
+    keys = side.keys
+    name, stack, operators = keys.name[events], keys.stack[calls], keys.operators[calls]
+    parents = side.trace.events["parent"].fill_null(0).to_numpy()
+    shape = np.where(keys.shape[calls] == 0, keys.shape[parents[calls]], keys.shape[calls])
+    place = mixed(kind, *_places_in_call(np.where(events == calls, calls, parents[calls])))
+    return (
+        mixed(stack, shape, name),
+        mixed(operators, shape, name),
+        mixed(operators, name),
+        mixed(stack, shape, place),
+        mixed(operators, place),
+        mixed(name, kind),
+    )
+
+
+def _class_keys(events: pl.DataFrame) -> NDArray[np.uint64]:
+    """Give a key of what each event is."""
+    import numpy as np
+    import polars as pl
+
+    parts = [pl.col("kind").cast(pl.String)]
+    if "work_class" in events.columns:
+        parts.append(pl.col("work_class").cast(pl.String))
+    return np.asarray(events.select(pl.concat_str(parts).hash(seed=3)).to_series(), np.uint64)
+
+
+def _places_in_call(operators: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Give which of the events of its operator each is, and of how many."""
+    import polars as pl
+
+    rows = pl.DataFrame({"operator": operators})
+    nth = pl.int_range(pl.len()).over("operator").cast(pl.UInt64).alias("nth")
+    n_all = pl.len().over("operator").cast(pl.UInt64).alias("n_all")
+    found = rows.select(nth, n_all)
+    return found["nth"].to_numpy(), found["n_all"].to_numpy()

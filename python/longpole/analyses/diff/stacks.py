@@ -1,0 +1,144 @@
+"""Keys of events that mean the same in two traces: by stack, shape and name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+    from numpy.typing import NDArray
+
+    from longpole.trace import Trace
+
+__all__ = ["Keys", "keys_of", "mixed"]
+
+# Odd constants of splitmix64.
+_FIRST: Final = 0xBF58476D1CE4E5B9
+_SECOND: Final = 0x94D049BB133111EB
+
+_NUMBER: Final = r"\d+"
+_MODULE: Final = "nn.Module: "
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """A key of each row of `Trace.events`; equal keys mean the same in any trace."""
+
+    name: NDArray[np.uint64]
+    shape: NDArray[np.uint64]
+    """Of the shapes of the inputs; 0 where they were not recorded."""
+    stack: NDArray[np.uint64]
+    """Of operators, modules and annotations around an event, and its own."""
+    operators: NDArray[np.uint64]
+    """The same with operators alone."""
+
+
+def keys_of(trace: Trace) -> Keys:
+    """Make the keys of all events of a trace.
+
+    Numbers within the names of annotations and modules do not count, nor do Python frames,
+    whose lines move with every change of a file.
+    """
+    import numpy as np
+
+    events = trace.events
+    names = _name_keys(events)
+    kinds = events["kind"].cast(str)
+    is_operator = (kinds == "operator").to_numpy()
+    frames = events["event"].is_in(_frames(events, trace)["event"].implode()).to_numpy()
+    return Keys(
+        name=names,
+        shape=_shape_keys(trace, len(names)),
+        stack=_stacked(events, np.where(is_operator | frames, names, 0)),
+        operators=_stacked(events, np.where(is_operator, names, 0)),
+    )
+
+
+def mixed(*keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Make one key of several.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one, two = np.array([1, 2], np.uint64), np.array([2, 1], np.uint64)
+    >>> bool((mixed(one, two) == mixed(two, one)).any())
+    False
+    """
+    import numpy as np
+
+    mix = np.zeros(keys[0].shape, np.uint64)
+    for key in keys:
+        mix = (mix * np.uint64(_FIRST)) ^ key
+        mix = (mix ^ (mix >> np.uint64(29))) * np.uint64(_SECOND)
+    return mix
+
+
+def _name_keys(events: pl.DataFrame) -> NDArray[np.uint64]:
+    """Hash names, those of annotations and modules without their numbers."""
+    import numpy as np
+    import polars as pl
+
+    is_numbered = (pl.col("kind") == "annotation") | pl.col("name").cast(pl.String).str.starts_with(
+        _MODULE
+    )
+    text = pl.col("name").cast(pl.String)
+    each = (
+        events.select("kind", "name")
+        .unique()
+        .with_columns(
+            key=pl.when(is_numbered).then(text.str.replace_all(_NUMBER, "#")).otherwise(text)
+        )
+        .with_columns(key=pl.col("key").fill_null("").hash(seed=7))
+    )
+    joined = events.select("kind", "name").join(
+        each, on=["kind", "name"], how="left", nulls_equal=True, maintain_order="left"
+    )
+    return np.asarray(joined["key"].to_numpy(), np.uint64)
+
+
+def _frames(events: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+    """List the annotations, but those of steps, and the modules of the model."""
+    import polars as pl
+
+    name = pl.col("name").cast(pl.String)
+    is_annotation = (pl.col("kind") == "annotation") & ~pl.col("event").is_in(
+        trace.steps["event"].implode()
+    )
+    is_module = (pl.col("kind") == "python") & name.str.starts_with(_MODULE)
+    return events.filter((is_annotation | is_module) & ~name.str.starts_with("ProfilerStep"))
+
+
+def _shape_keys(trace: Trace, n_events: int) -> NDArray[np.uint64]:
+    import numpy as np
+    import polars as pl
+
+    keys = np.zeros(n_events, np.uint64)
+    for category in trace.categories:
+        args = trace.args(category)
+        if args is None or "Input Dims" not in args.columns:
+            continue
+        shape = pl.col("Input Dims").cast(pl.String).str.replace_all(r"\s", "")
+        each = args.select("Input Dims").drop_nulls().unique().with_columns(key=shape.hash(seed=7))
+        known = args.select("event", "Input Dims").join(each, on="Input Dims")
+        keys[known["event"].to_numpy()] = known["key"].to_numpy()
+    return keys
+
+
+def _stacked(events: pl.DataFrame, own: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Mix the keys of what stands around each event, from the outside in; 0 adds nothing."""
+    import numpy as np
+
+    parents = events["parent"].fill_null(0).to_numpy()
+    depths = events["depth"].fill_null(0).to_numpy()
+    stack = np.zeros(len(own), np.uint64)
+    order = np.argsort(depths, kind="stable")
+    borders = np.searchsorted(depths[order], np.arange(int(depths.max(initial=0)) + 2))
+    has_parent = events["parent"].is_not_null().to_numpy()
+    for start, end in pairwise(borders):
+        rows = order[start:end]
+        above = np.where(has_parent[rows], stack[parents[rows]], 0)
+        stack[rows] = np.where(own[rows] == 0, above, mixed(above, own[rows]))
+    return stack

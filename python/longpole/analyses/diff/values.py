@@ -1,0 +1,149 @@
+"""What a comparison finds, as plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from longpole.analyses.diff.matching import Relation
+    from longpole.verdict import Verdict
+
+__all__ = ["Change", "Counts", "DiffSide", "Findings", "Outcome", "PathChange", "joined"]
+
+Outcome = Literal["regression", "improvement", "neutral", "inconclusive"]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many of something there are in a step, on average."""
+
+    what: str
+    """`launches`, `gpu_activities`, `blocking_calls` or `operators`."""
+    base: float
+    new: float
+
+
+@dataclass(frozen=True, slots=True)
+class DiffSide:
+    """One side of a comparison."""
+
+    n_runs: int
+    ranks: tuple[int | None, ...]
+    """Of the traces of a run."""
+    rank: int | None
+    """Of the trace that the details are about."""
+    unit: str
+    """`step`, or what is compared where the trace marks no steps."""
+    n_steps: int
+    """Of the run that the details are about."""
+    steps: tuple[int, ...]
+    mean_ns: float
+    median_ns: float
+    step_noise: float | None
+    """The spread of the steps of a run, robust, as a share; None for one step."""
+    run_noise: float | None
+    """The spread of the runs, robust, as a share; None for one run."""
+    verdict: Verdict
+    peak_memory_bytes: int | None
+    """The most that was allocated on a device, where the trace tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Work that is the same on both sides, or took each other's place; times are a step's."""
+
+    kind: str
+    """`kernel`, `copy`, `communication`, `operator`, `runtime`, `host_gap` or `data_loading`."""
+    relation: Relation
+    base_names: tuple[str | None, ...]
+    new_names: tuple[str | None, ...]
+    base_ns: float
+    new_ns: float
+    base_count: float
+    new_count: float
+    base_path_ns: float
+    """The part on the critical path."""
+    new_path_ns: float
+    t: float | None
+    """The difference in standard errors of the steps; None where there is one step a side."""
+    stands_out: bool
+    """Whether the noise between steps does not explain it."""
+    effect_ns: float | None
+    """By how much the step is longer through this change alone, timed anew by the graph; None
+    where it was not computed."""
+    base_shapes: tuple[str, ...]
+    new_shapes: tuple[str, ...]
+    base_event: int | None
+    """The longest event, as a row of `Trace.events`."""
+    new_event: int | None
+
+    @property
+    def change_ns(self) -> float:
+        """Give by how much longer it takes in a step."""
+        return self.new_ns - self.base_ns
+
+    @property
+    def change(self) -> float | None:
+        """Give the same as a share of the base; None where it is new."""
+        return self.change_ns / self.base_ns if self.base_ns else None
+
+    @property
+    def name(self) -> str:
+        """Give its name, or what became of it."""
+        base, new = joined(self.base_names), joined(self.new_names)
+        return base if base == new or not new else new if not base else f"{base} -> {new}"
+
+
+@dataclass(frozen=True, slots=True)
+class PathChange:
+    """The time of one kind on the critical path, in a step of either side."""
+
+    kind: str
+    base_ns: float
+    new_ns: float
+
+    @property
+    def change_ns(self) -> float:
+        """Give by how much longer it is."""
+        return self.new_ns - self.base_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What changed from one side to another, and whether it matters."""
+
+    verdict: Outcome
+    sentence: str
+    reasons: tuple[str, ...]
+    """Why this verdict, and what it cannot know."""
+    gate: float
+    """The smallest change that matters."""
+    change: float | None
+    """Of the mean step, as a share of the base."""
+    interval: tuple[float, float] | None
+    """Between which two shares the change lies, but for a chance of 5 %."""
+    is_related: bool
+    """Whether the two sides seem to be the same program at all."""
+    similarity: float
+    """The share of launches or of operators that have a counterpart, the greater of the two."""
+    n_differences: int
+    """How many groups of work differ in anything, their names or numbers or times."""
+    base: DiffSide
+    new: DiffSide
+    changes: tuple[Change, ...]
+    """All work, what matters most first."""
+    path: tuple[PathChange, ...]
+    """The changes of a step's critical path by kind; they sum to the change of the step."""
+    counts: tuple[Counts, ...]
+
+
+def joined(names: tuple[str | None, ...]) -> str:
+    """Name some work by all its names, each once.
+
+    Examples
+    --------
+    >>> joined(("add", "mul", "add"))
+    'add + mul'
+    """
+    return " + ".join(dict.fromkeys(name or "(no name)" for name in names))

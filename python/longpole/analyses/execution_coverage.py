@@ -1,0 +1,100 @@
+"""How many of the matrix products of an execution trace a TunableOp file has tuned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from longpole.bench.tunableop.coverage import Tuned
+from longpole.bench.tunableop.inputs import recorded
+from longpole.bench.tunableop.matmul import NOT_TUNABLE, PRODUCTS, gemms_of
+
+if TYPE_CHECKING:
+    from longpole.bench.tunableop.inputs import Argument
+    from longpole.bench.tunableop.records import Source
+    from longpole.convert.execution_trace import ExecutionTrace
+
+__all__ = ["ExecutionCoverage", "execution_coverage"]
+
+_TUNED = pl.col("match").is_in(["tuned", "wildcard"])
+_INPUTS = ("input_shapes", "input_strides", "input_types", "input_values")
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionCoverage:
+    """How much of the work in matrix products a results file answers for, without times.
+
+    `rows` has a row for each distinct GEMM, what to tune next first: `name` (the operator of
+    torch), `operator`, `parameters`, `match` and `solution` as in `GemmCoverage`, `calls`,
+    `flops` (of all calls; null where the inputs do not tell), and `share_of_flops`.
+    """
+
+    rows: pl.DataFrame
+
+    @property
+    def n_calls(self) -> int:
+        """How many products were called."""
+        return int(self.rows["calls"].sum())
+
+    @property
+    def n_tuned_calls(self) -> int:
+        """How many of them are tuned for certain."""
+        return int(self.rows.filter(_TUNED)["calls"].sum())
+
+    @property
+    def share_of_flops(self) -> float | None:
+        """The tuned share of the operations that are known; None where there are none."""
+        total = int(self.rows["flops"].sum())
+        return int(self.rows.filter(_TUNED)["flops"].sum()) / total if total else None
+
+
+def execution_coverage(execution: ExecutionTrace, results: Source) -> ExecutionCoverage:
+    """Look the matrix products of an execution trace up in a results file.
+
+    Parameters
+    ----------
+    execution
+        The execution trace; it has no times, so products count by their operations.
+    results
+        A results file, its path or its bytes.
+    """
+    name = pl.col("name").cast(pl.String)
+    products = execution.nodes.filter(name.is_in([*PRODUCTS, *NOT_TUNABLE]))
+    texts = products.select(name, pl.col(_INPUTS).cast(pl.String))
+    calls = texts.group_by("name", *_INPUTS).agg(pl.len())
+    tuned = Tuned(results)
+    rows = [
+        (name, *_told(name, recorded(*inputs), tuned), n_calls)
+        for name, *inputs, n_calls in calls.iter_rows()
+    ]
+    texts_of = dict.fromkeys(("name", "operator", "parameters", "match", "solution"), pl.String)
+    schema = {**texts_of, "flops_of_one": pl.Int64, "calls": pl.Int64}
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    return ExecutionCoverage(_summed(frame))
+
+
+def _told(
+    name: str, arguments: list[Argument], tuned: Tuned
+) -> tuple[str | None, str | None, str, str | None, int | None]:
+    """Say what the results have for a product, and how many operations it takes."""
+    gemms = gemms_of(name, arguments) if name in PRODUCTS else []
+    if not gemms:
+        return None, None, "unknown" if name in PRODUCTS else "not_tunable", None, None
+    match = tuned.look_up(gemms)
+    return *match.key, match.kind, match.line and match.line.solution, gemms[0].flops
+
+
+def _summed(rows: pl.DataFrame) -> pl.DataFrame:
+    """Join the calls of one GEMM; what to tune next comes first."""
+    keys = ("name", "operator", "parameters", "match", "solution")
+    joined = rows.group_by(*keys).agg(
+        pl.col("calls").sum(),
+        # Nothing is known of a product whose inputs are not, so its operations are null, not 0.
+        flops=(pl.col("calls") * pl.col("flops_of_one")).sum().replace(0, None),
+    )
+    total = joined["flops"].sum() or 1
+    return joined.with_columns(share_of_flops=pl.col("flops") / total).sort(
+        _TUNED, "flops", *keys, descending=[False, True, *[False] * 5], nulls_last=True
+    )

@@ -1,0 +1,101 @@
+"""Which questions there are, found without a list: each file of `analyses` that answers one.
+
+A question is a function with the name of its file that takes a trace and a window, and gives
+a frame or an answer with `blocks()`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from longpole.report.blocks import Column, Notes, Sentence, Table
+from longpole.wording import count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from longpole.report.blocks import Block, Cell, Type
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["answer_blocks", "questions"]
+
+_TITLE: Final = re.compile(r"^(?:Table `\w+`: )?(?P<title>.+?)\.?$")
+_MOST_ROWS: Final = 20
+_OWN: Final = ("lanes", "questions", "summary")
+
+
+def questions() -> dict[str, str]:
+    """Give the name of each question and what it asks, in the order of their names."""
+    names = sorted(path.stem for path in Path(__file__).parent.glob("*.py"))
+    found = {name: _question(name) for name in names if name not in _OWN and name[0] != "_"}
+    return {name: _title(name) for name, ask in found.items() if ask is not None}
+
+
+def answer_blocks(name: str, trace: Trace, window: Window | None = None) -> Sequence[Block]:
+    """Answer a question about a window as blocks; a frame is shown by its first rows."""
+    ask = _question(name)
+    if ask is None:
+        message = f"there is no question {name!r}"
+        raise ValueError(message)
+    answer = ask(trace, window)
+    if isinstance(answer, pl.DataFrame):
+        return _frame_blocks(answer)
+    blocks: Sequence[Block] = answer.blocks()
+    return blocks
+
+
+def _question(name: str) -> Callable[..., Any] | None:
+    """Give the function of a file, if it answers with a frame or with blocks."""
+    module = import_module(f"longpole.analyses.{name}")
+    ask = getattr(module, name, None)
+    if not inspect.isfunction(ask):
+        return None
+    signature = inspect.signature(ask)
+    required = [
+        each.name
+        for each in signature.parameters.values()
+        if each.default is inspect.Parameter.empty
+    ]
+    if required != ["trace"] or "window" not in signature.parameters:
+        return None
+    returns = str(signature.return_annotation).split("[")[0]
+    is_answer = hasattr(getattr(module, returns, None), "blocks")
+    return ask if returns == "pl.DataFrame" or is_answer else None
+
+
+def _title(name: str) -> str:
+    document = import_module(f"longpole.analyses.{name}").__doc__ or name
+    found = _TITLE.match(document.splitlines()[0])
+    title = found["title"] if found else name
+    return title[:1].upper() + title[1:]
+
+
+def _frame_blocks(frame: pl.DataFrame) -> list[Block]:
+    """Show the first rows of a frame."""
+    if frame.is_empty():
+        return [Sentence("There is nothing to show.")]
+    columns = [
+        Column(name.removesuffix("_ns"), _type(name, dtype)) for name, dtype in frame.schema.items()
+    ]
+    rows = [[_cell(value) for value in row] for row in frame.head(_MOST_ROWS).iter_rows()]
+    more = frame.height - len(rows)
+    told: list[Block] = [Notes([f"{count(more, 'more row')}."])] if more > 0 else []
+    return [Table(columns, rows), *told]
+
+
+def _cell(value: Any) -> Cell:
+    return value if value is None or isinstance(value, str | int | float) else str(value)
+
+
+def _type(name: str, dtype: pl.DataType) -> Type:
+    if dtype.is_numeric():
+        is_time = name.endswith("_ns") and name not in {"start_ns", "end_ns"}
+        return "duration" if is_time else "share" if name.endswith("share") else "number"
+    return "name" if name == "name" or name.endswith("_name") else "text"

@@ -1,0 +1,161 @@
+"""What a comparison found: the verdict on each key, its figures, and how they are shown."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.report.blocks import Column, Notes, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.bench.compare.evidence import Side
+    from longpole.bench.compare.stats import Interval
+    from longpole.report.blocks import Block, Cell
+
+__all__ = [
+    "Comparison",
+    "Difference",
+    "Verdict",
+    "comparison_blocks",
+    "plain_difference",
+    "warnings_of",
+]
+
+_COLUMNS: Final = (
+    Column("verdict"),
+    Column("key", "name"),
+    Column("change", "change"),
+    Column("interval", "number"),
+    Column("base", "duration"),
+    Column("new", "duration"),
+    Column("runs", "number"),
+    Column("measured"),
+)
+
+
+class Verdict(StrEnum):
+    """What is said of a key, and of all keys together."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    SAME = "same"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What became of one key.
+
+    Parameters
+    ----------
+    key
+        Of the base; of both measurements unless keys were paired.
+    verdict
+        Faster, slower, same or inconclusive.
+    reason
+        Why, in a sentence.
+    base, new
+        What the runs of either side say; None where there is none.
+    change
+        Of the time, relative to the base: 0.05 is 5 % slower.
+    interval
+        Where the change lies.
+    p_value
+        The chance of such a change if there were none (none beyond the gate, where the sides
+        were measured apart), raised for the number of keys.
+    n_runs
+        Of each side, or pairs of them.
+    design
+        `in turns` or `separate`.
+    is_interleaved
+        Whether the runs of both sides alternated.
+    smallest_change
+        That would be found in 80 of 100 such comparisons.
+    runs_needed
+        Of each side, to find a change as large as the gate in 80 of 100.
+    warnings
+        What makes the verdict doubtful.
+    """
+
+    key: str
+    verdict: Verdict
+    reason: str
+    base: Side | None = None
+    new: Side | None = None
+    change: float | None = None
+    interval: Interval | None = None
+    p_value: float | None = None
+    n_runs: int = 0
+    design: str = "separate"
+    is_interleaved: bool = False
+    smallest_change: float | None = None
+    runs_needed: int | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All keys of two measurements, those of the base first and in its order."""
+
+    differences: tuple[Difference, ...]
+    gate: float
+    confidence: float
+    warnings: tuple[str, ...]
+
+    def _repr_html_(self) -> str:
+        from longpole.report.html import html
+
+        return html(comparison_blocks(self))
+
+    @property
+    def verdict(self) -> Verdict:
+        """The gravest of all: slower, then inconclusive, then faster, then same."""
+        found = {difference.verdict for difference in self.differences}
+        for verdict in (Verdict.SLOWER, Verdict.INCONCLUSIVE, Verdict.FASTER, Verdict.SAME):
+            if verdict in found:
+                return verdict
+        return Verdict.INCONCLUSIVE
+
+
+def comparison_blocks(comparison: Comparison) -> list[Block]:
+    """Give the table of differences, and what is open and doubtful below it."""
+    notes = [*_open_questions(comparison), *warnings_of(comparison)]
+    table = Table(_COLUMNS, [_cells(each) for each in comparison.differences])
+    return [table, *([Notes(notes)] if notes else [])]
+
+
+def warnings_of(comparison: Comparison) -> Iterator[str]:
+    """Say what makes the verdicts doubtful."""
+    yield from comparison.warnings
+    for difference in comparison.differences:
+        yield from (f"{difference.key}: {warning}" for warning in difference.warnings)
+
+
+def plain_difference(difference: Difference) -> dict[str, Any]:
+    """Give all that is known of a key, intervals by their ends."""
+    fields = asdict(difference)
+    if difference.interval is not None:
+        fields["interval"] = difference.interval._asdict()
+    return fields
+
+
+def _open_questions(comparison: Comparison) -> Iterator[str]:
+    for difference in comparison.differences:
+        if difference.verdict is Verdict.INCONCLUSIVE:
+            yield f"{difference.key}: {difference.reason}"
+
+
+def _cells(difference: Difference) -> tuple[Cell, ...]:
+    base, new = (side.median_ns if side else None for side in (difference.base, difference.new))
+    change = interval = None
+    if difference.interval is not None:
+        change = difference.change
+        interval = " to ".join(f"{100 * end:+.1f} %" for end in difference.interval)
+    measured = difference.design
+    if measured == "separate":
+        measured = "alternating" if difference.is_interleaved else "apart"
+    names = (difference.verdict, difference.key)
+    return (*names, change, interval, base, new, difference.n_runs, measured)

@@ -1,0 +1,192 @@
+"""One run of commands: a process that executes them in turns and writes a row for each.
+
+Started as a script with one argument, what to do as JSON. It imports nothing but the standard
+library and stays small, for the system counts the memory of the starting process as that of
+the command where the command needs less. Times are those of the whole process, from its start
+until it is reaped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import resource
+import signal
+import sys
+import time
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["main"]
+
+_MOST_TURNS = 100
+_SHELL_STARTS = 10
+_KIB = 1024
+
+
+class Subject:
+    """A command while it is being timed."""
+
+    def __init__(self, name: str, argv: list[str]) -> None:
+        self.name, self.argv = name, argv
+        self.outcome, self.message, self.exit_code = "ok", "", 0
+        self.samples: list[Sample] = []
+        self.n_warm_up = 0
+
+    def fail(self, outcome: str, message: str) -> None:
+        """Give up: what was measured counts no more."""
+        self.outcome, self.message = outcome, message
+
+
+class Sample:
+    """One execution: its times in nanoseconds, and the most memory it held."""
+
+    def __init__(self, pid: int, began_ns: int, limit_s: float) -> None:
+        with _limit(pid, limit_s) as passed:
+            _, self.status, usage = os.wait4(pid, 0)
+            self.wall_ns = time.perf_counter_ns() - began_ns
+        self.is_timeout = bool(passed)
+        self.user_ns, self.system_ns = usage.ru_utime * 1e9, usage.ru_stime * 1e9
+        self.peak_rss_bytes = usage.ru_maxrss * _KIB
+
+
+def main(text: str) -> int:
+    """Time what is asked for.
+
+    The fields of the JSON object: `commands` (name and arguments), `shell` (its arguments),
+    `n_warm_up`, `prepare`, `cleanup`, `timeout_s`, `allows_failure`, `budget_s`, `seed`.
+    """
+    rows = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    wanted = json.loads(text)
+    began_at = time.time()
+    subjects = [Subject(name, argv) for name, argv in wanted["commands"]]
+    order = list(subjects)
+    random.Random(wanted["seed"]).shuffle(order)  # noqa: S311 - an order, not a secret
+    shell_ns = _shell_ns(wanted["shell"])
+    for subject in order:
+        for _ in range(wanted["n_warm_up"]):
+            _execute(subject, wanted, keep=False)
+    _take_turns(order, wanted)
+    if wanted["cleanup"]:
+        _hook("cleanup", wanted["cleanup"], subjects)
+    with rows:
+        rows.writelines(json.dumps(_row(each, shell_ns, began_at)) + "\n" for each in subjects)
+    return 0
+
+
+def _take_turns(order: list[Subject], wanted: dict[str, Any]) -> None:
+    """Execute all in turns, forwards and backwards, for as long as the budget lasts."""
+    deadline = time.monotonic() + wanted["budget_s"]
+    for turn in range(_MOST_TURNS):
+        alive = [each for each in order if each.outcome == "ok"]
+        for subject in alive if turn % 2 == 0 else alive[::-1]:
+            _execute(subject, wanted, keep=True)
+        if time.monotonic() >= deadline:
+            return
+
+
+def _execute(subject: Subject, wanted: dict[str, Any], *, keep: bool) -> None:
+    if subject.outcome != "ok" or not _prepared(subject, wanted["prepare"]):
+        return
+    try:
+        sample = _run(subject.argv, wanted["timeout_s"])
+    except OSError as error:
+        subject.fail("not_started", error.strerror or str(error))
+        return
+    subject.n_warm_up += not keep
+    subject.exit_code = os.waitstatus_to_exitcode(sample.status)
+    if sample.is_timeout:
+        subject.fail("timeout", f"not done after {wanted['timeout_s']:g} s")
+    elif subject.exit_code and not wanted["allows_failure"]:
+        subject.fail(*_failure(subject.exit_code))
+    elif keep:
+        subject.samples.append(sample)
+
+
+def _failure(exit_code: int) -> tuple[str, str]:
+    if exit_code > 0:
+        return "nonzero", f"ended with exit status {exit_code}"
+    return "signal", f"ended by {signal.Signals(-exit_code).name}"
+
+
+def _prepared(subject: Subject, command: str | None) -> bool:
+    return command is None or _hook("prepare", command, [subject])
+
+
+def _hook(name: str, command: str, subjects: list[Subject]) -> bool:
+    """Run a command of a shell that is not timed; what depends on it fails with it."""
+    status = os.waitstatus_to_exitcode(_run(["sh", "-c", command], None).status)
+    for subject in subjects if status else []:
+        subject.fail("not_started", f"--{name} ended with exit status {status}: {command}")
+    return not status
+
+
+def _run(argv: list[str], limit_s: float | None) -> Sample:
+    """Execute a command; nothing is to be read, and what it prints is thrown away."""
+    nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1)]
+    began_ns = time.perf_counter_ns()
+    pid = os.posix_spawnp(argv[0], argv, os.environ, file_actions=nothing, setpgroup=0)
+    return Sample(pid, began_ns, limit_s or 0.0)
+
+
+@contextlib.contextmanager
+def _limit(pid: int, seconds: float) -> Iterator[list[bool]]:
+    """Kill a process and what it started in its group once its time is up."""
+    passed: list[bool] = []
+
+    def kill(_number: int, _frame: object) -> None:
+        passed.append(True)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+
+    signal.signal(signal.SIGALRM, kill)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield passed
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _shell_ns(shell: list[str] | None) -> float | None:
+    """Learn how long a shell takes that has nothing to do."""
+    if shell is None:
+        return None
+    return median(_run([*shell, ""], None).wall_ns for _ in range(_SHELL_STARTS))
+
+
+def _row(subject: Subject, shell_ns: float | None, began_at: float) -> dict[str, Any]:
+    # An execution that is quicker than the shell usually is took no time, not less than none.
+    walls = [max(1.0, sample.wall_ns - (shell_ns or 0)) for sample in subject.samples]
+    if walls and median(walls) <= 1.0:
+        subject.fail(
+            "no_time", "it takes no longer than the shell that starts it: leave out --shell"
+        )
+    is_ok = subject.outcome == "ok" and bool(walls)
+    # What the system tells is at least what this process held when it started the command.
+    floor_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KIB
+    peak_bytes = max((sample.peak_rss_bytes for sample in subject.samples), default=0)
+    return {
+        "name": subject.name,
+        "outcome": subject.outcome,
+        "message": subject.message,
+        "exit_code": subject.exit_code,
+        "samples_ns": walls if is_ok else [],
+        "user_ns": fmean(each.user_ns for each in subject.samples) if is_ok else None,
+        "system_ns": fmean(each.system_ns for each in subject.samples) if is_ok else None,
+        "peak_rss_bytes": peak_bytes if peak_bytes > floor_bytes else None,
+        "peak_rss_floor_bytes": floor_bytes,
+        "shell_ns": shell_ns,
+        "n_warm_up": subject.n_warm_up,
+        "began_at": began_at,
+        "step_ns": time.get_clock_info("perf_counter").resolution * 1e9,
+    }
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1]))

@@ -1,0 +1,127 @@
+"""Commands, timed as whole processes: what a run is asked for, and its rows as records."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from longpole.bench.records.environment import fingerprint
+from longpole.bench.records.record import Measurement, Outcome, Record
+from longpole.bench.run.job import parse_argv
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["CommandPlan", "command_argv", "command_records"]
+
+_SPARE_EXECUTIONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPlan:
+    """How commands are executed.
+
+    Parameters
+    ----------
+    shell
+        What starts them, such as `("sh", "-c")`; None starts them without a shell.
+    n_warm_up
+        Executions in each run that are not timed.
+    prepare
+        A command of `sh` before each execution, which is not timed.
+    cleanup
+        A command of `sh` after each run.
+    timeout_s
+        For one execution.
+    allows_failure
+        Whether the time of an execution counts that ended with another exit status than 0.
+    """
+
+    shell: tuple[str, ...] | None = None
+    n_warm_up: int = 1
+    prepare: str | None = None
+    cleanup: str | None = None
+    timeout_s: float = 600.0
+    allows_failure: bool = False
+
+    def argv_of(self, text: str) -> list[str]:
+        """Give the arguments of a command.
+
+        Raises
+        ------
+        ValueError
+            It is empty, or needs a shell and has none.
+        """
+        if self.shell is not None:
+            return [*self.shell, text]
+        return list(parse_argv(text))
+
+    def limit_s(self, names: Sequence[str], budget_s: float) -> float:
+        """Give the time after which a run is out of order."""
+        executions = (self.n_warm_up + _SPARE_EXECUTIONS) * len(names)
+        return budget_s + self.timeout_s * executions
+
+
+def command_argv(plan: CommandPlan, names: Sequence[str], budget_s: float, seed: str) -> list[str]:
+    """Give the process that executes commands in turns."""
+    wanted = {
+        "commands": [(name, plan.argv_of(name)) for name in names],
+        "shell": plan.shell,
+        "n_warm_up": plan.n_warm_up,
+        "prepare": plan.prepare,
+        "cleanup": plan.cleanup,
+        "timeout_s": plan.timeout_s,
+        "allows_failure": plan.allows_failure,
+        "budget_s": budget_s,
+        "seed": seed,
+    }
+    script = Path(__file__).with_name("command_worker.py")
+    return [sys.executable, "-I", "-S", str(script), json.dumps(wanted)]
+
+
+def command_records(
+    plan: CommandPlan, rows: Sequence[dict[str, Any]], stderr_line: str
+) -> Iterator[Record]:
+    """Make the records of a run of what its process wrote."""
+    run = uuid4().hex[:12]
+    for row in rows:
+        outcome = Outcome(row["outcome"])
+        said = stderr_line if outcome in {Outcome.NONZERO, Outcome.SIGNAL} else ""
+        samples_ns = tuple(row["samples_ns"])
+        yield Record(
+            id=f"{row['name']} run {run}",
+            key=row["name"],
+            outcome=outcome,
+            argv=tuple(plan.argv_of(row["name"])),
+            message=": ".join(filter(None, [row["message"], said])),
+            exit_code=row["exit_code"],
+            best=Measurement(row["name"], median(samples_ns)) if samples_ns else None,
+            started_at=datetime.fromtimestamp(row["began_at"], UTC).isoformat(),
+            environment=fingerprint(),
+            run=run,
+            pair=run if len(rows) > 1 else "",
+            samples_ns=samples_ns,
+            sampling=_sampling(plan, row),
+        )
+
+
+def _sampling(plan: CommandPlan, row: dict[str, Any]) -> dict[str, Any]:
+    told = ("step_ns", "user_ns", "system_ns", "peak_rss_bytes", "peak_rss_floor_bytes", "shell_ns")
+    return {
+        "clock": "process"
+        if plan.shell is None
+        else f"process started by {shlex.join(plan.shell)}",
+        "cache": None,
+        "n_calls": 1,
+        "n_warm_up_calls": row["n_warm_up"],
+        "n_dropped": 0,
+        "is_disturbed": False,
+        **{name: row[name] for name in told},
+    }

@@ -1,0 +1,106 @@
+"""A comparison of two sides as an answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from longpole.analyses.diff import diff, diff_steps
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.inputs import name_of, warnings_of
+from longpole.report.blocks import Headline
+from longpole.report.document import DATA_FORMATS, Document
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from longpole.analyses.diff import Diff
+    from longpole.cli.answer.emit import Answer
+    from longpole.trace import Trace
+
+__all__ = ["DIFF", "DIFF_ARGS", "diff_answer", "step_answer"]
+
+DIFF: Final = "longpole.diff/1"
+DIFF_ARGS: Final = ("Input Dims", "Total Allocated", "Device Id")
+"""The arguments of events that are compared."""
+
+_GATE: Final = 0.03
+
+Named = tuple[str, "Trace"]
+
+
+def diff_answer(
+    base: Sequence[Named],
+    new: Sequence[Named],
+    *,
+    gate: float | None,
+    top: int,
+    window: Mapping[str, Any],
+) -> Answer:
+    """Compare two sides of named traces."""
+    sides = [[trace for _, trace in side] for side in (base, new)]
+    found = _asked(lambda: diff(*sides, gate=_GATE if gate is None else gate, **window))
+    names = [_name(side) for side in (base, new)]
+    return _answer(" -> ".join(names), [*base, *new], found, gate=gate, top=top)
+
+
+def step_answer(
+    traces: Sequence[Named],
+    step: int,
+    against: int | None,
+    *,
+    gate: float | None,
+    top: int,
+    window: Mapping[str, Any],
+) -> Answer:
+    """Compare one step of a trace with the others."""
+    if len(traces) != 1:
+        message = "--step compares steps of one trace"
+        raise click.UsageError(message)
+    share = _GATE if gate is None else gate
+    found = _asked(lambda: diff_steps(traces[0][1], step, against, gate=share, **window))
+    other = "the other steps" if against is None else f"step {against}"
+    title = f"{_name(traces)}: step {step} against {other}"
+    return _answer(title, traces, found, gate=gate, top=top)
+
+
+def _asked(ask: Callable[[], Diff]) -> Diff:
+    try:
+        return ask()
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _answer(
+    title: str, traces: Sequence[Named], found: Diff, *, gate: float | None, top: int
+) -> Answer:
+    document = Document(
+        schema=DIFF,
+        input={"path": title, "traces": [path for path, _ in traces]},
+        status="abstained" if found.verdict == "inconclusive" else "ok",
+        scope={"gate": found.gate},
+        warnings=[warned for _, trace in traces for warned in warnings_of(trace)],
+        forms_with_warnings=DATA_FORMATS,
+        data=found.to_dict(),
+        blocks=lambda: [Headline(title), *found.blocks(top)],
+        records=found.records,
+    )
+    return document, _exit_code(found, gate)
+
+
+def _exit_code(found: Diff, gate: float | None) -> int:
+    if found.verdict == "inconclusive":
+        return exit_codes.INCONCLUSIVE
+    is_worse = gate is not None and found.verdict == "regression"
+    return exit_codes.FINDINGS if is_worse else exit_codes.OK
+
+
+def _name(side: Sequence[Named]) -> str:
+    """Name a side by its trace, or by the directory of its traces."""
+    paths = [path for path, _ in side]
+    if len(paths) == 1:
+        return name_of(paths[0])
+    folders = {str(Path(path).parent) for path in paths}
+    return f"{name_of(folders.pop())}/ ({len(paths)} traces)" if len(folders) == 1 else paths[0]

@@ -1,0 +1,100 @@
+"""How much of the matrix products of a trace is tuned, as answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.tunableop import MOST_ROWS, rows_answer
+from longpole.wording import count, duration, share
+
+if TYPE_CHECKING:
+    from longpole.analyses.execution_coverage import ExecutionCoverage
+    from longpole.analyses.gemm_coverage import GemmCoverage
+    from longpole.cli.answer.emit import Answer
+    from longpole.report.blocks import Type
+
+__all__ = ["execution_coverage_answer", "gemm_coverage_answer"]
+
+_KINDS: Final = {
+    "unknown": "unknown: the shapes were not recorded, or the signature cannot be derived",
+    "same_size": "same_size: a row has that size, but strides were not recorded",
+    "not_tunable": "not_tunable: torch runs the operator without asking TunableOp",
+}
+
+
+def gemm_coverage_answer(results: str, found: GemmCoverage) -> Answer:
+    """Say how much of a trace is tuned; 1 where some is not, 4 where there are no GEMMs."""
+    if found.share_of_gemm_time is None:
+        headline = "no matrix product launched a kernel in this window"
+    else:
+        headline = (
+            f"{share(found.share_of_gemm_time)} of {duration(found.gemm_ns)} in GEMMs is tuned; "
+            f"tuned GEMMs are {share(found.share_of_path or 0)} of the critical path, "
+            f"all GEMMs {share(found.gemm_path_ns / max(found.path_length_ns, 1))}"
+        )
+    notes = [f"window: {found.window.reason}", *_notes_on(found)]
+    columns: dict[str, Type] = {
+        "match": "text",
+        "name": "text",
+        "parameters": "name",
+        "solution": "text",
+        "calls": "count",
+        "kernel_ns": "duration",
+        "path_ns": "duration",
+    }
+    code = exit_codes.INCONCLUSIVE if found.rows.is_empty() else exit_codes.FINDINGS
+    numbers = ("gemm_ns", "tuned_ns", "gemm_path_ns", "tuned_path_ns", "path_length_ns")
+    shares = ("share_of_gemm_time", "share_of_path", "path_status")
+    return rows_answer(
+        "coverage",
+        results,
+        headline,
+        found.rows.to_dicts(),
+        columns,
+        notes=notes,
+        most=MOST_ROWS,
+        data={name: getattr(found, name) for name in (*numbers, *shares)},
+        exit_code=exit_codes.OK if found.gemm_ns and found.tuned_ns == found.gemm_ns else code,
+    )
+
+
+def _notes_on(found: GemmCoverage) -> list[str]:
+    notes = ["no tuning of a GEMM can gain more than its time on the path (path_ns)"]
+    kinds = set(found.rows["match"])
+    notes += [text for kind, text in _KINDS.items() if kind in kinds]
+    if found.path_status != "ok":
+        notes.append(f"the critical path is {found.path_status}: its shares are no basis")
+    return notes
+
+
+def execution_coverage_answer(results: str, found: ExecutionCoverage) -> Answer:
+    """Say how many products of an execution trace are tuned; 1 where some are not, 4 for none."""
+    flops = "" if found.share_of_flops is None else f", {share(found.share_of_flops)} of the flops"
+    headline = f"{found.n_tuned_calls} of {count(found.n_calls, 'call')} of GEMMs tuned{flops}"
+    columns: dict[str, Type] = {
+        "match": "text",
+        "name": "text",
+        "parameters": "name",
+        "solution": "text",
+        "calls": "count",
+        "share_of_flops": "share",
+    }
+    is_whole = found.n_tuned_calls == found.n_calls
+    code = exit_codes.OK if is_whole else exit_codes.FINDINGS
+    kinds = set(found.rows["match"])
+    return rows_answer(
+        "coverage",
+        results,
+        headline,
+        found.rows.to_dicts(),
+        columns,
+        notes=[text for kind, text in _KINDS.items() if kind in kinds],
+        most=MOST_ROWS,
+        data={
+            "n_calls": found.n_calls,
+            "n_tuned_calls": found.n_tuned_calls,
+            "share_of_flops": found.share_of_flops,
+        },
+        exit_code=code if found.n_calls else exit_codes.INCONCLUSIVE,
+    )

@@ -1,0 +1,114 @@
+"""Which commands to time, and how to execute them."""
+
+from __future__ import annotations
+
+import shlex
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from longpole.bench.time import CommandPlan
+
+__all__ = ["TimedCommand", "command_names", "command_options", "command_plan"]
+
+_BEHIND = "command"
+
+
+class TimedCommand(click.Command):
+    """Keeps what stands behind `--` apart: it is a command, never the name of a function."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Cut the arguments at the first `--`."""
+        ctx.meta[_BEHIND] = None
+        if "--" in args:
+            middle = args.index("--")
+            args, ctx.meta[_BEHIND] = args[:middle], args[middle + 1 :]
+        return super().parse_args(ctx, args)
+
+
+def command_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options about executing others, as its argument `executed`."""
+
+    @click.option(
+        "-c",
+        "--command",
+        "commands",
+        multiple=True,
+        metavar="COMMAND",
+        help="A command to time; several take turns and are compared with the first.",
+    )
+    @click.option(
+        "--warm-up",
+        type=click.IntRange(min=0),
+        default=1,
+        show_default=True,
+        help="Executions of a command in each run that are not timed.",
+    )
+    @click.option("--prepare", metavar="COMMAND", help="Runs before each execution, not timed.")
+    @click.option("--cleanup", metavar="COMMAND", help="Runs after each run, not timed.")
+    @click.option(
+        "--shell",
+        metavar="SHELL",
+        help="Start commands with `SHELL -c`, and take off what an empty one takes.",
+    )
+    @click.option(
+        "--timeout-s",
+        type=click.FloatRange(min=0, min_open=True),
+        default=600.0,
+        show_default=True,
+        help="Seconds that an execution may take.",
+    )
+    @click.option(
+        "--ignore-failure", is_flag=True, help="Time commands whatever their exit status is."
+    )
+    @wraps(command)
+    def with_commands(
+        *,
+        commands: tuple[str, ...],
+        warm_up: int,
+        prepare: str | None,
+        cleanup: str | None,
+        shell: str | None,
+        timeout_s: float,
+        ignore_failure: bool,
+        **rest: Any,
+    ) -> int:
+        plan = {
+            "shell": None if shell is None else (*shlex.split(shell), "-c"),
+            "n_warm_up": warm_up,
+            "prepare": prepare,
+            "cleanup": cleanup,
+            "timeout_s": timeout_s,
+            "allows_failure": ignore_failure,
+        }
+        return command(executed=(commands, plan), **rest)
+
+    return with_commands
+
+
+def command_names(commands: Sequence[str]) -> list[str]:
+    """Give the commands to time, each once; what stands behind `--` is one."""
+    behind = click.get_current_context().meta[_BEHIND]
+    if behind == []:
+        message = "no command behind --"
+        raise click.UsageError(message)
+    return list(dict.fromkeys([*commands, *([shlex.join(behind)] if behind else [])]))
+
+
+def command_plan(names: Sequence[str], fields: dict[str, Any]) -> CommandPlan:
+    """Make the plan, and refuse commands that cannot be started."""
+    from longpole.bench.time import CommandPlan
+
+    plan = CommandPlan(**fields)
+    for name in names:
+        try:
+            plan.argv_of(name)
+        except ValueError as error:
+            message = str(error).partition("\n")[0]
+            hint = "" if plan.shell else ": --shell sh starts it with one"
+            raise click.UsageError(message + hint) from error
+    return plan

@@ -1,0 +1,105 @@
+"""`longpole diff`: say what changed from one run to another, and whether it matters."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.shares import parse_share
+from longpole.cli.ask.traces import named_traces
+from longpole.report.terminal import Terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["diff"]
+
+
+@click.command()
+@click.argument("base", type=click.Path(), metavar="BASE")
+@click.argument("new", type=click.Path(), required=False, metavar="[NEW]")
+@click.option(
+    "--base", "more_base", multiple=True, metavar="TRACE", help="One more trace of the base."
+)
+@click.option("--new", "more_new", multiple=True, metavar="TRACE", help="One more trace of NEW.")
+@click.option("--step", type=int, metavar="N", help="Compare this step of BASE...")
+@click.option(
+    "--against",
+    metavar="median|N",
+    default="median",
+    show_default=True,
+    help="...with all others, of which the median one is shown, or with one step.",
+)
+@click.option(
+    "--gate",
+    type=parse_share,
+    metavar="SHARE",
+    help="The smallest change that matters; then a regression exits with 1.  [default: 3%]",
+)
+@click.option("--step-name", metavar="PATTERN", help="Regex for annotations that mark iterations.")
+@click.option("--data-load", metavar="PATTERN", help="Regex for data-loading functions.")
+@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True)
+@shared_options
+def diff(
+    *,
+    base: str,
+    new: str | None,
+    more_base: Sequence[str],
+    more_new: Sequence[str],
+    step: int | None,
+    against: str,
+    gate: float | None,
+    top: int,
+    options: Options,
+    **window: Any,
+) -> int:
+    """Say what changed from BASE to NEW, and whether it matters.
+
+    BASE and NEW are traces, or directories or quoted patterns of traces: those of different
+    ranks are one run, those of one rank several runs. Steps are compared by length, operators
+    and kernels by stack, shape, then name. With --step, one step of BASE is compared with the
+    others of its run.
+
+    With --gate, exits with 1 on a regression and with 4 where nothing can be told.
+
+    \b
+    Examples:
+      longpole diff before.json.gz after.json.gz
+      longpole diff main/ branch/ --gate 3% --format md
+      longpole diff trace.json.gz --step 37 --against median
+    """
+    from longpole.cli.answer.diff import DIFF_ARGS, diff_answer, step_answer
+    from longpole.cli.answer.emit import emit
+
+    _check_sides(new, step, [*more_base, *more_new])
+    other = _other(against)
+    old = named_traces([base, *more_base], options, args=DIFF_ARGS)
+    if step is not None:
+        answer = step_answer(old, step, other, gate=gate, top=top, window=window)
+    else:
+        now = named_traces([str(new), *more_new], options, args=DIFF_ARGS)
+        answer = diff_answer(old, now, gate=gate, top=top, window=window)
+    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
+
+
+def _check_sides(new: str | None, step: int | None, more: Sequence[str]) -> None:
+    if (new is None) == (step is None):
+        message = "give NEW, or --step for a step of BASE"
+        raise click.UsageError(message)
+    if step is not None and more:
+        message = "--step compares steps of one trace"
+        raise click.UsageError(message)
+
+
+def _other(against: str) -> int | None:
+    """Read `median` or the number of a step."""
+    if against == "median":
+        return None
+    try:
+        return int(against)
+    except ValueError:
+        message = f"{against!r} is neither `median` nor the number of a step"
+        raise click.BadParameter(message, param_hint="'--against'") from None

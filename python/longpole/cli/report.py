@@ -1,0 +1,89 @@
+"""`longpole report`: write what is found about traces as one page that opens offline."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.traces import named_traces, traces_argument
+from longpole.cli.ask.windows import step_options
+from longpole.files import new_file
+from longpole.report.terminal import Terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from longpole.report.page import Page
+
+__all__ = ["report"]
+
+
+@click.command()
+@traces_argument
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file to write.",
+)
+@click.option("-f", "--force", is_flag=True, help="Replace the file if it exists.")
+@click.option("--diff", "base", metavar="BASE", help="Compare with this trace, or these traces.")
+@step_options
+@shared_options
+def report(
+    *,
+    traces: Sequence[str],
+    output: Path,
+    force: bool,
+    base: str | None,
+    options: Options,
+    **choice: Any,
+) -> int:
+    """Write what is found about traces as one page that opens offline.
+
+    The page holds the verdict, what ran with the critical path, the answers to all questions
+    and the diagnostics. It loads nothing. Figures need plotly (the extra `report`).
+
+    \b
+    Examples:
+      longpole report trace.json.gz -o report.html
+      longpole report rank*.json.gz -o report.html
+      longpole report after.json.gz --diff before.json.gz -o diff.html
+    """
+    from longpole.cli.answer.emit import emit
+    from longpole.cli.answer.report import written
+    from longpole.report.page import page_text
+
+    if choice["step"] is not None and choice["whole"]:
+        message = "--step and --whole exclude each other"
+        raise click.UsageError(message)
+    page, paths = _page(traces, base, options, choice)
+    inputs = [Path(path) for path in paths if path != "-"]
+    with new_file(output, force=force, inputs=inputs) as unfinished:
+        unfinished.write_text(page_text(page), encoding="utf-8")
+    answer = written(page, paths, output)
+    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
+
+
+def _page(
+    traces: Sequence[str], base: str | None, options: Options, choice: dict[str, Any]
+) -> tuple[Page, list[str]]:
+    """Make the page, and name what it is about."""
+    from longpole.cli.answer.diff import DIFF_ARGS
+    from longpole.cli.answer.report import Choice, diff_page, report_page
+
+    named = named_traces(traces, options, args="default" if base is None else DIFF_ARGS)
+    paths = [path for path, _ in named]
+    try:
+        if base is None:
+            return report_page(named, Choice(**choice)), paths
+        old = named_traces([base], options, args=DIFF_ARGS)
+        page = diff_page(old, named, step_name=choice["step_name"])
+        return page, [*(path for path, _ in old), *paths]
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error

@@ -1,0 +1,20 @@
+"""Figures for notebooks: `longpole.plot.QUESTION(trace)` draws the answer to a question.
+
+Every question of `longpole.analyses` that answers with a table has one, and so have `path` (the
+critical path by kind) and `step_times`. Needs plotly: `pip install 'longpole[report]'`.
+
+Examples
+--------
+>>> import longpole.plot
+>>> from longpole.testing import TraceBuilder
+>>> trace = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).read()
+>>> figure = longpole.plot.path(trace)  # doctest: +SKIP
+"""
+
+from longpole.plot.draw import figure, path, question, step_times
+
+__all__ = ["figure", "path", "question", "step_times"]
+
+
+def __getattr__(name: str) -> object:
+    return question(name)

@@ -1,0 +1,111 @@
+"""Answers as figures of plotly."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from longpole.analyses.questions import answer_blocks, questions
+from longpole.critical_path.explain import path_blocks
+from longpole.errors import MissingDependencyError
+from longpole.plot.figures import figure_of, step_figure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from longpole.report.blocks import Block
+    from longpole.report.page import Figure
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["figure", "path", "plotly_script", "question", "step_times"]
+
+_COLORS = {
+    "bar": "#4e79a7",
+    "kernel": "#4e79a7",
+    "communication": "#8c6bb1",
+    "copy": "#b07d2b",
+    "annotation": "#8a939c",
+}
+
+
+def figure(answer: Any, label: str = "") -> Any:
+    """Draw an answer: the first table or chart of its `blocks()` that has a quantity.
+
+    Parameters
+    ----------
+    answer
+        Anything with `blocks()`, or blocks.
+    label
+        The title.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+
+    Raises
+    ------
+    MissingDependencyError
+        plotly is not installed.
+    ValueError
+        The answer has nothing to draw.
+    """
+    blocks = answer.blocks() if hasattr(answer, "blocks") else answer
+    return _drawn(figure_of(blocks, label), label)
+
+
+def path(trace: Trace, step: int | str | None = None, *, whole: bool = False) -> Any:
+    """Draw the critical path of a step by kind; the arguments are those of `critical_path`."""
+    blocks = path_blocks(trace.critical_path(step, whole=whole), top=10)
+    return figure(blocks, "Critical path by kind")
+
+
+def step_times(trace: Trace) -> Any:
+    """Draw how long each step takes, and what its busiest device did in it."""
+    return _drawn(step_figure(trace), "Steps")
+
+
+def question(name: str) -> Callable[..., Any]:
+    """Give the function that draws a question of `longpole.analyses`, taking trace and window.
+
+    Raises
+    ------
+    AttributeError
+        There is no such question.
+    """
+    titles = questions()
+    if name not in titles:
+        message = f"module 'longpole.plot' has no attribute {name!r}"
+        raise AttributeError(message)
+    return partial(_asked, name, titles[name])
+
+
+def plotly_script() -> str | None:
+    """Give the script of plotly; None where it is not installed."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        return None
+    return str(get_plotlyjs())
+
+
+def _asked(name: str, title: str, trace: Trace, window: Window | None = None) -> Any:
+    blocks: Iterable[Block] = answer_blocks(name, trace, window)
+    return figure(blocks, title)
+
+
+def _drawn(found: Figure | None, label: str) -> Any:
+    """Make a figure of plotly."""
+    try:
+        from plotly.graph_objects import Figure as PlotlyFigure
+    except ImportError as error:
+        message = "figures need plotly\nhint: pip install 'longpole[report]'"
+        raise MissingDependencyError(message) from error
+    if found is None:
+        message = "the answer holds nothing that can be drawn"
+        raise ValueError(message)
+    data = [
+        {**trace, "marker": {"color": _COLORS.get((trace.get("meta") or {}).get("color", "bar"))}}
+        for trace in found.data
+    ]
+    return PlotlyFigure(data=data, layout={**found.layout, "title": {"text": label}})

@@ -1,0 +1,146 @@
+"""Figures of answers: the bars of a table or a chart, as plain values for plotly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.report.blocks import Chart, Table
+from longpole.report.page import Figure
+from longpole.wording import count, duration, share, short_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from longpole.report.blocks import Block, Cell, Column
+    from longpole.trace import Trace
+
+__all__ = ["figure_of", "step_figure"]
+
+_MOST_BARS: Final = 15
+_MOST_STEPS: Final = 200
+_WIDEST: Final = 44
+_ONE_BY_ONE: Final = ("event", "time", "start")
+"""What tables begin with whose rows are single events, which say little as bars."""
+
+_DRAWN: Final = ("duration", "share", "count")
+_AXES: Final = {"duration": "ms", "share": "%", "count": "number"}
+_PARTS: Final = (
+    ("compute_ns", "compute", "kernel"),
+    ("communication_ns", "communication", "communication"),
+    ("copy_ns", "memcpy and memset", "copy"),
+    ("idle_ns", "idle", "annotation"),
+)
+
+
+def figure_of(blocks: Iterable[Block], label: str) -> Figure | None:
+    """Draw the first table or chart of an answer that has a quantity; None where none has.
+
+    Examples
+    --------
+    >>> from longpole.report.blocks import Column
+    >>> table = Table((Column("kernel", "name"), Column("time", "duration")), [("gemm", 2_000_000)])
+    >>> figure_of([table], "kernels").data[0]["x"]
+    [2.0]
+    """
+    for block in blocks:
+        if isinstance(block, Chart) and block.bars:
+            return _bars([(bar.label, bar.share) for bar in block.bars], "share", label)
+        if isinstance(block, Table) and block.rows:
+            found = _of_table(block, label)
+            if found is not None:
+                return found
+    return None
+
+
+def step_figure(trace: Trace) -> Figure | None:
+    """Draw how long each step takes, and what its busiest device did in it; None without steps."""
+    steps = trace.steps.sort("start_ns").head(_MOST_STEPS)
+    if steps.height <= 1:
+        return None
+    times: dict[str, list[float]] = {part: [] for part, _, _ in _PARTS}
+    for start_ns, end_ns in steps.select("window_start_ns", "window_end_ns").iter_rows():
+        busy = trace.busy(start_ns, end_ns)
+        whole = busy.filter(busy["stream"].is_null()).sort("busy_ns", descending=True)
+        for part, _, _ in _PARTS:
+            idle_ns = end_ns - start_ns if part == "idle_ns" else 0
+            times[part].append((whole[part][0] if whole.height else idle_ns) / 1e6)
+    numbers = [str(number) for number in steps["step"]]
+    data = [_part(name, color, numbers, times[part]) for part, name, color in _PARTS]
+    layout = {
+        "barmode": "stack",
+        "xaxis": {"title": {"text": "step"}, "type": "category"},
+        "yaxis": {"title": {"text": "ms"}},
+        "legend": {"orientation": "h", "y": 1.12},
+    }
+    return Figure(data, layout, "How long each step takes, and what its busiest device did in it.")
+
+
+def _part(name: str, color: str, numbers: list[str], times: list[float]) -> dict[str, Any]:
+    return {
+        "type": "bar",
+        "name": name,
+        "x": numbers,
+        "y": times,
+        "meta": {"color": color},
+        "hovertemplate": f"step %{{x}}: {name} %{{y:.3g}} ms<extra></extra>",
+    }
+
+
+def _of_table(table: Table, label: str) -> Figure | None:
+    """Draw the first quantity of a table by the names in its rows."""
+    if table.columns[0].title in _ONE_BY_ONE:
+        return None
+    texts = [at for at, column in enumerate(table.columns) if column.is_left]
+    name = next((at for at in texts if table.columns[at].type == "name"), min(texts, default=None))
+    drawn = next((at for at, column in enumerate(table.columns) if column.type in _DRAWN), None)
+    if drawn is None:
+        return None
+    rows = [
+        (_label(table.columns, row, name), float(value))
+        for row in table.rows
+        if isinstance(value := row[drawn], int | float) and value > 0
+    ]
+    return _bars(rows, table.columns[drawn].type, label) if rows else None
+
+
+def _label(columns: Sequence[Column], row: Sequence[Cell], name: int | None) -> str:
+    """Name a row by its first text, and by the numbers before it."""
+    parts = [] if name is None else [str(row[name])]
+    numbers = [
+        f"{column.title} {row[at]}"
+        for at, column in enumerate(columns)
+        if column.type == "number" and (name is None or at < name)
+    ]
+    return ", ".join([*numbers, *parts])
+
+
+def _bars(rows: list[tuple[str, float]], kind: str, label: str) -> Figure:
+    """Draw horizontal bars, the first row on top."""
+    rows = rows[:_MOST_BARS]
+    scale = {"duration": 1e-6, "share": 100.0}.get(kind, 1.0)
+    names = short_names([name for name, _ in rows], _WIDEST)
+    words = {"duration": lambda value: duration(round(value)), "share": share}
+    told = words.get(kind, lambda value: count(round(value)))
+    hover = [f"{name}: {told(value)}" for name, value in rows]
+    data = {
+        "type": "bar",
+        "orientation": "h",
+        "x": [scale * value for _, value in rows],
+        # Names may be alike once they are short; the number keeps their bars apart.
+        "y": list(range(len(rows))),
+        "hovertext": [text.replace("<", "&lt;") for text in hover],
+        "hoverinfo": "text",
+        "meta": {"color": "bar"},
+    }
+    ticks = [name.replace("<", "&lt;") for name in names]
+    layout = {
+        "showlegend": False,
+        "xaxis": {"title": {"text": _AXES[kind]}, "rangemode": "tozero"},
+        "yaxis": {
+            "autorange": "reversed",
+            "tickvals": list(range(len(rows))),
+            "ticktext": ticks,
+        },
+        "height": 90 + 22 * len(rows),
+    }
+    return Figure([data], layout, label)

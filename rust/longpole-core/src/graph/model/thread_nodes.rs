@@ -1,0 +1,50 @@
+//! The nodes of each thread in order of time, to find those around a time by binary search.
+
+use super::nodes::Nodes;
+use super::timeline::Timeline;
+use crate::ids::{InColumn, NodeId};
+
+/// The starts and ends of what runs on threads, by thread.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ThreadNodes {
+    /// In order of lane, then of time.
+    nodes: Vec<u32>,
+    /// Where each lane begins in `nodes`; the last row is where they end.
+    first: Vec<usize>,
+}
+
+impl ThreadNodes {
+    pub(super) fn of(timeline: &Timeline, nodes: &Nodes) -> Self {
+        let of_thread = |node: &NodeId| !timeline.kind(nodes.event(*node)).is_device_work();
+        let lane = |node: NodeId| timeline.lane(nodes.event(node));
+        let n_lanes = nodes.ids().map(lane).max().map_or(0, |last| last + 1);
+        let mut first = vec![0; n_lanes + 1];
+        for node in nodes.ids().filter(of_thread) {
+            first[lane(node) + 1] += 1;
+        }
+        for lane in 0..n_lanes {
+            first[lane + 1] += first[lane];
+        }
+        let mut next = first.clone();
+        let mut found = vec![0; first[n_lanes]];
+        for node in nodes.ids().filter(of_thread) {
+            let place = &mut next[lane(node)];
+            found[*place] = Some(node).in_column();
+            *place += 1;
+        }
+        Self { nodes: found, first }
+    }
+
+    /// The last node of a thread by a time and the first behind it; none unless there are both.
+    pub(crate) fn around(
+        &self,
+        lane: usize,
+        time_ns: i64,
+        nodes: &Nodes,
+    ) -> Option<(NodeId, NodeId)> {
+        let of_lane = &self.nodes[*self.first.get(lane)?..*self.first.get(lane + 1)?];
+        let node = |row: u32| NodeId::from_row(row as usize);
+        let behind = of_lane.partition_point(|&row| nodes.time_ns(node(row)) <= time_ns);
+        Some((node(of_lane[behind.checked_sub(1)?]), node(*of_lane.get(behind)?)))
+    }
+}

@@ -1,0 +1,58 @@
+//! Which of the calls with one correlation id launched an activity.
+//!
+//! A trace may give an id to every call: what is looked for is found by binary search among the
+//! calls of one process, or with one External id, not by looking at all of them.
+
+use std::collections::HashMap;
+
+use super::calls::Calls;
+use crate::ids::{EventId, StringId};
+use crate::tables::{EventTable, LaneTable};
+
+/// The id, and the process or the External id where only calls with these are meant.
+type Key = (i64, Option<StringId>, Option<i64>);
+
+/// The calls whose id was given to several, by what may tell them apart, in order of time.
+pub(super) struct Reused {
+    calls: HashMap<Key, Vec<EventId>>,
+}
+
+impl Reused {
+    pub(super) fn of(calls: &Calls, events: &EventTable, lanes: &LaneTable) -> Self {
+        let mut found: HashMap<Key, Vec<EventId>> = HashMap::new();
+        let same_number = calls.rows().chunk_by(|one, two| one.0 == two.0);
+        for &(number, _, call) in same_number.filter(|rows| rows.len() > 1).flatten() {
+            let process = Some(lanes.place(events.lane(call)).process);
+            let mut add = |process, id| found.entry((number, process, id)).or_default().push(call);
+            add(process, None);
+            if let Some(id) = events.external_id(call) {
+                add(process, Some(id));
+                add(None, Some(id));
+            }
+        }
+        Self { calls: found }
+    }
+
+    /// Those of the process that launches on the device go first, then those with the External
+    /// id of the work; of these the last that began by then, else the first.
+    pub(super) fn choose(
+        &self,
+        all: &[(i64, i64, EventId)],
+        work: EventId,
+        home: Option<StringId>,
+        events: &EventTable,
+    ) -> EventId {
+        let (number, id) = (all[0].0, events.external_id(work));
+        let with = |process, id| self.calls.get(&(number, process, id));
+        let at_home = home.and_then(|_| with(home, None));
+        let same_id = id.and_then(|_| with(home.filter(|_| at_home.is_some()), id));
+        let time_ns = events.start_ns(work);
+        match same_id.or(at_home) {
+            Some(calls) => {
+                let before = calls.partition_point(|&call| events.start_ns(call) <= time_ns);
+                calls[before.saturating_sub(1)]
+            }
+            None => all[all.partition_point(|row| row.1 <= time_ns).saturating_sub(1)].2,
+        }
+    }
+}

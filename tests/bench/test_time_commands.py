@@ -1,0 +1,158 @@
+"""`longpole bench time -- COMMAND`: whole processes, in turns, in blocks."""
+
+import json
+import sys
+
+import pytest
+
+from longpole.bench import compare, read_results
+from longpole.cli.program import run as run_program
+
+BUSY = "import sys; sum(range(int(sys.argv[1])))"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def time(*arguments, processes=2, budget="0.1"):
+    return run_program(
+        ["bench", "time", "--processes", str(processes), "--budget-s", budget, *arguments]
+    )
+
+
+def answered(capsys, *arguments, **limits):
+    code = time("--json", *arguments, **limits)
+    return code, json.loads(capsys.readouterr().out)["data"]
+
+
+def records(path="out.jsonl"):
+    return read_results(path).records
+
+
+def test_a_command_behind_two_dashes_is_timed(capsys):
+    code, found = answered(capsys, "-o", "out.jsonl", "--", "sleep", "0.02")
+    [row] = found["functions"]
+    assert (code, row["key"], row["n_runs"]) == (0, "sleep 0.02", 2)
+    assert 20e6 < row["median_ns"] < 2e9
+    for record in records():
+        assert (record.key, record.outcome, record.pair) == ("sleep 0.02", "ok", "")
+        assert record.argv == ("sleep", "0.02")
+        assert record.sampling["clock"] == "process"
+        assert record.sampling["n_warm_up_calls"] == 1
+    assert len({record.run for record in records()}) == 2
+
+
+def test_commands_take_turns_and_are_compared_with_the_first(capsys):
+    commands = ["-c", "sleep 0.01", "-c", "sleep 0.05"]
+    code, found = answered(capsys, *commands, "-o", "out.jsonl", processes=7, budget="1.5")
+    [difference] = found["differences"]
+    assert (code, difference["verdict"], difference["design"]) == (0, "slower", "in turns")
+    fast, slow = found["functions"]
+    assert fast["relative"] == 1
+    assert slow["relative"] == slow["median_ns"] / fast["median_ns"]
+    again = compare("out.jsonl", "out.jsonl", base_key="sleep 0.01", new_key="sleep 0.05")
+    assert again.differences[0].verdict == "slower"
+    by_run = {}
+    for record in records():
+        by_run.setdefault(record.pair, []).append(len(record.samples_ns))
+    assert all(len(counts) == 2 and counts[0] == counts[1] for counts in by_run.values())
+
+
+def test_the_processor_time_and_the_memory_are_those_of_the_command(capsys):
+    held = "x = bytearray(200 << 20); x[::4096] = b'1' * len(x[::4096])"
+    code, found = answered(capsys, "--", sys.executable, "-S", "-c", held, processes=1)
+    [row] = found["functions"]
+    assert code == 0
+    assert 200 << 20 < row["peak_rss_bytes"] < 300 << 20
+    assert 0 < row["user_ns"] + row["system_ns"] < 3 * row["median_ns"]
+    _, small = answered(capsys, "--", "true", processes=1)
+    assert small["functions"][0]["peak_rss_bytes"] is None  # less than what starts it
+
+
+@pytest.mark.parametrize(
+    ("arguments", "outcome", "message"),
+    [
+        (["--", "sh", "-c", "echo so it is >&2; exit 3"], "nonzero", "exit status 3: so it is"),
+        (["--", "sh", "-c", "kill -SEGV $$"], "signal", "ended by SIGSEGV"),
+        (["--", "no_such_program"], "not_started", "No such file"),
+        (["--timeout-s", "0.2", "--", "sleep", "60"], "timeout", "not done after 0.2 s"),
+        (
+            ["--prepare", "exit 7", "--", "true"],
+            "not_started",
+            "--prepare ended with exit status 7",
+        ),
+        (["--cleanup", "exit 7", "--", "true"], "not_started", "--cleanup ended with"),
+        (["--shell", "sh", "-c", ":"], None, ""),
+    ],
+)
+def test_a_command_that_fails_has_no_time_and_says_why(arguments, outcome, message, capsys):
+    code = time("-o", "out.jsonl", *arguments, processes=1)
+    [record] = records()
+    if outcome is None:  # an empty command takes as long as the shell alone, more or less
+        assert record.outcome in {"no_time", "ok"}
+        return
+    assert (code, record.outcome, record.samples_ns) == (1, outcome, ())
+    assert message in record.message
+    assert message in capsys.readouterr().out
+
+
+def test_one_that_fails_does_not_end_the_others(capsys):
+    code, found = answered(capsys, "-c", "true", "-c", "false")
+    assert code == 1
+    assert [row["n_runs"] for row in found["functions"]] == [2, 0]
+    assert found["differences"][0]["verdict"] == "inconclusive"
+
+
+def test_a_failure_can_be_ignored(capsys):
+    code, found = answered(capsys, "--ignore-failure", "--", "false")
+    assert (code, found["functions"][0]["n_runs"]) == (0, 2)
+
+
+def test_what_prepares_and_cleans_up_runs_as_often_as_it_should(tmp_path):
+    hooks = ["--prepare", "echo p >> log", "--cleanup", "echo c >> log"]
+    assert time(*hooks, "-o", "out.jsonl", "--warm-up", "2", "--", "true") == 0
+    log = (tmp_path / "log").read_text().splitlines()
+    n_executions = sum(len(record.samples_ns) + 2 for record in records())
+    assert (log.count("p"), log.count("c")) == (n_executions, 2)
+
+
+def test_a_shell_is_used_only_where_it_is_asked_for(capsys, tmp_path):
+    command = "sleep 0.03; echo done | tee -a log"
+    assert time("-c", command) == 2
+    assert "needs a shell: --shell sh starts it with one" in capsys.readouterr().err
+    code, found = answered(capsys, "-c", command, "--shell", "sh", "-o", "out.jsonl")
+    assert code == 0
+    assert found["functions"][0]["median_ns"] > 25e6
+    assert all(record.sampling["shell_ns"] > 0 for record in records())
+    assert records()[0].sampling["clock"] == "process started by sh -c"
+    assert "done" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give functions as MODULE:FUNC, or a command"),
+        (["--"], "no command behind --"),
+        (["some:function", "--", "true"], "give functions as MODULE:FUNC, or a command"),
+        (["-c", "true", "--axis", "n=1"], "--axis and --factory are for functions"),
+        (["-c", "true", "--clock", "torch", "--cache", "hot"], "--clock torch is for functions"),
+        (["-c", ""], "the command is empty"),
+    ],
+)
+def test_wrong_use_is_named(arguments, message, capsys):
+    assert time(*arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["text", "csv", "md", "html", "jsonl"])
+def test_commands_side_by_side_are_written_in_every_format(form, capsys):
+    assert time("-c", "true", "-c", "sleep 0.01", "--format", form) == 0
+    said = capsys.readouterr().out
+    assert "sleep 0.01" in said
+    if form == "csv":
+        assert said.splitlines()[0].split(",")[:2] == ["key", "median_ns"]
+        assert "relative" in said.splitlines()[0]
+    if form == "md":
+        assert "| times the fastest |" in said.replace("--:", "").replace("  ", " ")

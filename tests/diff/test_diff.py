@@ -1,0 +1,329 @@
+"""What `longpole diff` says, held against simulated runs of which the truth is known."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import longpole
+from longpole.analyses.diff.fusions import shared_out
+from longpole.analyses.diff.judgement import judge_runs, judge_step, judge_steps
+from longpole.analyses.diff.noise import is_beyond_noise, moderated_t
+from longpole.analyses.diff.sides import side_of
+from longpole.cli import program
+from longpole.testing import TraceBuilder
+from oracles.rewriting import launch_names, other_device, rewritten, run_of, truly_matched
+from oracles.simulator import Machine, Run, Scale, simulate
+from oracles.simulator.programs import training
+from real_traces import SHARED
+
+BEFORE_AFTER = SHARED / "traces" / "before_after"
+
+
+@pytest.fixture(scope="module")
+def a_program():
+    return training(3, steps=8, layers=5, world_size=1)
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(run, name="trace.json"):
+        run.write(tmp_path / name)
+        return longpole.read_trace(tmp_path / name, args=["Input Dims"])
+
+    return read
+
+
+@pytest.fixture
+def base(read, a_program):
+    return read(run_of(a_program, 1), "base.json")
+
+
+def slower(a_program, name, seed, by):
+    machine = Machine(seed=seed, spread=0.02)
+    return Run(a_program, machine, [Scale("kernel", f"^{re.escape(name)}$", by=by)])
+
+
+def test_a_run_does_not_differ_from_itself(base):
+    found = longpole.diff(base, base)
+    assert (found.verdict, found.change, found.n_differences) == ("neutral", 0.0, 0)
+    assert not any(change.stands_out or change.change_ns for change in found.changes)
+    assert sum(row.change_ns for row in found.path) == 0
+
+
+def test_two_runs_of_one_program_are_neutral(base, read, a_program):
+    found = longpole.diff(base, read(run_of(a_program, 2), "again.json"))
+    assert found.verdict == "neutral"
+    assert found.interval[0] < 0 < found.interval[1]
+    assert not any(change.stands_out for change in found.changes)
+    assert any("One run a side cannot tell" in reason for reason in found.reasons)
+
+
+@pytest.mark.parametrize("nth", [0, 3])
+def test_a_slower_kernel_is_named_first(base, read, a_program, nth):
+    names = sorted({name for name in launch_names(a_program) if not name.startswith("Mem")})
+    found = longpole.diff(base, read(slower(a_program, names[nth], 9, 1.05), "slow.json"))
+    first = found.changes[0]
+    assert (first.kind, first.base_names, first.stands_out) == ("kernel", (names[nth],), True)
+    assert first.change == pytest.approx(0.05, abs=0.02)
+
+
+def test_a_much_slower_kernel_is_a_regression_by_what_it_does_to_the_step(base, read, a_program):
+    name = max(launch_names(a_program), key=launch_names(a_program).count)
+    found = longpole.diff(base, read(slower(a_program, name, 9, 8.0), "slow.json"))
+    assert found.verdict == "regression"
+    assert found.interval[0] > 0
+    first = found.changes[0]
+    assert first.base_names == (name,)
+    # What the graph says of the one change is what happened, but for noise.
+    happened_ns = found.new.mean_ns - found.base.mean_ns
+    assert first.effect_ns == pytest.approx(happened_ns, rel=0.1)
+
+
+def test_the_account_of_the_path_sums_to_the_change_of_the_step(base, read, a_program):
+    other = read(slower(a_program, launch_names(a_program)[4], 9, 3.0), "slow.json")
+    found = longpole.diff(base, other)
+    difference_ns = found.new.mean_ns - found.base.mean_ns
+    assert sum(row.change_ns for row in found.path) == pytest.approx(difference_ns, abs=1)
+    on_path_ns = sum(change.new_path_ns for change in found.changes)
+    assert 0.7 * found.new.mean_ns < on_path_ns <= found.new.mean_ns * 1.0001
+
+
+@pytest.mark.parametrize(
+    ("rename", "fuse"), [(0.4, 0.0), (0.0, 0.4), (0.4, 0.4), (0.0, 1.0)], ids=str
+)
+def test_renamed_and_fused_launches_find_their_counterparts(base, read, a_program, rename, fuse):
+    changed = rewritten(a_program, 7, rename=rename, fuse=fuse)
+    new = read(run_of(changed.program, 11), "new.json")
+    n_right, n_all = truly_matched(side_of(base), side_of(new), changed.origins)
+    assert n_right >= 0.98 * n_all
+    relations = {change.relation for change in longpole.diff(base, new).changes}
+    assert {"fused"} & relations == ({"fused"} if fuse else set())
+    assert ("renamed" in relations) == bool(rename)
+
+
+def test_another_device_is_the_same_program_with_other_kernels(base, read, a_program):
+    changed = other_device(a_program)
+    new = read(run_of(changed.program, 11), "new.json")
+    n_right, n_all = truly_matched(side_of(base), side_of(new), changed.origins)
+    assert n_right >= 0.98 * n_all
+    found = longpole.diff(base, new)
+    assert found.is_related
+    renamed = [change for change in found.changes if change.kind == "kernel"]
+    assert {change.relation for change in renamed} == {"renamed"}
+
+
+def test_other_shapes_are_told(read, tmp_path):
+    programs = [training(3, steps=5, layers=4, world_size=1) for _ in range(2)]
+    runs = [run_of(each, seed, shapes=True) for seed, each in enumerate(programs)]
+    traces = [read(run, f"{n}.json") for n, run in enumerate(runs)]
+    assert {change.relation for change in longpole.diff(*traces).changes} == {"same"}
+    path = tmp_path / "1.json"
+    path.write_text(path.read_text().replace("[64, 512]", "[96, 512]"))
+    found = longpole.diff(traces[0], longpole.read_trace(path, args=["Input Dims"]))
+    shaped = [change for change in found.changes if change.relation == "reshaped"]
+    assert shaped
+    kernels = [change for change in shaped if change.kind == "kernel"]
+    assert kernels[0].base_shapes == ("[[64,512],[64,512]]",)
+    assert kernels[0].new_shapes == ("[[96,512],[96,512]]",)
+
+
+def test_unrelated_programs_are_called_so(base, read):
+    other = read(simulate("random", seed=5, steps=6), "other.json")
+    found = longpole.diff(base, other)
+    assert (found.verdict, found.is_related) == ("inconclusive", False)
+    assert "two different programs" in found.sentence
+
+
+def test_several_runs_are_judged_by_run(read, a_program):
+    runs = [read(run_of(a_program, seed), f"{seed}.json") for seed in range(8)]
+    found = longpole.diff(runs[:4], runs[4:])
+    assert (found.verdict, found.base.n_runs, found.new.n_runs) == ("neutral", 4, 4)
+    assert found.base.run_noise is not None
+    assert not any("One run a side" in reason for reason in found.reasons)
+    few = longpole.diff(runs[:2], runs[2:4])
+    assert few.verdict == "inconclusive"
+    assert "too few" in few.reasons[0]
+
+
+def test_ranks_of_a_run_are_one_run():
+    def rank(number, period):
+        builder = TraceBuilder().header(distributedInfo={"rank": number, "world_size": 2})
+        for step in range(6):
+            begin = period * step
+            builder.step(step, (begin, begin + period))
+            builder.launch("gemm", call=(begin, begin + 10), work=(begin + 10, begin + 200))
+        return builder.read()
+
+    found = longpole.diff([rank(0, 300), rank(1, 300)], [rank(0, 300), rank(1, 600)])
+    assert (found.base.n_runs, found.base.ranks, found.new.rank) == (1, (0, 1), 1)
+    with pytest.raises(ValueError, match="every rank"):
+        longpole.diff([rank(0, 300), rank(0, 300), rank(1, 300)], rank(0, 300))
+
+
+def test_one_step_is_compared_with_the_others():
+    builder, begin = TraceBuilder(), 0
+    for step in range(8):
+        end = begin + (1_500 if step == 5 else 500)
+        builder.step(step, (begin, end + 10))
+        builder.launch("gemm", call=(begin, begin + 10), work=(begin + 10, end))
+        builder.call("cudaDeviceSynchronize", (begin + 20, end + 5))
+        begin = end + 20
+    trace = builder.read()
+    found = longpole.diff_steps(trace, 5)
+    assert found.changes[0].base_names == ("gemm",)
+    assert found.new.steps == (5,)
+    assert 5 not in found.base.steps
+    other = longpole.diff_steps(trace, 5, 3)
+    assert other.base.steps == (3,)
+    assert other.verdict == "inconclusive"
+    with pytest.raises(longpole.WindowError):
+        longpole.diff_steps(trace, 77)
+
+
+def test_a_missing_side_or_a_gate_that_is_no_share_is_refused(base):
+    with pytest.raises(ValueError, match="needs a trace"):
+        longpole.diff(base, [])
+    with pytest.raises(ValueError, match="a gate"):
+        longpole.diff(base, base, gate=3.0)
+
+
+def test_the_table_has_the_columns_of_hta(base, read, a_program):
+    changed = rewritten(a_program, 7, rename=1.0)
+    table = longpole.diff(base, read(run_of(changed.program, 2), "new.json")).table
+    assert {"base_counts", "new_counts", "diff_counts", "diff_duration_ns"} <= set(table.columns)
+    kernels = table.filter(table["kind"] == "kernel")
+    assert set(kernels["counts_change_categories"]) == {"added", "removed"}
+    difference = kernels["new_total_duration_ns"].sum() - kernels["base_total_duration_ns"].sum()
+    assert kernels["diff_duration_ns"].sum() == pytest.approx(difference)
+
+
+# Statistics
+
+
+def test_noise_alone_seldom_stands_out_and_a_change_does():
+    dice = np.random.default_rng(0)
+    n_false = n_found = 0
+    for _ in range(200):
+        base, new = (1_000 * (1 + 0.05 * dice.standard_normal((30, 6))) for _ in range(2))
+        n_false += any(is_beyond_noise(t, 12, 30) for t in moderated_t(base, new))
+        new[7] *= 1.25
+        n_found += is_beyond_noise(moderated_t(base, new)[7], 12, 30)
+    assert n_false <= 0.08 * 200
+    assert n_found >= 0.95 * 200
+    assert moderated_t(base[:, :1], new[:, :1]) is None
+
+
+def test_the_verdict_is_held_against_the_gate():
+    steps = dict(enumerate([100.0, 101, 99, 100, 102, 98, 100, 101]))
+
+    def judged(factor, gate=0.03):
+        new = {step: factor * length for step, length in steps.items()}
+        return judge_steps(steps, new, gate, change=factor - 1).outcome
+
+    assert [judged(factor) for factor in (1.0, 1.01, 1.2, 0.8)] == [
+        "neutral",
+        "neutral",
+        "regression",
+        "improvement",
+    ]
+    assert judge_steps({1: 1.0}, {1: 2.0}, 0.03, change=1.0).outcome == "inconclusive"
+    assert judge_runs([100, 101], [150, 151], 0.03, change=0.5).outcome == "inconclusive"
+    apart = judge_runs([100, 101, 99, 100], [150, 151, 149, 150], 0.03, change=0.5)
+    assert apart.outcome == "regression"
+    noisy = judge_steps(steps, dict(enumerate([70.0, 130] * 4)), 0.03, change=0.0)
+    assert noisy.outcome == "inconclusive"
+
+
+def test_a_step_is_judged_by_where_it_lies_among_the_others():
+    others = [100, 101, 99, 104]
+    lengths = (150, 100, 90, 103.9)
+    outcomes = [judge_step(others, length, 0.02).outcome for length in lengths]
+    assert outcomes == ["regression", "neutral", "improvement", "neutral"]
+    assert judge_step([100], 200, 0.02).outcome == "inconclusive"
+
+
+def test_names_that_tell_nothing_share_nothing_out():
+    assert shared_out([["aten::add"]] * 4, ["kernel_a", "kernel_b"]) is None
+    assert shared_out([["aten::add"]] * 4, ["triton_fused_x", "triton_fused_y"]) is None
+
+
+# The command
+
+
+def asked(capsys, *arguments):
+    code = program.run(["diff", *map(str, arguments)])
+    return code, capsys.readouterr().out
+
+
+def test_a_gate_fails_a_regression_only(tmp_path, capsys, a_program):
+    name = max(launch_names(a_program), key=launch_names(a_program).count)
+    run_of(a_program, 1).write(tmp_path / "base.json")
+    slower(a_program, name, 9, 8.0).write(tmp_path / "slow.json")
+    base, slow = tmp_path / "base.json", tmp_path / "slow.json"
+    assert asked(capsys, base, slow)[0] == 0
+    assert asked(capsys, base, slow, "--gate", "3%")[0] == 1
+    assert asked(capsys, slow, base, "--gate", "3%")[0] == 0
+    assert asked(capsys, base, base, "--gate", "3%")[0] == 0
+    code, told = asked(capsys, base, slow, "--gate", "3%", "--format", "md")
+    assert code == 1
+    assert "### " in told
+    assert "| what changed | name |" in told
+    code, told = asked(capsys, base, slow, "--format", "csv")
+    assert told.startswith("kind,name,base_counts,")
+
+
+def test_directories_are_runs(tmp_path, capsys, a_program):
+    for side in ("main", "branch"):
+        (tmp_path / side).mkdir()
+        for seed in range(2):
+            run_of(a_program, seed).write(tmp_path / side / f"{seed}.json")
+    code, told = asked(capsys, tmp_path / "main", f"{tmp_path}/branch/*.json", "--json")
+    assert code == 0
+    data = json.loads(told)["data"]
+    assert (data["base"]["n_runs"], data["verdict"]) == (2, "neutral")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("a.json",), ("a.json", "b.json", "--step", "3"), ("a.json", "--step", "3", "--against", "x")],
+    ids=str,
+)
+def test_what_cannot_be_compared_is_an_error_of_usage(arguments, capsys):
+    assert asked(capsys, *arguments)[0] == 2
+
+
+def test_a_side_that_is_not_there_is_said(tmp_path, capsys):
+    assert asked(capsys, tmp_path / "none*.json", tmp_path)[0] == 3
+
+
+def test_names_of_a_trace_stay_text(tmp_path, capsys):
+    def trace(name, work):
+        builder = TraceBuilder()
+        for step in range(6):
+            begin = 1_000 * step
+            builder.step(step, (begin, begin + 900))
+            builder.launch(name, call=(begin, begin + 5), work=(begin + 10, begin + work))
+        return builder.write(tmp_path / f"{work}.json")
+
+    name = "<script>alert(1)</script>|`x`"
+    for form in ("md", "html"):
+        _, told = asked(capsys, trace(name, 300), trace(name, 800), "--format", form)
+        assert "<script>" not in told
+        assert "alert" in told
+
+
+@pytest.mark.skipif(not BEFORE_AFTER.exists(), reason=f"no traces in {BEFORE_AFTER}")
+def test_loader_workers_are_an_improvement_by_data_loading():
+    before, after = (
+        longpole.read_trace(BEFORE_AFTER / f"resnet50_workers_{n}.json.gz") for n in (0, 4)
+    )
+    found = longpole.diff(before, after)
+    assert found.verdict == "improvement"
+    assert found.change == pytest.approx(-0.2, abs=0.02)
+    assert found.changes[0].kind == "data_loading"
+    assert found.changes[0].effect_ns < 0
+    assert longpole.diff(before, before).n_differences == 0

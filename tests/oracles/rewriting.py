@@ -1,0 +1,188 @@
+"""Pairs of simulated runs of which it is known what became of what."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from longpole.analyses.diff.matching import match_sequences
+from longpole.analyses.diff.sequences import activities
+from oracles.simulator import Machine, Run
+from oracles.simulator.program import Backward, Busy, Frame, Launch
+from oracles.simulator.programs import training
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from collections.abc import Sequence as Row
+
+    from longpole.analyses.diff.sequences import Sequence
+    from longpole.analyses.diff.sides import Side
+    from oracles.simulator.program import Item, Program
+
+__all__ = [
+    "Rewritten",
+    "a_training",
+    "launch_names",
+    "other_device",
+    "rewritten",
+    "run_of",
+    "truly_matched",
+]
+
+
+@dataclass
+class Rewritten:
+    """A program, and from which launches of the original each of its launches came.
+
+    Launches are counted through all steps, in the order in which they are made.
+    """
+
+    program: Program
+    origins: list[tuple[int, ...]]
+
+
+def run_of(program: Program, seed: int, *, spread: float = 0.02, **options: bool) -> Run:
+    """Run a program on a machine with so much noise."""
+    return Run(program, Machine(seed=seed, spread=spread), **options)
+
+
+def launch_names(program: Program) -> list[str]:
+    """Give the names of the GPU activities, in the order of their launches."""
+    return [launch.works[0].name for launch in _launches(program.main)]
+
+
+def rewritten(program: Program, seed: int, *, rename: float = 0.0, fuse: float = 0.0) -> Rewritten:
+    """Rename a share of the kernels, and fuse a share of the pairs of neighbouring operators."""
+    dice = random.Random(f"rewritten {seed}")  # noqa: S311 - no secret
+    names = sorted({name for name in launch_names(program) if not name.startswith("Mem")})
+    renamed = {name: f"renamed_{number}_kernel" for number, name in enumerate(names)}
+    chosen = {name: new for name, new in renamed.items() if dice.random() < rename}
+    return _Rewriter(chosen, fuse, dice).rewritten(program)
+
+
+def other_device(program: Program) -> Rewritten:
+    """Give every kernel the name that another device's libraries would give it."""
+    names = sorted({name for name in launch_names(program) if not name.startswith("Mem")})
+    return _Rewriter(
+        {name: f"sm90_{number}_kernel" for number, name in enumerate(names)},
+        0.0,
+        random.Random(0),  # noqa: S311 - no secret
+    ).rewritten(program)
+
+
+def truly_matched(base: Side, new: Side, origins: list[tuple[int, ...]]) -> tuple[int, int]:
+    """Match the median steps; give how many launches have the right counterparts, and all.
+
+    Every step makes the same launches.
+    """
+    usual = [activities(side)[side.median_row] for side in (base, new)]
+    nth = [_in_order_of_calls(side, step) for side, step in zip((base, new), usual, strict=True)]
+    truth: dict[int, set[int]] = {number: set() for number in range(len(nth[0]))}
+    for number, sources in enumerate(origins[: len(nth[1])]):
+        for source in sources:
+            truth[source].add(number)
+    found: dict[int, set[int]] = {}
+    for match in match_sequences(*usual):
+        for place in match.base:
+            found[nth[0][place]] = {nth[1][there] for there in match.new}
+    return sum(found[number] == truth[number] for number in truth), len(truth)
+
+
+def _in_order_of_calls(side: Side, step: Sequence) -> list[int]:
+    """Give which launch of the step each place is."""
+    calls = dict(side.trace.launches.select("event", "call").iter_rows())
+    starts = side.trace.events["start_ns"]
+    order = sorted(range(len(step.events)), key=lambda n: starts[calls[int(step.events[n])]])
+    nth = [0] * len(order)
+    for number, place in enumerate(order):
+        nth[place] = number
+    return nth
+
+
+class _Rewriter:
+    """Walks a program in the order of its launches and writes it anew."""
+
+    def __init__(self, names: dict[str, str], fuse: float, dice: random.Random) -> None:
+        self.names = names
+        self.fuse = fuse
+        self.dice = dice
+        self.origins: list[tuple[int, ...]] = []
+        self.n_launches = 0
+        self.decisions: dict[tuple[str, ...], bool] = {}
+
+    def rewritten(self, program: Program) -> Rewritten:
+        main = self._body(program.main)
+        return Rewritten(replace(program, main=main), self.origins)
+
+    def _item(self, item: Item) -> Item:
+        match item:
+            case Frame():
+                return replace(item, body=self._body(item.body))
+            case Backward():
+                return replace(item, body=self._body(item.body))
+            case Launch():
+                self.origins.append((self.n_launches,))
+                self.n_launches += 1
+                works = tuple(replace(w, name=self.names.get(w.name, w.name)) for w in item.works)
+                return replace(item, works=works)
+        return item
+
+    def _body(self, body: Row[Item]) -> tuple[Item, ...]:
+        items: list[Item] = []
+        waiting = list(body)
+        while waiting:
+            item = waiting.pop(0)
+            # The host does something of its own between two operators of a model.
+            after = next((n for n, each in enumerate(waiting) if not isinstance(each, Busy)), None)
+            if after is not None and self._is_fused(item, waiting[after]):
+                items.append(self._fused(item, waiting[after]))
+                del waiting[: after + 1]
+            else:
+                items.append(self._item(item))
+        return tuple(items)
+
+    def _is_fused(self, one: Item, other: Item) -> bool:
+        """Fuse the same neighbours wherever they stand, as a compiler would."""
+        if not (_is_simple(one) and _is_simple(other)):
+            return False
+        key = (one.name, other.name)
+        if key not in self.decisions:
+            self.decisions[key] = self.dice.random() < self.fuse
+        return self.decisions[key]
+
+    def _fused(self, one: Frame, other: Frame) -> Frame:
+        [first], [second] = _launches([one]), _launches([other])
+        self.origins.append((self.n_launches, self.n_launches + 1))
+        self.n_launches += 2
+        works = (first.works[0], second.works[0])
+        short = "_".join(re.sub(r".*::", "", frame.name) for frame in (one, other))
+        work = replace(
+            works[0],
+            name=f"triton_poi_fused_{short}",
+            nominal_ns=(works[0].nominal_ns + works[1].nominal_ns) * 6 // 10,
+        )
+        launch = replace(first, works=(work,))
+        return replace(one, name=f"fused_{short}", body=(launch,))
+
+
+def _is_simple(item: Item) -> bool:
+    """Tell an operator that launches one kernel on a stream that needs no events."""
+    if not isinstance(item, Frame) or item.category != "cpu_op":
+        return False
+    launches = list(_launches([item]))
+    return len(launches) == 1 and launches[0].works[0].category == "kernel"
+
+
+def _launches(items: Row[Item]) -> Iterator[Launch]:
+    for item in items:
+        if isinstance(item, Launch):
+            yield item
+        elif isinstance(item, Frame | Backward):
+            yield from _launches(item.body)
+
+
+def a_training(seed: int, **options: int) -> Program:
+    """Give a training program without communication, one launch after the other."""
+    return training(seed, **{"steps": 8, "layers": 6, "world_size": 1, **options})

@@ -1,0 +1,107 @@
+"""The page in a browser: no error, no request, and everything can be reached.
+
+Needs playwright and a Chromium, whose path LONGPOLE_CHROMIUM may give.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from longpole.cli import program
+from longpole.testing import TraceBuilder
+
+pytestmark = pytest.mark.browser
+
+CHROMIUM = os.environ.get("LONGPOLE_CHROMIUM") or shutil.which("chromium")
+HOSTILE = "<img src=x onerror=document.title='owned'><script>document.title='owned'</script>"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium")
+    with api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    builder = TraceBuilder()
+    for step in range(4):
+        begin = 1_000 * step
+        builder.step(step, (begin, begin + 950))
+        builder.python("data.py(7): load", (begin, begin + 200))
+        builder.operator(f"aten::{HOSTILE}", (begin + 200, begin + 240))
+        builder.launch(HOSTILE, call=(begin + 205, begin + 210), work=(begin + 215, begin + 900))
+        builder.call("cudaDeviceSynchronize", (begin + 240, begin + 905))
+    trace = builder.write(folder / "trace.json")
+    assert program.run(["report", str(trace), "-o", str(folder / "report.html")]) == 0
+    return folder / "report.html"
+
+
+@pytest.fixture(params=[(1400, "light"), (1400, "dark"), (400, "light"), (400, "dark")], ids=str)
+def page(browser, report, request):
+    width, scheme = request.param
+    context = browser.new_context(
+        viewport={"width": width, "height": 800}, color_scheme=scheme, offline=True
+    )
+    found = context.new_page()
+    found.problems, found.requests = [], []
+    found.on("console", lambda message: found.problems.append(message.text))
+    found.on("pageerror", lambda error: found.problems.append(str(error)))
+    found.on("request", lambda request: found.requests.append(request.url))
+    found.goto(report.as_uri())
+    yield found
+    context.close()
+
+
+def test_the_page_asks_for_nothing_and_fits(page):
+    assert [url for url in page.requests if not url.startswith("file:")] == []
+    assert len(page.requests) == 1
+    assert page.problems == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.title() == "longpole: trace.json"
+    assert page.locator("main img, main script").count() == 0
+
+
+def test_every_section_can_be_opened_and_read(page):
+    for link in page.locator("nav a").all():
+        link.click()
+        key = link.get_attribute("href").removeprefix("#")
+        assert page.locator(f"#{key}").is_visible()
+        folded = page.locator(f"#{key} > details")
+        assert folded.count() == 0 or folded.get_attribute("open") is not None
+    assert page.problems == []
+
+
+def test_the_path_is_walked_by_mouse_and_by_keyboard(page):
+    told = page.locator(".told")
+    page.get_by_role("button", name="Next segment").click()
+    first = told.text_content()
+    page.locator("canvas").focus()
+    for key in ("n", "+", "ArrowRight", "-", "ArrowLeft", "0"):
+        page.keyboard.press(key)
+    assert told.text_content() != first
+    page.keyboard.press("p")
+    assert told.text_content() == first
+    segments = page.locator("button[data-segment]")
+    segments.first.click()
+    assert "critical path" in told.text_content()
+    assert page.problems == []
+
+
+def test_a_name_is_shown_on_hover_as_text(page):
+    canvas = page.locator("canvas")
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    # The first row below the axis and the path is the stream.
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 26 + 18 + 9)
+    assert "<img src=x" in page.locator(".tip").text_content()
+    assert page.title() == "longpole: trace.json"

@@ -1,0 +1,55 @@
+"""What notebooks show: the blocks of the report, with every name escaped."""
+
+from __future__ import annotations
+
+import pytest
+
+import longpole
+import longpole.plot
+from longpole.testing import TraceBuilder
+
+NAME = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def trace():
+    builder = TraceBuilder()
+    for step in range(3):
+        begin = 1_000 * step
+        builder.step(step, (begin, begin + 900))
+        builder.launch(NAME, call=(begin, begin + 10), work=(begin + 12, begin + 890))
+        builder.call("cudaDeviceSynchronize", (begin + 20, begin + 895))
+    return builder.read()
+
+
+def test_answers_show_themselves_with_names_as_text(trace):
+    shown = [
+        trace._repr_html_(),
+        trace.verdict()._repr_html_(),
+        trace.critical_path(1)._repr_html_(),
+        longpole.diff(trace, trace)._repr_html_(),
+    ]
+    for html in shown:
+        assert "<p>" in html
+        assert "<script" not in html
+    assert all("alert(1)" in html for html in shown[:3])
+    sentence = trace.verdict().sentence.split(";")[0]
+    assert all(sentence in html for html in shown[:2])
+
+
+def test_a_trace_without_any_work_shows_itself():
+    html = TraceBuilder().read()._repr_html_()
+    assert "There is no verdict" in html
+
+
+def test_figures_are_drawn_by_question(trace):
+    pytest.importorskip("plotly", reason="plotly is not installed")
+    assert longpole.plot.step_times(trace).data[0].type == "bar"
+    path = longpole.plot.path(trace, 1)
+    assert path.layout.title.text == "Critical path by kind"
+    assert path.to_dict()["data"][0]["x"][0] == pytest.approx(87.8, abs=0.1)
+    assert longpole.plot.operators is not None
+    with pytest.raises(ValueError, match="nothing that can be drawn"):
+        longpole.plot.overlap(trace)
+    with pytest.raises(AttributeError):
+        _ = longpole.plot.no_such_question
