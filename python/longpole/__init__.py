@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from longpole.analyses.overlap import Overlap, overlap
     from longpole.analyses.queue_length import queue_length
     from longpole.analyses.queue_summary import queue_summary
+    from longpole.analyses.ranks import Ranks, ranks
     from longpole.analyses.roofline import Roofline, roofline
     from longpole.analyses.steps import steps
     from longpole.analyses.summary import Summary, summary
@@ -78,6 +79,9 @@ if TYPE_CHECKING:
     from longpole.counters import CUDA_SASS_INSTRUCTION_COUNTER_FLOPS
     from longpole.critical_path.changes import Drop, RemoveWait, Scale
     from longpole.critical_path.path import CriticalPath, WhatIf
+    from longpole.traces.findings import RankFinding
+    from longpole.traces.late_ranks import RankRemedy
+    from longpole.traces.trace_set import TraceSet, read_traces
     from longpole.verdict.values import Remedy, Verdict
 
 __all__ = [
@@ -103,6 +107,9 @@ __all__ = [
     "OperatorTime",
     "Overlap",
     "PairError",
+    "RankFinding",
+    "RankRemedy",
+    "Ranks",
     "Remedy",
     "RemoveWait",
     "ResultsError",
@@ -111,6 +118,7 @@ __all__ = [
     "Summary",
     "Trace",
     "TraceError",
+    "TraceSet",
     "Verdict",
     "WhatIf",
     "Window",
@@ -152,9 +160,11 @@ __all__ = [
     "overlap",
     "queue_length",
     "queue_summary",
+    "ranks",
     "read_execution_trace",
     "read_memory",
     "read_trace",
+    "read_traces",
     "roofline",
     "steps",
     "summary",
@@ -175,6 +185,9 @@ _MODULE_OF = {
     "Mfu": "analyses.mfu",
     "OperatorTime": "analyses.operators",
     "Overlap": "analyses.overlap",
+    "RankFinding": "traces.findings",
+    "RankRemedy": "traces.late_ranks",
+    "Ranks": "analyses.ranks",
     "Remedy": "verdict.values",
     "RemoveWait": "critical_path.changes",
     "Roofline": "analyses.roofline",
@@ -183,6 +196,7 @@ _MODULE_OF = {
     "read_memory": "allocations",
     "Verdict": "verdict.values",
     "WhatIf": "critical_path.path",
+    **dict.fromkeys(("TraceSet", "read_traces"), "traces.trace_set"),
     **dict.fromkeys(("Change", "Diff", "DiffSide", "diff_steps"), "analyses.diff"),
     "get_counter_data_with_operators": "analyses.counters_by_operator",
     **dict.fromkeys(

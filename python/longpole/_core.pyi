@@ -12,9 +12,12 @@ __all__ = [
     "Extraction",
     "Extractor",
     "InternalError",
+    "JointRanks",
+    "JointSolution",
     "LinkedTrace",
     "LongpoleError",
     "PairError",
+    "ReducedRank",
     "Table",
     "Trace",
     "TraceError",
@@ -30,6 +33,7 @@ __all__ = [
     "counter_tracks",
     "device_ranges",
     "enclosing",
+    "expand_hops",
     "extract_formats",
     "gaps",
     "guard_main",
@@ -39,6 +43,7 @@ __all__ = [
     "read_execution_trace",
     "read_trace",
     "read_tunable",
+    "reduce_rank",
 ]
 
 class LongpoleError(Exception):
@@ -338,6 +343,88 @@ def read_chakra(
     *,
     progress: Callable[[int], object] | None = None,
 ) -> ChakraTrace: ...
+
+@final
+class ReducedRank:
+    """One rank, reduced to what others can feel."""
+
+    @property
+    def rank(self) -> int | None: ...
+    @property
+    def world_size(self) -> int | None: ...
+    @property
+    def host(self) -> str | None: ...
+    @property
+    def steps(self) -> list[int]: ...
+    @property
+    def window(self) -> tuple[int, int]: ...
+    @property
+    def n_members(self) -> int: ...
+    @property
+    def n_bytes(self) -> int: ...
+    def step_totals(self) -> Table: ...
+    def name_totals(self) -> Table: ...
+    def boundary_nodes(self) -> Table: ...
+
+@final
+class JointRanks:
+    """Several ranks joined: their calls, clocks and the solution of their graph."""
+
+    def __new__(cls, ranks: Sequence[ReducedRank]) -> JointRanks: ...
+    def calls(self) -> Table: ...
+    def members(self) -> Table: ...
+    def clocks(self) -> Table: ...
+    def findings(
+        self,
+    ) -> list[
+        tuple[
+            str,
+            str | None,
+            int | None,
+            int,
+            list[int],
+            list[int],
+            list[str],
+            list[int],
+            bool,
+        ]
+    ]: ...
+    def solve(
+        self, changed: Sequence[tuple[int, ReducedRank]], *, together: bool
+    ) -> JointSolution: ...
+
+@final
+class JointSolution:
+    """When a run is over, as observed or after changes."""
+
+    @property
+    def run(self) -> tuple[int, int]: ...
+    @property
+    def n_early_ends(self) -> int: ...
+    @property
+    def n_circles(self) -> int: ...
+    def completions(self) -> Table: ...
+    def node_times(self, place: int) -> Table: ...
+    def late_ns(self) -> list[int]: ...
+    def legs(self, step: int | None, start_ns: int) -> Table: ...
+    def common_ns(self, place: int, time_ns: int) -> int: ...
+
+def reduce_rank(
+    trace: Trace,
+    *,
+    rank: int | None = None,
+    data_load: str | None = None,
+    step_name: str | None = None,
+    changes: Sequence[tuple[str, str | None, str | None, int, int, list[int] | None]] | None = None,
+    scalings: Sequence[tuple[str, str | None, list[tuple[int | None, int, int]]]] | None = None,
+) -> ReducedRank:
+    """Reduce one rank, as observed or after changes; see `longpole.TraceSet`."""
+
+def expand_hops(
+    trace: Trace, hops: Sequence[tuple[int | None, int]], *, data_load: str | None = None
+) -> Table:
+    """Give the segments of some stretches of the path within one rank."""
+
 def align(
     base: Sequence[Sequence[int]], new: Sequence[Sequence[int]]
 ) -> list[tuple[int, int, int]]:

@@ -91,6 +91,18 @@ def test_an_answer_about_a_trace_is_as_its_schema_says(answers, trace, name, opt
     assert document["data"] is not None
 
 
+def test_an_answer_about_ranks_is_as_its_schema_says(answers, tmp_path):
+    for rank, start in enumerate((10, 60)):
+        builder = TraceBuilder().header(distributedInfo={"rank": rank, "world_size": 2})
+        builder.operator("aten::mm", (0, start))
+        builder.launch("ncclDevKernel_AllReduce", call=(start, start + 3), work=(start + 5, 100))
+        builder.write(tmp_path / f"rank{rank}.json.gz")
+    (tmp_path / "rank2.json").write_text("no trace", encoding="utf-8")
+    [document] = answers("ranks", tmp_path)
+    assert document["status"] == "partial"
+    assert [late["rank"] for late in document["data"]["late_ranks"]] == [1]
+
+
 def test_a_comparison_is_as_its_schema_says(answers, trace):
     [document] = answers("diff", trace, trace)
     assert document["data"]["verdict"] == "neutral"

@@ -23,6 +23,7 @@ const RIVER: &[&str] = &[
     "path",
     "measure",
     "workload",
+    "ranks",
     "write",
 ];
 

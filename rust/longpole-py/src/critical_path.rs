@@ -351,7 +351,7 @@ impl CriticalPath {
     }
 }
 
-fn change(
+pub(crate) fn change(
     (effect, kind, matching, numerator, denominator, events): ChangeParts,
     n_events: usize,
 ) -> PyResult<Change> {

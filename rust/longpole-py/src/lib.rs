@@ -5,6 +5,7 @@
 mod alignment;
 mod arrow;
 mod chakra;
+mod collectives;
 mod contexts;
 mod counter_tracks;
 mod critical_path;
@@ -14,6 +15,7 @@ mod errors;
 mod execution;
 mod extract;
 mod guard;
+mod joint;
 mod linked;
 mod measure;
 mod path;
@@ -39,6 +41,8 @@ mod _core {
     #[pymodule_export]
     use crate::chakra::{read_chakra, ChakraTrace};
     #[pymodule_export]
+    use crate::collectives::collectives;
+    #[pymodule_export]
     use crate::contexts::{backward_links, context_times};
     #[pymodule_export]
     use crate::counter_tracks::counter_tracks;
@@ -55,9 +59,11 @@ mod _core {
     #[pymodule_export]
     use crate::guard::guard_main;
     #[pymodule_export]
+    use crate::joint::{expand_hops, JointRanks, JointSolution};
+    #[pymodule_export]
     use crate::linked::{link_execution_trace, LinkedTrace};
     #[pymodule_export]
-    use crate::ranks::collectives;
+    use crate::ranks::{reduce_rank, ReducedRank};
     #[pymodule_export]
     use crate::read::read_trace;
     #[pymodule_export]

@@ -1,56 +1,162 @@
-//! Collectives of one trace, and of several ranks.
+//! One rank, reduced to what others can feel.
 
-use longpole_core::ids::{InColumn, NO_ROW};
-use longpole_core::measure::{self, CollectiveRow, Collectives, NamedBy};
-use longpole_core::vocabulary::{Collective, Names};
+use std::sync::Arc;
+
+use longpole_core::ids::InColumn;
+use longpole_core::measure;
+use longpole_core::path::{self, Ratio};
+use longpole_core::ranks::{self, Profile, Rank, Scaling, TimeClass};
+use longpole_core::vocabulary::Names;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::arrow::{Columns, Table};
-use crate::enter::{detached, enter};
+use crate::critical_path::{change, ChangeParts};
+use crate::enter::enter;
 use crate::trace::Trace;
 
-/// A row for each collective of a trace; see `longpole.Trace.collectives`.
-#[pyfunction]
-pub(crate) fn collectives(py: Python<'_>, trace: &Trace) -> PyResult<Table> {
-    let (launches, nesting) = (trace.linked(py)?, trace.nesting(py)?);
-    let tables = trace.tables();
-    let found = enter(py, None, None, |_| Ok(measure::collectives(tables, &launches, &nesting)))?;
-    detached(py, || collective_table(&found))
+/// A class of time with its factor by step: `(class, name, [(step, numerator, denominator)])`.
+type ScalingParts = (String, Option<String>, Vec<(Option<i64>, u64, u64)>);
+
+fn scaling_of((class, name, by_step): ScalingParts) -> PyResult<Scaling> {
+    let class = TimeClass::named(&class)
+        .ok_or_else(|| PyValueError::new_err(format!("no class of time is called {class:?}")))?;
+    let factor = |(step, numerator, denominator)| {
+        let ratio = Ratio::new(numerator, denominator);
+        ratio.map(|ratio| (step, ratio)).ok_or_else(|| PyValueError::new_err("a factor over 0"))
+    };
+    let by_step = by_step.into_iter().map(factor).collect::<PyResult<_>>()?;
+    Ok(Scaling { class, name, by_step })
 }
 
-fn collective_table(found: &Collectives) -> PyResult<Table> {
-    let rows = &found.rows;
-    let group = |row: &CollectiveRow| row.group.map(|place| &found.groups[place]);
-    let ranks = |row: &CollectiveRow| {
-        let ranks = group(row)?.ranks.as_ref()?.iter().map(ToString::to_string);
-        Some(ranks.collect::<Vec<_>>().join(" "))
-    };
-    let ranks: Vec<_> = rows.iter().map(ranks).collect();
-    let integers = |value: fn(&CollectiveRow) -> Option<i64>| -> Vec<i64> {
-        rows.iter().map(|row| value(row).in_column()).collect()
-    };
-    let choice = |place: Option<u32>| place.unwrap_or(NO_ROW);
-    let operation = |row: &CollectiveRow| choice(row.operation.map(|it| it as u32));
-    let sizes = rows.iter().map(|row| group(row).and_then(|it| it.size).in_column());
-    Columns::default()
-        .rows("event", rows.iter().map(|row| Some(row.event).in_column()).collect())
-        .rows("call", rows.iter().map(|row| row.call.in_column()).collect())
-        .choices("operation", rows.iter().map(operation), Collective::NAMES)
-        .choices(
-            "named_by",
-            rows.iter().map(|row| choice(row.named_by.map(|it| it as u32))),
-            NamedBy::NAMES,
-        )
-        .strings("group", rows.iter().map(|row| group(row).map(|it| it.name.as_str())))
-        .integers("group_size", sizes.collect())
-        .strings("group_ranks", ranks.iter().map(Option::as_deref))
-        .integers("sequence", integers(|row| row.sequence))
-        .strings("call_id", rows.iter().map(|row| row.id.as_deref()))
-        .integers("peer", integers(|row| row.peer))
-        .integers("in_elements", integers(|row| row.in_elements))
-        .integers("out_elements", integers(|row| row.out_elements))
-        .strings("data_type", rows.iter().map(|row| row.data_type))
-        .integers("bytes", integers(|row| row.bytes))
-        .booleans("coalesced", rows.iter().map(|row| row.is_coalesced).collect())
-        .into_table()
+/// One rank, reduced to what others can feel.
+#[pyclass(frozen, module = "longpole._core")]
+pub(crate) struct ReducedRank {
+    pub(crate) rank: Arc<Rank>,
+    profile: Profile,
+}
+
+/// Reduces one rank, as observed or after changes; see `longpole.TraceSet`.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // keywords, by value, from Python
+#[pyo3(signature = (trace, *, rank=None, data_load=None, step_name=None, changes=None, scalings=None))]
+pub(crate) fn reduce_rank(
+    py: Python<'_>,
+    trace: &Trace,
+    rank: Option<i64>,
+    data_load: Option<&str>,
+    step_name: Option<&str>,
+    changes: Option<Vec<ChangeParts>>,
+    scalings: Option<Vec<ScalingParts>>,
+) -> PyResult<ReducedRank> {
+    let n_events = trace.tables().events.len();
+    let changes: Vec<_> = changes
+        .unwrap_or_default()
+        .into_iter()
+        .map(|parts| change(parts, n_events))
+        .collect::<PyResult<_>>()?;
+    let scalings: Vec<_> =
+        scalings.unwrap_or_default().into_iter().map(scaling_of).collect::<PyResult<_>>()?;
+    let (launches, nesting) = (trace.linked(py)?, trace.nesting(py)?);
+    let graph = trace.graph(py, data_load)?;
+    let tables = trace.tables();
+    enter(py, None, None, |progress| {
+        let found = measure::collectives(tables, &launches, &nesting);
+        let lags_ns = path::lags_ns(&graph);
+        let profile = ranks::profile(tables, &launches, &graph, &lags_ns, step_name)?;
+        let lags_ns =
+            ranks::scaled_lags_ns(tables, &launches, &graph, &lags_ns, &scalings, step_name)?;
+        let lags_ns = path::changed_lags_ns(&graph, tables, &lags_ns, &changes)?;
+        let reduced =
+            ranks::reduce(tables, &launches, &graph, &found, &lags_ns, step_name, progress)?;
+        let reduced = Rank { rank: rank.or(reduced.rank), ..reduced };
+        Ok(ReducedRank { rank: Arc::new(reduced), profile })
+    })
+}
+
+#[pymethods]
+impl ReducedRank {
+    /// Its number, where the file says so or it was given.
+    #[getter]
+    fn rank(&self) -> Option<i64> {
+        self.rank.rank
+    }
+
+    /// How many ranks there are.
+    #[getter]
+    fn world_size(&self) -> Option<i64> {
+        self.rank.world_size
+    }
+
+    /// The machine it ran on.
+    #[getter]
+    fn host(&self) -> Option<&str> {
+        self.rank.host.as_deref()
+    }
+
+    /// The numbers of its steps.
+    #[getter]
+    fn steps(&self) -> Vec<i64> {
+        self.rank.steps.clone()
+    }
+
+    /// The window of its whole trace, by its own clock.
+    #[getter]
+    fn window(&self) -> (i64, i64) {
+        self.rank.window_ns
+    }
+
+    /// How many shares in calls it has.
+    #[getter]
+    fn n_members(&self) -> usize {
+        self.rank.members.len()
+    }
+
+    /// The bytes that it takes.
+    #[getter]
+    fn n_bytes(&self) -> usize {
+        self.rank.n_bytes()
+    }
+
+    /// The time of each class in each step.
+    fn step_totals(&self) -> PyResult<Table> {
+        let rows = &self.profile.steps;
+        Columns::default()
+            .integers("step", rows.iter().map(|row| row.step.in_column()).collect())
+            .choices("class", rows.iter().map(|row| row.class as u32), TimeClass::NAMES)
+            .integers("total_ns", rows.iter().map(|row| row.total_ns).collect())
+            .into_table()
+    }
+
+    /// The time of each name in each step.
+    fn name_totals(&self) -> PyResult<Table> {
+        let rows = &self.profile.names;
+        Columns::default()
+            .integers("step", rows.iter().map(|row| row.step.in_column()).collect())
+            .choices("class", rows.iter().map(|row| row.class as u32), TimeClass::NAMES)
+            .strings("name", rows.iter().map(|row| Some(row.name.as_str())))
+            .strings("shape", rows.iter().map(|row| Some(row.shape.as_str())))
+            .integers("count", rows.iter().map(|row| row.count).collect())
+            .integers("total_ns", rows.iter().map(|row| row.total_ns).collect())
+            .into_table()
+    }
+
+    /// Every boundary node: `node`, `time_ns`, `kind`, and its number of sources.
+    fn boundary_nodes(&self) -> PyResult<Table> {
+        let nodes = &self.rank.reduced.nodes;
+        let kind = |place: usize| match nodes[place].kind {
+            ranks::BoundaryKind::Arrival(_) => 0,
+            ranks::BoundaryKind::End(_) => 1,
+            ranks::BoundaryKind::Cut => 2,
+            ranks::BoundaryKind::Completion(_) => 3,
+        };
+        let sources = |place: usize| self.rank.reduced.reaching(place).count();
+        let count = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
+        Columns::default()
+            .rows("node", nodes.iter().map(|node| node.node).collect())
+            .integers("time_ns", nodes.iter().map(|node| node.time_ns).collect())
+            .choices("kind", (0..nodes.len()).map(kind), &["arrival", "end", "cut", "completion"])
+            .integers("n_sources", (0..nodes.len()).map(|place| count(sources(place))).collect())
+            .into_table()
+    }
 }

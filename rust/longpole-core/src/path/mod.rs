@@ -21,8 +21,9 @@ pub use remedies::{
 };
 pub use slack::slack_ns;
 pub use syncs::{sync_dependencies, SyncDependency};
-pub use walk::{walk, Path, Schedule, Segment};
-pub use what_if::{lags_ns, n_chosen, what_if, Change, Effect, Ratio, WhatIf};
+pub use walk::{segment, walk, Path, Schedule, Segment};
+pub(crate) use what_if::REMOVED;
+pub use what_if::{changed_lags_ns, lags_ns, n_chosen, what_if, Change, Effect, Ratio, WhatIf};
 pub use windows::{
     scope, steps, whole, window, Choice, Marked, Moment, Opening, Scope, Step, Steps, Unit, Window,
     WindowEnd,

@@ -3,7 +3,7 @@
 use super::clip::{last_of, moved};
 use super::windows::Window;
 use crate::graph::limits::INCONCLUSIVE_PART;
-use crate::graph::{Certainty, Evidence, Graph, Kind};
+use crate::graph::{Certainty, Edge, Evidence, Graph, Kind};
 use crate::ids::{EventId, NodeId, NO_ROW};
 
 /// A piece of the path.
@@ -120,26 +120,30 @@ pub fn walk(graph: &Graph, window: &Window, schedule: &Schedule) -> Path {
         let edge = &graph.edges.as_slice()[number as usize];
         path.edges.push(number);
         is_behind_unknown &= graph.is_within_lane(edge);
-        let certainty = edge.certainty();
-        path.push(Segment {
-            start_ns: time_ns(edge.source),
-            end_ns: time_ns(edge.target),
-            kind: edge.kind,
-            event: edge.event().map(|order| graph.timeline.event(order)),
-            evidence: edge.evidence,
-            certainty: if is_behind_unknown {
-                certainty.max(Certainty::Doubtful)
-            } else {
-                certainty
-            },
-            rival: edge.rival().map(|order| graph.timeline.event(order)),
-        });
+        let mut found = segment(graph, edge, &schedule.times_ns);
+        if is_behind_unknown {
+            found.certainty = found.certainty.max(Certainty::Doubtful);
+        }
+        path.push(found);
         is_behind_unknown |= edge.evidence == Evidence::None;
         node = edge.source;
     }
     path.segments.reverse();
     path.edges.reverse();
     path
+}
+
+/// The segment that an edge becomes, in any times of the nodes.
+pub fn segment(graph: &Graph, edge: &Edge, times_ns: &[i64]) -> Segment {
+    Segment {
+        start_ns: times_ns[edge.source.row()],
+        end_ns: times_ns[edge.target.row()],
+        kind: edge.kind,
+        event: edge.event().map(|order| graph.timeline.event(order)),
+        evidence: edge.evidence,
+        certainty: edge.certainty(),
+        rival: edge.rival().map(|order| graph.timeline.event(order)),
+    }
 }
 
 fn unknown(start_ns: i64, end_ns: i64, kind: Kind) -> Segment {

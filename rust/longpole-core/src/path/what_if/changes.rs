@@ -71,7 +71,7 @@ impl Ratio {
     }
 
     /// The time multiplied.
-    pub(in crate::path) fn of(self, time_ns: i64) -> i64 {
+    pub fn of(self, time_ns: i64) -> i64 {
         let product = i128::from(time_ns) * i128::from(self.numerator);
         let denominator = i128::from(self.denominator);
         let (floor, rest) = (product.div_euclid(denominator), product.rem_euclid(denominator));
@@ -91,12 +91,12 @@ fn greatest_common_divisor(mut one: u128, mut two: u128) -> u128 {
     one
 }
 
-/// The lags of all edges after some changes, [`REMOVED`] for edges that are gone.
+/// The lags of all edges after some changes, `i64::MIN` for edges that are gone.
 ///
 /// # Errors
 ///
 /// When a pattern is no regular expression.
-pub(super) fn changed_lags_ns(
+pub fn changed_lags_ns(
     graph: &Graph,
     tables: &Tables,
     lags_ns: &[i64],
@@ -138,7 +138,7 @@ pub fn n_chosen(graph: &Graph, tables: &Tables, changes: &[Change]) -> Result<Ve
 }
 
 /// Stands for the lag of an edge that is no longer there.
-pub(in crate::path) const REMOVED: i64 = i64::MIN;
+pub(crate) const REMOVED: i64 = i64::MIN;
 
 impl Change {
     /// A change of all that has a kind.

@@ -15,9 +15,9 @@ use crate::error::Result;
 use crate::graph::Graph;
 use crate::progress::Progress;
 use crate::tables::Tables;
-use changes::changed_lags_ns;
-pub use changes::{n_chosen, Change, Effect, Ratio};
-pub(super) use changes::{Chosen, REMOVED};
+pub(super) use changes::Chosen;
+pub(crate) use changes::REMOVED;
+pub use changes::{changed_lags_ns, n_chosen, Change, Effect, Ratio};
 pub use lags::lags_ns;
 use retime::retime;
 

@@ -1,0 +1,361 @@
+"""Several ranks as one program: who waits for whom, why, and what mending it would gain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.report.blocks import Column, Notes, Sentence, Table
+from longpole.traces.wording import listed
+from longpole.wording import count, duration, escape, share, short_name
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from longpole.report.blocks import Block, Cell
+    from longpole.report.document import Record
+    from longpole.traces.trace_set import TraceSet
+
+__all__ = ["Ranks", "ranks"]
+
+_MOST_ROWS: Final = 8
+_MOST_CALLS: Final = 5
+_MOST_FINDINGS: Final = 8
+_MOST_KINDS: Final = 6
+_CALL_FIELDS: Final = (
+    "call",
+    "group",
+    "sequence",
+    "step",
+    "operation",
+    "data_type",
+    "bytes",
+    "members",
+    "n_absent",
+    "matched_by",
+    "last",
+    "late_ns",
+    "wait_share",
+    "transfer_ns",
+    "algorithm_gb_s",
+    "bus_gb_s",
+    "slow_transfer",
+    "cause",
+)
+_CLOCK_FIELDS: Final = (
+    "rank",
+    "offset_ns",
+    "base_ns",
+    "drift",
+    "residual_ns",
+    "worst_residual_ns",
+    "bound_ns",
+    "calls",
+    "connected",
+    "entry_ns",
+)
+_LACKS_RANKS: Final = (
+    "Most calls have ranks that are not among the traces: waiting cannot be told from transfer, "
+    "and who comes last is not known."
+)
+_REMEDIES: Final = {
+    "transfer": "fewer bytes, another algorithm, or more overlap",
+    "late arrival": "look at the path of the last rank",
+    "mixed": "both the last rank and the transfer",
+    "start skew": "nothing: the recordings began apart",
+    "inconclusive": "record all ranks of the group",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """The answer about several ranks."""
+
+    set: TraceSet
+    step: int | None
+    path: pl.DataFrame
+    """The critical path across ranks; see `TraceSet.path`."""
+    all_ranks: bool = False
+    """Whether every rank is shown."""
+
+    @property
+    def is_inconclusive(self) -> bool:
+        """Whether it cannot be told who waits for whom."""
+        return self.set.calls.is_empty() or self.set.lacks_ranks
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as plain values, in a fixed order."""
+        found = self.set
+        return {
+            "n_ranks": len(found),
+            "run_ns": list(found.run_ns),
+            "start_skew_ns": found.start_skew_ns,
+            "late_ranks": [remedy.to_dict() for remedy in found.late_ranks()],
+            "ranks": self.records(),
+            "calls": found.calls.with_columns(
+                _text(found.calls, "operation"), _text(found.calls, "matched_by")
+            )
+            .select(_CALL_FIELDS)
+            .to_dicts(),
+            "clocks": found.clocks.select(_CLOCK_FIELDS).to_dicts(),
+            "path": self.path.select(
+                "rank", "start_ns", "end_ns", "kind", "event", "name", "certainty", "call"
+            ).to_dicts(),
+            "findings": [
+                {
+                    "kind": finding.kind,
+                    "message": finding.message,
+                    "ranks": list(finding.ranks),
+                    "others": list(finding.others),
+                    "group": finding.group,
+                    "sequence": finding.sequence,
+                    "count": finding.count,
+                    "values": list(finding.values),
+                }
+                for finding in found.findings
+            ],
+        }
+
+    def records(self) -> list[Record]:
+        """Give a row for each rank, those that others wait for first."""
+        import polars as pl
+
+        found = self.set
+        gains: dict[int, int] = {}
+        for remedy in found.late_ranks():
+            gains[remedy.rank] = max(gains.get(remedy.rank, 0), remedy.gain_ns)
+        last = dict(found.calls.group_by("last").len().iter_rows())
+        waits = found.members.group_by("rank").agg(
+            pl.col("wait_ns").sum(), pl.col("transfer_ns").sum(), pl.len().alias("calls")
+        )
+        of_rank = {row["rank"]: row for row in waits.iter_rows(named=True)}
+        clocks = {row["rank"]: row for row in found.clocks.iter_rows(named=True)}
+        on_path = dict(self.path.group_by("rank").agg(pl.col("duration_ns").sum()).iter_rows())
+        rows: list[Record] = []
+        for rank in found.rank_numbers:
+            row = of_rank.get(rank, {"wait_ns": 0, "transfer_ns": 0, "calls": 0})
+            rows.append(
+                {
+                    "rank": rank,
+                    "began_ns": clocks[rank]["entry_ns"] - found.run_ns[0],
+                    "calls": row["calls"],
+                    "last_at": last.get(rank, 0),
+                    "wait_ns": row["wait_ns"],
+                    "transfer_ns": row["transfer_ns"],
+                    "path_ns": on_path.get(rank, 0),
+                    "gain_ns": gains.get(rank, 0),
+                    "clock_offset_ns": clocks[rank]["offset_ns"],
+                }
+            )
+        return sorted(
+            rows, key=lambda row: (-_number(row["gain_ns"]), -_number(row["last_at"]), row["rank"])
+        )
+
+    def blocks(self) -> list[Block]:
+        """Say who makes the others wait, then show ranks, calls and the path."""
+        tables = [self._ranks(), self._calls()]
+        notes = [escape(finding.message) for finding in self.set.findings[:_MOST_FINDINGS]]
+        more = len(self.set.findings) - len(notes)
+        if more > 0:
+            notes.append(f"and {count(more, 'finding')} more: see --json")
+        return [
+            *(Sentence(text) for text in (self._matched(), self._clocks(), *self._verdict())),
+            *(table for table in tables if table.rows),
+            Sentence(self._path()),
+            *([Notes(notes)] if notes else []),
+        ]
+
+    def _matched(self) -> str:
+        calls = self.set.calls
+        if calls.is_empty():
+            return "No collectives were found: the ranks cannot be joined."
+        operations = ", ".join(sorted({str(name) for name in calls["operation"].drop_nulls()}))
+        how = calls["matched_by"].cast(str).value_counts(sort=True).rows()
+        matched = ", ".join(f"{n:,} by {_METHODS[by]}" for by, n in how)
+        n_groups = calls["group"].n_unique()
+        return (
+            f"{count(calls.height, 'call')} in {count(n_groups, 'group')} ({operations}), "
+            f"matched {matched}."
+        )
+
+    def _clocks(self) -> str:
+        clocks = self.set.clocks
+        shift = max((clocks["offset_ns"] - clocks["base_ns"]).abs().to_list())
+        residual = sorted(clocks["residual_ns"].to_list())[clocks.height // 2]
+        bound = max(clocks["bound_ns"].to_list())
+        drift = "fitted" if (clocks["drift"] != 0).any() else "not fitted"
+        moved = f"shifted by up to {duration(shift)}" if shift else "not shifted"
+        return (
+            f"Clocks: {moved}; ends of calls then agree within {duration(residual)} (median), "
+            f"bound {duration(bound)}; drift {drift}."
+        )
+
+    def _verdict(self) -> list[str]:
+        found = self.set
+        if found.calls.is_empty():
+            return []
+        if found.lacks_ranks:
+            return [_LACKS_RANKS]
+        said = []
+        if found.has_start_skew:
+            said.append(
+                f"The recordings began apart: {duration(found.start_skew_ns)} of the run are start "
+                "skew and no fault of a rank. With one recorded step that cannot be told from a "
+                "rank that was late; record two or more."
+            )
+        late = found.late_ranks()
+        said += [remedy.sentence for remedy in late]
+        if not late:
+            said.append(
+                "No rank makes the others wait: setting any to the median gains less than 2 %."
+            )
+        waited = int(found.members["wait_ns"].sum())
+        moved = int(found.members["transfer_ns"].sum())
+        if waited + moved:
+            part = waited / (waited + moved)
+            said.append(
+                f"{share(part)} of the time in calls is waiting for the last rank, "
+                f"{share(1 - part)} is transfer. The sum of waiting is no cost: the gains are."
+            )
+        return said
+
+    def _ranks(self) -> Table:
+        columns = (
+            Column("rank", "number"),
+            Column("began", "duration"),
+            Column("last at"),
+            Column("waited", "duration"),
+            Column("transfer", "duration"),
+            Column("on path", "duration"),
+            Column("gain", "duration"),
+            Column("clock shift", "duration"),
+        )
+        rows = self.records()
+        shown = rows if self.all_ranks else rows[:_MOST_ROWS]
+        cells: list[list[Cell]] = [
+            [
+                row["rank"],
+                row["began_ns"],
+                f"{row['last_at']} of {row['calls']}",
+                row["wait_ns"],
+                row["transfer_ns"],
+                row["path_ns"],
+                row["gain_ns"] or None,
+                row["clock_offset_ns"],
+            ]
+            for row in shown
+        ]
+        return Table(columns, cells)
+
+    def _calls(self) -> Table:
+        """Show the calls in which ranks waited longest."""
+        import polars as pl
+
+        columns = (
+            Column("call"),
+            Column("operation"),
+            Column("bytes", "count"),
+            Column("last", "number"),
+            Column("late by", "duration"),
+            Column("waiting", "share"),
+            Column("transfer", "duration"),
+            Column("bus GB/s"),
+            Column("cause"),
+            Column("what to do"),
+        )
+        order = pl.col("late_ns") * pl.col("last").is_not_null()
+        calls = self.set.calls.sort(order, "call", descending=[True, False]).head(_MOST_CALLS)
+        rows: list[list[Cell]] = []
+        for row in calls.iter_rows(named=True):
+            number = row["call"] if row["sequence"] is None else row["sequence"]
+            name = f"{row['group'] or '-'}/{number}"
+            bus = row["bus_gb_s"]
+            rows.append(
+                [
+                    escape(name),
+                    row["operation"] or "unknown",
+                    row["bytes"],
+                    row["last"],
+                    row["late_ns"] if row["last"] is not None else None,
+                    row["wait_share"],
+                    row["transfer_ns"],
+                    None if bus is None else f"{bus:.1f}",
+                    row["cause"],
+                    _REMEDIES[row["cause"]],
+                ]
+            )
+        return Table(columns, rows)
+
+    def _path(self) -> str:
+        import polars as pl
+
+        parts = (
+            self.path.group_by("rank", "kind")
+            .agg(pl.col("duration_ns").sum())
+            .sort("duration_ns", "rank", "kind", descending=[True, False, False])
+        )
+        length = int(self.path["duration_ns"].sum())
+        if not length:
+            return "There is no critical path."
+        shown = parts.head(_MOST_KINDS)
+        many = self.path["rank"].n_unique() > 1
+        words = [
+            f"{'rank ' + str(row['rank']) + ' ' if many else ''}"
+            f"{row['kind'].replace('_', ' ')} {duration(row['duration_ns'])}"
+            for row in shown.iter_rows(named=True)
+        ]
+        rest = length - int(shown["duration_ns"].sum())
+        if rest:
+            words.append(f"other {duration(rest)}")
+        n_ranks = self.path["rank"].n_unique()
+        longest = self.path.sort("duration_ns", descending=True).row(0, named=True)
+        most = (
+            f" Its longest part is {short_name(longest['name'])} on rank {longest['rank']}."
+            if longest["name"]
+            else ""
+        )
+        over = listed([longest["rank"]]) if n_ranks == 1 else count(n_ranks, "rank")
+        what = "run" if self.step is None else f"step {self.step}"
+        return f"Path of the {what}, {duration(length)} over {over}: {', '.join(words)}.{most}"
+
+
+_METHODS: Final = {
+    "call_id": "call id",
+    "sequence": "sequence number",
+    "pair": "pair of ranks",
+    "order": "order (inferred)",
+}
+
+
+def ranks(traces: TraceSet, step: int | None = None, *, all_ranks: bool = False) -> Ranks:
+    """Say who of several ranks makes the others wait, why, and what mending it would gain.
+
+    Parameters
+    ----------
+    traces
+        From `read_traces`.
+    step
+        The number of a step for the path; by default the whole run.
+    all_ranks
+        Show every rank, and not the first few only.
+
+    Raises
+    ------
+    WindowError
+        Some rank lacks the step.
+
+    Examples
+    --------
+    >>> print(ranks(read_traces("traces/")).path)  # doctest: +SKIP
+    """
+    return Ranks(traces, step, traces.path(step), all_ranks)
+
+
+def _text(frame: pl.DataFrame, name: str) -> pl.Series:
+    import polars as pl
+
+    return frame[name].cast(pl.String)
+
+
+def _number(value: Cell) -> float:
+    return value if isinstance(value, int | float) else 0

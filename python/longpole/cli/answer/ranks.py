@@ -1,0 +1,66 @@
+"""What several ranks do together, as an answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from longpole.analyses.ranks import ranks
+from longpole.cli.answer import exit_codes
+from longpole.report.blocks import Headline
+from longpole.report.document import DATA_FORMATS, Document, Warned
+from longpole.traces.wording import listed
+from longpole.wording import count, duration, escape
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from longpole.cli.answer.emit import Answer
+    from longpole.traces.trace_set import TraceSet
+
+__all__ = ["RANKS", "ranks_answer"]
+
+RANKS: Final = "longpole.ranks/1"
+_LOSSES: Final = ("unreadable rank", "duplicate rank", "unknown rank", "files disagree")
+
+
+def ranks_answer(
+    sources: Sequence[str], traces: TraceSet, step: int | None, *, all_ranks: bool
+) -> Answer:
+    """Say who makes the others wait."""
+    found = ranks(traces, step, all_ranks=all_ranks)
+    start_ns, end_ns = traces.window(step)
+    name = escape(", ".join(sources))
+    who = f"{count(len(traces), 'rank')} ({listed(traces.rank_numbers).partition(' ')[2]})"
+    what = "whole run" if step is None else f"step {step}"
+    losses = [finding for finding in traces.findings if finding.kind in _LOSSES]
+    document = Document(
+        schema=RANKS,
+        input={
+            "path": ", ".join(sources),
+            "format": None,
+            "compression": None,
+            "bytes": int(traces.ranks["bytes"].sum()),
+            "events": int(traces.ranks["events"].sum()),
+            "rank": None,
+            "world_size": len(traces),
+        },
+        warnings=[
+            Warned(it.kind.replace(" ", "_"), it.count, it.message, "the rest is answered")
+            for it in losses
+        ],
+        forms_with_warnings=(*DATA_FORMATS, "text"),
+        status="abstained" if found.is_inconclusive else ("partial" if losses else "ok"),
+        scope={
+            "rank": None,
+            "step": step,
+            "window_ns": [start_ns, end_ns],
+            "reason": what,
+        },
+        data=found.to_dict(),
+        blocks=lambda: [
+            Headline(f"{name}: {who}, {what}, {duration(end_ns - start_ns)}"),
+            *found.blocks(),
+        ],
+        records=lambda: [{"path": ", ".join(sources), **record} for record in found.records()],
+    )
+    return document, exit_codes.INCONCLUSIVE if found.is_inconclusive else exit_codes.OK

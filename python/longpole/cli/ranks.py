@@ -1,0 +1,57 @@
+"""`longpole ranks`: say which rank makes the others wait, why, and what mending it gains."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.ranks import engine_options, joined_ranks, sources_argument
+from longpole.report.terminal import Terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["ranks"]
+
+
+@click.command()
+@sources_argument
+@click.option("--step", type=int, help="Take the path of one step, not of the whole run.")
+@click.option("--step-name", metavar="REGEX", help="Annotations that mark steps.")
+@click.option("--all", "all_ranks", is_flag=True, help="Show every rank.")
+@engine_options
+@shared_options
+def ranks(
+    *,
+    sources: Sequence[str],
+    step: int | None,
+    step_name: str | None,
+    all_ranks: bool,
+    workers: int | None,
+    options: Options,
+) -> int:
+    """Say which rank makes the others wait, why, and what mending it gains.
+
+    SOURCES are a directory, a glob pattern, or the traces of the ranks. Their clocks are
+    brought together, their collectives matched, and one critical path found across all.
+
+    \b
+    Examples:
+      longpole ranks traces/
+      longpole ranks traces/ --step 3 --json
+    """
+    from longpole.cli.answer.emit import emit
+    from longpole.cli.answer.ranks import ranks_answer
+
+    answers = joined_ranks(
+        sources,
+        options,
+        workers=workers,
+        step_name=step_name,
+        schema="longpole.ranks/1",
+        answer=lambda traces: ranks_answer(sources, traces, step, all_ranks=all_ranks),
+    )
+    return emit(answers, options.form, Terminal.of(sys.stdout, options.color))

@@ -1,0 +1,86 @@
+"""What the files of a run lack or disagree about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from longpole.traces.wording import listed
+from longpole.wording import count
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from longpole.traces.reading import ReadRank
+
+__all__ = ["RankFinding", "disagreement", "in_order"]
+
+
+@dataclass(frozen=True, slots=True)
+class RankFinding:
+    """Something that the files of a run disagree about, or lack."""
+
+    kind: str
+    message: str
+    ranks: tuple[int, ...] = ()
+    """The ranks that lack something or differ."""
+    others: tuple[int, ...] = ()
+    """The ranks on the other side."""
+    group: str | None = None
+    sequence: int | None = None
+    count: int = 1
+    values: tuple[str, ...] = ()
+    """What each of `ranks` and then `others` says."""
+
+
+def in_order(read: Sequence[ReadRank]) -> tuple[list[ReadRank], list[RankFinding]]:
+    """Put ranks in order; name files that cannot be read, and ranks that are there twice."""
+    kept: dict[int, ReadRank] = {}
+    unnumbered: list[ReadRank] = []
+    findings = []
+    for rank in read:
+        if rank.reduced is None:
+            message = f"{rank.source.path} cannot be read: {rank.problem}"
+            findings.append(RankFinding("unreadable rank", message))
+            continue
+        number, named = rank.reduced.rank, rank.source.named_rank
+        if number is not None and named is not None and number != named:
+            message = f"{rank.source.path} says rank {number}, not {named}"
+            findings.append(RankFinding("files disagree", message, (number,)))
+        if number is None:
+            unnumbered.append(rank)
+        elif number in kept:
+            message = f"rank {number} is there twice; {rank.source.path} is left out"
+            findings.append(RankFinding("duplicate rank", message, (number,)))
+        else:
+            kept[number] = rank
+    if unnumbered and kept:
+        for rank in unnumbered:
+            message = f"{rank.source.path} does not say its rank and is left out"
+            findings.append(RankFinding("unknown rank", message))
+        unnumbered = []
+    ordered = [kept[number] for number in sorted(kept)] or unnumbered
+    return ordered, findings
+
+
+def disagreement(row: tuple[Any, ...], numbers: Sequence[int]) -> RankFinding:
+    """Put what ranks disagree about into words."""
+    kind, group, sequence, n_calls, ranks, others, values, _, is_at_edge = row
+    these = tuple(numbers[place] for place in ranks)
+    those = tuple(numbers[place] for place in others)
+    where = f"group {group}" if group else "a group without a name"
+    which = f"{where}, call {sequence}" if sequence is not None else where
+    if kind == "missing call":
+        message = f"{which} ({values[0]}) is missing on {listed(these)}"
+        if n_calls > 1:
+            message += f", as are the {n_calls - 1} after it"
+        if is_at_edge:
+            message += "; it may lie outside of the recording there"
+    elif kind == "ambiguous alignment":
+        message = f"{where}: several alignments fit the calls of {listed((*these, *those))}"
+    elif kind == "unmatched call":
+        message = f"{where}: {count(n_calls, 'call')} of {listed(these)} found no partner"
+    else:
+        said = ", ".join(dict.fromkeys(values))
+        message = f"{which}: {kind} on {listed(these)} ({said})"
+    return RankFinding(kind, message, these, those, group, sequence, n_calls, tuple(values))

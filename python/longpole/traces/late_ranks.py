@@ -1,0 +1,254 @@
+"""Which ranks the others wait for, why, and what mending that would gain.
+
+Neither durations nor arrivals tell: a rank is late by what it does itself. So the time that
+each rank needs, by class and step, is compared with the median rank, and what stands out is
+set to the median in the joint graph. What the run then gains ranks the causes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.frames import frame_of
+from longpole.wording import duration, share, short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import polars as pl
+
+    from longpole._core import ReducedRank
+
+__all__ = ["RankRemedy", "late_ranks"]
+
+_LEAST_EXCESS: Final = 0.03
+_LEAST_EXCESS_NS: Final = 20_000
+_LEAST_GAIN: Final = 0.02
+_MOST_CANDIDATES: Final = 12
+_UNIFORM_RATIO: Final = 1.08
+_UNIFORM_SPREAD: Final = 0.08
+_UNIFORM_SHARE: Final = 0.8
+_LEAST_COMPARABLE: Final = 0.25
+_SLOW_KERNEL: Final = 1.15
+
+_DOES: Final = {
+    "data_loading": "loads data",
+    "host": "works on its main thread",
+    "helper_threads": "works on its other threads",
+    "kernels": "runs kernels",
+    "copies": "copies memory",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RankRemedy:
+    """One cause for which the run waits for a rank."""
+
+    rank: int
+    cause: str
+    """`data loading`, `host functions`, `slow core`, `slow kernel`, `GPU clock`, `more work`,
+    `copies`."""
+    time_class: str
+    """Which time of the rank is longer than that of the median rank."""
+    name: str | None
+    """The function or kernel that it is mostly, where one stands out."""
+    own_ns: int
+    """How long the rank needs for it."""
+    median_ns: int
+    """How long the median rank does."""
+    duration_ns: int
+    """How long the run takes."""
+    changed_ns: int
+    """How long it would take with this time as on the median rank, step by step."""
+
+    @property
+    def gain_ns(self) -> int:
+        """What the run would gain, at most."""
+        return self.duration_ns - self.changed_ns
+
+    @property
+    def gain_share(self) -> float:
+        """The gain as a share of the run."""
+        return self.gain_ns / self.duration_ns if self.duration_ns else 0.0
+
+    @property
+    def sentence(self) -> str:
+        """Say who makes the others wait, why, and what mending it gains."""
+        what = f", mostly {short_name(self.name)}" if self.name else ""
+        return (
+            f"Rank {self.rank} makes the others wait ({self.cause}{what}). It "
+            f"{_DOES[self.time_class]} for {duration(self.own_ns)}, the median rank for "
+            f"{duration(self.median_ns)}. With that as on the median rank the run would take "
+            f"{duration(self.changed_ns)} instead of {duration(self.duration_ns)} "
+            f"(at most -{share(self.gain_share)})."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as plain values."""
+        names = ("rank", "cause", "time_class", "name", "own_ns", "median_ns", "duration_ns")
+        found = {name: getattr(self, name) for name in names}
+        return {**found, "changed_ns": self.changed_ns, "gain_ns": self.gain_ns}
+
+
+def late_ranks(
+    ranks: Sequence[ReducedRank],
+    numbers: Sequence[int],
+    pace_ns: int,
+    changed_pace_ns: Callable[[Mapping[int, Sequence[tuple[Any, ...]]]], int],
+) -> tuple[RankRemedy, ...]:
+    """Try what stands out on each rank as on the median rank; keep what gains 2 % or more."""
+    totals = _totals(ranks)
+    found = []
+    for row in _candidates(totals):
+        scaling = _scaling(totals, row["place"], row["class"])
+        changed_ns = changed_pace_ns({row["place"]: [scaling]})
+        if pace_ns - changed_ns < _LEAST_GAIN * pace_ns:
+            continue
+        cause, name = _cause(ranks, row["place"], row["class"])
+        found.append(
+            RankRemedy(
+                numbers[row["place"]],
+                cause,
+                row["class"],
+                name,
+                row["own_ns"],
+                row["median_ns"],
+                pace_ns,
+                changed_ns,
+            )
+        )
+    return tuple(sorted(found, key=lambda remedy: (-remedy.gain_ns, remedy.rank)))
+
+
+def _totals(ranks: Sequence[ReducedRank]) -> pl.DataFrame:
+    """Give the time of each rank, class and step, beside that of the median rank."""
+    import polars as pl
+
+    frames = [
+        frame_of(rank.step_totals()).with_columns(pl.col("class").cast(pl.String), place=place)
+        for place, rank in enumerate(ranks)
+    ]
+    known = pl.concat(frames)
+    cells = known.select("step", "class").unique()
+    places = pl.DataFrame({"place": range(len(ranks))}, schema={"place": pl.Int32})
+    every = cells.join(places, how="cross").join(
+        known.cast({"place": pl.Int32}), on=["step", "class", "place"], how="left", nulls_equal=True
+    )
+    every = every.with_columns(pl.col("total_ns").fill_null(0))
+    median = pl.col("total_ns").quantile(0.5, "lower").over("step", "class")
+    return every.with_columns(median_ns=median.cast(pl.Int64))
+
+
+def _candidates(totals: pl.DataFrame) -> list[dict[str, Any]]:
+    import polars as pl
+
+    excess = (pl.col("total_ns") - pl.col("median_ns")).clip(lower_bound=0)
+    summed = totals.group_by("place", "class").agg(
+        own_ns=pl.col("total_ns").sum(), median_ns=pl.col("median_ns").sum(), excess_ns=excess.sum()
+    )
+    stands_out = (pl.col("excess_ns") > _LEAST_EXCESS_NS) & (
+        pl.col("excess_ns") > _LEAST_EXCESS * pl.col("median_ns")
+    )
+    order = summed.filter(stands_out).sort(
+        "excess_ns", "place", "class", descending=[True, False, False]
+    )
+    return order.head(_MOST_CANDIDATES).to_dicts()
+
+
+def _scaling(totals: pl.DataFrame, place: int, time_class: str) -> tuple[Any, ...]:
+    """Set a class of time of one rank to that of the median rank, step by step."""
+    import polars as pl
+
+    rows = totals.filter(
+        (pl.col("place") == place)
+        & (pl.col("class") == time_class)
+        & (pl.col("total_ns") > pl.col("median_ns"))
+    )
+    factors = list(rows.select("step", "median_ns", "total_ns").iter_rows())
+    return (time_class, None, factors)
+
+
+def _cause(ranks: Sequence[ReducedRank], place: int, time_class: str) -> tuple[str, str | None]:
+    """Name what makes a class of time of a rank longer than that of others."""
+    if time_class == "data_loading":
+        return "data loading", _largest_excess(ranks, place, time_class)
+    if time_class == "copies":
+        return "copies", None
+    names = _by_name(ranks, place, time_class)
+    if _is_uniform(names):
+        return ("GPU clock" if time_class == "kernels" else "slow core"), None
+    name = _first_name(names)
+    if time_class != "kernels":
+        return "host functions", name
+    return ("slow kernel" if _has_same_work(names, name) else "more work"), name
+
+
+def _largest_excess(ranks: Sequence[ReducedRank], place: int, time_class: str) -> str | None:
+    return _first_name(_by_name(ranks, place, time_class))
+
+
+def _by_name(ranks: Sequence[ReducedRank], place: int, time_class: str) -> pl.DataFrame:
+    """Compare each name and shape of a rank with the median of all ranks."""
+    import polars as pl
+
+    frames = []
+    for at, rank in enumerate(ranks):
+        rows = frame_of(rank.name_totals()).filter(pl.col("class") == time_class)
+        summed = rows.group_by("name", "shape").agg(pl.col("total_ns").sum(), pl.col("count").sum())
+        frames.append(summed.with_columns(pl.col("name").cast(pl.String), place=at))
+    every = pl.concat(frames)
+    own = every.filter(pl.col("place") == place)
+    usual = (
+        every.group_by("name", "shape")
+        .agg(
+            median_ns=pl.col("total_ns").quantile(0.5, "lower"),
+            median_count=pl.col("count").quantile(0.5, "lower"),
+            n_ranks=pl.len(),
+        )
+        .with_columns(is_common=pl.col("n_ranks") * 2 > len(ranks))
+    )
+    joined = own.join(usual, on=["name", "shape"], how="left")
+    median = pl.when("is_common").then(pl.col("median_ns")).otherwise(0)
+    return joined.with_columns(excess_ns=pl.col("total_ns") - median).sort(
+        "excess_ns", "name", "shape", descending=[True, False, False]
+    )
+
+
+def _is_uniform(names: pl.DataFrame) -> bool:
+    """Whether all that is common takes longer by one factor."""
+    import polars as pl
+
+    same = names.filter(
+        pl.col("is_common")
+        & (pl.col("median_ns") > 0)
+        & (pl.col("count") == pl.col("median_count"))
+    )
+    if same.height < 2:  # noqa: PLR2004 - one name has always one factor
+        return False
+    same = same.with_columns(ratio=pl.col("total_ns") / pl.col("median_ns")).sort("ratio")
+    is_upper_half = same["median_ns"].cum_sum() * 2 >= _total_ns(same, "median_ns")
+    middle = same.filter(is_upper_half)["ratio"][0]
+    near = same.filter((pl.col("ratio") / middle - 1).abs() <= _UNIFORM_SPREAD)
+    covered = _total_ns(near) >= _UNIFORM_SHARE * _total_ns(same)
+    covered &= _total_ns(same) >= _LEAST_COMPARABLE * _total_ns(names)
+    is_many = _total_ns(near.sort("total_ns").tail(1)) < _UNIFORM_SHARE * _total_ns(near)
+    return bool(middle > _UNIFORM_RATIO and covered and is_many)
+
+
+def _total_ns(names: pl.DataFrame, column: str = "total_ns") -> int:
+    return sum(names[column].to_list())
+
+
+def _first_name(names: pl.DataFrame) -> str | None:
+    return None if names.is_empty() else str(names["name"][0])
+
+
+def _has_same_work(names: pl.DataFrame, name: str | None) -> bool:
+    """Whether the rank launches a kernel as often, and with the same shapes, as others."""
+    import polars as pl
+
+    rows = names.filter(pl.col("name") == name)
+    slow = rows.filter(pl.col("is_common") & (pl.col("count") == pl.col("median_count")))
+    is_most = _total_ns(slow) * 2 > _total_ns(rows)
+    return is_most and _total_ns(slow) > _SLOW_KERNEL * _total_ns(slow, "median_ns")

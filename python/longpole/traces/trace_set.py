@@ -1,0 +1,413 @@
+"""Several ranks, joined: their calls, clocks, critical path, and what changes would gain."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole._core import JointRanks
+from longpole.critical_path.changes import parts_of
+from longpole.errors import LongpoleError, WindowError
+from longpole.frames import frame_of
+from longpole.traces.bandwidth import with_bandwidth
+from longpole.traces.findings import RankFinding, disagreement, in_order
+from longpole.traces.late_ranks import late_ranks
+from longpole.traces.path import PathRanks, path_frame
+from longpole.traces.reading import Reading, read_ranks
+from longpole.traces.sources import find_sources
+from longpole.traces.wording import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import polars as pl
+
+    from longpole._core import JointSolution, ReducedRank
+    from longpole.critical_path.changes import Change
+    from longpole.trace import Trace
+    from longpole.traces.late_ranks import RankRemedy
+    from longpole.traces.reading import ReadRank
+
+__all__ = ["TraceSet", "read_traces"]
+
+_SKEW_SHARE: Final = 0.02
+_STILL_LATE: Final = 0.2
+
+
+def read_traces(
+    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    workers: int | None = None,
+    data_load: str | None = None,
+    step_name: str | None = None,
+    vocabulary: str | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> TraceSet:
+    """Read the traces of several ranks of one run.
+
+    Each trace is read, reduced to what the other ranks can feel, and dropped: at most
+    `workers` traces are in memory at once. A rank that cannot be read is named in
+    `TraceSet.findings` and left out.
+
+    Parameters
+    ----------
+    sources
+        A directory, a glob pattern, or a list of files.
+    workers
+        How many traces to read at once; by default one for each CPU, at most four.
+    data_load, step_name
+        As for `Trace.critical_path`.
+    vocabulary
+        As for `read_trace`.
+    progress
+        Called with how many files were read, and how many there are.
+
+    Raises
+    ------
+    LongpoleError
+        There is no trace, or none of them can be read.
+
+    Examples
+    --------
+    >>> ranks = read_traces("traces/")  # doctest: +SKIP
+    >>> ranks.late_ranks()[0].sentence  # doctest: +SKIP
+    """
+    found = find_sources(sources)
+    reading = Reading(vocabulary, data_load, step_name)
+    n_workers = workers or min(4, os.cpu_count() or 1)
+    ranks = read_ranks(found, reading, workers=n_workers, progress=progress)
+    return TraceSet(ranks, reading, workers=n_workers)
+
+
+class TraceSet:
+    """The ranks of one run, each reduced, and what follows from them together."""
+
+    def __init__(self, read: Sequence[ReadRank], reading: Reading, *, workers: int = 1) -> None:
+        self._reading = reading
+        self._workers = workers
+        self._open: OrderedDict[int, Trace] = OrderedDict()
+        self._lock = threading.Lock()
+        self._read, self._file_findings = in_order(read)
+        if not self._read:
+            reasons = "; ".join(finding.message for finding in self._file_findings[:3])
+            message = f"no rank could be read: {reasons}"
+            raise LongpoleError(message)
+        self._joint = JointRanks([self._reduced(place) for place in range(len(self._read))])
+
+    def __len__(self) -> int:
+        """How many ranks were read."""
+        return len(self._read)
+
+    def __repr__(self) -> str:
+        """Name what it holds."""
+        return f"<longpole.TraceSet: {len(self)} ranks, {self.calls.height} calls>"
+
+    @cached_property
+    def rank_numbers(self) -> tuple[int, ...]:
+        """The number of each rank, ascending; other tables name ranks by these."""
+        return tuple(self._number(place) for place in range(len(self)))
+
+    @cached_property
+    def ranks(self) -> pl.DataFrame:
+        """Each rank: `rank`, `path`, `host`, `events`, `bytes`, `steps`, `calls`, `recovered`."""
+        import polars as pl
+
+        rows = [
+            {
+                "rank": self.rank_numbers[place],
+                "path": read.source.path,
+                "host": self._reduced(place).host,
+                "events": read.n_events,
+                "bytes": read.n_bytes,
+                "steps": len(self._reduced(place).steps),
+                "calls": self._reduced(place).n_members,
+                "recovered": read.is_recovered,
+            }
+            for place, read in enumerate(self._read)
+        ]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    @cached_property
+    def steps(self) -> tuple[int, ...]:
+        """The numbers of the steps that every rank has."""
+        common = set(self._reduced(0).steps)
+        for place in range(1, len(self)):
+            common &= set(self._reduced(place).steps)
+        return tuple(sorted(common))
+
+    @cached_property
+    def clocks(self) -> pl.DataFrame:
+        """How each clock is brought to that of the first rank.
+
+        Columns: `rank`, `offset_ns` (added to its times), `base_ns` (the part of it that the
+        files say), `drift`, `residual_ns`, `worst_residual_ns` (what ends of calls still
+        differ), `bound_ns`, `calls`, `connected`, `entry_ns` (when its program begins in the
+        recording, on the common clock).
+        """
+        import polars as pl
+
+        numbers = pl.Series("rank", self.rank_numbers, dtype=pl.Int64)
+        return frame_of(self._joint.clocks()).with_columns(numbers)
+
+    @cached_property
+    def members(self) -> pl.DataFrame:
+        """The share of each rank in each call, on the common clock.
+
+        Columns: `call`, `rank`, `event` (in its trace), `arrival_ns`, `end_ns`, `wait_ns` (for
+        the last rank), `transfer_ns`, `in_elements`.
+        """
+        import polars as pl
+
+        frame = frame_of(self._joint.members())
+        return frame.with_columns(rank=self._ranks_of(frame["place"])).select(
+            "call",
+            "rank",
+            "event",
+            "arrival_ns",
+            "end_ns",
+            "wait_ns",
+            "transfer_ns",
+            pl.col("in_elements"),
+        )
+
+    @cached_property
+    def calls(self) -> pl.DataFrame:
+        """Each call of several ranks, in order of time.
+
+        Columns: `call`, `group`, `sequence`, `step`, `operation`, `pair`, `data_type`, `bytes`,
+        `members`, `n_absent` (ranks that take part and are not among the traces), `absent`,
+        `n_missing`, `matched_by` (`call_id`, `sequence`, `pair`, or `order`, which is inferred),
+        `last` (the rank that came last), `late_ns` (later than the median rank), `wait_share`,
+        `transfer_ns` (median), `algorithm_gb_s`, `bus_gb_s`, `slow_transfer` (over that of
+        calls alike), `cause`.
+        """
+        import polars as pl
+
+        frame = frame_of(self._joint.calls())
+        frame = frame.with_columns(last=self._ranks_of(frame["last"]))
+        waits = self.members.group_by("call").agg(
+            wait_ns=pl.col("wait_ns").sum(),
+            moved_ns=pl.col("transfer_ns").sum(),
+            transfer_ns=pl.col("transfer_ns").median().cast(pl.Int64),
+        )
+        total = pl.col("wait_ns") + pl.col("moved_ns")
+        frame = frame.join(waits, on="call", how="left").with_columns(
+            wait_share=pl.when(pl.col("last").is_not_null() & (total > 0)).then(
+                pl.col("wait_ns") / total
+            )
+        )
+        return with_bandwidth(self._with_skew(frame)).sort("call")
+
+    @cached_property
+    def findings(self) -> tuple[RankFinding, ...]:
+        """What files lack or disagree about, the gravest first."""
+        found = list(self._file_findings)
+        found += [disagreement(row, self.rank_numbers) for row in self._joint.findings()]
+        absent = sorted({int(rank) for text in self.calls["absent"] for rank in text.split()})
+        if absent:
+            is_or_are = "is" if len(absent) == 1 else "are"
+            message = f"{listed(absent)} {is_or_are} not among the traces"
+            found.append(RankFinding("absent rank", message, tuple(absent)))
+        apart = self.clocks.filter(~self.clocks["connected"])["rank"].to_list()
+        if apart:
+            first = self.rank_numbers[0]
+            message = f"no call joins {listed(apart)} to rank {first}: their clocks may differ"
+            found.append(RankFinding("unconnected clocks", message, tuple(apart)))
+        return tuple(found)
+
+    @cached_property
+    def solution(self) -> JointSolution:
+        """The joint graph as observed."""
+        return self._joint.solve([], together=False)
+
+    @cached_property
+    def together(self) -> JointSolution:
+        """The joint graph if all recordings began together."""
+        return self._joint.solve([], together=True)
+
+    @property
+    def run_ns(self) -> tuple[int, int]:
+        """From the earliest start to the last completion, on the common clock."""
+        return self.solution.run
+
+    @property
+    def duration_ns(self) -> int:
+        """How long the run takes."""
+        return self.run_ns[1] - self.run_ns[0]
+
+    @cached_property
+    def start_skew_ns(self) -> int:
+        """By how much the run would be shorter if all recordings began together."""
+        start, end = self.together.run
+        return max(self.duration_ns - (end - start), 0)
+
+    @property
+    def has_start_skew(self) -> bool:
+        """Whether the start skew is more than 2 % of the run."""
+        return self.start_skew_ns > _SKEW_SHARE * self.duration_ns
+
+    @property
+    def pace_ns(self) -> int:
+        """How long the run takes, without start skew where there is much of it."""
+        return self.duration_ns - (self.start_skew_ns if self.has_start_skew else 0)
+
+    def path(self, step: int | None = None) -> pl.DataFrame:
+        """Find the critical path across ranks.
+
+        Parameters
+        ----------
+        step
+            The number of a step: from the completion of the step before, over all ranks, to
+            its own. Without it, the whole run.
+
+        Returns
+        -------
+        DataFrame
+            Segments that tile the window, in order of time: `rank`, `start_ns`, `end_ns`,
+            `duration_ns` (on the common clock), `kind` (as in `CriticalPath.segments`, and
+            `transfer`), `event` (in the trace of the rank), `name`, `evidence`, `certainty`,
+            `call`.
+
+        Raises
+        ------
+        WindowError
+            Some rank lacks the step.
+        """
+        start_ns, end_ns = self.window(step)
+        legs = frame_of(self.solution.legs(step, start_ns))
+        opened = PathRanks(self.rank_numbers, self._trace, self._reading.data_load)
+        return path_frame(legs, opened, self.solution, self.calls, (start_ns, end_ns))
+
+    def window(self, step: int | None = None) -> tuple[int, int]:
+        """Give the window of a step, or of the whole run, on the common clock."""
+        if step is None:
+            return self.run_ns
+        import polars as pl
+
+        if step not in self.steps:
+            message = f"not every rank has a step {step}"
+            raise WindowError(message)
+        done = frame_of(self.solution.completions())
+        last = done.group_by("step").agg(pl.col("time_ns").max())
+        times = dict(last.filter(pl.col("step").is_not_null()).rows())
+        start_ns = times.get(step - 1, self.run_ns[0])
+        return start_ns, max(times[step], start_ns)
+
+    def what_if(self, changes: Mapping[int, Sequence[Change]]) -> int:
+        """Say how long the run would take after changes of some ranks, in ns.
+
+        Parameters
+        ----------
+        changes
+            For each rank its changes, as `CriticalPath.what_if` takes them.
+
+        Examples
+        --------
+        >>> ranks.what_if({5: [Scale(kind="data_loading", by=0.5)]})  # doctest: +SKIP
+        """
+        start, end = self.changed(changes).run
+        return end - start
+
+    def changed(self, changes: Mapping[int, Sequence[Change]]) -> JointSolution:
+        """Solve the joint graph with changes of some ranks, as `what_if` takes them."""
+        places = {self._place(rank): list(map(parts_of, these)) for rank, these in changes.items()}
+        reduced = [(at, self._changed(at, changes=these)) for at, these in sorted(places.items())]
+        return self._joint.solve(reduced, together=False)
+
+    def late_ranks(self) -> tuple[RankRemedy, ...]:
+        """Say which ranks the others wait for, why, and what mending that gains, most first."""
+        return self._late_ranks
+
+    @property
+    def lacks_ranks(self) -> bool:
+        """Whether ranks that are not among the traces take part in half of the calls."""
+        return bool(2 * (self.calls["last"].is_null()).sum() > self.calls.height)
+
+    @cached_property
+    def _late_ranks(self) -> tuple[RankRemedy, ...]:
+        if len(self) == 1 or self.calls.is_empty() or self.lacks_ranks:
+            return ()
+        return late_ranks(
+            [self._reduced(place) for place in range(len(self))],
+            self.rank_numbers,
+            self.pace_ns,
+            self._scaled_pace_ns,
+        )
+
+    def trace(self, rank: int) -> Trace:
+        """Read the trace of one rank again; the last few are kept."""
+        return self._trace(self._place(rank))
+
+    def _scaled_pace_ns(self, scalings: Mapping[int, Sequence[tuple[Any, ...]]]) -> int:
+        """Say how long the run takes, without start skew, with some time of ranks scaled."""
+        changed = [
+            (place, self._changed(place, scalings=these))
+            for place, these in sorted(scalings.items())
+        ]
+        start, end = self._joint.solve(changed, together=self.has_start_skew).run
+        return end - start
+
+    def _changed(
+        self,
+        place: int,
+        changes: Sequence[tuple[Any, ...]] = (),
+        scalings: Sequence[tuple[Any, ...]] = (),
+    ) -> ReducedRank:
+        number = self._number(place)
+        return self._reading.reduce(self._trace(place), number, changes, scalings)
+
+    def _trace(self, place: int) -> Trace:
+        with self._lock:
+            found = self._open.pop(place, None)
+            if found is None:
+                while len(self._open) >= self._workers:
+                    self._open.popitem(last=False)
+                found = self._reading.open(self._read[place].source.path)
+            self._open[place] = found
+            return found
+
+    def _reduced(self, place: int) -> ReducedRank:
+        reduced = self._read[place].reduced
+        if reduced is None:
+            message = "a rank that was not read takes part"
+            raise AssertionError(message)
+        return reduced
+
+    def _number(self, place: int) -> int:
+        number = self._reduced(place).rank
+        return place if number is None else number
+
+    def _place(self, rank: int) -> int:
+        if rank not in self.rank_numbers:
+            message = f"rank {rank} is not among the traces"
+            raise WindowError(message)
+        return self.rank_numbers.index(rank)
+
+    def _ranks_of(self, places: pl.Series) -> pl.Series:
+        import polars as pl
+
+        return pl.Series(
+            places.name,
+            [None if place is None else self.rank_numbers[place] for place in places],
+            dtype=pl.Int64,
+        )
+
+    def _with_skew(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Name calls whose last rank is late only because its recording began late."""
+        import polars as pl
+
+        if not self.has_start_skew:
+            return frame.with_columns(pl.col("cause").cast(pl.String))
+        late = pl.Series("then_late_ns", self.together.late_ns(), dtype=pl.Int64)
+        is_skew = (
+            pl.col("cause").cast(pl.String).is_in(["late arrival", "mixed"])
+            & (late <= _STILL_LATE * pl.col("late_ns"))
+            & (pl.col("late_ns") - late > pl.lit(self.clocks["bound_ns"].max()))
+        )
+        cause = (
+            pl.when(is_skew).then(pl.lit("start skew")).otherwise(pl.col("cause").cast(pl.String))
+        )
+        return frame.with_columns(cause=cause)

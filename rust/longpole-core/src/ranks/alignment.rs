@@ -1,0 +1,275 @@
+//! Matches calls that nothing numbers: by order, checked by their ends and repaired.
+//!
+//! Calls of two ranks may be one only where they are alike, overlap in time and end together.
+//! Where the sequences are the same and all ends agree after one shift, order decides. Else
+//! shifts are tried that many ends agree on, and the calls paired that end nearest under the
+//! best of them. A second shift that explains nearly as many makes the answer ambiguous, unless
+//! the best one is so small that the clocks simply agree.
+//!
+//! Costs n log n: shifts are taken from a sample of neighbours, each tried in one sweep.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Ends of one call differ by no more than this once clocks agree: 332 us were seen.
+const ENDS_AGREE_NS: i64 = 500_000;
+
+/// Clocks that differ by less than this agree.
+const CLOCKS_AGREE_NS: i64 = 300_000;
+
+/// So many calls of a rank, neighbours in the middle of it, are compared with all of another.
+const SAMPLE: usize = 48;
+
+/// So many shifts are tried in full.
+const MOST_SHIFTS: usize = 8;
+
+/// A second shift is as good as the best with this part of its pairs.
+const NEARLY: f64 = 0.9;
+
+/// Of this many calls of a sequence one may end apart before it is not trusted.
+const STRAYS_ONE_IN: usize = 20;
+
+/// A sequence that is alike in more than one of so many places when moved is periodic, ...
+const PERIODIC_ONE_IN: usize = 2;
+
+/// ... for moves of fewer calls than this.
+const LONGEST_PERIOD: usize = 64;
+
+/// A call as it is compared.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Item {
+    /// Which member it is.
+    pub(super) member: u32,
+    /// The step in which it was called.
+    pub(super) step: Option<i64>,
+    /// Operation, data type and size, hashed.
+    pub(super) likeness: u64,
+    pub(super) start_ns: i64,
+    pub(super) end_ns: i64,
+}
+
+/// What belongs together, by rank and place in its sequence.
+#[derive(Debug, Default)]
+pub(super) struct Aligned {
+    /// Each call: which ranks, and which member of each.
+    pub(super) calls: Vec<Vec<(u32, u32)>>,
+    /// Pairs of ranks between which several alignments explain the calls.
+    pub(super) ambiguous: Vec<(u32, u32)>,
+}
+
+/// Aligns the calls of some ranks: `(rank, its calls in order)`.
+pub(super) fn align(mut sequences: Vec<(u32, Vec<Item>)>) -> Aligned {
+    let mut found = Aligned::default();
+    if is_one_sequence(&sequences) {
+        let n = sequences.first().map_or(0, |(_, items)| items.len());
+        let at =
+            |place: usize| sequences.iter().map(move |(rank, items)| (*rank, items[place].member));
+        found.calls = (0..n).map(|place| at(place).collect()).collect();
+        return found;
+    }
+    // The rank with most calls first, then what it lacked, and so on.
+    while sequences.len() > 1 {
+        let longest =
+            (0..sequences.len()).max_by_key(|&it| (sequences[it].1.len(), std::cmp::Reverse(it)));
+        let (reference, items) = sequences.remove(longest.unwrap_or(0));
+        let mut calls: BTreeMap<u32, Vec<(u32, u32)>> = BTreeMap::new();
+        for (rank, others) in &mut sequences {
+            let Some(pairs) = pairs(&items, others) else {
+                found.ambiguous.push((reference, *rank));
+                continue;
+            };
+            let taken: BTreeSet<u32> = pairs.iter().map(|pair| pair.1).collect();
+            others.retain(|item| !taken.contains(&item.member));
+            for (own, other) in pairs {
+                calls.entry(own).or_insert_with(|| vec![(reference, own)]).push((*rank, other));
+            }
+        }
+        found.calls.extend(calls.into_values());
+        sequences.retain(|(_, items)| !items.is_empty());
+    }
+    found
+}
+
+/// Whether all ranks made the same calls, and all of them end together but for one shift.
+fn is_one_sequence(sequences: &[(u32, Vec<Item>)]) -> bool {
+    let Some(((_, first), others)) = sequences.split_first() else { return true };
+    others.iter().all(|(_, items)| {
+        let alike = |(one, other): (&Item, &Item)| {
+            one.likeness == other.likeness
+                && (one.step == other.step || one.step.is_none() || other.step.is_none())
+        };
+        let is_alike = first.len() == items.len() && first.iter().zip(items).all(alike);
+        is_alike && (one_shift(first, items) || !is_periodic(first))
+    })
+}
+
+/// Whether a sequence looks alike when moved by a few calls, so that a lost one would not show.
+fn is_periodic(items: &[Item]) -> bool {
+    let alike = |by: &usize| {
+        let pairs = || items.iter().zip(&items[*by..]);
+        let n_alike = pairs().filter(|(one, other)| one.likeness == other.likeness).count();
+        n_alike * PERIODIC_ONE_IN > pairs().count()
+    };
+    (1..items.len().min(LONGEST_PERIOD)).any(|by| alike(&by))
+}
+
+fn one_shift(one: &[Item], other: &[Item]) -> bool {
+    let differences: Vec<_> = one.iter().zip(other).map(|(a, b)| a.end_ns - b.end_ns).collect();
+    if differences.is_empty() {
+        return true;
+    }
+    // Clocks drift: each is compared with its neighbours, not with all.
+    let near = |place: usize| {
+        let mut window: Vec<_> =
+            differences[place.saturating_sub(8)..(place + 9).min(differences.len())].to_vec();
+        window.sort_unstable();
+        window[window.len() / 2]
+    };
+    let is_stray = |place: &usize| (differences[*place] - near(*place)).abs() > ENDS_AGREE_NS;
+    let strays = (0..differences.len()).filter(is_stray).count();
+    strays * STRAYS_ONE_IN <= differences.len()
+}
+
+/// The pairs of calls of two ranks. None where several alignments are as good.
+fn pairs(one: &[Item], other: &[Item]) -> Option<Vec<(u32, u32)>> {
+    let mut tried: Vec<(i64, Vec<(u32, u32)>)> =
+        shifts(one, other).into_iter().map(|shift| (shift, paired(one, other, shift))).collect();
+    tried.sort_by_key(|(shift, pairs)| (std::cmp::Reverse(pairs.len()), shift.abs()));
+    let Some((best_shift, best)) = tried.first().cloned() else { return Some(Vec::new()) };
+    let agreeing = tried.iter().find(|(shift, pairs)| {
+        shift.abs() <= CLOCKS_AGREE_NS && is_nearly(pairs.len(), best.len())
+    });
+    if let Some((_, pairs)) = agreeing {
+        return Some(pairs.clone());
+    }
+    let rival = tried.iter().skip(1).find(|(shift, pairs)| {
+        (shift - best_shift).abs() > 2 * ENDS_AGREE_NS && is_nearly(pairs.len(), best.len())
+    });
+    rival.is_none().then_some(best)
+}
+
+#[allow(clippy::cast_precision_loss)] // counts
+fn is_nearly(count: usize, best: usize) -> bool {
+    count > 0 && count as f64 >= NEARLY * best as f64
+}
+
+fn may_be_one(one: &Item, other: &Item) -> bool {
+    let same_step = one.step.zip(other.step).is_none_or(|(one, other)| one == other);
+    one.likeness == other.likeness && same_step
+}
+
+/// The shifts that most ends of a sample agree on, the best first, and no shift at all.
+fn shifts(one: &[Item], other: &[Item]) -> Vec<i64> {
+    let first = one.len().saturating_sub(SAMPLE) / 2;
+    let sample = &one[first..(first + SAMPLE).min(one.len())];
+    let mut differences: Vec<_> = sample
+        .iter()
+        .flat_map(|a| {
+            let alike = other.iter().filter(move |b| may_be_one(a, b));
+            alike.map(move |b| a.end_ns - b.end_ns)
+        })
+        .collect();
+    differences.sort_unstable();
+    let mut clusters: Vec<(usize, i64)> = Vec::new();
+    let mut behind = 0;
+    for (place, &difference) in differences.iter().enumerate() {
+        behind = behind.max(place);
+        while behind < differences.len() && differences[behind] - difference <= ENDS_AGREE_NS {
+            behind += 1;
+        }
+        clusters.push((behind - place, differences[(place + behind - 1) / 2]));
+    }
+    clusters.sort_by_key(|&(n, shift)| (std::cmp::Reverse(n), shift.abs(), shift));
+    let mut chosen: Vec<i64> = vec![0];
+    for (_, shift) in clusters {
+        if chosen.len() > MOST_SHIFTS {
+            break;
+        }
+        if chosen.iter().all(|known| (known - shift).abs() > ENDS_AGREE_NS) {
+            chosen.push(shift);
+        }
+    }
+    // Where clocks agree but for a little, the little is used.
+    let near = differences.iter().copied().filter(|it| it.abs() <= ENDS_AGREE_NS);
+    let mut near: Vec<_> = near.collect();
+    if !near.is_empty() {
+        chosen[0] = near[near.len() / 2];
+        near.clear();
+    }
+    chosen
+}
+
+/// The pairs under a shift, which follows a drift: from the middle onward, then back.
+fn paired(one: &[Item], other: &[Item], shift_ns: i64) -> Vec<(u32, u32)> {
+    let mut by_end: Vec<_> = (0..other.len()).collect();
+    by_end.sort_by_key(|&it| other[it].end_ns);
+    let middle = one.len() / 2;
+    let mut is_taken = vec![false; other.len()];
+    let mut found = Vec::new();
+    let onward: Vec<_> = (middle..one.len()).collect();
+    let back: Vec<_> = (0..middle).rev().collect();
+    for places in [onward, back] {
+        let mut shift = shift_ns;
+        for place in places {
+            if let Some(near) = nearest(&one[place], one, place, other, &by_end, shift, &is_taken) {
+                is_taken[near] = true;
+                shift += (one[place].end_ns - other[near].end_ns - shift) / 4;
+                found.push((one[place].member, other[near].member));
+            }
+        }
+    }
+    found.sort_unstable();
+    in_order(&found)
+}
+
+/// The free call that ends nearest, if it ends together and overlaps.
+fn nearest(
+    item: &Item,
+    one: &[Item],
+    place: usize,
+    other: &[Item],
+    by_end: &[usize],
+    shift: i64,
+    is_taken: &[bool],
+) -> Option<usize> {
+    let end_ns = item.end_ns - shift;
+    let first = by_end.partition_point(|&it| other[it].end_ns < end_ns - ENDS_AGREE_NS);
+    let near = by_end[first..].iter().copied();
+    let near = near.take_while(|&it| other[it].end_ns <= end_ns + ENDS_AGREE_NS);
+    let overlaps = |it: &usize| {
+        other[*it].start_ns + shift <= item.end_ns && item.start_ns <= other[*it].end_ns + shift
+    };
+    let fits = near.filter(|&it| !is_taken[it] && may_be_one(item, &other[it])).filter(overlaps);
+    let best = fits.min_by_key(|&it| ((other[it].end_ns - end_ns).abs(), it))?;
+    // Another call of the own rank may be nearer still.
+    let distance = |it: &Item| (it.end_ns - shift - other[best].end_ns).abs();
+    let beside = [place.checked_sub(1), Some(place + 1)].into_iter().flatten();
+    let is_nearer = beside
+        .filter_map(|it| one.get(it))
+        .any(|it| may_be_one(it, &other[best]) && distance(it) < distance(item));
+    (!is_nearer).then_some(best)
+}
+
+/// The most pairs that keep the order of both sides.
+fn in_order(pairs: &[(u32, u32)]) -> Vec<(u32, u32)> {
+    let mut tails: Vec<usize> = Vec::new();
+    let mut before = vec![usize::MAX; pairs.len()];
+    for (place, pair) in pairs.iter().enumerate() {
+        let length = tails.partition_point(|&it| pairs[it].1 < pair.1);
+        if length > 0 {
+            before[place] = tails[length - 1];
+        }
+        if length == tails.len() {
+            tails.push(place);
+        } else {
+            tails[length] = place;
+        }
+    }
+    let mut kept = Vec::new();
+    let mut next = tails.last().copied().unwrap_or(usize::MAX);
+    while next != usize::MAX {
+        kept.push(pairs[next]);
+        next = before[next];
+    }
+    kept.reverse();
+    kept
+}

@@ -1,0 +1,366 @@
+//! Brings the clocks of ranks together: calls end everywhere at the same time.
+//!
+//! An offset is the median over the calls of what a rank's end differs from the median end of
+//! the call, found in rounds. A drift is fitted only where it can be seen. That nobody ends
+//! before the last has arrived allows a window of milliseconds and is no more than a check.
+//!
+//! Limits: a constant difference of ends, as the place in a ring makes it, cannot be told from
+//! an offset.
+
+use std::collections::BTreeMap;
+
+use super::calls::Call;
+use super::model::Rank;
+use crate::vocabulary::Collective;
+
+/// Fits the offsets so often; they come to rest within half of that.
+const ROUNDS: usize = 12;
+
+/// From which of these rounds on a drift may be fitted.
+const ROUNDS_WITHOUT_DRIFT: usize = 4;
+
+/// A drift is fitted to at least this many calls, ...
+const LEAST_CALLS_FOR_DRIFT: usize = 20;
+
+/// ... where clocks are never off by more than this, ...
+const LARGEST_DRIFT: f64 = 100e-6;
+
+/// ... and this much of drift would show, four times over.
+const USUAL_DRIFT: f64 = 20e-6;
+
+/// What is left with a drift must be this part of what is left without.
+const DRIFT_IMPROVES: f64 = 0.8;
+
+/// A slope is fitted to the pairs of so many calls.
+const MOST_CALLS_OF_SLOPE: usize = 200;
+
+/// The least bound that is claimed, in ns.
+const LEAST_BOUND_NS: f64 = 3_000.0;
+
+/// Ranks of one host share a clock: one is moved only for more than this.
+const LEAST_SHIFT_WITHIN_HOST_NS: f64 = 20_000.0;
+
+/// How the clock of a rank is brought to that of the first: `t + offset + drift (t - origin)`.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Clock {
+    /// What is added to its times.
+    pub offset_ns: i64,
+    /// What is added for each ns since `origin_ns`.
+    pub drift: f64,
+    /// Where the drift counts from, by the clock of the rank.
+    pub origin_ns: i64,
+    /// The part of `offset_ns` that the files themselves say.
+    pub base_ns: i64,
+    /// The median of what its ends still differ.
+    pub residual_ns: i64,
+    /// The greatest of it.
+    pub worst_residual_ns: i64,
+    /// How far the clock may still be off.
+    pub bound_ns: i64,
+    /// The calls it was fitted to.
+    pub n_calls: usize,
+    /// Whether it is joined to the first rank by calls.
+    pub is_connected: bool,
+}
+
+/// The clocks of all ranks.
+pub type Clocks = Vec<Clock>;
+
+impl Clock {
+    /// A time of the rank on the common clock.
+    pub fn common_ns(&self, time_ns: i64) -> i64 {
+        time_ns + self.offset_ns + rounded(self.drift * float(time_ns - self.origin_ns))
+    }
+
+    /// A duration of the rank on the common clock.
+    pub fn scaled_ns(&self, duration_ns: i64) -> i64 {
+        duration_ns + rounded(self.drift * float(duration_ns))
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // times within a trace, of which 53 bits are 104 days
+fn float(value: i64) -> f64 {
+    value as f64
+}
+
+#[allow(clippy::cast_possible_truncation)] // fits: it was a time
+fn rounded(value: f64) -> i64 {
+    value.round() as i64
+}
+
+/// Finds the clocks of some ranks from the ends of their calls.
+pub fn clocks(ranks: &[&Rank], calls: &[Call]) -> Clocks {
+    let fit = Fit::new(ranks, calls);
+    fit.run(ranks)
+}
+
+/// The ends of the calls that can be used, relative to the first of each rank.
+struct Fit {
+    /// Ends of each usable call: rank, time.
+    ends: Vec<Vec<(usize, f64)>>,
+    /// What the files say, and where times are counted from.
+    base_ns: Vec<i64>,
+    origin_ns: Vec<i64>,
+    offset: Vec<f64>,
+    drift: Vec<f64>,
+    connected: Vec<bool>,
+}
+
+impl Fit {
+    fn new(ranks: &[&Rank], calls: &[Call]) -> Self {
+        let first_base_ns = ranks.first().map_or(0, |rank| rank.base_ns);
+        let base_ns: Vec<_> = ranks.iter().map(|rank| rank.base_ns - first_base_ns).collect();
+        let origin_ns: Vec<_> = ranks.iter().map(|rank| rank.window_ns.0).collect();
+        let zero_ns = origin_ns.first().copied().unwrap_or(0);
+        let ends = |call: &Call| {
+            let stamp = |&(rank, member): &(u32, u32)| {
+                let place = rank as usize;
+                let end_ns = ranks[place].members[member as usize].end_ns;
+                (place, float(end_ns + base_ns[place] - zero_ns))
+            };
+            call.members.iter().map(stamp).collect::<Vec<_>>()
+        };
+        let usable: Vec<_> = calls.iter().filter(|call| call.members.len() > 1).collect();
+        let good = usable.iter().filter(|call| ends_together(call, ranks)).map(|call| ends(call));
+        let mut ends_of: Vec<_> = good.collect();
+        // Calls that may end apart serve only where no others join the ranks.
+        let mut parts: Vec<usize> = (0..ranks.len()).collect();
+        for call in &ends_of {
+            join(&mut parts, call);
+        }
+        let others = usable.iter().filter(|call| !ends_together(call, ranks));
+        let others = others.filter(|call| {
+            let part = |member: &(u32, u32)| parts[member.0 as usize];
+            call.members.iter().any(|member| part(member) != part(&call.members[0]))
+        });
+        ends_of.extend(others.map(|call| ends(call)));
+        let n = ranks.len();
+        Self {
+            ends: ends_of,
+            base_ns,
+            origin_ns,
+            offset: vec![0.0; n],
+            drift: vec![0.0; n],
+            connected: vec![false; n],
+        }
+    }
+
+    fn run(mut self, ranks: &[&Rank]) -> Clocks {
+        self.span_tree();
+        for _ in 0..ROUNDS {
+            self.round();
+        }
+        let plain: Vec<_> = self.residuals();
+        let offsets = self.offset.clone();
+        if (0..ranks.len()).any(|rank| self.may_drift(rank, &plain)) {
+            self.offset.clone_from(&offsets);
+            for round in 0..ROUNDS {
+                if round >= ROUNDS_WITHOUT_DRIFT {
+                    self.fit_drifts(&plain);
+                }
+                self.round();
+            }
+            self.keep_drifts_that_show(&plain, &offsets);
+        }
+        let residuals = self.residuals();
+        (0..ranks.len()).map(|rank| self.clock(rank, ranks, &residuals)).collect()
+    }
+
+    /// Offsets from the medians of pairs, outward from the first rank of each part.
+    fn span_tree(&mut self) {
+        let n = self.offset.len();
+        let mut differences: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
+        for call in &self.ends {
+            for &(rank, time) in &call[1..] {
+                differences.entry((call[0].0, rank)).or_default().push(call[0].1 - time);
+            }
+        }
+        let mut near: Vec<Vec<(usize, f64)>> = vec![Vec::new(); n];
+        for ((one, other), mut values) in differences {
+            let difference = median(&mut values);
+            near[one].push((other, difference));
+            near[other].push((one, -difference));
+        }
+        let mut is_known = vec![false; n];
+        for start in 0..n {
+            let mut open = if is_known[start] { vec![] } else { vec![start] };
+            while let Some(rank) = open.pop() {
+                is_known[rank] = true;
+                self.connected[rank] |= start == 0;
+                for &(other, difference) in &near[rank] {
+                    if !is_known[other] {
+                        is_known[other] = true;
+                        self.offset[other] = self.offset[rank] + difference;
+                        open.push(other);
+                    }
+                }
+            }
+        }
+    }
+
+    fn shifted(&self, rank: usize, time: f64) -> f64 {
+        let since = time - float(self.origin_ns[rank] + self.base_ns[rank] - self.origin_ns[0]);
+        time + self.offset[rank] + self.drift[rank] * since
+    }
+
+    /// For each rank, the time of each of its calls and what its end differs from the median.
+    fn differences(&self) -> Vec<Vec<(f64, f64)>> {
+        let mut found = vec![Vec::new(); self.offset.len()];
+        for call in &self.ends {
+            let mut times: Vec<_> =
+                call.iter().map(|&(rank, time)| self.shifted(rank, time)).collect();
+            let consensus = median(&mut times);
+            for &(rank, time) in call {
+                found[rank].push((time, consensus - self.shifted(rank, time)));
+            }
+        }
+        found
+    }
+
+    fn round(&mut self) {
+        let differences = self.differences();
+        for (rank, rows) in differences.iter().enumerate() {
+            let mut values: Vec<_> = rows.iter().map(|&(_, difference)| difference).collect();
+            if !values.is_empty() {
+                self.offset[rank] += median(&mut values);
+            }
+        }
+        let first = self.offset[0];
+        for (rank, offset) in self.offset.iter_mut().enumerate() {
+            if self.connected[rank] {
+                *offset -= first;
+            }
+        }
+    }
+
+    fn fit_drifts(&mut self, plain: &[(f64, f64)]) {
+        let differences = self.differences();
+        for (rank, rows) in differences.iter().enumerate() {
+            if rank > 0 && self.may_drift(rank, plain) {
+                let drift = self.drift[rank] + slope(rows);
+                self.drift[rank] = drift.clamp(-LARGEST_DRIFT, LARGEST_DRIFT);
+            }
+        }
+    }
+
+    /// Whether the calls of a rank are many, and far enough apart, to show a drift.
+    fn may_drift(&self, rank: usize, plain: &[(f64, f64)]) -> bool {
+        let times = self.ends.iter().flatten().filter(|end| end.0 == rank).map(|end| end.1);
+        let (mut n, mut least, mut greatest) = (0, f64::MAX, f64::MIN);
+        for time in times {
+            n += 1;
+            (least, greatest) = (least.min(time), greatest.max(time));
+        }
+        n >= LEAST_CALLS_FOR_DRIFT
+            && (greatest - least) * USUAL_DRIFT > 4.0 * plain[rank].0.min(LEAST_BOUND_NS)
+    }
+
+    fn keep_drifts_that_show(&mut self, plain: &[(f64, f64)], offsets: &[f64]) {
+        let residuals = self.residuals();
+        let total = |of: &[(f64, f64)]| of.iter().map(|residual| residual.0).sum::<f64>();
+        let spans = (0..self.offset.len()).all(|rank| {
+            let drifts = self.drift[rank].abs();
+            drifts == 0.0 || self.span(rank) * USUAL_DRIFT > 4.0 * residuals[rank].0
+        });
+        if !spans || total(&residuals) > DRIFT_IMPROVES * total(plain) {
+            self.drift.fill(0.0);
+            self.offset.copy_from_slice(offsets);
+        }
+    }
+
+    fn span(&self, rank: usize) -> f64 {
+        let times = || self.ends.iter().flatten().filter(|end| end.0 == rank).map(|end| end.1);
+        times().fold(f64::MIN, f64::max) - times().fold(f64::MAX, f64::min)
+    }
+
+    /// For each rank the median and the greatest of what its ends differ.
+    fn residuals(&self) -> Vec<(f64, f64)> {
+        let of_rank = |rows: &Vec<(f64, f64)>| {
+            let mut values: Vec<_> = rows.iter().map(|row| row.1.abs()).collect();
+            let worst = values.iter().copied().fold(0.0, f64::max);
+            (if values.is_empty() { 0.0 } else { median(&mut values) }, worst)
+        };
+        self.differences().iter().map(of_rank).collect()
+    }
+
+    fn clock(&self, rank: usize, ranks: &[&Rank], residuals: &[(f64, f64)]) -> Clock {
+        let (residual, worst) = residuals[rank];
+        let bound = (4.0 * residual).max(LEAST_BOUND_NS);
+        let n_calls = self.ends.iter().filter(|call| call.iter().any(|end| end.0 == rank)).count();
+        let host = ranks[rank].host.as_ref();
+        let shares_host = host.is_some() && host == ranks[0].host.as_ref();
+        let offset = self.offset[rank];
+        let is_still = offset.abs() <= bound && self.drift[rank] == 0.0
+            || shares_host && offset.abs() <= LEAST_SHIFT_WITHIN_HOST_NS;
+        let (offset, drift) = if is_still { (0.0, 0.0) } else { (offset, self.drift[rank]) };
+        Clock {
+            offset_ns: rounded(offset) + self.base_ns[rank],
+            drift,
+            origin_ns: self.origin_ns[rank],
+            base_ns: self.base_ns[rank],
+            residual_ns: rounded(residual),
+            worst_residual_ns: rounded(worst),
+            bound_ns: rounded(bound),
+            n_calls,
+            is_connected: self.connected[rank],
+        }
+    }
+}
+
+/// Notes that a call joins its ranks: ranks that are joined have one number.
+fn join(parts: &mut [usize], call: &[(usize, f64)]) {
+    let into = parts[call[0].0];
+    for &(rank, _) in &call[1..] {
+        let from = parts[rank];
+        if from != into {
+            parts.iter_mut().filter(|part| **part == from).for_each(|part| *part = into);
+        }
+    }
+}
+
+/// Whether a call ends everywhere at the same time.
+fn ends_together(call: &Call, ranks: &[&Rank]) -> bool {
+    call.members.iter().all(|&(rank, member)| {
+        let operation = ranks[rank as usize].members[member as usize].operation;
+        matches!(
+            operation,
+            Some(
+                Collective::AllReduce
+                    | Collective::AllGather
+                    | Collective::ReduceScatter
+                    | Collective::AllToAll
+                    | Collective::Barrier
+            )
+        )
+    })
+}
+
+/// The middle one, or the mean of the middle two.
+fn median(values: &mut [f64]) -> f64 {
+    let middle = values.len() / 2;
+    let upper = *values.select_nth_unstable_by(middle, f64::total_cmp).1;
+    if values.len() % 2 == 1 {
+        return upper;
+    }
+    let lower = values[..middle].iter().copied().fold(f64::MIN, f64::max);
+    f64::midpoint(lower, upper)
+}
+
+/// The median slope between pairs of calls (Theil-Sen), of a sample of them.
+fn slope(rows: &[(f64, f64)]) -> f64 {
+    let every = rows.len().div_ceil(MOST_CALLS_OF_SLOPE).max(1);
+    let sample: Vec<_> = rows.iter().step_by(every).collect();
+    let mut slopes = Vec::new();
+    for (place, one) in sample.iter().enumerate() {
+        for other in &sample[place + 1..] {
+            if (other.0 - one.0).abs() > 1.0 {
+                slopes.push((other.1 - one.1) / (other.0 - one.0));
+            }
+        }
+    }
+    if slopes.is_empty() {
+        0.0
+    } else {
+        median(&mut slopes)
+    }
+}

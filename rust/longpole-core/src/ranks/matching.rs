@@ -1,0 +1,276 @@
+//! Tells which members of the ranks are one call.
+//!
+//! A number that all ranks give to a call decides, then the number within the group, then the
+//! pair of ranks; where there is none, order, checked and repaired by `alignment` and marked
+//! as inferred. Ranks that disagree about a call, and calls that a rank lacks, are findings.
+//!
+//! Limits: groups that ranks name differently are not recognised. Streams without named groups
+//! are matched by their order of first use.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::alignment::{align, Item};
+use super::calls::{Call, Method};
+use super::disagreements::{disagreements, operation_name, sizes_agree, Finding, FindingKind};
+use super::keys::{key, pair, GroupKey, Key};
+use super::model::{Member, Rank};
+use crate::ids::row_in_column;
+
+/// The calls of several ranks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Matching {
+    /// Calls of at least two ranks, or of one whose others are absent, in order of their end.
+    pub calls: Vec<Call>,
+    /// What ranks disagree about.
+    pub findings: Vec<Finding>,
+}
+
+/// Matches the calls of some ranks, given in order of their numbers.
+pub fn matching(ranks: &[&Rank]) -> Matching {
+    let matcher = Matcher::new(ranks);
+    let mut found = Matching::default();
+    for group in matcher.groups.values() {
+        matcher.numbered(group, &mut found);
+        matcher.ordered(group, &mut found);
+    }
+    found.calls.sort_by_key(|call| {
+        let end = |&(rank, member): &(u32, u32)| {
+            let rank = ranks[rank as usize];
+            rank.base_ns + rank.members[member as usize].end_ns
+        };
+        (call.members.iter().map(end).max(), call.members.clone())
+    });
+    found.findings.sort_by_key(|finding| (finding.kind, finding.group.clone(), finding.sequence));
+    found
+}
+
+/// The calls of a group: numbered ones by key, others by rank in order.
+struct GroupCalls {
+    key: GroupKey,
+    numbered: BTreeMap<(Key, u32), Vec<(u32, u32)>>,
+    ordered: BTreeMap<u32, Vec<u32>>,
+    /// The ranks that have any call of the group, and how many.
+    users: BTreeMap<u32, usize>,
+}
+
+struct Matcher<'a> {
+    ranks: &'a [&'a Rank],
+    place_of: BTreeMap<i64, u32>,
+    groups: BTreeMap<GroupKey, GroupCalls>,
+}
+
+impl<'a> Matcher<'a> {
+    fn new(ranks: &'a [&'a Rank]) -> Self {
+        let places = ranks.iter().enumerate();
+        let place_of =
+            places.filter_map(|(place, it)| Some((it.rank?, row_in_column(place)))).collect();
+        let mut matcher = Self { ranks, place_of, groups: BTreeMap::new() };
+        for place in 0..ranks.len() {
+            matcher.sort_members(place);
+        }
+        matcher
+    }
+
+    fn sort_members(&mut self, place: usize) {
+        let rank = self.ranks[place];
+        let mut seen: BTreeMap<Key, u32> = BTreeMap::new();
+        for (member, row) in rank.members.iter().enumerate() {
+            let group = GroupKey::of(row, rank);
+            let calls = self.groups.entry(group.clone()).or_insert_with(|| GroupCalls {
+                key: group.clone(),
+                numbered: BTreeMap::new(),
+                ordered: BTreeMap::new(),
+                users: BTreeMap::new(),
+            });
+            let (place, member) = (row_in_column(place), row_in_column(member));
+            *calls.users.entry(place).or_default() += 1;
+            match key(row, &group, rank.rank) {
+                Some(key) => {
+                    let nth = seen.entry(key.clone()).or_default();
+                    calls.numbered.entry((key, *nth)).or_default().push((place, member));
+                    *nth += 1;
+                }
+                None => calls.ordered.entry(place).or_default().push(member),
+            }
+        }
+    }
+
+    fn member(&self, (rank, member): (u32, u32)) -> &'a Member {
+        &self.ranks[rank as usize].members[member as usize]
+    }
+
+    fn numbered(&self, group: &GroupCalls, found: &mut Matching) {
+        for ((key, _), members) in &group.numbered {
+            let method = match key {
+                Key::Id(_) => Method::CallId,
+                Key::Numbered(..) => Method::Sequence,
+                Key::Pair(..) => Method::Pair,
+            };
+            let call = self.call(members.clone(), method, group);
+            disagreements(self.ranks, &call, &mut found.findings);
+            self.note_missing(&call, group, found);
+            found.calls.push(call);
+        }
+    }
+
+    /// Calls without numbers, by their order.
+    fn ordered(&self, group: &GroupCalls, found: &mut Matching) {
+        let item = |rank: u32, member: u32| {
+            let row = self.member((rank, member));
+            let base_ns = self.ranks[rank as usize].base_ns;
+            Item {
+                member,
+                step: row.step,
+                likeness: likeness(row),
+                start_ns: base_ns + row.start_ns,
+                end_ns: base_ns + row.end_ns,
+            }
+        };
+        let items = |(&rank, members): (&u32, &Vec<u32>)| {
+            (rank, members.iter().map(|&member| item(rank, member)).collect::<Vec<_>>())
+        };
+        let sequences: Vec<_> = group.ordered.iter().map(items).collect();
+        let aligned = align(sequences);
+        let mut left: BTreeSet<(u32, u32)> = group
+            .ordered
+            .iter()
+            .flat_map(|(&rank, members)| members.iter().map(move |&member| (rank, member)))
+            .collect();
+        for mut members in aligned.calls {
+            members.sort_unstable();
+            for member in &members {
+                left.remove(member);
+            }
+            found.calls.push(self.call(members, Method::Order, group));
+        }
+        for (one, other) in aligned.ambiguous {
+            found.findings.push(finding(FindingKind::AmbiguousAlignment, group, &[one], &[other]));
+        }
+        self.alone(group, &left, found);
+    }
+
+    /// Calls without partner: of absent ranks they are calls all the same.
+    fn alone(&self, group: &GroupCalls, left: &BTreeSet<(u32, u32)>, found: &mut Matching) {
+        let mut of_rank: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for &(rank, member) in left {
+            of_rank.entry(rank).or_default().push(member);
+        }
+        for (rank, members) in of_rank {
+            if self.expected(group).0 == 1 || self.ranks.len() == 1 {
+                let calls =
+                    members.iter().map(|&it| self.call(vec![(rank, it)], Method::Order, group));
+                found.calls.extend(calls);
+                continue;
+            }
+            let mut finding = finding(FindingKind::Unmatched, group, &[rank], &[]);
+            finding.n_calls = i64::try_from(members.len()).unwrap_or(i64::MAX);
+            finding.events = members.iter().map(|&it| self.member((rank, it)).event).collect();
+            found.findings.push(finding);
+        }
+    }
+
+    /// How many ranks with a trace use a group, and how many ranks it has.
+    fn expected(&self, group: &GroupCalls) -> (usize, Option<i64>) {
+        let listed = group.key.ranks().and_then(|ranks| i64::try_from(ranks.len()).ok());
+        let size = match &group.key {
+            GroupKey::Named { size, .. } => listed.or(*size),
+            GroupKey::Stream(_) | GroupKey::Cpu => self.ranks.iter().find_map(|it| it.world_size),
+        };
+        (group.users.len(), size)
+    }
+
+    fn call(&self, mut members: Vec<(u32, u32)>, method: Method, group: &GroupCalls) -> Call {
+        members.sort_unstable();
+        let first = self.member(members[0]);
+        let own = self.ranks[members[0].0 as usize].rank;
+        let between = pair(first, own).filter(|_| method != Method::Order);
+        let (listed, size) = match between {
+            Some((from, to)) => (Some(vec![from, to]), Some(2)),
+            None => (group.key.ranks().map(<[i64]>::to_vec), self.expected(group).1),
+        };
+        let present: BTreeSet<u32> = members.iter().map(|member| member.0).collect();
+        let listed = listed.unwrap_or_default();
+        let absent: Vec<i64> =
+            listed.iter().copied().filter(|rank| !self.place_of.contains_key(rank)).collect();
+        let in_group = listed.iter().filter_map(|rank| self.place_of.get(rank)).copied();
+        let users = group.users.keys().copied().filter(|_| listed.is_empty() && between.is_none());
+        let missing: BTreeSet<u32> =
+            in_group.chain(users).filter(|it| !present.contains(it)).collect();
+        let known = i64::try_from(present.len() + missing.len()).unwrap_or(i64::MAX);
+        let n_absent = size.map_or(0, |size| (size - known).max(0));
+        Call {
+            method,
+            group: group.key.name().map(str::to_owned),
+            sequence: first.sequence,
+            is_pair: between.is_some(),
+            absent,
+            n_absent,
+            missing: missing.into_iter().collect(),
+            members,
+        }
+    }
+
+    fn note_missing(&self, call: &Call, group: &GroupCalls, found: &mut Matching) {
+        if call.missing.is_empty() {
+            return;
+        }
+        let present: Vec<u32> = call.members.iter().map(|member| member.0).collect();
+        let last = found.findings.last_mut().filter(|last| {
+            last.kind == FindingKind::MissingCall
+                && last.group == call.group
+                && (&last.ranks, &last.others) == (&call.missing, &present)
+                && last.sequence.map(|first| first + last.n_calls) == call.sequence
+        });
+        if let Some(last) = last {
+            last.n_calls += 1;
+            last.is_at_edge |= self.is_at_edge(call, group);
+            return;
+        }
+        let mut finding = finding(FindingKind::MissingCall, group, &call.missing, &present);
+        finding.sequence = call.sequence;
+        finding.values = vec![operation_name(self.member(call.members[0])).to_owned()];
+        finding.events = call.members.iter().map(|&member| self.member(member).event).collect();
+        finding.is_at_edge = self.is_at_edge(call, group);
+        found.findings.push(finding);
+    }
+
+    /// Whether a rank that lacks a call has none of the group before it, or none after it.
+    fn is_at_edge(&self, call: &Call, group: &GroupCalls) -> bool {
+        let Some(sequence) = call.sequence else { return true };
+        call.missing.iter().any(|&rank| {
+            let members = &self.ranks[rank as usize].members;
+            let of_group = members
+                .iter()
+                .filter(|it| GroupKey::of(it, self.ranks[rank as usize]) == group.key);
+            let numbers: Vec<_> = of_group.filter_map(|it| it.sequence).collect();
+            !(numbers.iter().any(|&it| it < sequence) && numbers.iter().any(|&it| it > sequence))
+        })
+    }
+}
+
+/// What calls that may be one have in common, as a number.
+fn likeness(member: &Member) -> u64 {
+    let operation = member.operation.map_or(0, |it| it as u64 + 1);
+    let size = member.operation.filter(|&it| sizes_agree(it)).and(member.in_elements);
+    let text = member.data_type.unwrap_or_default();
+    let mut hash =
+        operation.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ size.unwrap_or(-1).cast_unsigned();
+    for byte in text.bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash
+}
+
+fn finding(kind: FindingKind, group: &GroupCalls, ranks: &[u32], others: &[u32]) -> Finding {
+    Finding {
+        kind,
+        group: group.key.name().map(str::to_owned),
+        sequence: None,
+        n_calls: 1,
+        ranks: ranks.to_vec(),
+        others: others.to_vec(),
+        values: Vec::new(),
+        events: Vec::new(),
+        is_at_edge: false,
+    }
+}

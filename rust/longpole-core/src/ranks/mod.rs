@@ -1,0 +1,42 @@
+//! Several ranks as one program.
+//!
+//! Each rank is reduced to what others can feel: the starts and ends of its collectives, the
+//! ends of its steps, and how long it needs from one of these to the next. Calls of several
+//! ranks are matched, their clocks brought together, and one small graph is solved for all.
+//! `docs/ranks.md` gives the definitions.
+//!
+//! | question | room |
+//! |---|---|
+//! | what a rank is reduced to | `reduction`, `completions`, `profile` |
+//! | which kernels of the ranks are one call | `calls`, `matching`, `keys`, `alignment` |
+//! | what they disagree about | `disagreements` |
+//! | how their clocks differ | `clocks` |
+//! | when every boundary node comes, and why | `solve`, `route` |
+//! | waiting and transfer of each call | `transfers` |
+
+mod alignment;
+mod calls;
+mod clocks;
+mod completions;
+mod disagreements;
+mod expand;
+mod keys;
+mod matching;
+mod model;
+mod profile;
+mod reduction;
+mod route;
+mod solve;
+mod transfers;
+
+pub use calls::{Call, Method};
+pub use clocks::{clocks, Clock, Clocks};
+pub use disagreements::{Finding, FindingKind};
+pub use expand::{expand, Hop};
+pub use matching::{matching, Matching};
+pub use model::{Boundary, BoundaryKind, Member, Rank, Reduced, ROOT};
+pub use profile::{profile, NameTotal, Profile, StepTotal, TimeClass};
+pub use reduction::{reduce, scaled_lags_ns, Scaling};
+pub use route::{lateness, route, Leg, LegKind};
+pub use solve::{solve, Joint, Solution};
+pub use transfers::{transfers, Cause, Transfer};

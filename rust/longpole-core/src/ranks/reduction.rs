@@ -1,0 +1,396 @@
+//! Reduces the graph of a rank to its boundary nodes.
+//!
+//! One pass over the nodes carries from which boundary nodes each can be reached, with the
+//! greatest minimum latency. A node with one way in shares the map of its source. A node that
+//! can be reached from many becomes a boundary itself, so that maps stay small however long
+//! the trace is; that never changes an answer.
+//!
+//! Limits: all communication becomes a boundary, whether or not a partner is found for it.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::completions::Completions;
+use super::model::{Boundary, BoundaryKind, Member, Rank, Reduced, ROOT};
+use super::profile::{Classes, TimeClass};
+use crate::error::Result;
+use crate::graph::Graph;
+use crate::ids::{row_in_column, EventId, NodeId};
+use crate::link::{self, Launches};
+use crate::measure::{CollectiveRow, Collectives, NamedBy};
+use crate::path::{Ratio, REMOVED};
+use crate::progress::{report, Progress};
+use crate::tables::{Tables, NO_INTEGER};
+
+/// A node that can be reached from more boundary nodes becomes one.
+const MOST_SOURCES: usize = 6;
+
+/// A class of time of a rank that is imagined longer or shorter, by step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scaling {
+    /// Which time.
+    pub class: TimeClass,
+    /// Only that of events with this name.
+    pub name: Option<String>,
+    /// The factor of each step; of time outside steps under none.
+    pub by_step: Vec<(Option<i64>, Ratio)>,
+}
+
+/// Reduces one rank, with minimum latencies as [`lags_ns`](crate::path::lags_ns) gives them
+/// or as a change leaves them.
+///
+/// # Errors
+///
+/// When `step_name` is no regular expression, and when `progress` asks to stop.
+pub fn reduce(
+    tables: &Tables,
+    launches: &Launches,
+    graph: &Graph,
+    collectives: &Collectives,
+    lags_ns: &[i64],
+    step_name: Option<&str>,
+    progress: Progress<'_>,
+) -> Result<Rank> {
+    let completions = Completions::of(tables, launches, graph, step_name)?;
+    let members = members(tables, collectives, &completions);
+    let whole = completions.whole.as_ref();
+    let window_ns = whole.map_or((0, 0), |window| (window.start_ns, window.end_ns));
+    let header = &tables.header;
+    let reduced = Pass::new(graph, lags_ns, &members, &completions).run(progress)?;
+    Ok(Rank {
+        rank: header.rank,
+        world_size: header.world_size,
+        host: text_of(tables, "host_name"),
+        base_ns: header.base_time_ns.unwrap_or(0),
+        window_ns,
+        entry_ns: entry_ns(tables, &completions).unwrap_or(window_ns.0),
+        steps: completions.rows.iter().filter_map(|row| row.step).collect(),
+        groups: collectives.groups.clone(),
+        members,
+        reduced,
+    })
+}
+
+/// The minimum latencies after some classes of time were scaled.
+///
+/// # Errors
+///
+/// When `step_name` is no regular expression.
+pub fn scaled_lags_ns(
+    tables: &Tables,
+    launches: &Launches,
+    graph: &Graph,
+    lags_ns: &[i64],
+    scalings: &[Scaling],
+    step_name: Option<&str>,
+) -> Result<Vec<i64>> {
+    let completions = Completions::of(tables, launches, graph, step_name)?;
+    let classes = Classes::of(tables, graph, completions.steps.as_ref());
+    let mut changed_ns = lags_ns.to_vec();
+    for scaling in scalings {
+        let name = scaling.name.as_ref().map(|name| tables.strings.lookup(name));
+        let factors: HashMap<_, _> = scaling.by_step.iter().copied().collect();
+        for (number, edge) in graph.edges.as_slice().iter().enumerate() {
+            let Some((class, step)) = classes.of_edge(edge) else { continue };
+            let is_named = name.is_none_or(|name| {
+                name.is_some() && edge.event().and_then(|it| graph.timeline.name(it)) == name
+            });
+            if class == scaling.class && is_named && changed_ns[number] != REMOVED {
+                let factor = factors.get(&step).copied().unwrap_or(Ratio::ONE);
+                changed_ns[number] = factor.of(changed_ns[number]);
+            }
+        }
+    }
+    Ok(changed_ns)
+}
+
+fn text_of(tables: &Tables, field: &str) -> Option<String> {
+    let (_, text) = tables.header.fields.iter().find(|(name, _)| name == field)?;
+    serde_json::from_str(text).ok()
+}
+
+/// When the program begins in the recording: its first step, else the first work.
+fn entry_ns(tables: &Tables, completions: &Completions) -> Option<i64> {
+    let steps = completions.steps.as_ref().and_then(|steps| steps.rows.first());
+    if let Some(step) = steps {
+        return Some(step.host_ns.0);
+    }
+    let is_main = link::main_threads(tables);
+    let events = &tables.events;
+    let of_main = events.ids().filter(|&it| is_main[events.lane(it).row()]);
+    of_main.filter(|&it| events.end_ns(it).is_some()).map(|it| events.start_ns(it)).min()
+}
+
+fn members(tables: &Tables, found: &Collectives, completions: &Completions) -> Vec<Member> {
+    // In order of their numbers: which is used first depends on what a recording lost.
+    let place = |row: &CollectiveRow| tables.lanes.place(tables.events.lane(row.event));
+    let is_work = |row: &&CollectiveRow| tables.events.kind(row.event).is_device_work();
+    let unnamed = found.rows.iter().filter(|row| row.group.is_none()).filter(is_work);
+    let streams: BTreeSet<_> = unnamed.map(|row| (place(row).device, place(row).stream)).collect();
+    let stream = |row: &CollectiveRow| {
+        let key = (place(row).device, place(row).stream);
+        let at = streams.iter().position(|known| *known == key).map(row_in_column);
+        at.filter(|_| row.group.is_none() && is_work(&row))
+    };
+    found
+        .rows
+        .iter()
+        .map(|row| Member {
+            event: row_in_column(row.event.row()),
+            start_ns: tables.events.start_ns(row.event),
+            end_ns: tables.events.end_ns(row.event).unwrap_or_default(),
+            step: step_of(row, tables, completions),
+            operation: row.operation,
+            is_recorded: row.named_by.is_some_and(|by| by < NamedBy::Kernel),
+            group: row.group.map(row_in_column),
+            stream: stream(row),
+            sequence: row.sequence,
+            id: row.id.as_deref().map_or(0, hashed),
+            peer: row.peer,
+            in_elements: row.in_elements,
+            out_elements: row.out_elements,
+            data_type: row.data_type,
+            bytes: row.bytes,
+        })
+        .collect()
+}
+
+/// The step in which a member was called. Where its launch is not in the trace, none.
+fn step_of(row: &CollectiveRow, tables: &Tables, completions: &Completions) -> Option<i64> {
+    let is_work = tables.events.kind(row.event).is_device_work();
+    let called = if is_work { row.call? } else { row.event };
+    let called_ns = tables.events.start_ns(called);
+    let steps = &completions.steps.as_ref()?.rows;
+    let holds = |span: (i64, i64)| span.0 <= called_ns && called_ns < span.1;
+    steps.iter().find(|step| holds(step.host_ns)).map(|step| step.number)
+}
+
+/// FNV-1a, never 0.
+fn hashed(text: &str) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, step).max(1)
+}
+
+/// How a node can be reached: a map of sources, and what is added to each latency in it.
+#[derive(Clone, Copy)]
+struct Reached {
+    map: u32,
+    added_ns: i64,
+}
+
+type Map = Vec<(u32, i64)>;
+
+struct Pass<'a> {
+    graph: &'a Graph,
+    lags_ns: &'a [i64],
+    kinds: HashMap<NodeId, BoundaryKind>,
+    completions: &'a Completions,
+    /// Which completions a node may decide.
+    decides: HashMap<NodeId, Vec<usize>>,
+    /// Where all maps lie, one behind the other: `map n` is `ends[n - 1]..ends[n]`.
+    arena: Map,
+    ends: Vec<usize>,
+    reached: Vec<Reached>,
+    bound_by: Vec<u32>,
+    complete: Vec<Map>,
+    /// The boundary node of each arrival.
+    arrivals: HashMap<u32, u32>,
+    found: Reduced,
+}
+
+impl<'a> Pass<'a> {
+    fn new(
+        graph: &'a Graph,
+        lags_ns: &'a [i64],
+        members: &[Member],
+        completions: &'a Completions,
+    ) -> Self {
+        let mut kinds = HashMap::new();
+        for (place, member) in members.iter().enumerate() {
+            let event = EventId::from_row(member.event as usize);
+            let place = row_in_column(place);
+            if let (Some(start), Some(end)) = (graph.start_of(event), graph.end_of(event)) {
+                kinds.insert(start, BoundaryKind::Arrival(place));
+                kinds.insert(end, BoundaryKind::End(place));
+            }
+        }
+        let mut decides: HashMap<NodeId, Vec<usize>> = HashMap::new();
+        for (place, completion) in completions.rows.iter().enumerate() {
+            for &node in &completion.candidates {
+                decides.entry(node).or_default().push(place);
+            }
+        }
+        let n = graph.nodes.len();
+        Self {
+            graph,
+            lags_ns,
+            kinds,
+            completions,
+            decides,
+            arena: Vec::new(),
+            ends: Vec::new(),
+            reached: Vec::with_capacity(n),
+            bound_by: Vec::with_capacity(n),
+            complete: vec![Vec::new(); completions.rows.len()],
+            arrivals: HashMap::new(),
+            found: Reduced::default(),
+        }
+    }
+
+    fn run(mut self, progress: Progress<'_>) -> Result<Reduced> {
+        for node in self.graph.nodes.ids() {
+            if node.row() % (1 << 16) == 0 {
+                report(progress, node.row() as u64)?;
+            }
+            self.visit(node);
+        }
+        for place in 0..self.complete.len() {
+            self.complete(place);
+        }
+        self.found.nodes.shrink_to_fit();
+        self.found.sources.shrink_to_fit();
+        self.found.lags_ns.shrink_to_fit();
+        Ok(self.found)
+    }
+
+    fn visit(&mut self, node: NodeId) {
+        let bound_by = self.bound_by_edges(node);
+        let (reached, is_large) = self.reach(node);
+        let kind = self.kinds.get(&node).copied();
+        if let Some(kind) = kind.or(is_large.then_some(BoundaryKind::Cut)) {
+            let place = self.make_boundary(node, kind, reached, bound_by);
+            if let BoundaryKind::Arrival(member) = kind {
+                self.arrivals.insert(member, place);
+            }
+            let map = self.store(vec![(place, 0)]);
+            self.reached.push(Reached { map, added_ns: 0 });
+            self.bound_by.push(place);
+        } else {
+            self.reached.push(reached);
+            self.bound_by.push(bound_by);
+        }
+        if let Some(places) = self.decides.get(&node).cloned() {
+            let map = self.resolved(self.reached[node.row()]);
+            for place in places {
+                merge(&mut self.complete[place], &map);
+            }
+        }
+    }
+
+    /// The boundary node to which the binding edges of a node lead back.
+    fn bound_by_edges(&self, node: NodeId) -> u32 {
+        let binding = self.graph.edges.binding(node);
+        let source = binding.map(|number| self.graph.edges.as_slice()[number].source);
+        source.map_or(ROOT, |source| self.bound_by[source.row()])
+    }
+
+    /// From where a node can be reached, and whether that are many places.
+    fn reach(&mut self, node: NodeId) -> (Reached, bool) {
+        let mut ways: Vec<Reached> = Vec::new();
+        for number in self.graph.edges.range(node).filter(|&it| self.lags_ns[it] != REMOVED) {
+            let source = self.reached[self.graph.edges.as_slice()[number].source.row()];
+            let added_ns = source.added_ns.saturating_add(self.lags_ns[number]);
+            match ways.iter_mut().find(|way| way.map == source.map) {
+                Some(way) => way.added_ns = way.added_ns.max(added_ns),
+                None => ways.push(Reached { map: source.map, added_ns }),
+            }
+        }
+        match ways[..] {
+            [] => {
+                let map = self.store(vec![(ROOT, self.graph.nodes.time_ns(node))]);
+                (Reached { map, added_ns: 0 }, false)
+            }
+            [only] => (only, false),
+            _ => {
+                let mut map = Map::new();
+                for way in ways {
+                    merge(&mut map, &self.resolved(way));
+                }
+                let is_large = map.len() > MOST_SOURCES;
+                (Reached { map: self.store(map), added_ns: 0 }, is_large)
+            }
+        }
+    }
+
+    fn store(&mut self, map: Map) -> u32 {
+        self.arena.extend(map);
+        self.ends.push(self.arena.len());
+        row_in_column(self.ends.len() - 1)
+    }
+
+    fn resolved(&self, reached: Reached) -> Map {
+        let map = reached.map as usize;
+        let start = if map == 0 { 0 } else { self.ends[map - 1] };
+        let rows = &self.arena[start..self.ends[map]];
+        rows.iter().map(|&(it, lag)| (it, lag.saturating_add(reached.added_ns))).collect()
+    }
+
+    fn make_boundary(
+        &mut self,
+        node: NodeId,
+        kind: BoundaryKind,
+        reached: Reached,
+        bound_by: u32,
+    ) -> u32 {
+        let time_ns = self.graph.nodes.time_ns(node);
+        let mut boundary = Boundary::new(kind, row_in_column(node.row()), time_ns);
+        boundary.bound_by = bound_by;
+        let mut map = self.resolved(reached);
+        if let BoundaryKind::End(member) = kind {
+            let arrival = self.arrivals.get(&member).copied();
+            if let Some(own) = map.iter().position(|&(source, _)| Some(source) == arrival) {
+                boundary.own_ns = map.remove(own).1;
+            }
+            boundary.others_ns = self.others_ns(node);
+        }
+        self.push(boundary, &map)
+    }
+
+    fn push(&mut self, boundary: Boundary, map: &Map) -> u32 {
+        let place = row_in_column(self.found.nodes.len());
+        let first = row_in_column(self.found.sources.len());
+        self.found.nodes.push(Boundary { first, ..boundary });
+        self.found.sources.extend(map.iter().map(|&(source, _)| source));
+        self.found.lags_ns.extend(map.iter().map(|&(_, lag)| lag));
+        place
+    }
+
+    /// When the last of what a member waited for besides its own arrival was over.
+    fn others_ns(&self, node: NodeId) -> i64 {
+        let event = self.graph.nodes.event(node);
+        let edges = &self.graph.edges.as_slice()[self.graph.edges.range(node)];
+        let others = edges.iter().filter(|edge| {
+            !edge.role.is_self_time() || {
+                self.graph.nodes.event(edge.source) != event
+                    && self.graph.timeline.kind(event).is_device_work()
+            }
+        });
+        let finished = others.map(|edge| edge.finished_ns(self.graph.nodes.times_ns()));
+        finished.max().unwrap_or(NO_INTEGER)
+    }
+
+    fn complete(&mut self, place: usize) {
+        let completion = &self.completions.rows[place];
+        let nodes = &self.graph.nodes;
+        let last = completion
+            .candidates
+            .iter()
+            .copied()
+            .max_by_key(|&node| (nodes.time_ns(node), std::cmp::Reverse(nodes.event(node))));
+        let Some(last) = last else { return };
+        let kind = BoundaryKind::Completion(completion.step);
+        let mut boundary = Boundary::new(kind, row_in_column(last.row()), nodes.time_ns(last));
+        boundary.bound_by = self.bound_by[last.row()];
+        let map = std::mem::take(&mut self.complete[place]);
+        self.push(boundary, &map);
+    }
+}
+
+/// Adds the ways of one map to another; of two from one source the longer counts.
+fn merge(into: &mut Map, other: &Map) {
+    for &(source, lag) in other {
+        match into.binary_search_by_key(&source, |&(it, _)| it) {
+            Ok(place) => into[place].1 = into[place].1.max(lag),
+            Err(place) => into.insert(place, (source, lag)),
+        }
+    }
+}

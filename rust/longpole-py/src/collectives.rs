@@ -1,0 +1,56 @@
+//! The collectives of one trace.
+
+use longpole_core::ids::{InColumn, NO_ROW};
+use longpole_core::measure::{self, CollectiveRow, Collectives, NamedBy};
+use longpole_core::vocabulary::{Collective, Names};
+use pyo3::prelude::*;
+
+use crate::arrow::{Columns, Table};
+use crate::enter::{detached, enter};
+use crate::trace::Trace;
+
+/// A row for each collective of a trace; see `longpole.Trace.collectives`.
+#[pyfunction]
+pub(crate) fn collectives(py: Python<'_>, trace: &Trace) -> PyResult<Table> {
+    let (launches, nesting) = (trace.linked(py)?, trace.nesting(py)?);
+    let tables = trace.tables();
+    let found = enter(py, None, None, |_| Ok(measure::collectives(tables, &launches, &nesting)))?;
+    detached(py, || collective_table(&found))
+}
+
+fn collective_table(found: &Collectives) -> PyResult<Table> {
+    let rows = &found.rows;
+    let group = |row: &CollectiveRow| row.group.map(|place| &found.groups[place]);
+    let ranks = |row: &CollectiveRow| {
+        let ranks = group(row)?.ranks.as_ref()?.iter().map(ToString::to_string);
+        Some(ranks.collect::<Vec<_>>().join(" "))
+    };
+    let ranks: Vec<_> = rows.iter().map(ranks).collect();
+    let integers = |value: fn(&CollectiveRow) -> Option<i64>| -> Vec<i64> {
+        rows.iter().map(|row| value(row).in_column()).collect()
+    };
+    let choice = |place: Option<u32>| place.unwrap_or(NO_ROW);
+    let operation = |row: &CollectiveRow| choice(row.operation.map(|it| it as u32));
+    let sizes = rows.iter().map(|row| group(row).and_then(|it| it.size).in_column());
+    Columns::default()
+        .rows("event", rows.iter().map(|row| Some(row.event).in_column()).collect())
+        .rows("call", rows.iter().map(|row| row.call.in_column()).collect())
+        .choices("operation", rows.iter().map(operation), Collective::NAMES)
+        .choices(
+            "named_by",
+            rows.iter().map(|row| choice(row.named_by.map(|it| it as u32))),
+            NamedBy::NAMES,
+        )
+        .strings("group", rows.iter().map(|row| group(row).map(|it| it.name.as_str())))
+        .integers("group_size", sizes.collect())
+        .strings("group_ranks", ranks.iter().map(Option::as_deref))
+        .integers("sequence", integers(|row| row.sequence))
+        .strings("call_id", rows.iter().map(|row| row.id.as_deref()))
+        .integers("peer", integers(|row| row.peer))
+        .integers("in_elements", integers(|row| row.in_elements))
+        .integers("out_elements", integers(|row| row.out_elements))
+        .strings("data_type", rows.iter().map(|row| row.data_type))
+        .integers("bytes", integers(|row| row.bytes))
+        .booleans("coalesced", rows.iter().map(|row| row.is_coalesced).collect())
+        .into_table()
+}

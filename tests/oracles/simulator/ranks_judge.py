@@ -1,0 +1,119 @@
+"""Judges an answer about several ranks by what is true of the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from longpole.traces.trace_set import TraceSet
+    from oracles.simulator.ranks import Event
+    from oracles.simulator.ranks_programs import RankRun, Straggler
+
+__all__ = ["Judged", "judge"]
+
+_NEAR_NS: Final = 5_000
+_WORTH: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What was right about an answer."""
+
+    stragglers: tuple[tuple[float, str], ...]
+    """What each is worth, as a share of the run, and whether its `cause` or `rank` is named."""
+    n_false: int
+    """Remedies for a rank that is no straggler."""
+    n_remedies: int
+    path_share: float
+    """The part of the path's time that is really critical, but for 5 us."""
+    n_clocks: int
+    n_clocks_within: int
+    what_if_errors: tuple[float, ...]
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no straggler is worth anything."""
+        return all(worth < _WORTH / 2 for worth, _ in self.stragglers)
+
+    @property
+    def is_right(self) -> bool:
+        """Whether all was as it should be."""
+        named = all(said == "cause" for worth, said in self.stragglers if worth >= _WORTH)
+        return named and not self.n_false and self.path_share >= 1 - _WORTH
+
+
+def judge(
+    run: RankRun,
+    times: Sequence[int],
+    rows: Mapping[tuple[int, int], Event],
+    ranks: TraceSet,
+) -> Judged:
+    """Hold an answer against the run."""
+    remedies = ranks.late_ranks()
+    true_ns = run.job.makespan_ns()
+    stragglers = []
+    errors = []
+    for straggler in run.stragglers:
+        changed_ns = run.without_ns(straggler)
+        worth = (true_ns - changed_ns) / true_ns
+        of_rank = [remedy for remedy in remedies if remedy.rank == straggler.rank]
+        named = [remedy for remedy in of_rank if _says(remedy.cause, remedy.name, straggler)]
+        stragglers.append((worth, "cause" if named else "rank" if of_rank else ""))
+        if named and worth >= _WORTH:
+            errors.append(abs(named[0].changed_ns - changed_ns) / changed_ns)
+    late = {straggler.rank for straggler in run.stragglers}
+    within = _clocks_within(run, times, ranks)
+    return Judged(
+        tuple(stragglers),
+        sum(remedy.rank not in late for remedy in remedies),
+        len(remedies),
+        _path_share(run, times, rows, ranks),
+        len(within),
+        sum(within),
+        tuple(errors),
+    )
+
+
+def _says(cause: str, name: str | None, straggler: Straggler) -> bool:
+    names = {"host functions": "index_put", "slow kernel": "gemm_128x64"}
+    if cause != straggler.cause:
+        return False
+    return names.get(cause, "") in (name or "")
+
+
+def _path_share(
+    run: RankRun,
+    times: Sequence[int],
+    rows: Mapping[tuple[int, int], Event],
+    ranks: TraceSet,
+) -> float:
+    """Give the part of the path's time whose events are critical; idle follows its neighbour."""
+    slack = run.job.slack_ns(list(times))
+    right = total = 0
+    is_right = True
+    for rank, event, length in ranks.path().select("rank", "event", "duration_ns").iter_rows():
+        known = None if event is None else rows[rank, event]
+        if known is not None and known.category != "user_annotation":
+            is_right = min(slack[known.start], slack[known.end]) <= _NEAR_NS
+        right += length * is_right
+        total += length
+    return right / total if total else 1.0
+
+
+def _clocks_within(run: RankRun, times: Sequence[int], ranks: TraceSet) -> list[bool]:
+    """Tell for each rank whether its clock is right within the bound, over the whole run."""
+    first, last = min(times), max(times)
+    zero = run.clocks[0]
+    found = []
+    for place, (clock, row) in enumerate(
+        zip(run.clocks, ranks.clocks.iter_rows(named=True), strict=True)
+    ):
+        worst = max(
+            abs(ranks.solution.common_ns(place, clock.shown_ns(at)) - zero.shown_ns(at))
+            for at in (first, (first + last) // 2, last)
+        )
+        found.append(worst <= row["bound_ns"])
+    return found

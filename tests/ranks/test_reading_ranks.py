@@ -1,0 +1,96 @@
+"""Which files are read as ranks, and what is said of those that cannot be."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from polars.testing import assert_frame_equal
+
+import longpole
+from longpole import read_traces
+from longpole.testing import TraceBuilder
+
+
+def rank(number, start, **header):
+    """Give a rank that arrives at a collective at `start` and leaves it at 130."""
+    builder = TraceBuilder().header(distributedInfo={"rank": number, "world_size": 3}, **header)
+    builder.operator("aten::mm", (0, start))
+    return builder.launch("ncclDevKernel_AllReduce", call=(start, start + 3), work=(start + 5, 130))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for number, start in enumerate((10, 20, 100)):
+        rank(number, start).write(tmp_path / f"trace_rank{number}.json.gz")
+    return tmp_path
+
+
+def kinds(ranks):
+    return [finding.kind for finding in ranks.findings]
+
+
+def test_a_rank_that_cannot_be_read_is_named_and_the_rest_is_answered(folder):
+    folder.joinpath("trace_rank1.json.gz").write_bytes(b"nothing like a trace")
+    ranks = read_traces(folder)
+    assert ranks.rank_numbers == (0, 2)
+    assert "unreadable rank" in kinds(ranks)
+    assert "trace_rank1.json.gz" in ranks.findings[0].message
+    assert ranks.calls["cause"].to_list() == ["inconclusive"]
+
+
+def test_a_rank_that_is_there_twice_is_named(folder):
+    rank(2, 50).write(folder / "trace_rank7.json.gz")
+    ranks = read_traces(folder)
+    assert ranks.rank_numbers == (0, 1, 2)
+    assert {"files disagree", "duplicate rank"} <= set(kinds(ranks))
+
+
+def test_neither_the_order_of_files_nor_the_number_of_workers_changes_anything(folder):
+    files = sorted(folder.iterdir())
+    one = read_traces(files, workers=1)
+    for other in (read_traces(files[::-1], workers=3), read_traces(str(folder / "*.json.gz"))):
+        for table in ("calls", "members", "clocks"):
+            assert_frame_equal(getattr(one, table), getattr(other, table))
+        assert_frame_equal(one.path(), other.path())
+        assert one.late_ranks() == other.late_ranks()
+
+
+def test_files_that_do_not_say_their_rank_are_numbered_by_their_names(tmp_path):
+    for number, start in enumerate((10, 60)):
+        builder = rank(number, start).header(distributedInfo={})
+        builder.write(tmp_path / f"worker_{number + 4}.json")
+    assert read_traces(tmp_path).rank_numbers == (4, 5)
+
+
+def test_one_rank_alone_is_said_to_be_alone(tmp_path):
+    rank(0, 10).write(tmp_path / "rank0.json")
+    ranks = read_traces(tmp_path)
+    assert ranks.late_ranks() == ()
+    assert ranks.lacks_ranks
+
+
+def test_a_directory_without_traces_is_an_error(tmp_path):
+    with pytest.raises(longpole.LongpoleError, match="no trace"):
+        read_traces(tmp_path)
+
+
+def test_times_that_count_from_different_moments_are_brought_together(tmp_path):
+    for number, start in enumerate((10, 100)):
+        builder = rank(number, start, baseTimeNanoseconds=1_000_000 * number)
+        for event in builder._events:
+            event["ts"] -= 1_000 * number
+        builder.write(tmp_path / f"rank{number}.json")
+    ranks = read_traces(tmp_path)
+    assert ranks.clocks["offset_ns"].to_list() == [0, 1_000_000]
+    assert ranks.calls["late_ns"].to_list() == [90_000]
+
+
+def test_the_answer_is_the_same_as_json(folder, capsys):
+    from longpole.cli import program
+
+    assert program.run(["ranks", str(folder), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["data"]["late_ranks"][0]["rank"] == 2
+    assert program.run(["ranks", str(folder)]) == 0
+    assert "Rank 2 makes the others wait" in capsys.readouterr().out

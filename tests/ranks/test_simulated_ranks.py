@@ -1,0 +1,79 @@
+"""Simulated runs of several ranks, of which all is known: who is late, why, and when."""
+
+from __future__ import annotations
+
+import pytest
+
+from longpole import read_traces
+from oracles.simulator.ranks_judge import judge
+from oracles.simulator.ranks_kineto import RankClock, write_ranks
+from oracles.simulator.ranks_programs import PATTERNS, random_ranks
+
+WORTH = 0.02
+
+
+def judged(run, folder, **options):
+    times = run.job.times_ns()
+    rows = write_ranks(run.job, times, run.clocks, folder, **options)
+    return judge(run, times, rows, read_traces(folder))
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("seed", [1])
+def test_rank_and_cause_are_named_and_clocks_are_right(tmp_path, pattern, seed):
+    found = judged(random_ranks(seed, pattern=pattern, n_stragglers=1), tmp_path)
+    assert found.is_right, found
+    assert found.n_clocks_within == found.n_clocks
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_run_without_straggler_is_quiet(tmp_path, pattern):
+    found = judged(random_ranks(5, pattern=pattern, n_stragglers=0), tmp_path)
+    assert found.n_remedies == 0
+
+
+def test_two_stragglers_are_both_named(tmp_path):
+    for seed in range(40):
+        run = random_ranks(seed, n_stragglers=2, pattern="data")
+        true_ns = run.job.makespan_ns()
+        worth = [(true_ns - run.without_ns(it)) / true_ns for it in run.stragglers]
+        if min(worth) > WORTH:
+            break
+    else:
+        pytest.fail("no run in which both matter")
+    found = judged(run, tmp_path)
+    assert [said for _, said in found.stragglers] == ["cause", "cause"]
+
+
+def test_recordings_that_begin_two_seconds_apart_change_no_verdict(tmp_path):
+    run = random_ranks(11, pattern="data", n_stragglers=1, largest_entry_ns=2_000_000_000)
+    true = random_ranks(11, pattern="data", n_stragglers=1, largest_entry_ns=0)
+    times = run.job.times_ns()
+    write_ranks(run.job, times, run.clocks, tmp_path)
+    ranks = read_traces(tmp_path)
+    assert ranks.has_start_skew
+    true_ns = true.job.makespan_ns()
+    assert ranks.pace_ns == pytest.approx(true_ns, rel=0.03)
+    late = {remedy.rank for remedy in ranks.late_ranks()}
+    worth = (true_ns - true.without_ns(true.stragglers[0])) / true_ns
+    assert late == ({run.stragglers[0].rank} if worth >= WORTH else set())
+
+
+def test_calls_without_numbers_are_matched_though_some_are_lost(tmp_path):
+    run = random_ranks(3, n_ranks=4, pattern="data", n_steps=8, largest_offset_ns=0)
+    clocks = [RankClock(100_000 * rank) for rank in range(4)]
+    lost = {rank: {(3 * rank + 1) % 5, 5 + rank, 11 - rank} for rank in range(4)}
+    seen = dict.fromkeys(range(4), -1)
+    keep = []
+    for event in run.job.events:
+        is_member = event.name.startswith("nccl")
+        seen[event.rank] += is_member
+        keep.append(not (is_member and seen[event.rank] in lost[event.rank]))
+    rows = write_ranks(run.job, run.job.times_ns(), clocks, tmp_path, keep=keep, numbered=False)
+    ranks = read_traces(tmp_path)
+    sequences = {}
+    for call, rank, event in ranks.members.select("call", "rank", "event").iter_rows():
+        sequences.setdefault(call, set()).add(rows[rank, event].args["Seq"])
+    assert all(len(numbers) == 1 for numbers in sequences.values())
+    n_true = sum(len(call.members) for call in run.job.calls.values()) - 3 * 4
+    assert ranks.members.height >= 0.95 * n_true
