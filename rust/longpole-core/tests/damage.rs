@@ -7,6 +7,7 @@
 
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
+use std::ops::Range;
 use std::time::Instant;
 
 use longpole_core::diagnostics::Code;
@@ -84,7 +85,7 @@ fn a_cut_at_any_odd_byte_keeps_every_whole_event() {
 }
 
 fn cuts_keep_every_whole_event(first: usize) {
-    let (text, ends) = trace(256 << 10);
+    let (text, ends) = trace(128 << 10);
     let key = b"\"traceEvents\": [";
     let list = text.windows(key.len()).position(|window| window == key).unwrap() + key.len();
     let body_end = text.len() - 1;
@@ -142,7 +143,7 @@ fn inflated_length(packed: &[u8]) -> u64 {
 fn random_cuts_of_a_large_trace_keep_every_whole_event() {
     let (text, ends) = trace(8 << 20);
     let mut random = Random(7);
-    for _ in 0..2_000 {
+    for _ in 0..500 {
         // Mostly near the end of a window of the reader, where mistakes would be.
         let cut = if random.below(2) == 0 {
             random.below(text.len())
@@ -156,12 +157,22 @@ fn random_cuts_of_a_large_trace_keep_every_whole_event() {
 }
 
 #[test]
+fn damaged_traces_do_no_harm() {
+    damage_does_no_harm(0..10_000);
+}
+
+#[test]
+#[ignore = "minutes: part of `make test-long`"]
 fn a_hundred_thousand_damaged_traces_do_no_harm() {
+    damage_does_no_harm(0..100_000);
+}
+
+fn damage_does_no_harm(seeds_of_damage: Range<u64>) {
     let seeds: Vec<_> = [2_000, 6_000].map(|bytes| trace(bytes).0).into_iter().collect();
     let packed: Vec<_> = seeds.iter().map(|seed| gzip(seed)).collect();
     let memory = resident_bytes();
     let started = Instant::now();
-    for seed in 0..100_000 {
+    for seed in seeds_of_damage {
         let mut random = Random(seed);
         let sources = if seed % 8 == 0 { &packed } else { &seeds };
         let bytes = damaged(sources, &mut random);
@@ -198,10 +209,20 @@ fn reading_in_pieces_gives_what_reading_at_once_gives() {
 /// every layout, however they come.
 #[test]
 fn predicted_events_are_those_that_the_scanner_reads() {
+    prediction_changes_nothing(0..2_000);
+}
+
+#[test]
+#[ignore = "minutes: part of `make test-long`"]
+fn predicted_events_are_those_that_the_scanner_reads_in_many_traces() {
+    prediction_changes_nothing(0..30_000);
+}
+
+fn prediction_changes_nothing(seeds_of_damage: Range<u64>) {
     let kineto = trace(12_000).0;
     let mut seeds: Vec<_> = LAYOUTS.iter().map(|layout| rewritten(&kineto, layout)).collect();
     seeds.extend([kineto, trace(3_000).0]);
-    for seed in 0..30_000 {
+    for seed in seeds_of_damage {
         let mut random = Random(seed);
         let bytes = damaged(&seeds, &mut random);
         for arguments in [Arguments::Ids, Arguments::Default] {

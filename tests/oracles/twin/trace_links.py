@@ -44,17 +44,23 @@ def calls(trace: Trace) -> dict[int, Event | None]:
         if event.is_call and event.correlation:
             numbered[event.correlation].append(event)
     works = [event for event in trace.events if event.is_work]
-    homes = defaultdict(set)
+    votes: dict[Any, Any] = defaultdict(lambda: defaultdict(lambda: [0, 0, 0]))
     for work in works:
-        if len(numbered[work.correlation]) == 1:
-            homes[work.process, work.device].add(numbered[work.correlation][0].process)
+        processes = {call.process for call in numbered[work.correlation]}
+        for process in processes:
+            starts = [c.start_ns for c in numbered[work.correlation] if c.process == process]
+            before = [start_ns for start_ns in starts if start_ns <= work.start_ns]
+            vote = votes[work.process, work.device][process]
+            vote[0] += len(processes) == 1
+            vote[1] += not before
+            vote[2] += work.start_ns - max(before) if before else 0
 
     def choose(work: Event) -> Event | None:
-        home = homes[work.process, work.device]
+        home = _home(votes[work.process, work.device])
 
         def preference(call: Event) -> tuple[bool, bool]:
             same_id = work.external_id is not None and call.external_id == work.external_id
-            return (home == {call.process}, same_id)
+            return (home == call.process, same_id)
 
         best = max(map(preference, numbered[work.correlation]), default=None)
         candidates = [call for call in numbered[work.correlation] if preference(call) == best]
@@ -63,6 +69,16 @@ def calls(trace: Trace) -> dict[int, Event | None]:
         return next(iter(earlier[::-1] or candidates), None)
 
     return {work.row: choose(work) for work in works}
+
+
+def _home(votes: dict[Any, Any]) -> Any:
+    """Find the process that alone allows some links, or that fits all others best."""
+    needed = [process for process, (n_only, _, _) in votes.items() if n_only]
+    if needed:
+        return needed[0] if len(needed) == 1 else None
+    fits = {process: tuple(vote[1:]) for process, vote in votes.items()}
+    best = [process for process, fit in fits.items() if fit == min(fits.values())]
+    return best[0] if len(best) == 1 else None
 
 
 def _delay_ns(call: Event | None, work: Event) -> int | None:

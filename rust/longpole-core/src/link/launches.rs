@@ -5,14 +5,15 @@
 //! Where several processes of one file use the same ids, each device is taken to belong to one of
 //! them. Activities that find no call are counted and keep no launcher.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use super::calls::{number, Calls};
+use super::homes::Homes;
 use super::reused::Reused;
 use crate::error::Result;
-use crate::ids::{EventId, InColumn, StringId, NO_ROW};
+use crate::ids::{EventId, InColumn, NO_ROW};
 use crate::progress::{report, Progress};
-use crate::tables::{EventKind, EventTable, LaneTable, Tables};
+use crate::tables::{EventKind, EventTable, Tables};
 
 /// Which call launched each event on a device. See [`launches`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -71,8 +72,8 @@ impl Launches {
 pub fn launches(tables: &Tables, progress: Progress<'_>) -> Result<Launches> {
     let (events, lanes) = (&*tables.events, &*tables.lanes);
     let calls = Calls::of(tables);
-    let homes = Homes::learn(events, lanes, &calls);
     let reused = Reused::of(&calls, events, lanes);
+    let homes = Homes::learn(tables, &calls, &reused);
     let mut found = Launches { launcher: vec![NO_ROW; events.len()], ..Launches::default() };
     let mut orphans = Vec::new();
     for work in events.ids() {
@@ -99,77 +100,6 @@ pub fn launches(tables: &Tables, progress: Progress<'_>) -> Result<Launches> {
     }
     found.operator = operators_by_external_id(events, &orphans);
     Ok(found)
-}
-
-/// The process that launches on each device, as far as links agree on one. Files that hold
-/// several ranks have the same numbers in each.
-struct Homes {
-    process: HashMap<Device, Option<StringId>>,
-}
-
-/// A device, as its work names it.
-type Device = (StringId, Option<i64>);
-
-/// What speaks for a process: how many links only it allows, for how many its calls began too
-/// late, and how long before the work they began.
-type Vote = (usize, usize, i64);
-
-impl Homes {
-    fn learn(events: &EventTable, lanes: &LaneTable, calls: &Calls) -> Self {
-        let mut votes: HashMap<Device, BTreeMap<StringId, Vote>> = HashMap::new();
-        for work in events.ids().filter(|&event| events.kind(event).is_device_work()) {
-            let place = lanes.place(events.lane(work));
-            let nearest = nearest_of_processes(work, events, lanes, calls);
-            let is_only = nearest.len() == 1;
-            for (process, after_ns) in nearest {
-                let votes = votes.entry((place.process, place.device)).or_default();
-                let vote = votes.entry(process).or_default();
-                vote.0 += usize::from(is_only);
-                vote.1 += usize::from(after_ns < 0);
-                vote.2 = vote.2.saturating_add(after_ns.max(0));
-            }
-        }
-        Self { process: votes.into_iter().map(|(device, votes)| (device, home(&votes))).collect() }
-    }
-
-    fn of(&self, work: EventId, events: &EventTable, lanes: &LaneTable) -> Option<StringId> {
-        let place = lanes.place(events.lane(work));
-        *self.process.get(&(place.process, place.device))?
-    }
-}
-
-/// How long after the nearest call with its number in each process work began.
-fn nearest_of_processes(
-    work: EventId,
-    events: &EventTable,
-    lanes: &LaneTable,
-    calls: &Calls,
-) -> BTreeMap<StringId, i64> {
-    let mut nearest = BTreeMap::new();
-    for &(_, called_ns, call) in calls.with_number_of(work, events) {
-        let after_ns = events.start_ns(work) - called_ns;
-        let known = nearest.entry(lanes.place(events.lane(call)).process).or_insert(after_ns);
-        if after_ns >= 0 || *known < 0 {
-            *known = after_ns; // calls stand in order of time
-        }
-    }
-    nearest
-}
-
-/// The process that alone allows some links and no other does; where all share their numbers, the
-/// one whose calls begin before the work, and sooner before it.
-fn home(votes: &BTreeMap<StringId, Vote>) -> Option<StringId> {
-    let mut with_links = votes.iter().filter(|(_, vote)| vote.0 > 0);
-    match (with_links.next(), with_links.next()) {
-        (Some((&process, _)), None) => Some(process),
-        (Some(_), Some(_)) => None,
-        (None, _) => {
-            let fit = |(_, vote): &(&StringId, &Vote)| (vote.1, vote.2);
-            let best = votes.iter().min_by_key(fit)?;
-            let n_best = votes.iter().filter(|it| fit(it) == fit(&best)).count();
-            (n_best == 1).then_some(*best.0)
-        }
-    }
 }
 
 fn operators_by_external_id(events: &EventTable, orphans: &[EventId]) -> Vec<(EventId, EventId)> {

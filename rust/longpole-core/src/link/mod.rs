@@ -4,6 +4,7 @@ mod autograd;
 mod backward;
 mod calls;
 mod execution;
+mod homes;
 mod launches;
 mod main_threads;
 mod records;

@@ -3,7 +3,7 @@
 //! A trace may give an id to every call: what is looked for is found by binary search among the
 //! calls of one process, or with one External id, not by looking at all of them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::calls::Calls;
 use crate::ids::{EventId, StringId};
@@ -15,14 +15,19 @@ type Key = (i64, Option<StringId>, Option<i64>);
 /// The calls whose id was given to several, by what may tell them apart, in order of time.
 pub(super) struct Reused {
     calls: HashMap<Key, Vec<EventId>>,
+    /// The processes of the calls with an id.
+    processes: HashMap<i64, BTreeSet<StringId>>,
 }
 
 impl Reused {
     pub(super) fn of(calls: &Calls, events: &EventTable, lanes: &LaneTable) -> Self {
         let mut found: HashMap<Key, Vec<EventId>> = HashMap::new();
+        let mut processes: HashMap<i64, BTreeSet<StringId>> = HashMap::new();
         let same_number = calls.rows().chunk_by(|one, two| one.0 == two.0);
         for &(number, _, call) in same_number.filter(|rows| rows.len() > 1).flatten() {
-            let process = Some(lanes.place(events.lane(call)).process);
+            let process = lanes.place(events.lane(call)).process;
+            processes.entry(number).or_default().insert(process);
+            let process = Some(process);
             let mut add = |process, id| found.entry((number, process, id)).or_default().push(call);
             add(process, None);
             if let Some(id) = events.external_id(call) {
@@ -30,7 +35,23 @@ impl Reused {
                 add(None, Some(id));
             }
         }
-        Self { calls: found }
+        Self { calls: found, processes }
+    }
+
+    /// How long after the last call of each process with an id a time is; less than 0 where all
+    /// of them began later.
+    pub(super) fn nearest_of_processes(
+        &self,
+        number: i64,
+        time_ns: i64,
+        events: &EventTable,
+    ) -> Vec<(StringId, i64)> {
+        let after_ns = |&process: &StringId| {
+            let calls = self.calls.get(&(number, Some(process), None))?;
+            let before = calls.partition_point(|&call| events.start_ns(call) <= time_ns);
+            Some((process, time_ns - events.start_ns(calls[before.saturating_sub(1)])))
+        };
+        self.processes.get(&number).into_iter().flatten().filter_map(after_ns).collect()
     }
 
     /// Those of the process that launches on the device go first, then those with the External
