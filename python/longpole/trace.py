@@ -1,4 +1,7 @@
-"""One trace: read once, asked many times."""
+"""One trace: read once, asked many times.
+
+Most of its lines say what a frame holds.
+"""
 
 from __future__ import annotations
 

@@ -230,15 +230,17 @@ class CriticalPath:
         """
         from zipfile import ZIP_STORED, ZipFile
 
-        overlay = self._core.perfetto() + counters
+        pieces = [*self._core.perfetto(), counters]
         inputs = [Path(file) for file in (self._source, beside) if file is not None]
         with new_file(Path(path), force=force, inputs=inputs) as unfinished:
             if beside is None:
-                unfinished.write_bytes(overlay)
+                with unfinished.open("wb") as file:
+                    file.writelines(pieces)
                 return
             with ZipFile(unfinished, "w", ZIP_STORED) as archive:
                 archive.write(beside, Path(beside).name)
-                archive.writestr("critical_path.pftrace", overlay)
+                with archive.open("critical_path.pftrace", "w", force_zip64=True) as overlay:
+                    overlay.writelines(pieces)
 
     def write_parquet(self, directory: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write every frame into a directory, as `segments.parquet` and so on.

@@ -71,6 +71,9 @@ fn end(word: &Bound<'_, PyAny>) -> PyResult<WindowEnd> {
     }
 }
 
+/// So much is copied for Python at a time.
+const PIECE_BYTES: usize = 1 << 20;
+
 /// A change, as `(effect, kind, matching, numerator, denominator, events)`.
 pub(crate) type ChangeParts = (String, Option<String>, Option<String>, u64, u64, Option<Vec<u32>>);
 
@@ -227,15 +230,16 @@ impl CriticalPath {
         })
     }
 
-    /// The path as a trace for Perfetto.
-    fn perfetto<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+    /// The path as a trace for Perfetto, in pieces: other threads go on between two of them.
+    fn perfetto<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
         let bytes = enter(py, None, None, |_| {
             Ok(write::perfetto(&self.tables, &self.path, &self.slack_ns()))
         })?;
-        PyBytes::new_with(py, bytes.len(), |into| {
-            py.detach(|| into.copy_from_slice(&bytes));
-            Ok(())
-        })
+        let piece = |part: &[u8]| {
+            py.detach(std::thread::yield_now);
+            PyBytes::new(py, part)
+        };
+        Ok(bytes.chunks(PIECE_BYTES).map(piece).collect())
     }
 
     /// For each event, by how much it may end later before the window's end moves.

@@ -8,6 +8,8 @@
 //!
 //! Limits: a kernel whose launch lies before the recording has none of these but its name,
 //! one of a CUDA graph likewise. The root of a broadcast is not recorded.
+//!
+//! A file of this length with its tests.
 
 use std::collections::BTreeMap;
 

@@ -4,6 +4,7 @@
 //! "which kernel runs now". Sorted columns and running maxima answer each by bisection,
 //! which keeps the graph near linear in the number of events. A stream number means
 //! nothing without its device; where a trace names neither, process and thread stand in.
+//! One file: each order is one of the same columns.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
