@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TraceTables"]
 
+_NO_DEVICE: Final = 2**31
 _EVENT_COLUMNS: Final = (
     "event",
     "kind",
@@ -137,13 +138,27 @@ class TraceTables:
             count=pl.len().cast(pl.Int64), n_streams=pl.col("stream").n_unique().cast(pl.Int64)
         )
         described = pl.DataFrame(
-            [(entry.get("id"), entry.get("name")) for entry in self._device_properties()],
+            list(self.device_names.items()),
             schema={"device": pl.Int32, "name": pl.Categorical},
             orient="row",
         )
         joined = described.join(used, on="device", how="full", coalesce=True, nulls_equal=True)
         counts = pl.col("count", "n_streams").fill_null(0)
         return joined.with_columns(counts).sort("device")
+
+    @property
+    def device_names(self) -> dict[int, str | None]:
+        """The names of the devices that the trace describes, by number."""
+        properties = self.metadata.get("deviceProperties")
+        entries = properties if isinstance(properties, list) else []
+        described = [entry for entry in entries if isinstance(entry, dict)]
+        numbers = [entry.get("id") for entry in described]
+        names = [entry.get("name") for entry in described]
+        return {
+            number: name if isinstance(name, str) else None
+            for number, name in zip(numbers, names, strict=True)
+            if type(number) is int and abs(number) < _NO_DEVICE
+        }
 
     @cached_property
     def metadata(self) -> dict[str, Any]:
@@ -234,13 +249,6 @@ class TraceTables:
         if self.rank is not None:
             facts.append(f"rank {self.rank}")
         return facts
-
-    def _device_properties(self) -> list[dict[str, Any]]:
-        properties = self.metadata.get("deviceProperties")
-        if not isinstance(properties, list):
-            return []
-        entries = [entry for entry in properties if isinstance(entry, dict)]
-        return [entry for entry in entries if isinstance(entry.get("id"), int)]
 
 
 def _value(text: str) -> Any:

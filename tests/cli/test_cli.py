@@ -326,6 +326,25 @@ def test_importing_brings_nothing_heavy(code):
     assert done.stdout == "set()\n"
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize(
+    "command",
+    [["summary"], ["path"], ["whatif", "--ideal"], ["whatif", "--drop", "kernel"], ["check"]],
+    ids=" ".join,
+)
+def test_answers_in_text_and_json_do_not_wait_for_polars(trace, command, form):
+    script = (
+        "import sys; from longpole.cli.program import run; "
+        f"code = run({[*command, str(trace), '--format', form]!r}); "
+        "print(code, 'polars' in sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout
+    assert done.stderr.splitlines()[-1].endswith(" False")
+
+
 @pytest.mark.parametrize(("is_terminal", "is_ci"), [(True, False), (True, True), (False, False)])
 def test_a_bar_moves_only_where_somebody_watches(trace, monkeypatch, is_terminal, is_ci):
     monkeypatch.setattr("sys.stderr", io.StringIO())
