@@ -51,7 +51,7 @@ def traces(tmp_path, monkeypatch):
     for name in ("trace.json.gz", "rank0.json.gz", "kineto.json"):
         builder.write(tmp_path / name)
     (tmp_path / "et.json").write_text(
-        """{"schema": "1.0.1", "pid": 1, "nodes": [
+        """{"schema": "1.0.1", "pid": 100, "nodes": [
         {"id": 1, "name": "[pytorch|profiler|execution_graph|process]", "parent": 1},
         {"id": 2, "name": "[pytorch|profiler|execution_graph|thread]", "parent": 1, "tid": 1},
         {"id": 3, "name": "ProfilerStep#1", "parent": 2, "tid": 1},

@@ -190,7 +190,7 @@ def test_every_command_that_answers_has_a_schema(capsys):
     listed = capsys.readouterr().out.splitlines()
     assert listed == [name.replace(".", " ") for name in NAMES]
     without = {"completion", "schema", "bench baseline", "bench resume"}
-    without |= {"chakra convert", "chakra show", "view"}
+    without |= {"chakra show", "view"}
     assert set(commands(program.longpole)) - without == set(listed) - {"envelope"}
 
 
