@@ -121,7 +121,8 @@ def _queues(op: _Op, operators: Mapping[int, _Op]) -> Iterator[str]:
         return
     elif source is None:
         if op.queue_share < _LEAF_FULL:
-            yield f"{op.label}: its output queue is {op.queue_share:.0%} full; more workers may help"
+            full = f"{op.queue_share:.0%}"
+            yield f"{op.label}: its output queue is {full} full; more workers may help"
     elif source.queue_share is not None and source.queue_share - op.queue_share > _APART:
         yield (
             f"{op.label}: its input queue is {source.queue_share:.0%} full and its output queue "

@@ -76,7 +76,7 @@ def _queue(summary: Mapping[str, Any], op: int) -> str | None:
         )
     if name == "DeviceQueue" and source != _NONE:
         return _device_queue(label, summary["queue_empty_freq_pct"][source])
-    if source != _NONE and full != _NONE:
+    if _NONE not in (source, full):
         return _slower(summary, label, source, full)
     return None
 

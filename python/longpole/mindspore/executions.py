@@ -61,61 +61,61 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """What `gpu_activity_data` says of all kernels of one name; of the first launch, mostly."""
+    """What `gpu_activity_data` says of all kernels of one name.
+
+    `operator` launched it first; others may launch it too.
+    """
 
     name: str
     kind: str
     operator: str
-    block: str
-    grid: str
     count: int | None
     total_us: float | None
 
 
 def read_executions(path: Path, findings: Findings) -> Executions:
     """Read the runs of operators; durations are in ms where the file is the CPU's."""
-    scale = _NS_IN_MS if path.name.startswith("cpu_") else _NS_IN_US
-    found = Executions()
-    threads: dict[str, int] = {}
+    reader = _Reader(path, findings)
     for line, text in lines_of(path, findings, keep_words=True):
         name, _, rest = text.partition(";")
         label, _, times = rest.rpartition(";")
         if not label:
             findings.add("bad_row", path, line)
             continue
-        found.operators.append(name)
+        reader.found.operators.append(name)
         for time in times.split():
-            _add_run(time, label, scale, threads, found, path, line, findings)
-    found.threads = list(threads)
-    return found
+            reader.add(time, label, line)
+    reader.found.threads = list(reader.threads)
+    return reader.found
 
 
-def _add_run(
-    time: str,
-    label: str,
-    scale: float,
-    threads: dict[str, int],
-    found: Executions,
-    path: Path,
-    line: int,
-    findings: Findings,
-) -> None:
-    parts = time.split(",")
-    if len(parts) not in (2, _WITH_THREAD):
-        findings.add("bad_row", path, line, repr(time[:40]))
-        return
-    start_ns = stamp(parts[0], path, line, findings)
-    duration = number(parts[1], path, line, findings)
-    if start_ns is None or duration is None:
-        return
-    if duration < 0:
-        findings.add("clock_stepped_back", path, line)
-        return
-    thread = f"{label}{parts[2]}" if len(parts) == _WITH_THREAD else label
-    found.operator.append(len(found.operators) - 1)
-    found.thread.append(threads.setdefault(thread, len(threads)))
-    found.start_ns.append(start_ns)
-    found.duration_ns.append(round(duration * scale))
+class _Reader:
+    """Adds runs to the columns as they come."""
+
+    def __init__(self, path: Path, findings: Findings) -> None:
+        self._path, self._findings = path, findings
+        self._scale = _NS_IN_MS if path.name.startswith("cpu_") else _NS_IN_US
+        self.threads: dict[str, int] = {}
+        self.found = Executions()
+
+    def add(self, time: str, label: str, line: int) -> None:
+        """Read `start,duration` or `start,duration,thread`."""
+        parts = time.split(",")
+        if len(parts) not in (2, _WITH_THREAD):
+            self._findings.add("bad_row", self._path, line, repr(time[:40]))
+            return
+        start_ns = stamp(parts[0], self._path, line, self._findings)
+        duration = number(parts[1], self._path, line, self._findings)
+        if start_ns is None or duration is None:
+            return
+        if duration < 0:
+            self._findings.add("clock_stepped_back", self._path, line)
+            return
+        thread = f"{label}{parts[2]}" if len(parts) == _WITH_THREAD else label
+        self.found.operator.append(len(self.found.operators) - 1)
+        self.found.thread.append(self.threads.setdefault(thread, len(self.threads)))
+        self.found.start_ns.append(start_ns)
+        self.found.duration_ns.append(round(duration * self._scale))
 
 
 def read_activities(path: Path, findings: Findings) -> Activity:
@@ -144,12 +144,17 @@ _KERNEL_COLUMNS: Final[Mapping[str, Sequence[str]]] = {
     "name": ("name",),
     "kind": ("type",),
     "operator": ("op_full_name",),
-    "block": ("block_dim",),
-    "grid": ("grid_dim",),
     "count": ("occurrences",),
     "total": ("total_duration(us)", "total_duration"),
 }
-_UNUSED: Final = ("stream_id", "avg_duration(us)", "max_duration(us)", "min_duration(us)")
+_UNUSED: Final = (
+    "stream_id",
+    "block_dim",
+    "grid_dim",
+    "avg_duration(us)",
+    "max_duration(us)",
+    "min_duration(us)",
+)
 
 
 def read_kernels(path: Path, findings: Findings) -> list[Kernel]:
@@ -167,8 +172,7 @@ def read_kernels(path: Path, findings: Findings) -> list[Kernel]:
         cell = {key: row[columns.place(key)].strip() for key in _KERNEL_COLUMNS}
         count = stamp(cell["count"], path, line, findings)
         total_us = number(cell["total"], path, line, findings)
-        texts = (cell[key] for key in ("name", "kind", "operator", "block", "grid"))
-        kernels.append(Kernel(*texts, count=count, total_us=total_us))
+        kernels.append(Kernel(cell["name"], cell["kind"], cell["operator"], count, total_us))
     return kernels
 
 

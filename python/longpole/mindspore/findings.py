@@ -22,7 +22,7 @@ _KINDS: Final = {
     "bad_utf8": _Kind("bytes that are not UTF-8", "shown as the replacement character"),
     "byte_order_mark": _Kind("the file begins with a byte-order mark", "it was skipped"),
     "cut_line": _Kind(
-        "the file ends in the middle of a line", "that line was left out, its end is not known"
+        "the last line has no line end, as in a file that was cut", "the line was left out"
     ),
     "bad_row": _Kind("a line that is not as MindSpore writes it", "the line was left out"),
     "bad_number": _Kind("a field that is not a number", "the line was left out"),
@@ -59,13 +59,15 @@ _KINDS: Final = {
         "the points of a step have different numbers of steps",
         "only steps that have all points are given",
     ),
-    "step_without_points": _Kind(
-        "a step without one of its points", "the step was left out"
-    ),
+    "step_without_points": _Kind("a step without one of its points", "the step was left out"),
     "steps_not_there": _Kind("steps that were asked for are not in the profile", "left out"),
     "bad_json": _Kind("the JSON ends too early or is damaged", "nothing of the file was used"),
     "lengths_differ": _Kind(
         "samples of one clock have different lengths", "means are over what each has"
+    ),
+    "few_samples": _Kind(
+        "too few samples of CPU and queues to name a bottleneck",
+        "nothing is said of bottlenecks; sample more often, or longer",
     ),
     "counts_differ": _Kind(
         "the pipeline and the CPU file have different operators",

@@ -111,10 +111,13 @@ def find_ranks(folder: str | os.PathLike[str]) -> list[RankFiles]:
 
 
 def _nothing(folder: Path) -> ProfileError:
-    names = os.listdir(folder)
-    if any(name.startswith(("PROF_", "JOB")) for name in names):
+    if any(entry.name.startswith(("PROF_", "JOB")) for entry in folder.iterdir()):
         message = "the profile holds only what Ascend's own tools can read (PROF_*, JOB*)"
         return ProfileError(folder, "needs_export", message, hint=_EXPORT)
+    if any(folder.glob("*/ASCEND_PROFILER_OUTPUT")) or any(folder.glob("ASCEND_PROFILER_OUTPUT")):
+        message = "the folder has what Ascend's tools wrote, and no text of MindSpore's own"
+        hint = "read the traces in ASCEND_PROFILER_OUTPUT instead"
+        return ProfileError(folder, "no_profile", message, hint=hint)
     message = "the folder holds no MindSpore profile"
     return ProfileError(folder, "no_profile", message, hint=_NO_PROFILE)
 

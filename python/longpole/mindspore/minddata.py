@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["BatchTimes", "DataPipeline", "PipelineOp", "read_data_pipeline"]
 
 _FIELDS: Final = 5
+_SAMPLES: Final = 10
+"""Fewer samples of the queues say nothing about which operator holds up the pipeline."""
 _TIME, _SIZE = 0, 1
+_HIGHEST: Final = 2**63
 
 
 @dataclass(slots=True)
@@ -69,7 +72,10 @@ class BatchTimes:
 
 @dataclass(frozen=True, slots=True)
 class DataPipeline:
-    """The pipeline of one rank, by operator number; the root has 0."""
+    """The pipeline of one rank, by operator number; the root has 0.
+
+    `bottleneck` is None where the CPU use is not known, or with fewer than 10 samples.
+    """
 
     rank: int
     sampling_interval_ms: int | None
@@ -112,12 +118,17 @@ def read_data_pipeline(files: RankFiles) -> DataPipeline:
     cpu = files.get("minddata_cpu_utilization")
     known = cpu is not None and _add_cpu(cpu, operators, findings)
     interval = document.get("sampling_interval")
+    bottleneck = find_bottleneck(operators) if known else None
+    n_samples = max(len(op.queue_samples) for op in operators.values())
+    if bottleneck is not None and n_samples < _SAMPLES:
+        findings.add("few_samples", path, None, f"{n_samples} samples")
+        bottleneck = None
     return DataPipeline(
         files.rank,
         interval if isinstance(interval, int) else None,
         list(operators.values()),
         _batches(files, findings),
-        find_bottleneck(operators) if known else None,
+        bottleneck,
         findings.all(),
     )
 
@@ -126,7 +137,9 @@ def _operators(path: Path, document: Any) -> dict[int, PipelineOp]:
     rows = document.get("op_info") if isinstance(document, dict) else None
     if not isinstance(rows, list) or not rows:
         message = "the file has no operators (op_info)"
-        raise ProfileError(path, "not_a_pipeline", message, hint="record again; the file is damaged")
+        raise ProfileError(
+            path, "not_a_pipeline", message, hint="record again; the file is damaged"
+        )
     found = {}
     for row in rows:
         op = _operator(row)
@@ -144,8 +157,10 @@ def _operators(path: Path, document: Any) -> dict[int, PipelineOp]:
 def _operator(row: Any) -> PipelineOp | None:
     if not isinstance(row, dict):
         return None
-    op_id, kind, workers = row.get("op_id"), row.get("op_type"), row.get("num_workers")
-    children = row.get("children") or []
+    op_id: Any = row.get("op_id")
+    kind: Any = row.get("op_type")
+    workers: Any = row.get("num_workers")
+    children: Any = row.get("children") or []
     is_sound = _is_whole(op_id) and isinstance(kind, str) and isinstance(children, list)
     if not is_sound or not all(map(_is_whole, children)):
         return None
@@ -177,7 +192,8 @@ def _add_cpu(path: Path, operators: Mapping[int, PipelineOp], findings: Findings
     document = json_of(path, findings)
     rows = document.get("op_info") if isinstance(document, dict) else None
     for row in rows if isinstance(rows, list) else ():
-        op = operators.get(row.get("op_id")) if isinstance(row, dict) else None
+        op_id: Any = row.get("op_id") if isinstance(row, dict) else None
+        op = operators.get(op_id) if _is_whole(op_id) else None
         metrics = row.get("metrics") if op is not None else None
         if op is not None and isinstance(metrics, dict):
             op.cpu_share = _use(path, metrics, findings)
@@ -234,7 +250,8 @@ def _record(text: str) -> tuple[int, int, int, int, int] | None:
         kind, extra, batch, value, stamp_ms = (int(word) for word in text.split()[:_FIELDS])
     except ValueError:
         return None
-    return kind, extra, batch, value, stamp_ms
+    is_sound = 0 <= value < _HIGHEST and 0 <= stamp_ms < _HIGHEST
+    return (kind, extra, batch, value, stamp_ms) if is_sound else None
 
 
 def _mean(values: Sequence[int]) -> float | None:

@@ -83,8 +83,8 @@ class OpAnalysis:
 
         names = (*OpRow.__slots__, "mean_ns")
         rows = [{name: getattr(row, name) for name in names} for row in self.rows]
-        times = {name: pl.Int64 for name in ("n_runs", "total_ns", "kernels_ns")}
-        texts = {name: pl.String for name in ("asked", "op_side", "op_type", "input_shapes")}
+        times = dict.fromkeys(("n_runs", "total_ns", "kernels_ns"), pl.Int64)
+        texts = dict.fromkeys(("asked", "op_side", "op_type", "input_shapes"), pl.String)
         schema: Any = {name: {**texts, **times}.get(name, pl.Float64) for name in names}
         return pl.DataFrame(rows, schema=schema)
 
@@ -253,7 +253,7 @@ class _Side:
         self, name: str, operators: Sequence[_Operator]
     ) -> Mapping[str, tuple[int, int | None]]:
         """Give runs and time of the operators of one short name, for each shape they ran with."""
-        shapes = self._launches.get(name, {})
+        shapes = self._launches.get(name, Counter())
         count = sum(operator.count for operator in operators)
         total_ns = sum(operator.total_ns for operator in operators)
         if len(shapes) <= 1:
@@ -326,8 +326,8 @@ def _operators(path: Path, findings: Findings) -> Iterable[_Operator]:
             findings.add("bad_number", path, line, repr(row[total][:40]))
         if count is None or total_ns is None:
             continue
-        names = (row[columns.place(key)].strip() for key in ("kind", "name", "full"))
-        yield _Operator(*names, count=count, total_ns=total_ns)
+        kind, name, full = (row[columns.place(key)].strip() for key in ("kind", "name", "full"))
+        yield _Operator(kind, name, full, count, total_ns)
 
 
 def _kernel_costs(path: Path, findings: Findings) -> dict[str, int]:

@@ -101,9 +101,7 @@ def _gpu_costs(files: RankFiles) -> list[tuple[str, _Cost]]:
     return list(found.items())
 
 
-def _rows(
-    asked: str, launches: Sequence[_Launch], costs: dict[str, _Cost]
-) -> list[dict[str, Any]]:
+def _rows(asked: str, launches: Sequence[_Launch], costs: dict[str, _Cost]) -> list[dict[str, Any]]:
     groups: dict[str, _Cost] = {}
     for kind, name, shape, side in launches:
         cost = costs.get(name)

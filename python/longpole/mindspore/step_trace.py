@@ -29,7 +29,7 @@ _TICK_NS: Final = 10
 _INTERVAL: Final = 3
 
 _POINTS_HINT: Final = (
-    "set PROFILING_FP_START and PROFILING_BP_END to the full names of the operators, and record again"
+    "set PROFILING_FP_START and PROFILING_BP_END to the full names of operators, and record again"
 )
 
 

@@ -1,4 +1,4 @@
-"""`step_trace_raw_{rank}_detail_time.csv` and its point info, byte for byte as MindSpore writes them.
+"""MindSpore's `step_trace_raw_{rank}_detail_time.csv` and its point info, byte for byte.
 
 Times are in units of 10 ns. Where kernels are launched synchronously, a step begins where the last
 operator of the one before *started*, as in MindSpore. With collective operations in such a file,
@@ -44,7 +44,9 @@ def compatible_point_info(path: Path, *, is_training: bool) -> str:
         names = [(_name(line[1]), _name(line[2])) for line in lines]
     else:
         names = [(lines[0][0], lines[1][0])]
-    points = [{"fp_start": fp, "bp_end": bp} if is_training else {"fp_start": fp} for fp, bp in names]
+    points = [
+        {"fp_start": fp, "bp_end": bp} if is_training else {"fp_start": fp} for fp, bp in names
+    ]
     return json.dumps(points if _is_async(lines) else points[0])
 
 
@@ -74,18 +76,21 @@ def _async_steps(lines: Sequence[Sequence[str]]) -> list[_Step]:
 
 
 def _sync_steps(lines: Sequence[Sequence[str]]) -> list[_Step]:
-    fp, bp, end, *reduces = (
-        [tuple(map(int, word.split(","))) for word in line[1:]] for line in lines
-    )
+    fp, bp, end, *reduces = ([_interval(word) for word in line[1:]] for line in lines)
     names = [line[0].rpartition("/")[2] for line in lines[3:]]
     starts = [fp[0], *end]
     return [
         (
             [starts[n][0], fp[n][0], bp[n][1], end[n][1]],
-            [(name, *each[n]) for name, each in zip(names, reduces, strict=True)],
+            [(name, each[n][0], each[n][1]) for name, each in zip(names, reduces, strict=True)],
         )
         for n in range(len(fp))
     ]
+
+
+def _interval(word: str) -> tuple[int, int]:
+    start, end = word.split(",")
+    return int(start), int(end)
 
 
 def _row(number: int, step: _Step) -> dict[str, int]:

@@ -63,11 +63,11 @@ def read_task_times(path: Path, findings: Findings) -> Iterator[TaskTime]:
 
 
 def exact_ns(text: str, unit: str) -> int | None:
-    """Read a decimal number of `ms` or `us` as nanoseconds; digits below 1 ns are rounded.
+    r"""Read a decimal number of `ms` or `us` as nanoseconds; digits below 1 ns are rounded.
 
     Examples
     --------
-    >>> exact_ns("438068.41592", "ms"), exact_ns("1736408883704643.212\\t", "us")
+    >>> exact_ns("438068.41592", "ms"), exact_ns("1736408883704643.212\t", "us")
     (438068415920, 1736408883704643212)
     >>> exact_ns("1.69512E+15", "us") is None
     True

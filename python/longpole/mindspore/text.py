@@ -1,7 +1,7 @@
 """Reads the text files of a profile: lines, CSV rows by the names of their columns, numbers.
 
-MindSpore's writers end every line with a newline, so a last line without one was cut, and what
-its last number would have been is not known. Such a line is left out. A field may have a tab
+A last line without a line end may have been cut, and what its last number would have been is not
+known. Such a line is left out. A field may have a tab
 behind it, and `N/A` stands for what was not recorded.
 """
 

@@ -35,7 +35,7 @@ __all__ = ["host_info_trace", "rank_timeline", "timeline_events"]
 _HOST: Final = 11_000
 _STEPS: Final = 100_000
 _EPOCH_NS: Final = 10**17
-"""Stamps above are of the calendar (from 1973 on), those below count from the start of a machine."""
+"""Stamps above are of the calendar (from 1973 on), others count from the start of a machine."""
 
 
 class _Span(NamedTuple):
@@ -46,11 +46,17 @@ class _Span(NamedTuple):
     fields: str
     """What of the JSON is the same for all runs of an operator."""
 
+    def is_between(self, start_ns: int, end_ns: int) -> bool:
+        """Whether it ran in part between two times."""
+        return self.start_ns < end_ns and self.start_ns - self.minus_duration_ns > start_ns
+
 
 def timeline_events(
     folder: str | os.PathLike[str], *, rank: int | None = None, limit_bytes: int | None = None
 ) -> bytes:
     """Make a Chrome trace of a MindSpore profile folder, in memory.
+
+    What is wrong with the files stands behind the events, under `findings`.
 
     Parameters
     ----------
@@ -91,8 +97,12 @@ def rank_timeline(
     *,
     developer_rows: bool = True,
     limit_bytes: int | None = None,
+    between_ns: tuple[int, int] | None = None,
 ) -> Iterator[bytes]:
-    """Give the trace of one rank in pieces, and add to `findings` what was wrong."""
+    """Give the trace of one rank in pieces, and add to `findings` what was wrong.
+
+    With `between_ns`, only what ran in part between these two times.
+    """
     spans = list(_device_spans(files, findings))
     spans += _host_spans(files, findings)
     host_info = files.get("host_info")
@@ -101,6 +111,8 @@ def rank_timeline(
         spans += _stage_spans(info) if _same_clock(spans) else ()
         if not _same_clock(spans):
             findings.add("other_clock", host_info)
+    if between_ns is not None:
+        spans = [span for span in spans if span.is_between(*between_ns)]
     if not spans:
         message = f"rank {files.rank} has nothing with a time"
         raise ProfileError(files.folder, "no_timeline", message)
@@ -176,9 +188,7 @@ def _device_spans(files: RankFiles, findings: Findings) -> Iterator[_Span]:
         known = files.get("step_trace_profiling")
         steps = read_steps(known, findings).spans() if known else ()
         order = runs.by_start()
-        yield from _step_spans(
-            steps or inferred_steps(runs, order), runs, inferred=not steps
-        )
+        yield from _step_spans(steps or inferred_steps(runs, order), runs, inferred=not steps)
     path = files.get("activity_execute_timestamp")
     if path is not None:
         yield from _activity_spans(path, files, findings)
@@ -259,7 +269,8 @@ def _written(
             findings.add("over_limit", files.folder, None, f"{len(spans) - place:,} events")
             break
         yield text
-    yield b"]}\n"
+    found = [finding.to_dict() for finding in findings.all()]
+    yield f'],"findings":{json.dumps(found)}}}\n'.encode()
 
 
 def _us(time_ns: int) -> str:

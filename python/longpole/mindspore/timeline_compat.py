@@ -194,7 +194,9 @@ def _items(name: str, edges: Sequence[float]) -> list[Item]:
 def _gpu_items(files: RankFiles, tally: _Tally) -> tuple[list[Item], list[str], str | None]:
     trace = [line.split() for line in _lines(files, "step_trace_profiling")]
     is_async = bool(trace) and trace[0][0].count(",") == 1
-    reduces = {word.partition(",")[0].rpartition("/")[2] for word in (trace[0][4:] if is_async else ())}
+    reduces = {
+        word.partition(",")[0].rpartition("/")[2] for word in (trace[0][4:] if is_async else ())
+    }
     runs, collectives = _gpu_runs(files, reduces, tally)
     runs += _on_gpu_clock(files, tally)
     runs.sort(key=lambda item: float(item.start))
@@ -217,9 +219,7 @@ def _gpu_items(files: RankFiles, tally: _Tally) -> tuple[list[Item], list[str], 
     return items, keys, cluster
 
 
-def _gpu_runs(
-    files: RankFiles, reduces: set[str], tally: _Tally
-) -> tuple[list[Item], list[Item]]:
+def _gpu_runs(files: RankFiles, reduces: set[str], tally: _Tally) -> tuple[list[Item], list[Item]]:
     runs: list[Item] = []
     collectives: list[Item] = []
     for line in _lines(files, "gpu_op_execute_timestamp"):
@@ -262,7 +262,10 @@ def _kernels(files: RankFiles) -> tuple[list[Item], list[str]]:
 
 
 def _overlap(
-    runs: Sequence[Item], kernels: Sequence[Item], collectives: Sequence[Item], steps: Sequence[Item]
+    runs: Sequence[Item],
+    kernels: Sequence[Item],
+    collectives: Sequence[Item],
+    steps: Sequence[Item],
 ) -> tuple[list[Item], str]:
     """Give the rows about communication, and the text of the cluster file."""
     communication = _merged(collectives, "communication")
