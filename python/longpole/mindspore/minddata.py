@@ -174,7 +174,11 @@ def _operator(row: Any) -> PipelineOp | None:
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return type(value) is int and -_HIGHEST <= value < _HIGHEST
+
+
+def _is_percent(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < _HIGHEST
 
 
 def _add_queue(op: PipelineOp, samples: Any, length: Any) -> None:
@@ -209,7 +213,7 @@ def _use(path: Path, metrics: Mapping[str, Any], findings: Findings) -> float | 
     lengths = set()
     for key in ("sys_utilization", "user_utilization"):
         samples = metrics.get(key)
-        if not isinstance(samples, list) or not all(isinstance(x, int | float) for x in samples):
+        if not isinstance(samples, list) or not all(map(_is_percent, samples)):
             return None
         lengths.add(len(samples))
         means.append(sum(samples) / len(samples) if samples else 0.0)
