@@ -27,7 +27,8 @@ _NEEDED: Final = {
     "duration": ("duration(ms)", "duration(us)"),
 }
 _DIGITS: Final = {"ms": 6, "us": 3}
-_DECIMAL: Final = re.compile(r"([0-9]{1,15})(?:\.([0-9]*))?")
+_HIGHEST: Final = 2**63
+_DECIMAL: Final = re.compile(r"([0-9]{1,19})(?:\.([0-9]*))?")
 
 
 class TaskTime(NamedTuple):
@@ -78,4 +79,5 @@ def exact_ns(text: str, unit: str) -> int | None:
     digits = _DIGITS[unit]
     fraction = (found[2] or "").ljust(digits + 1, "0")
     rounded_up = fraction[digits] >= "5"
-    return int(found[1] + fraction[:digits]) + rounded_up
+    time_ns = int(found[1] + fraction[:digits]) + rounded_up
+    return time_ns if time_ns < _HIGHEST else None
