@@ -167,6 +167,16 @@ class ProfilerOptions:
         }
         return json.dumps(values)
 
+    def for_mindspore(self) -> dict[str, Any]:
+        """Give the options that the device has, as MindSpore's `Profiler` takes them."""
+        names = DEVICES[self.device] - {"start"}
+        values = {name: getattr(self, name) for name in sorted(names)}
+        if self.profiler_level is None:
+            values.pop("profiler_level", None)
+        if not self.ascend_job_id:
+            values.pop("ascend_job_id", None)
+        return values
+
     @property
     def profiling_options(self) -> str | None:
         """What PROFILING_OPTIONS is to hold: MindSpore sets it for communication alone."""

@@ -17,7 +17,7 @@ from longpole.mindspore.step_trace_compat import compatible_point_info, compatib
 from longpole.mindspore.timeline_compat import compatible_timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from longpole.mindspore.layouts import RankFiles
@@ -33,7 +33,9 @@ def write_compatible(
     return [write_new(output / name, text) for name, text in contents]
 
 
-def _contents(files: RankFiles, n_ranks: int, *, developer_rows: bool) -> Iterator[tuple[str, str]]:
+def _contents(
+    files: RankFiles, n_ranks: int, *, developer_rows: bool
+) -> Iterator[tuple[str, str | Iterable[bytes]]]:
     rank = files.rank
     host = files.get("host_info")
     if host is not None:
@@ -47,7 +49,8 @@ def _contents(files: RankFiles, n_ranks: int, *, developer_rows: bool) -> Iterat
     if files.get("gpu_op_execute_timestamp") or files.get("cpu_op_execute_timestamp"):
         target = "gpu" if files.get("gpu_op_execute_timestamp") else "cpu"
         made = compatible_timeline(files)
-        yield f"{target}_timeline_display_{rank}.json", made.display
+        display = (text.encode() for text in made.display)
+        yield f"{target}_timeline_display_{rank}.json", display
         yield f"{target}_timeline_summary_{rank}.json", made.summary
         if made.cluster is not None:
             # Offline, MindSpore takes a run to be data-parallel with one stage.

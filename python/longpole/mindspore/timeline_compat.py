@@ -17,7 +17,7 @@ from longpole.mindspore.scope_bars import scope_bars
 from longpole.mindspore.timeline_labels import labels
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from longpole.mindspore.layouts import RankFiles
 
@@ -53,9 +53,12 @@ class Item(NamedTuple):
 
 @dataclass(slots=True)
 class CompatibleTimeline:
-    """The text of the two files, and of the cluster file where there are collectives."""
+    """The text of the two files, and of the cluster file where there are collectives.
 
-    display: str
+    `display` comes in pieces, once: the file is hundreds of times as long as what it is made of.
+    """
+
+    display: Iterator[str]
     summary: str
     cluster: str | None = None
 
@@ -83,14 +86,22 @@ def compatible_timeline(files: RankFiles) -> CompatibleTimeline:
         items, keys, cluster = _gpu_items(files, tally)
     else:
         items, keys = _cpu_items(files, tally), None
-    metadata: list[dict[str, Any]] = []
-    events = [_event(item, files.rank, keys, tally, metadata) for item in items]
+    for item in items:
+        _count(item, tally)
+    return CompatibleTimeline(_display(items, files.rank, keys), tally.text(), cluster)
+
+
+def _display(items: Sequence[Item], rank: int, keys: list[str] | None) -> Iterator[str]:
+    """Write the metadata of all events, then the events, with no space between them."""
     target = "GPU Op" if keys is not None else "Host CPU OP"
-    # MindSpore writes the list piece by piece, with no space between the events.
-    written = [json.dumps(event) for event in (*metadata, *events)]
-    end = json.dumps(labels(str(files.rank), target)).lstrip("[")
-    display = "[" + "".join(f"{text}," for text in written) + end
-    return CompatibleTimeline(display, tally.text(), cluster)
+    yield "["
+    for is_metadata in (True, False):
+        for item in items:
+            event = _event(item, rank, keys)
+            metadata = _named(event, rank)
+            for written in metadata if is_metadata else (event,):
+                yield f"{json.dumps(written)},"
+    yield json.dumps(labels(str(rank), target)).lstrip("[")
 
 
 def _lines(files: RankFiles, kind: str) -> list[str]:
@@ -345,9 +356,19 @@ def _by_step(parts: Sequence[Item], steps: Sequence[Item]) -> list[float]:
     return [*sums, current]
 
 
-def _event(
-    item: Item, rank: int, keys: list[str] | None, tally: _Tally, metadata: list[dict[str, Any]]
-) -> dict[str, Any]:
+def _is_run(item: Item) -> bool:
+    """Whether it is a run of an operator: no kernel, no analysis, no scope and no step."""
+    return not item.more and item.lane not in {"Scope Name", "Steps"}
+
+
+def _count(item: Item, tally: _Tally) -> None:
+    if _is_run(item):
+        tally.total_time += float(item.duration) / 1000
+        tally.op_exe_times += 1
+        tally.streams.add(item.lane)
+
+
+def _event(item: Item, rank: int, keys: list[str] | None) -> dict[str, Any]:
     lane = str(item.lane)
     event: dict[str, Any] = {"name": item.name.rpartition("/")[2], "ph": "X", "tid": lane}
     event["ts"] = float(item.start) / 1000
@@ -359,24 +380,18 @@ def _event(
     if item.more and keys is not None:
         event["args"] = dict(zip(keys, item.more, strict=False))
         event["tid"] = f"Stream #{lane}"
-    elif not item.more and lane not in {"Scope Name", "Steps"}:
-        tally.total_time += event["dur"] / 1000
-        tally.op_exe_times += 1
-    if not item.more and lane not in {"Scope Name", "Steps"}:
-        tally.streams.add(item.lane)
-    _name_thread(event, rank, metadata)
     return event
 
 
-def _name_thread(event: dict[str, Any], rank: int, metadata: list[dict[str, Any]]) -> None:
-    """Give the thread its number, and add its metadata: twice the same, as MindSpore does."""
+def _named(event: dict[str, Any], rank: int) -> Sequence[dict[str, Any]]:
+    """Give the thread of an event its number; give its metadata: twice the same, as MindSpore."""
     lane = event["tid"]
     if lane in _THREADS:
         place, event["tid"] = _THREADS[lane]
     elif lane.startswith("Stream"):
         place = event["tid"] = int(lane.rpartition("#")[2])
     else:
-        return
+        return ()
     text = {"name": "thread_sort_index", "pid": rank, "tid": event["tid"], "ts": 0, "ph": "M"}
     text |= {"cat": "__metadata", "args": {"sort_index": place}}
-    metadata += [text, text]
+    return text, text
