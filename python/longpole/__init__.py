@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from longpole.counters import CUDA_SASS_INSTRUCTION_COUNTER_FLOPS
     from longpole.critical_path.changes import Drop, RemoveWait, Scale
     from longpole.critical_path.path import CriticalPath, WhatIf
+    from longpole.mindspore.profiler import Profiler
     from longpole.traces.findings import RankFinding
     from longpole.traces.late_ranks import RankRemedy
     from longpole.traces.trace_set import TraceSet, read_traces
@@ -108,6 +109,7 @@ __all__ = [
     "OperatorTime",
     "Overlap",
     "PairError",
+    "Profiler",
     "RankFinding",
     "RankRemedy",
     "Ranks",
@@ -186,6 +188,7 @@ _MODULE_OF = {
     "Mfu": "analyses.mfu",
     "OperatorTime": "analyses.by_name",
     "Overlap": "analyses.overlap",
+    "Profiler": "mindspore.profiler",
     "RankFinding": "traces.findings",
     "RankRemedy": "traces.late_ranks",
     "Ranks": "analyses.ranks",

@@ -10,6 +10,7 @@ import pytest
 
 from longpole.cli import program
 from longpole.testing import TraceBuilder
+from mindspore_files import cpu_profile
 from real_traces import SHARED
 
 jsonschema = pytest.importorskip("jsonschema")
@@ -170,6 +171,14 @@ def test_timings_are_as_their_schema_says(answers, tmp_path, monkeypatch):
     assert [row["n_runs"] for row in found["data"]["functions"]] == [2, 0]
     [alone] = answers("bench.time", "timed:good", *limits)
     assert alone["status"] == "ok"
+
+
+def test_an_answer_about_a_mindspore_profile_is_as_its_schema_says(answers, tmp_path):
+    [document] = answers("mindspore", cpu_profile(tmp_path / "profile"))
+    assert document["data"]["ranks"][0]["operators"]
+    for folder in ("ms200_cpu_graph", "synthetic/gpu_async", "ms200_minddata", "mindinsight_text"):
+        if (SHARED / "mindspore" / folder).is_dir():
+            assert answers("mindspore", SHARED / "mindspore" / folder)
 
 
 def test_a_schema_refuses_what_is_not_in_it():

@@ -1,0 +1,50 @@
+"""Which steps a run of operators had, where the files do not say so.
+
+A step is taken to begin with the first operator that runs as often as most operators do, and to
+end with the last run that starts before the next step. That is a guess, and it is marked as such.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from longpole.mindspore.executions import Executions
+
+__all__ = ["Step", "inferred_steps"]
+
+
+class Step(NamedTuple):
+    """A step: its number (from 1), start and end in nanoseconds."""
+
+    number: int
+    start_ns: int
+    end_ns: int
+
+
+def inferred_steps(runs: Executions, order: Sequence[int]) -> list[Step]:
+    """Find the steps; none where no operator runs as often as most do, or only once.
+
+    `order` are the rows of the runs by start.
+    """
+    counts = Counter(runs.operator)
+    if not counts:
+        return []
+    usual = Counter(counts.values()).most_common(1)[0][0]
+    if usual < 2:  # noqa: PLR2004 (one run tells of no repetition)
+        return []
+    opener = next(runs.operator[row] for row in order if counts[runs.operator[row]] == usual)
+    steps: list[Step] = []
+    start_ns: int | None = None
+    end_ns = 0
+    # What ran before the first step, such as the queue of the data set, belongs to none.
+    for row in order:
+        if runs.operator[row] == opener:
+            if start_ns is not None:
+                steps.append(Step(len(steps) + 1, start_ns, end_ns))
+            start_ns, end_ns = runs.start_ns[row], 0
+        end_ns = max(end_ns, runs.start_ns[row] + runs.duration_ns[row])
+    return steps if start_ns is None else [*steps, Step(len(steps) + 1, start_ns, end_ns)]
