@@ -251,11 +251,11 @@ def test_check_answers_in_every_format(longpole, tmp_path):
     path = TraceBuilder().kernel("orphan", (10, 20)).write(tmp_path / "a.json")
     document = json.loads(longpole("check", path, "--json")[1])
     codes = [finding["code"] for finding in document["data"]["findings"]]
-    assert codes[0] == "no_correlations"
+    assert codes[0] == "zero_correlations"
     assert document["data"]["counts"]["warning"] == 1
     rows = csv.DictReader(io.StringIO(longpole("check", path, "--format", "csv")[1]))
     assert [row["code"] for row in rows] == codes
-    assert "no\\_correlations: " in longpole("check", path, "--format", "md")[1]
+    assert "zero\\_correlations: " in longpole("check", path, "--format", "md")[1]
     assert "1 warning, 3 notes" in longpole("check", path)[1].splitlines()[0]
 
 

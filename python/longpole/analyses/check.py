@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from longpole.trace import Trace
 
-__all__ = ["Finding", "Place", "check"]
+__all__ = ["Finding", "Place", "check", "finding"]
 
 _LARGE_SHIFT_NS = 20_000
 
@@ -62,40 +62,44 @@ class _Doubt(NamedTuple):
     def found(self, **blanks: str) -> Finding:
         """Put it into words."""
         first = Place(event=self.event, name=self.name)
-        return _found(self.code, self.n_events, first, **blanks)
+        return finding(self.code, self.n_events, first, **blanks)
 
 
 def _of_events(trace: Trace) -> Iterator[Finding]:
     if trace.window is None:
-        yield _found("no_timed_events")
+        yield finding("no_timed_events")
         return
     counts = trace.warning_counts
     doubts = [_Doubt(*row) for row in trace.core.doubts()]
     if counts["device_work"]:
         yield from _links(counts, doubts)
     else:
-        yield _found("only_counter_ranges" if counts["counter_ranges"] else "no_device_work")
+        yield finding("only_counter_ranges" if counts["counter_ranges"] else "no_device_work")
     yield from _overlaps(counts, doubts)
     yield from _clocks(trace, doubts)
-    yield from _marks(trace)
+    yield from _marks(trace, doubts)
     yield from _ranks(trace)
 
 
 def _links(counts: Mapping[str, int], doubts: Sequence[_Doubt]) -> Iterator[Finding]:
     n_work = counts["device_work"]
     for doubt in _of_code("unlinked_device_work", doubts):
-        if counts["device_work_without_correlation"] == n_work:
+        if _of_code("zero_correlations", doubts):
+            yield doubt._replace(code="zero_correlations").found()
+        elif counts["device_work_without_correlation"] == n_work:
             yield doubt._replace(code="no_correlations").found()
         else:
             yield doubt.found(share=share(doubt.n_events / n_work))
-    for doubt in _of_code("launches_without_work", doubts):
-        yield doubt.found()
+    codes = ("narrowed_correlations", "narrowed_external_ids", "launches_without_work")
+    for code in codes:
+        for doubt in _of_code(code, doubts):
+            yield doubt.found()
     if counts["ambiguous_correlations"]:
-        yield _found("ambiguous_correlations", counts["ambiguous_correlations"])
+        yield finding("ambiguous_correlations", counts["ambiguous_correlations"])
     if counts["device_work_linked_by_external_id"]:
-        yield _found("linked_by_external_id", counts["device_work_linked_by_external_id"])
+        yield finding("linked_by_external_id", counts["device_work_linked_by_external_id"])
     if not counts["synchronization_records"]:
-        yield _found("no_synchronization_records")
+        yield finding("no_synchronization_records")
 
 
 def _overlaps(counts: Mapping[str, int], doubts: Sequence[_Doubt]) -> Iterator[Finding]:
@@ -104,7 +108,7 @@ def _overlaps(counts: Mapping[str, int], doubts: Sequence[_Doubt]) -> Iterator[F
             longest = duration(doubt.longest_ns)
             yield doubt.found(category=doubt.category or "uncategorised", longest=longest)
     if counts["nested_by_rounding"]:
-        yield _found("nested_by_rounding", counts["nested_by_rounding"])
+        yield finding("nested_by_rounding", counts["nested_by_rounding"])
 
 
 def _of_code(code: str, doubts: Sequence[_Doubt]) -> list[_Doubt]:
@@ -120,26 +124,28 @@ def _clocks(trace: Trace, doubts: Sequence[_Doubt]) -> Iterator[Finding]:
         if abs(shift_ns) > _LARGE_SHIFT_NS:
             side = "behind" if shift_ns > 0 else "ahead of"
             name = "a device" if device is None else f"device {device}"
-            yield _found("clock_shift", device=name, side=side, shift=duration(abs(shift_ns)))
+            yield finding("clock_shift", device=name, side=side, shift=duration(abs(shift_ns)))
 
 
-def _marks(trace: Trace) -> Iterator[Finding]:
+def _marks(trace: Trace, doubts: Sequence[_Doubt]) -> Iterator[Finding]:
     if not len(trace.core.steps(None)):
-        yield _found("no_steps")
+        yield finding("no_steps")
+    for doubt in _of_code("reused_external_ids", doubts):
+        yield doubt.found()
     counts = trace.warning_counts
     if counts["operators"] and not counts["operators_with_external_id"]:
-        yield _found("no_external_ids", counts["operators"])
+        yield finding("no_external_ids", counts["operators"])
 
 
 def _ranks(trace: Trace) -> Iterator[Finding]:
     n_processes = trace.warning_counts["processes_with_calls"]
     if n_processes > 1:
-        yield _found("several_processes", n_processes)
+        yield finding("several_processes", n_processes)
     if trace.rank is None:
-        yield _found("no_rank")
+        yield finding("no_rank")
 
 
-def _found(code: str, count: int = 1, first: Place | None = None, **blanks: str) -> Finding:
+def finding(code: str, count: int = 1, first: Place | None = None, **blanks: str) -> Finding:
     """Fill in a kind of finding, with how often it was found, and where first."""
     severity, sentence, effect, hint = KINDS[code]
     return Finding(code, severity, count, sentence.format(**blanks), effect, hint, first)

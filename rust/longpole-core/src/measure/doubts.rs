@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use crate::ids::{EventId, StringId};
 use crate::link::Launches;
 use crate::stack::Nesting;
-use crate::tables::Tables;
+use crate::tables::{EventKind, Tables};
 use crate::vocabulary::ApiRole;
 
 /// Events of one kind and category that speak against a trace.
@@ -34,6 +34,12 @@ pub fn doubts(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Vec<Do
     let lost = launches_without_work(tables, launches, nesting);
     let mut found = Vec::new();
     found.extend(doubt("unlinked_device_work", None, &at_no_time(&unlinked)));
+    found.extend(doubt("zero_correlations", None, &at_no_time(&all_zero(tables, &work))));
+    let cut = narrowed(tables, &unlinked, |event| events.correlation(event));
+    found.extend(doubt("narrowed_correlations", None, &at_no_time(&cut)));
+    let cut = narrowed(tables, &unlinked, |event| events.external_id(event));
+    found.extend(doubt("narrowed_external_ids", None, &at_no_time(&cut)));
+    found.extend(doubt("reused_external_ids", None, &at_no_time(&reused(tables))));
     found.extend(doubt("launches_without_work", None, &at_no_time(&lost)));
     by_category("crossing_events", tables, &at_no_time(&nesting.crossings), &mut found);
     by_category("overlapping_device_work", tables, &overlapping(tables, &work), &mut found);
@@ -61,6 +67,51 @@ pub fn launches_without_work(
     let is_related = |event| related.contains(&event);
     let lost = |&call: &EventId| !is_related(call) && !nesting.parent(call).is_some_and(is_related);
     events.ids().filter(launches).filter(lost).collect()
+}
+
+/// All work on devices, where its correlation numbers are there and all of them 0.
+fn all_zero(tables: &Tables, work: &[EventId]) -> Vec<EventId> {
+    let is_zero = |&event: &EventId| tables.events.correlation(event) == Some(0);
+    if work.iter().all(is_zero) {
+        work.to_vec()
+    } else {
+        Vec::new()
+    }
+}
+
+/// Work without a call whose number is the lower 32 bits of one that the host has.
+fn narrowed(
+    tables: &Tables,
+    unlinked: &[EventId],
+    number: impl Fn(EventId) -> Option<i64>,
+) -> Vec<EventId> {
+    let events = &tables.events;
+    let of_host = events.ids().filter(|&event| !events.kind(event).is_on_device());
+    let wide = of_host.filter_map(&number).filter(|&number| i32::try_from(number).is_err());
+    let low: HashSet<i64> = wide.map(low_bits).collect();
+    let is_cut = |number: i64| {
+        let is_short = i32::try_from(number).is_ok() || u32::try_from(number).is_ok();
+        number != 0 && is_short && low.contains(&low_bits(number))
+    };
+    unlinked.iter().copied().filter(|&work| number(work).is_some_and(is_cut)).collect()
+}
+
+fn low_bits(number: i64) -> i64 {
+    number & i64::from(u32::MAX)
+}
+
+/// Operators whose External id an earlier operator of the file has, too.
+fn reused(tables: &Tables) -> Vec<EventId> {
+    let events = &tables.events;
+    let mut seen = HashSet::new();
+    let operators = events.ids().filter(|&event| events.kind(event) == EventKind::Operator);
+    let place = |event| tables.lanes.place(events.lane(event)).process;
+    operators
+        .filter(|&event| {
+            let id = events.external_id(event).filter(|&id| id != 0);
+            id.is_some_and(|id| !seen.insert((place(event), id)))
+        })
+        .collect()
 }
 
 /// Work that began before another of its stream had ended, with the time they share.

@@ -320,7 +320,18 @@ impl Draft {
     pub(super) fn unread_faults(&self) -> impl Iterator<Item = Code> {
         let takes_no_time = matches!(
             self.phase,
-            b'E' | b'C' | b'M' | b's' | b't' | b'f' | b'b' | b'n' | b'e' | b'S' | b'T' | b'p' | b'F'
+            b'E' | b'C'
+                | b'M'
+                | b's'
+                | b't'
+                | b'f'
+                | b'b'
+                | b'n'
+                | b'e'
+                | b'S'
+                | b'T'
+                | b'p'
+                | b'F'
         );
         let time = self.bad_time.filter(|_| self.phase == b'M');
         time.into_iter().chain(self.bad_duration.filter(|_| takes_no_time))
