@@ -15,7 +15,8 @@ from longpole.mindspore.operators import OpAnalysis, analyse_operators
 from longpole.mindspore.output import write_new
 from longpole.mindspore.refusals import refuse
 from longpole.mindspore.step_choice import chosen_steps, window_of
-from longpole.mindspore.step_trace import StepTrace, read_step_trace
+from longpole.mindspore.step_detail import read_step_detail
+from longpole.mindspore.step_trace import StepTrace, read_steps
 from longpole.mindspore.tables import dataset_text, memory_text, operators_text, steps_text
 from longpole.mindspore.timeline import host_info_trace, rank_timeline
 
@@ -87,8 +88,7 @@ def analyse_rank(
     host = files.get("host_info")
     info = read_host_info(host, developer_rows=developer_rows) if host else None
     operators = analyse_operators(files) if _has_operators(files, findings) else None
-    trace = files.get("step_trace_profiling")
-    step_trace = read_step_trace(trace) if trace else None
+    step_trace = _steps(files, findings)
     window_ns = None if steps is None else window_of(files, step_trace, steps)
     if step_trace is not None and steps is not None:
         step_trace = chosen_steps(step_trace, steps)
@@ -118,6 +118,14 @@ def _has_operators(files: RankFiles, findings: Findings) -> bool:
     for kind in missing:
         findings.add("missing_file", files.folder, None, f"{kind}_{files.rank}.txt")
     return bool(having) and not missing
+
+
+def _steps(files: RankFiles, findings: Findings) -> StepTrace | None:
+    """Read the step trace, or the table that MindSpore made of it."""
+    trace, detail = files.get("step_trace_profiling"), files.get("step_trace_raw_detail_time")
+    if trace is not None:
+        return read_steps(trace, findings)
+    return read_step_detail(detail, findings) if detail is not None else None
 
 
 def _memory(files: RankFiles, info: HostInfo | None) -> list[MemorySummary]:
