@@ -37,6 +37,7 @@ READ = (
     "pipeline_profiling",
     "start_time",
     "step_trace_profiling",
+    "step_trace_raw",
 )
 
 
@@ -70,7 +71,11 @@ def made(folder):
 
 
 def files_of(folder):
-    files = [path for path in sorted(folder.rglob("*")) if path.stem.rpartition("_")[0] in READ]
+    files = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.stem.removesuffix("_detail_time").rpartition("_")[0] in READ
+    ]
     for path in files:
         lines = path.read_bytes().splitlines(keepends=True)
         path.write_bytes(b"".join(lines[:200]))

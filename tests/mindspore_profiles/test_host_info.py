@@ -111,6 +111,23 @@ def test_a_column_that_is_missing_is_one_error(tmp_path):
     assert compatible_memory_and_timeline(path) == (None, None)
 
 
+def test_mindspores_odd_answers_are_its_own(tmp_path):
+    back = [host_line("E", 0, 30, module="Dataset"), host_line("E", 1, 10, module="Dataset")]
+    path = host_file(tmp_path, *back)
+    assert json.loads(compatible_memory_and_timeline(path)[1])[0]["dur"] == -20
+    assert compatible_dataset(path).splitlines()[1] == "E,S,1,-20.0,"
+    path.write_text("\ufeff" + path.read_text())
+    assert compatible_memory_and_timeline(path) == (None, None)
+    assert len(compatible_dataset(path).splitlines()) == 1
+    path = host_file(tmp_path, host_line("E", 2, 9, memory=5) + ",more")
+    with pytest.raises(ValueError, match="fields not in fieldnames"):
+        compatible_memory_and_timeline(path)
+    # A thread without a name: MindSpore takes the event apart in the wrong place.
+    path = host_file(tmp_path, host_line("E", 0, 9, tid=""))
+    [event] = json.loads(compatible_memory_and_timeline(path)[1])
+    assert (event["name"], event["tid"]) == ("E", "S_")
+
+
 def test_an_empty_file_is_an_error_and_a_header_alone_is_nothing(tmp_path):
     path = host_file(tmp_path)
     assert not read_host_info(path).events

@@ -107,6 +107,20 @@ def test_steps_cut_the_step_trace_and_the_timeline(tmp_path):
         offline_analyse(source, step_list=[9])
 
 
+def test_steps_that_no_file_marks_are_those_of_the_timeline(tmp_path):
+    source = cpu_profile(tmp_path / "profile", steps=5)
+    offline_analyse(source, step_list=[2, 3], output=tmp_path / "out")
+    events = json.loads((tmp_path / "out/timeline_0.json").read_text())["traceEvents"]
+    marked = [event["name"] for event in events if event["cat"] == "user_annotation"]
+    assert marked == ["ProfilerStep#2", "ProfilerStep#3"]
+    assert len(events) == 6
+    with pytest.raises(RankError, match="none of the steps 7 to 8 is there"):
+        offline_analyse(source, step_list=[7, 8])
+    with pytest.raises(RankError) as caught:
+        offline_analyse(cpu_profile(tmp_path / "once", steps=1), step_list=[1])
+    assert caught.value.hint == "the profile marks no steps"
+
+
 @pytest.mark.parametrize("steps", ["12", [1.0], [True, 2], [None], {1}])
 def test_steps_that_are_no_whole_numbers_are_a_type_error(steps):
     with pytest.raises(TypeError):
@@ -156,3 +170,18 @@ def test_a_pair_of_files_of_which_one_is_missing_is_a_finding(tmp_path):
     [rank] = offline_analyse(tmp_path).ranks
     assert rank.operators is None
     assert [each.code for each in rank.findings] == ["missing_file"]
+
+
+def test_files_that_are_not_read_are_refused_by_name(tmp_path):
+    cpu_profile(tmp_path)
+    for name in ("memory_usage_0.pb", "op_range_0", "hccl_raw_0.csv", "framework_raw_0.csv"):
+        (tmp_path / name).write_bytes(b"x")
+    [rank] = offline_analyse(tmp_path).ranks
+    refused = {each.file: each.detail for each in rank.findings if each.code == "refused"}
+    assert refused.keys() == {
+        "memory_usage_0.pb",
+        "op_range_0",
+        "hccl_raw_0.csv",
+        "framework_raw_0.csv",
+    }
+    assert "msprof --export=on" in refused["hccl_raw_0.csv"]

@@ -250,6 +250,7 @@ def test_without_a_library_the_error_says_which_extra_brings_one(monkeypatch):
 def test_torch_records_steps_and_operators(tmp_path):
     torch = pytest.importorskip("torch", reason="needs torch")
     options = {"output_path": tmp_path, "environment": {}, "start_profile": False}
+    options["torch_options"] = {"with_stack": True}
     with Profiler(backend="torch", device="cpu", **options) as profiler:
         for _ in range(3):
             torch.ones(8, 8) @ torch.ones(8, 8)
@@ -257,6 +258,7 @@ def test_torch_records_steps_and_operators(tmp_path):
     trace = longpole.read_trace(profiler.analyse().traces[0])
     names = trace.events["name"].cast(str).to_list()
     assert "aten::mm" in names
+    assert "python" in trace.events["kind"].cast(str).to_list()
     assert {"ProfilerStep#0", "ProfilerStep#1", "ProfilerStep#2"} <= set(names)
 
 

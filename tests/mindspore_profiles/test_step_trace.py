@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+
 import pytest
 
-from longpole.mindspore import ProfileError, read_step_trace
+import longpole
+from longpole.mindspore import ProfileError, read_step_trace, timeline_events
+from longpole.mindspore.findings import Findings
+from longpole.mindspore.layouts import find_ranks
+from longpole.mindspore.step_detail import read_step_detail
 from longpole.mindspore.step_trace_compat import compatible_point_info, compatible_step_trace
 from mindspore_files import given, write
 
@@ -84,3 +90,34 @@ def test_a_file_without_all_points_says_what_to_set(tmp_path):
     with pytest.raises(ProfileError, match="1 of the three points") as caught:
         read_step_trace(path)
     assert "PROFILING_FP_START" in caught.value.hint
+
+
+DETAIL = "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail"
+
+
+def test_a_table_that_mindspore_made_is_in_units_of_ten_nanoseconds(tmp_path):
+    header = f"{DETAIL},stream_1_0_start_point,stream_1_0_end_point,stream_1_0"
+    rows = ("1,100,4003147,4003047,150,900,50,750,4002247,200,300,100", "-,1,2,3,4,5,6,7,8,9,10,1")
+    path = write(tmp_path / "step_trace_raw_0_detail_time.csv", header, *rows)
+    [step] = read_step_detail(path, Findings()).steps
+    assert step.total_ns == 40_030_470
+    assert (step.interval_ns, step.fp_and_bp_ns, step.tail_ns) == (500, 7500, 40_022_470)
+    assert step.reduces == (("stream_1_0", 2000, 3000),)
+
+
+def test_real_tables_of_steps_agree_with_themselves():
+    [files] = find_ranks(given("mindinsight_text"))
+    path = files.need("step_trace_raw_detail_time")
+    found = read_step_detail(path, Findings())
+    with path.open() as file:
+        rows = [row for row in csv.DictReader(file) if row["step_num"] != "-"]
+    assert len(found.steps) == len(rows) == 322
+    for step, row in zip(found.steps, rows, strict=True):
+        assert step.total_ns == 10 * int(row["total"])
+        assert step.fp_and_bp_ns == 10 * int(row["fp_and_bp"])
+        assert step.tail_ns == 10 * int(row["tail"])
+
+
+def test_steps_of_a_device_mark_its_timeline():
+    trace = longpole.read_trace(timeline_events(given("mindinsight_text")))
+    assert trace.events["kind"].cast(str).to_list().count("annotation") == 322

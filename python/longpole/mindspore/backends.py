@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from longpole.errors import MissingDependencyError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from longpole.mindspore.options import ProfilerOptions
@@ -55,7 +55,11 @@ class Backend(Protocol):
         ...
 
 
-def backend_of(choice: str | Backend | None, counters: Sequence[str] = ()) -> Backend:
+def backend_of(
+    choice: str | Backend | None,
+    counters: Sequence[str] = (),
+    torch_options: Mapping[str, Any] | None = None,
+) -> Backend:
     """Choose a backend by name; with None, that of the library that the program uses.
 
     Raises
@@ -73,7 +77,8 @@ def backend_of(choice: str | Backend | None, counters: Sequence[str] = ()) -> Ba
     names = [choice] if choice else sorted(("torch", "mindspore"), key=_is_unused)
     for name in names:
         if name in sys.modules or find_spec(name) is not None:
-            return TorchBackend(counters) if name == "torch" else MindSporeBackend()
+            torch = name == "torch"
+            return TorchBackend(counters, torch_options) if torch else MindSporeBackend()
     raise MissingDependencyError(_NONE)
 
 
@@ -87,7 +92,10 @@ class TorchBackend:
     name = "torch"
     mode = "pynative"
 
-    def __init__(self, counters: Sequence[str] = ()) -> None:
+    def __init__(
+        self, counters: Sequence[str] = (), options: Mapping[str, Any] | None = None
+    ) -> None:
+        self._options = dict(options or {})
         self._torch: Any = import_module("torch")
         self._counters = list(counters)
         self._profile: Any = None
@@ -112,13 +120,12 @@ class TorchBackend:
         activities = [profiler.ProfilerActivity.CPU]
         if self.device() == "gpu":
             activities.append(profiler.ProfilerActivity.CUDA)
-        self._profile = profiler.profile(
-            activities=activities,
-            record_shapes=True,
-            with_stack=options.host_stack,
-            profile_memory=options.profile_memory,
-            experimental_config=self._experimental(),
-        )
+        chosen = {
+            "activities": activities,
+            "record_shapes": True,
+            "experimental_config": self._experimental(),
+        }
+        self._profile = profiler.profile(**(chosen | self._options))
         self._profile.start()
         self._open_step()
 

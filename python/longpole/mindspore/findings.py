@@ -60,7 +60,6 @@ _KINDS: Final = {
         "only steps that have all points are given",
     ),
     "step_without_points": _Kind("a step without one of its points", "the step was left out"),
-    "steps_not_there": _Kind("steps that were asked for are not in the profile", "left out"),
     "bad_json": _Kind("the JSON ends too early or is damaged", "nothing of the file was used"),
     "lengths_differ": _Kind(
         "samples of one clock have different lengths", "means are over what each has"
@@ -79,8 +78,7 @@ _KINDS: Final = {
         "its stamps are of another clock than those of the operators",
         "it is not part of the timeline",
     ),
-    "refused": _Kind("a file that cannot be read offline", "it was not used"),
-    "pid_reused": _Kind("operators of several processes", "their times are summed"),
+    "refused": _Kind("a file that is not read offline", "it was not used"),
 }
 
 

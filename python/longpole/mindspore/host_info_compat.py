@@ -33,7 +33,8 @@ def compatible_memory_and_timeline(
     starts: dict[str, int] = {}
     events: list[dict[str, Any]] = []
     memory: list[dict[str, str]] = []
-    for row in _rows(path):
+    header, rows = _rows(path)
+    for row in rows:
         try:
             if row["level"] == "0" and not developer_rows:
                 continue
@@ -44,14 +45,14 @@ def compatible_memory_and_timeline(
         except KeyError:
             continue
     events += [_open_event(key, start_us) for key, start_us in starts.items()]
-    return _memory_text(memory), json.dumps(events) if events else None
+    return _memory_text(header, memory), json.dumps(events) if events else None
 
 
 def compatible_dataset(path: Path, *, developer_rows: bool = True) -> str:
     """Give the text of `dataset_{rank}.csv`."""
     starts: dict[str, int] = {}
     means: dict[str, list[float]] = {}
-    for row in _rows(path):
+    for row in _rows(path)[1]:
         try:
             if row["level"] == "0" and not developer_rows:
                 continue
@@ -68,9 +69,10 @@ def compatible_dataset(path: Path, *, developer_rows: bool = True) -> str:
     return text.getvalue()
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
+def _rows(path: Path) -> tuple[list[str], list[dict[str, str]]]:
     with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+        reader = csv.DictReader(file)
+        return list(reader.fieldnames or ()), list(reader)
 
 
 def _key(row: dict[str, str]) -> str:
@@ -109,11 +111,11 @@ def _open_event(key: str, start_us: int) -> dict[str, Any]:
     return {"name": name, "pid": pid, "tid": tid, "ph": "B", "ts": start_us}
 
 
-def _memory_text(rows: list[dict[str, str]]) -> str | None:
+def _memory_text(header: list[str], rows: list[dict[str, str]]) -> str | None:
     if not rows:
         return None
     text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]))
+    writer = csv.DictWriter(text, fieldnames=header)
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()

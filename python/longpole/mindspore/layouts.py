@@ -21,8 +21,10 @@ __all__ = ["RankFiles", "find_ranks", "is_profile"]
 
 _DEPTH: Final = 4
 _NAME: Final = re.compile(
-    r"(?P<stem>[a-z][a-z_]*?)_(?P<rank>[0-9]{1,9})(?P<tail>_detail_time|_detail|_type)?\.(csv|txt|json|pb)"
+    r"(?P<stem>[a-z][a-z_]*?)_(?P<rank>[0-9]{1,9})"
+    r"(?P<tail>_detail_time|_detail|_type)?\.(?:csv|txt|json|pb)"
 )
+_BARE: Final = re.compile(r"(?P<stem>op_range)_(?P<rank>[0-9]{1,9})(?P<tail>)")
 _TIMED: Final = (
     "cpu_op_execute_timestamp",
     "gpu_op_execute_timestamp",
@@ -125,7 +127,7 @@ def _nothing(folder: Path) -> ProfileError:
 def _files_below(folder: Path) -> Iterator[tuple[int, str, Path, Path]]:
     """Give rank, kind, path and the profile's own folder, in the order of the names."""
     for path in _walk(folder, 0):
-        found = _NAME.fullmatch(path.name)
+        found = _NAME.fullmatch(path.name) or _BARE.fullmatch(path.name)
         if found:
             kind = f"{found['stem']}{found['tail'] or ''}"
             inner = path.parent.name in {"host_info", "FRAMEWORK", "ASCEND_PROFILER_OUTPUT"}

@@ -144,18 +144,26 @@ def offline_analyse(
     OSError
         A file cannot be read or written.
     """
-    if mode not in ("sync", "async"):
-        message = f"mode is 'sync' or 'async', not {mode!r}"
-        raise ValueError(message)
-    if compat not in (None, "mindspore"):
-        message = f"compat is 'mindspore' or None, not {compat!r}"
-        raise ValueError(message)
+    _check_words(mode, compat)
     target = None if output is None else Path(output)
     steps = None if step_list is None else checked_steps(step_list)
     limit = None if timeline_limit is None else timeline_limit * _MIB
     asked = _Request(Path(path), target, pretty, steps, compat, developer_rows, limit)
     if mode == "sync":
         return _analyse(asked)
+    return _in_background(asked)
+
+
+def _check_words(mode: str, compat: str | None) -> None:
+    if mode not in ("sync", "async"):
+        message = f"mode is 'sync' or 'async', not {mode!r}"
+        raise ValueError(message)
+    if compat not in (None, "mindspore"):
+        message = f"compat is 'mindspore' or None, not {compat!r}"
+        raise ValueError(message)
+
+
+def _in_background(asked: _Request) -> AnalysisHandle:
     executor = ThreadPoolExecutor(1, thread_name_prefix="longpole-mindspore")
     future = executor.submit(_analyse, asked)
     executor.shutdown(wait=False)
@@ -202,13 +210,8 @@ def _of_rank(files: RankFiles, asked: _Request, n_ranks: int) -> RankAnalysis:
         if asked.output is None:
             return found
         if asked.compat is None:
-            return write_rank(
-                found,
-                asked.output,
-                pretty=asked.pretty,
-                limit_bytes=asked.limit_bytes,
-                is_cut=asked.steps is not None,
-            )
+            limit = asked.limit_bytes
+            return write_rank(found, asked.output, pretty=asked.pretty, limit_bytes=limit)
         rows = asked.developer_rows
         written = write_compatible(files, asked.output, developer_rows=rows, n_ranks=n_ranks)
         return replace(found, written=written)

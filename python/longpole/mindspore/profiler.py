@@ -59,6 +59,8 @@ class Profiler:
     counters
         Counters of CUPTI to take for each kernel, with torch on CUDA. Recording them slows the
         program down and runs kernels one by one.
+    torch_options
+        Arguments for `torch.profiler.profile`, such as `{"with_stack": True}`.
     environment
         The environment variables; `os.environ` by default.
     options
@@ -85,6 +87,7 @@ class Profiler:
         backend: str | Backend | None = None,
         device: str | None = None,
         counters: Sequence[str] = (),
+        torch_options: Mapping[str, Any] | None = None,
         environment: Mapping[str, str] | None = None,
         **options: Any,
     ) -> None:
@@ -99,7 +102,7 @@ class Profiler:
         if self._is_idle:
             self.options = ProfilerOptions.check(device or "cpu", environment=variables)
             return
-        self._backend = backend_of(backend, counters)
+        self._backend = backend_of(backend, counters, torch_options)
         target = device or self._backend.device()
         self.options = ProfilerOptions.validate(target, environment=variables, **options)
         self._findings += self.options.findings

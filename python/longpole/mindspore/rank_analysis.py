@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from longpole.mindspore.errors import ProfileError
 from longpole.mindspore.findings import FileFinding, Findings
 from longpole.mindspore.flops import FlopsSummary, read_flops
 from longpole.mindspore.host_info import HostInfo, read_host_info
@@ -14,7 +13,10 @@ from longpole.mindspore.memory import MemorySummary, host_memory, read_memory_re
 from longpole.mindspore.minddata import DataPipeline, read_data_pipeline
 from longpole.mindspore.operators import OpAnalysis, analyse_operators
 from longpole.mindspore.output import write_new
-from longpole.mindspore.step_trace import StepTrace, read_step_trace
+from longpole.mindspore.refusals import refuse
+from longpole.mindspore.step_choice import chosen_steps, window_of
+from longpole.mindspore.step_detail import read_step_detail
+from longpole.mindspore.step_trace import StepTrace, read_steps
 from longpole.mindspore.tables import dataset_text, memory_text, operators_text, steps_text
 from longpole.mindspore.timeline import host_info_trace, rank_timeline
 
@@ -40,6 +42,8 @@ class RankAnalysis:
     pipeline: DataPipeline | None = None
     memory: Sequence[MemorySummary] = ()
     flops: FlopsSummary | None = None
+    window_ns: tuple[int, int] | None = None
+    """The stretch that the timeline is cut to; None is all."""
     written: Sequence[Path] = ()
     findings: Sequence[FileFinding] = field(default=())
 
@@ -80,27 +84,20 @@ def analyse_rank(
 ) -> RankAnalysis:
     """Read all that can be read of one rank."""
     findings = Findings()
+    refuse(files, findings)
     host = files.get("host_info")
     info = read_host_info(host, developer_rows=developer_rows) if host else None
-    details = ("cpu_op_detail_info", "gpu_op_detail_info")
-    has_launches = all(
-        files.get(kind.partition("_")[0] + "_framework") for kind in details if files.get(kind)
-    )
-    has_operators = has_launches and any(map(files.get, details))
-    if not has_launches:
-        findings.add("missing_file", files.folder, None, "the framework file of the operators")
-    operators = analyse_operators(files) if has_operators else None
-    trace = files.get("step_trace_profiling")
-    step_trace = read_step_trace(trace) if trace else None
+    operators = analyse_operators(files) if _has_operators(files, findings) else None
+    step_trace = _steps(files, findings)
+    window_ns = None if steps is None else window_of(files, step_trace, steps)
     if step_trace is not None and steps is not None:
-        step_trace = _chosen(step_trace, steps)
+        step_trace = chosen_steps(step_trace, steps)
     pipeline = read_data_pipeline(files) if files.get("pipeline_profiling") else None
-    record, flops = files.get("cpu_ms_memory_record"), files.get("flops")
-    memory = [read_memory_record(record)] if record else []
-    memory += [found] if info and (found := host_memory(info)) else []
+    memory = _memory(files, info)
+    flops = files.get("flops")
     summary = read_flops(flops, files.rank) if flops else None
     parts = (info, operators, step_trace, pipeline, *memory, summary)
-    found_all = [f for part in parts if part is not None for f in part.findings]
+    found = [each for part in parts if part is not None for each in part.findings]
     return RankAnalysis(
         files,
         operators,
@@ -109,22 +106,38 @@ def analyse_rank(
         pipeline,
         memory,
         summary,
-        findings=_unique([*found_all, *findings.all()]),
+        window_ns,
+        findings=_unique([*found, *findings.all()]),
     )
+
+
+def _has_operators(files: RankFiles, findings: Findings) -> bool:
+    """Whether there are operators with their launches; one without the other is a finding."""
+    having = [side for side in ("cpu", "gpu") if files.get(f"{side}_op_detail_info")]
+    missing = [f"{side}_framework" for side in having if not files.get(f"{side}_framework")]
+    for kind in missing:
+        findings.add("missing_file", files.folder, None, f"{kind}_{files.rank}.txt")
+    return bool(having) and not missing
+
+
+def _steps(files: RankFiles, findings: Findings) -> StepTrace | None:
+    """Read the step trace, or the table that MindSpore made of it."""
+    trace, detail = files.get("step_trace_profiling"), files.get("step_trace_raw_detail_time")
+    if trace is not None:
+        return read_steps(trace, findings)
+    return read_step_detail(detail, findings) if detail is not None else None
+
+
+def _memory(files: RankFiles, info: HostInfo | None) -> list[MemorySummary]:
+    record = files.get("cpu_ms_memory_record")
+    of_process = host_memory(info) if info is not None else None
+    found = [read_memory_record(record)] if record else []
+    return [*found, of_process] if of_process is not None else found
 
 
 def _unique(findings: Iterable[FileFinding]) -> list[FileFinding]:
     """Leave out what was found twice, because a file was read twice."""
     return list({(found.code, found.file): found for found in findings}.values())
-
-
-def _chosen(trace: StepTrace, steps: Sequence[int]) -> StepTrace:
-    chosen = [step for step in trace.steps if step.number in set(steps)]
-    if not chosen:
-        message = f"none of the steps {steps[0]} to {steps[-1]} is there"
-        hint = f"the profile has the steps 1 to {len(trace.steps)}"
-        raise ProfileError(trace.path, "no_such_step", message, hint=hint)
-    return replace(trace, steps=chosen)
 
 
 def write_rank(
@@ -133,28 +146,22 @@ def write_rank(
     *,
     pretty: bool = False,
     limit_bytes: int | None = None,
-    is_cut: bool = False,
 ) -> RankAnalysis:
     """Write the files of one rank; give the analysis with their names and what was found."""
     findings = Findings()
     indent = 1 if pretty else None
-    pieces = _contents(found, findings, indent, limit_bytes, is_cut=is_cut)
+    pieces = _contents(found, findings, indent, limit_bytes)
     written = [write_new(output / name, content) for name, content in pieces]
     return replace(found, written=written, findings=_unique([*found.findings, *findings.all()]))
 
 
 def _contents(
-    found: RankAnalysis,
-    findings: Findings,
-    indent: int | None,
-    limit_bytes: int | None,
-    *,
-    is_cut: bool,
+    found: RankAnalysis, findings: Findings, indent: int | None, limit_bytes: int | None
 ) -> Iterator[tuple[str, str | Iterable[bytes]]]:
     rank, files = found.rank, found.files
     if any(map(files.get, _TIMED)):
-        between = _span(found.steps) if is_cut else None
-        trace = rank_timeline(files, findings, limit_bytes=limit_bytes, between_ns=between)
+        window_ns = found.window_ns
+        trace = rank_timeline(files, findings, limit_bytes=limit_bytes, between_ns=window_ns)
         yield f"timeline_{rank}.json", trace
     if found.operators is not None:
         yield f"operators_{rank}.csv", operators_text(found.operators.rows)
@@ -172,9 +179,3 @@ def _contents(
     if found.memory:
         peaks = [summary.to_dict() for summary in found.memory]
         yield f"memory_{rank}.json", json.dumps(peaks, indent=indent)
-
-
-def _span(trace: StepTrace | None) -> tuple[int, int] | None:
-    if trace is None:
-        return None
-    return trace.steps[0].start_ns, max(step.end_ns for step in trace.steps)

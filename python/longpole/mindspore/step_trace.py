@@ -76,10 +76,10 @@ class StepPoints(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StepTrace:
-    """All steps of one file; `launch` is how kernels were launched."""
+    """All steps of one file; `launch` is how kernels were launched, None where it is not said."""
 
     path: Path
-    launch: Literal["async", "sync"]
+    launch: Literal["async", "sync"] | None
     is_training: bool
     steps: Sequence[StepPoints]
     findings: Sequence[FileFinding] = field(default=())

@@ -21,6 +21,7 @@ from longpole.mindspore.executions import (
 from longpole.mindspore.findings import Findings
 from longpole.mindspore.host_info import HostInfo, read_host_info
 from longpole.mindspore.layouts import RankFiles, find_ranks
+from longpole.mindspore.step_detail import read_step_detail
 from longpole.mindspore.step_trace import read_steps
 from longpole.mindspore.steps import Step, inferred_steps
 from longpole.mindspore.task_times import read_task_times
@@ -177,7 +178,7 @@ def _host_spans(files: RankFiles, findings: Findings) -> Iterator[_Span]:
     yield from _runs(runs, offset_ns or 0)
     if not has_gpu:
         order = runs.by_start()
-        yield from _step_spans(inferred_steps(runs, order), runs, inferred=True)
+        yield from _step_spans(inferred_steps(runs, order), _steps_thread(runs), inferred=True)
 
 
 def _device_spans(files: RankFiles, findings: Findings) -> Iterator[_Span]:
@@ -188,7 +189,8 @@ def _device_spans(files: RankFiles, findings: Findings) -> Iterator[_Span]:
         known = files.get("step_trace_profiling")
         steps = read_steps(known, findings).spans() if known else ()
         order = runs.by_start()
-        yield from _step_spans(steps or inferred_steps(runs, order), runs, inferred=not steps)
+        chosen = steps or inferred_steps(runs, order)
+        yield from _step_spans(chosen, _steps_thread(runs), inferred=not steps)
     path = files.get("activity_execute_timestamp")
     if path is not None:
         yield from _activity_spans(path, files, findings)
@@ -199,6 +201,9 @@ def _device_spans(files: RankFiles, findings: Findings) -> Iterator[_Span]:
             name = task.operator.rpartition("/")[2]
             fields = _fields("kernel", name, files.rank, task.stream, args)
             yield _Span(task.start_ns, -task.duration_ns, fields)
+        detail = files.get("step_trace_raw_detail_time")
+        if detail is not None:
+            yield from _step_spans(read_step_detail(detail, findings).spans(), _STEPS)
 
 
 def _runs(runs: Executions, offset_ns: int) -> Iterator[_Span]:
@@ -215,8 +220,12 @@ def _runs(runs: Executions, offset_ns: int) -> Iterator[_Span]:
         yield _Span(start_ns + offset_ns, -duration_ns, fields)
 
 
-def _step_spans(steps: Iterable[Step], runs: Executions, *, inferred: bool) -> Iterator[_Span]:
-    thread = 0 if len(runs.threads) == 1 else _STEPS
+def _steps_thread(runs: Executions) -> int:
+    """Choose the thread of the operators where there is one, so that steps enclose them."""
+    return 0 if len(runs.threads) == 1 else _STEPS
+
+
+def _step_spans(steps: Iterable[Step], thread: int, *, inferred: bool = False) -> Iterator[_Span]:
     for step in steps:
         name, args = f"ProfilerStep#{step.number}", {"inferred": inferred}
         fields = _fields("user_annotation", name, _HOST, thread, args)
