@@ -146,19 +146,24 @@ class TraceTables:
         counts = pl.col("count", "n_streams").fill_null(0)
         return joined.with_columns(counts).sort("device")
 
+    @cached_property
+    def device_properties(self) -> dict[int, dict[str, Any]]:
+        """What the profiler wrote about each device, by its number; entries without one are not."""
+        listed = self.metadata.get("deviceProperties")
+        entries = listed if isinstance(listed, list) else []
+        return {
+            entry["id"]: entry
+            for entry in entries
+            if isinstance(entry, dict)
+            and type(entry.get("id")) is int
+            and abs(entry["id"]) < _NO_DEVICE
+        }
+
     @property
     def device_names(self) -> dict[int, str | None]:
         """The names of the devices that the trace describes, by number."""
-        properties = self.metadata.get("deviceProperties")
-        entries = properties if isinstance(properties, list) else []
-        described = [entry for entry in entries if isinstance(entry, dict)]
-        numbers = [entry.get("id") for entry in described]
-        names = [entry.get("name") for entry in described]
-        return {
-            number: name if isinstance(name, str) else None
-            for number, name in zip(numbers, names, strict=True)
-            if type(number) is int and abs(number) < _NO_DEVICE
-        }
+        names = {number: entry.get("name") for number, entry in self.device_properties.items()}
+        return {number: name if isinstance(name, str) else None for number, name in names.items()}
 
     @cached_property
     def metadata(self) -> dict[str, Any]:
