@@ -100,6 +100,15 @@ def test_a_file_cut_anywhere_is_no_crash(name, tmp_path):
         path.write_bytes(whole)
 
 
+CODES = {
+    "mindspore_fails",
+    "empty_file",
+    "missing_column",
+    "missing_file",
+    "missing_points",
+    "not_a_pipeline",
+    "no_profile",
+}
 ODD = {
     "bad bytes": b"\xff\xfe\xfa",
     "a spreadsheet's stamp": b"1.69512E+15",
@@ -132,3 +141,20 @@ def test_odd_fields_are_no_crash(name, odd, tmp_path):
         if path.suffix == ".csv":
             assert "byte_order_mark" in problems
         path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("name", FOLDERS, ids=str)
+def test_what_ends_mindspore_is_one_error_of_ours(name, tmp_path):
+    folder = copied(given(*name), tmp_path / "p")
+    codes = set()
+    for number, path in enumerate(files_of(folder)):
+        whole = path.read_bytes()
+        for percent in (0, 37, 83):
+            path.write_bytes(whole[: len(whole) * percent // 100])
+            output = tmp_path / f"out{number}_{percent}"
+            try:
+                offline_analyse(folder, output=output, compat="mindspore")
+            except TraceError as error:
+                codes.add(error.code)
+        path.write_bytes(whole)
+    assert codes <= CODES

@@ -34,6 +34,14 @@ def test_the_timeline_of_a_gpu_is_made_byte_for_byte(launch):
         assert made.cluster.encode() == path.read_bytes()
 
 
+def test_a_limit_cuts_mindspores_timeline_as_mindspore_does(tmp_path):
+    [files] = find_ranks(cpu_profile(tmp_path, steps=50))
+    text = "".join(compatible_timeline(files, 3000).display)
+    whole = "".join(compatible_timeline(files).display)
+    assert 3000 < len(text) < 7000 < len(whole)
+    assert json.loads(text)[-1] == json.loads(whole)[-1]
+
+
 REAL = ["ms200_cpu_graph", "ms2100_cpu_graph_new", "synthetic/gpu_async", "mindinsight_text"]
 
 
