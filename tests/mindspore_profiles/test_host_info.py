@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given as for_all
+from hypothesis import strategies as st
 
 import longpole
 from longpole.mindspore import ProfileError, read_host_info
@@ -168,3 +170,27 @@ def test_the_timeline_is_a_trace(tmp_path):
     assert ("instant", "F::S", 20_000, None) in [(*row[:3], row[3] or None) for row in rows]
     assert trace.diagnostics["code"].to_list() == ["unmatched_begin"]
     assert json.loads(b"".join(host_info_trace(info)))["traceEvents"]
+
+
+def paired(marks):
+    """Pair ends with the last start before them that is free, by looking back each time."""
+    free, pairs = [], []
+    for place, (name, mark) in enumerate(marks):
+        if mark == 0:
+            free.append((place, name))
+            continue
+        starts = [start for start in free if start[1] == name]
+        if starts:
+            free.remove(starts[-1])
+            pairs.append((starts[-1][0], place))
+    return pairs, [start for start, _ in free]
+
+
+@for_all(st.lists(st.tuples(st.sampled_from("AB"), st.integers(0, 1)), max_size=30))
+def test_pairs_are_those_of_a_slow_search(tmp_path_factory, marks):
+    folder = tmp_path_factory.mktemp("pairs")
+    lines = [host_line(name, mark, 100 + n) for n, (name, mark) in enumerate(marks)]
+    found = events(host_file(folder, *lines))
+    pairs, left = paired(marks)
+    assert [(start - 100, end - 100) for kind, _, start, end in found if kind == "X"] == pairs
+    assert sorted(start - 100 for kind, _, start, _ in found if kind == "B") == left

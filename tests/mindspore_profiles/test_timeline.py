@@ -8,8 +8,10 @@ import pytest
 
 import longpole
 from longpole.mindspore import ProfileError, timeline_events
+from longpole.mindspore.executions import Executions
 from longpole.mindspore.findings import Findings
 from longpole.mindspore.layouts import find_ranks
+from longpole.mindspore.steps import Step, enclosing_steps
 from longpole.mindspore.timeline import rank_timeline
 from longpole.mindspore.timeline_compat import compatible_timeline
 from mindspore_files import cpu_profile, given, host_file, host_line, write
@@ -30,6 +32,14 @@ def test_the_timeline_of_a_gpu_is_made_byte_for_byte(launch):
     assert made.summary == files.need("expected_gpu_timeline_summary").read_text()
     for path in files.folder.glob("gpu_cluster_analyse_*"):
         assert made.cluster.encode() == path.read_bytes()
+
+
+def test_a_limit_cuts_mindspores_timeline_as_mindspore_does(tmp_path):
+    [files] = find_ranks(cpu_profile(tmp_path, steps=50))
+    text = "".join(compatible_timeline(files, 3000).display)
+    whole = "".join(compatible_timeline(files).display)
+    assert 3000 < len(text) < 7000 < len(whole)
+    assert json.loads(text)[-1] == json.loads(whole)[-1]
 
 
 REAL = ["ms200_cpu_graph", "ms2100_cpu_graph_new", "synthetic/gpu_async", "mindinsight_text"]
@@ -65,7 +75,7 @@ def test_a_limit_leaves_sound_json_and_says_what_is_missing(tmp_path):
     [files] = find_ranks(cpu_profile(tmp_path, steps=50))
     findings = Findings()
     text = b"".join(rank_timeline(files, findings, limit_bytes=2000))
-    assert len(text) < 2500
+    assert len(text) < 3000
     assert json.loads(text)["traceEvents"]
     [found] = findings.all()
     assert found.code == "over_limit"
@@ -117,6 +127,11 @@ def test_a_folder_with_nothing_in_it_is_an_error(tmp_path):
     with pytest.raises(ProfileError, match="only what Ascend's own tools can read") as caught:
         timeline_events(tmp_path)
     assert "msprof --export=on" in caught.value.hint
+    (tmp_path / "node/x_ascend_ms").mkdir(parents=True)
+    (tmp_path / "node/x_ascend_ms/PROF_1").mkdir()
+    with pytest.raises(ProfileError) as caught:
+        timeline_events(tmp_path / "node")
+    assert caught.value.code == "needs_export"
     with pytest.raises(FileNotFoundError):
         timeline_events(tmp_path / "none")
 
@@ -132,3 +147,54 @@ def test_task_times_of_older_versions_are_exact(tmp_path):
         ("A-op1", 7, events["start_ns"][0], 2660),
         ("B-op2", 8, events["start_ns"][0] + 2770, 2000),
     ]
+
+
+@pytest.mark.parametrize("folder", REAL)
+def test_what_stands_on_one_thread_nests_or_is_disjoint(folder):
+    events = json.loads(timeline_events(given(*folder.split("/"))))["traceEvents"]
+    lanes = {}
+    for event in events:
+        if event["ph"] == "X":
+            span = (event["ts"], event["ts"] + event["dur"])
+            lanes.setdefault((event["pid"], event["tid"]), []).append(span)
+    for spans in lanes.values():
+        open_ends = []
+        for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+            while open_ends and open_ends[-1] <= start + 0.0005:
+                open_ends.pop()
+            assert all(end <= outer + 0.0005 for outer in open_ends)
+            open_ends.append(end)
+
+
+def test_the_host_is_left_out_where_the_clocks_cannot_be_brought_together(tmp_path):
+    cpu_profile(tmp_path)
+    run = "1700000000000000000,40 "
+    write(tmp_path / "gpu_op_execute_timestamp_0.txt", f"Default/A-op1;GpuOps;{run}")
+    findings = Findings()
+    [files] = find_ranks(tmp_path)
+    trace = longpole.read_trace(b"".join(rank_timeline(files, findings)))
+    assert trace.events["name"].cast(str).to_list() == ["A-op1"]
+    assert "other_clock" in {found.code for found in findings.all()}
+    clocks = ("host_monotonic_raw_time(ns): 0", "gpu_start_time(ns): 1700000000000000000")
+    write(tmp_path / "start_time_0.txt", *clocks)
+    assert longpole.read_trace(timeline_events(tmp_path)).events.height == 7
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        ((0, 100), [(0, 100)]),
+        ((0, 99), [(0, 100)]),  # rounding
+        ((0, 90), None),
+        ((20, 200), None),
+    ],
+)
+def test_steps_enclose_their_runs_or_stand_apart(step, expected):
+    runs = Executions(["A"], ["t"], [0], [0], [10], [90])
+    found = enclosing_steps([Step(1, *step)], runs, [0])
+    assert (found and [(each.start_ns, each.end_ns) for each in found]) == expected
+
+
+def test_steps_that_overlap_stand_apart():
+    runs = Executions(["A"], ["t"], [0], [0], [10], [20])
+    assert enclosing_steps([Step(1, 0, 50), Step(2, 40, 90)], runs, [0]) is None

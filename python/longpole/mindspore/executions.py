@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
     from longpole.mindspore.findings import Findings
 
-__all__ = ["Activity", "Executions", "Kernel", "clock_offset_ns", "read_activities"]
+__all__ = ["LONGEST_NS", "Activity", "Executions", "Kernel", "clock_offset_ns", "read_activities"]
 __all__ += ["read_executions", "read_kernels"]
 
 _NS_IN_MS: Final = 1e6
 _NS_IN_US: Final = 1e3
 _WITH_THREAD: Final = 3
+LONGEST_NS: Final = 10**16
+"""Longer than any run: 115 days. What is longer is a damaged number."""
 
 
 @dataclass(slots=True)
@@ -108,8 +110,9 @@ class _Reader:
         duration = number(parts[1], self._path, line, self._findings)
         if start_ns is None or duration is None:
             return
-        if duration < 0:
-            self._findings.add("clock_stepped_back", self._path, line)
+        if not 0 <= duration * self._scale < LONGEST_NS:
+            code = "clock_stepped_back" if duration < 0 else "bad_number"
+            self._findings.add(code, self._path, line)
             return
         thread = f"{label}{parts[2]}" if len(parts) == _WITH_THREAD else label
         self.found.operator.append(len(self.found.operators) - 1)
@@ -131,6 +134,9 @@ def read_activities(path: Path, findings: Findings) -> Activity:
         start_ns = stamp(parts[2], path, line, findings)
         duration = number(parts[3], path, line, findings)
         if stream is None or start_ns is None or duration is None:
+            continue
+        if not 0 <= duration * _NS_IN_US < LONGEST_NS:
+            findings.add("clock_stepped_back" if duration < 0 else "bad_number", path, line)
             continue
         found.name.append(names.setdefault(parts[0], len(names)))
         found.stream.append(stream)

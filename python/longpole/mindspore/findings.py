@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 __all__ = ["FileFinding", "Findings"]
@@ -128,6 +129,15 @@ class Findings:
         if line is not None and len(lines) < _LINES_KEPT:
             lines.append(line)
         self._details.setdefault(key, detail)
+
+    def include(self, found: Iterable[FileFinding]) -> None:
+        """Take over what was found elsewhere; of two with one code and file, the first stays."""
+        for each in found:
+            key = (each.code, each.file)
+            if key not in self._counts:
+                self._counts[key] = each.count
+                self._lines[key] = list(each.lines)
+                self._details[key] = each.detail
 
     def all(self) -> tuple[FileFinding, ...]:
         """Give what was found, in the order of the first of each."""

@@ -31,6 +31,7 @@ _KNOWN: Final = (
     "MFLOPs(10^6 vector)",
     "GFLOPS(10^9 vector)",
 )
+_MOST: Final = 1e30
 _SCALE: Final = {"M": 1e6, "G": 1e9}
 
 
@@ -83,6 +84,9 @@ def read_flops(path: Path, rank: int) -> FlopsSummary:
         done = number(row[columns.place("operations")], path, line, findings)
         rate = number(row[columns.place("rate")], path, line, findings)
         if done is None or rate is None:
+            continue
+        if max(done, rate) > _MOST:
+            findings.add("bad_number", path, line)
             continue
         count += 1
         operations += done * (scales[0] or 1)

@@ -33,7 +33,7 @@ COLUMNS: Final = (
     "memory_usage(kB)",
     "time_stamp(us)",
 )
-_NEEDED: Final = {name: (name, name.partition("(")[0]) for name in COLUMNS}
+_NEEDED: Final = {name: (name,) for name in COLUMNS}
 
 
 class HostEvent(NamedTuple):

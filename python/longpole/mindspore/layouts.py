@@ -40,7 +40,9 @@ _ANALYSED: Final = (
     "pipeline_profiling",
     "flops",
     "cpu_ms_memory_record",
+    "step_trace_raw_detail_time",
 )
+_COLLECTED: Final = ("PROF_*", "JOB*", "*/PROF_*", "*/JOB*")
 _NO_PROFILE: Final = (
     "give the folder that was the profiler's output_path, or the `profiler` or `*_ascend_ms` in it"
 )
@@ -98,22 +100,29 @@ def find_ranks(folder: str | os.PathLike[str]) -> list[RankFiles]:
     if not folder.is_dir():
         folder.stat()
         raise ProfileError(folder, "no_folder", "this is no folder", hint=_NO_PROFILE)
-    ranks: dict[int, dict[str, Path]] = {}
-    homes: dict[int, Path] = {}
+    homes: dict[int, dict[Path, dict[str, Path]]] = {}
     for rank, kind, path, home in _files_below(folder):
-        files = ranks.setdefault(rank, {})
-        if homes.setdefault(rank, home) != home:
-            places = f"{homes[rank]} and {home}"
-            message = f"rank {rank} has several profiles, in {places}"
-            raise ProfileError(folder, "several_profiles", message, hint="name one of the folders")
-        files.setdefault(kind, path)
-    if not any(kind in _ANALYSED for files in ranks.values() for kind in files):
+        homes.setdefault(rank, {}).setdefault(home, {}).setdefault(kind, path)
+    found = [_only_profile(folder, rank, homes[rank]) for rank in sorted(homes)]
+    ranks = [files for files in found if files is not None]
+    if not ranks:
         raise _nothing(folder)
-    return [RankFiles(rank, homes[rank], ranks[rank]) for rank in sorted(ranks)]
+    return ranks
+
+
+def _only_profile(
+    folder: Path, rank: int, homes: Mapping[Path, Mapping[str, Path]]
+) -> RankFiles | None:
+    """Choose the folder of a rank that has something to analyse."""
+    having = [home for home, files in homes.items() if any(kind in _ANALYSED for kind in files)]
+    if len(having) > 1:
+        message = f"rank {rank} has several profiles, in {having[0]} and {having[1]}"
+        raise ProfileError(folder, "several_profiles", message, hint="name one of the folders")
+    return RankFiles(rank, having[0], homes[having[0]]) if having else None
 
 
 def _nothing(folder: Path) -> ProfileError:
-    if any(entry.name.startswith(("PROF_", "JOB")) for entry in folder.iterdir()):
+    if any(any(folder.glob(pattern)) for pattern in _COLLECTED):
         message = "the profile holds only what Ascend's own tools can read (PROF_*, JOB*)"
         return ProfileError(folder, "needs_export", message, hint=_EXPORT)
     if any(folder.glob("*/ASCEND_PROFILER_OUTPUT")) or any(folder.glob("ASCEND_PROFILER_OUTPUT")):

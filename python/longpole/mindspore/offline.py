@@ -212,8 +212,22 @@ def _of_rank(files: RankFiles, asked: _Request, n_ranks: int) -> RankAnalysis:
         if asked.compat is None:
             limit = asked.limit_bytes
             return write_rank(found, asked.output, pretty=asked.pretty, limit_bytes=limit)
-        rows = asked.developer_rows
-        written = write_compatible(files, asked.output, developer_rows=rows, n_ranks=n_ranks)
-        return replace(found, written=written)
+        return replace(found, written=_compatible(files, asked, asked.output, n_ranks))
     except ProfileError as error:
         raise RankError(files.rank, error) from error
+
+
+def _compatible(files: RankFiles, asked: _Request, output: Path, n_ranks: int) -> list[Path]:
+    """Write MindSpore's files; where a damaged file ends MindSpore, say so as an error of ours."""
+    try:
+        return write_compatible(
+            files,
+            output,
+            developer_rows=asked.developer_rows,
+            n_ranks=n_ranks,
+            limit_bytes=asked.limit_bytes,
+        )
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        message = f"MindSpore itself ends in {type(error).__name__}: {str(error)[:100]}"
+        hint = "without compat, the files are read as far as they are sound"
+        raise ProfileError(files.folder, "mindspore_fails", message, hint=hint) from error

@@ -12,7 +12,12 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from longpole.mindspore.errors import ProfileError
-from longpole.mindspore.executions import Executions, read_executions, read_kernels
+from longpole.mindspore.executions import (
+    LONGEST_NS,
+    Executions,
+    read_executions,
+    read_kernels,
+)
 from longpole.mindspore.findings import FileFinding, Findings
 from longpole.mindspore.layouts import RankFiles, find_ranks
 from longpole.mindspore.operators_compat import compatible_op_analyse
@@ -44,6 +49,7 @@ _DETAIL_UNUSED: Final = (
     "cuda_activity_cost_time(us)",
     "cuda_activity_call_count",
 )
+_MOST_RUNS: Final = 10**12
 _NS: Final = {"(ms)": 1_000_000, "(us)": 1_000}
 
 
@@ -322,9 +328,10 @@ def _operators(path: Path, findings: Findings) -> Iterable[_Operator]:
             continue
         count = stamp(row[columns.place("count")], path, line, findings)
         total_ns = _exact(row[total], scale)
-        if total_ns is None:
+        if total_ns is None or (count or 0) > _MOST_RUNS:
             findings.add("bad_number", path, line, repr(row[total][:40]))
-        if count is None or total_ns is None:
+            continue
+        if count is None:
             continue
         kind, name, full = (row[columns.place(key)].strip() for key in ("kind", "name", "full"))
         yield _Operator(kind, name, full, count, total_ns)
@@ -344,8 +351,8 @@ def _kernel_costs(path: Path, findings: Findings) -> dict[str, int]:
 def _exact(text: str, scale: int) -> int | None:
     """Read a time of six digits as nanoseconds, exactly."""
     try:
-        value = Decimal(text.strip())
-        return round(value * scale) if value.is_finite() else None
+        value = Decimal(text.strip()) * scale
+        return round(value) if value.is_finite() and 0 <= value < LONGEST_NS else None
     except (InvalidOperation, OverflowError):
         return None
 

@@ -26,45 +26,65 @@ __all__ = ["write_compatible"]
 
 
 def write_compatible(
-    files: RankFiles, output: Path, *, developer_rows: bool = True, n_ranks: int = 1
+    files: RankFiles,
+    output: Path,
+    *,
+    developer_rows: bool = True,
+    n_ranks: int = 1,
+    limit_bytes: int | None = None,
 ) -> list[Path]:
     """Write the files of one rank; `n_ranks` is a part of the name of the cluster file."""
-    contents = _contents(files, n_ranks, developer_rows=developer_rows)
+    contents = [
+        *_host(files, developer_rows=developer_rows),
+        *_timeline(files, n_ranks, limit_bytes),
+        *_steps(files),
+        *_pipeline(files),
+    ]
     return [write_new(output / name, text) for name, text in contents]
 
 
-def _contents(
-    files: RankFiles, n_ranks: int, *, developer_rows: bool
-) -> Iterator[tuple[str, str | Iterable[bytes]]]:
-    rank = files.rank
-    host = files.get("host_info")
-    if host is not None:
-        memory, timeline = compatible_memory_and_timeline(host, developer_rows=developer_rows)
-        dataset = compatible_dataset(host, developer_rows=developer_rows)
-        if timeline is not None:
-            yield f"host_info/timeline_{rank}.json", timeline
-        if memory is not None:
-            yield f"host_info/host_memory_{rank}.csv", memory
-        yield f"host_info/dataset_{rank}.csv", dataset
-    if files.get("gpu_op_execute_timestamp") or files.get("cpu_op_execute_timestamp"):
-        target = "gpu" if files.get("gpu_op_execute_timestamp") else "cpu"
-        made = compatible_timeline(files)
-        display = (text.encode() for text in made.display)
-        yield f"{target}_timeline_display_{rank}.json", display
-        yield f"{target}_timeline_summary_{rank}.json", made.summary
-        if made.cluster is not None:
-            # Offline, MindSpore takes a run to be data-parallel with one stage.
-            yield f"gpu_cluster_analyse_data-parallel_1_{n_ranks}_{rank}.csv", made.cluster
-    yield from _steps(files)
-    if files.get("pipeline_profiling"):
-        yield f"minddata_pipeline_raw_{rank}.csv", compatible_pipeline_raw(files)
-        if files.get("minddata_cpu_utilization"):
-            as_json, as_csv = compatible_pipeline_summary(files)
-            yield f"minddata_pipeline_summary_{rank}.json", as_json
-            yield f"minddata_pipeline_summary_{rank}.csv", as_csv
+_Content = tuple[str, "str | Iterable[bytes]"]
+"""The name of a file and what it holds."""
 
 
-def _steps(files: RankFiles) -> Iterator[tuple[str, str]]:
+def _host(files: RankFiles, *, developer_rows: bool) -> Iterator[_Content]:
+    host, rank = files.get("host_info"), files.rank
+    if host is None:
+        return
+    memory, timeline = compatible_memory_and_timeline(host, developer_rows=developer_rows)
+    if timeline is not None:
+        yield f"host_info/timeline_{rank}.json", timeline
+    if memory is not None:
+        yield f"host_info/host_memory_{rank}.csv", memory
+    dataset = compatible_dataset(host, developer_rows=developer_rows)
+    yield f"host_info/dataset_{rank}.csv", dataset
+
+
+def _timeline(files: RankFiles, n_ranks: int, limit_bytes: int | None) -> Iterator[_Content]:
+    has_gpu = files.get("gpu_op_execute_timestamp") is not None
+    if not (has_gpu or files.get("cpu_op_execute_timestamp")):
+        return
+    rank, target = files.rank, "gpu" if has_gpu else "cpu"
+    made = compatible_timeline(files, limit_bytes)
+    display = (text.encode() for text in made.display)
+    yield f"{target}_timeline_display_{rank}.json", display
+    yield f"{target}_timeline_summary_{rank}.json", made.summary
+    if made.cluster is not None:
+        # Offline, MindSpore takes a run to be data-parallel with one stage.
+        yield f"gpu_cluster_analyse_data-parallel_1_{n_ranks}_{rank}.csv", made.cluster
+
+
+def _pipeline(files: RankFiles) -> Iterator[_Content]:
+    if not files.get("pipeline_profiling"):
+        return
+    yield f"minddata_pipeline_raw_{files.rank}.csv", compatible_pipeline_raw(files)
+    if files.get("minddata_cpu_utilization"):
+        as_json, as_csv = compatible_pipeline_summary(files)
+        yield f"minddata_pipeline_summary_{files.rank}.json", as_json
+        yield f"minddata_pipeline_summary_{files.rank}.csv", as_csv
+
+
+def _steps(files: RankFiles) -> Iterator[_Content]:
     path = files.get("step_trace_profiling")
     if path is None:
         return

@@ -7,14 +7,18 @@ end with the last run that starts before the next step. That is a guess, and it 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from longpole.mindspore.executions import Executions
 
-__all__ = ["Step", "inferred_steps"]
+__all__ = ["Step", "enclosing_steps", "inferred_steps"]
+
+
+_DIGITS: Final = 100_000
+"""Durations are known to one part in this many, at the worst."""
 
 
 class Step(NamedTuple):
@@ -48,3 +52,31 @@ def inferred_steps(runs: Executions, order: Sequence[int]) -> list[Step]:
             start_ns, end_ns = runs.start_ns[row], 0
         end_ns = max(end_ns, runs.start_ns[row] + runs.duration_ns[row])
     return steps if start_ns is None else [*steps, Step(len(steps) + 1, start_ns, end_ns)]
+
+
+def enclosing_steps(
+    steps: Sequence[Step], runs: Executions, order: Sequence[int]
+) -> list[Step] | None:
+    """Move the ends of steps by what rounding takes, so that they enclose the runs in them.
+
+    Durations have six digits, so a run may seem to end behind its step. None where a run lies
+    across the border of a step by more than that: then steps and runs are on threads of their own.
+    """
+    found, place = [], 0
+    before_ns = -(2**63)
+    for step in sorted(steps, key=lambda step: step.start_ns):
+        end_ns = step.end_ns
+        while place < len(order) and runs.start_ns[order[place]] < step.end_ns:
+            row = order[place]
+            ends_ns = runs.start_ns[row] + runs.duration_ns[row]
+            is_inside = runs.start_ns[row] >= step.start_ns
+            border_ns = step.end_ns if is_inside else step.start_ns
+            if ends_ns > border_ns + 2 + runs.duration_ns[row] // _DIGITS:
+                return None
+            end_ns = max(end_ns, ends_ns)
+            place += 1
+        if step.start_ns < before_ns:
+            return None
+        before_ns = end_ns
+        found.append(step._replace(end_ns=end_ns))
+    return found

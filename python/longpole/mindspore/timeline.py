@@ -23,18 +23,19 @@ from longpole.mindspore.host_info import HostInfo, read_host_info
 from longpole.mindspore.layouts import RankFiles, find_ranks
 from longpole.mindspore.step_detail import read_step_detail
 from longpole.mindspore.step_trace import read_steps
-from longpole.mindspore.steps import Step, inferred_steps
+from longpole.mindspore.steps import Step, enclosing_steps, inferred_steps
 from longpole.mindspore.task_times import read_task_times
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 __all__ = ["host_info_trace", "rank_timeline", "timeline_events"]
 
 _HOST: Final = 11_000
 _STEPS: Final = 100_000
+_GPU_OPS: Final = 100_002
 _EPOCH_NS: Final = 10**17
 """Stamps above are of the calendar (from 1973 on), others count from the start of a machine."""
 
@@ -109,9 +110,11 @@ def rank_timeline(
     host_info = files.get("host_info")
     if host_info is not None:
         info = read_host_info(host_info, developer_rows=developer_rows)
-        spans += _stage_spans(info) if _same_clock(spans) else ()
-        if not _same_clock(spans):
+        findings.include(info.findings)
+        if spans and not _is_calendar(spans[0].start_ns):
             findings.add("other_clock", host_info)
+        else:
+            spans += _stage_spans(info)
     if between_ns is not None:
         spans = [span for span in spans if span.is_between(*between_ns)]
     if not spans:
@@ -145,8 +148,8 @@ def _whole(text: str) -> int | str:
     return int(text) if text.isdecimal() else text
 
 
-def _same_clock(spans: Sequence[_Span]) -> bool:
-    return not spans or spans[0].start_ns > _EPOCH_NS
+def _is_calendar(stamp_ns: int) -> bool:
+    return stamp_ns > _EPOCH_NS
 
 
 def _stage_spans(info: HostInfo) -> Iterator[_Span]:
@@ -169,44 +172,54 @@ def _host_spans(files: RankFiles, findings: Findings) -> Iterator[_Span]:
     if path is None:
         return
     runs = read_executions(path, findings)
-    has_gpu = files.get("gpu_op_execute_timestamp") is not None
-    clocks = files.get("start_time")
-    offset_ns = clock_offset_ns(clocks, findings) if clocks and has_gpu else 0
-    if has_gpu and offset_ns is None:
-        findings.add("other_clock", path)
+    if files.get("gpu_op_execute_timestamp") is None:
+        yield from _runs(runs, 0, 0)
+        yield from _step_spans(inferred_steps(runs, runs.by_start()), runs, 0, inferred=True)
         return
-    yield from _runs(runs, offset_ns or 0)
-    if not has_gpu:
-        order = runs.by_start()
-        yield from _step_spans(inferred_steps(runs, order), _steps_thread(runs), inferred=True)
+    offset_ns = _offset_ns(runs, files, findings)
+    if offset_ns is None:
+        findings.add("other_clock", path)
+    else:
+        yield from _runs(runs, offset_ns, 0)
+
+
+def _offset_ns(runs: Executions, files: RankFiles, findings: Findings) -> int | None:
+    """Say what to add to stamps of the host for those of the device; None is not known."""
+    if runs.start_ns and _is_calendar(runs.start_ns[0]):
+        return 0
+    clocks = files.get("start_time")
+    return clock_offset_ns(clocks, findings) if clocks is not None else None
 
 
 def _device_spans(files: RankFiles, findings: Findings) -> Iterator[_Span]:
     path = files.get("gpu_op_execute_timestamp")
     if path is not None:
         runs = read_executions(path, findings)
-        yield from _runs(runs, 0)
+        yield from _runs(runs, 0, _GPU_OPS)
         known = files.get("step_trace_profiling")
-        steps = read_steps(known, findings).spans() if known else ()
-        order = runs.by_start()
-        chosen = steps or inferred_steps(runs, order)
-        yield from _step_spans(chosen, _steps_thread(runs), inferred=not steps)
+        steps = read_steps(known, findings).spans() if known else []
+        chosen = steps or inferred_steps(runs, runs.by_start())
+        yield from _step_spans(chosen, runs, _GPU_OPS, inferred=not steps)
     path = files.get("activity_execute_timestamp")
     if path is not None:
         yield from _activity_spans(path, files, findings)
     path = files.get("output_timeline_data")
     if path is not None:
-        for task in read_task_times(path, findings):
-            args = {"device": files.rank, "stream": task.stream, "operator": task.operator}
-            name = task.operator.rpartition("/")[2]
-            fields = _fields("kernel", name, files.rank, task.stream, args)
-            yield _Span(task.start_ns, -task.duration_ns, fields)
-        detail = files.get("step_trace_raw_detail_time")
-        if detail is not None:
-            yield from _step_spans(read_step_detail(detail, findings).spans(), _STEPS)
+        yield from _task_spans(path, files, findings)
 
 
-def _runs(runs: Executions, offset_ns: int) -> Iterator[_Span]:
+def _task_spans(path: Path, files: RankFiles, findings: Findings) -> Iterator[_Span]:
+    for task in read_task_times(path, findings):
+        args = {"device": files.rank, "stream": task.stream, "operator": task.operator}
+        name = task.operator.rpartition("/")[2]
+        fields = _fields("kernel", name, files.rank, task.stream, args)
+        yield _Span(task.start_ns, -task.duration_ns, fields)
+    detail = files.get("step_trace_raw_detail_time")
+    if detail is not None:
+        yield from _step_spans(read_step_detail(detail, findings).spans(), Executions(), 0)
+
+
+def _runs(runs: Executions, offset_ns: int, first_thread: int) -> Iterator[_Span]:
     known: dict[tuple[int, int], str] = {}
     for operator, thread, start_ns, duration_ns in zip(
         runs.operator, runs.thread, runs.start_ns, runs.duration_ns, strict=True
@@ -216,16 +229,19 @@ def _runs(runs: Executions, offset_ns: int) -> Iterator[_Span]:
             full = runs.operators[operator]
             name = full.rpartition("/")[2]
             args = {"full_name": full, "type": name.partition("-")[0], "kind": runs.threads[thread]}
-            fields = known[operator, thread] = _fields("cpu_op", name, _HOST, thread, args)
+            fields = _fields("cpu_op", name, _HOST, first_thread + thread, args)
+            known[operator, thread] = fields
         yield _Span(start_ns + offset_ns, -duration_ns, fields)
 
 
-def _steps_thread(runs: Executions) -> int:
-    """Choose the thread of the operators where there is one, so that steps enclose them."""
-    return 0 if len(runs.threads) == 1 else _STEPS
-
-
-def _step_spans(steps: Iterable[Step], thread: int, *, inferred: bool = False) -> Iterator[_Span]:
+def _step_spans(
+    steps: Sequence[Step], runs: Executions, first_thread: int, *, inferred: bool = False
+) -> Iterator[_Span]:
+    """Give steps on the thread of the operators, where that is one and they enclose them."""
+    order = runs.by_start()
+    enclosing = enclosing_steps(steps, runs, order) if len(runs.threads) == 1 else None
+    thread = _STEPS if enclosing is None else first_thread
+    steps = steps if enclosing is None else enclosing
     for step in steps:
         name, args = f"ProfilerStep#{step.number}", {"inferred": inferred}
         fields = _fields("user_annotation", name, _HOST, thread, args)
@@ -269,6 +285,7 @@ def _written(
     base_ns = spans[0].start_ns
     head = f'"baseTimeNanoseconds":{base_ns},"distributedInfo":{{"rank":{files.rank}}}'
     yield f'{{"schemaVersion":1,"displayTimeUnit":"ns",{head},"traceEvents":[\n'.encode()
+    yield from (f"{json.dumps(event)},\n".encode() for event in _names(files.rank))
     size = 0
     for place, (start_ns, minus_duration_ns, fields) in enumerate(spans):
         times = f'"ts":{_us(start_ns - base_ns)},"dur":{_us(-minus_duration_ns)}'
@@ -280,6 +297,13 @@ def _written(
         yield text
     found = [finding.to_dict() for finding in findings.all()]
     yield f'],"findings":{json.dumps(found)}}}\n'.encode()
+
+
+def _names(device: int) -> Iterator[dict[str, Any]]:
+    for pid, name in ((_HOST, "MindSpore host"), (device, f"device {device}")):
+        yield {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": name}}
+    for tid, name in ((_GPU_OPS, "GpuOps"), (_STEPS, "Steps")):
+        yield {"ph": "M", "name": "thread_name", "pid": _HOST, "tid": tid, "args": {"name": name}}
 
 
 def _us(time_ns: int) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import json
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.mindspore.overlap_compat import PER_NS, Item, merged, overlap
@@ -58,8 +59,12 @@ class _Tally:
         return json.dumps(known | {"num_of_streams": len(self.streams)})
 
 
-def compatible_timeline(files: RankFiles) -> CompatibleTimeline:
-    """Make the timeline of a GPU where the profile has one, else of the CPU."""
+def compatible_timeline(files: RankFiles, limit_bytes: int | None = None) -> CompatibleTimeline:
+    """Make the timeline of a GPU where the profile has one, else of the CPU.
+
+    Beyond `limit_bytes`, MindSpore leaves out what comes last in the file. It compares with what
+    is on the disk already, so its own file is some kilobytes longer.
+    """
     tally = _Tally()
     cluster = None
     if files.get("gpu_op_execute_timestamp"):
@@ -68,20 +73,30 @@ def compatible_timeline(files: RankFiles) -> CompatibleTimeline:
         items, keys = _cpu_items(files, tally), None
     for item in items:
         _count(item, tally)
-    return CompatibleTimeline(_display(items, files.rank, keys), tally.text(), cluster)
+    display = _display(items, files.rank, keys)
+    limited = display if limit_bytes is None else _limited(display, limit_bytes)
+    end = json.dumps(labels(str(files.rank), "Host CPU OP" if keys is None else "GPU Op"))
+    return CompatibleTimeline(chain("[", limited, [end.lstrip("[")]), tally.text(), cluster)
+
+
+def _limited(texts: Iterator[str], limit_bytes: int) -> Iterator[str]:
+    """Give texts until they are longer than the limit, as MindSpore does."""
+    size = 0
+    for text in texts:
+        yield text
+        size += len(text)
+        if size > limit_bytes:
+            return
 
 
 def _display(items: Sequence[Item], rank: int, keys: list[str] | None) -> Iterator[str]:
     """Write the metadata of all events, then the events, with no space between them."""
-    target = "GPU Op" if keys is not None else "Host CPU OP"
-    yield "["
     for is_metadata in (True, False):
         for item in items:
             event = _event(item, rank, keys)
             metadata = _named(event, rank)
             for written in metadata if is_metadata else (event,):
                 yield f"{json.dumps(written)},"
-    yield json.dumps(labels(str(rank), target)).lstrip("[")
 
 
 def _lines(files: RankFiles, kind: str) -> list[str]:
