@@ -7,6 +7,7 @@
 //! own (`chrome`), and those that are JSON share a scanner (`json`) and the way from one
 //! element of the document to the next (`elements`).
 
+mod ascend;
 pub mod chakra;
 mod chrome;
 mod elements;

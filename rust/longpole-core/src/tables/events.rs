@@ -66,6 +66,16 @@ impl EventTable {
         self.duration_ns[event.row()] = end_ns.saturating_sub(self.start_ns[event.row()]);
     }
 
+    /// The reader found out what the event is from what stands elsewhere in the file.
+    pub(crate) fn assign_kind(&mut self, event: EventId, kind: EventKind) {
+        self.kind[event.row()] = kind as u8;
+    }
+
+    /// The reader found out where it happened.
+    pub(crate) fn assign_lane(&mut self, event: EventId, lane: LaneId) {
+        self.lane[event.row()] = Some(lane).in_column();
+    }
+
     /// How many events there are.
     pub fn len(&self) -> usize {
         self.kind.len()

@@ -2,7 +2,8 @@
 //!
 //! The interfaces of all vendors have the same verbs behind different prefixes: `cuda` and
 //! `cu`, `hip`, `musa` and `mu`, `aclrt`, `ze`, `ur`, `pi`. The prefix in small letters is cut
-//! off, and the beginning of the rest is looked up. Endings for versions and streams (`_v2`,
+//! off, and the beginning of the rest is looked up. Before that goes the layer of CANN
+//! (`AscendCL@`). Endings for versions and streams (`_v2`,
 //! `_ptsz`, `_ptds`) so need no entry of their own. What has no prefix (MTIA) is listed whole.
 //!
 //! Limits: the name says what a call may do, not what it did. Whether a call that may wait
@@ -109,6 +110,18 @@ const WHOLE: &[(&str, ApiRole)] = &[
 const EXACT: &[(&str, ApiRole)] =
     &[("synchronize", ApiRole::DeviceSynchronize), ("Launch", ApiRole::Launch)];
 
+/// Calls of CANN behind the name of their layer, where nothing may follow.
+const CANN: &[(&str, ApiRole)] = &[
+    ("launch", ApiRole::Launch),
+    ("KernelLaunch", ApiRole::Launch),
+    ("KernelLaunchWithHandle", ApiRole::Launch),
+    ("ModelExecute", ApiRole::GraphLaunch),
+];
+
+/// The layers of CANN, which stand before the names of its calls: `AscendCL@aclrtMalloc`.
+const LAYERS: &[&str] =
+    &["AscendCL", "Runtime", "Node", "Model", "Hccl", "HCCL", "Communication", "GE"];
+
 /// Beginnings of names behind the prefix. The first that fits counts.
 const BEHIND_PREFIX: &[(&str, ApiRole)] = &[
     // CUDA, HIP, MUSA
@@ -206,6 +219,9 @@ const BEHIND_PREFIX: &[(&str, ApiRole)] = &[
 impl ApiRole {
     /// The role of calls with a name.
     pub fn of_name(name: &str) -> Self {
+        if let Some(name) = behind_layer(name) {
+            return of_cann(name);
+        }
         exact(name).or_else(|| begin_of(name, WHOLE)).unwrap_or_else(|| behind_prefix(name))
     }
 
@@ -221,6 +237,17 @@ impl ApiRole {
             _ => Waiting::Never,
         }
     }
+}
+
+/// What stands behind the name of a layer of CANN.
+fn behind_layer(name: &str) -> Option<&str> {
+    let (layer, rest) = name.split_once('@')?;
+    LAYERS.contains(&layer).then_some(rest)
+}
+
+fn of_cann(name: &str) -> ApiRole {
+    let whole = CANN.iter().find(|(its, _)| *its == name).map(|&(_, role)| role);
+    whole.unwrap_or_else(|| behind_prefix(name))
 }
 
 fn exact(name: &str) -> Option<ApiRole> {
@@ -299,6 +326,14 @@ mod tests {
             ("cudaStreamWaitEvent", ApiRole::StreamWait),
             ("cuEventRecord", ApiRole::EventRecord),
             ("aclrtRecordEvent", ApiRole::EventRecord),
+            ("AscendCL@aclrtSynchronizeStreamWithTimeout", ApiRole::StreamSynchronize),
+            ("AscendCL@aclrtMemcpyAsync", ApiRole::Copy),
+            ("AscendCL@aclrtStreamWaitEvent", ApiRole::StreamWait),
+            ("AscendCL@aclrtQueryEventStatus", ApiRole::Query),
+            ("AscendCL@aclnnMm", ApiRole::Other),
+            ("Node@launch", ApiRole::Launch),
+            ("Hccl@Launch_Ffts", ApiRole::Other),
+            ("dog@launch", ApiRole::Other),
             ("cudaEventQuery", ApiRole::Query),
             ("aclrtQueryEvent", ApiRole::Query),
             ("cudaMalloc", ApiRole::Allocate),

@@ -2,7 +2,8 @@
 //!
 //! Every profiler has its own names for the same few kinds of event. The table below
 //! holds those of libkineto (CUDA, HIP, XPU, MTIA, Gaudi and back ends of others) in all
-//! its versions.
+//! its versions, and of `torch_npu`. Events of an Ascend profile that have none are told apart
+//! in `ascend`.
 //!
 //! Limits: a category that is not listed becomes [`EventKind::Other`], which takes part in
 //! the nesting of its thread and in nothing else.
@@ -47,6 +48,10 @@ kinds! {
     Synchronization "synchronization",
     /// A range over which performance counters were read.
     CounterRange "counter_range",
+    /// A part of a collective, or a mark on a stream that takes the device no time.
+    DeviceTask "device_task",
+    /// What the profiler computed from other events, shown as a track of its own.
+    Derived "derived",
     /// Time the profiler itself took.
     Overhead "overhead",
     /// The frame the profiler draws around all it recorded.
@@ -74,6 +79,8 @@ const CATEGORIES: &[(&str, EventKind)] = &[
     ("Memcpy", EventKind::Copy),
     ("gpu_memset", EventKind::Fill),
     ("Memset", EventKind::Fill),
+    ("enqueue", EventKind::Operator),
+    ("dequeue", EventKind::Operator),
     ("user_annotation", EventKind::Annotation),
     ("gpu_user_annotation", EventKind::DeviceAnnotation),
     ("cuda_sync", EventKind::Synchronization),
@@ -125,7 +132,8 @@ impl EventKind {
 
     /// Whether it stands on a stream of a device rather than on a thread.
     pub fn is_on_device(self) -> bool {
-        self.is_device_work() || matches!(self, Self::DeviceAnnotation | Self::Synchronization)
+        self.is_device_work()
+            || matches!(self, Self::DeviceAnnotation | Self::Synchronization | Self::DeviceTask)
     }
 
     /// Whether it may launch work on a device.

@@ -32,6 +32,11 @@ const COMMUNICATION: &[&str] = &[
     "nccl",
     "rccl",
     "hccl",
+    "hcom_",
+    "broadcast-op",
+    "send-op",
+    "receive-op",
+    "neighborexchange",
     "mccl",
     "oneccl",
     "ccl::",
@@ -103,6 +108,8 @@ mod tests {
             "void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>",
             "two_shot_all_reduce_kernel_inplace",
             "hcclAllReduce",
+            "hcom_broadcast__586_0_1",
+            "Default/Receive-op12_0",
             "mscclKernel_Sum_half_Simple",
         ] {
             assert_eq!(WorkClass::of_kernel(name), WorkClass::Communication, "{name}");

@@ -10,11 +10,13 @@
 //! | what a kernel is for | `kernels` |
 //! | which collective it is, of what data | `collectives` |
 //! | what loads data | `loading` |
+//! | which part of an Ascend profile it is | `ascend` |
 //! | iterations, and nodes of the backward graph | `markers` |
 //!
 //! A [`Vocabulary`] is these tables with what a user added to them.
 
 mod api;
+mod ascend;
 mod category;
 mod collectives;
 mod kernels;
@@ -23,6 +25,7 @@ mod markers;
 mod user;
 
 pub use api::{api_names, ApiRole, Waiting};
+pub use ascend::{hccl_number, stream_number, CollectiveTrack, DeviceRange, Layer, TaskKind};
 pub use category::EventKind;
 pub use collectives::{data_type, data_type_of_kernel, runs_on_cpu, Collective};
 pub use kernels::{pageable_ends, WorkClass, MEMORY_KINDS};

@@ -25,6 +25,8 @@ const BUILT_IN: &[&str] = &[
     "name",
     "labels",
     "sort_index",
+    "connection_id",
+    "correlation_id",
 ];
 
 pub(super) const CORRELATION: Key = Key::at(0);
@@ -32,6 +34,10 @@ pub(super) const EXTERNAL_ID: Key = Key::at(1);
 pub(super) const EXTERNAL_ID_LOWER: Key = Key::at(2);
 pub(super) const STREAM: Key = Key::at(3);
 pub(super) const DEVICE: Key = Key::at(4);
+/// CANN's name for the number that a call and what it launched have in common.
+pub(super) const CONNECTION_ID: Key = Key::at(8);
+/// The same of the queue between the threads of `torch_npu`.
+pub(super) const QUEUE_ID: Key = Key::at(9);
 
 /// What says which events belong together. `context` and the graph ids place
 /// work on a device, the wait fields stand on records of synchronisation.
@@ -52,6 +58,8 @@ const IDS: &[&str] = &[
     "cuda_sync_kind",
     "src kind",
     "dst kind",
+    "Task Type",
+    "stream id",
 ];
 
 /// What one asks about kernels, copies, operators, collectives, Python
@@ -99,6 +107,16 @@ const DEFAULT: &[&str] = &[
     "Bytes",
     "Total Allocated",
     "Total Reserved",
+    "data_type",
+    "count",
+    "alg_type",
+    "task type",
+    "src rank",
+    "dst rank",
+    "transport type",
+    "link type",
+    "size(Byte)",
+    "bandwidth(GB/s)",
 ];
 
 impl Arguments {

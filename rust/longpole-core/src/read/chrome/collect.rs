@@ -11,6 +11,7 @@ use super::recent::Recent;
 use super::values::{integer, is_integer, number, token_text};
 use crate::diagnostics::Code;
 use crate::ids::{EventId, LaneId, StringId};
+use crate::read::ascend;
 use crate::read::json::{Keys, Span, Token};
 use crate::strings::Strings;
 use crate::tables::{
@@ -361,6 +362,17 @@ impl Collector {
     /// Closes the begin events with the ends that were found.
     pub(super) fn pair_brackets(&mut self, findings: &mut Findings) {
         std::mem::take(&mut self.brackets).pair(&mut self.events, findings);
+    }
+
+    /// Gives events of an Ascend profile their kinds; gives how many tasks have a type that is not known.
+    pub(super) fn interpret(&mut self) -> u64 {
+        ascend::interpret(ascend::Parts {
+            strings: &self.strings,
+            events: &mut self.events,
+            lanes: &mut self.lanes,
+            args: &self.args,
+            metadata: &self.metadata,
+        })
     }
 
     /// How many events of each phase there were, by letter.

@@ -367,6 +367,9 @@ impl Document<'_> {
             self.events.stream.elements.note(code, offset)?;
         }
         self.events.collector.args.pad();
+        for _ in 0..self.events.collector.interpret() {
+            self.events.stream.elements.note(Code::UnknownTaskType, 0)?;
+        }
         let phases = self.events.collector.phases();
         let strings = self.events.collector.freeze_strings();
         let collector = self.events.collector;

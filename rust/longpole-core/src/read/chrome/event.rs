@@ -1,6 +1,8 @@
 //! The text of one event -> a draft of it.
 
-use super::arguments::{Wanted, CORRELATION, DEVICE, EXTERNAL_ID, EXTERNAL_ID_LOWER, STREAM};
+use super::arguments::{
+    Wanted, CONNECTION_ID, CORRELATION, DEVICE, EXTERNAL_ID, EXTERNAL_ID_LOWER, QUEUE_ID, STREAM,
+};
 use crate::diagnostics::Code;
 use crate::read::json::leading;
 use crate::read::json::{is_number, Scan, Scanner, Span, Token};
@@ -188,7 +190,7 @@ impl EventScanner {
     #[inline]
     fn argument(&mut self, key: Key, token: Token) {
         match key {
-            CORRELATION => self.draft.correlation = Some(token),
+            CORRELATION | CONNECTION_ID | QUEUE_ID => self.draft.correlation = Some(token),
             EXTERNAL_ID | EXTERNAL_ID_LOWER => self.draft.external_id = Some(token),
             STREAM => self.draft.stream = Some(token),
             DEVICE => self.draft.device = Some(token),

@@ -4,7 +4,9 @@ use super::outline::{outline, Member};
 use super::value::{begins_with, Found, Value};
 use crate::ids::{LaneId, StringId};
 use crate::read::chrome::arguments::STREAM;
-use crate::read::chrome::arguments::{Wanted, CORRELATION, DEVICE, EXTERNAL_ID, EXTERNAL_ID_LOWER};
+use crate::read::chrome::arguments::{
+    Wanted, CONNECTION_ID, CORRELATION, DEVICE, EXTERNAL_ID, EXTERNAL_ID_LOWER, QUEUE_ID,
+};
 use crate::read::json::{Keys, Token};
 use crate::strings::Strings;
 use crate::tables::{ArgValue, EventKind};
@@ -167,7 +169,7 @@ fn argument(member: &Member, text: &[u8], plan: &Plan, keys: &Keys, wanted: &Wan
     let Plan::Event(plan) = plan else { return any(member.value, None) };
     let Some(key) = keys.find(member.key.of(text)) else { return Part::Unusual };
     match key {
-        CORRELATION => integer(member.value, Value::Correlation),
+        CORRELATION | CONNECTION_ID | QUEUE_ID => integer(member.value, Value::Correlation),
         EXTERNAL_ID | EXTERNAL_ID_LOWER => integer(member.value, Value::ExternalId),
         STREAM | DEVICE => match member.value {
             Token::Integer(_) | Token::Null => Part::Constant,

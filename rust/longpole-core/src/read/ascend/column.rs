@@ -1,0 +1,40 @@
+//! An argument of the events without category, as all those of a device are.
+
+use crate::ids::{EventId, StringId};
+use crate::strings::Strings;
+use crate::tables::{ArgColumn, ArgTable, ArgTables, ArgValue};
+
+/// The values of one argument, found by event.
+pub(super) struct Column<'a> {
+    table: &'a ArgTable,
+    column: &'a ArgColumn,
+}
+
+impl<'a> Column<'a> {
+    pub(super) fn of(key: &str, args: &'a ArgTables) -> Option<Self> {
+        let table = args.of(None)?;
+        let column = table.columns.iter().find(|column| column.key == key)?;
+        Some(Self { table, column })
+    }
+
+    fn value(&self, event: EventId) -> Option<ArgValue> {
+        let row = self.table.event.binary_search_by_key(&event.row(), |&row| row as usize).ok()?;
+        self.column.values.get(row)
+    }
+
+    pub(super) fn text(&self, event: EventId) -> Option<StringId> {
+        match self.value(event)? {
+            ArgValue::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// An integer, written as such or as a text.
+    pub(super) fn integer(&self, event: EventId, strings: &Strings) -> Option<i64> {
+        match self.value(event)? {
+            ArgValue::Integer(number) => Some(number),
+            ArgValue::Text(text) => strings.get(text).trim().parse().ok(),
+            ArgValue::Float(_) => None,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Gives the events of an Ascend profile their kinds, streams and threads.
+//!
+//! In the timelines of msprof, `torch_npu` and MindSpore most events have no category: the
+//! names of processes and threads say what they are, and may stand behind the events. So this
+//! is done once, when all events are known:
+//!
+//! | process | events become |
+//! |---|---|
+//! | Ascend Hardware | kernels and copies on the stream, by `Task Type`; waits; marks |
+//! | HCCL, Communication | one kernel for each collective, on the stream of its tasks |
+//! | CANN | runtime calls on the thread of the program that made them |
+//! | CPU OP | operators |
+//! | Overlap Analysis, Scope Layer, Step Trace | derived: no work of anybody |
+//!
+//! The tasks of a collective stand in the timeline twice or three times (as the whole, on a
+//! plane, on a stream). Only the whole counts as work.
+//!
+//! Limits: a trace without any of these processes is left as it is. The number of the device is
+//! known only where the profiler put it into the process id; else it is null.
+
+mod column;
+mod layers;
+mod tasks;
+
+use crate::ids::EventId;
+use crate::strings::Strings;
+use crate::tables::{ArgTables, EventTable, LaneTable, MetadataTable};
+use crate::vocabulary::{step_number, CollectiveTrack, EventKind, Layer};
+use layers::Layers;
+use tasks::Tasks;
+
+/// The tables of a trace as its reader made them.
+pub(super) struct Parts<'a> {
+    pub(super) strings: &'a Strings,
+    pub(super) events: &'a mut EventTable,
+    pub(super) lanes: &'a mut LaneTable,
+    pub(super) args: &'a ArgTables,
+    pub(super) metadata: &'a MetadataTable,
+}
+
+/// Interprets the events of an Ascend profile; gives how many tasks have a type that is not known.
+/// Does nothing to other traces.
+pub(super) fn interpret(mut parts: Parts<'_>) -> u64 {
+    let parts = &mut parts;
+    let Some(layers) = Layers::of(parts.metadata, parts.strings) else { return 0 };
+    let tasks = Tasks::of(parts, &layers);
+    let mut n_unknown = 0;
+    for event in parts.events.ids() {
+        let place = parts.lanes.place(parts.events.lane(event));
+        let Some(layer) = layers.of_process(place.process) else { continue };
+        let is_span = !matches!(parts.events.kind(event), EventKind::Instant);
+        match layer {
+            _ if !is_span => {}
+            Layer::Hardware => n_unknown += u64::from(tasks.hardware(event, &layers, parts)),
+            Layer::Communication => match layers.track(place) {
+                Some(CollectiveTrack::Operations) => tasks.collective(event, &layers, parts),
+                Some(CollectiveTrack::Tasks) | None => {
+                    parts.events.assign_kind(event, EventKind::DeviceTask);
+                }
+            },
+            Layer::Cann => {
+                let lane = parts.lanes.intern(layers.host_place(place));
+                parts.events.assign_kind(event, EventKind::Runtime);
+                parts.events.assign_lane(event, lane);
+            }
+            Layer::HostOperators => parts.events.assign_kind(event, EventKind::Operator),
+            Layer::Derived => parts.events.assign_kind(event, EventKind::Derived),
+            Layer::Framework => framework(event, parts),
+        }
+    }
+    n_unknown
+}
+
+/// `torch_npu` lists steps among the operators.
+fn framework(event: EventId, parts: &mut Parts<'_>) {
+    let name = parts.events.name(event).map_or("", |name| parts.strings.get(name));
+    if parts.events.kind(event) == EventKind::Operator && step_number(name).is_some() {
+        parts.events.assign_kind(event, EventKind::Annotation);
+    }
+}

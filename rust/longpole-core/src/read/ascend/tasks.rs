@@ -1,0 +1,162 @@
+//! Tasks on the streams of a device, and the collectives that some of them are parts of.
+
+use std::collections::{HashMap, HashSet};
+
+use super::column::Column;
+use super::layers::Layers;
+use super::Parts;
+use crate::ids::{EventId, LaneId, StringId};
+use crate::tables::Place;
+use crate::vocabulary::{CollectiveTrack, DeviceRange, EventKind, Layer, TaskKind};
+
+/// A device, where the profile names it.
+type Device = Option<i64>;
+
+/// What is known of tasks before any of them gets its kind.
+pub(super) struct Tasks<'a> {
+    /// What each text is as the type or name of a task.
+    kinds: Vec<TaskKind>,
+    types: Option<Column<'a>>,
+    /// The streams and starts of the tasks of collectives.
+    parts: HashSet<(Device, i64, i64)>,
+    /// The lane of each stream.
+    lanes: HashMap<(Device, i64), LaneId>,
+    /// The process that shows a device.
+    processes: HashMap<Device, StringId>,
+    /// The lane of the first task that a call launched.
+    lane_of_call: HashMap<(Device, i64), LaneId>,
+    /// The tasks of collectives: start and stream, by device, in order of time.
+    by_start: HashMap<Device, Vec<(i64, i64)>>,
+}
+
+impl<'a> Tasks<'a> {
+    pub(super) fn of(parts: &mut Parts<'a>, layers: &Layers) -> Self {
+        let mut found = Self {
+            kinds: parts.strings.iter().map(TaskKind::of_type).collect(),
+            types: Column::of("Task Type", parts.args),
+            parts: HashSet::new(),
+            lanes: HashMap::new(),
+            processes: HashMap::new(),
+            lane_of_call: HashMap::new(),
+            by_start: HashMap::new(),
+        };
+        let streams = Column::of("stream id", parts.args);
+        for event in parts.events.ids() {
+            let place = parts.lanes.place(parts.events.lane(event));
+            match layers.of_process(place.process) {
+                Some(Layer::Hardware) => found.note_stream(event, place, layers, parts),
+                Some(Layer::Communication)
+                    if layers.track(place) == Some(CollectiveTrack::Tasks) =>
+                {
+                    let stream = streams.as_ref().and_then(|it| it.integer(event, parts.strings));
+                    if let Some(stream) = stream {
+                        found.note_part(event, layers.device(place.process), stream, parts);
+                    }
+                }
+                _ => {}
+            }
+        }
+        for starts in found.by_start.values_mut() {
+            starts.sort_unstable();
+        }
+        found
+    }
+
+    /// Gives a track of the device its lane.
+    fn note_stream(
+        &mut self,
+        event: EventId,
+        place: Place,
+        layers: &Layers,
+        parts: &mut Parts<'_>,
+    ) {
+        let device = layers.device(place.process);
+        self.processes.entry(device).or_insert(place.process);
+        let Some(stream) = layers.stream(place) else { return };
+        let lanes = &mut parts.lanes;
+        let on_stream = Place { device, stream: Some(stream), ..place };
+        let lane = *self.lanes.entry((device, stream)).or_insert_with(|| lanes.intern(on_stream));
+        if let Some(call) = parts.events.correlation(event) {
+            self.lane_of_call.entry((device, call)).or_insert(lane);
+        }
+    }
+
+    fn note_part(&mut self, event: EventId, device: Device, stream: i64, parts: &Parts<'_>) {
+        let start_ns = parts.events.start_ns(event);
+        self.parts.insert((device, stream, start_ns));
+        self.by_start.entry(device).or_default().push((start_ns, stream));
+    }
+
+    /// Gives an event of the layer of hardware its kind and its stream; says whether it is a task
+    /// of a type that is not known.
+    pub(super) fn hardware(&self, event: EventId, layers: &Layers, parts: &mut Parts<'_>) -> bool {
+        if let Some(kind) = range(event, parts) {
+            parts.events.assign_kind(event, kind);
+            return false;
+        }
+        let place = parts.lanes.place(parts.events.lane(event));
+        let device = layers.device(place.process);
+        let Some(stream) = layers.stream(place) else {
+            parts.events.assign_kind(event, EventKind::DeviceTask);
+            return false;
+        };
+        parts.events.assign_lane(event, self.lanes[&(device, stream)]);
+        let is_part = self.parts.contains(&(device, stream, parts.events.start_ns(event)));
+        let task = self.task(event, parts);
+        parts.events.assign_kind(event, kind_of(task, is_part));
+        task == TaskKind::Unknown && !is_part
+    }
+
+    /// What a task does: by its type, or where that is not known, by its name.
+    fn task(&self, event: EventId, parts: &Parts<'_>) -> TaskKind {
+        let of_text = |text: StringId| self.kinds[text.row()];
+        let by_type = self.types.as_ref().and_then(|types| types.text(event)).map(of_text);
+        let by_name = || parts.events.name(event).map(of_text);
+        let is_known = |kind: &TaskKind| *kind != TaskKind::Unknown;
+        by_type.filter(is_known).or_else(by_name).unwrap_or(TaskKind::Unknown)
+    }
+
+    /// Makes a kernel of a collective, on the stream of its first task; where none is known, on
+    /// a stream of its own.
+    pub(super) fn collective(&self, event: EventId, layers: &Layers, parts: &mut Parts<'_>) {
+        parts.events.assign_kind(event, EventKind::Kernel);
+        let place = parts.lanes.place(parts.events.lane(event));
+        let device = layers.device(place.process);
+        let call = parts.events.correlation(event);
+        let lane = call
+            .and_then(|call| self.lane_of_call.get(&(device, call)).copied())
+            .or_else(|| self.lane_within(event, device, parts))
+            .unwrap_or_else(|| {
+                let process = self.processes.get(&device).copied().unwrap_or(place.process);
+                parts.lanes.intern(Place { process, device, ..place })
+            });
+        parts.events.assign_lane(event, lane);
+    }
+
+    /// The lane of the first task within a collective.
+    fn lane_within(&self, event: EventId, device: Device, parts: &Parts<'_>) -> Option<LaneId> {
+        let (start_ns, end_ns) = parts.events.span(event)?;
+        let starts = self.by_start.get(&device)?;
+        let first = starts.partition_point(|&(at_ns, _)| at_ns < start_ns);
+        let &(_, stream) = starts.get(first).filter(|(at_ns, _)| *at_ns <= end_ns)?;
+        self.lanes.get(&(device, stream)).copied()
+    }
+}
+
+fn kind_of(task: TaskKind, is_part: bool) -> EventKind {
+    match task {
+        TaskKind::Compute => EventKind::Kernel,
+        TaskKind::Copy if !is_part => EventKind::Copy,
+        TaskKind::Wait if !is_part => EventKind::Synchronization,
+        _ => EventKind::DeviceTask,
+    }
+}
+
+/// The kind of an event whose category says that it is a range on a track of a device.
+fn range(event: EventId, parts: &Parts<'_>) -> Option<EventKind> {
+    let category = parts.events.category(event)?;
+    Some(match DeviceRange::of_category(parts.strings.get(category))? {
+        DeviceRange::Iteration => EventKind::DeviceAnnotation,
+        DeviceRange::Summary => EventKind::Derived,
+    })
+}

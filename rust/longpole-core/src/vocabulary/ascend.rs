@@ -1,0 +1,222 @@
+//! What the processes, threads and tasks of an Ascend profile are, by their names.
+//!
+//! msprof, and the profilers of torch and MindSpore that embed it, write timelines in which
+//! most events have no category. The name of the process tells the layer, that of the thread
+//! the track, and the argument `Task Type` what a task on a stream does.
+//!
+//! Limits: a type of task that is not listed is [`TaskKind::Unknown`], which counts as no work
+//! and is reported.
+
+/// A layer of an Ascend profile, which stands in the timeline as a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layer {
+    /// The streams of a device.
+    Hardware,
+    /// The collectives of a device and what they consist of.
+    Communication,
+    /// Calls into the runtime and the libraries above it.
+    Cann,
+    /// Operators on the CPU.
+    HostOperators,
+    /// The program itself, under its framework.
+    Framework,
+    /// What the profiler computed from the other layers.
+    Derived,
+}
+
+/// Layers by the names of their processes.
+const LAYERS: &[(&str, Layer)] = &[
+    ("Ascend Hardware", Layer::Hardware),
+    ("HCCL", Layer::Communication),
+    ("Communication", Layer::Communication),
+    ("CANN", Layer::Cann),
+    ("CPU OP", Layer::HostOperators),
+    ("Host CPU OP", Layer::HostOperators),
+    ("Python", Layer::Framework),
+    ("MindSpore", Layer::Framework),
+    ("Overlap Analysis", Layer::Derived),
+    ("Scope Layer", Layer::Derived),
+    ("Step Trace", Layer::Derived),
+];
+
+/// A track of the layer of collectives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CollectiveTrack {
+    /// Whole collectives, of one group.
+    Operations,
+    /// The tasks of collectives on one of the streams they use.
+    Tasks,
+}
+
+/// What a task on a stream of a device does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskKind {
+    /// Computes.
+    Compute,
+    /// Moves data.
+    Copy,
+    /// Waits for an event or a notification.
+    Wait,
+    /// Records an event, notifies, or stands there for the profiler.
+    Mark,
+    /// Of a type that is not known.
+    Unknown,
+}
+
+/// Tasks by their type, in capital letters with `_` for spaces and without `_SQE`.
+const TASKS: &[(&str, TaskKind)] = &[
+    ("AI_CORE", TaskKind::Compute),
+    ("AI_VECTOR_CORE", TaskKind::Compute),
+    ("AIV", TaskKind::Compute),
+    ("AIC", TaskKind::Compute),
+    ("MIX_AIC", TaskKind::Compute),
+    ("MIX_AIV", TaskKind::Compute),
+    ("MIX_AICORE", TaskKind::Compute),
+    ("MIX_VECTOR_CORE", TaskKind::Compute),
+    ("AI_CPU", TaskKind::Compute),
+    ("AICPU", TaskKind::Compute),
+    ("DSA", TaskKind::Compute),
+    ("DVPP", TaskKind::Compute),
+    ("VPC", TaskKind::Compute),
+    ("KERNEL_AICORE", TaskKind::Compute),
+    ("KERNEL_AIVEC", TaskKind::Compute),
+    ("KERNEL_AICPU", TaskKind::Compute),
+    ("KERNEL_MIX_AIC", TaskKind::Compute),
+    ("KERNEL_MIX_AIV", TaskKind::Compute),
+    ("MEMCPY_ASYNC", TaskKind::Copy),
+    ("PCIE_DMA", TaskKind::Copy),
+    ("SDMA", TaskKind::Copy),
+    ("RDMA", TaskKind::Copy),
+    ("EVENT_WAIT", TaskKind::Wait),
+    ("NOTIFY_WAIT", TaskKind::Wait),
+    ("EVENT_RECORD", TaskKind::Mark),
+    ("EVENT_RESET", TaskKind::Mark),
+    ("NOTIFY_RECORD", TaskKind::Mark),
+    ("WRITE_VALUE", TaskKind::Mark),
+    ("WRITE_VALUE_WITH_NOTIFY", TaskKind::Mark),
+    ("PLACE_HOLDER", TaskKind::Mark),
+    ("PROFILING_ENABLE", TaskKind::Mark),
+    ("PROFILING_DISABLE", TaskKind::Mark),
+    ("PROFILER_TRACE_EX", TaskKind::Mark),
+    ("MODEL_MAINTAINCE", TaskKind::Mark),
+    ("MODEL_EXECUTE", TaskKind::Mark),
+    ("STREAM_ACTIVE", TaskKind::Mark),
+    ("STREAM_SWITCH", TaskKind::Mark),
+    ("LABEL_SET", TaskKind::Mark),
+    ("LABEL_SWITCH", TaskKind::Mark),
+    ("CMO", TaskKind::Mark),
+    ("FFTS_PLUS", TaskKind::Mark),
+];
+
+/// The category of the range on a device that is one iteration of the program.
+const ITERATION: &str = "Iteration Time";
+
+/// Categories of the profiler's own summary of an iteration.
+const SUMMARIES: &[&str] = &["FP_BP Time", "Iteration Refresh", "Reduce", "Data_aug Bound"];
+
+impl Layer {
+    /// The layer that a process with a name is, if any.
+    pub fn of_process(name: &str) -> Option<Self> {
+        LAYERS.iter().find(|(its, _)| *its == name).map(|&(_, layer)| layer)
+    }
+
+    /// Whether only an Ascend or MindSpore profile has such a process: the names of the others
+    /// are common words.
+    pub fn is_telling(self, name: &str) -> bool {
+        !matches!(self, Self::Framework) && name != "Communication"
+    }
+}
+
+impl CollectiveTrack {
+    /// What a thread with a name shows, where its process is that of collectives.
+    pub fn of_thread(name: &str) -> Option<Self> {
+        let is_operations = name == "Communication Kernel" || name.ends_with(" Communication");
+        if is_operations {
+            return Some(Self::Operations);
+        }
+        name.starts_with("Plane").then_some(Self::Tasks)
+    }
+}
+
+impl TaskKind {
+    /// What tasks of a type do; where a task has none, its name stands for it.
+    pub fn of_type(word: &str) -> Self {
+        let upper: String = word.trim().to_ascii_uppercase().replace(' ', "_");
+        let word = upper.strip_suffix("_SQE").unwrap_or(&upper);
+        TASKS.iter().find(|(its, _)| *its == word).map_or(Self::Unknown, |&(_, kind)| kind)
+    }
+}
+
+/// What a range with a category of its own on a track of an Ascend device is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceRange {
+    /// One iteration of the program.
+    Iteration,
+    /// A part of one, as the profiler computed it.
+    Summary,
+}
+
+impl DeviceRange {
+    /// The meaning of a category, if it is that of such a range.
+    pub fn of_category(category: &str) -> Option<Self> {
+        if category == ITERATION {
+            return Some(Self::Iteration);
+        }
+        SUMMARIES.contains(&category).then_some(Self::Summary)
+    }
+}
+
+/// The group and the number within it that HCCL gives to a collective in its name:
+/// `hcom_allReduce__586_3_1` is number 3 of the group whose number ends in 586.
+pub fn hccl_number(name: &str) -> Option<(&str, i64)> {
+    let (_, numbers) = name.strip_prefix("hcom_")?.split_once("__")?;
+    let mut numbers = numbers.split('_');
+    let (group, number) = (numbers.next()?, numbers.next()?);
+    let is_group = !group.is_empty() && group.bytes().all(|byte| byte.is_ascii_digit());
+    is_group.then_some((group, number.parse().ok()?))
+}
+
+/// The stream in the name of a thread (`Stream 4`).
+pub fn stream_number(thread: &str) -> Option<i64> {
+    thread.strip_prefix("Stream ")?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_of_tasks_are_known_in_every_spelling() {
+        for (word, kind) in [
+            ("AI_CORE", TaskKind::Compute),
+            ("DSA_SQE", TaskKind::Compute),
+            ("PCIE_DMA_SQE", TaskKind::Copy),
+            ("Notify Wait", TaskKind::Wait),
+            ("NOTIFY_WAIT", TaskKind::Wait),
+            ("EVENT_WAIT_SQE", TaskKind::Wait),
+            ("Write Value", TaskKind::Mark),
+            ("PLACE_HOLDER_SQE", TaskKind::Mark),
+            ("QUANTUM_CORE", TaskKind::Unknown),
+        ] {
+            assert_eq!(TaskKind::of_type(word), kind, "{word}");
+        }
+    }
+
+    #[test]
+    fn names_of_collectives_give_their_group_and_number() {
+        assert_eq!(hccl_number("hcom_allReduce__586_3_1"), Some(("586", 3)));
+        assert_eq!(hccl_number("hcom_broadcast__1_0"), Some(("1", 0)));
+        for name in ["hcom_allReduce_", "Default/AllReduce-op534_0", "hcom_send__x_1"] {
+            assert_eq!(hccl_number(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_process_of_a_common_name_is_not_telling() {
+        let telling = |name: &str| Layer::of_process(name).map(|layer| layer.is_telling(name));
+        assert_eq!(telling("Ascend Hardware"), Some(true));
+        assert_eq!(telling("Python"), Some(false));
+        assert_eq!(telling("Communication"), Some(false));
+        assert_eq!(telling("python train.py"), None);
+    }
+}
