@@ -81,7 +81,8 @@ pub fn launches(tables: &Tables, progress: Progress<'_>) -> Result<Launches> {
             report(progress, work.row() as u64)?;
         }
         let kind = events.kind(work);
-        if !kind.is_device_work() && kind != EventKind::Synchronization {
+        let is_record = matches!(kind, EventKind::Synchronization | EventKind::DeviceTask);
+        if !kind.is_device_work() && !is_record {
             continue;
         }
         let candidates = calls.with_number_of(work, events);

@@ -10,6 +10,8 @@ mod main_threads;
 mod records;
 mod reused;
 mod steps;
+mod stream_waits;
+mod task_queue;
 
 pub use autograd::{autograd_pairs, AutogradPair};
 pub use backward::{backward_links, BackwardLink};
@@ -18,3 +20,4 @@ pub use launches::{launches, Launches, LinkedBy};
 pub use main_threads::main_threads;
 pub use records::{sync_records, SyncRecord, WaitsFor};
 pub use steps::{steps, Step};
+pub use task_queue::{queued_tasks, QueuedTask};

@@ -1,9 +1,11 @@
-//! Reads `cuda_sync` records: which call waited, and for what.
+//! Reads records of synchronisation: which call waited, and for what.
 //!
 //! With `enable_cuda_sync_events` the profiler says for which stream or event a call waited, which
-//! nothing else in a trace does. Records of an unknown kind, or without their call, are counted.
+//! nothing else in a trace does (`cuda_sync`). Waits on the streams of an Ascend device are tasks
+//! with times; `stream_waits` finds what they waited for. Records of an unknown kind, or without their call, are counted.
 
 use super::calls::Calls;
+use super::stream_waits::{EventRecords, StreamWait};
 use super::Launches;
 use crate::ids::EventId;
 use crate::tables::{argument, argument_text, EventKind, Tables};
@@ -45,10 +47,14 @@ pub enum WaitsFor {
 pub fn sync_records(tables: &Tables, launches: &Launches) -> Vec<SyncRecord> {
     let events = &tables.events;
     let calls = Calls::of(tables);
+    let recorded = EventRecords::of(tables);
     let mut records: Vec<_> = events
         .ids()
         .filter(|&event| events.kind(event) == EventKind::Synchronization)
-        .map(|event| record(event, tables, launches, &calls))
+        .filter_map(|event| match recorded.wait(event, tables) {
+            Some(wait) => of_stream(event, &wait, tables, launches),
+            None => Some(record(event, tables, launches, &calls)),
+        })
         .collect();
     records.sort_by_key(|record| {
         let event = record.event;
@@ -72,6 +78,26 @@ fn record(event: EventId, tables: &Tables, launches: &Launches, calls: &Calls) -
         device: place.device,
         stream: place.stream,
     }
+}
+
+/// The record of a wait on an Ascend stream; none where it took no time.
+fn of_stream(
+    event: EventId,
+    wait: &StreamWait,
+    tables: &Tables,
+    launches: &Launches,
+) -> Option<SyncRecord> {
+    let place = tables.lanes.place(tables.events.lane(event));
+    let (waits_for, recorded_by) = match wait {
+        StreamWait::Over => return None,
+        StreamWait::For(stream, record) => {
+            (WaitsFor::EventOfStream(*stream), launches.launcher(*record))
+        }
+        StreamWait::Unknown => (WaitsFor::Unknown, None),
+    };
+    let call = launches.launcher(event);
+    let (device, stream) = (place.device, place.stream);
+    Some(SyncRecord { event, waits_for, call, recorded_by, device, stream })
 }
 
 fn waits_for(event: EventId, tables: &Tables) -> WaitsFor {

@@ -17,7 +17,9 @@ use crate::ids::EventId;
 use crate::link::Launches;
 use crate::stack::Nesting;
 use crate::tables::{argument, argument_text, EventKind, Tables, WorkClass};
-use crate::vocabulary::{data_type, data_type_of_kernel, runs_on_cpu, Collective, Names};
+use crate::vocabulary::{
+    data_type, data_type_of_kernel, hccl_number, runs_on_cpu, Collective, Names,
+};
 
 /// What the operation of a collective was learned from, the most reliable first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -158,10 +160,13 @@ impl Reader<'_> {
             let mut texts = arguments.iter().filter_map(|&it| argument_text(it, key, self.tables));
             texts.find(|text| !text.is_empty())
         };
-        let (data_type, width) = self.data_type(event, word("dtype"), &sources).unzip();
+        let hccl = hccl_number(self.name(event));
+        let recorded_type = word("dtype").or_else(|| word("data_type"));
+        let (data_type, width) = self.data_type(event, recorded_type, &sources).unzip();
         let (out_tensor, in_tensor) = self.buffers(&sources).unzip();
         let tensors = || sources.annotation.and_then(|it| self.elements(it));
-        let in_elements = number("In msg nelems").or(in_tensor).or_else(tensors);
+        let counted = || number("count").filter(|_| hccl.is_some());
+        let in_elements = number("In msg nelems").or(in_tensor).or_else(tensors).or_else(counted);
         let out_elements = number("Out msg nelems").or(out_tensor);
         let elements = in_elements.into_iter().chain(out_elements).max();
         CollectiveRow {
@@ -169,8 +174,12 @@ impl Reader<'_> {
             call,
             operation,
             named_by,
-            group: groups.of(word("Process Group Name"), &number, word("Process Group Ranks")),
-            sequence: number("Seq"),
+            group: groups.of(
+                word("Process Group Name").or(hccl.map(|(group, _)| group)),
+                &number,
+                word("Process Group Ranks"),
+            ),
+            sequence: number("Seq").or(hccl.map(|(_, number)| number)),
             id: self.id(&arguments),
             peer: peer(operation, number),
             in_elements,

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use crate::ids::EventId;
-use crate::link::{Launches, LinkedBy};
+use crate::link::{queued_tasks, Launches, LinkedBy};
 use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables, WorkClass};
 
@@ -18,7 +18,7 @@ pub struct Launch {
     pub class: WorkClass,
     /// The call that launched it, if the trace holds it.
     pub call: Option<EventId>,
-    /// The innermost operator around the call.
+    /// The innermost operator around the call, or around what enqueued it for another thread.
     pub operator: Option<EventId>,
     /// What the link rests on.
     pub linked_by: Option<LinkedBy>,
@@ -32,9 +32,17 @@ pub fn launches(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Vec<
     let events = &tables.events;
     let class_of = tables.work_classes();
     let by_id: HashMap<_, _> = launches.operators_by_external_id().iter().copied().collect();
-    let operator_around = |call: EventId| {
-        std::iter::successors(nesting.parent(call), |&event| nesting.parent(event))
+    let queued: HashMap<_, _> =
+        queued_tasks(tables).iter().map(|task| (task.dequeue, task.enqueue)).collect();
+    let innermost = |event: EventId| {
+        std::iter::successors(nesting.parent(event), |&event| nesting.parent(event))
             .find(|&event| events.kind(event) == EventKind::Operator)
+    };
+    // A thread that launches for others has no operators: those are around the enqueuing event.
+    let operator_around = |call: EventId| {
+        let operator = innermost(call)?;
+        let enqueue = queued.get(&operator).copied();
+        Some(enqueue.and_then(innermost).unwrap_or(operator))
     };
     events
         .ids()

@@ -33,6 +33,7 @@ mod rivals;
 mod starts;
 mod stream_order;
 mod stream_syncs;
+mod task_queue;
 mod threads;
 mod unexplained;
 mod unlinked;
@@ -49,7 +50,7 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
     let timeline = facts.timeline;
     let mut edges = Vec::with_capacity(facts.nodes.len() * 5 / 4);
     let crossing = threads::edges(facts, &mut edges, progress)?;
-    let handovers = autograd::edges(&edges, facts);
+    let handovers = [autograd::edges(&edges, facts), task_queue::edges(facts)].concat();
     let explained = handovers.iter().map(|edge| edge.target).collect();
     let queues = queues::edges(&edges, &explained, facts);
     let polls = polling::polls(facts);

@@ -1,0 +1,23 @@
+//! A thread that makes launches for others begins each one after it was enqueued.
+
+use crate::graph::facts::Facts;
+use crate::graph::model::{Edge, Evidence, Kind, Role};
+use crate::link::{queued_tasks, QueuedTask};
+
+/// The edges from what enqueues a launch to what dequeues it.
+pub(super) fn edges(facts: &Facts<'_>) -> Vec<Edge> {
+    queued_tasks(facts.tables).iter().filter_map(|task| edge(task, facts)).collect()
+}
+
+/// From the end of the enqueuing event, or its start where the other thread did not wait for it.
+fn edge(task: &QueuedTask, facts: &Facts<'_>) -> Option<Edge> {
+    let (timeline, nodes) = (facts.timeline, facts.nodes);
+    let (enqueue, dequeue) = (timeline.order(task.enqueue)?, timeline.order(task.dequeue)?);
+    if timeline.lane(enqueue) == timeline.lane(dequeue) {
+        return None;
+    }
+    let is_over = timeline.end_ns(enqueue) <= timeline.start_ns(dequeue);
+    let source = if is_over { nodes.end(enqueue) } else { nodes.start(enqueue) };
+    let named = (Kind::Handover, Role::Handover);
+    Some(Edge::new((source, nodes.start(dequeue)), named, Some(dequeue), Evidence::Correlation))
+}
