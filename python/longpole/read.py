@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from longpole._core import read_trace as read_core
 from longpole.trace import Trace
@@ -29,14 +30,16 @@ def read_trace(
     """Read a trace in the Chrome trace-event format, as the PyTorch profiler writes it.
 
     Plain JSON or gzip, an object with `traceEvents` or a bare array; the first bytes
-    tell, not the name. The file is read once, in windows: memory is bounded by the
-    events that are kept. A damaged file gives all events that are whole in it, and
+    tell, not the name. Of an Ascend profile also the folder (`ASCEND_PROFILER_OUTPUT`, or the
+    one around it) or the SQLite database. The file is read once, in windows: memory is bounded
+    by the events that are kept. A damaged file gives all events that are whole in it, and
     `Trace.diagnostics` says what was lost or altered.
 
     Parameters
     ----------
     source
-        A path, the bytes themselves, or a binary file object.
+        A path, the bytes themselves, or a binary file object. A folder must hold one
+        Ascend profile.
     args
         Which arguments of events to keep: `"ids"` for those that say what belongs
         together, `"default"` for these and what one asks about kernels, operators and
@@ -73,8 +76,9 @@ def read_trace(
     """
     if not isinstance(args, str):
         args = list(args)
+    source = _timeline(source)
     core = read_core(
-        source,
+        _opened(source),
         args=args,
         vocabulary=additions(vocabulary),
         strict=strict,
@@ -83,3 +87,26 @@ def read_trace(
         progress=progress,
     )
     return Trace(core, source if isinstance(source, str | os.PathLike) else None)
+
+
+def _timeline(
+    source: str | os.PathLike[str] | bytes | BinaryIO,
+) -> str | os.PathLike[str] | bytes | BinaryIO:
+    """Give the timeline in a folder of an Ascend profile; anything else as it is."""
+    if not isinstance(source, str | os.PathLike) or not Path(source).is_dir():
+        return source
+    from longpole.ascend.layout import is_profile_folder, only_timeline
+
+    folder = Path(source)
+    return only_timeline(folder).path if is_profile_folder(folder) else source
+
+
+def _opened(
+    source: str | os.PathLike[str] | bytes | BinaryIO,
+) -> str | os.PathLike[str] | bytes | BinaryIO:
+    """Give a database of an Ascend profile as its timeline; anything else as it is."""
+    if isinstance(source, str | os.PathLike) and Path(source).suffix == ".db":
+        from longpole.ascend.database import DatabaseTimeline
+
+        return cast("BinaryIO", DatabaseTimeline(source))
+    return source

@@ -1,0 +1,260 @@
+"""Reads a database of the Ascend profilers as the timeline that their text export would be.
+
+`ascend_pytorch_profiler_*.db`, `ascend_mindspore_profiler_*.db` and `msprof_*.db` hold the same
+events as `trace_view.json` in tables. They are handed to the reader of timelines in pieces, so
+that one reader says what an event is, and nothing is held twice in memory. Times are integers in
+nanoseconds and stay so.
+
+Columns are found by name: the published schema and real files differ. A table or column that is
+missing costs what it would have told, and nothing else.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.ascend.rows import Database, open_database
+from longpole.ascend.statements import Process, event, flat, microseconds
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+__all__ = ["DatabaseTimeline"]
+
+_LAYERS: Final = {
+    "acl": "AscendCL",
+    "node": "Node",
+    "model": "Model",
+    "hccl": "Hccl",
+    "communication": "Hccl",
+    "runtime": "Runtime",
+}
+_FRAMEWORK_TABLES: Final = ("PYTORCH_API", "FRAMEWORK_API", "MINDSPORE_API")
+_MAY_COMPUTE: Final = frozenset({"AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV", "FFTS_PLUS"})
+_FRAME: Final = "FFTS_PLUS"
+_COUNTERS: Final = (
+    ("AICORE_FREQ", "AI Core Freq", "freq", "MHz"),
+    ("NPU_MEM", "NPU memory (HBM)", "hbm", "bytes"),
+    ("HBM", "HBM bandwidth", "bandwidth", "bytes/s"),
+    ("LLC", "LLC throughput", "throughput", "bytes/s"),
+)
+
+
+class DatabaseTimeline:
+    """The timeline of a database as a file that is made while it is read.
+
+    Raises
+    ------
+    TraceError
+        The file is no such database.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._database = open_database(path)
+        self._pieces = _document(self._database)
+        self._rest = b""
+
+    def read(self, size: int = -1) -> bytes:
+        """Give the next bytes: at least one but for the end, at most `size`."""
+        pieces = [self._rest]
+        length = len(self._rest)
+        while length < size or size < 0:
+            piece = next(self._pieces, None)
+            if piece is None:
+                self._database.close()
+                break
+            encoded = piece.encode()
+            pieces.append(encoded)
+            length += len(encoded)
+        whole = b"".join(pieces)
+        if size < 0:
+            size = len(whole)
+        self._rest = whole[size:]
+        return whole[:size]
+
+
+def _document(database: Database) -> Iterator[str]:
+    yield "["
+    separator = "\n"
+    for text in chain(
+        _framework(database),
+        _cann(database),
+        _tasks(database),
+        _collectives(database),
+        _counters(database),
+    ):
+        yield f"{separator}{text}"
+        separator = ",\n"
+    yield "\n]\n"
+
+
+def _framework(database: Database) -> Iterator[str]:
+    """Give the operators, functions and queue of the program."""
+    table = next((name for name in _FRAMEWORK_TABLES if database.has(name)), None)
+    if table is None:
+        return
+    connections = database.connections()
+    processes: dict[int, Process] = {}
+    wanted = ("startNs", "endNs", "globalTid", "name", "type", "connectionId", "sequenceNumber")
+    shapes = ("fwdThreadId", "inputShapes", "inputDtypes")
+    for row in database.rows(table, (*wanted, *shapes)):
+        program, thread = _track(row["globalTid"])
+        name = database.text(row["name"])
+        if program not in processes:
+            processes[program] = Process("Python", program)
+            yield from processes[program].statements()
+        category = _category(database.enumerated("ENUM_API_TYPE", row["type"]), name)
+        args = {"Sequence number": row["sequenceNumber"], "Fwd thread id": row["fwdThreadId"]}
+        if category in {"enqueue", "dequeue"}:
+            args = {"correlation_id": next(iter(connections.get(row["connectionId"], ())), None)}
+        elif category == "cpu_op":
+            args["Input Dims"] = database.text_or_none(row["inputShapes"])
+            args["Input type"] = database.text_or_none(row["inputDtypes"])
+        yield event(name, (program, thread), _span(row), args, category)
+
+
+def _category(kind: str | None, name: str) -> str:
+    if kind == "queue":
+        return "enqueue" if name.startswith("Enqueue") else "dequeue"
+    return {"trace": "python_function", "mstx": "user_annotation"}.get(kind or "", "cpu_op")
+
+
+def _cann(database: Database) -> Iterator[str]:
+    """Give the calls into CANN."""
+    processes: dict[int, Process] = {}
+    for row in database.rows(
+        "CANN_API", ("startNs", "endNs", "globalTid", "name", "type", "connectionId")
+    ):
+        program, thread = _track(row["globalTid"])
+        if program not in processes:
+            processes[program] = Process("CANN", program)
+            yield from processes[program].statements()
+        layer = _LAYERS.get(database.enumerated("ENUM_API_TYPE", row["type"]) or "", "AscendCL")
+        name = f"{layer}@{database.text(row['name'])}"
+        track = (processes[program].number, thread)
+        yield event(name, track, _span(row), {"connection_id": row["connectionId"]})
+
+
+def _tasks(database: Database) -> Iterator[str]:
+    """Give the tasks on streams: those that compute, those of collectives, and all others."""
+    computing = database.by_task("COMPUTE_TASK_INFO", ("name", "taskType"))
+    parts = database.by_task(
+        "COMMUNICATION_TASK_INFO",
+        ("taskType", "planeId", "srcRank", "dstRank", "size", "linkType", "transportType"),
+    )
+    hardware: dict[tuple[int, int], Process] = {}
+    planes: dict[tuple[int, int], Process] = {}
+    columns = ("startNs", "endNs", "deviceId", "connectionId", "globalTaskId", "globalPid")
+    for row in database.rows("TASK", (*columns, "taskType", "streamId", "taskId")):
+        place = (row["globalPid"] or 0, row["deviceId"] or 0)
+        task, stream = row["globalTaskId"], row["streamId"]
+        name, kind = _named(computing, row, database)
+        yield from _on(hardware, "Ascend Hardware", place, stream, f"Stream {stream}")
+        args = {
+            "Task Type": kind,
+            "Task Id": row["taskId"],
+            "connection_id": row["connectionId"],
+        }
+        track = (hardware[place].number, stream)
+        yield event(name, track, _span(row), args)
+        part = parts.get(task)
+        if part is not None:
+            plane = 1000 + (part["planeId"] or 0)
+            yield from _on(planes, "HCCL", place, plane, f"Plane {part['planeId']}")
+            yield _part(part, row, (planes[place].number, plane), database)
+
+
+def _named(
+    computing: dict[Any, dict[str, Any]], row: dict[str, Any], database: Database
+) -> tuple[str, str]:
+    """Give the name and the type of a task.
+
+    Of the tasks that may compute, those do that the table of computing tasks lists. The others
+    are the frames around the tasks of a collective.
+    """
+    info = computing.get(row["globalTaskId"])
+    kind = database.text(row["taskType"])
+    if info is not None:
+        return database.text(info["name"]), database.text_or_none(info["taskType"]) or kind
+    is_frame = bool(computing) and kind in _MAY_COMPUTE
+    return kind, _FRAME if is_frame else kind
+
+
+def _part(
+    part: dict[str, Any], row: dict[str, Any], track: tuple[int, int], database: Database
+) -> str:
+    name = database.text(part["taskType"])
+    args = {
+        "stream id": row["streamId"],
+        "task type": name,
+        "src rank": part["srcRank"],
+        "dst rank": part["dstRank"],
+        "size(Byte)": part["size"],
+        "link type": database.enumerated("ENUM_HCCL_LINK_TYPE", part["linkType"]),
+        "transport type": database.enumerated("ENUM_HCCL_TRANSPORT_TYPE", part["transportType"]),
+    }
+    return event(name, track, _span(row), args)
+
+
+def _on(
+    processes: dict[tuple[int, int], Process],
+    layer: str,
+    place: tuple[int, int],
+    thread: int,
+    name: str,
+) -> Iterator[str]:
+    """Name the process and the thread of a track where they are new."""
+    if place not in processes:
+        processes[place] = Process(layer, *place)
+        yield from processes[place].statements()
+    yield from processes[place].thread(thread, name)
+
+
+def _collectives(database: Database) -> Iterator[str]:
+    """Give the collectives, which stand on the program and device of their tasks."""
+    program, device = database.program_and_device()
+    groups: dict[Any, int] = {}
+    process: dict[tuple[int, int], Process] = {}
+    place = (program, device)
+    columns = ("opName", "startNs", "endNs", "connectionId", "groupName", "dataType", "algType")
+    for row in database.rows("COMMUNICATION_OP", (*columns, "count", "deviceId")):
+        group = groups.setdefault(row["groupName"], len(groups))
+        place = (program, device if row["deviceId"] is None else row["deviceId"])
+        yield from _on(process, "HCCL", place, group, f"Group {group} Communication")
+        args = {
+            "connection_id": row["connectionId"],
+            "Process Group Name": database.text_or_none(row["groupName"]),
+            "data_type": database.enumerated("ENUM_HCCL_DATA_TYPE", row["dataType"]),
+            "alg_type": database.text_or_none(row["algType"]),
+            "count": row["count"],
+        }
+        yield event(database.text(row["opName"]), (process[place].number, group), _span(row), args)
+
+
+def _counters(database: Database) -> Iterator[str]:
+    program, _ = database.program_and_device()
+    for table, name, column, unit in _COUNTERS:
+        for row in database.rows(
+            table, ("timestampNs", column, "deviceId", "type", "hbmId", "llcId")
+        ):
+            if row["timestampNs"] is None or row[column] is None:
+                continue
+            number = Process("Counters", program, row["deviceId"] or 0).number
+            place = next((row[key] for key in ("hbmId", "llcId") if row[key] is not None), None)
+            kind = database.text_or_none(row["type"])
+            label = " ".join(str(part) for part in (name, place, kind) if part is not None)
+            head = flat({"ph": "C", "name": label, "pid": number, "tid": 0})[:-1]
+            value = flat({unit: row[column]})
+            yield f'{head},"ts":{microseconds(row["timestampNs"])},"args":{value}}}'
+
+
+def _track(global_thread: int | None) -> tuple[int, int]:
+    """Split the process id and the thread id that stand in one number."""
+    number = global_thread or 0
+    return number >> 32, number & 0xFFFFFFFF
+
+
+def _span(row: dict[str, Any]) -> tuple[int, int]:
+    return row["startNs"], row["endNs"]

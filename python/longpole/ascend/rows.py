@@ -1,0 +1,158 @@
+"""Rows of an SQLite database by the names of their columns, opened so that nothing is written."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+from longpole.ascend.problems import profile_error
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["MAGIC", "Database", "open_database"]
+
+MAGIC: Final = b"SQLite format 3\x00"
+_TIMES: Final = frozenset({"startNs", "endNs", "timestampNs"})
+_EVENT_TABLES: Final = ("TASK", "CANN_API", "PYTORCH_API", "FRAMEWORK_API", "COMMUNICATION_OP")
+
+
+def open_database(path: str | os.PathLike[str]) -> Database:
+    """Open a database of events.
+
+    Raises
+    ------
+    TraceError
+        The file is no database of the Ascend profilers, or holds results without events.
+    OSError
+        The file cannot be opened.
+    """
+    with Path(path).open("rb") as file:
+        head = file.read(len(MAGIC))
+    if head != MAGIC:
+        raise profile_error(
+            path, "not an SQLite database", "unknown_format", "give a *_profiler_*.db file"
+        )
+    database = Database(path)
+    if database.has("StepTraceTime") or database.has("CommAnalyzerTime"):
+        reason = "a database of results (analysis.db), which holds no events"
+        raise profile_error(path, reason, "no_events", "give the *_profiler_*.db file beside it")
+    if not any(database.has(table) for table in _EVENT_TABLES):
+        reason = "an SQLite database without tables of an Ascend profile"
+        raise profile_error(path, reason, "unknown_format", "give a *_profiler_*.db file")
+    return database
+
+
+class Database:
+    """A database, with its texts at hand."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        import sqlite3
+
+        self._path = Path(path)
+        # A viewer may leave its journal beside the file; reading must not touch it.
+        address = f"file:{quote(str(self._path.absolute()))}?mode=ro&immutable=1"
+        self._connection = sqlite3.connect(address, uri=True, check_same_thread=False)
+        self._connection.text_factory = lambda raw: raw.decode(errors="replace")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    @cached_property
+    def _columns(self) -> dict[str, set[str]]:
+        tables = self._query("SELECT name FROM sqlite_master WHERE type = 'table'")
+        names = [str(row[0]) for row in tables]
+        return {name: self._columns_of(name) for name in names}
+
+    def _columns_of(self, table: str) -> set[str]:
+        return {str(row[1]) for row in self._query(f"PRAGMA table_info({_quoted(table)})")}
+
+    def has(self, table: str) -> bool:
+        """Whether there is a table of this name."""
+        return table in self._columns
+
+    def rows(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Give the rows of a table as far as it has these columns; None for those it lacks.
+
+        Rows whose times are no integers are left out.
+        """
+        known = self._columns.get(table, set())
+        if not any(column in known for column in columns):
+            return
+        chosen = [_quoted(name) if name in known else "NULL" for name in columns]
+        times = [place for place, name in enumerate(columns) if name in _TIMES and name in known]
+        required = [column for column in columns if column in _TIMES]
+        if any(column not in known for column in required):
+            return
+        for values in self._query(f"SELECT {', '.join(chosen)} FROM {_quoted(table)}"):  # noqa: S608 - names of the file's own columns, quoted
+            cells = list(values)
+            try:
+                for place in times:
+                    cells[place] = int(cells[place])
+            except (TypeError, ValueError):
+                continue
+            yield dict(zip(columns, cells, strict=True))
+
+    def by_task(self, table: str, columns: Sequence[str]) -> dict[Any, dict[str, Any]]:
+        """Give the rows of a table by their task."""
+        return {row["globalTaskId"]: row for row in self.rows(table, ("globalTaskId", *columns))}
+
+    def connections(self) -> dict[Any, list[int]]:
+        """Give the connections of each list of them."""
+        found: dict[Any, list[int]] = {}
+        for row in self.rows("CONNECTION_IDS", ("id", "connectionId")):
+            found.setdefault(row["id"], []).append(row["connectionId"])
+        return found
+
+    def program_and_device(self) -> tuple[int, int]:
+        """Find the process and the device of the tasks; 0 for what is not recorded."""
+        row = next(self.rows("TASK", ("globalPid", "deviceId")), None)
+        if row is None:
+            return 0, 0
+        return row["globalPid"] or 0, row["deviceId"] or 0
+
+    @cached_property
+    def _texts(self) -> dict[int, str]:
+        return {row["id"]: row["value"] for row in self.rows("STRING_IDS", ("id", "value"))}
+
+    def text(self, number: Any) -> str:
+        """Give the text that a number stands for; the cell itself where it is none."""
+        found = self._texts.get(number)
+        return str(number) if found is None else found
+
+    def text_or_none(self, number: Any) -> str | None:
+        """Give the text that a number stands for, if there is one."""
+        return self._texts.get(number)
+
+    @cached_property
+    def _enumerations(self) -> dict[str, dict[int, str]]:
+        return {
+            table: {row["id"]: row["name"] for row in self.rows(table, ("id", "name"))}
+            for table in self._columns
+            if table.startswith("ENUM_")
+        }
+
+    def enumerated(self, table: str, number: Any) -> str | None:
+        """Give the name of a number in a table of names."""
+        return self._enumerations.get(table, {}).get(number)
+
+    def _query(self, statement: str) -> Iterator[tuple[Any, ...]]:
+        import sqlite3
+
+        try:
+            yield from self._connection.execute(statement)
+        except sqlite3.DatabaseError as error:
+            raise profile_error(
+                self._path,
+                f"the database is damaged: {error}",
+                "malformed_database",
+                "copy it again, or export the profile as text",
+            ) from error
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
