@@ -18,6 +18,22 @@ pub(crate) fn collectives(py: Python<'_>, trace: &Trace) -> PyResult<Table> {
     detached(py, || collective_table(&found))
 }
 
+/// What each collective consists of, where the profile shows its parts; see
+/// `longpole.Trace.collective_waits`.
+#[pyfunction]
+pub(crate) fn collective_waits(py: Python<'_>, trace: &Trace) -> PyResult<Table> {
+    let tables = trace.tables();
+    let rows = enter(py, None, None, |_| Ok(measure::collective_waits(tables)))?;
+    Columns::default()
+        .rows("event", rows.iter().map(|row| Some(row.event).in_column()).collect())
+        .integers("waiting_ns", rows.iter().map(|row| row.waiting_ns).collect())
+        .integers("moving_ns", rows.iter().map(|row| row.moving_ns).collect())
+        .integers("awaited_peer", rows.iter().map(|row| row.peer.in_column()).collect())
+        .integers("awaited_ns", rows.iter().map(|row| row.peer_ns).collect())
+        .integers("group_size", rows.iter().map(|row| row.n_ranks).collect())
+        .into_table()
+}
+
 fn collective_table(found: &Collectives) -> PyResult<Table> {
     let rows = &found.rows;
     let group = |row: &CollectiveRow| row.group.map(|place| &found.groups[place]);

@@ -42,7 +42,7 @@ mod _core {
     #[pymodule_export]
     use crate::chakra::{read_chakra, ChakraTrace};
     #[pymodule_export]
-    use crate::collectives::collectives;
+    use crate::collectives::{collective_waits, collectives};
     #[pymodule_export]
     use crate::contexts::{backward_links, context_times};
     #[pymodule_export]

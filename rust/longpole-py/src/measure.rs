@@ -26,7 +26,11 @@ impl Trace {
                 .choices("work_class", rows.iter().map(|row| row.class as u32), WorkClass::NAMES)
                 .rows("call", rows.iter().map(|row| row.call.in_column()).collect())
                 .rows("operator", rows.iter().map(|row| row.operator.in_column()).collect())
-                .choices("linked_by", rows.iter().map(by), &["correlation", "external_id"])
+                .choices(
+                    "linked_by",
+                    rows.iter().map(by),
+                    &["correlation", "external_id", "holder"],
+                )
                 .integers("delay_ns", rows.iter().map(|row| row.delay_ns.in_column()).collect())
                 .into_table()
         })

@@ -53,7 +53,7 @@ pub(crate) fn activities(py: Python<'_>, trace: &Trace) -> PyResult<Table> {
             .rows("operator", rows.iter().map(|row| row.operator.in_column()).collect())
             .texts("operator_name", rows.iter().map(|row| name(row.operator)), strings)
             .integers("operator_start_ns", rows.iter().map(|row| start(row.operator)).collect())
-            .choices("linked_by", rows.iter().map(by), &["correlation", "external_id"])
+            .choices("linked_by", rows.iter().map(by), &["correlation", "external_id", "holder"])
             .integers("delay_ns", rows.iter().map(|row| row.delay_ns.in_column()).collect())
             .into_table()
     })

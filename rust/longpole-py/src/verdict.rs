@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use longpole_core::graph::Graph;
 use longpole_core::ids::EventId;
 use longpole_core::link::Launches;
+use longpole_core::measure;
 use longpole_core::path::{
     self, Change, Choice, Effect, Remedy, RemedyKind, Scope, Side, Usual, Verdict,
 };
@@ -37,6 +38,34 @@ pub(crate) struct VerdictParts {
     busiest: Option<(String, f64)>,
     loader: Option<&'static str>,
     usual: Option<(Vec<&'static str>, Vec<&'static str>, f64)>,
+    awaited: Option<AwaitedParts>,
+}
+
+/// What collectives waited for as a dictionary.
+#[derive(IntoPyObject)]
+struct AwaitedParts {
+    name: String,
+    event: usize,
+    peer: i64,
+    peer_ns: i64,
+    waiting_ns: i64,
+    total_ns: i64,
+}
+
+impl AwaitedParts {
+    fn of(tables: &Tables, scope: &Scope) -> Option<Self> {
+        let stretches: Vec<_> = scope.windows.iter().map(|it| (it.start_ns, it.end_ns)).collect();
+        let found = measure::awaited(tables, &stretches)?;
+        let name = tables.events.name(found.event).map_or("", |name| tables.strings.get(name));
+        Some(Self {
+            name: name.to_owned(),
+            event: found.event.row(),
+            peer: found.peer,
+            peer_ns: found.peer_ns,
+            waiting_ns: found.waiting_ns,
+            total_ns: found.total_ns,
+        })
+    }
 }
 
 /// One remedy as a dictionary.
@@ -90,6 +119,7 @@ impl VerdictParts {
             (sides(&usual.sides), remedies, usual.gain)
         };
         Self {
+            awaited: AwaitedParts::of(tables, &scope),
             status: verdict.status.name(),
             sides: sides(&verdict.sides),
             gains: Side::ALL.iter().map(|side| side.name()).zip(verdict.gains).collect(),

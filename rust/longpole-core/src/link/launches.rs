@@ -3,7 +3,7 @@
 //! The profiler gives both the same correlation id; some give only an External id, which is the
 //! marked fallback. A reused id takes the latest call that began by the time the activity did.
 //! Where several processes of one file use the same ids, each device is taken to belong to one of
-//! them. Activities that find no call are counted and keep no launcher.
+//! them. Work of a profile without any numbers is given to the launch of a graph that holds it. Activities that find no call are counted and keep no launcher.
 
 use std::collections::HashMap;
 
@@ -14,12 +14,14 @@ use crate::error::Result;
 use crate::ids::{EventId, InColumn, NO_ROW};
 use crate::progress::{report, Progress};
 use crate::tables::{EventKind, EventTable, Tables};
+use crate::vocabulary::ApiRole;
 
 /// Which call launched each event on a device. See [`launches`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Launches {
     launcher: Vec<u32>,
     operator: Vec<(EventId, EventId)>,
+    holders: Vec<EventId>,
     /// Device events that more than one call could have launched by its number.
     pub ambiguous: u64,
     /// Device work without a call in the trace.
@@ -35,6 +37,8 @@ pub enum LinkedBy {
     Correlation,
     /// The External id, which names the operator and not the call.
     ExternalId,
+    /// The one launch of a graph that holds the work, in a profile without numbers.
+    Holder,
 }
 
 impl Launches {
@@ -46,6 +50,11 @@ impl Launches {
     /// The column of calls, one row for each event, [`NO_ROW`] for none.
     pub fn launchers(&self) -> &[u32] {
         &self.launcher
+    }
+
+    /// The launches of graphs that hold all work given to them, which has no numbers; in order.
+    pub fn holders(&self) -> &[EventId] {
+        &self.holders
     }
 
     /// Device work that has no call, with the operator that its External id
@@ -100,7 +109,51 @@ pub fn launches(tables: &Tables, progress: Progress<'_>) -> Result<Launches> {
         }
     }
     found.operator = operators_by_external_id(events, &orphans);
+    if found.unlinked > 0 && found.unlinked == found.without_correlation && found.is_unlinked() {
+        found.give_to_holders(&orphans, tables);
+    }
     Ok(found)
+}
+
+impl Launches {
+    fn is_unlinked(&self) -> bool {
+        self.launcher.iter().all(|&call| call == NO_ROW)
+    }
+
+    /// Gives work to the one launch of a graph in which it runs.
+    fn give_to_holders(&mut self, orphans: &[EventId], tables: &Tables) {
+        let events = &tables.events;
+        let graphs = graph_launches(tables);
+        let is_disjoint = graphs.windows(2).all(|pair| pair[0].0 .1 <= pair[1].0 .0);
+        for &work in orphans.iter().filter(|_| is_disjoint) {
+            let Some((start_ns, end_ns)) = events.span(work) else { continue };
+            let behind = graphs.partition_point(|graph| graph.0 .0 <= start_ns);
+            let Some(&((_, returned_ns), call)) = graphs[..behind].last() else { continue };
+            if end_ns <= returned_ns {
+                self.launcher[work.row()] = Some(call).in_column();
+                self.unlinked -= 1;
+                self.without_correlation -= 1;
+                self.holders.push(call);
+            }
+        }
+        self.holders.sort_unstable();
+        self.holders.dedup();
+    }
+}
+
+/// The calls that launch graphs, in order of time.
+fn graph_launches(tables: &Tables) -> Vec<((i64, i64), EventId)> {
+    let events = &tables.events;
+    let launches_graph =
+        tables.strings.matching(|name| tables.vocabulary.role(name) == ApiRole::GraphLaunch);
+    let is_launch = |&event: &EventId| {
+        events.kind(event).is_call()
+            && events.name(event).is_some_and(|name| launches_graph[name.row()])
+    };
+    let span = |event| Some((events.span(event)?, event));
+    let mut graphs: Vec<_> = events.ids().filter(is_launch).filter_map(span).collect();
+    graphs.sort_unstable();
+    graphs
 }
 
 fn operators_by_external_id(events: &EventTable, orphans: &[EventId]) -> Vec<(EventId, EventId)> {

@@ -26,6 +26,9 @@ pub struct SyncRecord {
     pub device: Option<i64>,
     /// The stream that waits, or whose end the host waits for.
     pub stream: Option<i64>,
+    /// When the event was recorded and when the wait ended, by the clock of the device; only
+    /// where both are tasks of their streams.
+    pub device_ns: Option<(i64, i64)>,
 }
 
 /// What was waited for.
@@ -77,6 +80,7 @@ fn record(event: EventId, tables: &Tables, launches: &Launches, calls: &Calls) -
             .and_then(|number| calls.at(number, asked_ns)),
         device: place.device,
         stream: place.stream,
+        device_ns: None,
     }
 }
 
@@ -88,16 +92,18 @@ fn of_stream(
     launches: &Launches,
 ) -> Option<SyncRecord> {
     let place = tables.lanes.place(tables.events.lane(event));
-    let (waits_for, recorded_by) = match wait {
+    let events = &tables.events;
+    let (waits_for, record) = match wait {
         StreamWait::Over => return None,
-        StreamWait::For(stream, record) => {
-            (WaitsFor::EventOfStream(*stream), launches.launcher(*record))
-        }
+        StreamWait::For(stream, record) => (WaitsFor::EventOfStream(*stream), Some(*record)),
         StreamWait::Unknown => (WaitsFor::Unknown, None),
     };
+    let recorded_by = record.and_then(|record| launches.launcher(record));
+    let device_ns =
+        record.and_then(|record| Some((events.start_ns(record), events.end_ns(event)?)));
     let call = launches.launcher(event);
     let (device, stream) = (place.device, place.stream);
-    Some(SyncRecord { event, waits_for, call, recorded_by, device, stream })
+    Some(SyncRecord { event, waits_for, call, recorded_by, device, stream, device_ns })
 }
 
 fn waits_for(event: EventId, tables: &Tables) -> WaitsFor {

@@ -1,11 +1,12 @@
 //! Which event a wait on an Ascend stream ended with.
 //!
 //! Waits and the recording of events are tasks on streams, with times of one clock, and none
-//! names the event. A wait that lasted ended right after the event was recorded: the last
-//! record of another stream of the device that ended just before is taken.
+//! names the event. Some devices show a wait from its beginning to its end, others only its end:
+//! then it began when the task before it on its stream ended. Of the events that other streams
+//! of the device recorded in that time, the last one is taken.
 //!
-//! Limits: a wait that found its event recorded already takes no time and decides nothing; it
-//! gets no partner.
+//! Limits: where several streams record events at the same time, it may have been another one.
+//! A wait in whose time no event was recorded decided nothing and gets no partner.
 
 use std::collections::HashMap;
 
@@ -13,24 +14,27 @@ use crate::ids::EventId;
 use crate::tables::{EventKind, Tables};
 use crate::vocabulary::TaskKind;
 
-/// A shorter wait found its event recorded.
+/// A wait this long is shown from its beginning.
 const SHORTEST_WAIT_NS: i64 = 200;
 
-/// So long after its event is recorded a wait ends at the most.
-const LATEST_RETURN_NS: i64 = 5_000;
+/// So long after its event is recorded a wait ends at the most: one that is shown whole, and one
+/// of which only the end is shown.
+const LATEST_RETURN_NS: [i64; 2] = [5_000, 100_000];
 
 /// A stream by its device.
 type Stream = (Option<i64>, i64);
 
-/// The tasks that record events, by the device, in order of their ends.
+/// The tasks that record events, and when the streams were busy.
 pub(super) struct EventRecords {
     by_end: HashMap<Option<i64>, Vec<(i64, Stream, EventId)>>,
+    /// The starts of all tasks of a stream, with the end of the last to end by then.
+    busy_until: HashMap<Stream, Vec<(i64, i64)>>,
     is_wait: Vec<bool>,
 }
 
 /// What is known of a wait on a stream.
 pub(super) enum StreamWait {
-    /// It took no time.
+    /// It found its event recorded.
     Over,
     /// It ended with an event of this stream.
     For(i64, EventId),
@@ -43,21 +47,46 @@ impl EventRecords {
         let is_wait = tables.strings.matching(|name| TaskKind::of_type(name) == TaskKind::Wait);
         let is_record = tables.strings.matching(|name| name == "EVENT_RECORD");
         let events = &tables.events;
-        let mut by_end: HashMap<_, Vec<_>> = HashMap::new();
-        for event in events.ids().filter(|&it| events.kind(it) == EventKind::DeviceTask) {
+        let mut found = Self { by_end: HashMap::new(), busy_until: HashMap::new(), is_wait };
+        let is_record = |event| events.name(event).is_some_and(|name| is_record[name.row()]);
+        if !events.ids().any(|it| events.kind(it) == EventKind::DeviceTask && is_record(it)) {
+            return found;
+        }
+        for event in events.ids().filter(|&event| events.kind(event).is_on_device()) {
             let place = tables.lanes.place(events.lane(event));
-            let is_record = events.name(event).is_some_and(|name| is_record[name.row()]);
-            if let (true, Some(stream), Some(end_ns)) =
-                (is_record, place.stream, events.end_ns(event))
-            {
-                let row = (end_ns, (place.device, stream), event);
-                by_end.entry(place.device).or_default().push(row);
+            let (Some(stream), Some((start_ns, end_ns))) = (place.stream, events.span(event))
+            else {
+                continue;
+            };
+            let stream = (place.device, stream);
+            found.busy_until.entry(stream).or_default().push((start_ns, end_ns));
+            if events.kind(event) == EventKind::DeviceTask && is_record(event) {
+                found.by_end.entry(place.device).or_default().push((end_ns, stream, event));
             }
         }
-        for rows in by_end.values_mut() {
+        found.sort();
+        found
+    }
+
+    fn sort(&mut self) {
+        for rows in self.by_end.values_mut() {
             rows.sort_unstable();
         }
-        Self { by_end, is_wait }
+        for rows in self.busy_until.values_mut() {
+            rows.sort_unstable();
+            let mut last_ns = i64::MIN;
+            for row in rows {
+                last_ns = last_ns.max(row.1);
+                row.1 = last_ns;
+            }
+        }
+    }
+
+    /// When the tasks before a time on a stream had ended.
+    fn free_since_ns(&self, stream: Stream, at_ns: i64) -> i64 {
+        let rows = self.busy_until.get(&stream).map_or(&[][..], Vec::as_slice);
+        let before = rows.partition_point(|row| row.0 < at_ns);
+        before.checked_sub(1).map_or(i64::MIN, |last| rows[last].1)
     }
 
     /// What a record of synchronisation waited for, where it is a wait on an Ascend stream.
@@ -65,17 +94,23 @@ impl EventRecords {
         let events = &tables.events;
         events.name(event).filter(|name| self.is_wait[name.row()])?;
         let (start_ns, end_ns) = events.span(event)?;
-        if end_ns - start_ns < SHORTEST_WAIT_NS {
-            return Some(StreamWait::Over);
-        }
         let place = tables.lanes.place(events.lane(event));
         let own = (place.device, place.stream?);
+        let is_shown_whole = end_ns - start_ns >= SHORTEST_WAIT_NS;
+        let (began_ns, latest_ns) = if is_shown_whole {
+            (start_ns, LATEST_RETURN_NS[0])
+        } else {
+            (self.free_since_ns(own, start_ns), LATEST_RETURN_NS[1])
+        };
         let rows = self.by_end.get(&place.device).map_or(&[][..], Vec::as_slice);
         let behind = rows.partition_point(|row| row.0 <= end_ns);
-        let earliest_ns = start_ns.max(end_ns - LATEST_RETURN_NS);
-        let ended = rows[..behind].iter().rev().take_while(|row| row.0 >= earliest_ns);
-        let found = ended.into_iter().find(|row| row.1 != own);
-        Some(found.map_or(StreamWait::Unknown, |row| StreamWait::For(row.1 .1, row.2)))
+        let earliest_ns = began_ns.max(end_ns - latest_ns);
+        let mut ended = rows[..behind].iter().rev().take_while(|row| row.0 >= earliest_ns);
+        Some(match ended.find(|row| row.1 != own) {
+            Some(row) => StreamWait::For(row.1 .1, row.2),
+            None if is_shown_whole => StreamWait::Unknown,
+            None => StreamWait::Over,
+        })
     }
 }
 
@@ -116,8 +151,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_took_no_time_waited_for_nothing() {
-        assert_eq!(waits(&[("EVENT_RECORD", 2, 900, 20), ("EVENT_WAIT", 1, 950, 20)]), []);
+    fn a_wait_of_which_only_the_end_is_shown_began_when_its_stream_was_free() {
+        let wait = ("EVENT_WAIT", 1, 20_000, 20);
+        let record = ("EVENT_RECORD", 2, 9_000, 20);
+        let early = ("AI_CORE", 1, 0, 5_000);
+        let late = ("AI_CORE", 1, 0, 19_900);
+        assert_eq!(waits(&[record, wait, early]), [WaitsFor::EventOfStream(2)]);
+        assert_eq!(waits(&[record, wait, late]), []);
     }
 
     #[test]

@@ -11,8 +11,9 @@
 //!
 //! A file of this length with its tests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
+use super::collective_waits::collective_waits;
 use crate::ids::EventId;
 use crate::link::Launches;
 use crate::stack::Nesting;
@@ -99,7 +100,8 @@ pub struct Collectives {
 pub fn collectives(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Collectives {
     let class_of = tables.work_classes();
     let is_cpu = tables.strings.matching(runs_on_cpu);
-    let reader = Reader { tables, launches, nesting, is_cpu };
+    let n_ranks = collective_waits(tables).iter().map(|it| (it.event, it.n_ranks)).collect();
+    let reader = Reader { tables, launches, nesting, is_cpu, n_ranks };
     let mut groups = Groups::described(tables);
     let mut rows: Vec<_> = tables
         .events
@@ -119,6 +121,8 @@ struct Reader<'a> {
     launches: &'a Launches,
     nesting: &'a Nesting,
     is_cpu: Vec<bool>,
+    /// How many ranks a collective shows by its parts, at the least.
+    n_ranks: HashMap<EventId, i64>,
 }
 
 /// The events that may say what a collective is, the most reliable first.
@@ -176,7 +180,7 @@ impl Reader<'_> {
             named_by,
             group: groups.of(
                 word("Process Group Name").or(hccl.map(|(group, _)| group)),
-                &number,
+                &|key: &str| number(key).or_else(|| self.shown_size(event, key)),
                 word("Process Group Ranks"),
             ),
             sequence: number("Seq").or(hccl.map(|(_, number)| number)),
@@ -209,6 +213,11 @@ impl Reader<'_> {
             slot.get_or_insert(event);
         }
         found
+    }
+
+    /// As many ranks as the parts of a collective show, where its group has no recorded size.
+    fn shown_size(&self, event: EventId, key: &str) -> Option<i64> {
+        self.n_ranks.get(&event).copied().filter(|_| key == "Group size")
     }
 
     fn operation(&self, event: EventId, sources: &Sources) -> Option<(Collective, NamedBy)> {

@@ -10,7 +10,7 @@ use super::contexts::{contexts, Contexts, Frames};
 use super::self_time::for_each_owned;
 use crate::error::Result;
 use crate::ids::{EventId, NO_ROW};
-use crate::link::{backward_links, Launches};
+use crate::link::{backward_links, queued_tasks, Launches};
 use crate::progress::Progress;
 use crate::stack::{outside_in, Nesting};
 use crate::tables::Tables;
@@ -90,8 +90,12 @@ pub fn context_times(
     let window = in_range(window);
     found.count(&order, tables, window);
     let forward = forward_of(&order, tables, nesting);
-    let owner =
-        Owner { anchors: anchors(launches, tables), forward, twice: frames.operators, chosen };
+    let owner = Owner {
+        anchors: anchors(launches, tables, nesting),
+        forward,
+        twice: frames.operators,
+        chosen,
+    };
     found.add_devices(tables, &owner, window);
     found.add_up();
     Ok(found)
@@ -105,10 +109,23 @@ struct Owner<'a> {
     chosen: Option<&'a [bool]>,
 }
 
-/// The call that launched each activity, else the operator that its External id names.
-fn anchors(launches: &Launches, tables: &Tables) -> Vec<u32> {
+/// The call that launched each activity, or what enqueued it for another thread; else the
+/// operator that its External id names.
+fn anchors(launches: &Launches, tables: &Tables, nesting: &Nesting) -> Vec<u32> {
     let mut anchors = launches.launchers().to_vec();
     debug_assert_eq!(anchors.len(), tables.events.len());
+    let queued: HashMap<_, _> =
+        queued_tasks(tables).iter().map(|task| (task.dequeue, task.enqueue)).collect();
+    if !queued.is_empty() {
+        for anchor in &mut anchors {
+            let call = EventId::from_column(*anchor);
+            let mut around = std::iter::successors(call, |&event| nesting.parent(event));
+            if let Some(&enqueue) = around.find_map(|event| queued.get(&event)) {
+                let operator = nesting.parent(enqueue).unwrap_or(enqueue);
+                *anchor = crate::ids::row_in_column(operator.row());
+            }
+        }
+    }
     for &(work, operator) in launches.operators_by_external_id() {
         anchors[work.row()] = crate::ids::row_in_column(operator.row());
     }

@@ -53,7 +53,11 @@ pub fn launches(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Vec<
                 class,
                 call: Some(call),
                 operator: operator_around(call),
-                linked_by: Some(LinkedBy::Correlation),
+                linked_by: Some(if launches.holders().binary_search(&call).is_ok() {
+                    LinkedBy::Holder
+                } else {
+                    LinkedBy::Correlation
+                }),
                 delay_ns: events.end_ns(call).map(|returned| events.start_ns(work) - returned),
             },
             None => Launch {

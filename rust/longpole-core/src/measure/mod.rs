@@ -6,6 +6,7 @@ mod busy;
 mod by_name;
 mod chosen;
 mod class_times;
+mod collective_waits;
 mod collectives;
 mod context_times;
 mod contexts;
@@ -26,6 +27,7 @@ pub use by_name::{
 };
 pub use chosen::Chosen;
 pub use class_times::{class_times, ClassTime};
+pub use collective_waits::{awaited, collective_waits, Awaited, CollectiveWait};
 pub use collectives::{collectives, CollectiveRow, Collectives, Group, NamedBy};
 pub use context_times::{context_times, ContextTime, ContextTimes, Rest};
 pub use contexts::{contexts, Context, Contexts, Frames};

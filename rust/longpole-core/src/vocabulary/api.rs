@@ -116,6 +116,7 @@ const CANN: &[(&str, ApiRole)] = &[
     ("KernelLaunch", ApiRole::Launch),
     ("KernelLaunchWithHandle", ApiRole::Launch),
     ("ModelExecute", ApiRole::GraphLaunch),
+    ("Infer", ApiRole::GraphLaunch),
 ];
 
 /// The layers of CANN, which stand before the names of its calls: `AscendCL@aclrtMalloc`.

@@ -54,6 +54,8 @@ pub(super) struct Facts<'a> {
     pub(super) paired: HashMap<Order, Vec<Order>>,
     /// What is known of graphs over several streams.
     pub(super) graphs: Graphs,
+    /// The launches of graphs that return when their work has ended.
+    pub(super) holders: Vec<Order>,
     /// The launches whose work is missing.
     pub(super) lost_launches: LostLaunches,
     /// Whether the trace has calls that let a stream wait at all.
@@ -87,6 +89,7 @@ impl<'a> Facts<'a> {
             marks: Marks::of(&streams, &purposes),
             paired: paired::of_works(&streams, &purposes),
             graphs: graphs::of_trace(&streams, &purposes),
+            holders: launches.holders().iter().filter_map(|&it| timeline.order(it)).collect(),
             lost_launches: LostLaunches::of(&streams, &purposes, tables),
             recorded: recorded_syncs::of_calls(&records, &streams, &purposes, tables),
             streams,

@@ -373,6 +373,24 @@ impl Stream {
         ended.find(may_be).map(|&(_, work)| work)
     }
 
+    /// The work that begins first at or after a time of the device.
+    pub(in crate::graph) fn first_begun_from(
+        &self,
+        at_ns: i64,
+        timeline: &Timeline,
+    ) -> Option<Order> {
+        let begun_ns = |work: &Order| timeline.start_ns(*work) - timeline.clock_shift_ns(*work);
+        let first = self.works.partition_point(|work| begun_ns(work) < at_ns);
+        self.works.get(first).copied()
+    }
+
+    /// The work that is the last to have ended at a time of the device.
+    pub(in crate::graph) fn last_over_by(&self, at_ns: i64, timeline: &Timeline) -> Option<Order> {
+        let ended_ns = |end: &(i64, Order)| end.0 - timeline.clock_shift_ns(end.1);
+        let behind = self.ends.partition_point(|end| ended_ns(end) <= at_ns);
+        behind.checked_sub(1).map(|last| self.ends[last].1)
+    }
+
     /// The work submitted next after a time.
     pub(in crate::graph) fn next_submitted_after(&self, at_ns: i64) -> Option<Order> {
         let next = self.submitted.partition_point(|&(submitted, _)| submitted <= at_ns);

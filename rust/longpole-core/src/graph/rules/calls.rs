@@ -34,6 +34,11 @@ pub(super) fn edges(
             Some(producers) => edges.extend(
                 producers.iter().map(|&it| returns::edge(it, call, Evidence::Recorded, facts)),
             ),
+            None if facts.holders.contains(&call) => {
+                let works = facts.streams.launched_by(call).iter();
+                let last = latest_to_end(works.map(|&it| (facts.timeline.end_ns(it), it)));
+                edges.extend(last.map(|it| returns::edge(it, call, Evidence::Inferred, facts)));
+            }
             None if may_wait(call) => {
                 edges.extend(inferred(call, [recent, &with_backward[thread]], facts));
             }

@@ -2,7 +2,8 @@
 //! that the event waited for stood behind.
 //!
 //! A record names the stream waited for and, mostly, the call that recorded the event.
-//! Where it does not, the event is taken to be recorded when it was waited for.
+//! Where it does not, the event is taken to be recorded when it was waited for. On streams whose
+//! waits and events are tasks with times, these decide.
 
 use crate::graph::facts::Facts;
 use crate::graph::model::{limits, Edge, Evidence};
@@ -18,6 +19,9 @@ pub(super) fn edges(facts: &Facts<'_>) -> Vec<(Order, Edge)> {
 
 fn edge(record: &SyncRecord, facts: &Facts<'_>) -> Option<(Order, Edge)> {
     let WaitsFor::EventOfStream(number) = record.waits_for else { return None };
+    if let Some(times_ns) = record.device_ns {
+        return on_device(record, number, times_ns, facts);
+    }
     let streams = &facts.streams;
     let asked_ns = facts.tables.events.start_ns(record.call.unwrap_or(record.event));
     let waiter = streams.numbered(record.device, record.stream)?.next_submitted_after(asked_ns)?;
@@ -30,4 +34,20 @@ fn edge(record: &SyncRecord, facts: &Facts<'_>) -> Option<(Order, Edge)> {
         .unlinked_in(recorded_ns, just_before, facts.timeline)
         .or_else(|| other.last_submitted_before(recorded_ns))?;
     (waiter != producer).then(|| (waiter, facts.wait_edge(producer, waiter, Evidence::Recorded)))
+}
+
+/// The edge of a wait of which the device tells when the event was recorded and when it ended:
+/// what began next on the stream waited for what had ended last when the event was recorded.
+/// Which event it was is inferred from the times.
+fn on_device(
+    record: &SyncRecord,
+    number: i64,
+    (recorded_ns, returned_ns): (i64, i64),
+    facts: &Facts<'_>,
+) -> Option<(Order, Edge)> {
+    let waiter = facts.streams.numbered(record.device, record.stream)?;
+    let waiter = waiter.first_begun_from(returned_ns, facts.timeline)?;
+    let other = facts.streams.numbered(record.device, Some(number))?;
+    let producer = other.last_over_by(recorded_ns, facts.timeline)?;
+    (waiter != producer).then(|| (waiter, facts.wait_edge(producer, waiter, Evidence::Inferred)))
 }

@@ -54,9 +54,7 @@ pub(super) fn interpret(mut parts: Parts<'_>) -> u64 {
             Layer::Hardware => n_unknown += u64::from(tasks.hardware(event, &layers, parts)),
             Layer::Communication => match layers.track(place) {
                 Some(CollectiveTrack::Operations) => tasks.collective(event, &layers, parts),
-                Some(CollectiveTrack::Tasks) | None => {
-                    parts.events.assign_kind(event, EventKind::DeviceTask);
-                }
+                Some(CollectiveTrack::Tasks) | None => tasks.part(event, &layers, parts),
             },
             Layer::Cann => {
                 let lane = parts.lanes.intern(layers.host_place(place));

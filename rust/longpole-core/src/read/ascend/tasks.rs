@@ -17,6 +17,8 @@ pub(super) struct Tasks<'a> {
     /// What each text is as the type or name of a task.
     kinds: Vec<TaskKind>,
     types: Option<Column<'a>>,
+    /// The streams that the tasks of collectives name.
+    streams: Option<Column<'a>>,
     /// The streams and starts of the tasks of collectives.
     parts: HashSet<(Device, i64, i64)>,
     /// The lane of each stream.
@@ -25,8 +27,8 @@ pub(super) struct Tasks<'a> {
     processes: HashMap<Device, StringId>,
     /// The lane of the first task that a call launched.
     lane_of_call: HashMap<(Device, i64), LaneId>,
-    /// The tasks of collectives: start and stream, by device, in order of time.
-    by_start: HashMap<Device, Vec<(i64, i64)>>,
+    /// The tasks of collectives: start, track and stream, by device, in order of time.
+    by_start: HashMap<Device, Vec<(i64, i64, i64)>>,
 }
 
 impl<'a> Tasks<'a> {
@@ -34,13 +36,13 @@ impl<'a> Tasks<'a> {
         let mut found = Self {
             kinds: parts.strings.iter().map(TaskKind::of_type).collect(),
             types: Column::of("Task Type", parts.args),
+            streams: Column::of("stream id", parts.args),
             parts: HashSet::new(),
             lanes: HashMap::new(),
             processes: HashMap::new(),
             lane_of_call: HashMap::new(),
             by_start: HashMap::new(),
         };
-        let streams = Column::of("stream id", parts.args);
         for event in parts.events.ids() {
             let place = parts.lanes.place(parts.events.lane(event));
             match layers.of_process(place.process) {
@@ -48,7 +50,7 @@ impl<'a> Tasks<'a> {
                 Some(Layer::Communication)
                     if layers.track(place) == Some(CollectiveTrack::Tasks) =>
                 {
-                    let stream = streams.as_ref().and_then(|it| it.integer(event, parts.strings));
+                    let stream = found.stream_of_part(event, parts);
                     if let Some(stream) = stream {
                         found.note_part(event, layers.device(place.process), stream, parts);
                     }
@@ -84,7 +86,9 @@ impl<'a> Tasks<'a> {
     fn note_part(&mut self, event: EventId, device: Device, stream: i64, parts: &Parts<'_>) {
         let start_ns = parts.events.start_ns(event);
         self.parts.insert((device, stream, start_ns));
-        self.by_start.entry(device).or_default().push((start_ns, stream));
+        let thread = parts.lanes.place(parts.events.lane(event)).thread;
+        let track = parts.strings.get(thread).parse().unwrap_or(i64::MAX);
+        self.by_start.entry(device).or_default().push((start_ns, track, stream));
     }
 
     /// Gives an event of the layer of hardware its kind and its stream; says whether it is a task
@@ -116,6 +120,20 @@ impl<'a> Tasks<'a> {
         by_type.filter(is_known).or_else(by_name).unwrap_or(TaskKind::Unknown)
     }
 
+    /// Gives a task of a collective its device and the stream that it names.
+    pub(super) fn part(&self, event: EventId, layers: &Layers, parts: &mut Parts<'_>) {
+        parts.events.assign_kind(event, EventKind::DeviceTask);
+        let place = parts.lanes.place(parts.events.lane(event));
+        let device = layers.device(place.process);
+        let stream = self.stream_of_part(event, parts);
+        let lane = parts.lanes.intern(Place { device, stream, ..place });
+        parts.events.assign_lane(event, lane);
+    }
+
+    fn stream_of_part(&self, event: EventId, parts: &Parts<'_>) -> Option<i64> {
+        self.streams.as_ref().and_then(|streams| streams.integer(event, parts.strings))
+    }
+
     /// Makes a kernel of a collective, on the stream of its first task; where none is known, on
     /// a stream of its own.
     pub(super) fn collective(&self, event: EventId, layers: &Layers, parts: &mut Parts<'_>) {
@@ -133,12 +151,13 @@ impl<'a> Tasks<'a> {
         parts.events.assign_lane(event, lane);
     }
 
-    /// The lane of the first task within a collective.
+    /// The lane of the tasks on the first track of those within a collective: the others serve it.
     fn lane_within(&self, event: EventId, device: Device, parts: &Parts<'_>) -> Option<LaneId> {
         let (start_ns, end_ns) = parts.events.span(event)?;
         let starts = self.by_start.get(&device)?;
-        let first = starts.partition_point(|&(at_ns, _)| at_ns < start_ns);
-        let &(_, stream) = starts.get(first).filter(|(at_ns, _)| *at_ns <= end_ns)?;
+        let first = starts.partition_point(|&(at_ns, ..)| at_ns < start_ns);
+        let within = starts[first..].iter().take_while(|(at_ns, ..)| *at_ns <= end_ns);
+        let &(.., stream) = within.min_by_key(|(at_ns, track, _)| (*track, *at_ns))?;
         self.lanes.get(&(device, stream)).copied()
     }
 }

@@ -264,6 +264,12 @@ fn whole_microseconds(value: i64) -> Time {
 /// Gives the nanoseconds and the length of the text.
 #[inline]
 pub(super) fn plain_time(text: &[u8]) -> Option<(i64, usize)> {
+    plain_time_before(text, ends_a_number)
+}
+
+/// The same of a text whose next byte ends the number.
+#[inline]
+pub(super) fn plain_time_before(text: &[u8], ends: impl Fn(u8) -> bool) -> Option<(i64, usize)> {
     let (whole, n_whole) = leading(text)?;
     let is_plain = n_whole == 1 || (n_whole > 1 && text[0] != b'0');
     match text.get(n_whole)? {
@@ -275,9 +281,9 @@ pub(super) fn plain_time(text: &[u8]) -> Option<(i64, usize)> {
             if !is_in_range(nanoseconds) {
                 return None;
             }
-            ends_a_number(*text.get(length)?).then_some((nanoseconds, length))
+            ends(*text.get(length)?).then_some((nanoseconds, length))
         }
-        byte if is_plain && ends_a_number(*byte) => {
+        byte if is_plain && ends(*byte) => {
             let nanoseconds = (whole * 1000).cast_signed();
             is_in_range(nanoseconds).then_some((nanoseconds, n_whole))
         }

@@ -81,7 +81,7 @@ impl Shape {
             };
             ids += usize::from(value == Value::ExternalId);
             // The quotes belong to the constant text.
-            let quotes = usize::from(matches!(value, Value::Name | Value::Text(_)));
+            let quotes = usize::from(value.is_quoted());
             let before = &text[here..member.place.start() + quotes];
             constants.extend_from_slice(before);
             holes.push(Hole { constant_bytes: before.len(), value });
@@ -140,7 +140,7 @@ enum Part {
 fn hole(member: &Member, text: &[u8], plan: &Plan, keys: &Keys, wanted: &Wanted) -> Part {
     if matches!(plan, Plan::Statement { .. }) {
         return if !member.is_argument && member.key.of(text) == b"ts" {
-            number(member.value, Value::Start)
+            time(member.value, Value::Start, Value::QuotedStart)
         } else {
             Part::Constant
         };
@@ -150,12 +150,15 @@ fn hole(member: &Member, text: &[u8], plan: &Plan, keys: &Keys, wanted: &Wanted)
     }
     match (member.key.of(text), plan) {
         (b"ph" | b"cat" | b"pid" | b"tid" | b"bp" | b"s", _) => Part::Constant,
-        (b"ts", _) => number(member.value, Value::Start),
+        (b"ts", _) => time(member.value, Value::Start, Value::QuotedStart),
         (b"dur", Plan::Event(EventPlan { phase: b'X', .. })) => {
-            number(member.value, Value::Duration)
+            time(member.value, Value::Duration, Value::QuotedDuration)
         }
         (b"dur" | b"args", _) => Part::Unusual,
-        (b"id", Plan::Arrow { .. }) => integer(member.value, Value::ArrowId),
+        (b"id", Plan::Arrow { .. }) => match member.value {
+            Token::Text(span) if is_digits(span.of(text)) => Part::Hole(Value::QuotedArrowId),
+            value => integer(value, Value::ArrowId),
+        },
         (b"name", plan) if plan.fixes_name() => Part::Constant,
         (b"name", _) => match member.value {
             Token::Text(span) if span.is_plain() => Part::Hole(Value::Name),
@@ -181,11 +184,17 @@ fn argument(member: &Member, text: &[u8], plan: &Plan, keys: &Keys, wanted: &Wan
     }
 }
 
-fn number(token: Token, value: Value) -> Part {
+/// A time as a number, or in quotes.
+fn time(token: Token, plain: Value, quoted: Value) -> Part {
     match token {
-        Token::Integer(_) | Token::Number(_) => Part::Hole(value),
+        Token::Integer(_) | Token::Number(_) => Part::Hole(plain),
+        Token::Text(span) if span.is_plain() => Part::Hole(quoted),
         _ => Part::Unusual,
     }
+}
+
+fn is_digits(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(u8::is_ascii_digit)
 }
 
 fn integer(token: Token, value: Value) -> Part {
@@ -248,7 +257,6 @@ mod tests {
         for (from, to) in [
             ("5.5", "05.5"),
             ("5.5", "-5.5"),
-            ("5.5", "5.5555"),
             ("5.5", "0"),
             ("5.5", "1e3"),
             ("5.5", "9999999999999999.9"),

@@ -5,18 +5,23 @@
 //! whoever compares that.
 
 use crate::ids::StringId;
-use crate::read::chrome::event::{plain_integer, plain_time, Argument};
+use crate::read::chrome::event::{plain_integer, plain_time, plain_time_before, Argument};
 use crate::read::json::{leading, special, Scanner, Span, Token};
 use crate::strings::{Strings, MAX_TEXT_BYTES};
+use crate::time::nanoseconds;
 
 /// A value that differs between events of a shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Value {
     Start,
+    /// A time in quotes, which are constant text.
+    QuotedStart,
     Duration,
+    QuotedDuration,
     Correlation,
     ExternalId,
     ArrowId,
+    QuotedArrowId,
     Name,
     /// An argument, or what no one asks about.
     Number(Option<usize>),
@@ -55,6 +60,18 @@ impl Found {
 }
 
 impl Value {
+    /// Whether it stands between quotes, which belong to the constant text.
+    pub(super) fn is_quoted(self) -> bool {
+        matches!(
+            self,
+            Self::Name
+                | Self::Text(_)
+                | Self::QuotedStart
+                | Self::QuotedDuration
+                | Self::QuotedArrowId
+        )
+    }
+
     /// Reads the value at `at`; gives where it ends.
     #[inline]
     pub(super) fn read(
@@ -71,8 +88,19 @@ impl Value {
                 found.start_ns = time_ns;
                 Some(at + length)
             }
+            Self::QuotedStart => {
+                let (time_ns, length) = plain_time_before(&text[at..], |byte| byte == b'"')?;
+                found.start_ns = time_ns;
+                Some(at + length)
+            }
+            Self::QuotedDuration => {
+                let (duration_ns, length) = plain_time_before(&text[at..], |byte| byte == b'"')?;
+                found.duration_ns = Some(duration_ns);
+                Some(at + length)
+            }
             Self::Duration => {
-                let (duration_ns, length) = plain_time(&text[at..])?;
+                let (duration_ns, length) =
+                    plain_time(&text[at..]).or_else(|| fine_time(&text[at..]))?;
                 found.duration_ns = Some(duration_ns);
                 Some(at + length)
             }
@@ -91,6 +119,12 @@ impl Value {
                 found.arrow_id = Some(value);
                 Some(at + length)
             }
+            Self::QuotedArrowId => {
+                let (value, length) = leading(&text[at..])?;
+                let is_whole = length > 0 && text.get(at + length) == Some(&b'"');
+                found.arrow_id = is_whole.then(|| value.cast_signed());
+                is_whole.then_some(at + length)
+            }
             Self::Name => {
                 let (name, end) = name(text, at, guess, strings)?;
                 found.name = Some(name);
@@ -104,6 +138,12 @@ impl Value {
             Self::Nested(row) => Some(keep(row, nested(text, at)?, found)),
         }
     }
+}
+
+/// A duration with digits finer than a nanosecond, rounded as the scanner rounds.
+fn fine_time(text: &[u8]) -> Option<(i64, usize)> {
+    let (_, end) = any_number(text, 0)?;
+    Some((nanoseconds(&text[..end]).ok()?, end))
 }
 
 #[inline]

@@ -1,0 +1,196 @@
+//! Splits collectives into waiting for other ranks and moving data, where a profile shows their
+//! parts.
+//!
+//! HCCL shows the tasks that a collective consists of: copies and reductions, and waits for the
+//! notification of a peer. The time in which a wait is open and nothing moves is waiting; the
+//! peer of the longest wait is the rank that arrived last, as far as this rank can tell.
+//!
+//! Limits: peers are numbered within the group of the collective. Where two collectives of one
+//! device run at the same time, the tasks of both count for each.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::ids::EventId;
+use crate::intervals::Spans;
+use crate::tables::{argument, EventKind, Tables, WorkClass};
+use crate::vocabulary::TaskKind;
+
+/// The number that stands for no peer.
+const NO_PEER: i64 = 0xFFFF_FFFF;
+
+/// What a collective consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CollectiveWait {
+    /// The collective.
+    pub event: EventId,
+    /// How long it waits for peers while it moves nothing.
+    pub waiting_ns: i64,
+    /// How long it moves or reduces data.
+    pub moving_ns: i64,
+    /// The peer that it waits for longest.
+    pub peer: Option<i64>,
+    /// How long that wait is.
+    pub peer_ns: i64,
+    /// The largest number of a peer, and one more: as many ranks take part at the least.
+    pub n_ranks: i64,
+}
+
+/// The waiting of the collectives that begin in some stretches of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Awaited {
+    /// The collective with the longest wait for one peer.
+    pub event: EventId,
+    /// That peer, by its number in the group.
+    pub peer: i64,
+    /// How long that wait is.
+    pub peer_ns: i64,
+    /// How long all of them wait.
+    pub waiting_ns: i64,
+    /// How long all of them are.
+    pub total_ns: i64,
+}
+
+/// Sums up the collectives that begin in some stretches of time; none where no parts are shown.
+pub fn awaited(tables: &Tables, stretches: &[(i64, i64)]) -> Option<Awaited> {
+    let events = &tables.events;
+    let begins = |found: &CollectiveWait| {
+        let start_ns = events.start_ns(found.event);
+        stretches.iter().any(|&(from_ns, to_ns)| from_ns <= start_ns && start_ns < to_ns)
+    };
+    let found: Vec<_> = collective_waits(tables).into_iter().filter(begins).collect();
+    let longest = found.iter().max_by_key(|it| (it.peer_ns, std::cmp::Reverse(it.event)))?;
+    Some(Awaited {
+        event: longest.event,
+        peer: longest.peer?,
+        peer_ns: longest.peer_ns,
+        waiting_ns: found.iter().map(|it| it.waiting_ns).sum(),
+        total_ns: found.iter().filter_map(|it| events.duration_ns(it.event)).sum(),
+    })
+}
+
+/// A task that is a part of a collective.
+#[derive(Clone, Copy)]
+struct Part {
+    start_ns: i64,
+    end_ns: i64,
+    is_wait: bool,
+    is_move: bool,
+    peer: Option<i64>,
+}
+
+/// Every collective of which the trace shows the parts, in the order of the file.
+pub fn collective_waits(tables: &Tables) -> Vec<CollectiveWait> {
+    let parts = parts(tables);
+    if parts.is_empty() {
+        return Vec::new();
+    }
+    let class_of = tables.work_classes();
+    let events = &tables.events;
+    let is_collective = |&event: &EventId| class_of(event) == Some(WorkClass::Communication);
+    let split = |event: EventId| {
+        let device = tables.lanes.place(events.lane(event)).device;
+        Some(split(event, events.span(event)?, parts.get(&device)?))
+    };
+    events.ids().filter(is_collective).filter_map(split).filter(|found| found.n_ranks > 0).collect()
+}
+
+/// The parts of collectives that name a peer, by device, in order of time.
+fn parts(tables: &Tables) -> HashMap<Option<i64>, Vec<Part>> {
+    let kinds: Vec<_> = tables.strings.iter().map(part_kind).collect();
+    let events = &tables.events;
+    let mut found: HashMap<Option<i64>, Vec<Part>> = HashMap::new();
+    for event in events.ids().filter(|&event| events.kind(event) == EventKind::DeviceTask) {
+        let Some((start_ns, end_ns)) = events.span(event) else { continue };
+        let Some(peer) = argument(event, "dst rank", tables) else { continue };
+        let (is_wait, is_move) = events.name(event).map_or((false, false), |it| kinds[it.row()]);
+        let peer = Some(peer).filter(|&peer| (0..NO_PEER).contains(&peer));
+        let device = tables.lanes.place(events.lane(event)).device;
+        found.entry(device).or_default().push(Part { start_ns, end_ns, is_wait, is_move, peer });
+    }
+    for parts in found.values_mut() {
+        parts.sort_by_key(|part| (part.start_ns, part.end_ns, part.peer));
+    }
+    found
+}
+
+/// Whether a part waits, and whether it moves data, by its name.
+fn part_kind(name: &str) -> (bool, bool) {
+    let is_wait = TaskKind::of_type(name) == TaskKind::Wait;
+    let is_mark = TaskKind::of_type(name) == TaskKind::Mark;
+    (is_wait, !is_wait && !is_mark)
+}
+
+fn split(event: EventId, (start_ns, end_ns): (i64, i64), parts: &[Part]) -> CollectiveWait {
+    let first = parts.partition_point(|part| part.start_ns < start_ns);
+    let behind = parts.partition_point(|part| part.start_ns <= end_ns);
+    let own = &parts[first..behind.max(first)];
+    let spans = |chosen: fn(&Part) -> bool| {
+        let chosen = own.iter().filter(|part| chosen(part));
+        Spans::union_of(chosen.map(|part| (part.start_ns, part.end_ns.min(end_ns))))
+    };
+    let moving = spans(|part| part.is_move);
+    let all = spans(|part| part.is_move || part.is_wait);
+    let mut of_peer: BTreeMap<i64, i64> = BTreeMap::new();
+    for part in own.iter().filter(|part| part.is_wait) {
+        if let Some(peer) = part.peer {
+            let longest = of_peer.entry(peer).or_default();
+            *longest = (*longest).max(part.end_ns.min(end_ns) - part.start_ns);
+        }
+    }
+    let longest = of_peer.into_iter().max_by_key(|&(peer, ns)| (ns, -peer));
+    let n_ranks = own.iter().filter_map(|part| part.peer).max().map_or(0, |peer| peer + 1);
+    CollectiveWait {
+        event,
+        waiting_ns: all.length_ns() - moving.length_ns(),
+        moving_ns: moving.length_ns(),
+        peer: longest.map(|(peer, _)| peer),
+        peer_ns: longest.map_or(0, |(_, ns)| ns),
+        n_ranks,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::{read_bytes, Options};
+
+    #[test]
+    fn a_collective_waits_while_it_moves_nothing_and_the_longest_wait_names_the_peer() {
+        let meta = |kind: &str, tid: i64, value: &str| {
+            format!(
+                r#"{{"ph":"M","name":"{kind}","pid":5,"tid":{tid},"args":{{"name":"{value}"}}}}"#
+            )
+        };
+        let part = |name: &str, ts: i64, dur: i64, peer: i64| {
+            format!(
+                r#"{{"ph":"X","name":"{name}","pid":5,"tid":1,"ts":{ts},"dur":{dur},
+                "args":{{"stream id":4,"dst rank":{peer}}}}}"#
+            )
+        };
+        let rows = [
+            meta("process_name", 0, "HCCL"),
+            meta("thread_name", 0, "Group 0 Communication"),
+            meta("thread_name", 1, "Plane 0"),
+            r#"{"ph":"X","name":"hcom_allReduce__5_0_1","pid":5,"tid":0,"ts":100,"dur":100}"#
+                .into(),
+            part("Memcpy", 100, 10, NO_PEER),
+            part("Notify_Record", 110, 1, 1),
+            part("Notify_Wait", 110, 20, 1),
+            part("Notify_Wait", 110, 60, 5),
+            part("Reduce_Inline", 160, 40, 1),
+            part("Notify_Wait", 900, 60, 7),
+        ];
+        let text = format!("[{}]", rows.join(","));
+        let tables = read_bytes(text.as_bytes(), &Options::default()).unwrap();
+        let event = EventId::from_row(0);
+        let expected = CollectiveWait {
+            event,
+            waiting_ns: 50_000,
+            moving_ns: 50_000,
+            peer: Some(5),
+            peer_ns: 60_000,
+            n_ranks: 6,
+        };
+        assert_eq!(collective_waits(&tables), [expected]);
+    }
+}
