@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from longpole.analyses.breakdown import breakdown
     from longpole.analyses.by_name import OperatorTime
     from longpole.analyses.check import check
+    from longpole.analyses.collective_waits import collective_waits
     from longpole.analyses.communication import communication
     from longpole.analyses.copy_bandwidth import copy_bandwidth
     from longpole.analyses.copy_summary import copy_summary
@@ -134,6 +135,7 @@ __all__ = [
     "breakdown",
     "check",
     "choose_window",
+    "collective_waits",
     "communication",
     "copy_bandwidth",
     "copy_summary",

@@ -28,6 +28,7 @@ __all__ = [
     "backward_links",
     "busy",
     "class_times",
+    "collective_waits",
     "collectives",
     "context_times",
     "counter_tracks",
@@ -221,6 +222,9 @@ def counter_tracks(series: Sequence[tuple[str, bytes, bytes]]) -> bytes: ...
 def overlaps(trace: Trace, of: bytes, beside: bytes) -> Table: ...
 def api_names() -> list[tuple[str, str]]:
     """List every known name of a runtime API call with its role."""
+
+def collective_waits(trace: Trace) -> Table:
+    """List what collectives consist of; see `longpole.Trace.collective_waits`."""
 
 def collectives(trace: Trace) -> Table:
     """List the collectives of a trace; see `longpole.Trace.collectives`."""

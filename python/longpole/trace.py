@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from longpole._core import collectives
+from longpole._core import collective_waits, collectives
 from longpole.errors import WindowError
 from longpole.frames import frame_of
 from longpole.tables import TraceTables
@@ -45,8 +45,8 @@ class Trace(TraceTables):
 
         Columns: `event`, `work_class` (`compute`, `communication`, or `copy`, for fills
         too), `call` (runtime or driver call), `operator` (the innermost around the call),
-        `linked_by` (`correlation`, or the weaker `external_id`, which gives the operator
-        only), `delay_ns` (from the return of the call to the start of the work; negative
+        `linked_by` (`correlation`, the weaker `external_id`, which gives the operator only, or
+        `holder`: the one launch of a graph in which the work of a profile without numbers ran), `delay_ns` (from the return of the call to the start of the work; negative
         where the work began inside the call).
         """
         return frame_of(self._core.launches())
@@ -63,6 +63,18 @@ class Trace(TraceTables):
         trace does not say is null.
         """
         return frame_of(collectives(self._core))
+
+    @cached_property
+    def collective_waits(self) -> pl.DataFrame:
+        """Split each collective into waiting and moving data, where the profile shows its tasks.
+
+        Profiles of Ascend devices do. Columns: `event`, `waiting_ns` (a wait for the
+        notification of a peer is open, and nothing moves), `moving_ns` (data is copied or
+        reduced), `awaited_peer` (the peer of the longest wait, by its number in the group),
+        `awaited_ns` (how long that is), `group_size` (the largest number of a peer, and one
+        more: as many ranks take part at the least).
+        """
+        return frame_of(collective_waits(self._core))
 
     @cached_property
     def api_roles(self) -> pl.DataFrame:

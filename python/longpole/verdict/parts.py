@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-__all__ = ["ChangeParts", "RemedyParts", "VerdictParts"]
+__all__ = ["AwaitedParts", "ChangeParts", "RemedyParts", "VerdictParts"]
 
 Status = Literal["ok", "balanced", "inconclusive", "no_device"]
 Side = Literal["kernels", "host", "communication", "copies"]
@@ -34,6 +34,19 @@ class RemedyParts(TypedDict):
     events: list[int]
 
 
+class AwaitedParts(TypedDict):
+    """How long collectives waited for other ranks, where the profile shows their tasks."""
+
+    name: str
+    """The collective with the longest wait for one peer."""
+    event: int
+    peer: int
+    """That peer, by its number in the group of the collective."""
+    peer_ns: int
+    waiting_ns: int
+    total_ns: int
+
+
 class VerdictParts(TypedDict):
     """What holds a program up, in plain values."""
 
@@ -58,3 +71,4 @@ class VerdictParts(TypedDict):
     busiest: tuple[str, float] | None
     loader: Literal["workers", "main_thread", "own"] | None
     usual: tuple[list[Side], list[str], float] | None
+    awaited: AwaitedParts | None

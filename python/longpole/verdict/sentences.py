@@ -23,6 +23,13 @@ _MUCH_LEFT: Final = 0.2
 # A part is worth naming from here.
 _LEAST_PART: Final = 0.02
 
+# From this share of their time on, collectives are said to wait.
+_MOSTLY_WAITING: Final = 0.5
+
+_HIDE_IT: Final = (
+    "Hide it behind computing: start it earlier, change the bucket size, send fewer bytes."
+)
+
 _WIDEST_NAME: Final = 60
 
 _NOUNS: Final = {
@@ -232,10 +239,21 @@ class _Words:
 
     def overlap(self) -> list[str]:
         """Say what to do about communication."""
+        awaited = self.parts["awaited"]
+        if awaited is None:
+            return [
+                f"{_HIDE_IT} One rank cannot tell whether others are late; compare the traces of "
+                "all."
+            ]
+        waiting, total = duration(awaited["waiting_ns"]), duration(awaited["total_ns"])
+        if awaited["waiting_ns"] < _MOSTLY_WAITING * awaited["total_ns"]:
+            return [_HIDE_IT, f"Waiting for other ranks is {waiting} of {total} in collectives."]
+        name = short_name(awaited["name"])
         return [
             (
-                "Hide it behind computing: start it earlier, change the bucket size, send fewer "
-                "bytes. One rank cannot tell whether others are late; compare the traces of all."
+                f"Waiting for other ranks is {waiting} of {total} in collectives: longest for "
+                f"rank {awaited['peer']} of the group, {duration(awaited['peer_ns'])} in {name}. "
+                "See what keeps that rank; fewer bytes gain little."
             )
         ]
 

@@ -60,6 +60,7 @@ const IDS: &[&str] = &[
     "dst kind",
     "Task Type",
     "stream id",
+    "dst rank",
 ];
 
 /// What one asks about kernels, copies, operators, collectives, Python
@@ -112,7 +113,6 @@ const DEFAULT: &[&str] = &[
     "alg_type",
     "task type",
     "src rank",
-    "dst rank",
     "transport type",
     "link type",
     "size(Byte)",

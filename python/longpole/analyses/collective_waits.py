@@ -1,0 +1,58 @@
+"""Table `collective_waits`: how long each collective waited for which rank, and moved data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from longpole.selection import matching
+from longpole.windows import choose_window
+
+if TYPE_CHECKING:
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["NEEDS_ARGUMENTS", "collective_waits"]
+
+NEEDS_ARGUMENTS: Final = True
+
+
+def collective_waits(
+    trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
+) -> pl.DataFrame:
+    """List the collectives that began in a window, where the profile shows their tasks.
+
+    Profiles of Ascend devices do; for others the frame is empty.
+
+    Parameters
+    ----------
+    trace
+        The trace, read with the default `args`.
+    window
+        From `choose_window`; by default the window that it chooses without more.
+    where
+        A condition on the columns.
+
+    Returns
+    -------
+    DataFrame
+        A row for each collective, in order of time: `event`, `name`, `start_ns`,
+        `duration_ns`, `waiting_ns` (it waits for a peer and moves nothing), `moving_ns`,
+        `awaited_peer` (the peer of the longest wait, by its number in the group),
+        `awaited_ns` (that wait), `group_size` (so many ranks take part at the least).
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> trace = TraceBuilder().launch("ncclAllReduce", call=(0, 1), work=(2, 4)).read()
+    >>> collective_waits(trace).height
+    0
+    """
+    chosen = window or choose_window(trace)
+    events = trace.events.select("event", "name", "start_ns", "duration_ns")
+    found = events.join(trace.collective_waits, on="event").sort("start_ns", "event")
+    if chosen is not None:
+        start_ns = pl.col("start_ns")
+        found = found.filter((start_ns >= chosen.start_ns) & (start_ns < chosen.end_ns))
+    return matching(found, where)
