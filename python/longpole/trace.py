@@ -44,10 +44,11 @@ class Trace(TraceTables):
         """Each GPU activity (`event`) and what launched it.
 
         Columns: `event`, `work_class` (`compute`, `communication`, or `copy`, for fills
-        too), `call` (runtime or driver call), `operator` (the innermost around the call),
-        `linked_by` (`correlation`, the weaker `external_id`, which gives the operator only, or
-        `holder`: the one launch of a graph in which the work of a profile without numbers ran), `delay_ns` (from the return of the call to the start of the work; negative
-        where the work began inside the call).
+        too), `call` (runtime or driver call), `operator` (the innermost around the call, or
+        around what enqueued it for another thread), `linked_by` (`correlation`, the weaker
+        `external_id`, which gives the operator only, or `holder`: the one launch of a graph in
+        which the work of a profile without numbers ran), `delay_ns` (from the return of the
+        call to the start of the work; negative where the work began inside the call).
         """
         return frame_of(self._core.launches())
 

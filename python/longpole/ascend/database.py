@@ -11,6 +11,7 @@ missing costs what it would have told, and nothing else.
 
 from __future__ import annotations
 
+import re
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,7 +33,7 @@ _LAYERS: Final = {
     "runtime": "Runtime",
 }
 _FRAMEWORK_TABLES: Final = ("PYTORCH_API", "FRAMEWORK_API", "MINDSPORE_API")
-_MAY_COMPUTE: Final = frozenset({"AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV", "FFTS_PLUS"})
+_MAY_COMPUTE: Final = re.compile(r"KERNEL_\w+|AI_\w+|MIX_\w+|FFTS_PLUS|STARS_COMMON")
 _FRAME: Final = "FFTS_PLUS"
 _COUNTERS: Final = (
     ("AICORE_FREQ", "AI Core Freq", "freq", "MHz"),
@@ -172,13 +173,13 @@ def _named(
     """Give the name and the type of a task.
 
     Of the tasks that may compute, those do that the table of computing tasks lists. The others
-    are the frames around the tasks of a collective.
+    are the frames around the tasks of a collective or of a kernel that uses both kinds of cores.
     """
     info = computing.get(row["globalTaskId"])
     kind = database.text(row["taskType"])
     if info is not None:
         return database.text(info["name"]), database.text_or_none(info["taskType"]) or kind
-    is_frame = bool(computing) and kind in _MAY_COMPUTE
+    is_frame = bool(computing) and bool(_MAY_COMPUTE.fullmatch(kind))
     return kind, _FRAME if is_frame else kind
 
 

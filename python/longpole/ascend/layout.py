@@ -36,6 +36,8 @@ _DATABASE: Final = re.compile(
 _MSPROF_TIMELINE: Final = re.compile(r"^msprof(?:_\w+)?\.json$")
 _NAMED_RANK: Final = re.compile(r"(?:^|[^a-z])rank[-_]?(\d+)", re.IGNORECASE)
 _MOST_NAMED: Final = 3
+_NEAREST: Final = 3
+_OLD_TIMELINE: Final = re.compile(r"^msprof_(\d+)_\d+_\d+\.json$")
 _INFO_RANK: Final = re.compile(r"^profiler_info_(\d+)\.json$")
 
 
@@ -90,11 +92,16 @@ def only_timeline(folder: Path) -> Timeline:
 
 
 def rank_of(timeline: Path) -> int | None:
-    """Read the rank of a timeline from the names of files and folders around it."""
-    named = _DATABASE.match(timeline.name)
+    """Read the rank of a timeline from the names of files and folders around it.
+
+    None where it is no timeline of an Ascend profile, or nothing names the rank.
+    """
+    named = _DATABASE.match(timeline.name) or _OLD_TIMELINE.match(timeline.name)
     if named and named[1]:
         return int(named[1])
-    for folder in list(timeline.parents)[:3]:
+    if timeline.name != "trace_view.json" and not named:
+        return None
+    for folder in list(timeline.absolute().parents)[:_NEAREST]:
         infos = [_INFO_RANK.match(path.name) for path in _files(folder, "profiler_info_*.json")]
         numbers = [int(info[1]) for info in infos if info]
         if len(numbers) == 1:

@@ -9,6 +9,7 @@ from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from longpole.ascend.layout import is_profile_folder, rank_of, timelines
 from longpole.errors import LongpoleError
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ def find_sources(
 ) -> list[RankSource]:
     """List the traces of a directory, of a glob pattern, or those given, in order of their names.
 
+    The ranks of Ascend profiles may stand in folders of their own.
+
     Raises
     ------
     LongpoleError
@@ -43,9 +46,12 @@ def find_sources(
     paths = sorted(dict.fromkeys(_paths(sources)), key=_natural)
     if not paths:
         given = os.fspath(sources) if isinstance(sources, str | os.PathLike) else "the list"
-        message = f"{given}: no trace (*.json, *.json.gz) found"
+        message = f"{given}: no trace (*.json, *.json.gz, Ascend profiles) found"
         raise LongpoleError(message)
     ranks = _named_ranks([Path(path).name for path in paths])
+    profiled = [rank_of(Path(path)) for path in paths]
+    if all(rank is not None for rank in profiled):
+        ranks = profiled
     return [RankSource(path, rank) for path, rank in zip(paths, ranks, strict=True)]
 
 
@@ -54,6 +60,8 @@ def _paths(sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -
         return [path for source in sources for path in _paths(source)]
     text = os.fspath(sources)
     if Path(text).is_dir():
+        if is_profile_folder(Path(text)):
+            return [str(timeline.path) for timeline in timelines(Path(text))]
         files = (path for path in Path(text).iterdir() if path.is_file())
         return [str(path) for path in files if _is_trace(path.name)]
     if any(letter in text for letter in "*?[") and not Path(text).exists():

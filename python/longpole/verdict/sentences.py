@@ -241,10 +241,8 @@ class _Words:
         """Say what to do about communication."""
         awaited = self.parts["awaited"]
         if awaited is None:
-            return [
-                f"{_HIDE_IT} One rank cannot tell whether others are late; compare the traces of "
-                "all."
-            ]
+            alone = "One rank cannot tell whether others are late; compare the traces of all."
+            return [_HIDE_IT, alone]
         waiting, total = duration(awaited["waiting_ns"]), duration(awaited["total_ns"])
         if awaited["waiting_ns"] < _MOSTLY_WAITING * awaited["total_ns"]:
             return [_HIDE_IT, f"Waiting for other ranks is {waiting} of {total} in collectives."]

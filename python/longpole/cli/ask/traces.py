@@ -80,7 +80,11 @@ def named_traces(
 
 def _files_of(path: str) -> list[str]:
     """Give a file, or the traces of a directory or a pattern."""
-    if Path(path).is_dir():
+    from longpole.ascend.layout import is_profile_folder, timelines
+
+    if Path(path).is_dir() and is_profile_folder(Path(path)):
+        names = [str(timeline.path) for timeline in timelines(Path(path))]
+    elif Path(path).is_dir():
         names = sorted(map(str, Path(path).iterdir()))
         names = [name for name in names if name.endswith((".json", ".json.gz"))]
     else:

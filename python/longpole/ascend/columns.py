@@ -1,0 +1,204 @@
+"""What the text files of an Ascend profile hold: their columns, under every name they have had.
+
+Each version of the exporter names and orders columns differently. A column is found by its name,
+never by its place; what is not listed keeps its own name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+
+__all__ = ["LAYOUTS", "Column", "Layout", "layout_of"]
+
+Kind = Literal["text", "integer", "number", "microseconds"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its name here, what it holds, and its names in files (in small letters)."""
+
+    name: str
+    kind: Kind
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A file: its name here, how its files are called, and its columns; the first are needed."""
+
+    name: str
+    files: re.Pattern[str]
+    columns: tuple[Column, ...]
+    n_needed: int
+
+
+def _text(name: str, *names: str) -> Column:
+    return Column(name, "text", names)
+
+
+def _integer(name: str, *names: str) -> Column:
+    return Column(name, "integer", names)
+
+
+def _number(name: str, *names: str) -> Column:
+    return Column(name, "number", names)
+
+
+def _time(name: str, *names: str) -> Column:
+    return Column(name, "microseconds", names)
+
+
+def _layout(name: str, files: str, n_needed: int, *columns: Column) -> Layout:
+    return Layout(name, re.compile(rf"^{files}\.csv$"), columns, n_needed)
+
+
+_SUFFIX: Final = r"(?:_[\w-]+)?"
+_MODEL: Final = _integer("model", "model id")
+_DEVICE: Final = _text("device", "device_id", "device", "device type")
+
+_KERNELS: Final = (
+    _text("name", "name", "op name"),
+    _time("start_ns", "start time(us)", "task start time(us)"),
+    _time("duration_ns", "duration(us)", "task duration(us)"),
+    _text("type", "type", "op type"),
+    _text("core", "accelerator core", "task type"),
+    _time("wait_ns", "wait time(us)", "task wait time(us)"),
+    _integer("step", "step id"),
+    _integer("stream", "stream id"),
+    _integer("task", "task id"),
+    _MODEL,
+    _DEVICE,
+    _integer("blocks", "block dim", "block num"),
+    _text("input_shapes", "input shapes"),
+    _text("input_types", "input data types"),
+    _text("output_shapes", "output shapes"),
+    _text("output_types", "output data types"),
+)
+
+LAYOUTS: Final = (
+    _layout("kernel_details", rf"kernel_details{_SUFFIX}", 3, *_KERNELS),
+    _layout("op_summary", rf"op_summary{_SUFFIX}", 3, *_KERNELS),
+    _layout(
+        "op_statistic",
+        rf"op_statistic{_SUFFIX}",
+        3,
+        _text("type", "op type"),
+        _integer("count", "count"),
+        _time("total_ns", "total time(us)"),
+        _text("core", "core type"),
+        _time("min_ns", "min time(us)"),
+        _time("mean_ns", "avg time(us)"),
+        _time("max_ns", "max time(us)"),
+        _number("percent", "ratio(%)"),
+        _text("model_name", "model name"),
+        _DEVICE,
+    ),
+    _layout(
+        "api_statistic",
+        rf"api_statistic{_SUFFIX}",
+        3,
+        _text("name", "api name", "name"),
+        _time("total_ns", "time(us)"),
+        _integer("count", "count"),
+        _text("level", "level"),
+        _time("mean_ns", "avg(us)"),
+        _time("min_ns", "min(us)"),
+        _time("max_ns", "max(us)"),
+        _number("variance", "variance"),
+        _DEVICE,
+    ),
+    _layout(
+        "step_trace_time",
+        "step_trace_time",
+        2,
+        _time("computing_ns", "computing"),
+        _time("communication_ns", "communication"),
+        _integer("step", "step"),
+        _time("not_overlapped_ns", "communication(not overlapped)"),
+        _time("overlapped_ns", "overlapped"),
+        _time("free_ns", "free"),
+        _time("stage_ns", "stage"),
+        _time("bubble_ns", "bubble"),
+        _time(
+            "not_overlapped_and_exclude_receive_ns",
+            "communication(not overlapped and exclude receive)",
+        ),
+        _time("preparing_ns", "preparing"),
+        _DEVICE,
+    ),
+    _layout(
+        "memory_record",
+        rf"memory_record{_SUFFIX}",
+        2,
+        _text("component", "component"),
+        _time("time_ns", "timestamp(us)"),
+        _number("allocated_mb", "total allocated(mb)"),
+        _number("allocated_kb", "total allocated(kb)"),
+        _number("reserved_mb", "total reserved(mb)"),
+        _number("reserved_kb", "total reserved(kb)"),
+        _number("active_mb", "total active(mb)"),
+        _integer("stream_address", "stream ptr"),
+        _DEVICE,
+    ),
+    _layout(
+        "operator_memory",
+        rf"operator_memory{_SUFFIX}",
+        2,
+        _text("name", "name"),
+        _number("size_kb", "size(kb)"),
+        _time("allocated_at_ns", "allocation time(us)"),
+        _time("released_at_ns", "release time(us)"),
+        _time("active_released_at_ns", "active release time(us)"),
+        _time("duration_ns", "duration(us)"),
+        _time("active_duration_ns", "active duration(us)"),
+        _integer("stream_address", "stream ptr"),
+        _DEVICE,
+    ),
+    _layout(
+        "npu_module_mem",
+        rf"npu_module_mem{_SUFFIX}",
+        2,
+        _text("component", "component"),
+        _time("time_ns", "timestamp(us)"),
+        _number("reserved_mb", "total reserved(mb)"),
+        _number("reserved_kb", "total reserved(kb)"),
+        _DEVICE,
+    ),
+    _layout(
+        "l2_cache",
+        rf"l2_cache{_SUFFIX}",
+        2,
+        _integer("stream", "stream id"),
+        _integer("task", "task id"),
+        _number("hit_rate", "hit rate"),
+        _number("victim_rate", "victim rate"),
+        _text("name", "op name"),
+    ),
+    _layout(
+        "operator_details",
+        rf"operator_details{_SUFFIX}",
+        1,
+        _text("name", "name"),
+        _text("input_shapes", "input shapes"),
+        _text("stack", "call stack"),
+        _time("host_self_ns", "host self duration(us)"),
+        _time("host_total_ns", "host total duration(us)"),
+        _time("device_self_ns", "device self duration(us)"),
+        _time("device_total_ns", "device total duration(us)"),
+        _time("device_self_with_aicore_ns", "device self duration with aicore(us)"),
+        _time("device_total_with_aicore_ns", "device total duration with aicore(us)"),
+    ),
+)
+
+
+def layout_of(file_name: str) -> Layout | None:
+    """Find the layout of a file by how it is called.
+
+    Examples
+    --------
+    >>> layout_of("op_summary_0_1.csv").name
+    'op_summary'
+    """
+    return next((it for it in LAYOUTS if it.files.match(file_name)), None)
