@@ -142,7 +142,7 @@ impl Value {
 
 /// A duration with digits finer than a nanosecond, rounded as the scanner rounds.
 fn fine_time(text: &[u8]) -> Option<(i64, usize)> {
-    let (_, end) = any_number(text, 0)?;
+    let (_, end) = any_number(text, 0).filter(|_| text[0] != b'-')?;
     Some((nanoseconds(&text[..end]).ok()?, end))
 }
 
