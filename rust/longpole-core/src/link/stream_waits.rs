@@ -8,7 +8,7 @@
 //! Limits: where several streams record events at the same time, it may have been another one.
 //! A wait in whose time no event was recorded decided nothing and gets no partner.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::ids::EventId;
 use crate::tables::{EventKind, Tables};
@@ -26,9 +26,9 @@ type Stream = (Option<i64>, i64);
 
 /// The tasks that record events, and when the streams were busy.
 pub(super) struct EventRecords {
-    by_end: HashMap<Option<i64>, Vec<(i64, Stream, EventId)>>,
+    by_end: BTreeMap<Option<i64>, Vec<(i64, Stream, EventId)>>,
     /// The starts of all tasks of a stream, with the end of the last to end by then.
-    busy_until: HashMap<Stream, Vec<(i64, i64)>>,
+    busy_until: BTreeMap<Stream, Vec<(i64, i64)>>,
     is_wait: Vec<bool>,
 }
 
@@ -47,7 +47,7 @@ impl EventRecords {
         let is_wait = tables.strings.matching(|name| TaskKind::of_type(name) == TaskKind::Wait);
         let is_record = tables.strings.matching(|name| name == "EVENT_RECORD");
         let events = &tables.events;
-        let mut found = Self { by_end: HashMap::new(), busy_until: HashMap::new(), is_wait };
+        let mut found = Self { by_end: BTreeMap::new(), busy_until: BTreeMap::new(), is_wait };
         let is_record = |event| events.name(event).is_some_and(|name| is_record[name.row()]);
         if !events.ids().any(|it| events.kind(it) == EventKind::DeviceTask && is_record(it)) {
             return found;
@@ -117,7 +117,7 @@ impl EventRecords {
 #[cfg(test)]
 mod tests {
     use super::super::{launches, sync_records, WaitsFor};
-    use super::*;
+
     use crate::progress::silent;
     use crate::read::{read_bytes, Options};
 

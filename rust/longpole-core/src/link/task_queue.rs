@@ -3,7 +3,7 @@
 //! The thread of an operator enqueues its launch, and a thread of its own dequeues and makes it.
 //! Both have the same number, which is reused in long traces: the nearest earlier one is meant.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::ids::{EventId, StringId};
 use crate::tables::Tables;
@@ -27,7 +27,7 @@ pub fn queued_tasks(tables: &Tables) -> Vec<QueuedTask> {
     };
     let key =
         |event| Some((tables.lanes.place(events.lane(event)).process, events.correlation(event)?));
-    let mut starts: HashMap<(StringId, i64), Vec<(i64, EventId)>> = HashMap::new();
+    let mut starts: BTreeMap<(StringId, i64), Vec<(i64, EventId)>> = BTreeMap::new();
     for event in of_category(enqueue) {
         if let Some(key) = key(event) {
             starts.entry(key).or_default().push((events.start_ns(event), event));

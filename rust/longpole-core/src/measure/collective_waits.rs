@@ -8,7 +8,7 @@
 //! Limits: peers are numbered within the group of the collective. Where two collectives of one
 //! device run at the same time, the tasks of both count for each.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use crate::ids::EventId;
 use crate::intervals::Spans;
@@ -95,10 +95,10 @@ pub fn collective_waits(tables: &Tables) -> Vec<CollectiveWait> {
 }
 
 /// The parts of collectives that name a peer, by device, in order of time.
-fn parts(tables: &Tables) -> HashMap<Option<i64>, Vec<Part>> {
+fn parts(tables: &Tables) -> BTreeMap<Option<i64>, Vec<Part>> {
     let kinds: Vec<_> = tables.strings.iter().map(part_kind).collect();
     let events = &tables.events;
-    let mut found: HashMap<Option<i64>, Vec<Part>> = HashMap::new();
+    let mut found: BTreeMap<Option<i64>, Vec<Part>> = BTreeMap::new();
     for event in events.ids().filter(|&event| events.kind(event) == EventKind::DeviceTask) {
         let Some((start_ns, end_ns)) = events.span(event) else { continue };
         let Some(peer) = argument(event, "dst rank", tables) else { continue };

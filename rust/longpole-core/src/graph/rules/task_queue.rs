@@ -6,11 +6,11 @@ use crate::link::{queued_tasks, QueuedTask};
 
 /// The edges from what enqueues a launch to what dequeues it.
 pub(super) fn edges(facts: &Facts<'_>) -> Vec<Edge> {
-    queued_tasks(facts.tables).iter().filter_map(|task| edge(task, facts)).collect()
+    queued_tasks(facts.tables).into_iter().filter_map(|task| edge(task, facts)).collect()
 }
 
 /// From the end of the enqueuing event, or its start where the other thread did not wait for it.
-fn edge(task: &QueuedTask, facts: &Facts<'_>) -> Option<Edge> {
+fn edge(task: QueuedTask, facts: &Facts<'_>) -> Option<Edge> {
     let (timeline, nodes) = (facts.timeline, facts.nodes);
     let (enqueue, dequeue) = (timeline.order(task.enqueue)?, timeline.order(task.dequeue)?);
     if timeline.lane(enqueue) == timeline.lane(dequeue) {

@@ -20,23 +20,14 @@
 
 mod column;
 mod layers;
+mod parts;
 mod tasks;
 
 use crate::ids::EventId;
-use crate::strings::Strings;
-use crate::tables::{ArgTables, EventTable, LaneTable, MetadataTable};
 use crate::vocabulary::{step_number, CollectiveTrack, EventKind, Layer};
 use layers::Layers;
+pub(super) use parts::Parts;
 use tasks::Tasks;
-
-/// The tables of a trace as its reader made them.
-pub(super) struct Parts<'a> {
-    pub(super) strings: &'a Strings,
-    pub(super) events: &'a mut EventTable,
-    pub(super) lanes: &'a mut LaneTable,
-    pub(super) args: &'a ArgTables,
-    pub(super) metadata: &'a MetadataTable,
-}
 
 /// Interprets the events of an Ascend profile; gives how many tasks have a type that is not known.
 /// Does nothing to other traces.

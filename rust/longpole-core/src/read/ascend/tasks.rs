@@ -1,10 +1,10 @@
 //! Tasks on the streams of a device, and the collectives that some of them are parts of.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::column::Column;
 use super::layers::Layers;
-use super::Parts;
+use super::parts::Parts;
 use crate::ids::{EventId, LaneId, StringId};
 use crate::tables::Place;
 use crate::vocabulary::{CollectiveTrack, DeviceRange, EventKind, Layer, TaskKind};
@@ -28,7 +28,7 @@ pub(super) struct Tasks<'a> {
     /// The lane of the first task that a call launched.
     lane_of_call: HashMap<(Device, i64), LaneId>,
     /// The tasks of collectives: start, track and stream, by device, in order of time.
-    by_start: HashMap<Device, Vec<(i64, i64, i64)>>,
+    by_start: BTreeMap<Device, Vec<(i64, i64, i64)>>,
 }
 
 impl<'a> Tasks<'a> {
@@ -41,7 +41,7 @@ impl<'a> Tasks<'a> {
             lanes: HashMap::new(),
             processes: HashMap::new(),
             lane_of_call: HashMap::new(),
-            by_start: HashMap::new(),
+            by_start: BTreeMap::new(),
         };
         for event in parts.events.ids() {
             let place = parts.lanes.place(parts.events.lane(event));
@@ -75,7 +75,7 @@ impl<'a> Tasks<'a> {
         let device = layers.device(place.process);
         self.processes.entry(device).or_insert(place.process);
         let Some(stream) = layers.stream(place) else { return };
-        let lanes = &mut parts.lanes;
+        let lanes = &mut *parts.lanes;
         let on_stream = Place { device, stream: Some(stream), ..place };
         let lane = *self.lanes.entry((device, stream)).or_insert_with(|| lanes.intern(on_stream));
         if let Some(call) = parts.events.correlation(event) {

@@ -1,0 +1,13 @@
+//! The tables of a trace that tell what its events are.
+
+use crate::strings::Strings;
+use crate::tables::{ArgTables, EventTable, LaneTable, MetadataTable};
+
+/// The tables of a trace as its reader made them.
+pub(in crate::read) struct Parts<'a> {
+    pub(in crate::read) strings: &'a Strings,
+    pub(in crate::read) events: &'a mut EventTable,
+    pub(in crate::read) lanes: &'a mut LaneTable,
+    pub(in crate::read) args: &'a ArgTables,
+    pub(in crate::read) metadata: &'a MetadataTable,
+}
