@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from longpole.analyses.activity_types import activity_types
     from longpole.analyses.annotated_kernels import annotated_kernels
     from longpole.analyses.annotation_times import annotation_times
+    from longpole.analyses.ascend_overlap import ascend_overlap
     from longpole.analyses.blocking_calls import BlockingCall, blocking_calls
     from longpole.analyses.breakdown import breakdown
     from longpole.analyses.by_name import OperatorTime
@@ -131,6 +132,7 @@ __all__ = [
     "activity_types",
     "annotated_kernels",
     "annotation_times",
+    "ascend_overlap",
     "blocking_calls",
     "breakdown",
     "check",

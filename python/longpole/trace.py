@@ -39,6 +39,11 @@ class Trace(TraceTables):
         super().__init__(core)
         self._path = None if path is None else Path(path).absolute()
 
+    @property
+    def path(self) -> Path | None:
+        """Where the trace was read from; None for bytes and open files."""
+        return self._path
+
     @cached_property
     def launches(self) -> pl.DataFrame:
         """Each GPU activity (`event`) and what launched it.

@@ -1,0 +1,73 @@
+"""Overlap of an Ascend profile, computed anew and compared with the files of the tool."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING
+
+import pytest
+
+import longpole
+from ascend_profiles import AscendBuilder, late_peer, write_database
+from longpole.errors import TraceError
+from longpole.read import read_trace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import polars as pl
+
+
+def rows(frame: pl.DataFrame) -> dict[str, tuple[int, int | None]]:
+    chosen = frame.select("quantity", "recomputed_ns", "recorded_ns").iter_rows()
+    return {quantity: (ours, theirs) for quantity, ours, theirs in chosen}
+
+
+def written(folder: Path, step_trace_time: str | None = None) -> Path:
+    late_peer().write(folder / "trace_view.json")
+    if step_trace_time is not None:
+        (folder / "step_trace_time.csv").write_text(step_trace_time)
+    return folder / "trace_view.json"
+
+
+def test_what_the_tool_wrote_stands_beside_what_follows_from_the_events(tmp_path: Path) -> None:
+    told = "Device_id,Step,Computing,Communication\n0,7,50.25,800.0\n"
+    found = longpole.ascend_overlap(read_trace(written(tmp_path, told)))
+    assert rows(found) == {
+        "computing_ns": (50_000, 50_250),
+        "communication_ns": (800_000, 800_000),
+        "not_overlapped_ns": (800_000, None),
+        "overlapped_ns": (0, None),
+        "free_ns": (30_000, None),
+        "stage_ns": (880_000, None),
+    }
+    assert found.row(0, named=True)["difference_ns"] == -250
+    assert set(found["source"].drop_nulls()) == {"step_trace_time.csv"}
+
+
+def test_without_files_the_track_of_the_tool_is_compared(tmp_path: Path) -> None:
+    builder = AscendBuilder().task("MatMul", (0, 10), 1).overlap_track("Computing", (0, 9), 0)
+    found = longpole.ascend_overlap(read_trace(builder.write(tmp_path / "msprof_1.json")))
+    assert rows(found)["computing_ns"] == (10_000, 9_000)
+    assert found["source"][0] == "Overlap Analysis"
+
+
+def test_results_beside_a_database_are_compared(tmp_path: Path) -> None:
+    path = write_database(tmp_path / "ascend_pytorch_profiler_1.db")
+    with sqlite3.connect(tmp_path / "analysis.db") as results:
+        results.execute("CREATE TABLE StepTraceTime (step TEXT, computing NUMERIC, free TEXT)")
+        results.execute("INSERT INTO StepTraceTime VALUES ('3', 5.005, 'none')")
+    results.close()
+    found = rows(longpole.ascend_overlap(read_trace(path)))
+    assert found["computing_ns"] == (5_005, 5_005)
+    assert found["free_ns"][1] is None
+
+
+def test_a_file_that_is_no_step_trace_is_one_clear_error(tmp_path: Path) -> None:
+    trace = read_trace(written(tmp_path, "a,b\n1,2\n"))
+    with pytest.raises(TraceError, match="none of the columns of step_trace_time"):
+        longpole.ascend_overlap(trace)
+
+
+def test_a_trace_without_device_work_has_no_overlap() -> None:
+    assert longpole.ascend_overlap(AscendBuilder().step(1, (0, 9)).read()).is_empty()
