@@ -109,15 +109,20 @@ class AscendBuilder:
         return self._add(name, track, span, {"connection_id": connection, **args})
 
     def part(
-        self, name: str, span: tuple[float, float], connection: int, peer: int, stream: int = 4
+        self,
+        name: str,
+        span: tuple[float, float],
+        connection: int,
+        peer: int,
+        **more: Any,
     ) -> Self:
         """Add a task of a collective, as its plane and its stream show it."""
         track = (process("HCCL", self._device), 1 + peer)
         self._name("thread_name", *track, f"Plane {peer}")
         kinds = {"Notify_Wait": "Notify Wait", "Memcpy": "SDMA", "Notify_Record": "Write Value"}
-        args = {"stream id": stream, "task type": name, "src rank": 0, "dst rank": peer}
-        self._add(name, track, span, args)
-        return self.task(kinds[name], span, connection, stream=stream, kind=kinds[name])
+        args = {"stream id": 4, "task type": name, "src rank": 0, "dst rank": peer}
+        self._add(name, track, span, args | more)
+        return self.task(kinds[name], span, connection, stream=4, kind=kinds[name])
 
     def overlap_track(self, name: str, span: tuple[float, float], thread: int) -> Self:
         """Add an interval that the profiler computed."""

@@ -33,12 +33,14 @@ if TYPE_CHECKING:
     from longpole.analyses.annotated_kernels import annotated_kernels
     from longpole.analyses.annotation_times import annotation_times
     from longpole.analyses.ascend_overlap import ascend_overlap
+    from longpole.analyses.ascend_ranks import ascend_ranks
     from longpole.analyses.blocking_calls import BlockingCall, blocking_calls
     from longpole.analyses.breakdown import breakdown
     from longpole.analyses.by_name import OperatorTime
     from longpole.analyses.check import check
     from longpole.analyses.collective_waits import collective_waits
     from longpole.analyses.communication import communication
+    from longpole.analyses.communication_links import communication_links
     from longpole.analyses.copy_bandwidth import copy_bandwidth
     from longpole.analyses.copy_summary import copy_summary
     from longpole.analyses.counter_tracks import counter_tracks
@@ -133,12 +135,14 @@ __all__ = [
     "annotated_kernels",
     "annotation_times",
     "ascend_overlap",
+    "ascend_ranks",
     "blocking_calls",
     "breakdown",
     "check",
     "choose_window",
     "collective_waits",
     "communication",
+    "communication_links",
     "copy_bandwidth",
     "copy_summary",
     "counter_tracks",

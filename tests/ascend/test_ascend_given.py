@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
+import longpole
 from longpole.ascend.columns import layout_of
-from longpole.ascend.communication import read_communication
+from longpole.ascend.communication import read_communication, read_communication_matrix
 from longpole.ascend.tables import read_ascend_table
 from longpole.errors import TraceError
 from longpole.read import read_trace
@@ -136,6 +137,28 @@ def test_the_statistics_of_operators_follow_from_the_kernels(rank: int) -> None:
     assert both["least_ns"].to_list() == both["min_ns"].to_list()
     assert both["most_ns"].to_list() == both["max_ns"].to_list()
     assert ((both["sum_ns"] - both["total_ns"]).abs() <= both["count"]).all()
+
+
+@pytest.mark.parametrize("rank", RANKS)
+def test_links_carry_what_the_communication_matrix_says(rank: int) -> None:
+    folder = TEXT / f"rank{rank}_ascend_pt"
+    matrix = folder / "ASCEND_PROFILER_OUTPUT" / "communication_matrix.json"
+    told = read_communication_matrix(matrix).filter(pl.col("name").str.ends_with("-total"))
+    found = longpole.communication_links(read_trace(folder))
+    pairs = found.group_by("source_rank", "target_rank").agg(
+        pl.col("bytes").sum(), pl.col("duration_ns").sum()
+    )
+    both = told.join(pairs, on=["source_rank", "target_rank"])
+    assert both.height == told.height > 0
+    assert ((both["bytes"] / 1e6 - both["transit_mb"]).abs() < 1e-6).all()
+    assert ((both["duration_ns"] - both["transit_ns"]).abs() <= 20).all()
+
+
+def test_ranks_of_a_cluster_are_compared_by_step() -> None:
+    found = longpole.ascend_ranks(TEXT)
+    assert found.select("rank", "step", "slow").rows() == [(0, 50, False), (1, 50, False)]
+    assert found["awaited_peer"].to_list() == [5, 5]
+    assert (found["waiting_ns"] > 0.9 * found["communication_ns"]).all()
 
 
 def files() -> list[Path]:

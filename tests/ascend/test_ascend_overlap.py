@@ -71,3 +71,23 @@ def test_a_file_that_is_no_step_trace_is_one_clear_error(tmp_path: Path) -> None
 
 def test_a_trace_without_device_work_has_no_overlap() -> None:
     assert longpole.ascend_overlap(AscendBuilder().step(1, (0, 9)).read()).is_empty()
+
+
+def test_a_rank_that_computes_longer_than_the_fastest_is_slow(tmp_path: Path) -> None:
+    for rank, length in ((0, 100), (1, 104), (2, 106)):
+        builder = AscendBuilder(rank).step(1, (0, 200)).launch("MatMul", (1, 2), (3, 3 + length), 9)
+        output = tmp_path / f"rank{rank}_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+        builder.write(output / "trace_view.json")
+    found = longpole.ascend_ranks(tmp_path)
+    assert found.select("rank", "slow").rows() == [(0, False), (1, False), (2, True)]
+    assert found["waiting_ns"].null_count() == 3
+
+
+def test_links_sum_up_what_tasks_moved_between_ranks() -> None:
+    builder = AscendBuilder().step(1, (0, 100))
+    for number in (1, 2):
+        span = (10 * number, 10 * number + 2)
+        args = {"src rank": 0, "dst rank": 3, "size(Byte)": 4000, "link type": "HCCS"}
+        builder.part("Memcpy", span, 2, 3, **args)
+    found = longpole.communication_links(builder.read())
+    assert found.rows() == [(0, 3, "HCCS", 2, 8000, 4000, 2.0)]

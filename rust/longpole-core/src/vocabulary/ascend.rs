@@ -87,6 +87,8 @@ const TASKS: &[(&str, TaskKind)] = &[
     ("PCIE_DMA", TaskKind::Copy),
     ("SDMA", TaskKind::Copy),
     ("RDMA", TaskKind::Copy),
+    ("REDUCE_ASYNC", TaskKind::Copy),
+    ("REDUCE_ASYNC_V2", TaskKind::Copy),
     ("EVENT_WAIT", TaskKind::Wait),
     ("NOTIFY_WAIT", TaskKind::Wait),
     ("EVENT_RECORD", TaskKind::Mark),

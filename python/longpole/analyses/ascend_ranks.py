@@ -1,0 +1,89 @@
+"""What each rank of a cluster computed and waited for, and which rank is slow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from longpole.analyses.ascend_overlap import overlap_of_step
+from longpole.ascend.layout import rank_of, timelines
+from longpole.read import read_trace
+
+if TYPE_CHECKING:
+    import os
+
+    from longpole.trace import Trace
+
+__all__ = ["ascend_ranks"]
+
+_SLOW: Final = 1.05
+_SCHEMA: Final = {
+    "rank": pl.Int64,
+    "step": pl.Int64,
+    "computing_ns": pl.Int64,
+    "communication_ns": pl.Int64,
+    "not_overlapped_ns": pl.Int64,
+    "free_ns": pl.Int64,
+    "stage_ns": pl.Int64,
+    "waiting_ns": pl.Int64,
+    "awaited_peer": pl.Int64,
+    "path": pl.String,
+}
+
+
+def ascend_ranks(folder: str | os.PathLike[str]) -> pl.DataFrame:
+    """Compare the ranks of an Ascend cluster step by step, each read and dropped in turn.
+
+    Parameters
+    ----------
+    folder
+        A folder with the profile of each rank in a folder of its own.
+
+    Returns
+    -------
+    DataFrame
+        A row for each rank and step (null where none is marked): `rank`, `step`,
+        `computing_ns`, `communication_ns`, `not_overlapped_ns`, `free_ns`, `stage_ns`,
+        `waiting_ns` (of the collectives, for other ranks; null where the profile does not show
+        it), `awaited_peer` (the peer of the longest wait), `path`, and `slow`: whether the rank
+        computes more than 5 % longer than the fastest one of the step (null for a single rank).
+
+    Raises
+    ------
+    TraceError
+        A profile cannot be read.
+
+    Examples
+    --------
+    >>> ascend_ranks("run/").filter(pl.col("slow"))  # doctest: +SKIP
+    """
+    rows = [row for it in timelines(Path(folder)) for row in _rows(it.path)]
+    found = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+    fastest = pl.col("computing_ns").min().over("step")
+    slow = pl.when(pl.len().over("step") > 1).then(pl.col("computing_ns") > _SLOW * fastest)
+    return found.with_columns(slow=slow).sort("step", "rank", "path")
+
+
+def _rows(path: Path) -> list[tuple[Any, ...]]:
+    trace = read_trace(path)
+    steps = trace.steps["step"].to_list() or [None]
+    return [
+        _row(trace, path, step, found) for step in steps if (found := overlap_of_step(trace, step))
+    ]
+
+
+def _row(trace: Trace, path: Path, step: int | None, found: dict[str, int]) -> tuple[Any, ...]:
+    waits = trace.collective_waits.join(trace.events, on="event")
+    if step is not None:
+        marked = trace.steps.filter(step=step).row(0, named=True)
+        start_ns = pl.col("start_ns")
+        inside = (start_ns >= marked["start_ns"]) & (start_ns < marked["window_end_ns"])
+        waits = waits.filter(inside)
+    waits = waits.sort("awaited_ns")
+    waiting = None if waits.is_empty() else int(waits["waiting_ns"].sum())
+    peer = None if waits.is_empty() else waits["awaited_peer"][-1]
+    names = ("computing_ns", "communication_ns", "not_overlapped_ns", "free_ns", "stage_ns")
+    spent = [found[name] for name in names]
+    return (rank_of(path), step, *spent, waiting, peer, str(path))

@@ -1,0 +1,96 @@
+"""Table `communication_links`: what collectives moved between ranks of a group, and how fast."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from longpole.selection import matching
+from longpole.windows import choose_window
+
+if TYPE_CHECKING:
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["NEEDS_ARGUMENTS", "communication_links"]
+
+NEEDS_ARGUMENTS: Final = True
+
+_NO_PEER: Final = 0xFFFFFFFF
+_ARGUMENTS: Final = ("src rank", "dst rank", "size(Byte)", "link type")
+_SCHEMA: Final = {
+    "source_rank": pl.Int64,
+    "target_rank": pl.Int64,
+    "link": pl.String,
+    "count": pl.Int64,
+    "bytes": pl.Int64,
+    "duration_ns": pl.Int64,
+    "bandwidth_gbps": pl.Float64,
+}
+
+
+def communication_links(
+    trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
+) -> pl.DataFrame:
+    """Sum up what the tasks of collectives moved, for each pair of ranks.
+
+    Profiles of Ascend devices show these tasks; for others the frame is empty. It is what
+    `communication_matrix.json` says of all collectives together.
+
+    Parameters
+    ----------
+    trace
+        The trace, read with the default `args`.
+    window
+        From `choose_window`; by default the window that it chooses without more.
+    where
+        A condition on the columns.
+
+    Returns
+    -------
+    DataFrame
+        A row for each pair and kind of link: `source_rank`, `target_rank` (numbers within the
+        group; the rank itself where data stays on the device), `link` (`HCCS`, `PCIE`, `ROCE`,
+        `ON_CHIP`, ...), `count`, `bytes`, `duration_ns` (the sum over the tasks) and
+        `bandwidth_gbps` (10^9 bytes a second).
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> trace = TraceBuilder().launch("ncclAllReduce", call=(0, 1), work=(2, 4)).read()
+    >>> communication_links(trace).height
+    0
+    """
+    tasks = trace.events.filter(pl.col("kind") == "device_task")
+    arguments = None if tasks.is_empty() else trace.args(None)
+    if arguments is None or not set(_ARGUMENTS) <= set(arguments.columns):
+        return matching(pl.DataFrame(schema=_SCHEMA), where)
+    moved = tasks.join(arguments.select("event", *_ARGUMENTS), on="event").with_columns(
+        pl.col(_ARGUMENTS[:3]).cast(pl.Int64, strict=False)
+    )
+    chosen = window or choose_window(trace)
+    if chosen is not None:
+        start_ns = pl.col("start_ns")
+        moved = moved.filter((start_ns >= chosen.start_ns) & (start_ns < chosen.end_ns))
+    source, peer = pl.col("src rank"), pl.col("dst rank")
+    found = (
+        moved.filter(pl.col("size(Byte)") > 0)
+        .group_by(
+            source_rank=source,
+            target_rank=pl.when(peer < _NO_PEER).then(peer).otherwise(source),
+            link=pl.col("link type").cast(pl.String),
+        )
+        .agg(
+            count=pl.len().cast(pl.Int64),
+            bytes=pl.col("size(Byte)").sum(),
+            duration_ns=pl.col("duration_ns").sum(),
+        )
+        .with_columns(
+            bandwidth_gbps=pl.when(pl.col("duration_ns") > 0).then(
+                pl.col("bytes") / pl.col("duration_ns")
+            )
+        )
+        .sort("source_rank", "target_rank", "link")
+    )
+    return matching(found, where)
