@@ -92,13 +92,17 @@ def read_trace(
 def _timeline(
     source: str | os.PathLike[str] | bytes | BinaryIO,
 ) -> str | os.PathLike[str] | bytes | BinaryIO:
-    """Give the timeline in a folder of an Ascend profile; anything else as it is."""
+    """Give the timeline of a folder that is a profile; anything else as it is."""
     if not isinstance(source, str | os.PathLike) or not Path(source).is_dir():
         return source
     from longpole.ascend.layout import is_profile_folder, only_timeline
+    from longpole.mindspore.layouts import is_profile
+    from longpole.mindspore.timeline import timeline_events
 
     folder = Path(source)
-    return only_timeline(folder).path if is_profile_folder(folder) else source
+    if is_profile_folder(folder):
+        return only_timeline(folder).path
+    return timeline_events(folder) if is_profile(folder) else source
 
 
 def _opened(
