@@ -18,6 +18,7 @@ from longpole.errors import (
     LongpoleError,
     MissingDependencyError,
     PairError,
+    RanksError,
     ResultsError,
     TraceError,
     WindowError,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     )
     from longpole.analyses.device_times import DeviceTime, device_times
     from longpole.analyses.diff import Change, Diff, DiffSide, diff, diff_steps
+    from longpole.analyses.dumps import Dumps, dumps
     from longpole.analyses.events import events
     from longpole.analyses.findings import Finding
     from longpole.analyses.frame_times import FrameTimes
@@ -81,8 +83,10 @@ if TYPE_CHECKING:
     from longpole.critical_path.changes import Drop, RemoveWait, Scale
     from longpole.critical_path.path import CriticalPath, WhatIf
     from longpole.mindspore.profiler import Profiler
+    from longpole.traces.dump_set import DumpSet, OpenCall, read_dumps
     from longpole.traces.findings import RankFinding
     from longpole.traces.late_ranks import RankRemedy
+    from longpole.traces.merge import Merged, merge
     from longpole.traces.trace_set import TraceSet, read_traces
     from longpole.verdict.values import Remedy, Verdict
 
@@ -97,6 +101,8 @@ __all__ = [
     "Diff",
     "DiffSide",
     "Drop",
+    "DumpSet",
+    "Dumps",
     "ExecutionTrace",
     "Finding",
     "FrameTimes",
@@ -104,8 +110,10 @@ __all__ = [
     "LinkedTrace",
     "LongpoleError",
     "Memory",
+    "Merged",
     "Mfu",
     "MissingDependencyError",
+    "OpenCall",
     "OperatorTime",
     "Overlap",
     "PairError",
@@ -113,6 +121,7 @@ __all__ = [
     "RankFinding",
     "RankRemedy",
     "Ranks",
+    "RanksError",
     "Remedy",
     "RemoveWait",
     "ResultsError",
@@ -142,6 +151,7 @@ __all__ = [
     "device_times",
     "diff",
     "diff_steps",
+    "dumps",
     "events",
     "full_queue",
     "functions",
@@ -156,6 +166,7 @@ __all__ = [
     "memory",
     "memory_churn",
     "memory_curve",
+    "merge",
     "mfu",
     "modules",
     "operator_kernels",
@@ -164,6 +175,7 @@ __all__ = [
     "queue_length",
     "queue_summary",
     "ranks",
+    "read_dumps",
     "read_execution_trace",
     "read_memory",
     "read_trace",
@@ -200,6 +212,9 @@ _MODULE_OF = {
     "read_memory": "allocations",
     "Verdict": "verdict.values",
     "WhatIf": "critical_path.path",
+    "Dumps": "analyses.dumps",
+    **dict.fromkeys(("DumpSet", "OpenCall", "read_dumps"), "traces.dump_set"),
+    **dict.fromkeys(("Merged", "merge"), "traces.merge"),
     **dict.fromkeys(("TraceSet", "read_traces"), "traces.trace_set"),
     **dict.fromkeys(("Change", "Diff", "DiffSide", "diff_steps"), "analyses.diff"),
     "get_counter_data_with_operators": "analyses.counters_by_operator",

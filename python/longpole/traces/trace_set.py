@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole._core import JointRanks
 from longpole.critical_path.changes import parts_of
-from longpole.errors import LongpoleError, WindowError
+from longpole.errors import RanksError, WindowError
 from longpole.frames import frame_of
 from longpole.traces.bandwidth import with_bandwidth
+from longpole.traces.engines import Lost, run
 from longpole.traces.findings import RankFinding, disagreement, in_order
 from longpole.traces.late_ranks import late_ranks
 from longpole.traces.path import PathRanks, path_frame
-from longpole.traces.reading import Reading, read_ranks
+from longpole.traces.reading import Change, Reading, read_ranks
 from longpole.traces.sources import find_sources
 from longpole.traces.wording import listed
 
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
     import polars as pl
 
     from longpole._core import JointSolution, ReducedRank
-    from longpole.critical_path.changes import Change
+    from longpole.critical_path.changes import Change as PathChange
     from longpole.trace import Trace
+    from longpole.traces.engines import Engine
     from longpole.traces.late_ranks import RankRemedy
-    from longpole.traces.reading import ReadRank
+    from longpole.traces.reading import Expanded, ReadRank, Stretch
 
 __all__ = ["TraceSet", "read_traces"]
 
@@ -41,6 +43,7 @@ def read_traces(
     sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     workers: int | None = None,
+    engine: Engine = "threads",
     data_load: str | None = None,
     step_name: str | None = None,
     vocabulary: str | None = None,
@@ -55,9 +58,14 @@ def read_traces(
     Parameters
     ----------
     sources
-        A directory, a glob pattern, or a list of files.
+        A directory, a glob pattern, or a list of files. Addresses such as `s3://bucket/run` are
+        opened by fsspec.
     workers
         How many traces to read at once; by default one for each CPU, at most four.
+    engine
+        `threads` of this process; `processes`, of which one may die without the others; or
+        `ray`: the workers of the cluster that `RAY_ADDRESS` names or that was joined before, else
+        of one started on this machine. With the last two, no trace is read in this process.
     data_load, step_name
         As for `Trace.critical_path`.
     vocabulary
@@ -67,8 +75,10 @@ def read_traces(
 
     Raises
     ------
-    LongpoleError
+    RanksError
         There is no trace, or none of them can be read.
+    MissingDependencyError
+        Ray or fsspec is needed and not installed.
 
     Examples
     --------
@@ -78,15 +88,23 @@ def read_traces(
     found = find_sources(sources)
     reading = Reading(vocabulary, data_load, step_name)
     n_workers = workers or min(4, os.cpu_count() or 1)
-    ranks = read_ranks(found, reading, workers=n_workers, progress=progress)
-    return TraceSet(ranks, reading, workers=n_workers)
+    ranks = read_ranks(found, reading, engine=engine, workers=n_workers, progress=progress)
+    return TraceSet(ranks, reading, engine=engine, workers=n_workers)
 
 
 class TraceSet:
     """The ranks of one run, each reduced, and what follows from them together."""
 
-    def __init__(self, read: Sequence[ReadRank], reading: Reading, *, workers: int = 1) -> None:
+    def __init__(
+        self,
+        read: Sequence[ReadRank],
+        reading: Reading,
+        *,
+        engine: Engine = "threads",
+        workers: int = 1,
+    ) -> None:
         self._reading = reading
+        self._engine: Engine = engine
         self._workers = workers
         self._open: OrderedDict[int, Trace] = OrderedDict()
         self._lock = threading.Lock()
@@ -94,7 +112,7 @@ class TraceSet:
         if not self._read:
             reasons = "; ".join(finding.message for finding in self._file_findings[:3])
             message = f"no rank could be read: {reasons}"
-            raise LongpoleError(message)
+            raise RanksError(message)
         self._joint = JointRanks([self._reduced(place) for place in range(len(self._read))])
 
     def __len__(self) -> int:
@@ -104,6 +122,11 @@ class TraceSet:
     def __repr__(self) -> str:
         """Name what it holds."""
         return f"<longpole.TraceSet: {len(self)} ranks, {self.calls.height} calls>"
+
+    @property
+    def joint(self) -> JointRanks:
+        """The ranks as the core holds them."""
+        return self._joint
 
     @cached_property
     def rank_numbers(self) -> tuple[int, ...]:
@@ -144,8 +167,9 @@ class TraceSet:
 
         Columns: `rank`, `offset_ns` (added to its times), `base_ns` (the part of it that the
         files say), `drift`, `residual_ns`, `worst_residual_ns` (what ends of calls still
-        differ), `bound_ns`, `calls`, `connected`, `entry_ns` (when its program begins in the
-        recording, on the common clock).
+        differ), `bound_ns` (how far it may be off between the calls), `edge_bound_ns` (the same
+        over the whole recording, if clocks drift by 20 ppm at most), `calls`, `connected`,
+        `entry_ns` (when its program begins in the recording, on the common clock).
         """
         import polars as pl
 
@@ -278,7 +302,8 @@ class TraceSet:
         """
         start_ns, end_ns = self.window(step)
         legs = frame_of(self.solution.legs(step, start_ns))
-        opened = PathRanks(self.rank_numbers, self._trace, self._reading.data_load)
+        files = [read.source.path for read in self._read]
+        opened = PathRanks(self.rank_numbers, files, self._expanded)
         return path_frame(legs, opened, self.solution, self.calls, (start_ns, end_ns))
 
     def window(self, step: int | None = None) -> tuple[int, int]:
@@ -296,7 +321,7 @@ class TraceSet:
         start_ns = times.get(step - 1, self.run_ns[0])
         return start_ns, max(times[step], start_ns)
 
-    def what_if(self, changes: Mapping[int, Sequence[Change]]) -> int:
+    def what_if(self, changes: Mapping[int, Sequence[PathChange]]) -> int:
         """Say how long the run would take after changes of some ranks, in ns.
 
         Parameters
@@ -311,15 +336,28 @@ class TraceSet:
         start, end = self.changed(changes).run
         return end - start
 
-    def changed(self, changes: Mapping[int, Sequence[Change]]) -> JointSolution:
+    def changed(self, changes: Mapping[int, Sequence[PathChange]]) -> JointSolution:
         """Solve the joint graph with changes of some ranks, as `what_if` takes them."""
         places = {self._place(rank): list(map(parts_of, these)) for rank, these in changes.items()}
-        reduced = [(at, self._changed(at, changes=these)) for at, these in sorted(places.items())]
-        return self._joint.solve(reduced, together=False)
+        asked = [self._change(at, changes=these) for at, these in sorted(places.items())]
+        reduced = self._reduced_again(asked)
+        return self._joint.solve(list(zip(sorted(places), reduced, strict=True)), together=False)
 
     def late_ranks(self) -> tuple[RankRemedy, ...]:
         """Say which ranks the others wait for, why, and what mending that gains, most first."""
         return self._late_ranks
+
+    @property
+    def lacks_waits(self) -> bool:
+        """Whether most calls run beside the threads that wait for them, as with gloo.
+
+        Nothing in a trace joins the two: the path does not run through such calls.
+        """
+        n_joined = sum(
+            int((frame_of(self._reduced(at).boundary_nodes())["kind"] == "arrival").sum())
+            for at in range(len(self))
+        )
+        return 2 * n_joined < sum(self._reduced(at).n_members for at in range(len(self)))
 
     @property
     def lacks_ranks(self) -> bool:
@@ -328,36 +366,63 @@ class TraceSet:
 
     @cached_property
     def _late_ranks(self) -> tuple[RankRemedy, ...]:
-        if len(self) == 1 or self.calls.is_empty() or self.lacks_ranks:
+        if len(self) == 1 or self.calls.is_empty() or self.lacks_ranks or self.lacks_waits:
             return ()
         return late_ranks(
             [self._reduced(place) for place in range(len(self))],
             self.rank_numbers,
             self.pace_ns,
-            self._scaled_pace_ns,
+            self._scaled_paces_ns,
         )
 
     def trace(self, rank: int) -> Trace:
         """Read the trace of one rank again; the last few are kept."""
         return self._trace(self._place(rank))
 
-    def _scaled_pace_ns(self, scalings: Mapping[int, Sequence[tuple[Any, ...]]]) -> int:
-        """Say how long the run takes, without start skew, with some time of ranks scaled."""
-        changed = [
-            (place, self._changed(place, scalings=these))
-            for place, these in sorted(scalings.items())
-        ]
-        start, end = self._joint.solve(changed, together=self.has_start_skew).run
-        return end - start
+    def _scaled_paces_ns(self, scalings: Sequence[tuple[int, tuple[Any, ...]]]) -> list[int]:
+        """Say how long the run takes without start skew, with each of some times scaled."""
+        asked = [self._change(place, scalings=[scaling]) for place, scaling in scalings]
+        found = []
+        for (place, _), reduced in zip(scalings, self._reduced_again(asked), strict=True):
+            solved = self._joint.solve([(place, reduced)], together=self.has_start_skew)
+            start, end = solved.run
+            found.append(end - start)
+        return found
 
-    def _changed(
+    def _change(
         self,
         place: int,
         changes: Sequence[tuple[Any, ...]] = (),
         scalings: Sequence[tuple[Any, ...]] = (),
-    ) -> ReducedRank:
-        number = self._number(place)
-        return self._reading.reduce(self._trace(place), number, changes, scalings)
+    ) -> Change:
+        return Change(self._read[place].source.path, self._number(place), changes, scalings)
+
+    def _reduced_again(self, changes: Sequence[Change]) -> list[ReducedRank]:
+        """Reduce ranks after changes, where the engine reads them."""
+        if self._engine == "threads":
+            return [
+                self._reading.reduced(self._trace(self._place(change.rank)), change)
+                for change in changes
+            ]
+        return self._run(self._reading.change, changes)
+
+    def _expanded(self, stretches: Mapping[int, Stretch]) -> Mapping[int, Expanded]:
+        """Open ranks on the path again, where the engine reads them."""
+        if self._engine == "threads":
+            return {
+                place: self._reading.expanded(self._trace(place), stretch)
+                for place, stretch in stretches.items()
+            }
+        found = self._run(self._reading.expand, list(stretches.values()))
+        return dict(zip(stretches, found, strict=True))
+
+    def _run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        found = run(self._engine, work, items, workers=self._workers)
+        for item, result in zip(items, found, strict=True):
+            if isinstance(result, Lost):
+                message = f"{item.path} cannot be read again: {result.reason}"
+                raise RanksError(message)
+        return found
 
     def _trace(self, place: int) -> Trace:
         with self._lock:

@@ -1,7 +1,8 @@
 //! Matches calls that nothing numbers: by order, checked by their ends and repaired.
 //!
 //! Calls of two ranks may be one only where they are alike, overlap in time and end together.
-//! Where the sequences are the same and all ends agree after one shift, order decides. Else
+//! Where the sequences are the same, order decides if steps, ends or the sequence itself would
+//! show a lost call. Else
 //! shifts are tried that many ends agree on, and the calls paired that end nearest under the
 //! best of them. A second shift that explains nearly as many makes the answer ambiguous, unless
 //! the best one is so small that the clocks simply agree.
@@ -28,11 +29,24 @@ const NEARLY: f64 = 0.9;
 /// Of this many calls of a sequence one may end apart before it is not trusted.
 const STRAYS_ONE_IN: usize = 20;
 
+/// So many may where every call has the same step on both sides: libraries on the CPU end
+/// milliseconds apart on a busy machine.
+const STRAYS_OF_STEPS_ONE_IN: usize = 4;
+
 /// A sequence that is alike in more than one of so many places when moved is periodic, ...
 const PERIODIC_ONE_IN: usize = 2;
 
 /// ... for moves of fewer calls than this.
 const LONGEST_PERIOD: usize = 64;
+
+/// A side of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// It sends.
+    Out,
+    /// It receives.
+    In,
+}
 
 /// A call as it is compared.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +57,8 @@ pub(super) struct Item {
     pub(super) step: Option<i64>,
     /// Operation, data type and size, hashed.
     pub(super) likeness: u64,
+    /// Which side of a message it is, if it is one.
+    pub(super) way: Option<Way>,
     pub(super) start_ns: i64,
     pub(super) end_ns: i64,
 }
@@ -89,16 +105,24 @@ pub(super) fn align(mut sequences: Vec<(u32, Vec<Item>)>) -> Aligned {
     found
 }
 
-/// Whether all ranks made the same calls, and all of them end together but for one shift.
+/// Whether all ranks made the same calls, so that their order tells which are one: each in
+/// the same step, or all ending together by clocks that agree, or in an order that would show
+/// a lost one.
 fn is_one_sequence(sequences: &[(u32, Vec<Item>)]) -> bool {
     let Some(((_, first), others)) = sequences.split_first() else { return true };
+    if others.len() > 1 && first.iter().any(|item| item.way.is_some()) {
+        return false;
+    }
     others.iter().all(|(_, items)| {
-        let alike = |(one, other): (&Item, &Item)| {
-            one.likeness == other.likeness
-                && (one.step == other.step || one.step.is_none() || other.step.is_none())
-        };
-        let is_alike = first.len() == items.len() && first.iter().zip(items).all(alike);
-        is_alike && (one_shift(first, items) || !is_periodic(first))
+        let is_alike = first.len() == items.len()
+            && first.iter().zip(items).all(|(one, other)| may_be_one(one, other));
+        let has_steps = || first.iter().chain(items).all(|item| item.step.is_some());
+        let found = strays(first, items);
+        let few = |one_in: usize| found.n * one_in <= first.len();
+        is_alike
+            && (has_steps() && few(STRAYS_OF_STEPS_ONE_IN)
+                || few(STRAYS_ONE_IN) && found.shift_ns.abs() <= CLOCKS_AGREE_NS
+                || !is_periodic(first))
     })
 }
 
@@ -112,21 +136,25 @@ fn is_periodic(items: &[Item]) -> bool {
     (1..items.len().min(LONGEST_PERIOD)).any(|by| alike(&by))
 }
 
-fn one_shift(one: &[Item], other: &[Item]) -> bool {
+/// How far the ends of two sequences are apart, and how many are further from that.
+struct Strays {
+    n: usize,
+    shift_ns: i64,
+}
+
+fn strays(one: &[Item], other: &[Item]) -> Strays {
     let differences: Vec<_> = one.iter().zip(other).map(|(a, b)| a.end_ns - b.end_ns).collect();
-    if differences.is_empty() {
-        return true;
-    }
+    let middle = |of: &[i64]| {
+        let mut sorted = of.to_vec();
+        sorted.sort_unstable();
+        sorted.get(sorted.len() / 2).copied().unwrap_or(0)
+    };
     // Clocks drift: each is compared with its neighbours, not with all.
     let near = |place: usize| {
-        let mut window: Vec<_> =
-            differences[place.saturating_sub(8)..(place + 9).min(differences.len())].to_vec();
-        window.sort_unstable();
-        window[window.len() / 2]
+        middle(&differences[place.saturating_sub(8)..(place + 9).min(differences.len())])
     };
     let is_stray = |place: &usize| (differences[*place] - near(*place)).abs() > ENDS_AGREE_NS;
-    let strays = (0..differences.len()).filter(is_stray).count();
-    strays * STRAYS_ONE_IN <= differences.len()
+    Strays { n: (0..differences.len()).filter(is_stray).count(), shift_ns: middle(&differences) }
 }
 
 /// The pairs of calls of two ranks. None where several alignments are as good.
@@ -154,7 +182,8 @@ fn is_nearly(count: usize, best: usize) -> bool {
 
 fn may_be_one(one: &Item, other: &Item) -> bool {
     let same_step = one.step.zip(other.step).is_none_or(|(one, other)| one == other);
-    one.likeness == other.likeness && same_step
+    let both_ways = one.way.is_none() || one.way != other.way;
+    one.likeness == other.likeness && same_step && both_ways
 }
 
 /// The shifts that most ends of a sample agree on, the best first, and no shift at all.

@@ -55,8 +55,11 @@ pub struct Clock {
     pub residual_ns: i64,
     /// The greatest of it.
     pub worst_residual_ns: i64,
-    /// How far the clock may still be off.
+    /// How far the clock may still be off from that of the first rank, between the calls.
     pub bound_ns: i64,
+    /// The same over the whole recording: nothing tells a drift before the first call and after
+    /// the last.
+    pub edge_bound_ns: i64,
     /// The calls it was fitted to.
     pub n_calls: usize,
     /// Whether it is joined to the first rank by calls.
@@ -104,6 +107,25 @@ struct Fit {
     offset: Vec<f64>,
     drift: Vec<f64>,
     connected: Vec<bool>,
+    /// How many of these calls each rank has, with the first and the last end.
+    spans: Vec<Span>,
+}
+
+#[derive(Clone, Copy)]
+struct Span {
+    n: usize,
+    first: f64,
+    last: f64,
+}
+
+impl Span {
+    fn length(self) -> f64 {
+        if self.n == 0 {
+            0.0
+        } else {
+            self.last - self.first
+        }
+    }
 }
 
 impl Fit {
@@ -135,6 +157,11 @@ impl Fit {
         });
         ends_of.extend(others.map(|call| ends(call)));
         let n = ranks.len();
+        let mut spans = vec![Span { n: 0, first: f64::MAX, last: f64::MIN }; n];
+        for &(rank, time) in ends_of.iter().flatten() {
+            let span = &mut spans[rank];
+            *span = Span { n: span.n + 1, first: span.first.min(time), last: span.last.max(time) };
+        }
         Self {
             ends: ends_of,
             base_ns,
@@ -142,6 +169,7 @@ impl Fit {
             offset: vec![0.0; n],
             drift: vec![0.0; n],
             connected: vec![false; n],
+            spans,
         }
     }
 
@@ -245,14 +273,9 @@ impl Fit {
 
     /// Whether the calls of a rank are many, and far enough apart, to show a drift.
     fn may_drift(&self, rank: usize, plain: &[(f64, f64)]) -> bool {
-        let times = self.ends.iter().flatten().filter(|end| end.0 == rank).map(|end| end.1);
-        let (mut n, mut least, mut greatest) = (0, f64::MAX, f64::MIN);
-        for time in times {
-            n += 1;
-            (least, greatest) = (least.min(time), greatest.max(time));
-        }
-        n >= LEAST_CALLS_FOR_DRIFT
-            && (greatest - least) * USUAL_DRIFT > 4.0 * plain[rank].0.min(LEAST_BOUND_NS)
+        let span = self.spans[rank];
+        span.n >= LEAST_CALLS_FOR_DRIFT
+            && span.length() * USUAL_DRIFT > 4.0 * plain[rank].0.min(LEAST_BOUND_NS)
     }
 
     fn keep_drifts_that_show(&mut self, plain: &[(f64, f64)], offsets: &[f64]) {
@@ -260,17 +283,12 @@ impl Fit {
         let total = |of: &[(f64, f64)]| of.iter().map(|residual| residual.0).sum::<f64>();
         let spans = (0..self.offset.len()).all(|rank| {
             let drifts = self.drift[rank].abs();
-            drifts == 0.0 || self.span(rank) * USUAL_DRIFT > 4.0 * residuals[rank].0
+            drifts == 0.0 || self.spans[rank].length() * USUAL_DRIFT > 4.0 * residuals[rank].0
         });
         if !spans || total(&residuals) > DRIFT_IMPROVES * total(plain) {
             self.drift.fill(0.0);
             self.offset.copy_from_slice(offsets);
         }
-    }
-
-    fn span(&self, rank: usize) -> f64 {
-        let times = || self.ends.iter().flatten().filter(|end| end.0 == rank).map(|end| end.1);
-        times().fold(f64::MIN, f64::max) - times().fold(f64::MAX, f64::min)
     }
 
     /// For each rank the median and the greatest of what its ends differ.
@@ -285,8 +303,9 @@ impl Fit {
 
     fn clock(&self, rank: usize, ranks: &[&Rank], residuals: &[(f64, f64)]) -> Clock {
         let (residual, worst) = residuals[rank];
-        let bound = (4.0 * residual).max(LEAST_BOUND_NS);
-        let n_calls = self.ends.iter().filter(|call| call.iter().any(|end| end.0 == rank)).count();
+        // Ends of either rank may differ from the others by a constant, which nothing shows.
+        let own = |rank: usize| (4.0 * residuals[rank].0).max(LEAST_BOUND_NS);
+        let bound = if rank == 0 { own(0) } else { own(rank).hypot(own(0)) };
         let host = ranks[rank].host.as_ref();
         let shares_host = host.is_some() && host == ranks[0].host.as_ref();
         let offset = self.offset[rank];
@@ -301,9 +320,26 @@ impl Fit {
             residual_ns: rounded(residual),
             worst_residual_ns: rounded(worst),
             bound_ns: rounded(bound),
-            n_calls,
+            edge_bound_ns: rounded(bound + self.drift_outside(rank, ranks, bound)),
+            n_calls: self.spans[rank].n,
             is_connected: self.connected[rank],
         }
+    }
+}
+
+impl Fit {
+    /// By how much a clock may drift away before the first call of its rank or after the last.
+    fn drift_outside(&self, rank: usize, ranks: &[&Rank], bound: f64) -> f64 {
+        let span = self.spans[rank];
+        if rank == 0 || span.n == 0 {
+            return 0.0;
+        }
+        let shown = |time_ns: i64| float(time_ns + self.base_ns[rank] - self.origin_ns[0]);
+        let (start, end) = ranks[rank].window_ns;
+        let outside = (span.first - shown(start)).max(shown(end) - span.last).max(0.0);
+        let is_fitted = self.drift[rank] != 0.0;
+        let rate = if is_fitted { bound / span.length().max(1.0) } else { USUAL_DRIFT };
+        outside * rate.min(USUAL_DRIFT)
     }
 }
 

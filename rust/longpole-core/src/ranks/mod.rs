@@ -13,6 +13,7 @@
 //! | how their clocks differ | `clocks` |
 //! | when every boundary node comes, and why | `solve`, `route` |
 //! | waiting and transfer of each call | `transfers` |
+//! | the way from one process to another | `packed` |
 
 mod alignment;
 mod calls;
@@ -23,6 +24,7 @@ mod expand;
 mod keys;
 mod matching;
 mod model;
+mod packed;
 mod profile;
 mod reduction;
 mod route;
@@ -34,7 +36,8 @@ pub use clocks::{clocks, Clock, Clocks};
 pub use disagreements::{Finding, FindingKind};
 pub use expand::{expand, Hop};
 pub use matching::{matching, Matching};
-pub use model::{Boundary, BoundaryKind, Member, Rank, Reduced, ROOT};
+pub use model::{Boundary, BoundaryKind, Channel, Maybe, Member, Rank, Reduced, ROOT, WHOLE};
+pub use packed::{packed, unpacked};
 pub use profile::{profile, NameTotal, Profile, StepTotal, TimeClass};
 pub use reduction::{reduce, scaled_lags_ns, Scaling};
 pub use route::{lateness, route, Leg, LegKind};

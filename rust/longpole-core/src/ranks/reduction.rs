@@ -10,7 +10,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::completions::Completions;
-use super::model::{Boundary, BoundaryKind, Member, Rank, Reduced, ROOT};
+use super::model::{Boundary, BoundaryKind, Channel, Member, Rank, Reduced, ROOT, WHOLE};
 use super::profile::{Classes, TimeClass};
 use crate::error::Result;
 use crate::graph::Graph;
@@ -20,6 +20,7 @@ use crate::measure::{CollectiveRow, Collectives, NamedBy};
 use crate::path::{Ratio, REMOVED};
 use crate::progress::{report, Progress};
 use crate::tables::{Tables, NO_INTEGER};
+use crate::vocabulary::DataType;
 
 /// A node that can be reached from more boundary nodes becomes one.
 const MOST_SOURCES: usize = 6;
@@ -126,10 +127,13 @@ fn members(tables: &Tables, found: &Collectives, completions: &Completions) -> V
     let is_work = |row: &&CollectiveRow| tables.events.kind(row.event).is_device_work();
     let unnamed = found.rows.iter().filter(|row| row.group.is_none()).filter(is_work);
     let streams: BTreeSet<_> = unnamed.map(|row| (place(row).device, place(row).stream)).collect();
-    let stream = |row: &CollectiveRow| {
+    let channel = |row: &CollectiveRow| {
         let key = (place(row).device, place(row).stream);
-        let at = streams.iter().position(|known| *known == key).map(row_in_column);
-        at.filter(|_| row.group.is_none() && is_work(&row))
+        let stream = || streams.iter().position(|known| *known == key).filter(|_| is_work(&row));
+        match row.group {
+            Some(group) => Channel::Group(row_in_column(group)),
+            None => stream().map_or(Channel::Cpu, |it| Channel::Stream(row_in_column(it))),
+        }
     };
     found
         .rows
@@ -138,18 +142,16 @@ fn members(tables: &Tables, found: &Collectives, completions: &Completions) -> V
             event: row_in_column(row.event.row()),
             start_ns: tables.events.start_ns(row.event),
             end_ns: tables.events.end_ns(row.event).unwrap_or_default(),
-            step: step_of(row, tables, completions),
+            step: step_of(row, tables, completions).into(),
+            sequence: row.sequence.into(),
+            id: row.id.as_deref().map_or(0, hashed),
+            peer: row.peer.into(),
+            in_elements: row.in_elements.into(),
+            bytes: row.bytes.into(),
+            channel: channel(row),
             operation: row.operation,
             is_recorded: row.named_by.is_some_and(|by| by < NamedBy::Kernel),
-            group: row.group.map(row_in_column),
-            stream: stream(row),
-            sequence: row.sequence,
-            id: row.id.as_deref().map_or(0, hashed),
-            peer: row.peer,
-            in_elements: row.in_elements,
-            out_elements: row.out_elements,
-            data_type: row.data_type,
-            bytes: row.bytes,
+            data_type: row.data_type.and_then(DataType::named),
         })
         .collect()
 }
@@ -254,8 +256,9 @@ impl<'a> Pass<'a> {
 
     fn visit(&mut self, node: NodeId) {
         let bound_by = self.bound_by_edges(node);
-        let (reached, is_large) = self.reach(node);
         let kind = self.kinds.get(&node).copied();
+        let is_end = matches!(kind, Some(BoundaryKind::End(_)));
+        let (reached, is_large) = self.reach(node, bound_by, is_end);
         if let Some(kind) = kind.or(is_large.then_some(BoundaryKind::Cut)) {
             let place = self.make_boundary(node, kind, reached, bound_by);
             if let BoundaryKind::Arrival(member) = kind {
@@ -284,7 +287,10 @@ impl<'a> Pass<'a> {
     }
 
     /// From where a node can be reached, and whether that are many places.
-    fn reach(&mut self, node: NodeId) -> (Reached, bool) {
+    ///
+    /// The way from its own arrival to the end of a member may be left out later, and so may
+    /// not stand for others.
+    fn reach(&mut self, node: NodeId, bound_by: u32, is_end: bool) -> (Reached, bool) {
         let mut ways: Vec<Reached> = Vec::new();
         for number in self.graph.edges.range(node).filter(|&it| self.lags_ns[it] != REMOVED) {
             let source = self.reached[self.graph.edges.as_slice()[number].source.row()];
@@ -305,10 +311,27 @@ impl<'a> Pass<'a> {
                 for way in ways {
                     merge(&mut map, &self.resolved(way));
                 }
+                if !is_end {
+                    self.leave_out_detours(&mut map, bound_by);
+                }
                 let is_large = map.len() > MOST_SOURCES;
                 (Reached { map: self.store(map), added_ns: 0 }, is_large)
             }
         }
+    }
+
+    /// Leaves out what is reached no later through another boundary node of the map. The
+    /// binding source stays, for the path leads there.
+    fn leave_out_detours(&self, map: &mut Map, bound_by: u32) {
+        let all = map.clone();
+        map.retain(|&(source, lag_ns)| {
+            let is_shorter = |&(through, rest_ns): &(u32, i64)| {
+                let first_ns =
+                    if through == ROOT { None } else { self.found.lag_ns(source, through) };
+                first_ns.is_some_and(|first_ns| first_ns.saturating_add(rest_ns) >= lag_ns)
+            };
+            source == bound_by || !all.iter().any(is_shorter)
+        });
     }
 
     fn store(&mut self, map: Map) -> u32 {
@@ -377,10 +400,14 @@ impl<'a> Pass<'a> {
             .copied()
             .max_by_key(|&node| (nodes.time_ns(node), std::cmp::Reverse(nodes.event(node))));
         let Some(last) = last else { return };
-        let kind = BoundaryKind::Completion(completion.step);
+        let before = &self.completions.rows[..place];
+        let n_before = before.iter().filter(|row| row.step.is_some()).count();
+        let step = completion.step.map_or(WHOLE, |_| row_in_column(n_before));
+        let kind = BoundaryKind::Completion(step);
         let mut boundary = Boundary::new(kind, row_in_column(last.row()), nodes.time_ns(last));
         boundary.bound_by = self.bound_by[last.row()];
-        let map = std::mem::take(&mut self.complete[place]);
+        let mut map = std::mem::take(&mut self.complete[place]);
+        self.leave_out_detours(&mut map, boundary.bound_by);
         self.push(boundary, &map);
     }
 }

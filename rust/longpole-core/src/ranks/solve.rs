@@ -80,6 +80,17 @@ pub fn solve(joint: Joint<'_>, observed: &[&Rank], earlier_ns: &[i64]) -> Soluti
     solver.finish()
 }
 
+/// The arrival and the end of each member of each rank: where they were observed, and where
+/// they are now.
+struct Nodes {
+    observed: Vec<Vec<(u32, u32)>>,
+    solved: Vec<Vec<(u32, u32)>>,
+}
+
+fn nodes_of(ranks: &[&Rank]) -> Vec<Vec<(u32, u32)>> {
+    ranks.iter().map(|rank| rank.nodes_of_members()).collect()
+}
+
 struct Solver<'a> {
     joint: Joint<'a>,
     first: Vec<usize>,
@@ -112,7 +123,8 @@ impl<'a> Solver<'a> {
         };
         solver.transfers.resize_with(n, || None);
         solver.pair_nodes();
-        let nodes: Vec<_> = observed.iter().map(|rank| rank.nodes_of_members()).collect();
+        // Changes may cut a rank elsewhere: its nodes have other places than the observed ones.
+        let nodes = Nodes { observed: nodes_of(observed), solved: nodes_of(joint.ranks) };
         for place in 0..joint.calls.len() {
             solver.add_call(place, observed, &nodes);
         }
@@ -130,18 +142,22 @@ impl<'a> Solver<'a> {
         }
     }
 
-    fn add_call(&mut self, place: usize, observed: &[&Rank], nodes: &[Vec<(u32, u32)>]) {
+    fn add_call(&mut self, place: usize, observed: &[&Rank], nodes: &Nodes) {
         let call = &self.joint.calls[place];
         let ends: Vec<_> = call
             .members
             .iter()
             .map(|&(rank, member)| {
-                let (arrival, end) = nodes[rank as usize][member as usize];
-                let node = |place: u32| observed[rank as usize].reduced.nodes.get(place as usize);
-                (rank as usize, arrival, end, node(arrival).copied(), node(end).copied())
+                let (rank, member) = (rank as usize, member as usize);
+                let (arrival, end) = nodes.solved[rank][member];
+                let seen = nodes.observed[rank][member];
+                let node = |place: u32| observed[rank].reduced.nodes.get(place as usize).copied();
+                (rank, arrival, end, node(seen.0), node(seen.1))
             })
             .collect();
-        if ends.iter().any(|it| it.3.is_none() || it.4.is_none()) {
+        let is_lost = |place: u32| place == ROOT;
+        if ends.iter().any(|it| it.3.is_none() || it.4.is_none() || is_lost(it.1) || is_lost(it.2))
+        {
             return;
         }
         let stamp = |rank: usize, time_ns: i64| self.joint.clocks[rank].common_ns(time_ns);
@@ -348,7 +364,7 @@ fn waits_for(
     let own = row_in_column(at);
     let (rank, member) = call.members[at];
     let member = &observed[rank as usize].members[member as usize];
-    let is_buffered = member.bytes.is_none_or(|bytes| bytes <= LARGEST_BUFFERED_BYTES);
+    let is_buffered = member.bytes.get().is_none_or(|bytes| bytes <= LARGEST_BUFFERED_BYTES);
     if call.is_pair && member.operation == Some(Collective::Send) && is_buffered {
         return Some(vec![own]);
     }
