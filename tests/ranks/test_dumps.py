@@ -11,6 +11,7 @@ from rank_cases import rank_cases
 import longpole
 from longpole import dumps, read_dumps
 from longpole.cli import program
+from longpole.testing import TraceBuilder
 
 ALL = "[0, 1, 2]"
 
@@ -151,6 +152,15 @@ def test_the_command_answers_about_dumps(write, tmp_path, capsys):
     answer = json.loads(capsys.readouterr().out)
     assert answer["status"] == "partial"
     assert answer["warnings"][0]["code"] == "unreadable_rank"
+
+
+def test_traces_that_are_named_are_no_dumps(tmp_path, capsys):
+    for rank in (0, 1):
+        TraceBuilder().header(distributedInfo={"rank": rank}).operator("a", (0, 5)).write(
+            tmp_path / f"rank{rank}.json"
+        )
+    program.run(["ranks", *map(str, sorted(tmp_path.iterdir())), "--json"])
+    assert json.loads(capsys.readouterr().out)["schema"] == "longpole.ranks/1"
 
 
 CASE = rank_cases().get("flight_recorder_hang")

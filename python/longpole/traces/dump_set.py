@@ -71,7 +71,8 @@ def dump_paths(sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]
     RanksError
         There is no such file.
     """
-    return [it.path for it in find_sources(sources, is_file=is_dump)]
+    found = find_sources(sources, is_file=is_dump)
+    return [it.path for it in found if is_dump(it.path)]
 
 
 def read_dumps(sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> DumpSet:

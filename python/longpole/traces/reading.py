@@ -34,7 +34,7 @@ class Change:
     """A rank that is reduced again, after changes."""
 
     path: str
-    rank: int
+    rank: int | None
     changes: Sequence[_Parts] = ()
     scalings: Sequence[_Parts] = ()
 
@@ -75,11 +75,14 @@ class Reading:
     def read(self, source: RankSource) -> ReadRank:
         """Read and reduce one file; what is wrong with it is part of the answer."""
         try:
-            trace = self.open(source.path)
-            rank = source.named_rank if trace.rank is None else trace.rank
-            reduced = self.reduced(trace, Change(source.path, rank))  # type: ignore[arg-type]
+            return self.reduce(source, self.open(source.path))
         except (TraceError, WindowError, OSError) as error:
             return ReadRank(source, problem=str(error))
+
+    def reduce(self, source: RankSource, trace: Trace) -> ReadRank:
+        """Reduce a trace as observed."""
+        rank = source.named_rank if trace.rank is None else trace.rank
+        reduced = self.reduced(trace, Change(source.path, rank))
         return ReadRank(
             source,
             reduced=reduced,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from longpole.traces.late_ranks import RankRemedy
     from longpole.traces.reading import Expanded, ReadRank, Stretch
 
-__all__ = ["TraceSet", "read_traces"]
+__all__ = ["TraceSet", "join_traces", "read_traces"]
 
 _SKEW_SHARE: Final = 0.02
 _STILL_LATE: Final = 0.2
@@ -90,6 +90,23 @@ def read_traces(
     n_workers = workers or min(4, os.cpu_count() or 1)
     ranks = read_ranks(found, reading, engine=engine, workers=n_workers, progress=progress)
     return TraceSet(ranks, reading, engine=engine, workers=n_workers)
+
+
+def join_traces(traces: Sequence[tuple[str, Trace]], *, step_name: str | None = None) -> TraceSet:
+    """Join ranks whose traces are in memory: each with the path that it was read from.
+
+    Raises
+    ------
+    RanksError
+        There is no trace.
+    """
+    sources = find_sources([path for path, _ in traces])
+    opened = dict(traces)
+    reading = Reading(step_name=step_name)
+    read = [reading.reduce(source, opened[source.path]) for source in sources]
+    found = TraceSet(read, reading, workers=len(read))
+    found.keep_open(opened)
+    return found
 
 
 class TraceSet:
@@ -278,6 +295,31 @@ class TraceSet:
         """How long the run takes, without start skew where there is much of it."""
         return self.duration_ns - (self.start_skew_ns if self.has_start_skew else 0)
 
+    @cached_property
+    def step_times(self) -> pl.DataFrame:
+        """How each rank fared in each step.
+
+        Columns: `step`, `rank`, `completion_ns` (on the common clock), `duration_ns` (from the
+        completion of the step before, over all ranks; of the first one null), `late_ns` (its
+        completion after that of the median rank).
+        """
+        import polars as pl
+
+        done = frame_of(self.solution.completions()).filter(pl.col("step").is_not_null())
+        done = done.with_columns(rank=self._ranks_of(done["place"]), completion_ns="time_ns")
+        last = done.group_by("step").agg(before_ns=pl.col("time_ns").max())
+        before = last.with_columns(pl.col("step") + 1)
+        time = pl.col("completion_ns")
+        return (
+            done.join(before, on="step", how="left")
+            .with_columns(
+                duration_ns=time - pl.col("before_ns"),
+                late_ns=time - time.quantile(0.5, "lower").over("step").cast(pl.Int64),
+            )
+            .select("step", "rank", "completion_ns", "duration_ns", "late_ns")
+            .sort("step", "rank")
+        )
+
     def path(self, step: int | None = None) -> pl.DataFrame:
         """Find the critical path across ranks.
 
@@ -379,6 +421,12 @@ class TraceSet:
         """Read the trace of one rank again; the last few are kept."""
         return self._trace(self._place(rank))
 
+    def keep_open(self, traces: Mapping[str, Trace]) -> None:
+        """Keep traces that are in memory, by path, for what is asked of them again."""
+        for place, read in enumerate(self._read):
+            if read.source.path in traces:
+                self._open[place] = traces[read.source.path]
+
     def _scaled_paces_ns(self, scalings: Sequence[tuple[int, tuple[Any, ...]]]) -> list[int]:
         """Say how long the run takes without start skew, with each of some times scaled."""
         asked = [self._change(place, scalings=[scaling]) for place, scaling in scalings]
@@ -401,7 +449,7 @@ class TraceSet:
         """Reduce ranks after changes, where the engine reads them."""
         if self._engine == "threads":
             return [
-                self._reading.reduced(self._trace(self._place(change.rank)), change)
+                self._reading.reduced(self._trace(self._place_of(change.path)), change)
                 for change in changes
             ]
         return self._run(self._reading.change, changes)
@@ -450,6 +498,9 @@ class TraceSet:
             message = f"rank {rank} is not among the traces"
             raise WindowError(message)
         return self.rank_numbers.index(rank)
+
+    def _place_of(self, path: str) -> int:
+        return next(at for at, read in enumerate(self._read) if read.source.path == path)
 
     def _ranks_of(self, places: pl.Series) -> pl.Series:
         import polars as pl

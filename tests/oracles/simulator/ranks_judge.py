@@ -50,14 +50,16 @@ def judge(
     times: Sequence[int],
     rows: Mapping[tuple[int, int], Event],
     ranks: TraceSet,
+    together: RankRun | None = None,
 ) -> Judged:
-    """Hold an answer against the run."""
+    """Hold an answer against the run, or against one of which all recordings began together."""
     remedies = ranks.late_ranks()
-    true_ns = run.job.makespan_ns()
+    true = together or run
+    true_ns = true.job.makespan_ns()
     stragglers = []
     errors = []
     for straggler in run.stragglers:
-        changed_ns = run.without_ns(straggler)
+        changed_ns = true.without_ns(straggler)
         worth = (true_ns - changed_ns) / true_ns
         of_rank = [remedy for remedy in remedies if remedy.rank == straggler.rank]
         named = [remedy for remedy in of_rank if _says(remedy.cause, remedy.name, straggler)]
