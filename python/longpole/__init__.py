@@ -85,9 +85,10 @@ if TYPE_CHECKING:
     from longpole.mindspore.profiler import Profiler
     from longpole.traces.dump_set import DumpSet, OpenCall, read_dumps
     from longpole.traces.findings import RankFinding
+    from longpole.traces.joining import read_traces
     from longpole.traces.late_ranks import RankRemedy
     from longpole.traces.merge import Merged, merge
-    from longpole.traces.trace_set import TraceSet, read_traces
+    from longpole.traces.trace_set import TraceSet
     from longpole.verdict.values import Remedy, Verdict
 
 __all__ = [
@@ -215,7 +216,8 @@ _MODULE_OF = {
     "Dumps": "analyses.dumps",
     **dict.fromkeys(("DumpSet", "OpenCall", "read_dumps"), "traces.dump_set"),
     **dict.fromkeys(("Merged", "merge"), "traces.merge"),
-    **dict.fromkeys(("TraceSet", "read_traces"), "traces.trace_set"),
+    "TraceSet": "traces.trace_set",
+    "read_traces": "traces.joining",
     **dict.fromkeys(("Change", "Diff", "DiffSide", "diff_steps"), "analyses.diff"),
     "get_counter_data_with_operators": "analyses.counters_by_operator",
     **dict.fromkeys(

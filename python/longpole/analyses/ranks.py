@@ -137,13 +137,14 @@ class Ranks:
         of_rank = {row["rank"]: row for row in waits.iter_rows(named=True)}
         clocks = {row["rank"]: row for row in found.clocks.iter_rows(named=True)}
         on_path = dict(self.path.group_by("rank").agg(pl.col("duration_ns").sum()).iter_rows())
+        first_ns = min(found.clocks["entry_ns"].to_list())
         rows: list[Record] = []
         for rank in found.rank_numbers:
             row = of_rank.get(rank, {"wait_ns": 0, "transfer_ns": 0, "calls": 0})
             rows.append(
                 {
                     "rank": rank,
-                    "began_ns": clocks[rank]["entry_ns"] - found.run_ns[0],
+                    "began_ns": clocks[rank]["entry_ns"] - first_ns,
                     "calls": row["calls"],
                     "last_at": last.get(rank, 0),
                     "wait_ns": row["wait_ns"],

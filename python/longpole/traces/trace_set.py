@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from collections import OrderedDict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,16 +10,16 @@ from longpole.critical_path.changes import parts_of
 from longpole.errors import RanksError, WindowError
 from longpole.frames import frame_of
 from longpole.traces.bandwidth import with_bandwidth
-from longpole.traces.engines import Lost, run
 from longpole.traces.findings import RankFinding, disagreement, in_order
 from longpole.traces.late_ranks import late_ranks
+from longpole.traces.open_ranks import OpenRanks
 from longpole.traces.path import PathRanks, path_frame
-from longpole.traces.reading import Change, Reading, read_ranks
-from longpole.traces.sources import find_sources
+from longpole.traces.reading import Change
+from longpole.traces.skew import with_skew
 from longpole.traces.wording import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import polars as pl
 
@@ -31,82 +28,11 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.traces.engines import Engine
     from longpole.traces.late_ranks import RankRemedy
-    from longpole.traces.reading import Expanded, ReadRank, Stretch
+    from longpole.traces.reading import Reading, ReadRank
 
-__all__ = ["TraceSet", "join_traces", "read_traces"]
+__all__ = ["TraceSet"]
 
 _SKEW_SHARE: Final = 0.02
-_STILL_LATE: Final = 0.2
-
-
-def read_traces(
-    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    *,
-    workers: int | None = None,
-    engine: Engine = "threads",
-    data_load: str | None = None,
-    step_name: str | None = None,
-    vocabulary: str | None = None,
-    progress: Callable[[int, int], object] | None = None,
-) -> TraceSet:
-    """Read the traces of several ranks of one run.
-
-    Each trace is read, reduced to what the other ranks can feel, and dropped: at most
-    `workers` traces are in memory at once. A rank that cannot be read is named in
-    `TraceSet.findings` and left out.
-
-    Parameters
-    ----------
-    sources
-        A directory, a glob pattern, or a list of files. Addresses such as `s3://bucket/run` are
-        opened by fsspec.
-    workers
-        How many traces to read at once; by default one for each CPU, at most four.
-    engine
-        `threads` of this process; `processes`, of which one may die without the others; or
-        `ray`: the workers of the cluster that `RAY_ADDRESS` names or that was joined before, else
-        of one started on this machine. With the last two, no trace is read in this process.
-    data_load, step_name
-        As for `Trace.critical_path`.
-    vocabulary
-        As for `read_trace`.
-    progress
-        Called with how many files were read, and how many there are.
-
-    Raises
-    ------
-    RanksError
-        There is no trace, or none of them can be read.
-    MissingDependencyError
-        Ray or fsspec is needed and not installed.
-
-    Examples
-    --------
-    >>> ranks = read_traces("traces/")  # doctest: +SKIP
-    >>> ranks.late_ranks()[0].sentence  # doctest: +SKIP
-    """
-    found = find_sources(sources)
-    reading = Reading(vocabulary, data_load, step_name)
-    n_workers = workers or min(4, os.cpu_count() or 1)
-    ranks = read_ranks(found, reading, engine=engine, workers=n_workers, progress=progress)
-    return TraceSet(ranks, reading, engine=engine, workers=n_workers)
-
-
-def join_traces(traces: Sequence[tuple[str, Trace]], *, step_name: str | None = None) -> TraceSet:
-    """Join ranks whose traces are in memory: each with the path that it was read from.
-
-    Raises
-    ------
-    RanksError
-        There is no trace.
-    """
-    sources = find_sources([path for path, _ in traces])
-    opened = dict(traces)
-    reading = Reading(step_name=step_name)
-    read = [reading.reduce(source, opened[source.path]) for source in sources]
-    found = TraceSet(read, reading, workers=len(read))
-    found.keep_open(opened)
-    return found
 
 
 class TraceSet:
@@ -119,13 +45,11 @@ class TraceSet:
         *,
         engine: Engine = "threads",
         workers: int = 1,
+        kept: Mapping[str, Trace] | None = None,
     ) -> None:
-        self._reading = reading
-        self._engine: Engine = engine
-        self._workers = workers
-        self._open: OrderedDict[int, Trace] = OrderedDict()
-        self._lock = threading.Lock()
         self._read, self._file_findings = in_order(read)
+        files = [it.source.path for it in self._read]
+        self._opened = OpenRanks(files, reading, engine=engine, workers=workers, kept=kept or {})
         if not self._read:
             reasons = "; ".join(finding.message for finding in self._file_findings[:3])
             message = f"no rank could be read: {reasons}"
@@ -228,7 +152,9 @@ class TraceSet:
         import polars as pl
 
         frame = frame_of(self._joint.calls())
-        frame = frame.with_columns(last=self._ranks_of(frame["last"]))
+        frame = frame.with_columns(
+            pl.col("cause").cast(pl.String), last=self._ranks_of(frame["last"])
+        )
         waits = self.members.group_by("call").agg(
             wait_ns=pl.col("wait_ns").sum(),
             moved_ns=pl.col("transfer_ns").sum(),
@@ -240,7 +166,11 @@ class TraceSet:
                 pl.col("wait_ns") / total
             )
         )
-        return with_bandwidth(self._with_skew(frame)).sort("call")
+        frame = frame.sort("call")
+        if self.has_start_skew:
+            bound_ns = max(self.clocks["bound_ns"].to_list())
+            frame = with_skew(frame, self.together.late_ns(), bound_ns=bound_ns)
+        return with_bandwidth(frame).sort("call")
 
     @cached_property
     def findings(self) -> tuple[RankFinding, ...]:
@@ -344,8 +274,7 @@ class TraceSet:
         """
         start_ns, end_ns = self.window(step)
         legs = frame_of(self.solution.legs(step, start_ns))
-        files = [read.source.path for read in self._read]
-        opened = PathRanks(self.rank_numbers, files, self._expanded)
+        opened = PathRanks(self.rank_numbers, self._opened.files, self._opened.expanded)
         return path_frame(legs, opened, self.solution, self.calls, (start_ns, end_ns))
 
     def window(self, step: int | None = None) -> tuple[int, int]:
@@ -382,7 +311,7 @@ class TraceSet:
         """Solve the joint graph with changes of some ranks, as `what_if` takes them."""
         places = {self._place(rank): list(map(parts_of, these)) for rank, these in changes.items()}
         asked = [self._change(at, changes=these) for at, these in sorted(places.items())]
-        reduced = self._reduced_again(asked)
+        reduced = self._opened.reduced(asked)
         return self._joint.solve(list(zip(sorted(places), reduced, strict=True)), together=False)
 
     def late_ranks(self) -> tuple[RankRemedy, ...]:
@@ -419,19 +348,13 @@ class TraceSet:
 
     def trace(self, rank: int) -> Trace:
         """Read the trace of one rank again; the last few are kept."""
-        return self._trace(self._place(rank))
-
-    def keep_open(self, traces: Mapping[str, Trace]) -> None:
-        """Keep traces that are in memory, by path, for what is asked of them again."""
-        for place, read in enumerate(self._read):
-            if read.source.path in traces:
-                self._open[place] = traces[read.source.path]
+        return self._opened.trace(self._place(rank))
 
     def _scaled_paces_ns(self, scalings: Sequence[tuple[int, tuple[Any, ...]]]) -> list[int]:
         """Say how long the run takes without start skew, with each of some times scaled."""
         asked = [self._change(place, scalings=[scaling]) for place, scaling in scalings]
         found = []
-        for (place, _), reduced in zip(scalings, self._reduced_again(asked), strict=True):
+        for (place, _), reduced in zip(scalings, self._opened.reduced(asked), strict=True):
             solved = self._joint.solve([(place, reduced)], together=self.has_start_skew)
             start, end = solved.run
             found.append(end - start)
@@ -444,43 +367,6 @@ class TraceSet:
         scalings: Sequence[tuple[Any, ...]] = (),
     ) -> Change:
         return Change(self._read[place].source.path, self._number(place), changes, scalings)
-
-    def _reduced_again(self, changes: Sequence[Change]) -> list[ReducedRank]:
-        """Reduce ranks after changes, where the engine reads them."""
-        if self._engine == "threads":
-            return [
-                self._reading.reduced(self._trace(self._place_of(change.path)), change)
-                for change in changes
-            ]
-        return self._run(self._reading.change, changes)
-
-    def _expanded(self, stretches: Mapping[int, Stretch]) -> Mapping[int, Expanded]:
-        """Open ranks on the path again, where the engine reads them."""
-        if self._engine == "threads":
-            return {
-                place: self._reading.expanded(self._trace(place), stretch)
-                for place, stretch in stretches.items()
-            }
-        found = self._run(self._reading.expand, list(stretches.values()))
-        return dict(zip(stretches, found, strict=True))
-
-    def _run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        found = run(self._engine, work, items, workers=self._workers)
-        for item, result in zip(items, found, strict=True):
-            if isinstance(result, Lost):
-                message = f"{item.path} cannot be read again: {result.reason}"
-                raise RanksError(message)
-        return found
-
-    def _trace(self, place: int) -> Trace:
-        with self._lock:
-            found = self._open.pop(place, None)
-            if found is None:
-                while len(self._open) >= self._workers:
-                    self._open.popitem(last=False)
-                found = self._reading.open(self._read[place].source.path)
-            self._open[place] = found
-            return found
 
     def _reduced(self, place: int) -> ReducedRank:
         reduced = self._read[place].reduced
@@ -499,9 +385,6 @@ class TraceSet:
             raise WindowError(message)
         return self.rank_numbers.index(rank)
 
-    def _place_of(self, path: str) -> int:
-        return next(at for at, read in enumerate(self._read) if read.source.path == path)
-
     def _ranks_of(self, places: pl.Series) -> pl.Series:
         import polars as pl
 
@@ -510,20 +393,3 @@ class TraceSet:
             [None if place is None else self.rank_numbers[place] for place in places],
             dtype=pl.Int64,
         )
-
-    def _with_skew(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Name calls whose last rank is late only because its recording began late."""
-        import polars as pl
-
-        if not self.has_start_skew:
-            return frame.with_columns(pl.col("cause").cast(pl.String))
-        late = pl.Series("then_late_ns", self.together.late_ns(), dtype=pl.Int64)
-        is_skew = (
-            pl.col("cause").cast(pl.String).is_in(["late arrival", "mixed"])
-            & (late <= _STILL_LATE * pl.col("late_ns"))
-            & (pl.col("late_ns") - late > pl.lit(self.clocks["bound_ns"].max()))
-        )
-        cause = (
-            pl.when(is_skew).then(pl.lit("start skew")).otherwise(pl.col("cause").cast(pl.String))
-        )
-        return frame.with_columns(cause=cause)

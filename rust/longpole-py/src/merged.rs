@@ -49,10 +49,10 @@ impl JointRanks {
 
 /// The path across ranks as packets of a Perfetto trace: `(rank, start_ns, end_ns, kind, title)`.
 #[pyfunction]
-pub(crate) fn merged_path<'py>(
-    py: Python<'py>,
+pub(crate) fn merged_path(
+    py: Python<'_>,
     segments: Vec<(u32, i64, i64, String, String)>,
-) -> PyResult<Bound<'py, PyBytes>> {
+) -> PyResult<Bound<'_, PyBytes>> {
     let bytes = enter(py, None, None, |_| {
         let segment = |(rank, start_ns, end_ns, kind, title)| {
             let rank = i64::from(rank);

@@ -194,11 +194,10 @@ impl ReducedRank {
             .into_table()
     }
 
-    /// The time of each name in each step.
+    /// The time of each name, those of the longest.
     fn name_totals(&self) -> PyResult<Table> {
         let rows = &self.profile.names;
         Columns::default()
-            .integers("step", rows.iter().map(|row| row.step.in_column()).collect())
             .choices("class", rows.iter().map(|row| row.class as u32), TimeClass::NAMES)
             .strings("name", rows.iter().map(|row| Some(row.name.as_str())))
             .strings("shape", rows.iter().map(|row| Some(row.shape.as_str())))

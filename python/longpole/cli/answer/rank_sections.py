@@ -8,7 +8,7 @@ from longpole.analyses.rank_lanes import rank_lanes
 from longpole.analyses.ranks import Ranks
 from longpole.plot.rank_figures import lateness_figure
 from longpole.report.page import Section
-from longpole.traces.trace_set import join_traces
+from longpole.traces.joining import join_traces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -57,7 +57,7 @@ def joined_ranks(
     answer: Callable[[TraceSet], Answer],
 ) -> Iterator[Answer]:
     """Read the ranks and give the answer, or why there is none."""
-    from longpole.traces.trace_set import read_traces
+    from longpole.traces.joining import read_traces
 
     try:
         traces = read_traces(

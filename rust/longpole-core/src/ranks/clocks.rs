@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 
 use super::calls::Call;
+use super::clock::{float, rounded, Clock};
 use super::model::Rank;
 use crate::vocabulary::Collective;
 
@@ -40,56 +41,8 @@ const LEAST_BOUND_NS: f64 = 3_000.0;
 /// Ranks of one host share a clock: one is moved only for more than this.
 const LEAST_SHIFT_WITHIN_HOST_NS: f64 = 20_000.0;
 
-/// How the clock of a rank is brought to that of the first: `t + offset + drift (t - origin)`.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Clock {
-    /// What is added to its times.
-    pub offset_ns: i64,
-    /// What is added for each ns since `origin_ns`.
-    pub drift: f64,
-    /// Where the drift counts from, by the clock of the rank.
-    pub origin_ns: i64,
-    /// The part of `offset_ns` that the files themselves say.
-    pub base_ns: i64,
-    /// The median of what its ends still differ.
-    pub residual_ns: i64,
-    /// The greatest of it.
-    pub worst_residual_ns: i64,
-    /// How far the clock may still be off from that of the first rank, between the calls.
-    pub bound_ns: i64,
-    /// The same over the whole recording: nothing tells a drift before the first call and after
-    /// the last.
-    pub edge_bound_ns: i64,
-    /// The calls it was fitted to.
-    pub n_calls: usize,
-    /// Whether it is joined to the first rank by calls.
-    pub is_connected: bool,
-}
-
 /// The clocks of all ranks.
 pub type Clocks = Vec<Clock>;
-
-impl Clock {
-    /// A time of the rank on the common clock.
-    pub fn common_ns(&self, time_ns: i64) -> i64 {
-        time_ns + self.offset_ns + rounded(self.drift * float(time_ns - self.origin_ns))
-    }
-
-    /// A duration of the rank on the common clock.
-    pub fn scaled_ns(&self, duration_ns: i64) -> i64 {
-        duration_ns + rounded(self.drift * float(duration_ns))
-    }
-}
-
-#[allow(clippy::cast_precision_loss)] // times within a trace, of which 53 bits are 104 days
-fn float(value: i64) -> f64 {
-    value as f64
-}
-
-#[allow(clippy::cast_possible_truncation)] // fits: it was a time
-fn rounded(value: f64) -> i64 {
-    value.round() as i64
-}
 
 /// Finds the clocks of some ranks from the ends of their calls.
 pub fn clocks(ranks: &[&Rank], calls: &[Call]) -> Clocks {
@@ -109,6 +62,8 @@ struct Fit {
     connected: Vec<bool>,
     /// How many of these calls each rank has, with the first and the last end.
     spans: Vec<Span>,
+    /// When all ranks have calls.
+    common: (f64, f64),
 }
 
 #[derive(Clone, Copy)]
@@ -170,6 +125,7 @@ impl Fit {
             drift: vec![0.0; n],
             connected: vec![false; n],
             spans,
+            common: (f64::MIN, f64::MAX),
         }
     }
 
@@ -190,6 +146,7 @@ impl Fit {
             }
             self.keep_drifts_that_show(&plain, &offsets);
         }
+        self.common = self.common_span();
         let residuals = self.residuals();
         (0..ranks.len()).map(|rank| self.clock(rank, ranks, &residuals)).collect()
     }
@@ -328,7 +285,8 @@ impl Fit {
 }
 
 impl Fit {
-    /// By how much a clock may drift away before the first call of its rank or after the last.
+    /// By how much a clock may drift away where not all ranks have calls: another rank that
+    /// joins it to the first may begin later.
     fn drift_outside(&self, rank: usize, ranks: &[&Rank], bound: f64) -> f64 {
         let span = self.spans[rank];
         if rank == 0 || span.n == 0 {
@@ -336,10 +294,23 @@ impl Fit {
         }
         let shown = |time_ns: i64| float(time_ns + self.base_ns[rank] - self.origin_ns[0]);
         let (start, end) = ranks[rank].window_ns;
-        let outside = (span.first - shown(start)).max(shown(end) - span.last).max(0.0);
+        let before = self.common.0 - self.shifted(rank, shown(start));
+        let behind = self.shifted(rank, shown(end)) - self.common.1;
         let is_fitted = self.drift[rank] != 0.0;
         let rate = if is_fitted { bound / span.length().max(1.0) } else { USUAL_DRIFT };
-        outside * rate.min(USUAL_DRIFT)
+        before.max(behind).max(0.0) * rate.min(USUAL_DRIFT)
+    }
+
+    /// From the first call of the rank that has one last to the last call of the one that ends
+    /// first, of those that are joined to the first rank.
+    fn common_span(&self) -> (f64, f64) {
+        let joined = || {
+            let known = |&(rank, span): &(usize, &Span)| self.connected[rank] && span.n > 0;
+            self.spans.iter().enumerate().filter(known)
+        };
+        let first = joined().map(|(rank, span)| self.shifted(rank, span.first));
+        let last = joined().map(|(rank, span)| self.shifted(rank, span.last));
+        (first.fold(f64::MIN, f64::max), last.fold(f64::MAX, f64::min))
     }
 }
 

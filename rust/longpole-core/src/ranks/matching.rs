@@ -234,25 +234,25 @@ impl<'a> Matcher<'a> {
         });
         if let Some(last) = last {
             last.n_calls += 1;
-            last.is_at_edge |= self.is_at_edge(call, group);
+            last.is_at_edge |= is_at_edge(call, group);
             return;
         }
         let mut finding = finding(FindingKind::MissingCall, group, &call.missing, &present);
         finding.sequence = call.sequence;
         finding.values = vec![operation_name(self.member(call.members[0])).to_owned()];
         finding.events = call.members.iter().map(|&member| self.member(member).event).collect();
-        finding.is_at_edge = self.is_at_edge(call, group);
+        finding.is_at_edge = is_at_edge(call, group);
         found.findings.push(finding);
     }
+}
 
-    /// Whether a rank that lacks a call has none of the group before it, or none after it.
-    fn is_at_edge(&self, call: &Call, group: &GroupCalls) -> bool {
-        let Some(sequence) = call.sequence else { return true };
-        call.missing.iter().any(|rank| {
-            let numbers = group.users.get(rank).copied().flatten();
-            !numbers.is_some_and(|(least, greatest)| least < sequence && sequence < greatest)
-        })
-    }
+/// Whether a rank that lacks a call has none of the group before it, or none after it.
+fn is_at_edge(call: &Call, group: &GroupCalls) -> bool {
+    let Some(sequence) = call.sequence else { return true };
+    call.missing.iter().any(|rank| {
+        let numbers = group.users.get(rank).copied().flatten();
+        !numbers.is_some_and(|(least, greatest)| least < sequence && sequence < greatest)
+    })
 }
 
 /// Which side of a message a member is, if it is one.

@@ -74,7 +74,7 @@ fields!(Boundary: kind node time_ns bound_by others_ns own_ns first);
 fields!(Reduced: nodes sources lags_ns);
 fields!(Rank: rank world_size host base_ns window_ns entry_ns steps groups members reduced);
 fields!(StepTotal: step class total_ns);
-fields!(NameTotal: step class name shape count total_ns);
+fields!(NameTotal: class name shape count total_ns);
 fields!(Profile: steps names);
 
 /// Declares that the words of a list are packed by their place in it.
@@ -128,11 +128,11 @@ impl Packed for Maybe {
 impl Packed for Channel {
     fn pack(&self, bytes: &mut Vec<u8>) {
         let (kind, place) = match *self {
-            Self::Group(place) => (0, place),
+            Self::Group(place) => (0_u8, place),
             Self::Stream(place) => (1, place),
             Self::Cpu => (2, 0),
         };
-        (u8::from(kind), place).pack(bytes);
+        (kind, place).pack(bytes);
     }
 
     fn unpack(left: &mut &[u8]) -> Option<Self> {
@@ -148,12 +148,12 @@ impl Packed for Channel {
 impl Packed for BoundaryKind {
     fn pack(&self, bytes: &mut Vec<u8>) {
         let (kind, place) = match *self {
-            Self::Arrival(member) => (0, member),
+            Self::Arrival(member) => (0_u8, member),
             Self::End(member) => (1, member),
             Self::Cut => (2, 0),
             Self::Completion(step) => (3, step),
         };
-        (u8::from(kind), place).pack(bytes);
+        (kind, place).pack(bytes);
     }
 
     fn unpack(left: &mut &[u8]) -> Option<Self> {
@@ -208,7 +208,9 @@ impl<T: Packed, U: Packed> Packed for (T, U) {
 impl<T: Packed> Packed for Vec<T> {
     fn pack(&self, bytes: &mut Vec<u8>) {
         (self.len() as u64).pack(bytes);
-        self.iter().for_each(|value| value.pack(bytes));
+        for value in self {
+            value.pack(bytes);
+        }
     }
 
     fn unpack(left: &mut &[u8]) -> Option<Self> {

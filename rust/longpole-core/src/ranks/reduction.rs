@@ -9,32 +9,20 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::completions::Completions;
+use super::completions::{step_at, Completions, StepSpan};
 use super::model::{Boundary, BoundaryKind, Channel, Member, Rank, Reduced, ROOT, WHOLE};
-use super::profile::{Classes, TimeClass};
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::ids::{row_in_column, EventId, NodeId};
 use crate::link::{self, Launches};
 use crate::measure::{CollectiveRow, Collectives, NamedBy};
-use crate::path::{Ratio, REMOVED};
+use crate::path::REMOVED;
 use crate::progress::{report, Progress};
 use crate::tables::{Tables, NO_INTEGER};
 use crate::vocabulary::DataType;
 
 /// A node that can be reached from more boundary nodes becomes one.
 const MOST_SOURCES: usize = 6;
-
-/// A class of time of a rank that is imagined longer or shorter, by step.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Scaling {
-    /// Which time.
-    pub class: TimeClass,
-    /// Only that of events with this name.
-    pub name: Option<String>,
-    /// The factor of each step; of time outside steps under none.
-    pub by_step: Vec<(Option<i64>, Ratio)>,
-}
 
 /// Reduces one rank, with minimum latencies as [`lags_ns`](crate::path::lags_ns) gives them
 /// or as a change leaves them.
@@ -71,39 +59,6 @@ pub fn reduce(
     })
 }
 
-/// The minimum latencies after some classes of time were scaled.
-///
-/// # Errors
-///
-/// When `step_name` is no regular expression.
-pub fn scaled_lags_ns(
-    tables: &Tables,
-    launches: &Launches,
-    graph: &Graph,
-    lags_ns: &[i64],
-    scalings: &[Scaling],
-    step_name: Option<&str>,
-) -> Result<Vec<i64>> {
-    let completions = Completions::of(tables, launches, graph, step_name)?;
-    let classes = Classes::of(tables, graph, completions.steps.as_ref());
-    let mut changed_ns = lags_ns.to_vec();
-    for scaling in scalings {
-        let name = scaling.name.as_ref().map(|name| tables.strings.lookup(name));
-        let factors: HashMap<_, _> = scaling.by_step.iter().copied().collect();
-        for (number, edge) in graph.edges.as_slice().iter().enumerate() {
-            let Some((class, step)) = classes.of_edge(edge) else { continue };
-            let is_named = name.is_none_or(|name| {
-                name.is_some() && edge.event().and_then(|it| graph.timeline.name(it)) == name
-            });
-            if class == scaling.class && is_named && changed_ns[number] != REMOVED {
-                let factor = factors.get(&step).copied().unwrap_or(Ratio::ONE);
-                changed_ns[number] = factor.of(changed_ns[number]);
-            }
-        }
-    }
-    Ok(changed_ns)
-}
-
 fn text_of(tables: &Tables, field: &str) -> Option<String> {
     let (_, text) = tables.header.fields.iter().find(|(name, _)| name == field)?;
     serde_json::from_str(text).ok()
@@ -122,6 +77,7 @@ fn entry_ns(tables: &Tables, completions: &Completions) -> Option<i64> {
 }
 
 fn members(tables: &Tables, found: &Collectives, completions: &Completions) -> Vec<Member> {
+    let spans = completions.step_spans();
     // In order of their numbers: which is used first depends on what a recording lost.
     let place = |row: &CollectiveRow| tables.lanes.place(tables.events.lane(row.event));
     let is_work = |row: &&CollectiveRow| tables.events.kind(row.event).is_device_work();
@@ -142,7 +98,7 @@ fn members(tables: &Tables, found: &Collectives, completions: &Completions) -> V
             event: row_in_column(row.event.row()),
             start_ns: tables.events.start_ns(row.event),
             end_ns: tables.events.end_ns(row.event).unwrap_or_default(),
-            step: step_of(row, tables, completions).into(),
+            step: step_of(row, tables, &spans).into(),
             sequence: row.sequence.into(),
             id: row.id.as_deref().map_or(0, hashed),
             peer: row.peer.into(),
@@ -157,13 +113,10 @@ fn members(tables: &Tables, found: &Collectives, completions: &Completions) -> V
 }
 
 /// The step in which a member was called. Where its launch is not in the trace, none.
-fn step_of(row: &CollectiveRow, tables: &Tables, completions: &Completions) -> Option<i64> {
+fn step_of(row: &CollectiveRow, tables: &Tables, spans: &[StepSpan]) -> Option<i64> {
     let is_work = tables.events.kind(row.event).is_device_work();
     let called = if is_work { row.call? } else { row.event };
-    let called_ns = tables.events.start_ns(called);
-    let steps = &completions.steps.as_ref()?.rows;
-    let holds = |span: (i64, i64)| span.0 <= called_ns && called_ns < span.1;
-    steps.iter().find(|step| holds(step.host_ns)).map(|step| step.number)
+    step_at(spans, tables.events.start_ns(called))
 }
 
 /// FNV-1a, never 0.
@@ -400,9 +353,8 @@ impl<'a> Pass<'a> {
             .copied()
             .max_by_key(|&node| (nodes.time_ns(node), std::cmp::Reverse(nodes.event(node))));
         let Some(last) = last else { return };
-        let before = &self.completions.rows[..place];
-        let n_before = before.iter().filter(|row| row.step.is_some()).count();
-        let step = completion.step.map_or(WHOLE, |_| row_in_column(n_before));
+        // The whole trace comes behind its steps, so that these have the same places.
+        let step = completion.step.map_or(WHOLE, |_| row_in_column(place));
         let kind = BoundaryKind::Completion(step);
         let mut boundary = Boundary::new(kind, row_in_column(last.row()), nodes.time_ns(last));
         boundary.bound_by = self.bound_by[last.row()];
