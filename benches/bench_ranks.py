@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ from oracles.simulator.ranks_kineto import write_ranks
 from oracles.simulator.ranks_programs import random_ranks
 
 WORTH = 0.02
+USUAL_ENTRY_NS = 100_000
 
 
 def main() -> None:
@@ -34,24 +36,27 @@ def main() -> None:
     parser.add_argument("--seeds", default="0:20")
     parser.add_argument("--ranks", type=int, default=8)
     parser.add_argument("--pattern")
-    parser.add_argument("--entry-ns", type=int, default=100_000)
+    parser.add_argument("--entry-ns", type=int, default=USUAL_ENTRY_NS)
     parser.add_argument("--ring-ns", type=int, default=0)
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     first, last = map(int, options.seeds.split(":"))
     tally = Tally(Counter(), [])
     for seed in range(first, last):
-        run = random_ranks(
+        draw = partial(
+            random_ranks,
             seed,
             n_ranks=options.ranks,
             pattern=options.pattern,
-            largest_entry_ns=options.entry_ns,
             ring_ns=options.ring_ns,
         )
+        run = draw(largest_entry_ns=options.entry_ns)
+        is_skewed = options.entry_ns > USUAL_ENTRY_NS
+        together = draw(largest_entry_ns=0) if is_skewed else None
         times = run.job.times_ns()
         with tempfile.TemporaryDirectory() as folder:
             rows = write_ranks(run.job, times, run.clocks, Path(folder))
-            judged = judge(run, times, rows, read_traces(folder))
+            judged = judge(run, times, rows, read_traces(folder), together)
         tally.add(judged)
         if options.verbose and not judged.is_right:
             print(seed, run.pattern, run.stragglers, judged)

@@ -18,6 +18,7 @@ from longpole.errors import (
     LongpoleError,
     MissingDependencyError,
     PairError,
+    RanksError,
     ResultsError,
     TraceError,
     WindowError,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     )
     from longpole.analyses.device_times import DeviceTime, device_times
     from longpole.analyses.diff import Change, Diff, DiffSide, diff, diff_steps
+    from longpole.analyses.dumps import Dumps, dumps
     from longpole.analyses.events import events
     from longpole.analyses.findings import Finding
     from longpole.analyses.frame_times import FrameTimes
@@ -85,9 +87,12 @@ if TYPE_CHECKING:
     from longpole.critical_path.changes import Drop, RemoveWait, Scale
     from longpole.critical_path.path import CriticalPath, WhatIf
     from longpole.mindspore.profiler import Profiler
+    from longpole.traces.dump_set import DumpSet, OpenCall, read_dumps
     from longpole.traces.findings import RankFinding
+    from longpole.traces.joining import read_traces
     from longpole.traces.late_ranks import RankRemedy
-    from longpole.traces.trace_set import TraceSet, read_traces
+    from longpole.traces.merge import Merged, merge
+    from longpole.traces.trace_set import TraceSet
     from longpole.verdict.values import Remedy, Verdict
 
 __all__ = [
@@ -101,6 +106,8 @@ __all__ = [
     "Diff",
     "DiffSide",
     "Drop",
+    "DumpSet",
+    "Dumps",
     "ExecutionTrace",
     "Finding",
     "FrameTimes",
@@ -108,8 +115,10 @@ __all__ = [
     "LinkedTrace",
     "LongpoleError",
     "Memory",
+    "Merged",
     "Mfu",
     "MissingDependencyError",
+    "OpenCall",
     "OperatorTime",
     "Overlap",
     "PairError",
@@ -117,6 +126,7 @@ __all__ = [
     "RankFinding",
     "RankRemedy",
     "Ranks",
+    "RanksError",
     "Remedy",
     "RemoveWait",
     "ResultsError",
@@ -150,6 +160,7 @@ __all__ = [
     "device_times",
     "diff",
     "diff_steps",
+    "dumps",
     "events",
     "full_queue",
     "functions",
@@ -164,6 +175,7 @@ __all__ = [
     "memory",
     "memory_churn",
     "memory_curve",
+    "merge",
     "mfu",
     "modules",
     "operator_kernels",
@@ -172,6 +184,7 @@ __all__ = [
     "queue_length",
     "queue_summary",
     "ranks",
+    "read_dumps",
     "read_execution_trace",
     "read_memory",
     "read_trace",
@@ -208,7 +221,11 @@ _MODULE_OF = {
     "read_memory": "allocations",
     "Verdict": "verdict.values",
     "WhatIf": "critical_path.path",
-    **dict.fromkeys(("TraceSet", "read_traces"), "traces.trace_set"),
+    "Dumps": "analyses.dumps",
+    **dict.fromkeys(("DumpSet", "OpenCall", "read_dumps"), "traces.dump_set"),
+    **dict.fromkeys(("Merged", "merge"), "traces.merge"),
+    "TraceSet": "traces.trace_set",
+    "read_traces": "traces.joining",
     **dict.fromkeys(("Change", "Diff", "DiffSide", "diff_steps"), "analyses.diff"),
     "get_counter_data_with_operators": "analyses.counters_by_operator",
     **dict.fromkeys(

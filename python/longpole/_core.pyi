@@ -1,5 +1,5 @@
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO, final
 
 from longpole.verdict.parts import VerdictParts
@@ -39,12 +39,15 @@ __all__ = [
     "gaps",
     "guard_main",
     "link_execution_trace",
+    "merged_path",
     "overlaps",
+    "rank_of_calls",
     "read_chakra",
     "read_execution_trace",
     "read_trace",
     "read_tunable",
     "reduce_rank",
+    "unpack_rank",
 ]
 
 class LongpoleError(Exception):
@@ -370,6 +373,9 @@ def read_chakra(
 class ReducedRank:
     """One rank, reduced to what others can feel."""
 
+    def pack(self) -> bytes:
+        """Its bytes, for another process of the same version; see `unpack_rank`."""
+
     @property
     def rank(self) -> int | None: ...
     @property
@@ -411,6 +417,19 @@ class JointRanks:
             bool,
         ]
     ]: ...
+    def merged_rank(
+        self,
+        trace: Trace,
+        place: int,
+        *,
+        number: int,
+        title: str,
+        lanes: Sequence[str],
+        calls: Mapping[int, int],
+        earlier_ns: int,
+    ) -> tuple[list[bytes], int]:
+        """Give a rank as packets of a Perfetto trace, and how many events are left out."""
+
     def solve(
         self, changed: Sequence[tuple[int, ReducedRank]], *, together: bool
     ) -> JointSolution: ...
@@ -441,6 +460,33 @@ def reduce_rank(
     scalings: Sequence[tuple[str, str | None, list[tuple[int | None, int, int]]]] | None = None,
 ) -> ReducedRank:
     """Reduce one rank, as observed or after changes; see `longpole.TraceSet`."""
+
+def rank_of_calls(
+    rank: int | None,
+    *,
+    world_size: int | None,
+    groups: Sequence[tuple[str, str | None, int | None, list[int] | None]],
+    calls: Sequence[
+        tuple[str | None, int, int | None, int | None, int | None, str | None, int | None]
+    ],
+) -> ReducedRank:
+    """Make a rank of which only the calls are known, in their order, and not their times.
+
+    A group is its name, description, size and ranks; a call its operation, the place of its
+    group, number, peer, elements, data type and bytes.
+    """
+
+def unpack_rank(packed: bytes) -> ReducedRank:
+    """Give the rank of which `ReducedRank.pack` made these bytes.
+
+    Raises ValueError where another version made them, or something else.
+    """
+
+def merged_path(segments: Sequence[tuple[int, int, int, str, str]]) -> bytes:
+    """Give the path across ranks as packets of a Perfetto trace.
+
+    A segment is its rank, start and end in ns, kind and title.
+    """
 
 def expand_hops(
     trace: Trace, hops: Sequence[tuple[int | None, int]], *, data_load: str | None = None

@@ -8,6 +8,7 @@ __all__ = [
     "LongpoleError",
     "MissingDependencyError",
     "PairError",
+    "RanksError",
     "ResultsError",
     "TraceError",
     "WindowError",
@@ -16,6 +17,10 @@ __all__ = [
 
 class DeviceError(LongpoleError):
     """A device was asked for that is not there, or does not answer."""
+
+
+class RanksError(LongpoleError):
+    """Files of several ranks of which none can be read; the message says why, and a hint."""
 
 
 class ResultsError(LongpoleError):

@@ -81,10 +81,8 @@ def boundary_times(ranks, solution):
     """Give the times of the arrivals and ends of all members in the reduced graph."""
     found = {}
     for place, rank in enumerate(ranks.rank_numbers):
-        kinds = frame_of(ranks._reduced(place).boundary_nodes())
-        times = frame_of(solution.node_times(place))["time_ns"]
-        for node, kind, time in zip(kinds["node"], kinds["kind"], times, strict=True):
-            if str(kind) in {"arrival", "end"}:
+        for node, is_of_call, time in frame_of(solution.node_times(place)).iter_rows():
+            if is_of_call:
                 found[rank, node] = time
     return found
 
@@ -122,4 +120,4 @@ def test_a_rank_takes_few_bytes_for_each_call(tmp_path):
     for place in range(len(ranks)):
         reduced = ranks._reduced(place)
         assert reduced.n_members > 100
-        assert reduced.n_bytes <= 600 * reduced.n_members
+        assert reduced.n_bytes <= 400 * reduced.n_members

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["lanes"]
+__all__ = ["Layout", "lanes", "longest_segments"]
 
 # More would take long to draw and to load; the longest are kept.
 _MOST_EVENTS: Final = 40_000
@@ -70,7 +70,7 @@ def lanes(
     if window is None or not window.duration_ns:
         return None
     events, n_left_out = _events(trace, window, most)
-    layout = _Layout(window)
+    layout = Layout(window)
     if path is not None:
         layout.add("critical path", path.segments, is_path=True)
     for label, level, rows in _rows(trace, events):
@@ -83,12 +83,12 @@ def lanes(
         _COLORS,
         layout.rows,
         label,
-        () if path is None else _longest(layout),
+        () if path is None else longest_segments(layout),
     )
     return found, n_left_out
 
 
-def _longest(layout: _Layout) -> tuple[tuple[int, str], ...]:
+def longest_segments(layout: Layout) -> tuple[tuple[int, str], ...]:
     """Name the longest segments of the path, in order of time."""
     row = layout.rows[0]
     order = sorted(range(len(row["lengths"])), key=lambda at: (-row["lengths"][at], at))
@@ -171,7 +171,7 @@ def _without_overlap(events: pl.DataFrame) -> list[pl.DataFrame]:
     ]
 
 
-class _Layout:
+class Layout:
     """Rows as the page draws them, with each name and kind once."""
 
     def __init__(self, window: Window) -> None:

@@ -50,6 +50,7 @@ _CLOCK_FIELDS: Final = (
     "residual_ns",
     "worst_residual_ns",
     "bound_ns",
+    "edge_bound_ns",
     "calls",
     "connected",
     "entry_ns",
@@ -57,6 +58,11 @@ _CLOCK_FIELDS: Final = (
 _LACKS_RANKS: Final = (
     "Most calls have ranks that are not among the traces: waiting cannot be told from transfer, "
     "and who comes last is not known."
+)
+_LACKS_WAITS: Final = (
+    "Most calls run on threads of a library on the CPU (gloo), and nothing in a trace joins these "
+    "to the thread that waits: the path does not run through them, and what a late rank costs is "
+    "not known. The table of calls tells who comes last, and when."
 )
 _REMEDIES: Final = {
     "transfer": "fewer bytes, another algorithm, or more overlap",
@@ -81,7 +87,7 @@ class Ranks:
     @property
     def is_inconclusive(self) -> bool:
         """Whether it cannot be told who waits for whom."""
-        return self.set.calls.is_empty() or self.set.lacks_ranks
+        return self.set.calls.is_empty() or self.set.lacks_ranks or self.set.lacks_waits
 
     def to_dict(self) -> dict[str, Any]:
         """Give everything as plain values, in a fixed order."""
@@ -131,13 +137,14 @@ class Ranks:
         of_rank = {row["rank"]: row for row in waits.iter_rows(named=True)}
         clocks = {row["rank"]: row for row in found.clocks.iter_rows(named=True)}
         on_path = dict(self.path.group_by("rank").agg(pl.col("duration_ns").sum()).iter_rows())
+        first_ns = min(found.clocks["entry_ns"].to_list())
         rows: list[Record] = []
         for rank in found.rank_numbers:
             row = of_rank.get(rank, {"wait_ns": 0, "transfer_ns": 0, "calls": 0})
             rows.append(
                 {
                     "rank": rank,
-                    "began_ns": clocks[rank]["entry_ns"] - found.run_ns[0],
+                    "began_ns": clocks[rank]["entry_ns"] - first_ns,
                     "calls": row["calls"],
                     "last_at": last.get(rank, 0),
                     "wait_ns": row["wait_ns"],
@@ -185,9 +192,11 @@ class Ranks:
         bound = max(clocks["bound_ns"].to_list())
         drift = "fitted" if (clocks["drift"] != 0).any() else "not fitted"
         moved = f"shifted by up to {duration(shift)}" if shift else "not shifted"
+        edge = max(clocks["edge_bound_ns"].to_list())
+        outside = f" ({duration(edge)} where there are no calls)" if edge > 2 * bound else ""
         return (
             f"Clocks: {moved}; ends of calls then agree within {duration(residual)} (median), "
-            f"bound {duration(bound)}; drift {drift}."
+            f"bound {duration(bound)}{outside}; drift {drift}."
         )
 
     def _verdict(self) -> list[str]:
@@ -196,6 +205,8 @@ class Ranks:
             return []
         if found.lacks_ranks:
             return [_LACKS_RANKS]
+        if found.lacks_waits:
+            return [_LACKS_WAITS]
         said = []
         if found.has_start_skew:
             said.append(

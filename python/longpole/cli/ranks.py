@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
+from longpole.cli.ask.dumps import are_dumps, joined_dumps
 from longpole.cli.ask.options import Options, shared_options
 from longpole.cli.ask.ranks import engine_options, joined_ranks, sources_argument
 from longpole.report.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from longpole.traces.engines import Engine
 
 __all__ = ["ranks"]
 
@@ -31,6 +35,7 @@ def ranks(
     step_name: str | None,
     all_ranks: bool,
     workers: int | None,
+    engine: Engine,
     options: Options,
 ) -> int:
     """Say which rank makes the others wait, why, and what mending it gains.
@@ -38,18 +43,27 @@ def ranks(
     SOURCES are a directory, a glob pattern, or the traces of the ranks. Their clocks are
     brought together, their collectives matched, and one critical path found across all.
 
+    SOURCES may also be dumps of PyTorch's flight recorder (JSON): then the answer is which
+    collective hangs, which ranks have not called it, and which wait.
+
     \b
     Examples:
       longpole ranks traces/
       longpole ranks traces/ --step 3 --json
+      longpole ranks dumps/
     """
+    from longpole.cli.answer.dumps import dumps_answer
     from longpole.cli.answer.emit import emit
     from longpole.cli.answer.ranks import ranks_answer
 
+    if are_dumps(sources):
+        answers = joined_dumps(sources, options, answer=partial(dumps_answer, sources))
+        return emit(answers, options.form, Terminal.of(sys.stdout, options.color))
     answers = joined_ranks(
         sources,
         options,
         workers=workers,
+        engine=engine,
         step_name=step_name,
         schema="longpole.ranks/1",
         answer=lambda traces: ranks_answer(sources, traces, step, all_ranks=all_ranks),

@@ -1,7 +1,8 @@
 """Figures for notebooks: `longpole.plot.QUESTION(trace)` draws the answer to a question.
 
 Every question of `longpole.analyses` that answers with a table has one, and so have `path` (the
-critical path by kind) and `step_times`. Needs plotly: `pip install 'longpole[report]'`.
+critical path by kind) and `step_times`. Of several ranks, `lateness` draws who came late to which
+call, and `rank_path` the critical path across them. Needs plotly: `pip install 'longpole[report]'`.
 
 Examples
 --------
@@ -11,9 +12,9 @@ Examples
 >>> figure = longpole.plot.path(trace)  # doctest: +SKIP
 """
 
-from longpole.plot.draw import figure, path, question, step_times
+from longpole.plot.draw import figure, lateness, path, question, rank_path, step_times
 
-__all__ = ["figure", "path", "question", "step_times"]
+__all__ = ["figure", "lateness", "path", "question", "rank_path", "step_times"]
 
 
 def __getattr__(name: str) -> object:

@@ -9,23 +9,29 @@ from longpole.analyses.questions import answer_blocks, questions
 from longpole.critical_path.explain import path_blocks
 from longpole.errors import MissingDependencyError
 from longpole.plot.figures import figure_of, step_figure
+from longpole.plot.rank_figures import lateness_figure, rank_path_figure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from longpole.report.blocks import Block
     from longpole.report.page import Figure
     from longpole.trace import Trace
+    from longpole.traces.trace_set import TraceSet
     from longpole.windows import Window
 
-__all__ = ["figure", "path", "plotly_script", "question", "step_times"]
+__all__ = ["figure", "lateness", "path", "plotly_script", "question", "rank_path", "step_times"]
 
 _COLORS = {
     "bar": "#4e79a7",
     "kernel": "#4e79a7",
     "communication": "#8c6bb1",
     "copy": "#b07d2b",
+    "operator": "#5b9a68",
+    "runtime": "#9c755f",
     "annotation": "#8a939c",
+    "python": "#6b8fb5",
+    "path": "#d1242f",
 }
 
 
@@ -65,6 +71,16 @@ def step_times(trace: Trace) -> Any:
     return _drawn(step_figure(trace), "Steps")
 
 
+def lateness(traces: TraceSet) -> Any:
+    """Draw by how much each rank came later to each call than the median rank, as a heat map."""
+    return _drawn(lateness_figure(traces), "Late arrivals")
+
+
+def rank_path(traces: TraceSet, step: int | None = None) -> Any:
+    """Draw the critical path across ranks of a step, or of the run, as swim lanes."""
+    return _drawn(rank_path_figure(traces.path(step)), "Critical path across ranks")
+
+
 def question(name: str) -> Callable[..., Any]:
     """Give the function that draws a question of `longpole.analyses`, taking trace and window.
 
@@ -94,6 +110,14 @@ def _asked(name: str, title: str, trace: Trace, window: Window | None = None) ->
     return figure(blocks, title)
 
 
+def _colored(trace: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a trace the colour that its kind has in reports; a heat map has its own."""
+    if trace["type"] == "heatmap":
+        return dict(trace)
+    color = _COLORS.get((trace.get("meta") or {}).get("color", "bar"))
+    return {**trace, "line" if trace["type"] == "scatter" else "marker": {"color": color}}
+
+
 def _drawn(found: Figure | None, label: str) -> Any:
     """Make a figure of plotly."""
     try:
@@ -104,8 +128,5 @@ def _drawn(found: Figure | None, label: str) -> Any:
     if found is None:
         message = "the answer holds nothing that can be drawn"
         raise ValueError(message)
-    data = [
-        {**trace, "marker": {"color": _COLORS.get((trace.get("meta") or {}).get("color", "bar"))}}
-        for trace in found.data
-    ]
+    data = [_colored(trace) for trace in found.data]
     return PlotlyFigure(data=data, layout={**found.layout, "title": {"text": label}})

@@ -63,8 +63,10 @@ def in_order(read: Sequence[ReadRank]) -> tuple[list[ReadRank], list[RankFinding
     return ordered, findings
 
 
-def disagreement(row: tuple[Any, ...], numbers: Sequence[int]) -> RankFinding:
-    """Put what ranks disagree about into words."""
+def disagreement(
+    row: tuple[Any, ...], numbers: Sequence[int], *, may_lie_outside: bool = True
+) -> RankFinding:
+    """Put what ranks disagree about into words; a call may lie outside of a recording."""
     kind, group, sequence, n_calls, ranks, others, values, _, is_at_edge = row
     these = tuple(numbers[place] for place in ranks)
     those = tuple(numbers[place] for place in others)
@@ -74,7 +76,7 @@ def disagreement(row: tuple[Any, ...], numbers: Sequence[int]) -> RankFinding:
         message = f"{which} ({values[0]}) is missing on {listed(these)}"
         if n_calls > 1:
             message += f", as are the {n_calls - 1} after it"
-        if is_at_edge:
+        if is_at_edge and may_lie_outside:
             message += "; it may lie outside of the recording there"
     elif kind == "ambiguous alignment":
         message = f"{where}: several alignments fit the calls of {listed((*these, *those))}"

@@ -14,7 +14,7 @@ from longpole.frames import frame_of
 from longpole.wording import duration, share, short_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     import polars as pl
 
@@ -95,14 +95,14 @@ def late_ranks(
     ranks: Sequence[ReducedRank],
     numbers: Sequence[int],
     pace_ns: int,
-    changed_pace_ns: Callable[[Mapping[int, Sequence[tuple[Any, ...]]]], int],
+    changed_paces_ns: Callable[[Sequence[tuple[int, tuple[Any, ...]]]], list[int]],
 ) -> tuple[RankRemedy, ...]:
     """Try what stands out on each rank as on the median rank; keep what gains 2 % or more."""
     totals = _totals(ranks)
+    candidates = _candidates(totals)
+    scalings = [(row["place"], _scaling(totals, row["place"], row["class"])) for row in candidates]
     found = []
-    for row in _candidates(totals):
-        scaling = _scaling(totals, row["place"], row["class"])
-        changed_ns = changed_pace_ns({row["place"]: [scaling]})
+    for row, changed_ns in zip(candidates, changed_paces_ns(scalings), strict=True):
         if pace_ns - changed_ns < _LEAST_GAIN * pace_ns:
             continue
         cause, name = _cause(ranks, row["place"], row["class"])

@@ -17,8 +17,8 @@ from longpole.convert.execution_trace import link_execution_trace, read_executio
 from longpole.errors import PairError
 from longpole.files import new_file
 from longpole.read import read_trace
+from longpole.traces.joining import read_traces
 from longpole.traces.sources import find_sources
-from longpole.traces.trace_set import read_traces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole._core import expand_hops
-from longpole.frames import frame_of
+from longpole.traces.reading import Stretch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from longpole._core import JointSolution
-    from longpole.trace import Trace
+    from longpole.traces.reading import Expanded
 
 __all__ = ["PathRanks", "path_frame"]
 
@@ -24,34 +23,25 @@ _BEFORE: Final = ("before_first_event", None, None, "none", "unknown", None)
 
 @dataclass(frozen=True, slots=True)
 class PathRanks:
-    """The ranks of a path: their numbers, and how to open one by its place."""
+    """The ranks of a path: their numbers and files, and how they are opened again."""
 
     numbers: Sequence[int]
-    open: Callable[[int], Trace]
-    data_load: str | None
+    files: Sequence[str]
+    expand: Callable[[Mapping[int, Stretch]], Mapping[int, Expanded]]
 
-    def expanded(self, legs: pl.DataFrame, solution: JointSolution) -> dict[int, list[_Row]]:
-        """Give the segments within ranks, on the common clock, by number of their leg."""
+    def opened(self, legs: pl.DataFrame) -> Mapping[int, Expanded]:
+        """Open every rank on the path once, for its hops and the names of its transfers."""
         import polars as pl
 
-        found: dict[int, list[_Row]] = {}
-        within = legs.with_row_index("leg").filter(pl.col("kind") == "within")
-        for place in within["place"].unique().sort():
-            of_rank = within.filter(pl.col("place") == place)
-            hops = list(of_rank.select("source", "target").iter_rows())
-            core = self.open(place).core
-            segments = frame_of(expand_hops(core, hops, data_load=self.data_load))
-            numbers = of_rank["leg"].to_list()
-            for row in segments.iter_rows(named=True):
-                times = (solution.common_ns(place, row[end]) for end in ("start_ns", "end_ns"))
-                facts = (row[name] for name in ("kind", "event", "name", "evidence", "certainty"))
-                found.setdefault(numbers[row["hop"]], []).append((*times, *facts, None))
-        return found
-
-    def event_name(self, place: int, event: int) -> str | None:
-        """Name an event of a rank."""
-        name = self.open(place).events["name"][event]
-        return None if name is None else str(name)
+        stretches = {}
+        for place in legs["place"].unique().sort():
+            own = legs.filter(pl.col("place") == place)
+            hops = own.filter(pl.col("kind") == "within").select("source", "target")
+            events = own.filter(pl.col("kind") == "transfer")["target"]
+            stretches[place] = Stretch(
+                self.files[place], list(hops.iter_rows()), sorted(set(events.to_list()))
+            )
+        return self.expand(stretches)
 
 
 def path_frame(
@@ -64,12 +54,13 @@ def path_frame(
     """Put the parts of a path together, so that they tile the window."""
     import polars as pl
 
-    expanded = ranks.expanded(legs, solution)
+    opened = ranks.opened(legs)
+    expanded = _within(legs, opened, solution)
     rows: list[_Row] = []
     for number, leg in enumerate(legs.iter_rows(named=True)):
         rank = ranks.numbers[leg["place"]]
         if leg["kind"] == "transfer":
-            rows.append((rank, leg["start_ns"], leg["end_ns"], *_transfer(leg, ranks, calls)))
+            rows.append((rank, leg["start_ns"], leg["end_ns"], *_transfer(leg, opened, calls)))
         else:
             rows += [(rank, *row) for row in expanded.get(number, [])]
     schema = {
@@ -87,9 +78,26 @@ def path_frame(
     return frame.with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
 
 
-def _transfer(leg: Mapping[str, Any], ranks: PathRanks, calls: pl.DataFrame) -> _Row:
+def _within(
+    legs: pl.DataFrame, opened: Mapping[int, Expanded], solution: JointSolution
+) -> dict[int, list[_Row]]:
+    """Give the segments within ranks, on the common clock, by number of their leg."""
+    import polars as pl
+
+    found: dict[int, list[_Row]] = {}
+    within = legs.with_row_index("leg").filter(pl.col("kind") == "within")
+    for place, expanded in opened.items():
+        numbers = within.filter(pl.col("place") == place)["leg"].to_list()
+        for row in expanded.rows:
+            times = (solution.common_ns(place, row[end]) for end in ("start_ns", "end_ns"))
+            facts = (row[name] for name in ("kind", "event", "name", "evidence", "certainty"))
+            found.setdefault(numbers[row["hop"]], []).append((*times, *facts, None))
+    return found
+
+
+def _transfer(leg: Mapping[str, Any], opened: Mapping[int, Expanded], calls: pl.DataFrame) -> _Row:
     """Name the time from the last arrival of a call; it may be waiting for an absent rank."""
-    name = ranks.event_name(leg["place"], leg["target"])
+    name = opened[leg["place"]].names[leg["target"]]
     if calls["last"][leg["call"]] is None:
         return ("communication", leg["target"], name, "inferred", "doubtful", leg["call"])
     is_order = str(calls["matched_by"][leg["call"]]) == "order"

@@ -1,26 +1,59 @@
 """Reads ranks and reduces each to what the others can feel.
 
-Only what is left of a trace is kept; the trace itself is dropped by its thread.
+Only what is left of a trace is kept; the trace itself is dropped where it was read. What is
+asked of a trace later is a function of its own, so that any worker can answer it.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import copyreg
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from longpole._core import reduce_rank
+from longpole._core import ReducedRank, expand_hops, reduce_rank, unpack_rank
 from longpole.errors import TraceError, WindowError
+from longpole.frames import frame_of
 from longpole.read import read_trace
+from longpole.traces.engines import Lost, run
+from longpole.traces.sources import file_system, is_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from longpole._core import ReducedRank
     from longpole.trace import Trace
+    from longpole.traces.engines import Engine
     from longpole.traces.sources import RankSource
 
-__all__ = ["ReadRank", "Reading", "read_one", "read_ranks"]
+__all__ = ["Change", "Expanded", "ReadRank", "Reading", "Stretch", "read_ranks"]
+
+_Parts = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A rank that is reduced again, after changes."""
+
+    path: str
+    rank: int | None
+    changes: Sequence[_Parts] = ()
+    scalings: Sequence[_Parts] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """What is asked of a rank on the path: its hops, and the names of some events."""
+
+    path: str
+    hops: Sequence[tuple[int | None, int]]
+    events: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """The answer: for each segment its hop, times and facts; the names by event."""
+
+    rows: list[dict[str, Any]]
+    names: dict[int, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +66,58 @@ class Reading:
 
     def open(self, path: str) -> Trace:
         """Read one rank."""
-        return read_trace(path, vocabulary=self.vocabulary)
+        if not is_address(path):
+            return read_trace(path, vocabulary=self.vocabulary)
+        files, name = file_system(path)
+        with files.open(name, "rb") as file:
+            return read_trace(file, vocabulary=self.vocabulary)
 
-    def reduce(
-        self,
-        trace: Trace,
-        rank: int | None,
-        changes: Sequence[tuple[Any, ...]] = (),
-        scalings: Sequence[tuple[Any, ...]] = (),
-    ) -> ReducedRank:
-        """Reduce one rank, as observed or after changes."""
+    def read(self, source: RankSource) -> ReadRank:
+        """Read and reduce one file; what is wrong with it is part of the answer."""
+        try:
+            return self.reduce(source, self.open(source.path))
+        except (TraceError, WindowError, OSError) as error:
+            return ReadRank(source, problem=str(error))
+
+    def reduce(self, source: RankSource, trace: Trace) -> ReadRank:
+        """Reduce a trace as observed."""
+        rank = source.named_rank if trace.rank is None else trace.rank
+        reduced = self.reduced(trace, Change(source.path, rank))
+        return ReadRank(
+            source,
+            reduced=reduced,
+            n_events=trace.n_events,
+            n_bytes=trace.n_bytes,
+            is_recovered=trace.status == "recovered",
+        )
+
+    def change(self, change: Change) -> ReducedRank:
+        """Read a rank again and reduce it after changes."""
+        return self.reduced(self.open(change.path), change)
+
+    def expand(self, stretch: Stretch) -> Expanded:
+        """Read a rank on the path again for its segments there."""
+        return self.expanded(self.open(stretch.path), stretch)
+
+    def reduced(self, trace: Trace, change: Change) -> ReducedRank:
+        """Reduce a rank, as observed or after changes."""
         return reduce_rank(
             trace.core,
-            rank=rank,
+            rank=change.rank,
             data_load=self.data_load,
             step_name=self.step_name,
-            changes=list(changes),
-            scalings=list(scalings),
+            changes=list(change.changes),
+            scalings=list(change.scalings),
         )
+
+    def expanded(self, trace: Trace, stretch: Stretch) -> Expanded:
+        """Give the segments of some stretches of the path, by the clock of the rank."""
+        segments = frame_of(expand_hops(trace.core, list(stretch.hops), data_load=self.data_load))
+        names = trace.events["name"]
+        told = {
+            event: None if names[event] is None else str(names[event]) for event in stretch.events
+        }
+        return Expanded(segments.to_dicts(), told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,31 +136,20 @@ def read_ranks(
     sources: Sequence[RankSource],
     reading: Reading,
     *,
+    engine: Engine,
     workers: int,
     progress: Callable[[int, int], object] | None,
 ) -> list[ReadRank]:
     """Read and reduce every file, at most `workers` at once; the result is in their order."""
-    found: list[ReadRank] = []
-    with ThreadPoolExecutor(max_workers=workers) as pool:
-        for rank in pool.map(lambda source: read_one(source, reading), sources):
-            found.append(rank)
-            if progress is not None:
-                progress(len(found), len(sources))
-    return found
+    found = run(engine, reading.read, sources, workers=workers, progress=progress)
+    return [
+        ReadRank(source, problem=it.reason) if isinstance(it, Lost) else it
+        for source, it in zip(sources, found, strict=True)
+    ]
 
 
-def read_one(source: RankSource, reading: Reading) -> ReadRank:
-    """Read and reduce one file; what is wrong with it is part of the answer."""
-    try:
-        trace = reading.open(source.path)
-        rank = source.named_rank if trace.rank is None else trace.rank
-        reduced = reading.reduce(trace, rank)
-    except (TraceError, WindowError, OSError) as error:
-        return ReadRank(source, problem=str(error))
-    return ReadRank(
-        source,
-        reduced=reduced,
-        n_events=trace.n_events,
-        n_bytes=trace.n_bytes,
-        is_recovered=trace.status == "recovered",
-    )
+def _unpacked(packed: bytes) -> ReducedRank:
+    return unpack_rank(packed)
+
+
+copyreg.pickle(ReducedRank, lambda rank: (_unpacked, (rank.pack(),)))

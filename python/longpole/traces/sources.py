@@ -6,21 +6,22 @@ import os
 import re
 from dataclasses import dataclass
 from glob import glob
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
 
 from longpole.ascend.layout import is_profile_folder, rank_of, timelines
-from longpole.errors import LongpoleError
+from longpole.errors import MissingDependencyError, RanksError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-__all__ = ["RankSource", "find_sources"]
+__all__ = ["RankSource", "file_system", "find_sources", "is_address"]
 
 _SUFFIXES: Final = (".json", ".json.gz")
 _NOT_TRACES: Final = re.compile(r"\.et\.json(\.gz)?$|_et\.json(\.gz)?$")
 _RANK: Final = re.compile(r"rank[-_ ]?(\d+)", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"(?:^|[-_.])(\d{1,6})(?=[-_.]|$)")
+_ADDRESS: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,43 +34,92 @@ class RankSource:
 
 def find_sources(
     sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    is_file: Callable[[str], bool] | None = None,
 ) -> list[RankSource]:
     """List the traces of a directory, of a glob pattern, or those given, in order of their names.
 
     The ranks of Ascend profiles may stand in folders of their own.
+    Parameters
+    ----------
+    sources
+        A directory, a glob pattern, or a list of these and of files. Addresses such as
+        `s3://bucket/run` need fsspec.
+    is_file
+        Which files of a directory count; by default those with the name of a trace.
 
     Raises
     ------
-    LongpoleError
+    RanksError
         There is no trace.
     """
-    paths = sorted(dict.fromkeys(_paths(sources)), key=_natural)
+    chosen = is_file or _is_trace
+    paths = sorted(dict.fromkeys(_paths(sources, chosen)), key=_natural)
     if not paths:
         given = os.fspath(sources) if isinstance(sources, str | os.PathLike) else "the list"
         message = f"{given}: no trace (*.json, *.json.gz, Ascend profiles) found"
-        raise LongpoleError(message)
-    ranks = _named_ranks([Path(path).name for path in paths])
+        raise RanksError(message)
+    ranks = _named_ranks([PurePosixPath(path).name for path in paths])
     profiled = [rank_of(Path(path)) for path in paths]
     if all(rank is not None for rank in profiled):
         ranks = profiled
     return [RankSource(path, rank) for path, rank in zip(paths, ranks, strict=True)]
 
 
-def _paths(sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+def is_address(path: str) -> bool:
+    """Whether a path is an address such as `s3://bucket/rank0.json.gz`, which fsspec opens."""
+    return _ADDRESS.match(path) is not None
+
+
+def file_system(address: str) -> tuple[Any, str]:
+    """Give the file system of an address, and the path within it.
+
+    Raises
+    ------
+    MissingDependencyError
+        fsspec, or what it needs for this kind of address, is not installed.
+    """
+    try:
+        from fsspec.core import url_to_fs
+
+        found: tuple[Any, str] = url_to_fs(address)
+    except ImportError as error:
+        message = f"{address} needs fsspec ({error})\nhint: pip install 'longpole[ray]'"
+        raise MissingDependencyError(message) from error
+    return found
+
+
+def _paths(
+    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    is_file: Callable[[str], bool],
+) -> list[str]:
     if not isinstance(sources, str | os.PathLike):
-        return [path for source in sources for path in _paths(source)]
+        return [path for source in sources for path in _paths(source, is_file)]
     text = os.fspath(sources)
+    if is_address(text):
+        return _remote_paths(text, is_file)
     if Path(text).is_dir():
         if is_profile_folder(Path(text)):
             return [str(timeline.path) for timeline in timelines(Path(text))]
         files = (path for path in Path(text).iterdir() if path.is_file())
-        return [str(path) for path in files if _is_trace(path.name)]
+        return [str(path) for path in files if is_file(str(path))]
     if any(letter in text for letter in "*?[") and not Path(text).exists():
         return [path for path in glob(text, recursive=True) if Path(path).is_file()]  # noqa: PTH207 - absolute patterns too
     return [text]
 
 
-def _is_trace(name: str) -> bool:
+def _remote_paths(address: str, is_file: Callable[[str], bool]) -> list[str]:
+    files, path = file_system(address)
+    if any(letter in path for letter in "*?["):
+        return [files.unstrip_protocol(name) for name in files.glob(path)]
+    if not files.isdir(path):
+        return [address]
+    names = [row["name"] for row in files.ls(path, detail=True) if row["type"] == "file"]
+    return [files.unstrip_protocol(name) for name in names if is_file(name)]
+
+
+def _is_trace(path: str) -> bool:
+    name = PurePosixPath(path).name
     return name.endswith(_SUFFIXES) and not _NOT_TRACES.search(name)
 
 

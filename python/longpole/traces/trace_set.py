@@ -2,99 +2,58 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from collections import OrderedDict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole._core import JointRanks
 from longpole.critical_path.changes import parts_of
-from longpole.errors import LongpoleError, WindowError
+from longpole.errors import RanksError, WindowError
 from longpole.frames import frame_of
 from longpole.traces.bandwidth import with_bandwidth
 from longpole.traces.findings import RankFinding, disagreement, in_order
 from longpole.traces.late_ranks import late_ranks
+from longpole.traces.open_ranks import OpenRanks
 from longpole.traces.path import PathRanks, path_frame
-from longpole.traces.reading import Reading, read_ranks
-from longpole.traces.sources import find_sources
+from longpole.traces.reading import Change
+from longpole.traces.skew import with_skew
 from longpole.traces.wording import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import polars as pl
 
     from longpole._core import JointSolution, ReducedRank
-    from longpole.critical_path.changes import Change
+    from longpole.critical_path.changes import Change as PathChange
     from longpole.trace import Trace
+    from longpole.traces.engines import Engine
     from longpole.traces.late_ranks import RankRemedy
-    from longpole.traces.reading import ReadRank
+    from longpole.traces.reading import Reading, ReadRank
 
-__all__ = ["TraceSet", "read_traces"]
+__all__ = ["TraceSet"]
 
 _SKEW_SHARE: Final = 0.02
-_STILL_LATE: Final = 0.2
-
-
-def read_traces(
-    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    *,
-    workers: int | None = None,
-    data_load: str | None = None,
-    step_name: str | None = None,
-    vocabulary: str | None = None,
-    progress: Callable[[int, int], object] | None = None,
-) -> TraceSet:
-    """Read the traces of several ranks of one run.
-
-    Each trace is read, reduced to what the other ranks can feel, and dropped: at most
-    `workers` traces are in memory at once. A rank that cannot be read is named in
-    `TraceSet.findings` and left out.
-
-    Parameters
-    ----------
-    sources
-        A directory, a glob pattern, or a list of files.
-    workers
-        How many traces to read at once; by default one for each CPU, at most four.
-    data_load, step_name
-        As for `Trace.critical_path`.
-    vocabulary
-        As for `read_trace`.
-    progress
-        Called with how many files were read, and how many there are.
-
-    Raises
-    ------
-    LongpoleError
-        There is no trace, or none of them can be read.
-
-    Examples
-    --------
-    >>> ranks = read_traces("traces/")  # doctest: +SKIP
-    >>> ranks.late_ranks()[0].sentence  # doctest: +SKIP
-    """
-    found = find_sources(sources)
-    reading = Reading(vocabulary, data_load, step_name)
-    n_workers = workers or min(4, os.cpu_count() or 1)
-    ranks = read_ranks(found, reading, workers=n_workers, progress=progress)
-    return TraceSet(ranks, reading, workers=n_workers)
 
 
 class TraceSet:
     """The ranks of one run, each reduced, and what follows from them together."""
 
-    def __init__(self, read: Sequence[ReadRank], reading: Reading, *, workers: int = 1) -> None:
-        self._reading = reading
-        self._workers = workers
-        self._open: OrderedDict[int, Trace] = OrderedDict()
-        self._lock = threading.Lock()
+    def __init__(
+        self,
+        read: Sequence[ReadRank],
+        reading: Reading,
+        *,
+        engine: Engine = "threads",
+        workers: int = 1,
+        kept: Mapping[str, Trace] | None = None,
+    ) -> None:
         self._read, self._file_findings = in_order(read)
+        files = [it.source.path for it in self._read]
+        self._opened = OpenRanks(files, reading, engine=engine, workers=workers, kept=kept or {})
         if not self._read:
             reasons = "; ".join(finding.message for finding in self._file_findings[:3])
             message = f"no rank could be read: {reasons}"
-            raise LongpoleError(message)
+            raise RanksError(message)
         self._joint = JointRanks([self._reduced(place) for place in range(len(self._read))])
 
     def __len__(self) -> int:
@@ -104,6 +63,11 @@ class TraceSet:
     def __repr__(self) -> str:
         """Name what it holds."""
         return f"<longpole.TraceSet: {len(self)} ranks, {self.calls.height} calls>"
+
+    @property
+    def joint(self) -> JointRanks:
+        """The ranks as the core holds them."""
+        return self._joint
 
     @cached_property
     def rank_numbers(self) -> tuple[int, ...]:
@@ -144,8 +108,9 @@ class TraceSet:
 
         Columns: `rank`, `offset_ns` (added to its times), `base_ns` (the part of it that the
         files say), `drift`, `residual_ns`, `worst_residual_ns` (what ends of calls still
-        differ), `bound_ns`, `calls`, `connected`, `entry_ns` (when its program begins in the
-        recording, on the common clock).
+        differ), `bound_ns` (how far it may be off between the calls), `edge_bound_ns` (the same
+        over the whole recording, if clocks drift by 20 ppm at most), `calls`, `connected`,
+        `entry_ns` (when its program begins in the recording, on the common clock).
         """
         import polars as pl
 
@@ -187,7 +152,9 @@ class TraceSet:
         import polars as pl
 
         frame = frame_of(self._joint.calls())
-        frame = frame.with_columns(last=self._ranks_of(frame["last"]))
+        frame = frame.with_columns(
+            pl.col("cause").cast(pl.String), last=self._ranks_of(frame["last"])
+        )
         waits = self.members.group_by("call").agg(
             wait_ns=pl.col("wait_ns").sum(),
             moved_ns=pl.col("transfer_ns").sum(),
@@ -199,7 +166,11 @@ class TraceSet:
                 pl.col("wait_ns") / total
             )
         )
-        return with_bandwidth(self._with_skew(frame)).sort("call")
+        frame = frame.sort("call")
+        if self.has_start_skew:
+            bound_ns = max(self.clocks["bound_ns"].to_list())
+            frame = with_skew(frame, self.together.late_ns(), bound_ns=bound_ns)
+        return with_bandwidth(frame).sort("call")
 
     @cached_property
     def findings(self) -> tuple[RankFinding, ...]:
@@ -254,6 +225,31 @@ class TraceSet:
         """How long the run takes, without start skew where there is much of it."""
         return self.duration_ns - (self.start_skew_ns if self.has_start_skew else 0)
 
+    @cached_property
+    def step_times(self) -> pl.DataFrame:
+        """How each rank fared in each step.
+
+        Columns: `step`, `rank`, `completion_ns` (on the common clock), `duration_ns` (from the
+        completion of the step before, over all ranks; of the first one null), `late_ns` (its
+        completion after that of the median rank).
+        """
+        import polars as pl
+
+        done = frame_of(self.solution.completions()).filter(pl.col("step").is_not_null())
+        done = done.with_columns(rank=self._ranks_of(done["place"]), completion_ns="time_ns")
+        last = done.group_by("step").agg(before_ns=pl.col("time_ns").max())
+        before = last.with_columns(pl.col("step") + 1)
+        time = pl.col("completion_ns")
+        return (
+            done.join(before, on="step", how="left")
+            .with_columns(
+                duration_ns=time - pl.col("before_ns"),
+                late_ns=time - time.quantile(0.5, "lower").over("step").cast(pl.Int64),
+            )
+            .select("step", "rank", "completion_ns", "duration_ns", "late_ns")
+            .sort("step", "rank")
+        )
+
     def path(self, step: int | None = None) -> pl.DataFrame:
         """Find the critical path across ranks.
 
@@ -278,7 +274,7 @@ class TraceSet:
         """
         start_ns, end_ns = self.window(step)
         legs = frame_of(self.solution.legs(step, start_ns))
-        opened = PathRanks(self.rank_numbers, self._trace, self._reading.data_load)
+        opened = PathRanks(self.rank_numbers, self._opened.files, self._opened.expanded)
         return path_frame(legs, opened, self.solution, self.calls, (start_ns, end_ns))
 
     def window(self, step: int | None = None) -> tuple[int, int]:
@@ -296,7 +292,7 @@ class TraceSet:
         start_ns = times.get(step - 1, self.run_ns[0])
         return start_ns, max(times[step], start_ns)
 
-    def what_if(self, changes: Mapping[int, Sequence[Change]]) -> int:
+    def what_if(self, changes: Mapping[int, Sequence[PathChange]]) -> int:
         """Say how long the run would take after changes of some ranks, in ns.
 
         Parameters
@@ -311,15 +307,28 @@ class TraceSet:
         start, end = self.changed(changes).run
         return end - start
 
-    def changed(self, changes: Mapping[int, Sequence[Change]]) -> JointSolution:
+    def changed(self, changes: Mapping[int, Sequence[PathChange]]) -> JointSolution:
         """Solve the joint graph with changes of some ranks, as `what_if` takes them."""
         places = {self._place(rank): list(map(parts_of, these)) for rank, these in changes.items()}
-        reduced = [(at, self._changed(at, changes=these)) for at, these in sorted(places.items())]
-        return self._joint.solve(reduced, together=False)
+        asked = [self._change(at, changes=these) for at, these in sorted(places.items())]
+        reduced = self._opened.reduced(asked)
+        return self._joint.solve(list(zip(sorted(places), reduced, strict=True)), together=False)
 
     def late_ranks(self) -> tuple[RankRemedy, ...]:
         """Say which ranks the others wait for, why, and what mending that gains, most first."""
         return self._late_ranks
+
+    @property
+    def lacks_waits(self) -> bool:
+        """Whether most calls run beside the threads that wait for them, as with gloo.
+
+        Nothing in a trace joins the two: the path does not run through such calls.
+        """
+        n_joined = sum(
+            int((frame_of(self._reduced(at).boundary_nodes())["kind"] == "arrival").sum())
+            for at in range(len(self))
+        )
+        return 2 * n_joined < sum(self._reduced(at).n_members for at in range(len(self)))
 
     @property
     def lacks_ranks(self) -> bool:
@@ -328,46 +337,36 @@ class TraceSet:
 
     @cached_property
     def _late_ranks(self) -> tuple[RankRemedy, ...]:
-        if len(self) == 1 or self.calls.is_empty() or self.lacks_ranks:
+        if len(self) == 1 or self.calls.is_empty() or self.lacks_ranks or self.lacks_waits:
             return ()
         return late_ranks(
             [self._reduced(place) for place in range(len(self))],
             self.rank_numbers,
             self.pace_ns,
-            self._scaled_pace_ns,
+            self._scaled_paces_ns,
         )
 
     def trace(self, rank: int) -> Trace:
         """Read the trace of one rank again; the last few are kept."""
-        return self._trace(self._place(rank))
+        return self._opened.trace(self._place(rank))
 
-    def _scaled_pace_ns(self, scalings: Mapping[int, Sequence[tuple[Any, ...]]]) -> int:
-        """Say how long the run takes, without start skew, with some time of ranks scaled."""
-        changed = [
-            (place, self._changed(place, scalings=these))
-            for place, these in sorted(scalings.items())
-        ]
-        start, end = self._joint.solve(changed, together=self.has_start_skew).run
-        return end - start
+    def _scaled_paces_ns(self, scalings: Sequence[tuple[int, tuple[Any, ...]]]) -> list[int]:
+        """Say how long the run takes without start skew, with each of some times scaled."""
+        asked = [self._change(place, scalings=[scaling]) for place, scaling in scalings]
+        found = []
+        for (place, _), reduced in zip(scalings, self._opened.reduced(asked), strict=True):
+            solved = self._joint.solve([(place, reduced)], together=self.has_start_skew)
+            start, end = solved.run
+            found.append(end - start)
+        return found
 
-    def _changed(
+    def _change(
         self,
         place: int,
         changes: Sequence[tuple[Any, ...]] = (),
         scalings: Sequence[tuple[Any, ...]] = (),
-    ) -> ReducedRank:
-        number = self._number(place)
-        return self._reading.reduce(self._trace(place), number, changes, scalings)
-
-    def _trace(self, place: int) -> Trace:
-        with self._lock:
-            found = self._open.pop(place, None)
-            if found is None:
-                while len(self._open) >= self._workers:
-                    self._open.popitem(last=False)
-                found = self._reading.open(self._read[place].source.path)
-            self._open[place] = found
-            return found
+    ) -> Change:
+        return Change(self._read[place].source.path, self._number(place), changes, scalings)
 
     def _reduced(self, place: int) -> ReducedRank:
         reduced = self._read[place].reduced
@@ -394,20 +393,3 @@ class TraceSet:
             [None if place is None else self.rank_numbers[place] for place in places],
             dtype=pl.Int64,
         )
-
-    def _with_skew(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Name calls whose last rank is late only because its recording began late."""
-        import polars as pl
-
-        if not self.has_start_skew:
-            return frame.with_columns(pl.col("cause").cast(pl.String))
-        late = pl.Series("then_late_ns", self.together.late_ns(), dtype=pl.Int64)
-        is_skew = (
-            pl.col("cause").cast(pl.String).is_in(["late arrival", "mixed"])
-            & (late <= _STILL_LATE * pl.col("late_ns"))
-            & (pl.col("late_ns") - late > pl.lit(self.clocks["bound_ns"].max()))
-        )
-        cause = (
-            pl.when(is_skew).then(pl.lit("start skew")).otherwise(pl.col("cause").cast(pl.String))
-        )
-        return frame.with_columns(cause=cause)

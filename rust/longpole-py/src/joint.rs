@@ -9,7 +9,7 @@ use longpole_core::ranks::{
     self, Call, Cause, Clock, FindingKind, Hop, Joint, LegKind, Matching, Method, Rank, Solution,
     Transfer,
 };
-use longpole_core::vocabulary::{Collective, Names};
+use longpole_core::vocabulary::{Collective, DataType, Names};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
@@ -81,6 +81,7 @@ impl JointRanks {
             .integers("residual_ns", column(|row| row.residual_ns))
             .integers("worst_residual_ns", column(|row| row.worst_residual_ns))
             .integers("bound_ns", column(|row| row.bound_ns))
+            .integers("edge_bound_ns", column(|row| row.edge_bound_ns))
             .integers("calls", rows.iter().map(count).collect())
             .booleans("connected", rows.iter().map(|row| row.is_connected).collect())
             .integers("entry_ns", self.entries_ns())
@@ -150,6 +151,10 @@ impl JointRanks {
 }
 
 impl JointRanks {
+    pub(crate) fn fitted(&self) -> &[Clock] {
+        &self.clocks
+    }
+
     fn entries_ns(&self) -> Vec<i64> {
         let ranks = self.ranks.iter().zip(&self.clocks);
         ranks.map(|(rank, clock)| clock.common_ns(rank.entry_ns)).collect()
@@ -189,11 +194,14 @@ impl JointRanks {
             .rows("call", (0..row_in_column(calls.len())).collect())
             .strings("group", calls.iter().map(|call| call.group.as_deref()))
             .integers("sequence", integers(&|call| call.sequence))
-            .integers("step", integers(&|call| of_members(call, |it| it.step)))
+            .integers("step", integers(&|call| of_members(call, |it| it.step.get())))
             .choices("operation", calls.iter().map(operation), Collective::NAMES)
             .booleans("pair", calls.iter().map(|call| call.is_pair).collect())
-            .strings("data_type", calls.iter().map(|call| first(call).data_type))
-            .integers("bytes", integers(&|call| of_members(call, |it| it.bytes)))
+            .strings(
+                "data_type",
+                calls.iter().map(|call| first(call).data_type.map(DataType::name)),
+            )
+            .integers("bytes", integers(&|call| of_members(call, |it| it.bytes.get())))
             .integers("members", integers(&|call| Some(count(call.members.len()))))
             .integers("n_absent", integers(&|call| Some(call.n_absent)))
             .strings("absent", absent.iter().map(|it| Some(it.as_str())))
@@ -236,7 +244,7 @@ impl JointRanks {
             .integers("transfer_ns", transfers)
             .integers(
                 "in_elements",
-                places.iter().map(|it| member(it).in_elements.in_column()).collect(),
+                places.iter().map(|it| member(it).in_elements.get().in_column()).collect(),
             )
             .into_table()
     }
@@ -269,7 +277,7 @@ impl JointSolution {
             for (node, boundary) in rank.reduced.nodes.iter().enumerate() {
                 if let ranks::BoundaryKind::Completion(step) = boundary.kind {
                     let place32 = row_in_column(place);
-                    rows.push((place32, step, self.solution.time_ns(place, node)));
+                    rows.push((place32, rank.step(step), self.solution.time_ns(place, node)));
                 }
             }
         }
@@ -286,8 +294,12 @@ impl JointSolution {
             self.ranks.get(place).ok_or_else(|| PyIndexError::new_err("no rank has that place"))?;
         let nodes = &rank.reduced.nodes;
         let times = (0..nodes.len()).map(|node| self.solution.time_ns(place, node)).collect();
+        let is_member = |node: &ranks::Boundary| {
+            matches!(node.kind, ranks::BoundaryKind::Arrival(_) | ranks::BoundaryKind::End(_))
+        };
         Columns::default()
             .rows("node", nodes.iter().map(|node| node.node).collect())
+            .booleans("of_call", nodes.iter().map(is_member).collect())
             .integers("time_ns", times)
             .into_table()
     }

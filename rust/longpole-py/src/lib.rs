@@ -19,6 +19,7 @@ mod guard;
 mod joint;
 mod linked;
 mod measure;
+mod merged;
 mod path;
 mod ranks;
 mod read;
@@ -64,7 +65,9 @@ mod _core {
     #[pymodule_export]
     use crate::linked::{link_execution_trace, LinkedTrace};
     #[pymodule_export]
-    use crate::ranks::{reduce_rank, ReducedRank};
+    use crate::merged::merged_path;
+    #[pymodule_export]
+    use crate::ranks::{rank_of_calls, reduce_rank, unpack_rank, ReducedRank};
     #[pymodule_export]
     use crate::read::read_trace;
     #[pymodule_export]

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use longpole_core::ids::InColumn;
-use longpole_core::measure;
+use longpole_core::ids::{row_in_column, InColumn};
+use longpole_core::measure::{self, Group};
 use longpole_core::path::{self, Ratio};
-use longpole_core::ranks::{self, Profile, Rank, Scaling, TimeClass};
-use longpole_core::vocabulary::Names;
+use longpole_core::ranks::{self, Channel, Maybe, Member, Profile, Rank, Scaling, TimeClass};
+use longpole_core::vocabulary::{self, Collective, DataType, Names};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::arrow::{Columns, Table};
 use crate::critical_path::{change, ChangeParts};
@@ -74,8 +75,73 @@ pub(crate) fn reduce_rank(
     })
 }
 
+/// A process group: `(name, description, size, ranks)`.
+type GroupParts = (String, Option<String>, Option<i64>, Option<Vec<i64>>);
+
+/// A share in a call: `(operation, group, sequence, peer, elements, data type, bytes)`.
+type CallParts =
+    (Option<String>, u32, Option<i64>, Option<i64>, Option<i64>, Option<String>, Option<i64>);
+
+/// A rank of which only the calls are known, in their order, and not their times.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // from Python
+#[pyo3(signature = (rank, *, world_size, groups, calls))]
+pub(crate) fn rank_of_calls(
+    rank: Option<i64>,
+    world_size: Option<i64>,
+    groups: Vec<GroupParts>,
+    calls: Vec<CallParts>,
+) -> ReducedRank {
+    let group = |(name, description, size, ranks)| Group { name, description, size, ranks };
+    let member = |(place, parts): (usize, CallParts)| {
+        let (operation, group, sequence, peer, elements, data_type, bytes) = parts;
+        Member {
+            event: row_in_column(place),
+            start_ns: 0,
+            end_ns: 0,
+            step: Maybe::NONE,
+            sequence: sequence.into(),
+            id: 0,
+            peer: peer.into(),
+            in_elements: elements.into(),
+            bytes: bytes.into(),
+            channel: Channel::Group(group),
+            operation: operation.as_deref().and_then(Collective::of_name),
+            is_recorded: true,
+            data_type: data_type
+                .as_deref()
+                .and_then(vocabulary::data_type)
+                .and_then(|(it, _)| DataType::named(it)),
+        }
+    };
+    let rank = Rank {
+        rank,
+        world_size,
+        groups: groups.into_iter().map(group).collect(),
+        members: calls.into_iter().enumerate().map(member).collect(),
+        ..Rank::default()
+    };
+    ReducedRank { rank: Arc::new(rank), profile: Profile::default() }
+}
+
+/// A reduced rank from the bytes that `ReducedRank.pack` gave, in this process or another.
+#[pyfunction]
+pub(crate) fn unpack_rank(py: Python<'_>, packed: &[u8]) -> PyResult<ReducedRank> {
+    let found = enter(py, None, None, |_| Ok(ranks::unpacked(packed)))?;
+    let (rank, profile) = found.ok_or_else(|| {
+        PyValueError::new_err("these bytes are no rank that this version of longpole reduced")
+    })?;
+    Ok(ReducedRank { rank: Arc::new(rank), profile })
+}
+
 #[pymethods]
 impl ReducedRank {
+    /// Its bytes, for another process of the same version.
+    fn pack<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = enter(py, None, None, |_| Ok(ranks::packed(&self.rank, &self.profile)))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
     /// Its number, where the file says so or it was given.
     #[getter]
     fn rank(&self) -> Option<i64> {
@@ -128,11 +194,10 @@ impl ReducedRank {
             .into_table()
     }
 
-    /// The time of each name in each step.
+    /// The time of each name, those of the longest.
     fn name_totals(&self) -> PyResult<Table> {
         let rows = &self.profile.names;
         Columns::default()
-            .integers("step", rows.iter().map(|row| row.step.in_column()).collect())
             .choices("class", rows.iter().map(|row| row.class as u32), TimeClass::NAMES)
             .strings("name", rows.iter().map(|row| Some(row.name.as_str())))
             .strings("shape", rows.iter().map(|row| Some(row.shape.as_str())))

@@ -16,6 +16,7 @@ from longpole.errors import (
     InternalError,
     MissingDependencyError,
     PairError,
+    RanksError,
     ResultsError,
     TraceError,
     WindowError,
@@ -44,7 +45,7 @@ class Problem:
     offset: int | None = None
 
     @classmethod
-    def of(cls, error: Exception) -> Self:  # noqa: PLR0911 (one for each kind of error)
+    def of(cls, error: Exception) -> Self:  # noqa: C901, PLR0911 (one for each kind of error)
         """Put an exception into words."""
         match error:
             case TraceError():
@@ -53,6 +54,8 @@ class Problem:
                 return cls(error.code, message, exit_codes.UNREADABLE, *where)
             case MissingDependencyError() | DeviceError():
                 return cls._with_hint("missing", error, exit_codes.MISSING)
+            case RanksError():
+                return cls._with_hint("no_ranks", error, exit_codes.UNREADABLE)
             case ResultsError():
                 return cls._with_hint("results", error, exit_codes.UNREADABLE)
             case PairError():

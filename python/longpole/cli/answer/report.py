@@ -13,6 +13,7 @@ from longpole.analyses.summary import summary
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.check import check_answer
 from longpole.cli.answer.inputs import name_of
+from longpole.cli.answer.rank_sections import rank_sections
 from longpole.cli.answer.summary import time_blocks
 from longpole.critical_path.explain import path_blocks
 from longpole.errors import LongpoleError
@@ -107,6 +108,7 @@ def report_page(traces: Sequence[Named], choice: Choice) -> Page:
     sections: list[Section] = []
     if len(traces) > 1:
         sections.append(_overview(traces, choice))
+        sections += rank_sections(traces, step_name=choice.step_name)
     for number, (path, trace) in enumerate(traces):
         about = _About(path, trace, choice, number if len(traces) > 1 else None)
         sections += about.sections()

@@ -10,15 +10,17 @@ import click
 from longpole.cli.answer.emit import failed
 from longpole.cli.answer.problems import Problem
 from longpole.errors import LongpoleError
+from longpole.traces.engines import ENGINES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from longpole.cli.answer.emit import Answer
     from longpole.cli.ask.options import Options
+    from longpole.traces.engines import Engine
     from longpole.traces.trace_set import TraceSet
 
-__all__ = ["engine_options", "joined_ranks", "sources_argument"]
+__all__ = ["engine_options", "joined_ranks", "rank_progress", "sources_argument"]
 
 _PATH = click.Path()  # only so that shells complete names of files
 
@@ -30,11 +32,18 @@ sources_argument = click.argument(
 
 def engine_options(command: Callable[..., int]) -> Callable[..., int]:
     """Give a command the options of how ranks are read."""
-    return click.option(
+    workers = click.option(
         "--workers",
         type=click.IntRange(min=1),
         help="How many traces to hold at once (default: one for each CPU, at most 4).",
-    )(command)
+    )
+    engine = click.option(
+        "--engine",
+        type=click.Choice(ENGINES),
+        default="threads",
+        help="Where ranks are read: one process may die without the others.  [default: threads]",
+    )
+    return workers(engine(command))
 
 
 def joined_ranks(
@@ -42,20 +51,22 @@ def joined_ranks(
     options: Options,
     *,
     workers: int | None,
+    engine: Engine,
     step_name: str | None,
     schema: str,
     answer: Callable[[TraceSet], Answer],
 ) -> Iterator[Answer]:
     """Read the ranks and give the answer, or why there is none."""
-    from longpole.traces.trace_set import read_traces
+    from longpole.traces.joining import read_traces
 
     try:
         traces = read_traces(
             list(sources),
             workers=workers,
+            engine=engine,
             step_name=step_name,
             vocabulary=options.vocabulary,
-            progress=_progress(enabled=options.progress),
+            progress=rank_progress(options, "reading"),
         )
         yield answer(traces)
     except (LongpoleError, OSError) as error:
@@ -66,14 +77,14 @@ def joined_ranks(
         raise click.UsageError(str(error)) from error
 
 
-def _progress(*, enabled: bool) -> Callable[[int, int], object] | None:
-    """Count the ranks that were read, on a terminal."""
-    if not enabled or not sys.stderr.isatty():
+def rank_progress(options: Options, doing: str) -> Callable[[int, int], object] | None:
+    """Count the ranks that are done, on a terminal."""
+    if not options.progress or not sys.stderr.isatty():
         return None
 
     def show(done: int, total: int) -> None:
         end = "\r\x1b[K" if done == total else ""
-        sys.stderr.write(f"\rreading ranks: {done} of {total}{end}")
+        sys.stderr.write(f"\r{doing} ranks: {done} of {total}{end}")
         sys.stderr.flush()
 
     return show

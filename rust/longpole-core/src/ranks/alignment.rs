@@ -1,7 +1,8 @@
 //! Matches calls that nothing numbers: by order, checked by their ends and repaired.
 //!
 //! Calls of two ranks may be one only where they are alike, overlap in time and end together.
-//! Where the sequences are the same and all ends agree after one shift, order decides. Else
+//! Where the sequences are the same, order decides if steps, ends or the sequence itself would
+//! show a lost call. Else
 //! shifts are tried that many ends agree on, and the calls paired that end nearest under the
 //! best of them. A second shift that explains nearly as many makes the answer ambiguous, unless
 //! the best one is so small that the clocks simply agree.
@@ -12,6 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Ends of one call differ by no more than this once clocks agree: 332 us were seen.
 const ENDS_AGREE_NS: i64 = 500_000;
+
+/// How closely ends are first asked to agree, and then less so.
+const TOLERANCES_NS: [i64; 3] = [20_000, 100_000, ENDS_AGREE_NS];
 
 /// Clocks that differ by less than this agree.
 const CLOCKS_AGREE_NS: i64 = 300_000;
@@ -28,11 +32,24 @@ const NEARLY: f64 = 0.9;
 /// Of this many calls of a sequence one may end apart before it is not trusted.
 const STRAYS_ONE_IN: usize = 20;
 
+/// So many may where every call has the same step on both sides: libraries on the CPU end
+/// milliseconds apart on a busy machine.
+const STRAYS_OF_STEPS_ONE_IN: usize = 4;
+
 /// A sequence that is alike in more than one of so many places when moved is periodic, ...
 const PERIODIC_ONE_IN: usize = 2;
 
 /// ... for moves of fewer calls than this.
 const LONGEST_PERIOD: usize = 64;
+
+/// A side of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// It sends.
+    Out,
+    /// It receives.
+    In,
+}
 
 /// A call as it is compared.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +60,8 @@ pub(super) struct Item {
     pub(super) step: Option<i64>,
     /// Operation, data type and size, hashed.
     pub(super) likeness: u64,
+    /// Which side of a message it is, if it is one.
+    pub(super) way: Option<Way>,
     pub(super) start_ns: i64,
     pub(super) end_ns: i64,
 }
@@ -89,16 +108,24 @@ pub(super) fn align(mut sequences: Vec<(u32, Vec<Item>)>) -> Aligned {
     found
 }
 
-/// Whether all ranks made the same calls, and all of them end together but for one shift.
+/// Whether all ranks made the same calls, so that their order tells which are one: each in
+/// the same step, or all ending together by clocks that agree, or in an order that would show
+/// a lost one.
 fn is_one_sequence(sequences: &[(u32, Vec<Item>)]) -> bool {
     let Some(((_, first), others)) = sequences.split_first() else { return true };
+    if others.len() > 1 && first.iter().any(|item| item.way.is_some()) {
+        return false;
+    }
     others.iter().all(|(_, items)| {
-        let alike = |(one, other): (&Item, &Item)| {
-            one.likeness == other.likeness
-                && (one.step == other.step || one.step.is_none() || other.step.is_none())
-        };
-        let is_alike = first.len() == items.len() && first.iter().zip(items).all(alike);
-        is_alike && (one_shift(first, items) || !is_periodic(first))
+        let is_alike = first.len() == items.len()
+            && first.iter().zip(items).all(|(one, other)| may_be_one(one, other));
+        let has_steps = || first.iter().chain(items).all(|item| item.step.is_some());
+        let found = strays(first, items);
+        let few = |one_in: usize| found.n * one_in <= first.len();
+        is_alike
+            && (has_steps() && few(STRAYS_OF_STEPS_ONE_IN)
+                || few(STRAYS_ONE_IN) && found.shift_ns.abs() <= CLOCKS_AGREE_NS
+                || !is_periodic(first))
     })
 }
 
@@ -112,39 +139,67 @@ fn is_periodic(items: &[Item]) -> bool {
     (1..items.len().min(LONGEST_PERIOD)).any(|by| alike(&by))
 }
 
-fn one_shift(one: &[Item], other: &[Item]) -> bool {
+/// How far the ends of two sequences are apart, and how many are further from that.
+struct Strays {
+    n: usize,
+    shift_ns: i64,
+}
+
+fn strays(one: &[Item], other: &[Item]) -> Strays {
     let differences: Vec<_> = one.iter().zip(other).map(|(a, b)| a.end_ns - b.end_ns).collect();
-    if differences.is_empty() {
-        return true;
-    }
+    let middle = |of: &[i64]| {
+        let mut sorted = of.to_vec();
+        sorted.sort_unstable();
+        sorted.get(sorted.len() / 2).copied().unwrap_or(0)
+    };
     // Clocks drift: each is compared with its neighbours, not with all.
     let near = |place: usize| {
-        let mut window: Vec<_> =
-            differences[place.saturating_sub(8)..(place + 9).min(differences.len())].to_vec();
-        window.sort_unstable();
-        window[window.len() / 2]
+        middle(&differences[place.saturating_sub(8)..(place + 9).min(differences.len())])
     };
     let is_stray = |place: &usize| (differences[*place] - near(*place)).abs() > ENDS_AGREE_NS;
-    let strays = (0..differences.len()).filter(is_stray).count();
-    strays * STRAYS_ONE_IN <= differences.len()
+    Strays { n: (0..differences.len()).filter(is_stray).count(), shift_ns: middle(&differences) }
 }
 
 /// The pairs of calls of two ranks. None where several alignments are as good.
+///
+/// Ends that agree closely tell neighbouring calls apart, so the closest agreement that still
+/// explains half of the pairs is used.
 fn pairs(one: &[Item], other: &[Item]) -> Option<Vec<(u32, u32)>> {
-    let mut tried: Vec<(i64, Vec<(u32, u32)>)> =
-        shifts(one, other).into_iter().map(|shift| (shift, paired(one, other, shift))).collect();
-    tried.sort_by_key(|(shift, pairs)| (std::cmp::Reverse(pairs.len()), shift.abs()));
-    let Some((best_shift, best)) = tried.first().cloned() else { return Some(Vec::new()) };
-    let agreeing = tried.iter().find(|(shift, pairs)| {
+    let mut tried: Vec<Tried> = TOLERANCES_NS.iter().map(|&it| tried(one, other, it)).collect();
+    let most = tried.iter().map(Tried::n_pairs).max().unwrap_or(0);
+    let closest = tried.iter().position(|it| 2 * it.n_pairs() >= most)?;
+    let Tried { tolerance_ns, by_shift } = tried.swap_remove(closest);
+    let Some((best_shift, best)) = by_shift.first() else { return Some(Vec::new()) };
+    let agreeing = by_shift.iter().find(|(shift, pairs)| {
         shift.abs() <= CLOCKS_AGREE_NS && is_nearly(pairs.len(), best.len())
     });
     if let Some((_, pairs)) = agreeing {
         return Some(pairs.clone());
     }
-    let rival = tried.iter().skip(1).find(|(shift, pairs)| {
-        (shift - best_shift).abs() > 2 * ENDS_AGREE_NS && is_nearly(pairs.len(), best.len())
+    let rival = by_shift.iter().skip(1).find(|(shift, pairs)| {
+        (shift - best_shift).abs() > 2 * tolerance_ns && is_nearly(pairs.len(), best.len())
     });
-    rival.is_none().then_some(best)
+    rival.is_none().then(|| best.clone())
+}
+
+/// The pairs under each shift that ends agree on, the most first.
+struct Tried {
+    tolerance_ns: i64,
+    by_shift: Vec<(i64, Vec<(u32, u32)>)>,
+}
+
+impl Tried {
+    fn n_pairs(&self) -> usize {
+        self.by_shift.first().map_or(0, |(_, pairs)| pairs.len())
+    }
+}
+
+fn tried(one: &[Item], other: &[Item], tolerance_ns: i64) -> Tried {
+    let shifts = shifts(one, other, tolerance_ns).into_iter();
+    let mut by_shift: Vec<_> =
+        shifts.map(|shift| (shift, paired(one, other, shift, tolerance_ns))).collect();
+    by_shift.sort_by_key(|(shift, pairs)| (std::cmp::Reverse(pairs.len()), shift.abs()));
+    Tried { tolerance_ns, by_shift }
 }
 
 #[allow(clippy::cast_precision_loss)] // counts
@@ -154,11 +209,13 @@ fn is_nearly(count: usize, best: usize) -> bool {
 
 fn may_be_one(one: &Item, other: &Item) -> bool {
     let same_step = one.step.zip(other.step).is_none_or(|(one, other)| one == other);
-    one.likeness == other.likeness && same_step
+    let both_ways = one.way.is_none() || one.way != other.way;
+    one.likeness == other.likeness && same_step && both_ways
 }
 
-/// The shifts that most ends of a sample agree on, the best first, and no shift at all.
-fn shifts(one: &[Item], other: &[Item]) -> Vec<i64> {
+/// The shifts that most ends of a sample agree on, the best first, and the best of those that
+/// clocks which agree may have.
+fn shifts(one: &[Item], other: &[Item], tolerance_ns: i64) -> Vec<i64> {
     let first = one.len().saturating_sub(SAMPLE) / 2;
     let sample = &one[first..(first + SAMPLE).min(one.len())];
     let mut differences: Vec<_> = sample
@@ -173,33 +230,27 @@ fn shifts(one: &[Item], other: &[Item]) -> Vec<i64> {
     let mut behind = 0;
     for (place, &difference) in differences.iter().enumerate() {
         behind = behind.max(place);
-        while behind < differences.len() && differences[behind] - difference <= ENDS_AGREE_NS {
+        while behind < differences.len() && differences[behind] - difference <= tolerance_ns {
             behind += 1;
         }
         clusters.push((behind - place, differences[(place + behind - 1) / 2]));
     }
     clusters.sort_by_key(|&(n, shift)| (std::cmp::Reverse(n), shift.abs(), shift));
-    let mut chosen: Vec<i64> = vec![0];
-    for (_, shift) in clusters {
+    let agreeing = clusters.iter().find(|(_, shift)| shift.abs() <= CLOCKS_AGREE_NS);
+    let mut chosen: Vec<i64> = agreeing.iter().map(|(_, shift)| *shift).collect();
+    for &(_, shift) in &clusters {
         if chosen.len() > MOST_SHIFTS {
             break;
         }
-        if chosen.iter().all(|known| (known - shift).abs() > ENDS_AGREE_NS) {
+        if chosen.iter().all(|known| (known - shift).abs() > tolerance_ns) {
             chosen.push(shift);
         }
-    }
-    // Where clocks agree but for a little, the little is used.
-    let near = differences.iter().copied().filter(|it| it.abs() <= ENDS_AGREE_NS);
-    let mut near: Vec<_> = near.collect();
-    if !near.is_empty() {
-        chosen[0] = near[near.len() / 2];
-        near.clear();
     }
     chosen
 }
 
 /// The pairs under a shift, which follows a drift: from the middle onward, then back.
-fn paired(one: &[Item], other: &[Item], shift_ns: i64) -> Vec<(u32, u32)> {
+fn paired(one: &[Item], other: &[Item], shift_ns: i64, tolerance_ns: i64) -> Vec<(u32, u32)> {
     let mut by_end: Vec<_> = (0..other.len()).collect();
     by_end.sort_by_key(|&it| other[it].end_ns);
     let middle = one.len() / 2;
@@ -210,7 +261,8 @@ fn paired(one: &[Item], other: &[Item], shift_ns: i64) -> Vec<(u32, u32)> {
     for places in [onward, back] {
         let mut shift = shift_ns;
         for place in places {
-            if let Some(near) = nearest(&one[place], one, place, other, &by_end, shift, &is_taken) {
+            let within = Within { shift, tolerance_ns };
+            if let Some(near) = nearest(one, place, other, &by_end, within, &is_taken) {
                 is_taken[near] = true;
                 shift += (one[place].end_ns - other[near].end_ns - shift) / 4;
                 found.push((one[place].member, other[near].member));
@@ -221,20 +273,28 @@ fn paired(one: &[Item], other: &[Item], shift_ns: i64) -> Vec<(u32, u32)> {
     in_order(&found)
 }
 
+/// By how much clocks are apart, and how far ends may then be.
+#[derive(Clone, Copy)]
+struct Within {
+    shift: i64,
+    tolerance_ns: i64,
+}
+
 /// The free call that ends nearest, if it ends together and overlaps.
 fn nearest(
-    item: &Item,
     one: &[Item],
     place: usize,
     other: &[Item],
     by_end: &[usize],
-    shift: i64,
+    within: Within,
     is_taken: &[bool],
 ) -> Option<usize> {
+    let Within { shift, tolerance_ns } = within;
+    let item = &one[place];
     let end_ns = item.end_ns - shift;
-    let first = by_end.partition_point(|&it| other[it].end_ns < end_ns - ENDS_AGREE_NS);
+    let first = by_end.partition_point(|&it| other[it].end_ns < end_ns - tolerance_ns);
     let near = by_end[first..].iter().copied();
-    let near = near.take_while(|&it| other[it].end_ns <= end_ns + ENDS_AGREE_NS);
+    let near = near.take_while(|&it| other[it].end_ns <= end_ns + tolerance_ns);
     let overlaps = |it: &usize| {
         other[*it].start_ns + shift <= item.end_ns && item.start_ns <= other[*it].end_ns + shift
     };

@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 
 use super::calls::Call;
+use super::clock::{float, rounded, Clock};
 use super::model::Rank;
 use crate::vocabulary::Collective;
 
@@ -40,53 +41,8 @@ const LEAST_BOUND_NS: f64 = 3_000.0;
 /// Ranks of one host share a clock: one is moved only for more than this.
 const LEAST_SHIFT_WITHIN_HOST_NS: f64 = 20_000.0;
 
-/// How the clock of a rank is brought to that of the first: `t + offset + drift (t - origin)`.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Clock {
-    /// What is added to its times.
-    pub offset_ns: i64,
-    /// What is added for each ns since `origin_ns`.
-    pub drift: f64,
-    /// Where the drift counts from, by the clock of the rank.
-    pub origin_ns: i64,
-    /// The part of `offset_ns` that the files themselves say.
-    pub base_ns: i64,
-    /// The median of what its ends still differ.
-    pub residual_ns: i64,
-    /// The greatest of it.
-    pub worst_residual_ns: i64,
-    /// How far the clock may still be off.
-    pub bound_ns: i64,
-    /// The calls it was fitted to.
-    pub n_calls: usize,
-    /// Whether it is joined to the first rank by calls.
-    pub is_connected: bool,
-}
-
 /// The clocks of all ranks.
 pub type Clocks = Vec<Clock>;
-
-impl Clock {
-    /// A time of the rank on the common clock.
-    pub fn common_ns(&self, time_ns: i64) -> i64 {
-        time_ns + self.offset_ns + rounded(self.drift * float(time_ns - self.origin_ns))
-    }
-
-    /// A duration of the rank on the common clock.
-    pub fn scaled_ns(&self, duration_ns: i64) -> i64 {
-        duration_ns + rounded(self.drift * float(duration_ns))
-    }
-}
-
-#[allow(clippy::cast_precision_loss)] // times within a trace, of which 53 bits are 104 days
-fn float(value: i64) -> f64 {
-    value as f64
-}
-
-#[allow(clippy::cast_possible_truncation)] // fits: it was a time
-fn rounded(value: f64) -> i64 {
-    value.round() as i64
-}
 
 /// Finds the clocks of some ranks from the ends of their calls.
 pub fn clocks(ranks: &[&Rank], calls: &[Call]) -> Clocks {
@@ -104,6 +60,27 @@ struct Fit {
     offset: Vec<f64>,
     drift: Vec<f64>,
     connected: Vec<bool>,
+    /// How many of these calls each rank has, with the first and the last end.
+    spans: Vec<Span>,
+    /// When all ranks have calls.
+    common: (f64, f64),
+}
+
+#[derive(Clone, Copy)]
+struct Span {
+    n: usize,
+    first: f64,
+    last: f64,
+}
+
+impl Span {
+    fn length(self) -> f64 {
+        if self.n == 0 {
+            0.0
+        } else {
+            self.last - self.first
+        }
+    }
 }
 
 impl Fit {
@@ -135,6 +112,11 @@ impl Fit {
         });
         ends_of.extend(others.map(|call| ends(call)));
         let n = ranks.len();
+        let mut spans = vec![Span { n: 0, first: f64::MAX, last: f64::MIN }; n];
+        for &(rank, time) in ends_of.iter().flatten() {
+            let span = &mut spans[rank];
+            *span = Span { n: span.n + 1, first: span.first.min(time), last: span.last.max(time) };
+        }
         Self {
             ends: ends_of,
             base_ns,
@@ -142,6 +124,8 @@ impl Fit {
             offset: vec![0.0; n],
             drift: vec![0.0; n],
             connected: vec![false; n],
+            spans,
+            common: (f64::MIN, f64::MAX),
         }
     }
 
@@ -162,6 +146,7 @@ impl Fit {
             }
             self.keep_drifts_that_show(&plain, &offsets);
         }
+        self.common = self.common_span();
         let residuals = self.residuals();
         (0..ranks.len()).map(|rank| self.clock(rank, ranks, &residuals)).collect()
     }
@@ -245,14 +230,9 @@ impl Fit {
 
     /// Whether the calls of a rank are many, and far enough apart, to show a drift.
     fn may_drift(&self, rank: usize, plain: &[(f64, f64)]) -> bool {
-        let times = self.ends.iter().flatten().filter(|end| end.0 == rank).map(|end| end.1);
-        let (mut n, mut least, mut greatest) = (0, f64::MAX, f64::MIN);
-        for time in times {
-            n += 1;
-            (least, greatest) = (least.min(time), greatest.max(time));
-        }
-        n >= LEAST_CALLS_FOR_DRIFT
-            && (greatest - least) * USUAL_DRIFT > 4.0 * plain[rank].0.min(LEAST_BOUND_NS)
+        let span = self.spans[rank];
+        span.n >= LEAST_CALLS_FOR_DRIFT
+            && span.length() * USUAL_DRIFT > 4.0 * plain[rank].0.min(LEAST_BOUND_NS)
     }
 
     fn keep_drifts_that_show(&mut self, plain: &[(f64, f64)], offsets: &[f64]) {
@@ -260,17 +240,12 @@ impl Fit {
         let total = |of: &[(f64, f64)]| of.iter().map(|residual| residual.0).sum::<f64>();
         let spans = (0..self.offset.len()).all(|rank| {
             let drifts = self.drift[rank].abs();
-            drifts == 0.0 || self.span(rank) * USUAL_DRIFT > 4.0 * residuals[rank].0
+            drifts == 0.0 || self.spans[rank].length() * USUAL_DRIFT > 4.0 * residuals[rank].0
         });
         if !spans || total(&residuals) > DRIFT_IMPROVES * total(plain) {
             self.drift.fill(0.0);
             self.offset.copy_from_slice(offsets);
         }
-    }
-
-    fn span(&self, rank: usize) -> f64 {
-        let times = || self.ends.iter().flatten().filter(|end| end.0 == rank).map(|end| end.1);
-        times().fold(f64::MIN, f64::max) - times().fold(f64::MAX, f64::min)
     }
 
     /// For each rank the median and the greatest of what its ends differ.
@@ -285,8 +260,9 @@ impl Fit {
 
     fn clock(&self, rank: usize, ranks: &[&Rank], residuals: &[(f64, f64)]) -> Clock {
         let (residual, worst) = residuals[rank];
-        let bound = (4.0 * residual).max(LEAST_BOUND_NS);
-        let n_calls = self.ends.iter().filter(|call| call.iter().any(|end| end.0 == rank)).count();
+        // Ends of either rank may differ from the others by a constant, which nothing shows.
+        let own = |rank: usize| (4.0 * residuals[rank].0).max(LEAST_BOUND_NS);
+        let bound = if rank == 0 { own(0) } else { own(rank).hypot(own(0)) };
         let host = ranks[rank].host.as_ref();
         let shares_host = host.is_some() && host == ranks[0].host.as_ref();
         let offset = self.offset[rank];
@@ -301,9 +277,40 @@ impl Fit {
             residual_ns: rounded(residual),
             worst_residual_ns: rounded(worst),
             bound_ns: rounded(bound),
-            n_calls,
+            edge_bound_ns: rounded(bound + self.drift_outside(rank, ranks, bound)),
+            n_calls: self.spans[rank].n,
             is_connected: self.connected[rank],
         }
+    }
+}
+
+impl Fit {
+    /// By how much a clock may drift away where not all ranks have calls: another rank that
+    /// joins it to the first may begin later.
+    fn drift_outside(&self, rank: usize, ranks: &[&Rank], bound: f64) -> f64 {
+        let span = self.spans[rank];
+        if rank == 0 || span.n == 0 {
+            return 0.0;
+        }
+        let shown = |time_ns: i64| float(time_ns + self.base_ns[rank] - self.origin_ns[0]);
+        let (start, end) = ranks[rank].window_ns;
+        let before = self.common.0 - self.shifted(rank, shown(start));
+        let behind = self.shifted(rank, shown(end)) - self.common.1;
+        let is_fitted = self.drift[rank] != 0.0;
+        let rate = if is_fitted { bound / span.length().max(1.0) } else { USUAL_DRIFT };
+        before.max(behind).max(0.0) * rate.min(USUAL_DRIFT)
+    }
+
+    /// From the first call of the rank that has one last to the last call of the one that ends
+    /// first, of those that are joined to the first rank.
+    fn common_span(&self) -> (f64, f64) {
+        let joined = || {
+            let known = |&(rank, span): &(usize, &Span)| self.connected[rank] && span.n > 0;
+            self.spans.iter().enumerate().filter(known)
+        };
+        let first = joined().map(|(rank, span)| self.shifted(rank, span.first));
+        let last = joined().map(|(rank, span)| self.shifted(rank, span.last));
+        (first.fold(f64::MIN, f64::max), last.fold(f64::MAX, f64::min))
     }
 }
 

@@ -3,6 +3,8 @@
 //! A step is complete when the last of a thread and of all its device work is. Where work
 //! of a stream always ends before other work of the same step, it need not be asked.
 
+use std::collections::HashSet;
+
 use crate::error::Result;
 use crate::graph::{Graph, Role};
 use crate::ids::NodeId;
@@ -38,10 +40,10 @@ impl Completions {
         let steps = Some(found).filter(|steps| steps.marked != Marked::Repetition);
         let whole = path::whole(tables).ok();
         let mut rows = Vec::new();
+        let mut known = HashSet::new();
         for step in steps.iter().flat_map(|steps| &steps.rows) {
             let candidates = outlasting(graph, &step.period.candidates);
-            let is_new = rows.iter().all(|row: &Completion| row.step != Some(step.number));
-            if is_new && !candidates.is_empty() {
+            if !candidates.is_empty() && known.insert(step.number) {
                 rows.push(Completion { step: Some(step.number), candidates });
             }
         }
@@ -53,6 +55,32 @@ impl Completions {
     }
 }
 
+/// When a step was on the host, and its number.
+pub(super) type StepSpan = (i64, i64, i64);
+
+impl Completions {
+    /// The steps in order of time.
+    pub(super) fn step_spans(&self) -> Vec<StepSpan> {
+        let rows = self.steps.iter().flat_map(|steps| &steps.rows);
+        let mut spans: Vec<_> =
+            rows.map(|row| (row.host_ns.0, row.host_ns.1, row.number)).collect();
+        spans.sort_unstable();
+        spans
+    }
+}
+
+/// The number of the step at a time of the host.
+pub(super) fn step_at(spans: &[StepSpan], time_ns: i64) -> Option<i64> {
+    let behind = spans.partition_point(|span| span.0 <= time_ns);
+    let span = spans.get(behind.checked_sub(1)?)?;
+    (time_ns < span.1).then_some(span.2)
+}
+
+/// So far back from the last candidate others are looked for that it outlasts. What lies before
+/// stays a candidate, which never changes an answer; a walk to the beginning for every step
+/// would be quadratic.
+const FARTHEST: usize = 10_000;
+
 /// The nodes of some moments that no other one of them is sure to outlast.
 fn outlasting(graph: &Graph, moments: &[Moment]) -> Vec<NodeId> {
     let node = |moment: &Moment| match *moment {
@@ -63,9 +91,9 @@ fn outlasting(graph: &Graph, moments: &[Moment]) -> Vec<NodeId> {
     nodes.sort_unstable();
     nodes.dedup();
     let (Some(first), Some(last)) = (nodes.first(), nodes.last()) else { return nodes };
-    let (first, last) = (first.row(), last.row());
+    let (first, last) = (first.row().max(last.row().saturating_sub(FARTHEST)), last.row());
     let mut is_candidate = vec![false; last - first + 1];
-    for node in &nodes {
+    for node in nodes.iter().filter(|node| node.row() >= first) {
         is_candidate[node.row() - first] = true;
     }
     let mut is_outlasted = vec![false; last - first + 1];
@@ -79,7 +107,7 @@ fn outlasting(graph: &Graph, moments: &[Moment]) -> Vec<NodeId> {
             }
         }
     }
-    nodes.retain(|node| !is_outlasted[node.row() - first]);
+    nodes.retain(|node| node.row() < first || !is_outlasted[node.row() - first]);
     nodes
 }
 

@@ -72,8 +72,8 @@ pub(super) fn disagreements(ranks: &[&Rank], call: &Call, found: &mut Vec<Findin
     let rows: Vec<_> = call.members.iter().map(member).collect();
     let operation = rows.iter().find_map(|row| row.operation.filter(|_| row.is_recorded));
     let must_agree = operation.is_some_and(sizes_agree) && !call.is_pair;
-    let size = |row: &Member| row.in_elements.map(|it| it.to_string());
-    let data_type = |row: &Member| row.data_type.map(str::to_owned);
+    let size = |row: &Member| row.in_elements.get().map(|it| it.to_string());
+    let data_type = |row: &Member| row.data_type.map(|it| it.name().to_owned());
     let named = |row: &Member| row.is_recorded.then(|| operation_name(row).to_owned());
     if !call.is_pair {
         disagree(FindingKind::OtherOperation, call, &rows, &named, found);

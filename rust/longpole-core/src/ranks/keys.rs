@@ -1,6 +1,6 @@
 //! What tells that members of several ranks are one call.
 
-use super::model::{Member, Rank};
+use super::model::{Channel, Member, Rank};
 use crate::vocabulary::Collective;
 
 /// A process group as all ranks know it.
@@ -27,14 +27,14 @@ pub(super) enum Key {
 
 impl GroupKey {
     pub(super) fn of(member: &Member, rank: &Rank) -> Self {
-        match (member.group, member.stream) {
-            (Some(group), _) => {
+        match member.channel {
+            Channel::Group(group) => {
                 let group = &rank.groups[group as usize];
                 let size = group.size.filter(|_| group.ranks.is_none());
                 Self::Named { name: group.name.clone(), ranks: group.ranks.clone(), size }
             }
-            (None, Some(stream)) => Self::Stream(stream),
-            (None, None) => Self::Cpu,
+            Channel::Stream(stream) => Self::Stream(stream),
+            Channel::Cpu => Self::Cpu,
         }
     }
 
@@ -58,8 +58,8 @@ impl GroupKey {
 /// The sender and the receiver of a member, where it names its peer.
 pub(super) fn pair(member: &Member, own: Option<i64>) -> Option<(i64, i64)> {
     match member.operation {
-        Some(Collective::Send) => Some((own?, member.peer?)),
-        Some(Collective::Receive) => Some((member.peer?, own?)),
+        Some(Collective::Send) => Some((own?, member.peer.get()?)),
+        Some(Collective::Receive) => Some((member.peer.get()?, own?)),
         _ => None,
     }
 }
@@ -70,7 +70,7 @@ pub(super) fn key(member: &Member, group: &GroupKey, own: Option<i64>) -> Option
         return Some(Key::Id(member.id));
     }
     if let Some((from, to)) = pair(member, own) {
-        return Some(Key::Pair(group.clone(), from, to, member.sequence.unwrap_or(-1)));
+        return Some(Key::Pair(group.clone(), from, to, member.sequence.get().unwrap_or(-1)));
     }
-    Some(Key::Numbered(group.clone(), member.sequence?))
+    Some(Key::Numbered(group.clone(), member.sequence.get()?))
 }

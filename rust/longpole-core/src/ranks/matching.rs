@@ -9,12 +9,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::alignment::{align, Item};
+use super::alignment::{align, Item, Way};
 use super::calls::{Call, Method};
 use super::disagreements::{disagreements, operation_name, sizes_agree, Finding, FindingKind};
 use super::keys::{key, pair, GroupKey, Key};
 use super::model::{Member, Rank};
 use crate::ids::row_in_column;
+use crate::vocabulary::{Collective, DataType};
 
 /// The calls of several ranks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,13 +50,14 @@ struct GroupCalls {
     key: GroupKey,
     numbered: BTreeMap<(Key, u32), Vec<(u32, u32)>>,
     ordered: BTreeMap<u32, Vec<u32>>,
-    /// The ranks that have any call of the group, and how many.
-    users: BTreeMap<u32, usize>,
+    /// The ranks that have any call of the group, with the least and the greatest number.
+    users: BTreeMap<u32, Option<(i64, i64)>>,
 }
 
 struct Matcher<'a> {
     ranks: &'a [&'a Rank],
     place_of: BTreeMap<i64, u32>,
+    world_size: Option<i64>,
     groups: BTreeMap<GroupKey, GroupCalls>,
 }
 
@@ -64,7 +66,8 @@ impl<'a> Matcher<'a> {
         let places = ranks.iter().enumerate();
         let place_of =
             places.filter_map(|(place, it)| Some((it.rank?, row_in_column(place)))).collect();
-        let mut matcher = Self { ranks, place_of, groups: BTreeMap::new() };
+        let world_size = ranks.iter().find_map(|it| it.world_size);
+        let mut matcher = Self { ranks, place_of, world_size, groups: BTreeMap::new() };
         for place in 0..ranks.len() {
             matcher.sort_members(place);
         }
@@ -83,7 +86,11 @@ impl<'a> Matcher<'a> {
                 users: BTreeMap::new(),
             });
             let (place, member) = (row_in_column(place), row_in_column(member));
-            *calls.users.entry(place).or_default() += 1;
+            let numbers = calls.users.entry(place).or_default();
+            if let Some(number) = row.sequence.get() {
+                let (least, greatest) = numbers.unwrap_or((number, number));
+                *numbers = Some((least.min(number), greatest.max(number)));
+            }
             match key(row, &group, rank.rank) {
                 Some(key) => {
                     let nth = seen.entry(key.clone()).or_default();
@@ -120,8 +127,9 @@ impl<'a> Matcher<'a> {
             let base_ns = self.ranks[rank as usize].base_ns;
             Item {
                 member,
-                step: row.step,
+                step: row.step.get(),
                 likeness: likeness(row),
+                way: way(row),
                 start_ns: base_ns + row.start_ns,
                 end_ns: base_ns + row.end_ns,
             }
@@ -174,7 +182,7 @@ impl<'a> Matcher<'a> {
         let listed = group.key.ranks().and_then(|ranks| i64::try_from(ranks.len()).ok());
         let size = match &group.key {
             GroupKey::Named { size, .. } => listed.or(*size),
-            GroupKey::Stream(_) | GroupKey::Cpu => self.ranks.iter().find_map(|it| it.world_size),
+            GroupKey::Stream(_) | GroupKey::Cpu => self.world_size,
         };
         (group.users.len(), size)
     }
@@ -184,8 +192,10 @@ impl<'a> Matcher<'a> {
         let first = self.member(members[0]);
         let own = self.ranks[members[0].0 as usize].rank;
         let between = pair(first, own).filter(|_| method != Method::Order);
+        let is_message = way(first).is_some() && members.len() == 2;
         let (listed, size) = match between {
             Some((from, to)) => (Some(vec![from, to]), Some(2)),
+            None if is_message => (None, Some(2)),
             None => (group.key.ranks().map(<[i64]>::to_vec), self.expected(group).1),
         };
         let present: BTreeSet<u32> = members.iter().map(|member| member.0).collect();
@@ -193,7 +203,8 @@ impl<'a> Matcher<'a> {
         let absent: Vec<i64> =
             listed.iter().copied().filter(|rank| !self.place_of.contains_key(rank)).collect();
         let in_group = listed.iter().filter_map(|rank| self.place_of.get(rank)).copied();
-        let users = group.users.keys().copied().filter(|_| listed.is_empty() && between.is_none());
+        let is_for_all = listed.is_empty() && between.is_none() && !is_message;
+        let users = group.users.keys().copied().filter(|_| is_for_all);
         let missing: BTreeSet<u32> =
             in_group.chain(users).filter(|it| !present.contains(it)).collect();
         let known = i64::try_from(present.len() + missing.len()).unwrap_or(i64::MAX);
@@ -201,8 +212,8 @@ impl<'a> Matcher<'a> {
         Call {
             method,
             group: group.key.name().map(str::to_owned),
-            sequence: first.sequence,
-            is_pair: between.is_some(),
+            sequence: first.sequence.get(),
+            is_pair: between.is_some() || is_message,
             absent,
             n_absent,
             missing: missing.into_iter().collect(),
@@ -223,36 +234,46 @@ impl<'a> Matcher<'a> {
         });
         if let Some(last) = last {
             last.n_calls += 1;
-            last.is_at_edge |= self.is_at_edge(call, group);
+            last.is_at_edge |= is_at_edge(call, group);
             return;
         }
         let mut finding = finding(FindingKind::MissingCall, group, &call.missing, &present);
         finding.sequence = call.sequence;
         finding.values = vec![operation_name(self.member(call.members[0])).to_owned()];
         finding.events = call.members.iter().map(|&member| self.member(member).event).collect();
-        finding.is_at_edge = self.is_at_edge(call, group);
+        finding.is_at_edge = is_at_edge(call, group);
         found.findings.push(finding);
     }
+}
 
-    /// Whether a rank that lacks a call has none of the group before it, or none after it.
-    fn is_at_edge(&self, call: &Call, group: &GroupCalls) -> bool {
-        let Some(sequence) = call.sequence else { return true };
-        call.missing.iter().any(|&rank| {
-            let members = &self.ranks[rank as usize].members;
-            let of_group = members
-                .iter()
-                .filter(|it| GroupKey::of(it, self.ranks[rank as usize]) == group.key);
-            let numbers: Vec<_> = of_group.filter_map(|it| it.sequence).collect();
-            !(numbers.iter().any(|&it| it < sequence) && numbers.iter().any(|&it| it > sequence))
-        })
+/// Whether a rank that lacks a call has none of the group before it, or none after it.
+fn is_at_edge(call: &Call, group: &GroupCalls) -> bool {
+    let Some(sequence) = call.sequence else { return true };
+    call.missing.iter().any(|rank| {
+        let numbers = group.users.get(rank).copied().flatten();
+        !numbers.is_some_and(|(least, greatest)| least < sequence && sequence < greatest)
+    })
+}
+
+/// Which side of a message a member is, if it is one.
+fn way(member: &Member) -> Option<Way> {
+    match member.operation? {
+        Collective::Send => Some(Way::Out),
+        Collective::Receive => Some(Way::In),
+        _ => None,
     }
 }
 
 /// What calls that may be one have in common, as a number.
 fn likeness(member: &Member) -> u64 {
-    let operation = member.operation.map_or(0, |it| it as u64 + 1);
-    let size = member.operation.filter(|&it| sizes_agree(it)).and(member.in_elements);
-    let text = member.data_type.unwrap_or_default();
+    // A send is one call with a receive.
+    let operation = match member.operation {
+        Some(Collective::Receive) => Some(Collective::Send),
+        known => known,
+    };
+    let operation = operation.map_or(0, |it| it as u64 + 1);
+    let size = member.operation.filter(|&it| sizes_agree(it)).and(member.in_elements.get());
+    let text = member.data_type.map_or("", DataType::name);
     let mut hash =
         operation.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ size.unwrap_or(-1).cast_unsigned();
     for byte in text.bytes() {

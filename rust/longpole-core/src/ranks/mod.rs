@@ -7,15 +7,18 @@
 //!
 //! | question | room |
 //! |---|---|
-//! | what a rank is reduced to | `reduction`, `completions`, `profile` |
+//! | what a rank is reduced to | `reduction`, `completions`, `profile`, `scaling` |
 //! | which kernels of the ranks are one call | `calls`, `matching`, `keys`, `alignment` |
 //! | what they disagree about | `disagreements` |
-//! | how their clocks differ | `clocks` |
-//! | when every boundary node comes, and why | `solve`, `route` |
+//! | how their clocks differ | `clocks`, `clock` |
+//! | when every boundary node comes, and why | `solve`, `awaited`, `route` |
 //! | waiting and transfer of each call | `transfers` |
+//! | the way from one process to another | `packed` |
 
 mod alignment;
+mod awaited;
 mod calls;
+mod clock;
 mod clocks;
 mod completions;
 mod disagreements;
@@ -23,20 +26,26 @@ mod expand;
 mod keys;
 mod matching;
 mod model;
+mod packed;
 mod profile;
 mod reduction;
 mod route;
+mod scaling;
 mod solve;
+mod targets;
 mod transfers;
 
 pub use calls::{Call, Method};
-pub use clocks::{clocks, Clock, Clocks};
+pub use clock::Clock;
+pub use clocks::{clocks, Clocks};
 pub use disagreements::{Finding, FindingKind};
 pub use expand::{expand, Hop};
 pub use matching::{matching, Matching};
-pub use model::{Boundary, BoundaryKind, Member, Rank, Reduced, ROOT};
+pub use model::{Boundary, BoundaryKind, Channel, Maybe, Member, Rank, Reduced, ROOT, WHOLE};
+pub use packed::{packed, unpacked};
 pub use profile::{profile, NameTotal, Profile, StepTotal, TimeClass};
-pub use reduction::{reduce, scaled_lags_ns, Scaling};
+pub use reduction::reduce;
 pub use route::{lateness, route, Leg, LegKind};
+pub use scaling::{scaled_lags_ns, Scaling};
 pub use solve::{solve, Joint, Solution};
 pub use transfers::{transfers, Cause, Transfer};

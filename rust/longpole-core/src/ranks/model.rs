@@ -1,14 +1,49 @@
 //! What a rank is reduced to, so that it fits beside a thousand others.
 
+use crate::ids::InColumn;
 use crate::measure::Group;
 use crate::tables::NO_INTEGER;
-use crate::vocabulary::Collective;
+use crate::vocabulary::{Collective, DataType};
 
 /// Stands for the beginning of the recording among sources.
 pub const ROOT: u32 = u32::MAX;
 
+/// Stands for the whole trace among the steps that are complete.
+pub const WHOLE: u32 = u32::MAX;
+
+/// An integer or none in eight bytes, for there are millions of members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Maybe(i64);
+
+impl Maybe {
+    /// None.
+    pub const NONE: Self = Self(NO_INTEGER);
+
+    /// The integer, if there is one.
+    pub fn get(self) -> Option<i64> {
+        (self.0 != NO_INTEGER).then_some(self.0)
+    }
+}
+
+impl From<Option<i64>> for Maybe {
+    fn from(value: Option<i64>) -> Self {
+        Self(value.in_column())
+    }
+}
+
+/// What tells the calls of a rank apart where they are not numbered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Channel {
+    /// A process group, by place among those of the rank.
+    Group(u32),
+    /// A stream without named group, by place among these.
+    Stream(u32),
+    /// The threads of a library on the CPU.
+    Cpu,
+}
+
 /// The share of one rank in a call.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Member {
     /// The row of its kernel, or range, in the events of its trace.
     pub event: u32,
@@ -17,29 +52,25 @@ pub struct Member {
     /// When it ended.
     pub end_ns: i64,
     /// The step in which it was called, where that is known.
-    pub step: Option<i64>,
+    pub step: Maybe,
+    /// Its number within the group or pair.
+    pub sequence: Maybe,
+    /// The number that all ranks give to the call, hashed; 0 for none.
+    pub id: u64,
+    /// The rank that it sends to or receives from.
+    pub peer: Maybe,
+    /// How many elements it gives.
+    pub in_elements: Maybe,
+    /// The bytes of the larger buffer.
+    pub bytes: Maybe,
+    /// Which calls it belongs to.
+    pub channel: Channel,
     /// What it does.
     pub operation: Option<Collective>,
     /// Whether more than the name of a kernel says so.
     pub is_recorded: bool,
-    /// Its process group, by place among those of the rank.
-    pub group: Option<u32>,
-    /// Which of the streams without a named group it is on; none for a thread.
-    pub stream: Option<u32>,
-    /// Its number within the group or pair.
-    pub sequence: Option<i64>,
-    /// The number that all ranks give to the call, hashed; 0 for none.
-    pub id: u64,
-    /// The rank that it sends to or receives from.
-    pub peer: Option<i64>,
-    /// How many elements it gives.
-    pub in_elements: Option<i64>,
-    /// How many elements it gets.
-    pub out_elements: Option<i64>,
-    /// Their data type.
-    pub data_type: Option<&'static str>,
-    /// The bytes of the larger buffer.
-    pub bytes: Option<i64>,
+    /// The data type of the elements.
+    pub data_type: Option<DataType>,
 }
 
 /// What a boundary node is.
@@ -51,8 +82,8 @@ pub enum BoundaryKind {
     End(u32),
     /// A node that many chains run through, made a boundary to keep the maps small.
     Cut,
-    /// A step, by its number, or the whole trace is complete.
-    Completion(Option<i64>),
+    /// A step, by its place among the steps of the rank, or with [`WHOLE`] the trace is complete.
+    Completion(u32),
 }
 
 /// A node of the graph of a rank that others can feel, or that keeps its reduction small.
@@ -118,6 +149,13 @@ impl Reduced {
         self.sources[range.clone()].iter().copied().zip(self.lags_ns[range].iter().copied())
     }
 
+    /// The minimum latency from one boundary node to another, if that is stored.
+    pub(super) fn lag_ns(&self, source: u32, node: u32) -> Option<i64> {
+        let range = self.range(node as usize);
+        let at = self.sources[range.clone()].binary_search(&source).ok()?;
+        Some(self.lags_ns[range.start + at])
+    }
+
     fn range(&self, node: usize) -> std::ops::Range<usize> {
         let behind = self.nodes.get(node + 1).map_or(self.sources.len(), |it| it.first as usize);
         self.nodes[node].first as usize..behind
@@ -146,9 +184,20 @@ impl Rank {
         found
     }
 
+    /// The number of a step by its place; none for the whole trace.
+    pub fn step(&self, place: u32) -> Option<i64> {
+        self.steps.get(place as usize).copied()
+    }
+
     /// The node at which a step, or the whole trace, is complete.
     pub fn completion(&self, step: Option<i64>) -> Option<usize> {
-        self.reduced.nodes.iter().position(|node| node.kind == BoundaryKind::Completion(step))
+        let place = match step {
+            Some(step) => {
+                crate::ids::row_in_column(self.steps.iter().position(|&known| known == step)?)
+            }
+            None => WHOLE,
+        };
+        self.reduced.nodes.iter().position(|node| node.kind == BoundaryKind::Completion(place))
     }
 
     /// Bytes that it takes.

@@ -8,12 +8,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::completions::Completions;
+use super::completions::{step_at, Completions, StepSpan};
 use crate::error::Result;
 use crate::graph::{Edge, Graph, Kind};
 use crate::ids::Order;
 use crate::link::{self, Launches};
-use crate::path::{Steps, REMOVED};
+use crate::path::REMOVED;
 use crate::tables::{argument_text, Tables};
 use crate::vocabulary::Names;
 
@@ -51,11 +51,9 @@ pub struct StepTotal {
     pub total_ns: i64,
 }
 
-/// The time of one name in one step.
+/// The time of one name in all steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameTotal {
-    /// The step; none outside steps.
-    pub step: Option<i64>,
     /// The class.
     pub class: TimeClass,
     /// The name.
@@ -73,12 +71,12 @@ pub struct NameTotal {
 pub struct Profile {
     /// By step and class.
     pub steps: Vec<StepTotal>,
-    /// By step, class and name.
+    /// By class and name, so that it does not grow with the steps.
     pub names: Vec<NameTotal>,
 }
 
-/// So many names of a class and step are kept, those of the longest time.
-const MOST_NAMES: usize = 40;
+/// So many names of a class are kept, those of the longest time.
+const MOST_NAMES: usize = 200;
 
 /// Sums the minimum latencies of a rank.
 ///
@@ -93,7 +91,7 @@ pub fn profile(
     step_name: Option<&str>,
 ) -> Result<Profile> {
     let completions = Completions::of(tables, launches, graph, step_name)?;
-    let classes = Classes::of(tables, graph, completions.steps.as_ref());
+    let classes = Classes::of(tables, graph, &completions);
     let mut steps: BTreeMap<(Option<i64>, TimeClass), i64> = BTreeMap::new();
     let mut names = ByName::new();
     let mut shapes: HashMap<Order, String> = HashMap::new();
@@ -110,7 +108,7 @@ pub fn profile(
             .map_or(u32::MAX, |name| crate::ids::row_in_column(name.row()));
         let shape =
             shapes.entry(event).or_insert_with(|| shape(event, class, graph, tables)).clone();
-        let total = names.entry((step, class, name, shape)).or_default();
+        let total = names.entry((class, name, shape)).or_default();
         total.0 += i64::from(last_event != Some(event));
         total.1 += lag;
         last_event = Some(event);
@@ -121,27 +119,27 @@ pub fn profile(
     Ok(Profile { steps, names: longest(names, tables) })
 }
 
-/// By step, class, name and shape: how many events, and how long.
-type ByName = BTreeMap<(Option<i64>, TimeClass, u32, String), (i64, i64)>;
+/// By class, name and shape: how many events, and how long.
+type ByName = BTreeMap<(TimeClass, u32, String), (i64, i64)>;
 
 fn longest(names: ByName, tables: &Tables) -> Vec<NameTotal> {
     let mut rows: Vec<_> = names
         .into_iter()
-        .map(|((step, class, name, shape), (count, total_ns))| {
+        .map(|((class, name, shape), (count, total_ns))| {
             let known = crate::ids::StringId::from_column(name);
             let name = known.map_or("", |name| tables.strings.get(name)).to_owned();
-            NameTotal { step, class, name, shape, count, total_ns }
+            NameTotal { class, name, shape, count, total_ns }
         })
         .collect();
     rows.sort_by(|one, two| {
-        let place = |row: &NameTotal| (row.step, row.class, std::cmp::Reverse(row.total_ns));
+        let place = |row: &NameTotal| (row.class, std::cmp::Reverse(row.total_ns));
         place(one)
             .cmp(&place(two))
             .then_with(|| (&one.name, &one.shape).cmp(&(&two.name, &two.shape)))
     });
-    let mut kept: HashMap<(Option<i64>, TimeClass), usize> = HashMap::new();
+    let mut kept: HashMap<TimeClass, usize> = HashMap::new();
     rows.retain(|row| {
-        let n = kept.entry((row.step, row.class)).or_default();
+        let n = kept.entry(row.class).or_default();
         *n += 1;
         *n <= MOST_NAMES
     });
@@ -159,17 +157,13 @@ fn shape(event: Order, class: TimeClass, graph: &Graph, tables: &Tables) -> Stri
 pub(super) struct Classes<'a> {
     graph: &'a Graph,
     is_main: Vec<bool>,
-    /// The number of each step, with its start and end on the host, in order of time.
-    steps: Vec<(i64, i64, i64)>,
+    /// The steps, in order of time.
+    steps: Vec<StepSpan>,
 }
 
 impl<'a> Classes<'a> {
-    pub(super) fn of(tables: &Tables, graph: &'a Graph, steps: Option<&Steps>) -> Self {
-        let rows = steps.map_or(&[][..], |steps| &steps.rows);
-        let mut steps: Vec<_> =
-            rows.iter().map(|row| (row.host_ns.0, row.host_ns.1, row.number)).collect();
-        steps.sort_unstable();
-        Self { graph, is_main: link::main_threads(tables), steps }
+    pub(super) fn of(tables: &Tables, graph: &'a Graph, completions: &Completions) -> Self {
+        Self { graph, is_main: link::main_threads(tables), steps: completions.step_spans() }
     }
 
     /// The class and step of an edge that says how long something itself took.
@@ -191,12 +185,6 @@ impl<'a> Classes<'a> {
         let is_work = timeline.kind(target).is_device_work();
         let source_ns = self.graph.nodes.time_ns(edge.source);
         let asked_ns = if is_work { timeline.submitted_ns(target) } else { source_ns };
-        Some((class, self.step_at(asked_ns)))
-    }
-
-    fn step_at(&self, time_ns: i64) -> Option<i64> {
-        let behind = self.steps.partition_point(|step| step.0 <= time_ns);
-        let step = self.steps.get(behind.checked_sub(1)?)?;
-        (time_ns < step.1).then_some(step.2)
+        Some((class, step_at(&self.steps, asked_ns)))
     }
 }

@@ -9,31 +9,20 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::completions::Completions;
-use super::model::{Boundary, BoundaryKind, Member, Rank, Reduced, ROOT};
-use super::profile::{Classes, TimeClass};
+use super::completions::{step_at, Completions, StepSpan};
+use super::model::{Boundary, BoundaryKind, Channel, Member, Rank, Reduced, ROOT, WHOLE};
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::ids::{row_in_column, EventId, NodeId};
 use crate::link::{self, Launches};
 use crate::measure::{CollectiveRow, Collectives, NamedBy};
-use crate::path::{Ratio, REMOVED};
+use crate::path::REMOVED;
 use crate::progress::{report, Progress};
 use crate::tables::{Tables, NO_INTEGER};
+use crate::vocabulary::DataType;
 
 /// A node that can be reached from more boundary nodes becomes one.
 const MOST_SOURCES: usize = 6;
-
-/// A class of time of a rank that is imagined longer or shorter, by step.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Scaling {
-    /// Which time.
-    pub class: TimeClass,
-    /// Only that of events with this name.
-    pub name: Option<String>,
-    /// The factor of each step; of time outside steps under none.
-    pub by_step: Vec<(Option<i64>, Ratio)>,
-}
 
 /// Reduces one rank, with minimum latencies as [`lags_ns`](crate::path::lags_ns) gives them
 /// or as a change leaves them.
@@ -70,39 +59,6 @@ pub fn reduce(
     })
 }
 
-/// The minimum latencies after some classes of time were scaled.
-///
-/// # Errors
-///
-/// When `step_name` is no regular expression.
-pub fn scaled_lags_ns(
-    tables: &Tables,
-    launches: &Launches,
-    graph: &Graph,
-    lags_ns: &[i64],
-    scalings: &[Scaling],
-    step_name: Option<&str>,
-) -> Result<Vec<i64>> {
-    let completions = Completions::of(tables, launches, graph, step_name)?;
-    let classes = Classes::of(tables, graph, completions.steps.as_ref());
-    let mut changed_ns = lags_ns.to_vec();
-    for scaling in scalings {
-        let name = scaling.name.as_ref().map(|name| tables.strings.lookup(name));
-        let factors: HashMap<_, _> = scaling.by_step.iter().copied().collect();
-        for (number, edge) in graph.edges.as_slice().iter().enumerate() {
-            let Some((class, step)) = classes.of_edge(edge) else { continue };
-            let is_named = name.is_none_or(|name| {
-                name.is_some() && edge.event().and_then(|it| graph.timeline.name(it)) == name
-            });
-            if class == scaling.class && is_named && changed_ns[number] != REMOVED {
-                let factor = factors.get(&step).copied().unwrap_or(Ratio::ONE);
-                changed_ns[number] = factor.of(changed_ns[number]);
-            }
-        }
-    }
-    Ok(changed_ns)
-}
-
 fn text_of(tables: &Tables, field: &str) -> Option<String> {
     let (_, text) = tables.header.fields.iter().find(|(name, _)| name == field)?;
     serde_json::from_str(text).ok()
@@ -121,15 +77,19 @@ fn entry_ns(tables: &Tables, completions: &Completions) -> Option<i64> {
 }
 
 fn members(tables: &Tables, found: &Collectives, completions: &Completions) -> Vec<Member> {
+    let spans = completions.step_spans();
     // In order of their numbers: which is used first depends on what a recording lost.
     let place = |row: &CollectiveRow| tables.lanes.place(tables.events.lane(row.event));
     let is_work = |row: &&CollectiveRow| tables.events.kind(row.event).is_device_work();
     let unnamed = found.rows.iter().filter(|row| row.group.is_none()).filter(is_work);
     let streams: BTreeSet<_> = unnamed.map(|row| (place(row).device, place(row).stream)).collect();
-    let stream = |row: &CollectiveRow| {
+    let channel = |row: &CollectiveRow| {
         let key = (place(row).device, place(row).stream);
-        let at = streams.iter().position(|known| *known == key).map(row_in_column);
-        at.filter(|_| row.group.is_none() && is_work(&row))
+        let stream = || streams.iter().position(|known| *known == key).filter(|_| is_work(&row));
+        match row.group {
+            Some(group) => Channel::Group(row_in_column(group)),
+            None => stream().map_or(Channel::Cpu, |it| Channel::Stream(row_in_column(it))),
+        }
     };
     found
         .rows
@@ -138,30 +98,25 @@ fn members(tables: &Tables, found: &Collectives, completions: &Completions) -> V
             event: row_in_column(row.event.row()),
             start_ns: tables.events.start_ns(row.event),
             end_ns: tables.events.end_ns(row.event).unwrap_or_default(),
-            step: step_of(row, tables, completions),
+            step: step_of(row, tables, &spans).into(),
+            sequence: row.sequence.into(),
+            id: row.id.as_deref().map_or(0, hashed),
+            peer: row.peer.into(),
+            in_elements: row.in_elements.into(),
+            bytes: row.bytes.into(),
+            channel: channel(row),
             operation: row.operation,
             is_recorded: row.named_by.is_some_and(|by| by < NamedBy::Kernel),
-            group: row.group.map(row_in_column),
-            stream: stream(row),
-            sequence: row.sequence,
-            id: row.id.as_deref().map_or(0, hashed),
-            peer: row.peer,
-            in_elements: row.in_elements,
-            out_elements: row.out_elements,
-            data_type: row.data_type,
-            bytes: row.bytes,
+            data_type: row.data_type.and_then(DataType::named),
         })
         .collect()
 }
 
 /// The step in which a member was called. Where its launch is not in the trace, none.
-fn step_of(row: &CollectiveRow, tables: &Tables, completions: &Completions) -> Option<i64> {
+fn step_of(row: &CollectiveRow, tables: &Tables, spans: &[StepSpan]) -> Option<i64> {
     let is_work = tables.events.kind(row.event).is_device_work();
     let called = if is_work { row.call? } else { row.event };
-    let called_ns = tables.events.start_ns(called);
-    let steps = &completions.steps.as_ref()?.rows;
-    let holds = |span: (i64, i64)| span.0 <= called_ns && called_ns < span.1;
-    steps.iter().find(|step| holds(step.host_ns)).map(|step| step.number)
+    step_at(spans, tables.events.start_ns(called))
 }
 
 /// FNV-1a, never 0.
@@ -254,8 +209,9 @@ impl<'a> Pass<'a> {
 
     fn visit(&mut self, node: NodeId) {
         let bound_by = self.bound_by_edges(node);
-        let (reached, is_large) = self.reach(node);
         let kind = self.kinds.get(&node).copied();
+        let is_end = matches!(kind, Some(BoundaryKind::End(_)));
+        let (reached, is_large) = self.reach(node, bound_by, is_end);
         if let Some(kind) = kind.or(is_large.then_some(BoundaryKind::Cut)) {
             let place = self.make_boundary(node, kind, reached, bound_by);
             if let BoundaryKind::Arrival(member) = kind {
@@ -284,7 +240,10 @@ impl<'a> Pass<'a> {
     }
 
     /// From where a node can be reached, and whether that are many places.
-    fn reach(&mut self, node: NodeId) -> (Reached, bool) {
+    ///
+    /// The way from its own arrival to the end of a member may be left out later, and so may
+    /// not stand for others.
+    fn reach(&mut self, node: NodeId, bound_by: u32, is_end: bool) -> (Reached, bool) {
         let mut ways: Vec<Reached> = Vec::new();
         for number in self.graph.edges.range(node).filter(|&it| self.lags_ns[it] != REMOVED) {
             let source = self.reached[self.graph.edges.as_slice()[number].source.row()];
@@ -305,10 +264,27 @@ impl<'a> Pass<'a> {
                 for way in ways {
                     merge(&mut map, &self.resolved(way));
                 }
+                if !is_end {
+                    self.leave_out_detours(&mut map, bound_by);
+                }
                 let is_large = map.len() > MOST_SOURCES;
                 (Reached { map: self.store(map), added_ns: 0 }, is_large)
             }
         }
+    }
+
+    /// Leaves out what is reached no later through another boundary node of the map. The
+    /// binding source stays, for the path leads there.
+    fn leave_out_detours(&self, map: &mut Map, bound_by: u32) {
+        let all = map.clone();
+        map.retain(|&(source, lag_ns)| {
+            let is_shorter = |&(through, rest_ns): &(u32, i64)| {
+                let first_ns =
+                    if through == ROOT { None } else { self.found.lag_ns(source, through) };
+                first_ns.is_some_and(|first_ns| first_ns.saturating_add(rest_ns) >= lag_ns)
+            };
+            source == bound_by || !all.iter().any(is_shorter)
+        });
     }
 
     fn store(&mut self, map: Map) -> u32 {
@@ -377,10 +353,13 @@ impl<'a> Pass<'a> {
             .copied()
             .max_by_key(|&node| (nodes.time_ns(node), std::cmp::Reverse(nodes.event(node))));
         let Some(last) = last else { return };
-        let kind = BoundaryKind::Completion(completion.step);
+        // The whole trace comes behind its steps, so that these have the same places.
+        let step = completion.step.map_or(WHOLE, |_| row_in_column(place));
+        let kind = BoundaryKind::Completion(step);
         let mut boundary = Boundary::new(kind, row_in_column(last.row()), nodes.time_ns(last));
         boundary.bound_by = self.bound_by[last.row()];
-        let map = std::mem::take(&mut self.complete[place]);
+        let mut map = std::mem::take(&mut self.complete[place]);
+        self.leave_out_detours(&mut map, boundary.bound_by);
         self.push(boundary, &map);
     }
 }

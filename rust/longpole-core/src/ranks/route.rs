@@ -37,6 +37,7 @@ pub struct Leg {
 /// The path to the completion of a step, or with none of the run, back to `start_ns`.
 pub fn route(joint: Joint<'_>, solution: &Solution, step: Option<i64>, start_ns: i64) -> Vec<Leg> {
     let calls = call_of_member(joint);
+    let arrivals = Arrivals::of(joint);
     let mut legs = Vec::new();
     let Some((mut rank, mut node)) = last_completion(joint, solution, step) else { return legs };
     loop {
@@ -51,10 +52,10 @@ pub fn route(joint: Joint<'_>, solution: &Solution, step: Option<i64>, start_ns:
             let Some(&call) = calls[rank].get(member as usize).and_then(Option::as_ref) else {
                 break;
             };
-            let last = solution.last_of(joint, call, rank, end_ns);
+            let last = solution.last_of(joint, &arrivals, call, rank, end_ns);
             let (its_rank, its_member) = joint.calls[call as usize].members[last];
             rank = its_rank as usize;
-            let Some(arrival) = arrival_of(joint, rank, its_member) else { break };
+            let Some(arrival) = arrivals.node(rank, its_member) else { break };
             let leg = Leg {
                 rank: its_rank,
                 kind: LegKind::Transfer,
@@ -92,10 +93,17 @@ pub fn route(joint: Joint<'_>, solution: &Solution, step: Option<i64>, start_ns:
 
 impl Solution {
     /// The member of a call whose arrival one of its ends waited for.
-    fn last_of(&self, joint: Joint<'_>, call: u32, rank: usize, end_ns: i64) -> usize {
+    fn last_of(
+        &self,
+        joint: Joint<'_>,
+        arrivals: &Arrivals,
+        call: u32,
+        rank: usize,
+        end_ns: i64,
+    ) -> usize {
         let members = &joint.calls[call as usize].members;
         let arrived = |&(its, member): &(u32, u32)| {
-            let node = arrival_of(joint, its as usize, member);
+            let node = arrivals.node(its as usize, member);
             node.map_or(i64::MIN, |node| self.time_ns(its as usize, node))
         };
         let times: Vec<_> = members.iter().map(arrived).collect();
@@ -107,11 +115,11 @@ impl Solution {
 
 /// For each call, by how much its last member comes later than the median one.
 pub fn lateness(joint: Joint<'_>, solution: &Solution) -> Vec<i64> {
-    let nodes: Vec<_> = joint.ranks.iter().map(|rank| rank.nodes_of_members()).collect();
+    let arrivals = Arrivals::of(joint);
     let late_ns = |call: &super::calls::Call| {
         let arrived = |&(rank, member): &(u32, u32)| {
-            let node = nodes[rank as usize][member as usize].0;
-            (node != ROOT).then(|| solution.time_ns(rank as usize, node as usize))
+            let node = arrivals.node(rank as usize, member)?;
+            Some(solution.time_ns(rank as usize, node))
         };
         let mut times: Vec<_> = call.members.iter().filter_map(arrived).collect();
         times.sort_unstable();
@@ -121,9 +129,18 @@ pub fn lateness(joint: Joint<'_>, solution: &Solution) -> Vec<i64> {
     joint.calls.iter().map(late_ns).collect()
 }
 
-fn arrival_of(joint: Joint<'_>, rank: usize, member: u32) -> Option<usize> {
-    let nodes = &joint.ranks[rank].reduced.nodes;
-    nodes.iter().position(|node| node.kind == BoundaryKind::Arrival(member))
+/// The nodes at which the members of each rank arrive.
+struct Arrivals(Vec<Vec<(u32, u32)>>);
+
+impl Arrivals {
+    fn of(joint: Joint<'_>) -> Self {
+        Self(joint.ranks.iter().map(|rank| rank.nodes_of_members()).collect())
+    }
+
+    fn node(&self, rank: usize, member: u32) -> Option<usize> {
+        let (node, _) = self.0[rank][member as usize];
+        (node != ROOT).then_some(node as usize)
+    }
 }
 
 fn call_of_member(joint: Joint<'_>) -> Vec<Vec<Option<u32>>> {

@@ -7,15 +7,13 @@
 //! Limits: latencies of a rank are scaled with the drift of its clock, rounded to the
 //! nanosecond.
 
+use super::awaited::waits_for;
 use super::calls::Call;
-use super::clocks::Clock;
+use super::clock::Clock;
 use super::model::{Boundary, Rank, ROOT};
+use super::targets::Targets;
 use crate::ids::{row_in_column, NO_ROW};
 use crate::tables::NO_INTEGER;
-use crate::vocabulary::Collective;
-
-/// Above this, a send waits until its receiver is there. A guess: what libraries buffer.
-const LARGEST_BUFFERED_BYTES: i64 = 4 << 20;
 
 /// Ranks, what joins them, and their clocks.
 #[derive(Clone, Copy)]
@@ -80,6 +78,17 @@ pub fn solve(joint: Joint<'_>, observed: &[&Rank], earlier_ns: &[i64]) -> Soluti
     solver.finish()
 }
 
+/// The arrival and the end of each member of each rank: where they were observed, and where
+/// they are now.
+struct Nodes {
+    observed: Vec<Vec<(u32, u32)>>,
+    solved: Vec<Vec<(u32, u32)>>,
+}
+
+fn nodes_of(ranks: &[&Rank]) -> Vec<Vec<(u32, u32)>> {
+    ranks.iter().map(|rank| rank.nodes_of_members()).collect()
+}
+
 struct Solver<'a> {
     joint: Joint<'a>,
     first: Vec<usize>,
@@ -112,7 +121,8 @@ impl<'a> Solver<'a> {
         };
         solver.transfers.resize_with(n, || None);
         solver.pair_nodes();
-        let nodes: Vec<_> = observed.iter().map(|rank| rank.nodes_of_members()).collect();
+        // Changes may cut a rank elsewhere: its nodes have other places than the observed ones.
+        let nodes = Nodes { observed: nodes_of(observed), solved: nodes_of(joint.ranks) };
         for place in 0..joint.calls.len() {
             solver.add_call(place, observed, &nodes);
         }
@@ -130,18 +140,22 @@ impl<'a> Solver<'a> {
         }
     }
 
-    fn add_call(&mut self, place: usize, observed: &[&Rank], nodes: &[Vec<(u32, u32)>]) {
+    fn add_call(&mut self, place: usize, observed: &[&Rank], nodes: &Nodes) {
         let call = &self.joint.calls[place];
         let ends: Vec<_> = call
             .members
             .iter()
             .map(|&(rank, member)| {
-                let (arrival, end) = nodes[rank as usize][member as usize];
-                let node = |place: u32| observed[rank as usize].reduced.nodes.get(place as usize);
-                (rank as usize, arrival, end, node(arrival).copied(), node(end).copied())
+                let (rank, member) = (rank as usize, member as usize);
+                let (arrival, end) = nodes.solved[rank][member];
+                let seen = nodes.observed[rank][member];
+                let node = |place: u32| observed[rank].reduced.nodes.get(place as usize).copied();
+                (rank, arrival, end, node(seen.0), node(seen.1))
             })
             .collect();
-        if ends.iter().any(|it| it.3.is_none() || it.4.is_none()) {
+        let is_lost = |place: u32| place == ROOT;
+        if ends.iter().any(|it| it.3.is_none() || it.4.is_none() || is_lost(it.1) || is_lost(it.2))
+        {
             return;
         }
         let stamp = |rank: usize, time_ns: i64| self.joint.clocks[rank].common_ns(time_ns);
@@ -337,58 +351,9 @@ impl<'a> Solver<'a> {
     }
 }
 
-/// The members of a call whose arrival the end of one waits for; none for all of them.
-fn waits_for(
-    call: &Call,
-    at: usize,
-    observed: &[&Rank],
-    arrived_ns: &[i64],
-    end_ns: i64,
-) -> Option<Vec<u32>> {
-    let own = row_in_column(at);
-    let (rank, member) = call.members[at];
-    let member = &observed[rank as usize].members[member as usize];
-    let is_buffered = member.bytes.is_none_or(|bytes| bytes <= LARGEST_BUFFERED_BYTES);
-    if call.is_pair && member.operation == Some(Collective::Send) && is_buffered {
-        return Some(vec![own]);
-    }
-    if arrived_ns.iter().all(|&time_ns| time_ns <= end_ns) {
-        return None;
-    }
-    let before = (0..arrived_ns.len()).filter(|&it| arrived_ns[it] <= end_ns);
-    let last = before.max_by_key(|&it| (arrived_ns[it], std::cmp::Reverse(it)));
-    let mut only: Vec<_> = last.map(row_in_column).into_iter().chain([own]).collect();
-    only.dedup();
-    Some(only)
-}
-
 fn lower(open: &mut [u32], node: usize, ready: &mut Vec<usize>) {
     open[node] = open[node].saturating_sub(1);
     if open[node] == 0 {
         ready.push(node);
-    }
-}
-
-/// Which nodes hang on each.
-struct Targets {
-    first: Vec<u32>,
-    targets: Vec<u32>,
-}
-
-impl Targets {
-    fn of(mut pairs: Vec<(u32, u32)>, n: usize) -> Self {
-        pairs.sort_unstable();
-        let mut first = vec![0; n + 1];
-        for &(source, _) in &pairs {
-            first[source as usize + 1] += 1;
-        }
-        for node in 0..n {
-            first[node + 1] += first[node];
-        }
-        Self { first, targets: pairs.into_iter().map(|(_, target)| target).collect() }
-    }
-
-    fn of_node(&self, node: usize) -> &[u32] {
-        &self.targets[self.first[node] as usize..self.first[node + 1] as usize]
     }
 }

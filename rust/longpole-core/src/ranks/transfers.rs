@@ -4,7 +4,7 @@
 //! is for the joint graph to say.
 
 use super::calls::Call;
-use super::clocks::Clock;
+use super::clock::Clock;
 use super::model::Rank;
 use crate::vocabulary::Names;
 

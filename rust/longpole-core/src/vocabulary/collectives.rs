@@ -151,6 +151,23 @@ pub fn data_type(word: &str) -> Option<(&'static str, i64)> {
     DATA_TYPES.iter().find(|(its, ..)| *its == word).map(|&(_, name, bytes)| (name, bytes))
 }
 
+/// A data type in one byte, by the place of its usual name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DataType(u8);
+
+impl DataType {
+    /// The data type with a usual name.
+    pub fn named(name: &str) -> Option<Self> {
+        let place = DATA_TYPES.iter().position(|(_, usual, _)| *usual == name)?;
+        u8::try_from(place).ok().map(Self)
+    }
+
+    /// Its usual name.
+    pub fn name(self) -> &'static str {
+        DATA_TYPES[usize::from(self.0)].1
+    }
+}
+
 /// The data type in the name of a kernel, as a word of its own.
 pub fn data_type_of_kernel(name: &str) -> Option<(&'static str, i64)> {
     let head = name.split('(').next().unwrap_or_default();

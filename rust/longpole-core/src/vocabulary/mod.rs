@@ -27,7 +27,7 @@ mod user;
 pub use api::{api_names, ApiRole, Waiting};
 pub use ascend::{hccl_number, stream_number, CollectiveTrack, DeviceRange, Layer, TaskKind};
 pub use category::EventKind;
-pub use collectives::{data_type, data_type_of_kernel, runs_on_cpu, Collective};
+pub use collectives::{data_type, data_type_of_kernel, runs_on_cpu, Collective, DataType};
 pub use kernels::{pageable_ends, WorkClass, MEMORY_KINDS};
 pub use loading::DATA_LOADING;
 pub use markers::{is_backward_node, is_engine_work, module_name, step_number};

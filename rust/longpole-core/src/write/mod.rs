@@ -4,6 +4,7 @@ mod chakra;
 mod counter_tracks;
 mod cut;
 mod et_plus;
+mod merged;
 mod perfetto;
 mod protobuf;
 
@@ -11,4 +12,5 @@ pub use chakra::chakra;
 pub use counter_tracks::{counter_tracks, Counter};
 pub use cut::Cut;
 pub use et_plus::{et_plus, Extent};
+pub use merged::{merged_path, merged_rank, MergedRank, MergedSegment};
 pub use perfetto::perfetto;

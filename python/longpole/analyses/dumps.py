@@ -1,0 +1,174 @@
+"""Dumps of a hang: which call is not complete, who lacks it, and who waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.report.blocks import Column, Notes, Sentence, Table
+from longpole.traces.wording import listed
+from longpole.wording import count, escape
+
+if TYPE_CHECKING:
+    from longpole.report.blocks import Block, Cell
+    from longpole.report.document import Record
+    from longpole.traces.dump_set import DumpSet, OpenCall
+
+__all__ = ["Dumps", "dumps"]
+
+_MOST_CALLS: Final = 8
+_MOST_PLACES: Final = 6
+_MOST_FINDINGS: Final = 8
+_DISAGREE: Final = ("other operation", "other size", "other data type")
+
+
+@dataclass(frozen=True, slots=True)
+class Dumps:
+    """The answer about the dumps of a run."""
+
+    set: DumpSet
+
+    @property
+    def is_inconclusive(self) -> bool:
+        """Whether no call is open, or ranks lack dumps and nobody else is late."""
+        calls = self.set.open_calls
+        return not calls or not any(it.waits_for or self._disagreement(it) for it in calls)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as plain values, in a fixed order."""
+        return {
+            "n_ranks": len(self.set),
+            "n_calls": self.set.calls.height,
+            "open_calls": [call.to_dict() for call in self.set.open_calls],
+            "findings": [
+                {
+                    "kind": it.kind,
+                    "message": it.message,
+                    "ranks": list(it.ranks),
+                    "others": list(it.others),
+                    "group": it.group,
+                    "sequence": it.sequence,
+                    "count": it.count,
+                    "values": list(it.values),
+                }
+                for it in self.set.findings
+            ],
+        }
+
+    def records(self) -> list[Record]:
+        """Give a row for each rank and call that is in the dumps."""
+        return self.set.members.to_dicts()
+
+    def blocks(self) -> list[Block]:
+        """Say which call hangs and for whom, then show the open calls."""
+        calls = self.set.open_calls
+        if not calls:
+            told: list[Block] = [Sentence("All calls in the dumps are complete on all ranks.")]
+            return [*told, *self._notes()]
+        roots = [call for call in calls if call.is_root] or list(calls)
+        told = [Sentence(text) for call in roots[:_MOST_CALLS] for text in self._about(call)]
+        table = [self._table(calls)] if len(calls) > 1 else []
+        return [*told, *table, *self._notes()]
+
+    def _about(self, call: OpenCall) -> list[str]:
+        name = escape(f"{call.operation} (call {call.sequence} of group {call.group})")
+        said = [f"{self._state(call, name)} {self._what_next(call)}"]
+        if call.last_complete is not None:
+            said.append(f"Up to call {call.last_complete} of this group, all is complete.")
+        late = set(call.waits_for) or {rank for rank, _ in call.places}
+        places = [(rank, place) for rank, place in call.places if rank in late]
+        said += [f"Rank {rank}: {escape(place)}." for rank, place in places[:_MOST_PLACES]]
+        return said
+
+    def _state(self, call: OpenCall, name: str) -> str:
+        waiting = call.started or call.scheduled
+        verb = "waits" if len(waiting) == 1 else "wait"
+        who = _begun(listed(waiting)) if waiting else "Nobody"
+        if call.missing:
+            lack = "has" if len(call.missing) == 1 else "have"
+            return f"{who} {verb} in {name}; {listed(call.missing)} {lack} not called it."
+        if call.scheduled and call.started:
+            return (
+                f"{who} {verb} in {name}; {listed(call.scheduled)} called it, but the GPU has not "
+                "begun it."
+            )
+        if call.completed:
+            return f"{name} is complete on {listed(call.completed)} and not on {listed(waiting)}."
+        if call.started:
+            return f"All ranks with a dump are in {name}, and it does not end."
+        return f"All ranks with a dump called {name}, and no GPU has begun it."
+
+    def _what_next(self, call: OpenCall) -> str:
+        differs = self._disagreement(call)
+        if differs:
+            return f"They disagree: {escape(differs)}. Mend that first."
+        if call.missing:
+            return (
+                "Look at what they do instead: they may be late, have taken another way, or died."
+            )
+        if call.scheduled and call.started:
+            return "Something before it on their streams holds it: a kernel, or another call."
+        if call.absent:
+            return f"Get the dumps of {listed(call.absent)}: they may not have called it."
+        if call.scheduled and not call.started:
+            return "Look at what runs before it on the GPUs."
+        return "Look at the network, and at the log of the library (NCCL_DEBUG=INFO)."
+
+    def _disagreement(self, call: OpenCall) -> str | None:
+        found = (
+            it.message
+            for it in self.set.findings
+            if it.kind in _DISAGREE and (it.group, it.sequence) == (call.group, call.sequence)
+        )
+        return next(found, None)
+
+    def _table(self, calls: tuple[OpenCall, ...]) -> Table:
+        columns = (
+            Column("group", "name"),
+            Column("call"),
+            Column("operation"),
+            Column("missing"),
+            Column("not begun"),
+            Column("waiting"),
+            Column("complete"),
+        )
+        rows: list[list[Cell]] = [
+            [
+                escape(it.group),
+                str(it.sequence),
+                it.operation,
+                *(_short(ranks) for ranks in (it.missing, it.scheduled, it.started, it.completed)),
+            ]
+            for it in calls[:_MOST_CALLS]
+        ]
+        return Table(columns, rows)
+
+    def _notes(self) -> list[Block]:
+        notes = [escape(it.message) for it in self.set.findings[:_MOST_FINDINGS]]
+        more = len(self.set.findings) - len(notes)
+        if more > 0:
+            notes.append(f"and {count(more, 'finding')} more: see --json")
+        return [Notes(notes)] if notes else []
+
+
+def dumps(found: DumpSet) -> Dumps:
+    """Say which call of a run is not complete, which ranks lack it, and which wait.
+
+    Parameters
+    ----------
+    found
+        From `read_dumps`.
+
+    Examples
+    --------
+    >>> dumps(read_dumps("/tmp/dumps")).set.open_calls  # doctest: +SKIP
+    """
+    return Dumps(found)
+
+
+def _short(ranks: tuple[int, ...]) -> str | None:
+    return listed(ranks).partition(" ")[2] if ranks else None
+
+
+def _begun(text: str) -> str:
+    return text[:1].upper() + text[1:]

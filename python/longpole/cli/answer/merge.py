@@ -1,0 +1,65 @@
+"""Several ranks, written as one trace, as an answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.cli.answer import exit_codes
+from longpole.report.blocks import Headline, Notes, Sentence
+from longpole.report.document import Document
+from longpole.traces.merge import merge
+from longpole.wording import count, duration, escape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from longpole.cli.answer.emit import Answer
+    from longpole.traces.trace_set import TraceSet
+
+__all__ = ["MERGE", "merge_answer"]
+
+MERGE: Final = "longpole.merge/1"
+
+
+def merge_answer(
+    sources: Sequence[str],
+    traces: TraceSet,
+    *,
+    output: Path,
+    force: bool,
+    progress: Callable[[int, int], object] | None,
+) -> Answer:
+    """Write the ranks, and say what was written."""
+    written = merge(traces, output, force=force, progress=progress)
+    clocks = traces.clocks
+    shift_ns = max((clocks["offset_ns"] - clocks["base_ns"]).abs().to_list())
+    data: dict[str, Any] = {
+        "output": str(output),
+        "bytes": written.n_bytes,
+        "ranks": written.n_ranks,
+        "segments": written.n_segments,
+        "left_out": written.n_left_out,
+        "largest_shift_ns": shift_ns,
+    }
+    notes = [escape(finding.message) for finding in traces.findings]
+    if written.n_left_out:
+        notes.append(f"{count(written.n_left_out, 'event')} cross too many others to be drawn")
+    moved = f"clocks shifted by up to {duration(shift_ns)}" if shift_ns else "clocks not shifted"
+    path = ", ".join(sources)
+    document = Document(
+        schema=MERGE,
+        input={"path": path},
+        data=data,
+        blocks=lambda: [
+            Headline(f"{escape(path)}: {count(written.n_ranks, 'rank')}, {moved}"),
+            Sentence(
+                f"Wrote {escape(str(output))} ({written.n_bytes / 1e6:.1f} MB) with a path of "
+                f"{count(written.n_segments, 'segment')} across ranks."
+            ),
+            Sentence("Open it in https://ui.perfetto.dev."),
+            *([Notes(notes)] if notes else []),
+        ],
+        records=lambda: [{"path": path, **data}],
+    )
+    return document, exit_codes.OK

@@ -1,0 +1,86 @@
+"""Reading the ranks of a run and joining them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from longpole.traces.reading import Reading, read_ranks
+from longpole.traces.sources import find_sources
+from longpole.traces.trace_set import TraceSet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from longpole.trace import Trace
+    from longpole.traces.engines import Engine
+
+__all__ = ["join_traces", "read_traces"]
+
+
+def read_traces(
+    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    workers: int | None = None,
+    engine: Engine = "threads",
+    data_load: str | None = None,
+    step_name: str | None = None,
+    vocabulary: str | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> TraceSet:
+    """Read the traces of several ranks of one run.
+
+    Each trace is read, reduced to what the other ranks can feel, and dropped: at most
+    `workers` traces are in memory at once. A rank that cannot be read is named in
+    `TraceSet.findings` and left out.
+
+    Parameters
+    ----------
+    sources
+        A directory, a glob pattern, or a list of files. Addresses such as `s3://bucket/run` are
+        opened by fsspec.
+    workers
+        How many traces to read at once; by default one for each CPU, at most four.
+    engine
+        `threads` of this process; `processes`, of which one may die without the others; or
+        `ray`: the workers of the cluster that `RAY_ADDRESS` names or that was joined before, else
+        of one started on this machine. With the last two, no trace is read in this process.
+    data_load, step_name
+        As for `Trace.critical_path`.
+    vocabulary
+        As for `read_trace`.
+    progress
+        Called with how many files were read, and how many there are.
+
+    Raises
+    ------
+    RanksError
+        There is no trace, or none of them can be read.
+    MissingDependencyError
+        Ray or fsspec is needed and not installed.
+
+    Examples
+    --------
+    >>> ranks = read_traces("traces/")  # doctest: +SKIP
+    >>> ranks.late_ranks()[0].sentence  # doctest: +SKIP
+    """
+    found = find_sources(sources)
+    reading = Reading(vocabulary, data_load, step_name)
+    n_workers = workers or min(4, os.cpu_count() or 1)
+    ranks = read_ranks(found, reading, engine=engine, workers=n_workers, progress=progress)
+    return TraceSet(ranks, reading, engine=engine, workers=n_workers)
+
+
+def join_traces(traces: Sequence[tuple[str, Trace]], *, step_name: str | None = None) -> TraceSet:
+    """Join ranks whose traces are in memory: each with the path that it was read from.
+
+    Raises
+    ------
+    RanksError
+        There is no trace.
+    """
+    sources = find_sources([path for path, _ in traces])
+    opened = dict(traces)
+    reading = Reading(step_name=step_name)
+    read = [reading.reduce(source, opened[source.path]) for source in sources]
+    return TraceSet(read, reading, workers=len(read), kept=opened)

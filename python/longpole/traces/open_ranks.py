@@ -1,0 +1,82 @@
+"""Ranks that were reduced, opened again: for the path through them, and after changes."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from longpole.errors import RanksError
+from longpole.traces.engines import Lost, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from longpole._core import ReducedRank
+    from longpole.trace import Trace
+    from longpole.traces.engines import Engine
+    from longpole.traces.reading import Change, Expanded, Reading, Stretch
+
+__all__ = ["OpenRanks"]
+
+
+class OpenRanks:
+    """The files of the ranks, opened again where the engine reads them.
+
+    With threads, the last traces are kept: as many as there are workers.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[str],
+        reading: Reading,
+        *,
+        engine: Engine,
+        workers: int,
+        kept: Mapping[str, Trace],
+    ) -> None:
+        self.files = files
+        self._reading = reading
+        self._engine: Engine = engine
+        self._workers = workers
+        self._places = {path: place for place, path in enumerate(files)}
+        self._open = OrderedDict((self._places[path], trace) for path, trace in kept.items())
+        self._lock = threading.Lock()
+
+    def trace(self, place: int) -> Trace:
+        """Read a rank into this process."""
+        with self._lock:
+            found = self._open.pop(place, None)
+            if found is None:
+                while len(self._open) >= self._workers:
+                    self._open.popitem(last=False)
+                found = self._reading.open(self.files[place])
+            self._open[place] = found
+            return found
+
+    def reduced(self, changes: Sequence[Change]) -> list[ReducedRank]:
+        """Reduce ranks again, after changes."""
+        if self._engine == "threads":
+            return [
+                self._reading.reduced(self.trace(self._places[change.path]), change)
+                for change in changes
+            ]
+        return self._run(self._reading.change, changes)
+
+    def expanded(self, stretches: Mapping[int, Stretch]) -> Mapping[int, Expanded]:
+        """Give the segments of the path in some ranks, by their place."""
+        if self._engine == "threads":
+            return {
+                place: self._reading.expanded(self.trace(place), stretch)
+                for place, stretch in stretches.items()
+            }
+        found = self._run(self._reading.expand, list(stretches.values()))
+        return dict(zip(stretches, found, strict=True))
+
+    def _run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        found = run(self._engine, work, items, workers=self._workers)
+        for item, result in zip(items, found, strict=True):
+            if isinstance(result, Lost):
+                message = f"{item.path} cannot be read again: {result.reason}"
+                raise RanksError(message)
+        return found

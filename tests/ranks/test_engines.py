@@ -1,0 +1,170 @@
+"""Ranks read in processes or by Ray: the same answer, and what became of a worker that died."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from polars.testing import assert_frame_equal
+
+import longpole
+from longpole import Scale, read_traces
+from oracles.simulator.ranks_kineto import write_ranks
+from oracles.simulator.ranks_programs import random_ranks
+
+WAIT_S = 60
+needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds readers in /proc")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    run = random_ranks(3, n_ranks=4, pattern="data", n_stragglers=1, n_steps=2)
+    write_ranks(run.job, run.job.times_ns(), run.clocks, tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def ray():
+    ray = pytest.importorskip("ray", reason="engine='ray' needs ray")
+    # What Ray starts ends with the thread that started it: not with that of a test.
+    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False)
+    yield ray
+    ray.shutdown()
+
+
+def assert_same(one, other):
+    for table in ("ranks", "calls", "members", "clocks"):
+        assert_frame_equal(getattr(one, table), getattr(other, table))
+    assert_frame_equal(one.path(), other.path())
+    assert one.late_ranks() == other.late_ranks()
+    change = {1: [Scale(by=0.5, kind="kernel")]}
+    assert one.what_if(change) == other.what_if(change)
+
+
+class Piped:
+    """The last rank of a folder as a pipe: whoever reads it waits, and can be killed."""
+
+    def __init__(self, folder):
+        self.path = folder / "rank3.json"
+        self.content = self.path.read_bytes()
+        self.path.unlink()
+        os.mkfifo(self.path)
+
+    def reader(self):
+        """Wait for a reader; give its process and the end that feeds it."""
+        until = time.monotonic() + WAIT_S
+        while time.monotonic() < until:
+            try:
+                feed = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK)
+            except OSError:
+                time.sleep(0.02)
+                continue
+            for _ in range(200):
+                process = self._process()
+                if process is not None:
+                    return process, feed
+                time.sleep(0.02)
+            os.close(feed)
+        pytest.fail("nobody reads the rank")
+
+    def _process(self):
+        for link in Path("/proc").glob("[0-9]*/fd/*"):
+            try:
+                is_it = link.readlink() == self.path and int(link.parts[2]) != os.getpid()
+            except OSError:
+                continue
+            if is_it:
+                return int(link.parts[2])
+        return None
+
+    def kill_reader(self):
+        process, feed = self.reader()
+        os.kill(process, signal.SIGKILL)
+        until = time.monotonic() + WAIT_S
+        while self._process() == process and time.monotonic() < until:
+            time.sleep(0.01)
+        os.close(feed)
+
+    def feed(self):
+        """Let the reader have the trace, and leave it as a file for who comes later."""
+        _, feed = self.reader()
+        os.set_blocking(feed, True)
+        with os.fdopen(feed, "wb") as file:
+            file.write(self.content)
+        whole = self.path.with_suffix(".whole")
+        whole.write_bytes(self.content)
+        whole.replace(self.path)
+
+
+def test_processes_give_the_same_answer_as_threads(folder):
+    assert_same(read_traces(folder), read_traces(folder, engine="processes", workers=2))
+
+
+@needs_proc
+def test_a_rank_whose_process_dies_each_time_is_named_and_the_rest_is_answered(folder):
+    files = sorted(folder.iterdir())
+    piped = Piped(folder)
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(read_traces, files, engine="processes", workers=2)
+        piped.kill_reader()
+        piped.kill_reader()
+        ranks = reading.result(WAIT_S)
+    assert ranks.rank_numbers == (0, 1, 2)
+    [finding] = [it for it in ranks.findings if it.kind == "unreadable rank"]
+    assert "rank3.json" in finding.message
+    assert "died" in finding.message
+
+
+@needs_proc
+def test_a_rank_whose_process_dies_once_is_read_again(folder):
+    expected = read_traces(folder)
+    files = sorted(folder.iterdir())
+    piped = Piped(folder)
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(read_traces, files, engine="processes", workers=2)
+        piped.kill_reader()
+        piped.feed()
+        ranks = reading.result(WAIT_S)
+    assert_same(expected, ranks)
+
+
+@needs_proc
+def test_ray_gives_the_same_answer_though_one_of_four_workers_is_killed(folder, ray):
+    assert ray
+    expected = read_traces(folder)
+    files = sorted(folder.iterdir())
+    piped = Piped(folder)
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(read_traces, files, engine="ray", workers=4)
+        piped.kill_reader()
+        piped.feed()
+        ranks = reading.result(WAIT_S)
+    assert_same(expected, ranks)
+
+
+def test_addresses_are_opened_by_fsspec(folder):
+    pytest.importorskip("fsspec", reason="addresses need fsspec")
+    there = read_traces(f"file://{folder}")
+    assert_frame_equal(read_traces(folder).calls, there.calls)
+    assert_frame_equal(read_traces(folder).path(), there.path())
+    chosen = read_traces(f"file://{folder}/rank[01].json")
+    assert chosen.rank_numbers == (0, 1)
+
+
+def test_an_engine_that_is_not_there_is_an_error(folder):
+    with pytest.raises(ValueError, match="no engine"):
+        read_traces(folder, engine="abacus")
+
+
+def test_a_reduced_rank_is_the_same_in_another_process(folder):
+    import pickle
+
+    reduced = read_traces(folder)._reduced(0)
+    again = pickle.loads(pickle.dumps(reduced))  # noqa: S301 - what was just made
+    assert (again.rank, again.n_bytes) == (reduced.rank, reduced.n_bytes)
+    with pytest.raises(ValueError, match="no rank"):
+        longpole._core.unpack_rank(b"something else")

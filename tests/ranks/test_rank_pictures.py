@@ -1,0 +1,88 @@
+"""Pictures of several ranks: late arrivals, and the path across them."""
+
+from __future__ import annotations
+
+import pytest
+
+from longpole import read_traces
+from longpole.analyses.rank_lanes import rank_lanes
+from longpole.cli import program
+from longpole.plot.rank_figures import lateness_figure, rank_path_figure
+from longpole.testing import TraceBuilder
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Three ranks of which the last comes late to the first of two calls."""
+    for rank, start in enumerate((10, 20, 100)):
+        builder = TraceBuilder().header(distributedInfo={"rank": rank, "world_size": 3})
+        builder.operator("aten::mm<x>", (0, start))
+        builder.launch("ncclDevKernel_AllReduce", call=(start, start + 3), work=(start + 5, 130))
+        builder.launch("ncclDevKernel_AllReduce", call=(start + 4, start + 6), work=(131, 160))
+        builder.write(tmp_path / f"rank{rank}.json")
+    return tmp_path
+
+
+def test_the_heat_map_has_a_row_for_each_rank_and_late_is_positive(folder):
+    figure = lateness_figure(read_traces(folder))
+    [cells] = figure.data
+    assert cells["y"] == ["rank 0", "rank 1", "rank 2"]
+    assert cells["z"] == [[0.0, 0.0], [0.0, 0.0], [0.08, 0.0]]
+
+
+def test_the_path_is_drawn_on_the_lanes_of_its_ranks_and_tiles_the_run(folder):
+    ranks = read_traces(folder)
+    path = ranks.path()
+    figure = rank_path_figure(path)
+    bars = [trace for trace in figure.data if trace["type"] == "bar"]
+    assert sum(sum(bar["x"]) for bar in bars) == pytest.approx(ranks.duration_ns / 1e6)
+    assert {lane for bar in bars for lane in bar["y"]} == {
+        f"rank {rank}" for rank in path["rank"].unique()
+    }
+    lanes = rank_lanes(ranks)
+    assert lanes.rows[0]["label"] == "critical path"
+    assert sum(lanes.rows[0]["lengths"]) == ranks.duration_ns
+    assert sum(sum(row["lengths"]) for row in lanes.rows[1:]) == ranks.duration_ns
+
+
+def test_notebooks_get_figures_of_plotly(folder):
+    pytest.importorskip("plotly", reason="figures need plotly")
+    import longpole.plot
+
+    ranks = read_traces(folder)
+    assert longpole.plot.lateness(ranks).data[0].type == "heatmap"
+    kinds = {trace.type for trace in longpole.plot.rank_path(ranks).data}
+    assert kinds == {"bar", "scatter"}
+
+
+def test_a_report_of_ranks_says_who_makes_the_others_wait(folder, tmp_path):
+    output = tmp_path / "report.html"
+    assert program.run(["report", str(folder), "-o", str(output)]) == 0
+    page = output.read_text(encoding="utf-8")
+    assert "Ranks as one program" in page
+    assert "Rank 2 makes the others wait" in page
+    assert "Critical path across ranks" in page
+
+
+def test_a_report_of_traces_that_are_no_ranks_has_no_such_section(folder, tmp_path):
+    first = folder / "rank0.json"
+    other = tmp_path / "again.json"
+    other.write_bytes(first.read_bytes())
+    output = tmp_path / "report.html"
+    assert program.run(["report", str(first), str(other), "-o", str(output)]) == 0
+    assert "Ranks as one program" not in output.read_text(encoding="utf-8")
+
+
+def test_how_ranks_fare_in_each_step_is_a_table(tmp_path):
+    for rank, length in enumerate((10, 10, 40)):
+        builder = TraceBuilder().header(distributedInfo={"rank": rank, "world_size": 3})
+        for step in (1, 2):
+            start = (step - 1) * 100
+            builder.step(step, (start, start + 90)).operator("aten::mm", (start, start + length))
+            call = (start + length, start + length + 3)
+            builder.launch("ncclDevKernel_AllReduce", call=call, work=(call[1], start + 80))
+        builder.write(tmp_path / f"rank{rank}.json")
+    times = read_traces(tmp_path).step_times
+    assert times.columns == ["step", "rank", "completion_ns", "duration_ns", "late_ns"]
+    assert times["duration_ns"].null_count() == 3
+    assert times["step"].to_list() == [1, 1, 1, 2, 2, 2]
