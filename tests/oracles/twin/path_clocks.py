@@ -6,8 +6,9 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from . import path_limits as limits
-from .path_devices import GRAPH_LAUNCH
+from .path_devices import GRAPH_LAUNCH, pending_wait_calls
 from .path_events import Event, EventClass, Trace
+from .path_pairs import is_asked_just_now
 from .path_waits import DEVICE_SYNC_CALL, recorded_syncs
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ def clock_shifts(trace: Trace, devices: Devices) -> dict[object, int]:
     for it.
     """
     launched_ns: dict[object, list[int]] = defaultdict(list)
+    idle_ns: dict[object, list[int]] = defaultdict(list)
+    wait_calls = pending_wait_calls(trace, devices)
     n_too_quick: dict[object, int] = defaultdict(int)
     for event in trace.events:
         call = devices.launches.call_of(event)
@@ -31,6 +34,9 @@ def clock_shifts(trace: Trace, devices: Devices) -> dict[object, int]:
             n_too_quick[event.lane.owner] += after_ns < limits.QUICKEST_LAUNCH_NS
             usual_ns = call.duration_ns if GRAPH_LAUNCH.search(call.name) else 0
             launched_ns[event.lane.owner].append(after_ns - usual_ns)
+            is_asked = is_asked_just_now(call, wait_calls[event], devices)
+            if not is_asked and _is_idle_launch(event, call, devices):
+                idle_ns[event.lane.owner].append(after_ns)
     late_ns: dict[object, list[int]] = defaultdict(list)
     n_too_late: dict[object, int] = defaultdict(int)
     for work, call in _known_waits(trace, devices):
@@ -42,7 +48,34 @@ def clock_shifts(trace: Trace, devices: Devices) -> dict[object, int]:
         )
         for device in dict.fromkeys([*launched_ns, *late_ns])
     }
+    usual_ns = {
+        device: agreed_ns + (shift_ns or 0)
+        for device, shift_ns in shifts.items()
+        if (agreed_ns := _agreed_ns(idle_ns[device])) is not None
+    }
+    for device, shift_ns in list(shifts.items()):
+        siblings = [it for it in devices.siblings(device) if it in usual_ns]
+        if shift_ns is None and siblings and device in usual_ns:
+            beside_ns = min(usual_ns[it] for it in siblings) - min(idle_ns[device])
+            quickest_ns = min(launched_ns[device]) + beside_ns
+            if beside_ns <= -limits.LATE_LAUNCHES_NS and quickest_ns >= limits.QUICKEST_LAUNCH_NS:
+                shifts[device] = beside_ns
     return {device: shift_ns for device, shift_ns in shifts.items() if shift_ns is not None}
+
+
+def _is_idle_launch(work: Event, call: Event, devices: Devices) -> bool:
+    """Say whether a launch found its stream empty."""
+    before = [other for other in devices.streams[work.lane].works if other.rank < work.rank]
+    is_empty = all(other.end_ns <= call.start_ns for other in before[-1:])
+    return is_empty and not GRAPH_LAUNCH.search(call.name)
+
+
+def _agreed_ns(launched_ns: Sequence[int]) -> int | None:
+    """Give the quickest of three launches that take the same."""
+    quickest = sorted(launched_ns)[: limits.LEAST_CLOCK_EVIDENCE]
+    is_enough = len(quickest) == limits.LEAST_CLOCK_EVIDENCE
+    are_alike = is_enough and quickest[-1] - quickest[0] <= limits.ALIKE_LAUNCHES_NS
+    return quickest[0] if are_alike else None
 
 
 def _shift_ns(

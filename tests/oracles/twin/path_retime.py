@@ -104,15 +104,24 @@ def _gap_ns(graph: Graph, edge: Edge) -> int:
 
 
 def _typical_latencies_ns(graph: Graph) -> dict[Role, int]:
-    """Give for each role the low percentile of what its edges took where they bound."""
+    """Give for each role the low percentile of what its edges took where they bound.
+
+    Where something else finished shortly before, the gap may be longer than the latency: of roles
+    that have only such edges, the shortest counts.
+    """
     gaps_ns: dict[Role, list[int]] = defaultdict(list)
-    for number in graph.binding:
-        if number is not None:
-            edge = graph.edges[number]
+    alone_ns: dict[Role, list[int]] = defaultdict(list)
+    for numbers in graph.incoming:
+        edges = [graph.edges[number] for number in numbers]
+        for edge in edges[:1]:
             gaps_ns[edge.role].append(_gap_ns(graph, edge))
-    return {
+            before_ns = graph.points.finished_ns(edge) - limits.UNDISTURBED_NS
+            if all(graph.points.finished_ns(next_) <= before_ns for next_ in edges[1:2]):
+                alone_ns[edge.role].append(_gap_ns(graph, edge))
+    least_ns = {role: min(gaps) for role, gaps in gaps_ns.items()}
+    return least_ns | {
         role: sorted(gaps)[(len(gaps) - 1) * limits.TYPICAL_PERCENT // 100]
-        for role, gaps in gaps_ns.items()
+        for role, gaps in alone_ns.items()
     }
 
 

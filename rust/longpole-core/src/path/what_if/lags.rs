@@ -1,6 +1,6 @@
 //! The least time that each edge needs.
 
-use crate::graph::limits::TYPICAL_PERCENT;
+use crate::graph::limits::{TYPICAL_PERCENT, UNDISTURBED_NS};
 use crate::graph::{Edge, Graph, Role};
 
 /// What every edge adds to its source at the least, one row for each edge.
@@ -32,20 +32,31 @@ fn lag_ns(edge: &Edge, binding: &Edge, graph: &Graph, typical: &[i64]) -> i64 {
 }
 
 /// For each role the low percentile of what its edges took where they bound, 0 where
-/// they never did.
+/// they never did. Where something else finished shortly before, its latency may be part of
+/// the gap, which makes it longer: of roles that have only such edges, the shortest counts.
 fn typical_latencies_ns(graph: &Graph) -> Vec<i64> {
-    let mut gaps_ns = vec![Vec::new(); Role::ALL.len()];
+    let times_ns = graph.nodes.times_ns();
+    let mut all_ns = vec![Vec::new(); Role::ALL.len()];
+    let mut alone_ns = all_ns.clone();
     for node in graph.nodes.ids() {
-        if let Some(number) = graph.edges.binding(node) {
-            let edge = &graph.edges.as_slice()[number];
-            if !edge.role.is_self_time() {
-                gaps_ns[edge.role as usize].push(edge.gap_ns(&graph.nodes));
-            }
+        let edges = &graph.edges.as_slice()[graph.edges.range(node)];
+        let Some(binding) = edges.first().filter(|edge| !edge.role.is_self_time()) else {
+            continue;
+        };
+        let gap_ns = binding.gap_ns(&graph.nodes);
+        all_ns[binding.role as usize].push(gap_ns);
+        let after_ns = |next: &Edge| binding.finished_ns(times_ns) - next.finished_ns(times_ns);
+        if edges.get(1).is_none_or(|next| after_ns(next) >= UNDISTURBED_NS) {
+            alone_ns[binding.role as usize].push(gap_ns);
         }
     }
-    let percentile = |mut gaps: Vec<i64>| {
-        let place = gaps.len().checked_sub(1)? * TYPICAL_PERCENT / 100;
-        Some(*gaps.select_nth_unstable(place).1)
+    let typical = |(alone, all): (Vec<i64>, Vec<i64>)| {
+        low_percentile(alone).or_else(|| all.into_iter().min()).unwrap_or(0)
     };
-    gaps_ns.into_iter().map(|gaps| percentile(gaps).unwrap_or(0)).collect()
+    alone_ns.into_iter().zip(all_ns).map(typical).collect()
+}
+
+fn low_percentile(mut gaps_ns: Vec<i64>) -> Option<i64> {
+    let place = gaps_ns.len().checked_sub(1)? * TYPICAL_PERCENT / 100;
+    Some(*gaps_ns.select_nth_unstable(place).1)
 }
