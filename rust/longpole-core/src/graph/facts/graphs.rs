@@ -23,6 +23,8 @@ use crate::vocabulary::ApiRole;
 pub(in crate::graph) struct Graphs {
     /// For nodes, what they wait for.
     pub(in crate::graph) waits: HashMap<Order, Vec<Order>>,
+    /// Where that is inferred, what it may have been instead.
+    pub(in crate::graph) rivals: HashMap<Order, Order>,
     /// The launches of graphs that were replayed often enough for that to be learned.
     pub(in crate::graph) learned: HashSet<Order>,
     /// How many launches of graphs there are.
@@ -84,9 +86,10 @@ fn learn(template: &Template, streams: &Streams<'_>, graphs: &mut Graphs) {
         if replays.len() < limits::LEAST_REPLAYS {
             for start in &late {
                 let nodes = replays[start.replay].nodes;
-                let producer = start.candidates.first().and_then(|&(it, _)| nodes[it]);
+                let mut candidates = start.candidates.iter().filter_map(|&(it, _)| nodes[it]);
                 if let Some(work) = nodes[node] {
-                    graphs.waits.entry(work).or_default().extend(producer);
+                    graphs.waits.entry(work).or_default().extend(candidates.next());
+                    graphs.rivals.extend(candidates.next().map(|rival| (work, rival)));
                 }
             }
             continue;

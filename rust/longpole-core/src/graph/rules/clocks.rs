@@ -39,18 +39,31 @@ pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
             stream.n_ending_after(work, end_ns, limits::LEAST_CLOCK_EVIDENCE, facts.timeline);
         devices[facts.streams.device_of(work)].returned(late_ns, n_too_late);
     }
-    let alone: Vec<_> = devices.iter().map(Evidence::shift_ns).collect();
+    let alone: Vec<_> = devices.iter().map(Evidence::shift).collect();
     let shift = |device: usize| {
-        let usual_ns = || {
-            let siblings =
-                (0..devices.len()).filter(|&other| facts.streams.are_siblings(device, other));
-            siblings.filter_map(|other| devices[other].usual_launch_ns(alone[other])).min()
+        let siblings =
+            || (0..devices.len()).filter(|&other| facts.streams.are_siblings(device, other));
+        let usual_ns = |other: usize| devices[other].usual_launch_ns(alone[other]);
+        let is_sure = |&other: &usize| alone[other].is_none_or(|shift| !shift.by_launches);
+        let shift_ns = match alone[device] {
+            Some(Shift { shift_ns, by_launches: true }) => {
+                let usual_ns = siblings().filter(is_sure).filter_map(usual_ns).min();
+                devices[device].shift_like_ns(usual_ns, shift_ns)
+            }
+            Some(Shift { shift_ns, .. }) => shift_ns,
+            None => devices[device].shift_beside_ns(siblings().filter_map(usual_ns).min()?)?,
         };
-        let beside = || devices[device].shift_beside_ns(usual_ns()?);
-        let shift_ns = alone[device].or_else(beside)?;
         Some(ClockShift { device: facts.streams.device_number(device), shift_ns })
     };
     (0..devices.len()).filter_map(shift).collect()
+}
+
+/// By how much stamps must be moved.
+#[derive(Clone, Copy)]
+struct Shift {
+    shift_ns: i64,
+    /// Whether only launches say so, which take longer at one time than at another.
+    by_launches: bool,
 }
 
 /// Whether a launch found its stream empty, and the stream had just not been asked to wait.
@@ -124,8 +137,15 @@ impl Evidence {
 
     /// What a launch of this device takes that has nothing else to wait for, once its stamps
     /// are moved.
-    fn usual_launch_ns(&self, shift_ns: Option<i64>) -> Option<i64> {
-        Some(self.idle_launches_ns.agreed()? + shift_ns.unwrap_or(0))
+    fn usual_launch_ns(&self, shift: Option<Shift>) -> Option<i64> {
+        Some(self.idle_launches_ns.agreed()? + shift.map_or(0, |shift| shift.shift_ns))
+    }
+
+    /// What the stamps must be moved by so that launches take what they do on another device
+    /// of the process, where that is near to what launches say by themselves.
+    fn shift_like_ns(&self, usual_ns: Option<i64>, by_launches_ns: i64) -> i64 {
+        let like = || Some(usual_ns? - self.idle_launches_ns.agreed()?);
+        like().filter(|&shift_ns| is_near(shift_ns, by_launches_ns)).unwrap_or(by_launches_ns)
     }
 
     /// What the stamps must be moved by where all launches seem later than those of another
@@ -145,28 +165,21 @@ impl Evidence {
 
     /// What the stamps must be moved by. Where that would break the other fact, the clock
     /// is not off by one number, and is left alone.
-    fn shift_ns(&self) -> Option<i64> {
+    fn shift(&self) -> Option<Shift> {
         let quickest_ns = self.quickest_launches_ns.first();
+        let by_returns_ns = -self.latest_return_ns.saturating_add(limits::USUAL_RETURN_NS);
         if self.n_too_quick >= limits::LEAST_CLOCK_EVIDENCE {
-            let shift_ns = limits::USUAL_LAUNCH_NS - quickest_ns;
-            let returns_ns = self.latest_return_ns.saturating_add(shift_ns);
+            let by_launches_ns = limits::USUAL_LAUNCH_NS - quickest_ns;
+            let returns_ns = self.latest_return_ns.saturating_add(by_launches_ns);
+            let by_launches = !is_near(by_returns_ns, by_launches_ns);
+            let shift_ns = if by_launches { by_launches_ns } else { by_returns_ns };
             let agrees = returns_ns <= limits::USUAL_LAUNCH_NS;
-            return agrees.then(|| self.by_returns_ns(shift_ns).unwrap_or(shift_ns));
+            return agrees.then_some(Shift { shift_ns, by_launches });
         }
-        let shift_ns = -self.latest_return_ns.saturating_add(limits::USUAL_RETURN_NS);
-        let agrees = quickest_ns.saturating_add(shift_ns) >= 0;
+        let agrees = quickest_ns.saturating_add(by_returns_ns) >= 0;
         let is_ahead = self.n_too_late >= limits::LEAST_CLOCK_EVIDENCE
-            || (self.n_too_late > 0 && self.launches_confirm(shift_ns));
-        (is_ahead && agrees).then_some(shift_ns)
-    }
-
-    /// What returns from waits ask for where that is near to a shift by launches: they vary
-    /// less than launches do.
-    fn by_returns_ns(&self, by_launches_ns: i64) -> Option<i64> {
-        let shift_ns = -self.latest_return_ns.saturating_add(limits::USUAL_RETURN_NS);
-        let apart_ns = shift_ns.saturating_sub(by_launches_ns);
-        let near_ns = limits::QUICK_LAUNCH_NS - limits::USUAL_LAUNCH_NS;
-        (-limits::USUAL_LAUNCH_NS..=near_ns).contains(&apart_ns).then_some(shift_ns)
+            || (self.n_too_late > 0 && self.launches_confirm(by_returns_ns));
+        (is_ahead && agrees).then_some(Shift { shift_ns: by_returns_ns, by_launches: false })
     }
 
     /// Whether several launches would be as quick as is usual after a shift: each of them
@@ -177,6 +190,14 @@ impl Evidence {
             .iter()
             .all(|ns| ns.saturating_add(shift_ns) <= limits::QUICK_LAUNCH_NS)
     }
+}
+
+/// Whether a shift is as near to one by launches as these vary. What returns from waits and
+/// what other devices ask for varies less, and is taken then.
+fn is_near(shift_ns: i64, by_launches_ns: i64) -> bool {
+    let apart_ns = shift_ns.saturating_sub(by_launches_ns);
+    let near_ns = limits::QUICK_LAUNCH_NS - limits::USUAL_LAUNCH_NS;
+    (-limits::USUAL_LAUNCH_NS..=near_ns).contains(&apart_ns)
 }
 
 /// Pairs of work and a call that is known to have waited for it.
@@ -229,7 +250,7 @@ mod tests {
         for &ns in late_ns {
             evidence.returned(ns, usize::from(ns > 0));
         }
-        evidence.shift_ns()
+        evidence.shift().map(|shift| shift.shift_ns)
     }
 
     #[test]

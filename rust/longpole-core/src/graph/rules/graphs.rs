@@ -11,7 +11,8 @@ pub(super) fn waits<'f>(work: Order, facts: &'f Facts<'_>) -> impl Iterator<Item
     let call = facts.timeline.launcher(work);
     let is_learned = call.is_some_and(|call| facts.graphs.learned.contains(&call));
     let evidence = if is_learned { Evidence::Replayed } else { Evidence::Inferred };
-    producers.iter().map(move |&it| facts.wait_edge(it, work, evidence))
+    let rival = facts.graphs.rivals.get(&work).copied();
+    producers.iter().map(move |&it| facts.wait_edge(it, work, evidence).with_rival(rival))
 }
 
 /// The edge of a start behind nodes that are missing from the trace: late after all else that it
