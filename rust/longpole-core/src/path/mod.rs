@@ -16,7 +16,7 @@ mod windows;
 pub use busy::busy_ns;
 pub use longest::longest;
 pub use remedies::{
-    verdict, Cause, Doubt, Function, Lengths, Loader, Remedy, RemedyKind, Side, Status, Usual,
+    verdict, Busiest, Cause, Doubt, Function, Lengths, Loader, Remedy, RemedyKind, Side, Status, Usual,
     Verdict,
 };
 pub use slack::slack_ns;

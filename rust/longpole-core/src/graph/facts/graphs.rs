@@ -201,10 +201,10 @@ impl<'a> Replay<'a> {
         let mut by_end: Vec<_> = known.map(|(node, work)| (timeline.end_ns(work), node)).collect();
         by_end.sort_unstable();
         let ready_ns: Vec<_> = nodes.iter().enumerate().map(ready_ns).collect();
-        let lag_ns = |(work, ready_ns): (&Option<Order>, &Option<i64>)| {
+        let started_after = |(work, ready_ns): (&Option<Order>, &Option<i64>)| {
             Some(timeline.start_ns((*work)?) - (*ready_ns)?)
         };
-        let lags_ns = nodes.iter().zip(&ready_ns).map(lag_ns).collect();
+        let lags_ns = nodes.iter().zip(&ready_ns).map(started_after).collect();
         Self { nodes, ready_ns, lags_ns, by_end }
     }
 

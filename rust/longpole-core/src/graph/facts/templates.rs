@@ -141,7 +141,7 @@ impl Union {
         }
         let (call, works) = &class.launches[0];
         let timeline = streams.timeline;
-        let duration_ns = |row: &(Option<usize>, Option<usize>)| match *row {
+        let least = |row: &(Option<usize>, Option<usize>)| match *row {
             (Some(old), Some(new)) => {
                 self.durations_ns[old].min(timeline.duration_ns(works[new]))
             }
@@ -149,7 +149,7 @@ impl Union {
             (None, Some(new)) => timeline.duration_ns(works[new]),
             (None, None) => 0,
         };
-        let durations_ns: Vec<_> = merged.rows.iter().map(duration_ns).collect();
+        let durations_ns: Vec<_> = merged.rows.iter().map(least).collect();
         let keys = merged.keys(&self.keys, &class.keys);
         let theirs: Vec<_> = merged.rows.iter().map(|row| row.1.map(|new| works[new])).collect();
         let ours: Vec<_> = merged.rows.iter().map(|row| self.example[row.0?]).collect();

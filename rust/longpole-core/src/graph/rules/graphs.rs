@@ -18,13 +18,13 @@ pub(super) fn waits<'f>(work: Order, facts: &'f Facts<'_>) -> impl Iterator<Item
 /// The edge of a start behind nodes that are missing from the trace: late after all else that it
 /// waited for, it began when they were over.
 pub(super) fn behind_lost(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
-    let lost = facts.graphs.behind_lost.get(&work)?;
+    let behind = facts.graphs.behind_lost.get(&work)?;
     let timeline = facts.timeline;
-    if timeline.start_ns(work) - ready_ns <= lost.late_ns {
+    if timeline.start_ns(work) - ready_ns <= behind.late_ns {
         return None;
     }
     let was_over = |&source: &Order| timeline.end_ns(source) <= timeline.start_ns(work);
-    let sources = lost.sources.iter().copied().filter(was_over);
+    let sources = behind.sources.iter().copied().filter(was_over);
     let last = latest_to_end(sources.map(|source| (timeline.end_ns(source), source)));
     let called = timeline.launcher(work).map(|call| facts.nodes.end(call));
     let ends = last.map(|source| facts.nodes.end(source)).into_iter().chain(called);

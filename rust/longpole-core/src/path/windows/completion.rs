@@ -108,7 +108,7 @@ fn unlinked_of_lane(
     found: &mut Vec<(i64, StringId, EventId)>,
 ) {
     let events = &tables.events;
-    let mut launched: Option<(i64, StringId)> = None;
+    let mut before: Option<(i64, StringId)> = None;
     let mut ended_ns = i64::MIN;
     let mut first_open = found.len();
     for &work in works {
@@ -120,8 +120,8 @@ fn unlinked_of_lane(
                 open.0 = open.0.min(called_ns);
             }
             first_open = found.len();
-            launched = Some((called_ns, process_of(call, tables)));
-        } else if let Some((called_ns, process)) = launched {
+            before = Some((called_ns, process_of(call, tables)));
+        } else if let Some((called_ns, process)) = before {
             let follows = start_ns.saturating_sub(ended_ns) <= LATE_AFTER_LOST_NS;
             let submitted_ns = if follows { called_ns } else { start_ns.max(called_ns) };
             found.push((submitted_ns, process, work));
