@@ -110,8 +110,10 @@ def _print_worst(answers: Sequence[Answer], count: int) -> None:
         return max(map(abs, answer.errors(named=False).values()))
 
     for answer in sorted(answers, key=size, reverse=True)[:count]:
-        both = [f"{side} {100 * answer.gains[side]:.1f} ({100 * true:.1f})"
-                for side, true in answer.truth.items()]
+        both = [
+            f"{side} {100 * answer.gains[side]:.1f} ({100 * true:.1f})"
+            for side, true in answer.truth.items()
+        ]
         wrong = "" if answer.is_right or not answer.is_clear else " WRONG"
         about = f"inferred {100 * answer.inferred:.0f} %"
         print(f"  seed {answer.seed}: {answer.status}{wrong} {', '.join(both)}; {about}")

@@ -226,31 +226,21 @@ class _Words:
         """Say what removes host work, or why the trace does not tell."""
         if self.parts["doubt"]["unnamed_host"] > MOSTLY_UNNAMED:
             return "most of that has no name in the trace, which with_stack=True gives it"
-        place = self.busiest_on_host()
-        if place is not None:
-            return place
-        if self.parts["unit"] == "trace":
-            return "the trace marks no iterations, so that set-up may be most of it"
-        if self.parts["busiest"] is not None and self.launches_are_sparse():
-            name, share, _, _ = self.parts["busiest"]
-            return (
-                "few GPU activities are launched meanwhile, so that CUDA graphs help little; the "
-                f"host is longest in {short_name(name, _WIDEST_NAME)} ({100 * share:.0f} %)"
-            )
-        return "CUDA graphs or torch.compile remove most of that"
-
-    def busiest_on_host(self) -> str | None:
-        """Name what the host does most of the time, if that is one thing."""
         name, share, n_events, longest = self.parts["busiest"] or ("", 0.0, 0, 0.0)
         where = short_name(name, _WIDEST_NAME)
-        if longest >= _MOST_OF_HOST:
+        if longest >= _MOST_OF_HOST and self.launches_are_sparse():
             return (
                 f"{100 * longest:.0f} % is one call of {where}: if it sets something up, record a "
                 "later step, with schedule(wait=1, warmup=1, active=3)"
             )
-        if share >= _MOST_OF_HOST:
-            return f"{100 * share:.0f} % is {where}, in {count(n_events, 'call')}: look there first"
-        return None
+        if self.parts["unit"] == "trace":
+            return "the trace marks no iterations, so that set-up may be most of it"
+        if self.launches_are_sparse() and name:
+            return (
+                "few GPU activities are launched meanwhile, so that CUDA graphs help little; the "
+                f"host is longest in {where} ({100 * share:.0f} %, {count(n_events, 'call')})"
+            )
+        return "CUDA graphs or torch.compile remove most of that"
 
     def launches_are_sparse(self) -> bool:
         """Whether the host does much for each GPU activity that it launches."""

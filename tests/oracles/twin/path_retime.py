@@ -161,9 +161,7 @@ def retime(graph: Graph, lags: Sequence[int], changes: Sequence[Change]) -> Time
     return Timeline(times_ns, binding)
 
 
-def _shows_as_much(
-    graph: Graph, number: int, lags: Sequence[int], times_ns: Sequence[int]
-) -> bool:
+def _shows_as_much(graph: Graph, number: int, lags: Sequence[int], times_ns: Sequence[int]) -> bool:
     """Say whether what bound a point shows what it did, though its lag may be less."""
     edge = graph.edges[number]
     is_bound = number == graph.binding[edge.target] and lags[number] > 0

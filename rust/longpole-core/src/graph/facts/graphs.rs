@@ -59,8 +59,7 @@ pub(super) fn of_trace(streams: &Streams<'_>, purposes: &Purposes, tables: &Tabl
         works.iter().any(|&work| streams.stream_of(work) != streams.stream_of(works[0]))
     };
     let over_streams = calls.iter().copied().filter(is_over_streams).collect();
-    let mut graphs =
-        Graphs { n_launches: calls.len() as u64, over_streams, ..Graphs::default() };
+    let mut graphs = Graphs { n_launches: calls.len() as u64, over_streams, ..Graphs::default() };
     let found = templates::of_launches(&calls, streams, tables);
     for template in found.into_iter().filter(Template::tells_something) {
         if template.replays.len() >= limits::LEAST_REPLAYS {
@@ -181,11 +180,7 @@ struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    fn of(
-        replay: &'a templates::Replayed,
-        template: &Template,
-        streams: &Streams<'_>,
-    ) -> Self {
+    fn of(replay: &'a templates::Replayed, template: &Template, streams: &Streams<'_>) -> Self {
         let timeline = streams.timeline;
         let nodes = &replay.nodes[..];
         let ready_ns = |(node, work): (usize, &Option<Order>)| {

@@ -50,7 +50,11 @@ struct Class {
 }
 
 /// Puts the launches of each graph together.
-pub(super) fn of_launches(calls: &[Order], streams: &Streams<'_>, tables: &Tables) -> Vec<Template> {
+pub(super) fn of_launches(
+    calls: &[Order],
+    streams: &Streams<'_>,
+    tables: &Tables,
+) -> Vec<Template> {
     let mut classes: BTreeMap<(Option<i64>, Vec<Key>), Class> = BTreeMap::new();
     for &call in calls {
         let (graph, keys, works) = described(call, streams, tables);
@@ -142,9 +146,7 @@ impl Union {
         let (call, works) = &class.launches[0];
         let timeline = streams.timeline;
         let least = |row: &(Option<usize>, Option<usize>)| match *row {
-            (Some(old), Some(new)) => {
-                self.durations_ns[old].min(timeline.duration_ns(works[new]))
-            }
+            (Some(old), Some(new)) => self.durations_ns[old].min(timeline.duration_ns(works[new])),
             (Some(old), None) => self.durations_ns[old],
             (None, Some(new)) => timeline.duration_ns(works[new]),
             (None, None) => 0,
@@ -156,7 +158,8 @@ impl Union {
         let has_room = |call: Order, nodes: &[Option<Order>]| {
             has_room(call, nodes, &keys, &durations_ns, streams)
         };
-        let is_same = self.graph.is_some() || (has_room(*call, &theirs) && has_room(self.call, &ours));
+        let is_same =
+            self.graph.is_some() || (has_room(*call, &theirs) && has_room(self.call, &ours));
         if is_same {
             (self.keys, self.durations_ns, self.example) = (keys, durations_ns, ours);
         }

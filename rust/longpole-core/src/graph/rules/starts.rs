@@ -3,8 +3,8 @@
 
 use super::stream_order::Neighbours;
 use super::{
-    graphs, latent_waits, launches, occupied, overlapped, recorded_waits, released, stream_order, unexplained,
-    unlinked, unrecorded,
+    graphs, latent_waits, launches, occupied, overlapped, recorded_waits, released, stream_order,
+    unexplained, unlinked, unrecorded,
 };
 use crate::error::Result;
 use crate::graph::facts::Facts;

@@ -22,7 +22,8 @@ pub(super) struct Question<'a> {
 /// The time of paths by event and kind, in the order of the events.
 pub(super) fn times_of(paths: &[Path]) -> Vec<(EventId, Kind, i64)> {
     let segments = paths.iter().flat_map(|path| &path.segments);
-    let with_event = |segment: &Segment| Some((segment.event?, segment.kind, segment.duration_ns()));
+    let with_event =
+        |segment: &Segment| Some((segment.event?, segment.kind, segment.duration_ns()));
     let mut times: Vec<_> = segments.filter_map(with_event).collect();
     times.sort_unstable();
     times
