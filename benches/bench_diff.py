@@ -23,7 +23,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # benches are run 
 
 import longpole
 from longpole.analyses.diff.sides import side_of
-from oracles.rewriting import launch_names, other_device, rewritten, run_of, truly_matched
+from oracles.rewriting import (
+    launch_names,
+    other_device,
+    rewritten,
+    run_of,
+    truly_matched,
+    with_layers,
+)
 from oracles.simulator import Machine, Run, Scale, simulate
 from oracles.simulator.programs import training
 
@@ -106,6 +113,13 @@ def matching(tally: Tally, folder: Path, seed: int) -> None:
         changed = other_device(program) if shares is None else rewritten(program, seed, **shares)
         new = side_of(read(folder, run_of(changed.program, seed + 500, shapes=True)))
         tally.add(f"launches matched right, {what}", *truly_matched(base, new, changed.origins))
+    larger = training(seed, steps=4, layers=12, world_size=1)
+    longer = with_layers(program, larger, (8, 12))
+    new = side_of(read(folder, run_of(larger, seed + 600, shapes=True)))
+    tally.add(
+        "launches matched right, half as many layers more",
+        *truly_matched(base, new, longer.origins),
+    )
     same = [(number,) for number in range(len(launch_names(program)))]
     for what, new in other_recordings(folder, program, seed):
         tally.add(f"launches matched right, {what}", *truly_matched(base, side_of(new), same))

@@ -4,6 +4,7 @@ python examples/record_trace.py training -o traces/            # a transformer, 
 python examples/record_trace.py graphed -o traces/             # the same as a CUDA graph
 python examples/record_trace.py inference -o traces/           # data loader, blocking copies
 python examples/record_trace.py training --execution-trace -o traces/ --device cpu
+python examples/record_trace.py training --ranks 2 --execution-trace -o traces/ --device cpu
 python examples/record_trace.py training --counters NAME,... --per-kernel -o traces/
 
 Needs torch (`pip install longpole[torch]`); uses a CUDA or HIP device where there is one.
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +27,7 @@ EXIT_MISSING = 5
 
 try:
     import torch
-    from torch import nn
+    from torch import distributed, multiprocessing, nn
 except ImportError:
     sys.stderr.write("error: this needs torch [missing]\nhint: pip install torch\n")
     sys.exit(EXIT_MISSING)
@@ -60,11 +62,36 @@ def main() -> None:
     if options.program == "graphed" and device.type != "cuda":
         sys.stderr.write("error: a graph needs a CUDA or HIP device [missing]\n")
         sys.exit(EXIT_MISSING)
+    if options.ranks == 1:
+        run(options, device)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        meeting = f"file://{folder}/meeting"
+        multiprocessing.spawn(run_rank, (options, device.type, meeting), nprocs=options.ranks)
+
+
+def run_rank(rank: int, options: argparse.Namespace, kind: str, meeting: str) -> None:
+    """Record one of several ranks, which share the gradients: over gloo, or NCCL on devices."""
+    device = torch.device(kind, rank) if kind == "cuda" else torch.device(kind)
+    if kind == "cuda":
+        torch.cuda.set_device(device)
+    backend = "nccl" if kind == "cuda" else "gloo"
+    distributed.init_process_group(
+        backend, init_method=meeting, rank=rank, world_size=options.ranks
+    )
+    try:
+        run(options, device, f"-rank{rank}")
+    finally:
+        distributed.destroy_process_group()
+
+
+def run(options: argparse.Namespace, device: torch.device, suffix: str = "") -> None:
+    """Record one program, as one rank or alone."""
     torch.manual_seed(0)
     sizes = SMALL if device.type == "cpu" else Sizes()
     step = PROGRAMS[options.program](device, sizes)
     options.output.mkdir(parents=True, exist_ok=True)
-    name = f"{options.program}-{device.type}"
+    name = f"{options.program}-{device.type}{suffix}"
     trace = options.output / f"{name}.json.gz"
     graph = options.output / f"{name}.et.json" if options.execution_trace else None
     counters = Counters(tuple(filter(None, options.counters.split(","))), options.per_kernel)
@@ -199,7 +226,10 @@ def _model(device: torch.device, sizes: Sizes) -> nn.Module:
     layer = nn.TransformerEncoderLayer(
         sizes.width, sizes.heads, 4 * sizes.width, dropout=0.0, batch_first=True
     )
-    return nn.TransformerEncoder(layer, sizes.layers, enable_nested_tensor=False).to(device)
+    model = nn.TransformerEncoder(layer, sizes.layers, enable_nested_tensor=False).to(device)
+    if not distributed.is_initialized():
+        return model
+    return nn.parallel.DistributedDataParallel(model)
 
 
 def _forever(loader: Any) -> Iterator[Any]:
@@ -254,6 +284,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-o", "--output", type=Path, default=Path("traces"), help="a folder")
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--device", choices=("cpu", "cuda"), help="default: cuda where it is")
+    parser.add_argument(
+        "--ranks", type=int, default=1, metavar="N", help="processes that train together"
+    )
     parser.add_argument("--stacks", action="store_true", help="with Python functions")
     parser.add_argument(
         "--execution-trace", action="store_true", help="write an execution trace too"

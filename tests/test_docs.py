@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import doctest
+import json
 import re
+import shutil
 import subprocess
 import sys
 from importlib import import_module
@@ -49,7 +51,7 @@ def traces(tmp_path, monkeypatch):
     for name in ("trace.json.gz", "rank0.json.gz", "kineto.json"):
         builder.write(tmp_path / name)
     (tmp_path / "et.json").write_text(
-        """{"schema": "1.0.1", "pid": 1, "nodes": [
+        """{"schema": "1.0.1", "pid": 100, "nodes": [
         {"id": 1, "name": "[pytorch|profiler|execution_graph|process]", "parent": 1},
         {"id": 2, "name": "[pytorch|profiler|execution_graph|thread]", "parent": 1, "tid": 1},
         {"id": 3, "name": "ProfilerStep#1", "parent": 2, "tid": 1},
@@ -115,12 +117,29 @@ def test_every_finding_is_documented():
     assert sorted(documented) == sorted([*of_reading, *of_events])
 
 
-def test_the_python_of_the_pages_is_typed(tmp_path):
+def write_the_python_of_the_pages(folder):
     for page in PAGES:
         code = "\n".join(PYTHON.findall(page.read_text(encoding="utf-8")))
         if code:
-            (tmp_path / f"{page.stem.replace('-', '_').lower()}.py").write_text(code)
+            (folder / f"{page.stem.replace('-', '_').lower()}.py").write_text(code)
+
+
+def test_the_python_of_the_pages_is_typed(tmp_path):
+    write_the_python_of_the_pages(tmp_path)
     checker = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache")]
     configured = ["--config-file", "", "--allow-redefinition", str(tmp_path)]
     done = subprocess.run([*checker, *configured], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_pyright_agrees(tmp_path):
+    checker = shutil.which("pyright") or shutil.which("basedpyright")
+    if checker is None:
+        pytest.skip("needs pyright or basedpyright")
+    write_the_python_of_the_pages(tmp_path)
+    paths = {"extraPaths": [str(ROOT / "python")], "typeCheckingMode": "standard"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(paths))
+    command = [checker, "--pythonpath", sys.executable, "--outputjson"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    told = json.loads(done.stdout)["generalDiagnostics"]
+    assert [row for row in told if row["severity"] == "error"] == []

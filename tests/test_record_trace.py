@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import longpole
+from longpole import chakra
 from longpole.cli.answer import exit_codes
 
 RECORD = Path(__file__).parents[1] / "examples/record_trace.py"
@@ -34,5 +35,25 @@ def test_what_it_records_has_steps_and_an_answer(name, tmp_path):
     trace = longpole.read_trace(tmp_path / f"{name}-cpu.json.gz")
     assert trace.steps.height == 2
     assert longpole.summary(trace).verdict.status == "no_device"
+    linked = longpole.link_execution_trace(
+        tmp_path / f"{name}-cpu.et.json", tmp_path / f"{name}-cpu.json.gz"
+    )
+    assert linked.method == "record_function_id"
+    assert abs(linked.replay().error) < 0.05
     with pytest.raises(longpole.TraceError, match="execution trace"):
         longpole.read_trace(tmp_path / f"{name}-cpu.et.json")
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(not HAS_TORCH, reason="needs torch")
+def test_ranks_that_train_together_are_one_run(tmp_path):
+    arguments = ["training", "--device", "cpu", "--steps", "2", "--ranks", "2"]
+    arguments += ["--execution-trace", "-o", str(tmp_path)]
+    subprocess.run([sys.executable, str(RECORD), *arguments], check=True, capture_output=True)
+    ranks = chakra.link_ranks(f"{tmp_path}/*.et.json", f"{tmp_path}/*.json.gz")
+    assert [(pair.rank, pair.paired_by) for pair in ranks.pairs] == [(0, "process"), (1, "process")]
+    matched = ranks.collectives.filter(ranks.collectives["n_missing"] == 0)
+    assert matched.height >= 4
+    assert "all_reduce" in matched["operation"].cast(str).to_list()
+    written = ranks.write_chakra(tmp_path / "graphs")
+    assert [path.name for path in written] == ["rank.0.et", "rank.1.et", "rank.groups.json"]

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from longpole.analyses.annotation_times import annotation_times
     from longpole.analyses.blocking_calls import BlockingCall, blocking_calls
     from longpole.analyses.breakdown import breakdown
+    from longpole.analyses.by_name import OperatorTime
     from longpole.analyses.check import check
     from longpole.analyses.communication import communication
     from longpole.analyses.copy_bandwidth import copy_bandwidth
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     from longpole.analyses.mfu import Mfu, mfu
     from longpole.analyses.modules import modules
     from longpole.analyses.operator_kernels import operator_kernels
-    from longpole.analyses.operators import OperatorTime, operators
+    from longpole.analyses.operators import operators
     from longpole.analyses.overlap import Overlap, overlap
     from longpole.analyses.queue_length import queue_length
     from longpole.analyses.queue_summary import queue_summary
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from longpole.counters import CUDA_SASS_INSTRUCTION_COUNTER_FLOPS
     from longpole.critical_path.changes import Drop, RemoveWait, Scale
     from longpole.critical_path.path import CriticalPath, WhatIf
+    from longpole.mindspore.profiler import Profiler
     from longpole.traces.findings import RankFinding
     from longpole.traces.late_ranks import RankRemedy
     from longpole.traces.trace_set import TraceSet, read_traces
@@ -107,6 +109,7 @@ __all__ = [
     "OperatorTime",
     "Overlap",
     "PairError",
+    "Profiler",
     "RankFinding",
     "RankRemedy",
     "Ranks",
@@ -183,8 +186,9 @@ _MODULE_OF = {
     "FrameTimes": "analyses.frame_times",
     "Memory": "analyses.memory",
     "Mfu": "analyses.mfu",
-    "OperatorTime": "analyses.operators",
+    "OperatorTime": "analyses.by_name",
     "Overlap": "analyses.overlap",
+    "Profiler": "mindspore.profiler",
     "RankFinding": "traces.findings",
     "RankRemedy": "traces.late_ranks",
     "Ranks": "analyses.ranks",

@@ -17,9 +17,13 @@ from longpole.convert.chakra import (
     write_et_plus,
     write_parquet,
 )
+from longpole.traces.linked_ranks import LinkedRanks, RankPair, link_ranks
 
 __all__ = [
     "ChakraTrace",
+    "LinkedRanks",
+    "RankPair",
+    "link_ranks",
     "load_sync_dependencies",
     "read_chakra",
     "write_chakra",

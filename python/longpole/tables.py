@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TraceTables"]
 
+_NO_DEVICE: Final = 2**31
 _EVENT_COLUMNS: Final = (
     "event",
     "kind",
@@ -137,13 +138,32 @@ class TraceTables:
             count=pl.len().cast(pl.Int64), n_streams=pl.col("stream").n_unique().cast(pl.Int64)
         )
         described = pl.DataFrame(
-            [(entry.get("id"), entry.get("name")) for entry in self._device_properties()],
+            list(self.device_names.items()),
             schema={"device": pl.Int32, "name": pl.Categorical},
             orient="row",
         )
         joined = described.join(used, on="device", how="full", coalesce=True, nulls_equal=True)
         counts = pl.col("count", "n_streams").fill_null(0)
         return joined.with_columns(counts).sort("device")
+
+    @cached_property
+    def device_properties(self) -> dict[int, dict[str, Any]]:
+        """What the profiler wrote about each device, by its number; entries without one are not."""
+        listed = self.metadata.get("deviceProperties")
+        entries = listed if isinstance(listed, list) else []
+        return {
+            entry["id"]: entry
+            for entry in entries
+            if isinstance(entry, dict)
+            and type(entry.get("id")) is int
+            and abs(entry["id"]) < _NO_DEVICE
+        }
+
+    @property
+    def device_names(self) -> dict[int, str | None]:
+        """The names of the devices that the trace describes, by number."""
+        names = {number: entry.get("name") for number, entry in self.device_properties.items()}
+        return {number: name if isinstance(name, str) else None for number, name in names.items()}
 
     @cached_property
     def metadata(self) -> dict[str, Any]:
@@ -234,13 +254,6 @@ class TraceTables:
         if self.rank is not None:
             facts.append(f"rank {self.rank}")
         return facts
-
-    def _device_properties(self) -> list[dict[str, Any]]:
-        properties = self.metadata.get("deviceProperties")
-        if not isinstance(properties, list):
-            return []
-        entries = [entry for entry in properties if isinstance(entry, dict)]
-        return [entry for entry in entries if isinstance(entry.get("id"), int)]
 
 
 def _value(text: str) -> Any:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import longpole
 from longpole.analyses.findings import SEVERITIES
+from longpole.cli.program import run
 from longpole.testing import TraceBuilder
 
 
@@ -45,7 +48,8 @@ def test_work_without_its_call_is_counted_with_the_first():
 
 
 def test_a_trace_without_any_correlation_says_so_instead():
-    found = findings(TraceBuilder().kernel("gemm", (10, 20)))
+    builder = TraceBuilder().event(ph="X", cat="kernel", name="gemm", pid=0, tid=7, ts=10, dur=10)
+    found = findings(builder)
     assert found["no_correlations"].count == 1
     assert "unlinked_device_work" not in found
 
@@ -163,3 +167,59 @@ def test_every_finding_says_what_it_costs():
         assert finding.sentence
         assert finding.effect
         assert finding.count >= 1
+
+
+def codes(builder):
+    return {finding.code for finding in longpole.check(builder.read())}
+
+
+def test_numbers_that_are_all_zero_are_told_from_none():
+    builder = TraceBuilder().kernel("gemm", (10, 20), correlation=0)
+    assert codes(builder) >= {"zero_correlations"}
+    assert codes(builder) & {"no_correlations", "unlinked_device_work"} == set()
+
+
+@pytest.mark.parametrize("cut", [7, 7 + 2**31 - 2**32])
+def test_a_number_that_was_cut_to_32_bits_is_recognised_and_joins_nothing(cut):
+    whole = 5 * 2**32 + cut % 2**32
+    builder = sound().call("cudaLaunchKernel", (20, 21), correlation=whole)
+    builder = builder.kernel("cut", (70, 80), correlation=cut)
+    finding = findings(builder)["narrowed_correlations"]
+    assert (finding.count, finding.first.name) == (1, "cut")
+    assert "unlinked_device_work" in codes(builder)
+
+
+def test_an_external_id_that_was_cut_is_recognised():
+    builder = sound().operator("aten::wide", (20, 30), **{"External id": 2**33 + 9})
+    document = builder.kernel("cut", (70, 80), correlation=77).to_bytes()
+    cut = document.replace(b'"correlation": 77', b'"correlation": 77, "External id": 9')
+    assert cut != document
+    found = {finding.code for finding in longpole.check(longpole.read_trace(cut))}
+    assert "narrowed_external_ids" in found
+
+
+def test_external_ids_of_several_recordings_in_one_file_are_found():
+    builder = sound().operator("aten::mm", (20, 30), **{"External id": 1})
+    assert findings(builder)["reused_external_ids"].count == 1
+
+
+def rank(number, begin=0):
+    info = {"rank": number, "world_size": 2}
+    builder = TraceBuilder().header(distributedInfo=info).step(1, (begin, begin + 100))
+    return builder.operator("aten::mm", (begin, begin + 90))
+
+
+def test_ranks_are_held_against_each_other(tmp_path, capsys):
+    day_us = 24 * 3600 * 1_000_000
+    files = [
+        rank(0).write(tmp_path / "a.json"),
+        rank(0).write(tmp_path / "b.json"),
+        rank(1, day_us).write(tmp_path / "c.json"),
+    ]
+    assert run(["check", *map(str, files), "--json"]) == 0
+    found = [
+        {finding["code"] for finding in answer["data"]["findings"]}
+        for answer in json.loads(capsys.readouterr().out)
+    ]
+    between = {"repeated_rank", "clocks_far_apart"}
+    assert [each & between for each in found] == [set(), {"repeated_rank"}, {"clocks_far_apart"}]

@@ -332,7 +332,7 @@ def test_hta_shows_the_sum_for_the_longest_when_it_lists_the_first_ten():
 
 
 def test_hta_loses_one_percent_of_the_time_of_kernels_by_rounding():
-    """378,182 us of work are 374,521 us; 454 of 4,876 pieces of work take no time or less."""
+    """378,182 us of work are 374,521 us; 454 of 4,876 GPU activities take no time or less."""
     theirs = answer(NS_RESOLUTION, "loaded").filter(
         pl.col("s_cat").is_in(["kernel", "gpu_memcpy", "gpu_memset"])
     )

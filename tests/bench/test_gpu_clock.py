@@ -5,7 +5,7 @@ from fake_gpu import FakeGpu
 
 from longpole.bench import Verdict, compare
 from longpole.bench.time.gpu_clock import GpuClock, WrongStreamError
-from longpole.bench.time.timing import measure, measure_in_turns
+from longpole.bench.time.measure import measure, measure_in_turns
 
 MODES = ["hot", "graph", "cold"]
 

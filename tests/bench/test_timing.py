@@ -20,8 +20,8 @@ from longpole.bench import (
     compare,
     read_results,
 )
+from longpole.bench.time.measure import measure, measure_in_turns
 from longpole.bench.time.thermal import ThermalEvents
-from longpole.bench.time.timing import measure, measure_in_turns
 from longpole.cli.bench.time import time as time_command
 from longpole.errors import DeviceError, MissingDependencyError
 

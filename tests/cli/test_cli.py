@@ -251,11 +251,11 @@ def test_check_answers_in_every_format(longpole, tmp_path):
     path = TraceBuilder().kernel("orphan", (10, 20)).write(tmp_path / "a.json")
     document = json.loads(longpole("check", path, "--json")[1])
     codes = [finding["code"] for finding in document["data"]["findings"]]
-    assert codes[0] == "no_correlations"
+    assert codes[0] == "zero_correlations"
     assert document["data"]["counts"]["warning"] == 1
     rows = csv.DictReader(io.StringIO(longpole("check", path, "--format", "csv")[1]))
     assert [row["code"] for row in rows] == codes
-    assert "no\\_correlations: " in longpole("check", path, "--format", "md")[1]
+    assert "zero\\_correlations: " in longpole("check", path, "--format", "md")[1]
     assert "1 warning, 3 notes" in longpole("check", path)[1].splitlines()[0]
 
 
@@ -324,6 +324,25 @@ def test_importing_brings_nothing_heavy(code):
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout == "set()\n"
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize(
+    "command",
+    [["summary"], ["path"], ["whatif", "--ideal"], ["whatif", "--drop", "kernel"], ["check"]],
+    ids=" ".join,
+)
+def test_answers_in_text_and_json_do_not_wait_for_polars(trace, command, form):
+    script = (
+        "import sys; from longpole.cli.program import run; "
+        f"code = run({[*command, str(trace), '--format', form]!r}); "
+        "print(code, 'polars' in sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout
+    assert done.stderr.splitlines()[-1].endswith(" False")
 
 
 @pytest.mark.parametrize(("is_terminal", "is_ci"), [(True, False), (True, True), (False, False)])

@@ -15,7 +15,15 @@ from longpole.analyses.diff.noise import is_beyond_noise, moderated_t
 from longpole.analyses.diff.sides import side_of
 from longpole.cli import program
 from longpole.testing import TraceBuilder
-from oracles.rewriting import launch_names, other_device, rewritten, run_of, truly_matched
+from oracles.rewriting import (
+    a_training,
+    launch_names,
+    other_device,
+    rewritten,
+    run_of,
+    truly_matched,
+    with_layers,
+)
 from oracles.simulator import Machine, Run, Scale, simulate
 from oracles.simulator.programs import training
 from real_traces import SHARED
@@ -164,6 +172,38 @@ def test_ranks_of_a_run_are_one_run():
         longpole.diff([rank(0, 300), rank(0, 300), rank(1, 300)], rank(0, 300))
 
 
+def test_sets_of_ranks_are_runs_and_the_same_as_their_traces(tmp_path):
+    def rank(number, kernel_us):
+        builder = TraceBuilder().header(distributedInfo={"rank": number, "world_size": 2})
+        for step in range(4):
+            begin = (kernel_us + 100) * step
+            builder.step(step, (begin, begin + kernel_us + 90))
+            builder.launch("gemm", call=(begin, begin + 10), work=(begin + 12, begin + kernel_us))
+            builder.call("cudaDeviceSynchronize", (begin + 20, begin + kernel_us + 5))
+        return builder
+
+    sides = {}
+    for side, slow_us in (("base", 500), ("new", 800)):
+        (tmp_path / side).mkdir()
+        for number, kernel_us in enumerate((400, slow_us)):
+            (tmp_path / side / f"rank{number}.json").write_bytes(rank(number, kernel_us).to_bytes())
+        sides[side] = longpole.read_traces(tmp_path / side)
+    found = longpole.diff(sides["base"], sides["new"])
+    assert (found.base.ranks, found.new.rank) == ((0, 1), 1)
+    apart = [[side.trace(number) for number in side.rank_numbers] for side in sides.values()]
+    assert found.to_dict() == longpole.diff(*apart).to_dict()
+    assert longpole.diff([sides["base"]] * 2, [sides["new"]] * 2).base.n_runs == 2
+
+
+def test_a_model_with_more_layers_keeps_its_counterparts(read):
+    program, larger = (a_training(3, layers=layers) for layers in (8, 12))
+    made = with_layers(program, larger, (8, 12))
+    sides = [side_of(read(run_of(each, seed))) for each, seed in ((program, 1), (larger, 2))]
+    n_right, n_all = truly_matched(*sides, made.origins)
+    assert n_right >= 0.98 * n_all > 0
+    assert longpole.diff(*(side.trace for side in sides)).is_related
+
+
 def test_one_step_is_compared_with_the_others():
     builder, begin = TraceBuilder(), 0
     for step in range(8):
@@ -294,6 +334,12 @@ def test_directories_are_runs(tmp_path, capsys, a_program):
 )
 def test_what_cannot_be_compared_is_an_error_of_usage(arguments, capsys):
     assert asked(capsys, *arguments)[0] == 2
+
+
+def test_one_recording_is_not_two_runs(tmp_path, capsys):
+    one = TraceBuilder().launch("gemm", call=(0, 1), work=(1, 9)).write(tmp_path / "one.json")
+    assert program.run(["diff", str(one), str(one), "--new", str(one)]) == 2
+    assert "one recording is not two runs" in capsys.readouterr().err
 
 
 def test_a_side_that_is_not_there_is_said(tmp_path, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ __all__ = [
     "rewritten",
     "run_of",
     "truly_matched",
+    "with_layers",
 ]
 
 
@@ -99,6 +101,59 @@ def _in_order_of_calls(side: Side, step: Sequence) -> list[int]:
     for number, place in enumerate(order):
         nth[place] = number
     return nth
+
+
+def with_layers(program: Program, larger: Program, n_layers: tuple[int, int]) -> Rewritten:
+    """Give a program of the same layers and more of them behind, as one made from the other.
+
+    `n_layers` are those of both. A launch comes from the one of the same layer, pass and place.
+    """
+    labels = [_labels(each, n) for each, n in zip((program, larger), n_layers, strict=True)]
+    number = {label: launch for launch, label in enumerate(labels[0])}
+    origins = [(number[label],) if label in number else () for label in labels[1]]
+    return Rewritten(larger, origins)
+
+
+def _labels(program: Program, n_layers: int) -> list[tuple[object, ...]]:
+    """Say of each launch which layer it belongs to, and which of those of its frame it is."""
+    found: list[tuple[object, ...]] = []
+    counts: Counter[tuple[object, ...]] = Counter()
+    first = min(f.sequence for f in _frames(program.main) if f.sequence is not None)
+    place: list[object] = [None, None]
+
+    def walk(items: Row[Item]) -> None:
+        for item in items:
+            if isinstance(item, Launch):
+                counts[tuple(place)] += 1
+                found.append((*place, counts[tuple(place)]))
+            elif isinstance(item, Frame | Backward):
+                _enter(item, place, first, n_layers)
+                walk(item.body)
+
+    walk(program.main)
+    return found
+
+
+def _enter(item: Item, place: list[object], first: int, n_layers: int) -> None:
+    """Note the step, and the layer and pass, that begin with a frame."""
+    if not isinstance(item, Frame):
+        return
+    if item.step is not None:
+        place[:] = [item.step, "before"]
+    if re.search(r"^nn\.Module: .*_(\d+)$", item.name):
+        place[1] = ("forward", int(item.name.rpartition("_")[2]))
+    elif item.sequence is not None and item.name.startswith("autograd::"):
+        place[1] = ("backward", (item.sequence - first) % n_layers)
+    elif item.name.startswith(("Optimizer.step", "aten::nll_loss", "aten::item")):
+        place[1] = item.name
+
+
+def _frames(items: Row[Item]) -> Iterator[Frame]:
+    for item in items:
+        if isinstance(item, Frame):
+            yield item
+        if isinstance(item, Frame | Backward):
+            yield from _frames(item.body)
 
 
 class _Rewriter:

@@ -23,6 +23,17 @@ PLACES = {
     "the header": b'{"traceEvents":[{"ph":"X","name":"n","ts":1,"dur":1}],"mine":%b}',
     "before the events": b'{"mine":%b,"traceEvents":[{"ph":"X","name":"n","ts":1,"dur":1}]}',
 }
+FIELDS = {
+    f"{field} of {phase}": b'[{"ph":"%b","name":"n","cat":"c","ts":1,"pid":1,"tid":2,"%b":%%b}]'
+    % (phase.encode(), field.encode())
+    for phase in "XMCsfiBEbN"
+    for field in ("cname", "id", "args", "bp")
+}
+UNREAD = {
+    f"{field} of {phase}": b'[{"ph":"%b","name":"n","pid":1,"tid":2,%b"%b":%%b}]'
+    % (phase.encode(), b"" if phase == "M" else b'"ts":1,', field.encode())
+    for phase, field in [("M", "ts"), *((phase, "dur") for phase in "MCsfEbne")]
+}
 places = pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
 
 
@@ -43,6 +54,30 @@ def test_what_the_rules_forbid_is_refused(place, text):
     with pytest.raises(longpole.TraceError) as error:
         read_strictly(place % text)
     assert 0 <= error.value.offset <= len(place % text)
+
+
+def is_refused(data):
+    try:
+        read_strictly(data)
+    except longpole.TraceError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("place", FIELDS.values(), ids=FIELDS)
+def test_fields_that_are_skipped_are_held_to_the_rules(place):
+    texts = [text for texts in FORBIDDEN.values() for text in texts]
+    assert [text for text in texts if not is_refused(place % text)] == []
+    texts = [text for texts in ALLOWED.values() for text in texts]
+    assert [text for text in texts if is_refused(place % text)] == []
+
+
+@pytest.mark.parametrize("place", UNREAD.values(), ids=UNREAD)
+def test_times_that_nobody_reads_are_held_to_the_rules(place):
+    texts = [text for texts in FORBIDDEN.values() for text in texts]
+    assert [text for text in texts if not is_refused(place % text)] == []
+    for text in texts:
+        longpole.read_trace(place % text)
 
 
 @forbidden

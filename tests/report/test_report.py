@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from html import escape
 from html.parser import HTMLParser
 
 import pytest
@@ -109,7 +110,10 @@ def test_a_report_is_one_page_that_loads_nothing(tmp_path, written):
     sections = re.findall(r'<section id="([^"]+)"', page)
     wanted = ["verdict", "timeline", "path", "steps", "summary", "diagnostics", "limits"]
     assert [key for key in sections if key in wanted] == wanted
-    assert {f"question-{name.replace('_', '-')}" for name in questions()} <= set(sections)
+    unanswered = page.split('id="unanswered"')[1].split("</section>")[0]
+    for name, asks in questions().items():
+        key = f"question-{name.replace('_', '-')}"
+        assert (key in sections) != (escape(asks) in unanswered)
 
 
 def test_the_policy_names_the_scripts_and_nothing_else(tmp_path, written):
@@ -218,7 +222,7 @@ def test_a_question_that_fails_does_not_end_the_report(tmp_path, written, monkey
 
     monkeypatch.setattr("longpole.cli.answer.report.answer_blocks", fail)
     page, _ = written(builder().write(tmp_path / "trace.json"))
-    assert "This could not be answered: no answer &lt;b&gt;." in page
+    assert "this could not be answered: no answer &lt;b&gt;." in page
     assert '<section id="diagnostics"' in page
 
 
@@ -250,3 +254,17 @@ def test_without_plotly_figures_are_left_out():
     page = page_text(Page("t", [], [Section("one", "One", parts)]))
     assert 'class="figure"' not in page
     assert "<td" in page
+
+
+def test_what_a_trace_does_not_answer_is_named_in_one_place(tmp_path):
+    builder = TraceBuilder()
+    for step in range(3):
+        builder.step(step, (1_000 * step, 1_000 * step + 900))
+        builder.operator("aten::mm", (1_000 * step, 1_000 * step + 800))
+    trace = builder.write(tmp_path / "cpu.json")
+    assert program.run(["report", str(trace), "-o", str(tmp_path / "cpu.html")]) == 0
+    page = (tmp_path / "cpu.html").read_text(encoding="utf-8")
+    assert page.count("there is nothing to show") > 3
+    assert "There is nothing to show" not in page
+    assert 'id="unanswered"' in page
+    assert '"idle"' not in page.split('id="steps"')[1].split("</section>")[0]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
-
 from longpole.analyses.by_name import NameTime
 from longpole.windows import choose_window
 
@@ -38,21 +36,5 @@ def blocking_calls(trace: Trace, window: Window | None = None) -> tuple[Blocking
     window = window or choose_window(trace)
     if window is None:
         return ()
-    reason = pl.col("reason").cast(pl.String)
-    blocking = trace.events.join(trace.blocking_calls, on="event").with_columns(
-        pl.col("name").cast(pl.String), why=reason.replace_strict(_WHY, return_dtype=pl.String)
-    )
-    rows = (
-        window.clip(blocking)
-        .sort("inside_ns", "event", descending=[True, False])
-        .group_by("name", maintain_order=True)
-        .agg(
-            count=pl.len(),
-            duration_ns=pl.col("inside_ns").sum(),
-            longest_ns=pl.col("inside_ns").first(),
-            longest_event=pl.col("event").first(),
-            why=pl.col("why").first(),
-        )
-        .sort("duration_ns", "name", descending=[True, False])
-    )
-    return tuple(BlockingCall(*row) for row in rows.iter_rows())
+    rows = trace.core.blocking_by_name(window.start_ns, window.end_ns)
+    return tuple(BlockingCall(*figures, _WHY[reason]) for figures, reason in rows)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import polars as pl
+from typing import TYPE_CHECKING, NamedTuple
 
 from longpole.analyses.findings import KINDS, READING_HINTS, SEVERITIES, Finding, Place
-from longpole.analyses.launches_without_work import launches_without_work
 from longpole.wording import duration, share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from longpole.trace import Trace
 
-__all__ = ["Finding", "Place", "check"]
+__all__ = ["Finding", "Place", "check", "finding"]
 
 _LARGE_SHIFT_NS = 20_000
 
@@ -40,7 +37,7 @@ def check(trace: Trace) -> tuple[Finding, ...]:
 
 
 def _of_reading(trace: Trace) -> Iterator[Finding]:
-    for row in trace.diagnostics.iter_rows(named=True):
+    for row in trace.core.diagnostics().to_dicts():
         yield Finding(
             code=row["code"],
             severity=row["severity"],
@@ -52,113 +49,103 @@ def _of_reading(trace: Trace) -> Iterator[Finding]:
         )
 
 
+class _Doubt(NamedTuple):
+    """Events that speak against a trace, as the core gives them."""
+
+    code: str
+    category: str | None
+    n_events: int
+    event: int
+    name: str | None
+    longest_ns: int
+
+    def found(self, **blanks: str) -> Finding:
+        """Put it into words."""
+        first = Place(event=self.event, name=self.name)
+        return finding(self.code, self.n_events, first, **blanks)
+
+
 def _of_events(trace: Trace) -> Iterator[Finding]:
     if trace.window is None:
-        yield _found("no_timed_events")
+        yield finding("no_timed_events")
         return
-    if trace.warning_counts["device_work"]:
-        yield from _links(trace)
+    counts = trace.warning_counts
+    doubts = [_Doubt(*row) for row in trace.core.doubts()]
+    if counts["device_work"]:
+        yield from _links(counts, doubts)
     else:
-        has_counters = (trace.events["kind"] == "counter_range").any()
-        yield _found("only_counter_ranges" if has_counters else "no_device_work")
-    yield from _overlaps(trace)
-    yield from _clocks(trace)
-    yield from _marks(trace)
+        yield finding("only_counter_ranges" if counts["counter_ranges"] else "no_device_work")
+    yield from _overlaps(counts, doubts)
+    yield from _clocks(trace, doubts)
+    yield from _marks(trace, doubts)
     yield from _ranks(trace)
 
 
-def _links(trace: Trace) -> Iterator[Finding]:
-    counts = trace.warning_counts
-    work = trace.launches.join(trace.events, on="event")
-    unlinked = work.filter(pl.col("call").is_null())
-    if counts["device_work_without_correlation"] == work.height:
-        yield _found("no_correlations", unlinked)
-    elif unlinked.height:
-        part = share(unlinked.height / work.height)
-        yield _found("unlinked_device_work", unlinked, share=part)
-    idle_launches = launches_without_work(trace)
-    if idle_launches.height:
-        yield _found("launches_without_work", idle_launches)
+def _links(counts: Mapping[str, int], doubts: Sequence[_Doubt]) -> Iterator[Finding]:
+    n_work = counts["device_work"]
+    for doubt in _of_code("unlinked_device_work", doubts):
+        if _of_code("zero_correlations", doubts):
+            yield doubt._replace(code="zero_correlations").found()
+        elif counts["device_work_without_correlation"] == n_work:
+            yield doubt._replace(code="no_correlations").found()
+        else:
+            yield doubt.found(share=share(doubt.n_events / n_work))
+    codes = ("narrowed_correlations", "narrowed_external_ids", "launches_without_work")
+    for code in codes:
+        for doubt in _of_code(code, doubts):
+            yield doubt.found()
     if counts["ambiguous_correlations"]:
-        yield _found("ambiguous_correlations", counts["ambiguous_correlations"])
+        yield finding("ambiguous_correlations", counts["ambiguous_correlations"])
     if counts["device_work_linked_by_external_id"]:
-        yield _found("linked_by_external_id", counts["device_work_linked_by_external_id"])
+        yield finding("linked_by_external_id", counts["device_work_linked_by_external_id"])
     if not counts["synchronization_records"]:
-        yield _found("no_synchronization_records")
+        yield finding("no_synchronization_records")
 
 
-def _overlaps(trace: Trace) -> Iterator[Finding]:
-    crossing = trace.events.join(trace.crossings, on="event")
-    for category, events in _by_category(crossing):
-        yield _found("crossing_events", events, category=category)
-    for category, events in _by_category(_overlapping_work(trace)):
-        longest = duration(events["overlap_ns"].sort()[-1])
-        yield _found("overlapping_device_work", events, category=category, longest=longest)
-    if trace.warning_counts["nested_by_rounding"]:
-        yield _found("nested_by_rounding", trace.warning_counts["nested_by_rounding"])
+def _overlaps(counts: Mapping[str, int], doubts: Sequence[_Doubt]) -> Iterator[Finding]:
+    for code in ("crossing_events", "overlapping_device_work"):
+        for doubt in _of_code(code, doubts):
+            longest = duration(doubt.longest_ns)
+            yield doubt.found(category=doubt.category or "uncategorised", longest=longest)
+    if counts["nested_by_rounding"]:
+        yield finding("nested_by_rounding", counts["nested_by_rounding"])
 
 
-def _by_category(events: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
-    named = events.with_columns(pl.col("category").cast(pl.String).fill_null("uncategorised"))
-    for (category,), group in named.sort("event").group_by("category", maintain_order=True):
-        yield str(category), group
+def _of_code(code: str, doubts: Sequence[_Doubt]) -> list[_Doubt]:
+    return [doubt for doubt in doubts if doubt.code == code]
 
 
-def _overlapping_work(trace: Trace) -> pl.DataFrame:
-    end_ns = pl.col("start_ns") + pl.col("duration_ns")
-    return (
-        trace.events.join(trace.launches.select("event"), on="event")
-        .filter(pl.col("duration_ns") >= 0, pl.col("start_ns") != 0)
-        .sort("lane", "start_ns", "event")
-        .with_columns(before_ns=end_ns.cum_max().shift().over("lane"))
-        .with_columns(overlap_ns=pl.min_horizontal("before_ns", end_ns) - pl.col("start_ns"))
-        .filter(pl.col("before_ns").is_not_null(), pl.col("overlap_ns") > 0)
-    )
-
-
-def _clocks(trace: Trace) -> Iterator[Finding]:
-    yield from _work_before_its_call(trace)
+def _clocks(trace: Trace, doubts: Sequence[_Doubt]) -> Iterator[Finding]:
+    for doubt in _of_code("work_before_its_call", doubts):
+        yield doubt.found(longest=duration(doubt.longest_ns))
     if not trace.warning_counts["device_work"]:
         return
     for device, shift_ns in trace.critical_path(whole=True).clock_shifts:
         if abs(shift_ns) > _LARGE_SHIFT_NS:
             side = "behind" if shift_ns > 0 else "ahead of"
             name = "a device" if device is None else f"device {device}"
-            yield _found("clock_shift", device=name, side=side, shift=duration(abs(shift_ns)))
+            yield finding("clock_shift", device=name, side=side, shift=duration(abs(shift_ns)))
 
 
-def _work_before_its_call(trace: Trace) -> Iterator[Finding]:
-    if not trace.warning_counts["work_before_its_call"]:
-        return
-    calls = trace.events.select(call="event", call_start_ns="start_ns")
-    linked = trace.launches.join(trace.events, on="event").join(calls, on="call")
-    early = linked.filter(pl.col("start_ns") < pl.col("call_start_ns"))
-    longest = duration(trace.warning_counts["largest_lead_over_its_call_ns"])
-    yield _found("work_before_its_call", early, longest=longest)
-
-
-def _marks(trace: Trace) -> Iterator[Finding]:
-    if trace.steps.is_empty():
-        yield _found("no_steps")
-    operators = trace.events.filter(pl.col("kind") == "operator")
-    if operators.height and operators["external_id"].null_count() == operators.height:
-        yield _found("no_external_ids", operators.height)
+def _marks(trace: Trace, doubts: Sequence[_Doubt]) -> Iterator[Finding]:
+    if not len(trace.core.steps(None)):
+        yield finding("no_steps")
+    for doubt in _of_code("reused_external_ids", doubts):
+        yield doubt.found()
+    counts = trace.warning_counts
+    if counts["operators"] and not counts["operators_with_external_id"]:
+        yield finding("no_external_ids", counts["operators"])
 
 
 def _ranks(trace: Trace) -> Iterator[Finding]:
-    calls = trace.events.filter(pl.col("kind").cast(pl.String).is_in(["runtime", "driver"]))
-    n_processes = calls["process"].n_unique()
+    n_processes = trace.warning_counts["processes_with_calls"]
     if n_processes > 1:
-        yield _found("several_processes", n_processes)
+        yield finding("several_processes", n_processes)
     if trace.rank is None:
-        yield _found("no_rank")
+        yield finding("no_rank")
 
 
-def _found(code: str, of: pl.DataFrame | int = 1, **blanks: str) -> Finding:
-    """Fill in a kind of finding: with its events, or with how often it was found."""
+def finding(code: str, count: int = 1, first: Place | None = None, **blanks: str) -> Finding:
+    """Fill in a kind of finding, with how often it was found, and where first."""
     severity, sentence, effect, hint = KINDS[code]
-    if isinstance(of, int):
-        return Finding(code, severity, of, sentence.format(**blanks), effect, hint)
-    event, name = of.sort("event").select("event", "name").row(0)
-    first = Place(event=event, name=name)
-    return Finding(code, severity, of.height, sentence.format(**blanks), effect, hint, first)
+    return Finding(code, severity, count, sentence.format(**blanks), effect, hint, first)

@@ -57,15 +57,10 @@ def device_peaks(
     """
     given = dict(tflops or {})
     _check(given, bandwidth)
-    described = {
-        entry.get("id"): entry
-        for entry in trace.metadata.get("deviceProperties") or []
-        if isinstance(entry, dict)
-    }
     found = {}
     for device, name in trace.devices.select("device", "name").iter_rows():
-        memory = described.get(device, {}).get("totalGlobalMem")
-        known = peaks or peaks_of(name, memory if isinstance(memory, int) else None)
+        memory = trace.device_properties.get(device, {}).get("totalGlobalMem")
+        known = peaks or peaks_of(name, memory if type(memory) is int else None)
         if known is None and given:
             known = Peaks(name or "as given", {}, {}, None, "as given")
         if known is not None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Final
 
 from longpole.windows import choose_window
 
@@ -51,6 +49,9 @@ class IdleTime:
     """Why the first two are not known, where they are not."""
 
 
+_NEVER_IDLE: Final = IdleTime(0, 0, 0, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceTime:
     """One device in a window."""
@@ -72,13 +73,20 @@ def device_times(trace: Trace, window: Window | None = None) -> tuple[DeviceTime
     window = window or choose_window(trace)
     if window is None:
         return ()
+    start_ns, end_ns = window.start_ns, window.end_ns
     rows: dict[int | None, list[BusyTime]] = {}
-    for row in trace.busy(window.start_ns, window.end_ns).iter_rows(named=True):
+    for row in trace.core.busy(start_ns, end_ns).to_dicts():
         rows.setdefault(row.pop("device"), []).append(BusyTime(**row))
-    gaps = trace.gaps(window.start_ns, window.end_ns)
-    names = dict(trace.devices.select("device", "name").iter_rows())
+    idle = {device: _idle(*sums) for device, *sums in trace.core.idle(start_ns, end_ns)}
+    names = trace.device_names
     return tuple(
-        _device(device, names.get(device), busy, _idle(gaps, device), window)
+        _device(
+            device,
+            None if device is None else names.get(device),
+            busy,
+            idle.get(device, _NEVER_IDLE),
+            window,
+        )
         for device, busy in rows.items()
     )
 
@@ -93,21 +101,10 @@ def _device(
     return DeviceTime(device, name, whole, tuple(streams), idle, launch_bound_share)
 
 
-def _idle(gaps: pl.DataFrame, device: int | None) -> IdleTime:
-    has_next, has_call = pl.col("next").is_not_null(), pl.col("host_ns").is_not_null()
-    duration = pl.col("duration_ns")
-    sums: dict[str, Any] = (
-        gaps.filter(pl.col("device").eq_missing(device))
-        .select(
-            host_ns=pl.col("host_ns").sum(),
-            launched_ns=(duration - pl.col("host_ns")).sum(),
-            after_last_ns=duration.filter(~has_next).sum(),
-            unlinked_ns=duration.filter(has_next & ~has_call).sum(),
-            n_linked=has_call.sum(),
-        )
-        .row(0, named=True)
-    )
-    if not sums.pop("n_linked") and sums["unlinked_ns"]:
+def _idle(
+    host_ns: int, launched_ns: int, after_last_ns: int, unlinked_ns: int, n_linked: int
+) -> IdleTime:
+    if not n_linked and unlinked_ns:
         reason = "no work after a gap is linked to the call that launched it"
-        return IdleTime(**(sums | {"host_ns": None, "launched_ns": None}), reason=reason)
-    return IdleTime(**sums)
+        return IdleTime(None, None, after_last_ns, unlinked_ns, reason)
+    return IdleTime(host_ns, launched_ns, after_last_ns, unlinked_ns)

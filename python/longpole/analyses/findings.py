@@ -76,6 +76,30 @@ KINDS: Final = {
         "nothing says which call launched what: no launch delays, no launch-bound share",
         "record with a newer profiler; External ids name the operators where there are any",
     ),
+    "zero_correlations": Kind(
+        "warning",
+        "every correlation number of work on a device is 0",
+        "nothing says which call launched what: no launch delays, no launch-bound share",
+        "the file was rewritten or the profiler's driver does not number launches; record again",
+    ),
+    "narrowed_correlations": Kind(
+        "warning",
+        "work whose correlation number is the lower 32 bits of that of a call",
+        "it is not linked to that call: a cut number may belong to several",
+        "keep 64 bits in what rewrites the file; record again with a newer profiler",
+    ),
+    "narrowed_external_ids": Kind(
+        "warning",
+        "work whose External id is the lower 32 bits of that of an operator",
+        "it is not given to that operator: a cut number may belong to several",
+        "keep 64 bits in what rewrites the file; record again with a newer profiler",
+    ),
+    "reused_external_ids": Kind(
+        "warning",
+        "operators with an External id that an earlier operator has, too",
+        "work that only an External id gives to an operator may be given to none",
+        "it looks like several recordings in one file",
+    ),
     "unlinked_device_work": Kind(
         "warning",
         "work on a device whose launching call is not in the trace ({share} of it)",
@@ -150,6 +174,19 @@ KINDS: Final = {
         "calls of several processes stand in one file",
         "it looks like several ranks in one; numbers are joined within a process only",
         "analyse the file of each rank by itself",
+    ),
+    "repeated_rank": Kind(
+        "warning",
+        "the file is of rank {rank}, as {other} is",
+        "one of them is not of this run, or is a copy: ranks cannot be told apart",
+        "give one file a rank",
+    ),
+    "clocks_far_apart": Kind(
+        "warning",
+        "nothing of the file is at the time of {other}, another rank of the run: they are "
+        "{apart} apart",
+        "they are of different runs, or their clocks disagree: times do not compare",
+        "record all ranks at once, on machines with synchronised clocks",
     ),
     "no_rank": Kind(
         "info",

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from longpole.analyses.by_name import Ranking, by_name
 from longpole.analyses.frame_times import FrameTimes, with_shares
 from longpole.contexts import context_times
 from longpole.inputs import shapes_in_words, typed_inputs
@@ -17,22 +15,11 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["OperatorTime", "by_self_time", "operators"]
+__all__ = ["operators"]
 
 NEEDS_ARGUMENTS = True
 
 _INPUTS = ("shapes", "strides", "dtypes")
-
-
-@dataclass(frozen=True, slots=True)
-class OperatorTime:
-    """All operators of one name within a window, by the time in which nothing inside them ran."""
-
-    name: str | None
-    count: int
-    self_ns: int
-    longest_self_ns: int
-    longest_event: int
 
 
 def operators(
@@ -89,14 +76,6 @@ def operators(
         rows = rows.sort(shapes_in_words())
     own = pl.col("device_self_ns")
     return FrameTimes("operator", *with_shares(rows, times, own), top)
-
-
-def by_self_time(trace: Trace, window: Window, *, top: int) -> Ranking[OperatorTime]:
-    """Take the operators with the most time on their threads in which nothing inside them ran."""
-    named = trace.events.filter(pl.col("kind") == "operator").select("event", "name")
-    spans = trace.lanes.select("lane", **window.times())
-    ranked = by_name(trace.times_within(spans).join(named, on="event"), "self_ns")
-    return Ranking(tuple(OperatorTime(*row) for row in ranked.head(top).iter_rows()), ranked.height)
 
 
 def _with_inputs(trace: Trace, tree: pl.DataFrame) -> pl.DataFrame:

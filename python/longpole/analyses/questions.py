@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from longpole.report.blocks import Column, Notes, Sentence, Table
+from longpole.report.blocks import Notes, Sentence
+from longpole.report.frames import table_of
 from longpole.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from longpole.report.blocks import Block, Cell, Type
+    from longpole.report.blocks import Block
     from longpole.trace import Trace
     from longpole.windows import Window
 
@@ -39,7 +40,7 @@ def questions() -> dict[str, str]:
 
 
 def answer_blocks(name: str, trace: Trace, window: Window | None = None) -> Sequence[Block]:
-    """Answer a question about a window as blocks; a frame is shown by its first rows."""
+    """Answer a question about a window as blocks; a frame is shown by some rows."""
     ask = _question(name)
     if ask is None:
         message = f"there is no question {name!r}"
@@ -78,24 +79,19 @@ def _title(name: str) -> str:
 
 
 def _frame_blocks(frame: pl.DataFrame) -> list[Block]:
-    """Show the first rows of a frame."""
+    """Show some rows of a frame."""
     if frame.is_empty():
         return [Sentence("There is nothing to show.")]
-    columns = [
-        Column(name.removesuffix("_ns"), _type(name, dtype)) for name, dtype in frame.schema.items()
-    ]
-    rows = [[_cell(value) for value in row] for row in frame.head(_MOST_ROWS).iter_rows()]
-    more = frame.height - len(rows)
-    told: list[Block] = [Notes([f"{count(more, 'more row')}."])] if more > 0 else []
-    return [Table(columns, rows), *told]
+    shown, more = _shown(frame)
+    return [table_of(shown), *([Notes([more])] if more else [])]
 
 
-def _cell(value: Any) -> Cell:
-    return value if value is None or isinstance(value, str | int | float) else str(value)
-
-
-def _type(name: str, dtype: pl.DataType) -> Type:
-    if dtype.is_numeric():
-        is_time = name.endswith("_ns") and name not in {"start_ns", "end_ns"}
-        return "duration" if is_time else "share" if name.endswith("share") else "number"
-    return "name" if name == "name" or name.endswith("_name") else "text"
+def _shown(frame: pl.DataFrame) -> tuple[pl.DataFrame, str | None]:
+    """Take the first rows, of single events the longest, and say how many there are."""
+    more = frame.height - _MOST_ROWS
+    if more <= 0:
+        return frame, None
+    if frame.columns[0] == "event" and "duration_ns" in frame.columns:
+        longest = frame.sort("duration_ns", "event", descending=[True, False], nulls_last=True)
+        return longest.head(_MOST_ROWS), f"The {_MOST_ROWS} longest of {frame.height:,}."
+    return frame.head(_MOST_ROWS), f"{count(more, 'more row')}."

@@ -10,10 +10,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from longpole.analyses.blocking_calls import BlockingCall, blocking_calls
-from longpole.analyses.by_name import NameTime, Ranking
+from longpole.analyses.by_name import NameTime, OperatorTime, Ranking
 from longpole.analyses.device_times import DeviceTime, device_times
-from longpole.analyses.kernels import kernels
-from longpole.analyses.operators import OperatorTime, by_self_time
 from longpole.windows import Window, choose_window
 
 if TYPE_CHECKING:
@@ -107,26 +105,15 @@ fast, all kernels save up to 45 %, gemm alone 45 %.
     window = choose_window(trace, step, whole=whole, step_name=step_name)
     if window is None:
         return None
-    devices = device_times(trace, window)
+    start_ns, end_ns = window.start_ns, window.end_ns
+    kernels, n_kernels = trace.core.kernels_by_name(start_ns, end_ns, top)
+    operators, n_operators = trace.core.operators_by_name(start_ns, end_ns, top)
     return Summary(
         window=window,
         verdict=trace.verdict(step, whole=whole, step_name=step_name),
-        devices=devices,
-        kernels=_kernels(trace, window, top),
-        operators=by_self_time(trace, window, top=top),
+        devices=device_times(trace, window),
+        kernels=Ranking(tuple(NameTime(*row) for row in kernels), n_kernels),
+        operators=Ranking(tuple(OperatorTime(*row) for row in operators), n_operators),
         blocking_calls=blocking_calls(trace, window),
-        unlinked=_unlinked(trace, window),
+        unlinked=Unlinked(*trace.core.unlinked(start_ns, end_ns)),
     )
-
-
-def _kernels(trace: Trace, window: Window, top: int) -> Ranking[NameTime]:
-    ranked = kernels(trace, window, where="kind = 'kernel'")
-    named = ranked.select(
-        "name", "count", "duration_ns", longest_ns="max_ns", longest="longest_event"
-    )
-    return Ranking(tuple(NameTime(*row) for row in named.head(top).iter_rows()), ranked.height)
-
-
-def _unlinked(trace: Trace, window: Window) -> Unlinked:
-    work = window.clip(trace.events.join(trace.launches, on="event"))
-    return Unlinked(work.height, work["call"].null_count())

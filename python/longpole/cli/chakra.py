@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from longpole.cli.ask.options import Options, shared_options
 from longpole.cli.link import pair_options
-from longpole.wording import duration, escape
+from longpole.report.terminal import Terminal
 
 if TYPE_CHECKING:
-    from longpole.convert.execution_trace import Replay
+    from longpole.cli.answer.emit import Answer
 
 __all__ = ["chakra"]
 
@@ -33,16 +36,41 @@ def chakra() -> None:
 @click.option("-o", "--output", "--output_filename", required=True, type=click.Path())
 @click.option("--no-gaps", is_flag=True, help="Leave out the time between operators.")
 @click.option("-f", "--force", is_flag=True, help="Write over a file that is there.")
+@shared_options
 def convert(
-    execution: str, kineto: str, iteration: int | None, output: str, *, no_gaps: bool, force: bool
+    *,
+    execution: str,
+    kineto: str,
+    iteration: int | None,
+    output: str,
+    no_gaps: bool,
+    force: bool,
+    options: Options,
 ) -> int:
-    """Link two files and write a Chakra graph, then say what is wrong with it, if anything."""
-    from longpole.convert.chakra import read_chakra, write_chakra
-    from longpole.convert.execution_trace import link_execution_trace
+    """Link two files and write a Chakra graph, then say what is wrong with it, if anything.
 
-    linked = link_execution_trace(execution, kineto, iteration=iteration)
+    Directories or quoted patterns are the ranks of one run. OUTPUT is then a directory, which
+    gets a graph a rank and the ranks of the process groups.
+
+    \b
+    Examples:
+      longpole chakra convert --et et.json --kineto kineto.json -o rank.0.et
+      longpole chakra convert --et "et*.json" --kineto "kineto*.json" -o graphs/
+    """
+    from longpole.cli.answer.chakra import converted_answer, ranks_answer
+    from longpole.convert.chakra import write_chakra
+    from longpole.convert.execution_trace import link_execution_trace
+    from longpole.read import read_trace
+    from longpole.traces.linked_ranks import link_ranks
+
+    if any(Path(path).is_dir() or not Path(path).exists() for path in (execution, kineto)):
+        ranks = link_ranks(execution, kineto)
+        written = ranks.write_chakra(output, gaps=not no_gaps, overwrite=force)
+        return _emit(ranks_answer(ranks, written), options)
+    trace = read_trace(kineto, vocabulary=options.vocabulary)
+    linked = link_execution_trace(execution, trace, iteration=iteration)
     write_chakra(linked, output, gaps=not no_gaps, overwrite=force)
-    return _findings(output, read_chakra(output).check().to_dicts())
+    return _emit(converted_answer(execution, kineto, output), options)
 
 
 @chakra.command()
@@ -65,75 +93,27 @@ def show(graph: str) -> int:
 
 @chakra.command()
 @click.argument("graph", type=click.Path())
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def check(graph: str, *, as_json: bool) -> int:
+@shared_options
+def check(*, graph: str, options: Options) -> int:
     """Say what is wrong with a graph. Exits with 1 where simulators would refuse it."""
+    from longpole.cli.answer.chakra import check_answer
     from longpole.convert.chakra import read_chakra
 
-    found = read_chakra(graph).check().to_dicts()
-    if as_json:
-        _show_json("longpole.chakra.check/1", graph, {"findings": found})
-        return int(any(row["refused"] for row in found))
-    return _findings(graph, found)
+    return _emit(check_answer(graph, read_chakra(graph)), options)
 
 
 @chakra.command()
 @click.argument("graph", type=click.Path())
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def replay(graph: str, *, as_json: bool) -> int:
+@shared_options
+def replay(*, graph: str, options: Options) -> int:
     """Run a graph with its measured durations, and compare with the time it took."""
+    from longpole.cli.answer.chakra import replay_answer
     from longpole.convert.chakra import read_chakra
 
-    trace = read_chakra(graph)
-    whole, without = trace.replay(), trace.replay(gaps=False)
-    if as_json:
-        data = {
-            "replay_ns": whole.makespan_ns,
-            "measured_ns": whole.measured_ns,
-            "error": whole.error,
-            "error_without_gaps": without.error,
-            "stuck": whole.stuck,
-            "resources": whole.resources.to_dicts(),
-        }
-        _show_json("longpole.chakra.replay/1", graph, data)
-    else:
-        click.echo("\n".join(_replayed(graph, whole, without)))
-    return int(whole.stuck > 0)
+    return _emit(replay_answer(graph, read_chakra(graph)), options)
 
 
-def _show_json(schema: str, graph: str, data: dict[str, Any]) -> None:
-    from longpole.report.document import Document
-    from longpole.report.json import json_text
+def _emit(answer: Answer, options: Options) -> int:
+    from longpole.cli.answer.emit import emit
 
-    click.echo(json_text([Document(schema=schema, input={"path": graph}, data=data)]), nl=False)
-
-
-def _findings(graph: str, found: list[dict[str, Any]]) -> int:
-    if not found:
-        click.echo(f"{escape(graph)}: no problems found")
-    for row in found:
-        click.echo(
-            f"{escape(graph)}: {row['sentence']}: {row['count']:,}, first at node "
-            f"{row['first_node']}; {row['effect']}"
-        )
-    return int(any(row["refused"] for row in found))
-
-
-def _replayed(graph: str, whole: Replay, without: Replay) -> list[str]:
-    lines = [f"{escape(graph)}: replayed in {duration(whole.makespan_ns)}"]
-    if whole.measured_ns is None or whole.error is None or without.error is None:
-        lines.append("The graph does not say when its nodes ran, so the error is not known.")
-    else:
-        lines.append(
-            f"Measured {duration(whole.measured_ns)}: {whole.error:+.1%} "
-            f"({without.error:+.1%} without the time between operators)"
-        )
-    if whole.stuck:
-        lines.append(f"{whole.stuck:,} nodes never run, because they wait for each other.")
-    for row in whole.resources.iter_rows(named=True):
-        error = "" if row["error"] is None else f", {row['error']:+.1%}"
-        lines.append(
-            f"  {row['kind']} {row['lane']}: {row['n_nodes']:,} nodes, busy "
-            f"{duration(row['busy_ns'])}, ends at {duration(row['end_ns'])}{error}"
-        )
-    return lines
+    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))

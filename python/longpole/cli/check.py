@@ -27,16 +27,20 @@ def check(*, traces: Sequence[str], strict: bool, options: Options) -> int:
 
     Exits with 1 where something of the file was altered to be readable or is lost
     (severity `altered` or `data_loss`), with 0 where there are only warnings or notes.
+    Several traces are also held against each other.
 
     \b
     Examples:
       longpole check trace.json.gz
       longpole check rank*.json.gz --strict --format jsonl
     """
+    from longpole.analyses.companions import Companions
+
+    companions = Companions()
 
     def answer(path: str, trace: Trace) -> Answer:
         from longpole.cli.answer.check import check_answer
 
-        return check_answer(path, trace, strict=strict)
+        return check_answer(path, trace, strict=strict, companions=companions)
 
     return answer_each(traces, options, "longpole.check/1", answer)

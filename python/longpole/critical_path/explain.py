@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from longpole.report.blocks import Bar, Chart, Column, Notes, Sentence, Table
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import polars as pl
+    from collections.abc import Mapping, Sequence
 
     from longpole.report.blocks import Block
 
@@ -66,27 +64,28 @@ class Told(Protocol):
     @property
     def status(self) -> str: ...
     @property
-    def by_kind(self) -> pl.DataFrame: ...
+    def kind_totals(self) -> Sequence[Mapping[str, Any]]: ...
     @property
-    def by_name(self) -> pl.DataFrame: ...
+    def name_totals(self) -> Sequence[Mapping[str, Any]]: ...
     @property
     def counts(self) -> Mapping[str, int]: ...
     @property
-    def sync_dependencies(self) -> pl.DataFrame: ...
+    def waits(self) -> tuple[int, int]: ...
 
 
 def path_blocks(path: Told, top: int) -> list[Block]:
     """Show a path: its kinds as a chart, the `top` names that take most of it, and warnings."""
     blocks: list[Block] = [Sentence(f"Total {duration(path.length_ns)}:"), _kinds(path)]
-    names = path.by_name.head(top).select("share", "duration_ns", "kind", "name", "longest_event")
-    if names.height:
-        blocks.append(Table(_COLUMNS, names.rows()))
+    columns = ("share", "duration_ns", "kind", "name", "longest_event")
+    names = [[row[column] for column in columns] for row in path.name_totals[:top]]
+    if names:
+        blocks.append(Table(_COLUMNS, names))
     notes = list(_notes(path))
     return [*blocks, Notes(notes)] if notes else blocks
 
 
 def _kinds(path: Told) -> Chart:
-    kinds = path.by_kind.select("kind", "duration_ns", "share").rows()
+    kinds = [(row["kind"], row["duration_ns"], row["share"]) for row in path.kind_totals]
     told = [row for row in kinds if row[2] >= _SMALLEST_SHARE or row[0] in _ALWAYS_TOLD]
     bars = [
         Bar(part, duration(time_ns), f"{MEANINGS.get(kind, kind)} ({kind})")
@@ -101,7 +100,7 @@ def _kinds(path: Told) -> Chart:
 def _notes(path: Told) -> list[str]:
     """Say what the path rests on that is not certain."""
     notes = []
-    n_inferred, n_waits = _waits_on_path(path)
+    n_inferred, n_waits = path.waits
     inferred = []
     if n_inferred:
         of = "all" if n_inferred == n_waits else f"{n_inferred:,} of"
@@ -130,10 +129,3 @@ def _moved(device: int | None, shift_ns: int) -> str:
     side = "behind" if shift_ns > 0 else "ahead of"
     length = duration(abs(shift_ns))
     return f"{name} has a clock {length} {side} the host's; its activities are moved by that."
-
-
-def _waits_on_path(path: Told) -> tuple[int, int]:
-    """Count the waits on the path: those inferred, and all."""
-    waits = path.sync_dependencies
-    on_path = waits.filter(waits["on_path"])
-    return int((on_path["evidence"].cast(str) == "inferred").sum()), on_path.height

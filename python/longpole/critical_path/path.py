@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from longpole.critical_path.changes import Drop, RemoveWait, Scale, parts_of
 from longpole.critical_path.explain import path_blocks
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["CriticalPath", "WhatIf"]
 
 _TOP: Final = 10
+_FIGURES: Final = ("duration_ns", "share", "count")
 _FRAMES: Final = ("segments", "slack", "nodes", "edges", "violations", "sync_dependencies")
 
 
@@ -108,7 +109,10 @@ class CriticalPath:
     @cached_property
     def by_kind(self) -> pl.DataFrame:
         """The time of each kind, the greatest first: `kind`, `duration_ns`, `share`, `count`."""
-        return self._grouped("kind")
+        import polars as pl
+
+        numbers = {"duration_ns": pl.Int64, "share": pl.Float64, "count": pl.Int64}
+        return typed(pl.DataFrame(self.kind_totals, schema={"kind": pl.String, **numbers}))
 
     @cached_property
     def by_name(self) -> pl.DataFrame:
@@ -118,8 +122,26 @@ class CriticalPath:
         """
         import polars as pl
 
-        longest = pl.col("event").sort_by("duration_ns", "event", descending=[True, False]).first()
-        return self._grouped("kind", "name", longest_event=longest)
+        words = {"kind": pl.String, "name": pl.String}
+        numbers = {"duration_ns": pl.Int64, "share": pl.Float64, "count": pl.Int64}
+        schema = {**words, **numbers, "longest_event": pl.UInt32}
+        return typed(pl.DataFrame(self.name_totals, schema=schema))
+
+    @cached_property
+    def kind_totals(self) -> list[dict[str, Any]]:
+        """The rows of `by_kind` as plain values."""
+        rows = self._totals(by_name=False)
+        return [{key: row[key] for key in ("kind", *_FIGURES)} for row in rows]
+
+    @cached_property
+    def name_totals(self) -> list[dict[str, Any]]:
+        """The rows of `by_name` as plain values."""
+        return self._totals(by_name=True)
+
+    @property
+    def waits(self) -> tuple[int, int]:
+        """The waits on the path for work on a device: how many are inferred, and how many."""
+        return self._core.waits_on_path()
 
     @cached_property
     def slack(self) -> pl.DataFrame:
@@ -260,23 +282,23 @@ class CriticalPath:
         return html(path_blocks(self, _TOP))
 
     def __repr__(self) -> str:
-        kinds = self.by_kind.head(3).iter_rows()
-        shares = ", ".join(f"{kind} {share(part)}" for kind, _, part, _ in kinds)
+        kinds = self.kind_totals[:3]
+        shares = ", ".join(f"{row['kind']} {share(row['share'])}" for row in kinds)
         return f"<longpole.CriticalPath: {duration(self.length_ns)}, {shares or 'empty'}>"
 
-    def _grouped(self, *keys: str, **more: pl.Expr) -> pl.DataFrame:
-        import polars as pl
-
+    def _totals(self, *, by_name: bool) -> list[dict[str, Any]]:
         length_ns = max(self.length_ns, 1)
-        texts = self.segments.with_columns(pl.col(keys).cast(pl.String))
-        grouped = (
-            texts.group_by(*keys)
-            .agg(pl.col("duration_ns").sum(), count=pl.len().cast(pl.Int64), **more)
-            .with_columns(share=pl.col("duration_ns") / length_ns)
-            .select(*keys, "duration_ns", "share", "count", *more)
-            .sort("duration_ns", *keys, descending=[True, *(False for _ in keys)])
-        )
-        return typed(grouped)
+        return [
+            {
+                "kind": kind,
+                "name": name,
+                "duration_ns": duration_ns,
+                "share": duration_ns / length_ns,
+                "count": count,
+                "longest_event": longest_event,
+            }
+            for kind, name, duration_ns, count, longest_event in self._core.totals(by_name=by_name)
+        ]
 
 
 class WhatIf:

@@ -28,8 +28,8 @@ _STEP_LAYOUT: Final = {
     "legend": {"orientation": "h", "y": 1.12},
 }
 _WIDEST: Final = 44
-_ONE_BY_ONE: Final = ("event", "time", "start")
-"""What tables begin with whose rows are single events, which say little as bars."""
+_ONE_BY_ONE: Final = ("event", "time_ns", "start_ns")
+"""Columns of tables whose rows are single events or moments, which say little as bars."""
 
 _DRAWN: Final = ("duration", "share", "count")
 _AXES: Final = {"duration": "ms", "share": "%", "count": "number"}
@@ -67,7 +67,7 @@ def step_figure(trace: Trace) -> Figure | None:
     if steps.height <= 1:
         return None
     numbers = [str(number) for number in steps["step"]]
-    if steps.height > _MOST_SPLIT:
+    if steps.height > _MOST_SPLIT or not trace.warning_counts["device_work"]:
         lengths = (steps["window_end_ns"] - steps["window_start_ns"]).to_list()
         data = [_part("length", "bar", numbers, [length / 1e6 for length in lengths])]
         return Figure(data, _STEP_LAYOUT, "How long each step takes.")
@@ -76,8 +76,7 @@ def step_figure(trace: Trace) -> Figure | None:
         busy = trace.busy(start_ns, end_ns)
         whole = busy.filter(busy["stream"].is_null()).sort("busy_ns", descending=True)
         for part, _, _ in _PARTS:
-            idle_ns = end_ns - start_ns if part == "idle_ns" else 0
-            times[part].append((whole[part][0] if whole.height else idle_ns) / 1e6)
+            times[part].append(whole[part][0] / 1e6)
     data = [_part(name, color, numbers, times[part]) for part, name, color in _PARTS]
     label = "How long each step takes, and what its busiest device did in it."
     return Figure(data, _STEP_LAYOUT, label)
@@ -126,7 +125,7 @@ def _part(name: str, color: str, numbers: list[str], times: list[float]) -> dict
 
 def _of_table(table: Table, label: str) -> Figure | None:
     """Draw the first quantity of a table by the names in its rows."""
-    if table.columns[0].title in _ONE_BY_ONE:
+    if any(column.title in _ONE_BY_ONE for column in table.columns):
         return None
     texts = [at for at, column in enumerate(table.columns) if column.is_left]
     name = next((at for at in texts if table.columns[at].type == "name"), min(texts, default=None))

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt16Type, UInt32Type};
 use arrow_array::{
@@ -10,7 +11,7 @@ use arrow_array::{
     RecordBatchIterator,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
-use arrow_schema::{ArrowError, Field, Schema};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
 use bytes::Bytes;
 use longpole_core::ids::{StringId, NO_ROW};
 use longpole_core::stack::NO_DEPTH;
@@ -18,7 +19,8 @@ use longpole_core::strings::Strings;
 use longpole_core::tables::{Values, NO_INTEGER, NO_SHORT};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyDict};
+use pyo3::IntoPyObjectExt;
 
 /// Columns owned by the core, handed over through the Arrow stream protocol.
 #[pyclass(frozen, module = "longpole._core")]
@@ -46,6 +48,39 @@ impl Table {
     /// The number of rows.
     fn __len__(&self) -> usize {
         self.0.num_rows()
+    }
+
+    /// Every row as a dictionary of plain values: for small tables, where no frame is needed.
+    fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let rows: Vec<_> = (0..self.0.num_rows()).map(|_| PyDict::new(py)).collect();
+        for (field, column) in self.0.schema_ref().fields().iter().zip(self.0.columns()) {
+            for (at, row) in rows.iter().enumerate() {
+                row.set_item(field.name(), plain(py, column, at)?)?;
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// The value of a column in a row; `None` where it is null.
+fn plain<'py>(py: Python<'py>, column: &ArrayRef, row: usize) -> PyResult<Bound<'py, PyAny>> {
+    if column.is_null(row) {
+        return Ok(py.None().into_bound(py));
+    }
+    match column.data_type() {
+        DataType::Int32 => column.as_primitive::<Int32Type>().value(row).into_bound_py_any(py),
+        DataType::Int64 => column.as_primitive::<Int64Type>().value(row).into_bound_py_any(py),
+        DataType::UInt16 => column.as_primitive::<UInt16Type>().value(row).into_bound_py_any(py),
+        DataType::UInt32 => column.as_primitive::<UInt32Type>().value(row).into_bound_py_any(py),
+        DataType::Float64 => column.as_primitive::<Float64Type>().value(row).into_bound_py_any(py),
+        DataType::Boolean => column.as_boolean().value(row).into_bound_py_any(py),
+        DataType::LargeUtf8 => column.as_string::<i64>().value(row).into_bound_py_any(py),
+        DataType::Dictionary(..) => {
+            let texts = column.as_dictionary::<UInt32Type>();
+            let place = texts.keys().value(row) as usize;
+            texts.values().as_string::<i64>().value(place).into_bound_py_any(py)
+        }
+        other => Err(PyRuntimeError::new_err(format!("no plain values of {other}"))),
     }
 }
 

@@ -74,6 +74,9 @@ fn end(word: &Bound<'_, PyAny>) -> PyResult<WindowEnd> {
 /// So much is copied for Python at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
+/// A sum of segments, as `(kind, name, duration_ns, count, longest_event)`.
+type TotalRow = (&'static str, Option<String>, i64, u64, Option<usize>);
+
 /// A change, as `(effect, kind, matching, numerator, denominator, events)`.
 pub(crate) type ChangeParts = (String, Option<String>, Option<String>, u64, u64, Option<Vec<u32>>);
 
@@ -228,6 +231,25 @@ impl CriticalPath {
                 .integers("busy_ns", busy_ns.into_iter().map(InColumn::in_column).collect())
                 .into_table()
         })
+    }
+
+    /// The time of each kind, the greatest first: `(kind, name, duration_ns, count,
+    /// longest_event)`; with `by_name` of each kind and name, else without names.
+    #[pyo3(signature = (*, by_name))]
+    fn totals(&self, by_name: bool) -> Vec<TotalRow> {
+        let text = |id| self.tables.strings.get(id).to_owned();
+        path::totals(&self.tables, &self.path, by_name)
+            .iter()
+            .map(|row| {
+                let longest = row.longest.map(EventId::row);
+                (row.kind.name(), row.name.map(text), row.duration_ns, row.count, longest)
+            })
+            .collect()
+    }
+
+    /// The waits on the path for work on a device: how many are inferred, and how many there are.
+    fn waits_on_path(&self) -> (u64, u64) {
+        path::waits_on_path(&self.graph, &self.path)
     }
 
     /// The path as a trace for Perfetto, in pieces: other threads go on between two of them.

@@ -14,6 +14,7 @@ mod enter;
 mod errors;
 mod execution;
 mod extract;
+mod figures;
 mod guard;
 mod joint;
 mod linked;

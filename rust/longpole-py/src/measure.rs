@@ -14,7 +14,7 @@ use crate::trace::Trace;
 
 #[pymethods]
 impl Trace {
-    /// One row for each piece of work on a device, and what launched it.
+    /// One row for each GPU activity, and what launched it.
     fn launches(&self, py: Python<'_>) -> PyResult<Table> {
         let (launches, nesting) = (self.linked(py)?, self.nesting(py)?);
         let tables = self.tables();

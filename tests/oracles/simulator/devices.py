@@ -1,6 +1,6 @@
 """Streams of work: what they hold, when their work begins, and what it waits for.
 
-Streams are in order, so the start and the end of a piece of work are settled when it is
+Streams are in order, so the start and the end of a GPU activity are settled when it is
 submitted: all that it may wait for has been submitted before.
 """
 
@@ -198,7 +198,7 @@ class Devices:
     def _settle(
         self, stream: Stream, call: Activity, work: Work, place: Place, start_ns: int
     ) -> Activity:
-        """Note a piece of work, of which only the causes of its start are open."""
+        """Note a GPU activity, of which only the causes of its start are open."""
         kind = Kind.COMMUNICATION if work.is_collective else _WORK_KINDS[work.category]
         nominal_ns = work.nominal_ns
         duration_ns = self._conditions.takes_ns(nominal_ns, kind, work.name, place, Role.WORK)

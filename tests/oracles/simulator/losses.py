@@ -19,7 +19,7 @@ class Losses:
     Parameters
     ----------
     launches
-        Of the calls that launched one piece of work; the work itself is there.
+        Of the calls that launched one GPU activity; the work itself is there.
     kernels
         Of all kernels; the calls that launched them are there.
     graph_nodes

@@ -53,7 +53,7 @@ class Machine:
     launch_latency_ns
         From the end of a launch call to the earliest start of its work.
     kernel_gap_ns
-        Between two pieces of work of one stream.
+        Between two GPU activities of one stream.
     event_latency_ns
         From the end of awaited work to the start of the work of another stream.
     return_latency_ns

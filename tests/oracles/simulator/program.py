@@ -89,7 +89,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A piece of work for a stream."""
+    """A GPU activity for a stream."""
 
     category: WorkCategory
     name: str

@@ -126,7 +126,7 @@ def _is_near(shift_ns: int, by_launches_ns: int) -> bool:
 
 
 def _ending_after(work: Event, at_ns: int, devices: Devices) -> int:
-    """Count what ends after a time, from a piece of work on back in the order of submission."""
+    """Count what ends after a time, from a GPU activity on back in the order of submission."""
     submitted = devices.streams[work.lane].submitted
     count = 0
     for other in reversed(submitted[: submitted.index(work) + 1]):

@@ -30,7 +30,7 @@ begins with ``hip`` is none."""
 GRAPH_LAUNCH = re.compile(API + "(?:GraphLaunch|EnqueueCommandBuffer|CommandBufferEnqueue)")
 
 MOST_UNLINKED = 64
-"""So many pieces of work without a launcher are skipped to find one with."""
+"""So many GPU activities without a launcher are skipped to find one with."""
 
 MOST_LIKELY = max(Mark) + 1
 """Work that is paired with a wait call is believed before any mark."""

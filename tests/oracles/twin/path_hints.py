@@ -20,7 +20,7 @@ RECORD_CALL = re.compile(API + "(?:EventRecord|RecordEvent|CommandListAppendSign
 
 
 class Mark(IntEnum):
-    """How likely it is that an event was recorded right behind a piece of work."""
+    """How likely it is that an event was recorded right behind a GPU activity."""
 
     UNMARKED = 0
     POSSIBLE = 1

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def launches(trace: Trace) -> list[dict[str, Any]]:
-    """Join each piece of work on a device to its call, and to the operator around that."""
+    """Join each GPU activity to its call, and to the operator around that."""
     parent_of = parents(trace)
     call_of = calls(trace)
     operators = _operators_by_external_id(trace)
@@ -38,7 +38,7 @@ def launches(trace: Trace) -> list[dict[str, Any]]:
 
 
 def calls(trace: Trace) -> dict[int, Event | None]:
-    """Find the call with the correlation of each piece of work; 0 is no correlation."""
+    """Find the call with the correlation of each GPU activity; 0 is no correlation."""
     numbered = defaultdict(list)
     for event in trace.events:
         if event.is_call and event.correlation:

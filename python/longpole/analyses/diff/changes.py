@@ -1,4 +1,4 @@
-"""What changed: each piece of work of both sides, its time and number in a step."""
+"""What changed of the kernels, calls and functions of two sides: time and number in a step."""
 
 from __future__ import annotations
 

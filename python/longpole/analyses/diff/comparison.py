@@ -20,6 +20,7 @@ from longpole.analyses.diff.values import Change, DiffSide
 from longpole.bench.compare.ranks import robust_spread
 from longpole.errors import WindowError
 from longpole.trace import Trace
+from longpole.traces.trace_set import TraceSet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,8 +60,8 @@ class _Runs:
 
 
 def diff(
-    base: Trace | Sequence[Trace],
-    new: Trace | Sequence[Trace],
+    base: Trace | TraceSet | Sequence[Trace | TraceSet],
+    new: Trace | TraceSet | Sequence[Trace | TraceSet],
     *,
     gate: float = _GATE,
     step_name: str | None = None,
@@ -71,9 +72,9 @@ def diff(
     Parameters
     ----------
     base, new
-        A trace, or several: traces of different ranks are one run, traces of the same rank
-        several runs. Shapes are compared where the traces were read with
-        `args=["Input Dims"]`.
+        A trace or the ranks of a run, as `read_traces` gives them, or several of these:
+        traces of different ranks are one run, traces of the same rank several runs. Shapes
+        are compared where the traces were read with `args=["Input Dims"]`.
     gate
         The smallest change of the mean step that matters, as a share.
     step_name, data_load
@@ -146,9 +147,9 @@ def diff_steps(
     return _answer((base, new), work, judgement, gate, sides)
 
 
-def _runs_of(traces: Trace | Sequence[Trace], window: dict[str, Any]) -> _Runs:
+def _runs_of(side: Trace | TraceSet | Sequence[Trace | TraceSet], window: dict[str, Any]) -> _Runs:
     """Sort traces into runs: the first of every rank, the second of every rank, and so on."""
-    given = [traces] if isinstance(traces, Trace) else list(traces)
+    given = _traces_of([side] if isinstance(side, Trace | TraceSet) else side)
     if not given:
         message = "each side needs a trace"
         raise ValueError(message)
@@ -160,6 +161,17 @@ def _runs_of(traces: Trace | Sequence[Trace], window: dict[str, Any]) -> _Runs:
         raise ValueError(message)
     ranks = sorted(by_rank, key=lambda rank: -1 if rank is None else rank)
     return _Runs(tuple(zip(*(by_rank[rank] for rank in ranks), strict=True)))
+
+
+def _traces_of(side: Sequence[Trace | TraceSet]) -> list[Trace]:
+    """Give the traces of one side; those of ranks are read again."""
+    found: list[Trace] = []
+    for part in side:
+        if isinstance(part, TraceSet):
+            found += [part.trace(rank) for rank in part.rank_numbers]
+        else:
+            found.append(part)
+    return found
 
 
 def _lengths_ns(run: Sequence[Side]) -> dict[int, int]:

@@ -80,7 +80,7 @@ def _causes(diff: Findings) -> list[str]:
     """Name what changed most."""
     certain = [change for change in diff.changes if change.stands_out]
     if not certain:
-        return ["No single piece of work changed by more than the steps differ themselves."]
+        return ["Nothing that ran changed by more than the steps differ themselves."]
     first = f"What changed most is {cause(certain[0])}."
     return [first]
 

@@ -5,8 +5,9 @@ from longpole.bench.time.clocks import CpuClock, FakeClock
 from longpole.bench.time.commands import CommandPlan
 from longpole.bench.time.gpu_clock import GpuClock
 from longpole.bench.time.lockstep import Build
+from longpole.bench.time.measure import measure, measure_in_turns
 from longpole.bench.time.processes import Campaign, compare_points, time_in_processes
-from longpole.bench.time.timing import Effort, Timing, measure, measure_in_turns
+from longpole.bench.time.timing import Effort, Timing
 from longpole.bench.time.torch_clock import TorchClock
 
 __all__ = [

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longpole.bench.records.record import Outcome
+from longpole.bench.time.measure import measure
 from longpole.bench.time.targets import bound, find_function
-from longpole.bench.time.timing import Effort, measure
+from longpole.bench.time.timing import Effort
 from longpole.bench.time.worker import make_clock
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from longpole.bench.time.clocks import Clock, CpuClock
 from longpole.bench.time.device_in_use import reader_of
 from longpole.bench.time.lockstep import Build, LockstepClock, builds_running
+from longpole.bench.time.measure import measure_in_turns
 from longpole.bench.time.targets import bound, find_function, key_of
-from longpole.bench.time.timing import Effort, measure_in_turns
+from longpole.bench.time.timing import Effort
 from longpole.bench.time.torch_clock import TorchClock
 
 if TYPE_CHECKING:

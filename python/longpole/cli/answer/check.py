@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from longpole.analyses.check import check
+from longpole.analyses.findings import SEVERITIES
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import describe, name_of
 from longpole.report.blocks import Entry, Headline
@@ -15,6 +16,7 @@ from longpole.wording import count, short_name
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from longpole.analyses.companions import Companions
     from longpole.analyses.findings import Finding
     from longpole.cli.answer.emit import Answer
     from longpole.report.blocks import Block, Style
@@ -39,9 +41,16 @@ _NOUNS: Final = {
 _FAILING: Final = ("data_loss", "altered")
 
 
-def check_answer(path: str, trace: Trace, *, strict: bool) -> Answer:
-    """List what is wrong with a trace."""
+def check_answer(
+    path: str, trace: Trace, *, strict: bool, companions: Companions | None = None
+) -> Answer:
+    """List what is wrong with a trace, and beside those that were looked at before."""
     findings = check(trace)
+    if companions is not None:
+        beside = companions.check(path, trace)
+        findings = tuple(
+            sorted([*beside, *findings], key=lambda each: SEVERITIES.index(each.severity))
+        )
     counts = Counter[str](finding.severity for finding in findings)
     failing = (*_FAILING, "warning") if strict else _FAILING
     has_failed = any(counts[severity] for severity in failing)

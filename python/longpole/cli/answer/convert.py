@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.frames import flat
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.table import known_of_window, rows_of_path, rows_of_question
 from longpole.cli.answer.windows import exit_code_of, known_of
 from longpole.files import new_file
 from longpole.report.blocks import Headline, Sentence
 from longpole.report.document import Document
+from longpole.report.frames import flat
 from longpole.wording import count
 
 if TYPE_CHECKING:

@@ -36,6 +36,6 @@ def warnings_of(trace: Trace) -> list[Warned]:
     severe = ("altered", "data_loss")
     return [
         Warned(row["code"], row["count"], row["sentence"], row["effect"])
-        for row in trace.diagnostics.iter_rows(named=True)
+        for row in trace.core.diagnostics().to_dicts()
         if row["severity"] in severe
     ]

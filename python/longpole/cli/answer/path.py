@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.cli.answer.frames import records_of
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.windows import exit_code_of, known_of
 from longpole.critical_path.explain import path_blocks
@@ -12,8 +11,12 @@ from longpole.report.blocks import Headline, Sentence
 from longpole.report.document import Document
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from longpole.cli.answer.emit import Answer
     from longpole.cli.answer.windows import Found
+    from longpole.critical_path import CriticalPath
+    from longpole.report.document import Record
     from longpole.trace import Trace
 
 __all__ = ["PATH", "path_answer"]
@@ -24,7 +27,7 @@ PATH: Final = "longpole.path/1"
 def path_answer(name: str, trace: Trace, found: Found, *, top: int) -> Answer:
     """Show a path: how long each kind and name is on it; in CSV each segment."""
     path = found.path
-    shown = path.by_name.head(top)
+    shown = path.name_totals[:top]
     verdict = found.verdict()
     document = Document(
         schema=PATH,
@@ -33,17 +36,23 @@ def path_answer(name: str, trace: Trace, found: Found, *, top: int) -> Answer:
             "length_ns": path.length_ns,
             "inferred_ns": path.inferred_ns,
             "unexplained_ns": path.unexplained_ns,
-            "kinds": path.by_kind.to_dicts(),
-            "names": shown.to_dicts(),
+            "kinds": path.kind_totals,
+            "names": shown,
             "counts": dict(sorted(path.counts.items())),
             "verdict": verdict.to_dict(),
         },
-        truncated={"names": {"shown": shown.height, "total": path.by_name.height}},
+        truncated={"names": {"shown": len(shown), "total": len(path.name_totals)}},
         blocks=lambda: [
             Headline(f"{name_of(name)}: critical path, {found.title}"),
             Sentence(verdict.sentence),
             *path_blocks(path, top),
         ],
-        records=lambda: records_of(name, path.segments),
+        records=lambda: _segments(name, path),
     )
     return document, exit_code_of(found)
+
+
+def _segments(name: str, path: CriticalPath) -> Iterable[Record]:
+    from longpole.cli.answer.frames import records_of
+
+    return records_of(name, path.segments)

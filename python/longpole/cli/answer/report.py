@@ -189,7 +189,7 @@ def _overview(traces: Sequence[Named], choice: Choice) -> Section:
             rows.append([_short(path), trace.rank, None, None, _NOTHING])
             continue
         verdict = choice.verdict(trace)
-        sides = ", ".join(verdict.sides) or verdict.status
+        sides = ", ".join(verdict.sides) or verdict.status.replace("_", " ")
         rows.append([_short(path), trace.rank, window.name, window.duration_ns, sides])
     return Section("overview", "Overview", [Table(_OVERVIEW, rows)])
 
@@ -253,11 +253,19 @@ class _About:
 
     def questions(self, window: Window) -> Iterator[Section]:
         """Answer every question there is, with a figure where there is one to draw."""
+        unanswered: list[str] = []
         for name, asks in questions().items():
             blocks = self.answer(name, window)
+            if all(isinstance(block, Sentence) for block in blocks):
+                told = " ".join(block.text for block in blocks if isinstance(block, Sentence))
+                unanswered.append(f"{asks}: {told[:1].lower()}{told[1:]}")
+                continue
             figure = figure_of(blocks, asks)
             parts = [*([figure] if figure else []), *blocks]
             yield self.section(f"question-{name.replace('_', '-')}", asks, parts, is_folded=True)
+        if unanswered:
+            title = "What this trace does not answer"
+            yield self.section("unanswered", title, [Notes(unanswered)], is_folded=True)
 
     def answer(self, name: str, window: Window) -> Sequence[Block]:
         """Answer a question; one that cannot be answered does not keep the others from it."""

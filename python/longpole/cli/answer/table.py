@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import click
 
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.frames import json_rows, records_of, table_of
+from longpole.cli.answer.frames import json_rows, records_of
 from longpole.cli.answer.inputs import describe, name_of, warnings_of
 from longpole.cli.answer.list_of_tables import TABLE
 from longpole.cli.answer.windows import exit_code_of, known_of
 from longpole.report.blocks import Headline, Sentence
 from longpole.report.document import DATA_FORMATS, Document
+from longpole.report.frames import table_of
 from longpole.wording import count
 
 if TYPE_CHECKING:

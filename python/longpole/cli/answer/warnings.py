@@ -19,7 +19,8 @@ def window_warnings(
     trace: Trace, path: CriticalPath, window_name: str, data_load: str | None
 ) -> Iterator[Warned]:
     """Give the warnings about the path of a window."""
-    n_launches = 0 if trace.launches.height else _n_launches_without_work(trace)
+    has_work = trace.warning_counts["device_work"] > 0
+    n_launches = 0 if has_work else len(trace.core.launches_without_work())
     if n_launches:
         yield Warned(
             code="no_device_work",
@@ -42,12 +43,6 @@ def window_warnings(
             message=f"no function or annotation matches --data-load {data_load!r}",
             effect="nothing counts as data loading",
         )
-
-
-def _n_launches_without_work(trace: Trace) -> int:
-    from longpole.analyses.launches_without_work import launches_without_work
-
-    return launches_without_work(trace).height
 
 
 def _finds_name(trace: Trace, pattern: str) -> bool:

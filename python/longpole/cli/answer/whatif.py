@@ -53,8 +53,8 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
             "changes": [plain_change(change) for change in changes],
             **gains,
             "inferred_ns": answer.critical_path.inferred_ns,
-            "kinds": answer.critical_path.by_kind.to_dicts(),
-            "names": answer.critical_path.by_name.head(_MOST_NAMES_IN_DATA).to_dicts(),
+            "kinds": answer.critical_path.kind_totals,
+            "names": answer.critical_path.name_totals[:_MOST_NAMES_IN_DATA],
         },
         blocks=lambda: [
             Headline(_headline(name, found, answer, words)),

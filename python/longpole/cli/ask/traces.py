@@ -71,6 +71,10 @@ def named_traces(
         One of them cannot be read.
     """
     found = [name for path in paths for name in _files_of(path)]
+    twice = {name for name in found if found.count(name) > 1}
+    if twice:
+        message = f"{min(twice)} is given twice: one recording is not two runs"
+        raise click.UsageError(message)
     return [(name, _read(name, options, args)) for name in found]
 
 

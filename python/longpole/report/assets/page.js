@@ -238,7 +238,9 @@
     }
   }
 
-  const figures = (everything) => {
+  const PAPER_WIDTH = 660; // of A4 and letter, in pixels
+
+  const figures = (everything, width) => {
     if (typeof Plotly === "undefined") return;
     for (const box of document.querySelectorAll(".figure")) {
       // What is folded away is drawn when it is opened: the page is there at once.
@@ -247,7 +249,7 @@
       const figure = JSON.parse(document.getElementById(box.dataset.from).textContent);
       const axis = { gridcolor: color("line"), linecolor: color("line"), zerolinecolor: color("line"), automargin: true };
       const layout = {
-        ...figure.layout, template: null, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+        ...figure.layout, width, autosize: !width, template: null, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
         font: { color: color("text"), family: "system-ui, sans-serif", size: 12 },
         margin: { l: 8, r: 8, t: 8, b: 40 },
         xaxis: { ...figure.layout.xaxis, ...axis }, yaxis: { ...figure.layout.yaxis, ...axis },
@@ -262,8 +264,8 @@
   addEventListener("DOMContentLoaded", () => {
     for (const box of document.querySelectorAll(".lanes")) new Lanes(box);
     figures();
-    dark.addEventListener("change", figures);
-    for (const part of document.querySelectorAll("details")) part.addEventListener("toggle", figures);
+    dark.addEventListener("change", () => figures());
+    for (const part of document.querySelectorAll("details")) part.addEventListener("toggle", () => figures());
     const opened = () => {
       const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
       if (target && target.querySelector("details")) target.querySelector("details").open = true;
@@ -272,7 +274,8 @@
     opened();
     addEventListener("beforeprint", () => {
       for (const part of document.querySelectorAll("details")) part.open = true;
-      figures(true);
+      figures(true, PAPER_WIDTH);
     });
+    addEventListener("afterprint", () => figures(true));
   });
 })();

@@ -20,7 +20,7 @@ pub struct Busy {
     pub device: Option<i64>,
     /// The stream; none for the device as a whole.
     pub stream: Option<i64>,
-    /// Pieces of work that ran within the window, in part or whole.
+    /// Activities that ran within the window, in part or whole.
     pub n_events: i64,
     /// Time in which anything ran.
     pub busy_ns: i64,

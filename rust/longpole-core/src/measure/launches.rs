@@ -9,7 +9,7 @@ use crate::link::{Launches, LinkedBy};
 use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables, WorkClass};
 
-/// A piece of work on a device and what launched it.
+/// A GPU activity and what launched it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Launch {
     /// The work.
@@ -27,7 +27,7 @@ pub struct Launch {
     pub delay_ns: Option<i64>,
 }
 
-/// A row for each piece of work on a device, in the order of the file.
+/// A row for each GPU activity, in the order of the file.
 pub fn launches(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Vec<Launch> {
     let events = &tables.events;
     let class_of = tables.work_classes();

@@ -3,12 +3,15 @@
 mod api_roles;
 mod blocking;
 mod busy;
+mod by_name;
 mod chosen;
 mod class_times;
 mod collectives;
 mod context_times;
 mod contexts;
+mod doubts;
 mod gaps;
+mod idle;
 mod launches;
 mod overlaps;
 mod ranges;
@@ -18,12 +21,17 @@ mod warning_counts;
 pub use api_roles::api_roles;
 pub use blocking::{blocking_calls, Blocking, Reason};
 pub use busy::{busy, Busy};
+pub use by_name::{
+    blocking_by_name, by_name, kernels_by_name, operators_by_name, unlinked, NameTime,
+};
 pub use chosen::Chosen;
 pub use class_times::{class_times, ClassTime};
 pub use collectives::{collectives, CollectiveRow, Collectives, Group, NamedBy};
 pub use context_times::{context_times, ContextTime, ContextTimes, Rest};
 pub use contexts::{contexts, Context, Contexts, Frames};
+pub use doubts::{doubts, launches_without_work, Doubt};
 pub use gaps::{gaps, Gap, Places};
+pub use idle::{idle, Idle};
 pub use launches::{launches, Launch};
 pub use overlaps::overlaps;
 pub use ranges::{device_ranges, enclosing, Side};

@@ -3,6 +3,8 @@
 //! `check` reports these counts. They are about the whole trace; what concerns a path is counted by
 //! its graph.
 
+use std::collections::HashSet;
+
 use crate::link::Launches;
 use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables};
@@ -28,6 +30,10 @@ pub fn warning_counts(
         .filter_map(|work| Some(events.start_ns(launches.launcher(work)?) - events.start_ns(work)))
         .max()
         .unwrap_or(0);
+    let operators = |event| events.kind(event) == EventKind::Operator;
+    let calls = events.ids().filter(|&event| events.kind(event).is_call());
+    let place = |call| tables.lanes.place(events.lane(call));
+    let processes: HashSet<_> = calls.map(|call| place(call).process).collect();
     vec![
         ("device_work", count(&is_work)),
         ("unlinked_device_work", launches.unlinked),
@@ -42,5 +48,12 @@ pub fn warning_counts(
             "synchronization_records",
             count(&|event| events.kind(event) == EventKind::Synchronization),
         ),
+        ("counter_ranges", count(&|event| events.kind(event) == EventKind::CounterRange)),
+        ("operators", count(&operators)),
+        (
+            "operators_with_external_id",
+            count(&|event| operators(event) && events.external_id(event).is_some()),
+        ),
+        ("processes_with_calls", processes.len() as u64),
     ]
 }

@@ -9,6 +9,7 @@ mod longest;
 mod remedies;
 mod slack;
 mod syncs;
+mod totals;
 mod walk;
 mod what_if;
 mod windows;
@@ -21,6 +22,7 @@ pub use remedies::{
 };
 pub use slack::slack_ns;
 pub use syncs::{sync_dependencies, SyncDependency};
+pub use totals::{totals, waits_on_path, Total};
 pub use walk::{segment, walk, Path, Schedule, Segment};
 pub(crate) use what_if::REMOVED;
 pub use what_if::{changed_lags_ns, lags_ns, n_chosen, what_if, Change, Effect, Ratio, WhatIf};

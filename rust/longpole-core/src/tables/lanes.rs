@@ -45,6 +45,11 @@ impl LaneTable {
         &self.places
     }
 
+    /// All lanes.
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = LaneId> {
+        (0..self.len()).map(LaneId::from_row)
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.places.len()

@@ -64,7 +64,7 @@ const PLACES_PER_NUMBER: i64 = 1 << 16;
 /// Ids of other device work, in order of time.
 const FIRST_WITHOUT_NUMBER: i64 = 1 << 51;
 
-/// Gives each piece of work an id that depends on nothing but its own correlation number,
+/// Gives each GPU activity an id that depends on nothing but its own correlation number,
 /// as far as it has one: what else was found, and the order of the file, change nothing.
 fn give_ids(devices: &mut [LinkedDevice], sources: Sources<'_>) {
     let events = &sources.tables.events;

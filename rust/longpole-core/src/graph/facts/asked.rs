@@ -1,4 +1,4 @@
-//! Whether a thread asked a stream to wait before it launched a piece of work there.
+//! Whether a thread asked a stream to wait before it launched a GPU activity there.
 //!
 //! A wait call (`cudaStreamWaitEvent`) names neither stream nor event in a trace without
 //! records. What can be said is that the next work of the thread may have waited.
@@ -11,7 +11,7 @@ use crate::ids::Order;
 use crate::link::{SyncRecord, WaitsFor};
 use crate::vocabulary::ApiRole;
 
-/// Whether the thread that launched a piece of work had asked a stream to wait.
+/// Whether the thread that launched a GPU activity had asked a stream to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::graph) enum Asked {
     /// It had not since it launched on this stream last.

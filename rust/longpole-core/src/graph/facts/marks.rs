@@ -2,7 +2,7 @@
 //!
 //! The call that records an event names no stream. What a thread launched last, and what
 //! was the last work of each stream at that time, say how likely the event stands behind
-//! a piece of work.
+//! a GPU activity.
 
 use super::purposes::Purposes;
 use super::recent::Recent;
@@ -10,7 +10,7 @@ use crate::graph::model::Streams;
 use crate::ids::Order;
 use crate::vocabulary::ApiRole;
 
-/// How likely it is that an event was recorded right behind a piece of work: the call
+/// How likely it is that an event was recorded right behind a GPU activity: the call
 /// that records names no stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::graph) enum Mark {

@@ -125,14 +125,14 @@ impl<'a> Facts<'a> {
         self.timeline.launcher(work).is_some_and(launches_graph)
     }
 
-    /// The other streams of the device that a piece of work runs on.
+    /// The other streams of the device that a GPU activity runs on.
     pub(super) fn other_streams(&self, work: Order) -> impl Iterator<Item = usize> + '_ {
         let own = self.streams.stream_of(work);
         let all = self.streams.of_device(self.streams.device_of(work));
         all.iter().copied().filter(move |&stream| stream != own)
     }
 
-    /// The streams on which work may have ended that a piece of work waited for: where its
+    /// The streams on which work may have ended that a GPU activity waited for: where its
     /// thread let a stream wait, those of all devices of the process.
     pub(super) fn streams_to_wait_for(&self, work: Order) -> impl Iterator<Item = usize> + '_ {
         let own = self.streams.stream_of(work);

@@ -157,7 +157,7 @@ pub const UNEXPLAINED_NS: i64 = 100 * US;
 pub const LONG_LAUNCH_NS: i64 = 20 * US;
 
 /// The queue of a stream holds 1,024 entries. Of 1,139 long launches into more than
-/// 1,000 pieces of work, 1,132 found 1,022 of them outstanding, the rest being entries
+/// 1,000 GPU activities, 1,132 found 1,022 of them outstanding, the rest being entries
 /// that no profiler shows. Some room is left for more of those.
 pub const FULL_QUEUE_OPERATIONS: usize = 950;
 
@@ -189,7 +189,7 @@ pub const UNDISTURBED_NS: i64 = 10 * US;
 /// caught half as many.
 pub const INCONCLUSIVE_PART: i64 = 10;
 
-/// A piece of work holds on to this many of those that ran beside it on its stream,
+/// A GPU activity holds on to this many of those that ran beside it on its stream,
 /// the last to end. Streams run two or three at once; without a limit, a damaged
 /// trace could make more edges than fit into memory.
 pub const MOST_OVERLAPS: usize = 64;

@@ -16,7 +16,7 @@ use crate::ids::{row_in_column, Order, StringId, NO_ROW};
 use crate::link::SyncRecord;
 use crate::tables::{Place, Tables, WorkClass};
 
-/// So many pieces of work without a launcher are skipped to find one with.
+/// So many GPU activities without a launcher are skipped to find one with.
 const MOST_UNLINKED: usize = 64;
 
 /// All streams, and who launched what on them. A stream number means nothing without
@@ -394,7 +394,7 @@ impl Stream {
             .count()
     }
 
-    /// How many pieces of work end after a time, from one of them on back in the order of
+    /// How many GPU activities end after a time, from one of them on back in the order of
     /// submission, at most `limit`.
     pub(in crate::graph) fn n_ending_after(
         &self,

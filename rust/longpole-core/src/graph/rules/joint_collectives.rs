@@ -12,7 +12,7 @@ use crate::graph::facts::Facts;
 use crate::graph::model::{limits, Edge, Evidence, Kind, Role};
 use crate::ids::{Order, StringId};
 
-/// A piece of work is compared to so many of another device that begin before it ends.
+/// A GPU activity is compared to so many of another device that begin before it ends.
 const MOST_NEIGHBOURS: usize = 16;
 
 /// The communication kernels of one name, in content order, by device.

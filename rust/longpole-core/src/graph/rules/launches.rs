@@ -8,7 +8,7 @@ use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Role};
 use crate::ids::Order;
 
-/// Adds the edges from the call of a piece of work to its start.
+/// Adds the edges from the call of a GPU activity to its start.
 pub(super) fn edges(work: Order, facts: &Facts<'_>, edges: &mut Vec<Edge>) {
     let (timeline, nodes) = (facts.timeline, facts.nodes);
     let Some(call) = timeline.launcher(work) else { return };

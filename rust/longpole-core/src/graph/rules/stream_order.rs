@@ -1,6 +1,6 @@
 //! Work of one stream runs in order.
 //!
-//! A piece of work follows the one of its stream that finished last before it starts. If
+//! A GPU activity follows the one of its stream that finished last before it starts. If
 //! an earlier one still runs, it may not start before that one did, and of the time they
 //! share the earlier one has all: the later one's end follows the earlier one's.
 
@@ -10,7 +10,7 @@ use crate::graph::facts::Facts;
 use crate::graph::model::{limits, Edge, Evidence, Kind, Role, Timeline};
 use crate::ids::Order;
 
-/// Adds the edges into the end of a piece of work.
+/// Adds the edges into the end of a GPU activity.
 pub(super) fn end_edges(
     work: Order,
     neighbours: &Neighbours,
@@ -26,7 +26,7 @@ pub(super) fn end_edges(
     }
 }
 
-/// Adds the edges from its stream into the start of a piece of work.
+/// Adds the edges from its stream into the start of a GPU activity.
 pub(super) fn start_edges(
     work: Order,
     neighbours: &Neighbours,
@@ -45,7 +45,7 @@ pub(super) fn start_edges(
     }
 }
 
-/// What runs on a stream when the next piece of work starts.
+/// What runs on a stream when the next GPU activity starts.
 #[derive(Default)]
 pub(super) struct Neighbours {
     /// What still runs, by its end.
@@ -76,7 +76,7 @@ impl Neighbours {
         self.began.push(work);
     }
 
-    /// What was over when the next piece of work started, the last of it.
+    /// What was over when the next GPU activity started, the last of it.
     pub(super) fn last_finished(&self) -> Option<Order> {
         self.last_finished.map(|(_, work)| work)
     }

@@ -75,6 +75,7 @@ impl Collector {
                 return say(findings, code);
             }
         }
+        findings.extend(draft.unread_faults().map(|code| (code, at.offset)));
         self.count(draft.phase);
         if draft.name.is_none() && !matches!(draft.phase, b'E' | b's' | b't' | b'f') {
             say(findings, Code::MissingName);

@@ -63,6 +63,10 @@ pub(super) struct Draft {
     pub(super) thread: Option<Token>,
     pub(super) time: Time,
     pub(super) duration: Time,
+    /// What is wrong with the text of the time and of the duration, which is only said where
+    /// the event has no use for them: elsewhere the finding is that the time is bad.
+    pub(super) bad_time: Option<Code>,
+    pub(super) bad_duration: Option<Code>,
     pub(super) id: Option<Token>,
     pub(super) correlation: Option<Token>,
     pub(super) external_id: Option<Token>,
@@ -88,6 +92,7 @@ impl Draft {
         (self.category, self.name, self.id) = (None, None, None);
         (self.process, self.thread) = (None, None);
         (self.time, self.duration) = (Time::Missing, Time::Missing);
+        (self.bad_time, self.bad_duration) = (None, None);
         self.context = Context::default();
     }
 }
@@ -137,8 +142,8 @@ impl EventScanner {
             NAME => self.draft.name = text(scanner.value()?),
             PROCESS => self.draft.process = Some(number_or_other(scanner)?),
             THREAD => self.draft.thread = Some(number_or_other(scanner)?),
-            TIME => self.draft.time = time(scanner)?,
-            DURATION => self.draft.duration = time(scanner)?,
+            TIME => self.draft.time = time(scanner, &mut self.draft.bad_time)?,
+            DURATION => self.draft.duration = time(scanner, &mut self.draft.bad_duration)?,
             ARGS => self.arguments(scanner)?,
             ID => self.draft.id = Some(number_or_other(scanner)?),
             _ => drop(scanner.value()?),
@@ -224,9 +229,10 @@ fn text(token: Token) -> Option<Span> {
     }
 }
 
-/// A time in microseconds: a number, or a text that is one.
+/// A time in microseconds: a number, or a text that is one. What is wrong with another text
+/// goes to `bad`.
 #[inline]
-fn time(scanner: &mut Scanner<'_>) -> Scan<Time> {
+fn time(scanner: &mut Scanner<'_>, bad: &mut Option<Code>) -> Scan<Time> {
     scanner.peek_significant()?;
     if let Some((value, length)) = plain_time(&scanner.text[scanner.at..]) {
         scanner.at += length;
@@ -239,7 +245,7 @@ fn time(scanner: &mut Scanner<'_>) -> Scan<Time> {
         Token::Number(span) => span.of(scanner.text),
         Token::Text(span) if is_number(span.of(scanner.text)) => span.of(scanner.text),
         _ => {
-            // The finding is that the time is bad, not that some number is.
+            *bad = scanner.findings.get(n_findings).map(|&(code, _)| code);
             scanner.findings.truncate(n_findings);
             return Ok(Time::NotANumber);
         }
@@ -308,6 +314,27 @@ impl Draft {
             Time::Missing if self.phase == b'X' => (None, Some(Code::MissingDuration)),
             Time::Known(_) | Time::Missing => (None, None),
         }
+    }
+
+    /// What is wrong with times that the event has no use for.
+    pub(super) fn unread_faults(&self) -> impl Iterator<Item = Code> {
+        let takes_no_time = matches!(
+            self.phase,
+            b'E' | b'C'
+                | b'M'
+                | b's'
+                | b't'
+                | b'f'
+                | b'b'
+                | b'n'
+                | b'e'
+                | b'S'
+                | b'T'
+                | b'p'
+                | b'F'
+        );
+        let time = self.bad_time.filter(|_| self.phase == b'M');
+        time.into_iter().chain(self.bad_duration.filter(|_| takes_no_time))
     }
 
     /// Why the event has no usable time, if so.

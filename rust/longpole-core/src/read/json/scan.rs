@@ -113,9 +113,9 @@ impl<'a> Scanner<'a> {
                 b'"' => break,
                 // Whatever is escaped does not end the text.
                 b'\\' => at += 2,
-                // A hole in the file, not a character of a name: to read on would
-                // join the head of one event with the tail of another.
-                byte @ (0 | 0xff) if byte == 0 || self.text.get(at + 1) == Some(&0xff) => {
+                // Two such bytes are a hole in the file, not characters of a name: to read
+                // on would join the head of one event with the tail of another.
+                byte @ (0 | 0xff) if self.text.get(at + 1) == Some(&byte) => {
                     self.at = at;
                     return self.stop(Code::MalformedEvent);
                 }
@@ -322,5 +322,6 @@ mod tests {
     #[test]
     fn a_hole_in_a_text_is_no_text() {
         assert!(matches!(scan("\"aten::a\0\0\0l\" ").0, Err(Stop::Fault)));
+        assert!(matches!(scan("\"aten::a\0l\" ").0, Ok(Token::Text(_))));
     }
 }

@@ -1,0 +1,142 @@
+"""Functions, timed in this process: one run.
+
+Each function is called once and its result checked. It is then called until its time settles,
+in batches where one call is too short for the clock. From there on the functions take turns.
+
+More samples of one process do not make a comparison surer; more processes do (`processes`).
+"""
+
+from __future__ import annotations
+
+import gc
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from longpole.bench.time.clocks import Clock, CpuClock
+from longpole.bench.time.pressure import Pressure
+from longpole.bench.time.timing import Effort, Timing
+from longpole.bench.time.turns import (
+    Subject,
+    alive,
+    check_result,
+    failures_noted,
+    make_batches_alike,
+    sample_in_turns,
+    warm_up,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+__all__ = ["measure", "measure_in_turns"]
+
+
+def measure(
+    function: Callable[[], object],
+    *,
+    key: str | None = None,
+    clock: Clock | None = None,
+    check: Callable[[Any], object] | None = None,
+    effort: Effort | None = None,
+) -> Timing:
+    """Time a function.
+
+    Parameters
+    ----------
+    function
+        Called without arguments.
+    key
+        What to compare it under; its own name if there is none.
+    clock
+        Wall time on the processor if there is none.
+    check
+        Gets the result of the first call and of one after the last. Where it says False, or
+        raises, the function has no time.
+    effort
+        When to stop.
+
+    Examples
+    --------
+    >>> from longpole.bench.time.clocks import FakeClock
+    >>> clock = FakeClock(noise_share=0.01)
+    >>> timing = measure(lambda: clock.work(50_000), key="work", clock=clock)
+    >>> timing.outcome.value, round(timing.summarise().median_ns, -3)
+    ('ok', 50000.0)
+    """
+    name = key if key is not None else getattr(function, "__qualname__", repr(function))
+    timings = measure_in_turns({name: function}, clock=clock, check=check, effort=effort)
+    return timings[name]
+
+
+def measure_in_turns(
+    functions: Mapping[str, Callable[[], object]],
+    *,
+    clock: Clock | None = None,
+    check: Callable[[Any], object] | None = None,
+    effort: Effort | None = None,
+) -> dict[str, Timing]:
+    """Time functions against one another.
+
+    They take turns, and every other round goes backwards: drift of the machine then falls on
+    all alike. All take equally many samples.
+
+    Parameters
+    ----------
+    functions
+        By key.
+    clock, check, effort
+        As of `measure`; all functions together share one budget.
+
+    Examples
+    --------
+    >>> from longpole.bench.time.clocks import FakeClock
+    >>> clock = FakeClock(noise_share=0.01, drift_share_per_s=0.05)
+    >>> timings = measure_in_turns(
+    ...     {"old": lambda: clock.work(50_000), "new": lambda: clock.work(53_000)}, clock=clock
+    ... )
+    >>> old, new = (timings[key].summarise().median_ns for key in ("old", "new"))
+    >>> round(new / old, 2)
+    1.06
+    """
+    clock = clock or CpuClock()
+    effort = effort or Effort()
+    subjects = [Subject(key, function) for key, function in functions.items()]
+    started_at = datetime.now(UTC).isoformat()
+    deadline_ns = clock.now_ns() + round(effort.budget_s * 1e9)
+    warm_up_ns = round(effort.budget_s * 1e9 / 5 / max(1, len(subjects)))
+    with _garbage_kept():
+        for subject in subjects:
+            with failures_noted(subject):
+                check_result(subject, check)
+        for subject in alive(subjects):
+            with failures_noted(subject):
+                warm_up(subject, clock, warm_up_ns)
+        make_batches_alike(alive(subjects), clock)
+        pressure = Pressure()
+        stopped_by = sample_in_turns(subjects, clock, effort, deadline_ns)
+        share = pressure.share()
+        for subject in alive(subjects):
+            with failures_noted(subject):
+                check_result(subject, check)
+    run = uuid4().hex[:12]
+    pair = run if len(subjects) > 1 else ""
+    told = (run, pair, started_at, stopped_by)
+    return {
+        subject.key: replace(subject.timing(clock, *told), cpu_pressure=share)
+        for subject in subjects
+    }
+
+
+@contextmanager
+def _garbage_kept() -> Iterator[None]:
+    """Keep the garbage collector from falling into a sample."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -1,0 +1,205 @@
+"""Functions that take turns: each warms up, then gives one sample a turn, in the order A B, B A.
+
+What slows the machine down then slows all of them. Every sample is kept unless its conditions
+were read to be bad, and then the whole turn goes.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.bench.records.environment import fingerprint
+from longpole.bench.records.record import Outcome, is_duration_ns
+from longpole.bench.time.timing import Effort, Stop, Timing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from longpole.bench.time.clocks import Clock
+
+__all__ = [
+    "Subject",
+    "alive",
+    "check_result",
+    "failures_noted",
+    "make_batches_alike",
+    "sample_in_turns",
+    "warm_up",
+]
+
+# A function is warm when two windows of samples, one after the other, agree so well.
+_WINDOW: Final = 5
+_SETTLED: Final = 0.02
+
+# In shortest samples of the clock, which are 1 ms on the processor.
+_SHORTEST_WARM_UP: Final = 30
+_SHORTEST_SAMPLING: Final = 20
+
+_ALONE: Final = 25
+_IN_TURNS: Final = 100
+
+# A batch grows no further, even where the clock still sees no time pass.
+_MOST_CALLS: Final = 1 << 20
+
+# Functions in turns have batches of one size, unless that makes a sample so much too long.
+_LONGEST_SAMPLE: Final = 20
+
+# So many turns are tried for each that is wanted, where some are dropped.
+_MOST_TURNS: Final = 5
+
+
+@dataclass(slots=True)
+class Subject:
+    """One function while it is being measured."""
+
+    key: str
+    function: Callable[[], object]
+    outcome: Outcome = Outcome.OK
+    message: str = ""
+    samples_ns: list[float] = field(default_factory=list)
+    call_ns: float = 0.0
+    n_calls: int = 1
+    n_warm_up_calls: int = 0
+    n_dropped: int = 0
+    is_settled: bool = False
+
+    def fail(self, outcome: Outcome, error: BaseException | str) -> None:
+        """Give up: what was measured so far counts no more."""
+        self.outcome = outcome
+        self.message = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+
+    def take_sample(self, clock: Clock) -> float | None:
+        """Time one batch, and give the time of one call."""
+        call_ns = clock.time_ns(self.function, self.n_calls) / self.n_calls
+        if is_duration_ns(call_ns):
+            return call_ns
+        self.fail(Outcome.NO_TIME, f"the clock saw no time pass in {self.n_calls} calls")
+        return None
+
+    def timing(
+        self, clock: Clock, run: str, pair: str, started_at: str, stopped_by: Stop | None
+    ) -> Timing:
+        """Say what was measured."""
+        is_ok = self.outcome is Outcome.OK
+        return Timing(
+            key=self.key,
+            outcome=self.outcome,
+            message=self.message,
+            samples_ns=tuple(self.samples_ns) if is_ok else (),
+            run=run,
+            pair=pair,
+            n_calls=self.n_calls,
+            n_warm_up_calls=self.n_warm_up_calls,
+            n_dropped=self.n_dropped,
+            is_settled=self.is_settled,
+            stopped_by=stopped_by if is_ok else None,
+            clock=clock.name,
+            cache=clock.cache,
+            device=clock.device,
+            step_ns=clock.step_ns / self.n_calls,
+            started_at=started_at,
+            notes=clock.notes(self.function),
+            environment=fingerprint(),
+        )
+
+
+@contextmanager
+def failures_noted(subject: Subject) -> Iterator[None]:
+    """Make whatever a function raises its outcome, so that the others go on."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the function's own
+        subject.fail(Outcome.RAISED, error)
+
+
+def alive(subjects: Sequence[Subject]) -> list[Subject]:
+    """Give the functions that still have a time."""
+    return [subject for subject in subjects if subject.outcome is Outcome.OK]
+
+
+def check_result(subject: Subject, check: Callable[[Any], object] | None) -> None:
+    """Call once and look at the result. A check that returns nothing is content."""
+    result = subject.function()
+    if check is None:
+        return
+    try:
+        if check(result) is False:
+            subject.fail(Outcome.WRONG, "the check says that the result is wrong")
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - `assert_close` and its like raise
+        subject.fail(Outcome.WRONG, error)
+
+
+def warm_up(subject: Subject, clock: Clock, limit_ns: int) -> None:
+    """Call until the time settles or the limit is reached, and find the size of a batch."""
+    begin_ns = clock.now_ns()
+    shortest_ns = _SHORTEST_WARM_UP * clock.shortest_sample_ns
+    recent_ns: list[float] = []
+    while True:
+        batch_ns = clock.time_ns(subject.function, subject.n_calls)
+        subject.n_warm_up_calls += subject.n_calls
+        if batch_ns < clock.shortest_sample_ns / 2 and subject.n_calls < _MOST_CALLS:
+            subject.n_calls *= 2
+            recent_ns.clear()
+        else:
+            recent_ns = [*recent_ns, batch_ns][-2 * _WINDOW :]
+            subject.call_ns = batch_ns / subject.n_calls
+            subject.is_settled = _is_settled(recent_ns)
+        passed_ns = clock.now_ns() - begin_ns
+        is_warm = subject.is_settled and (passed_ns >= shortest_ns or batch_ns <= 0)
+        if is_warm or passed_ns >= limit_ns:
+            return
+
+
+def make_batches_alike(subjects: Sequence[Subject], clock: Clock) -> None:
+    """Give all functions batches of one size, unless one of them is very much slower."""
+    n_calls = max((subject.n_calls for subject in subjects), default=1)
+    longest_ns = _LONGEST_SAMPLE * clock.shortest_sample_ns
+    if all(subject.call_ns * n_calls <= longest_ns for subject in subjects):
+        for subject in subjects:
+            subject.n_calls = n_calls
+
+
+def _is_settled(recent_ns: Sequence[float]) -> bool:
+    if len(recent_ns) < 2 * _WINDOW:
+        return False
+    before, after = median(recent_ns[:_WINDOW]), median(recent_ns[_WINDOW:])
+    return abs(after - before) <= _SETTLED * before
+
+
+def sample_in_turns(
+    subjects: Sequence[Subject], clock: Clock, effort: Effort, deadline_ns: int
+) -> Stop | None:
+    """Take samples until there is a reason to stop; None where nothing is left to measure."""
+    n_wanted = effort.n_samples or (_ALONE if len(subjects) == 1 else _IN_TURNS)
+    begin_ns = clock.now_ns()
+    shortest_ns = _SHORTEST_SAMPLING * clock.shortest_sample_ns
+    n_turns = n_kept = 0
+    while left := alive(subjects):
+        n_kept += _take_turn(left if n_turns % 2 == 0 else left[::-1], clock)
+        n_turns += 1
+        now_ns = clock.now_ns()
+        if n_kept >= n_wanted and now_ns - begin_ns >= shortest_ns:
+            return Stop.SAMPLES
+        if now_ns >= deadline_ns or n_turns >= _MOST_TURNS * n_wanted:
+            return Stop.BUDGET
+    return None
+
+
+def _take_turn(subjects: Sequence[Subject], clock: Clock) -> bool:
+    """Take a sample of each; whether they are kept. One that is dropped takes all with it."""
+    samples_ns: list[float | None] = []
+    is_undisturbed = True
+    for subject in subjects:
+        sample_ns = None
+        with failures_noted(subject):
+            sample_ns = subject.take_sample(clock)
+        samples_ns.append(sample_ns)
+        is_undisturbed &= clock.is_undisturbed()
+    for subject, sample_ns in zip(subjects, samples_ns, strict=True):
+        if is_undisturbed and sample_ns is not None:
+            subject.samples_ns.append(sample_ns)
+        subject.n_dropped += not is_undisturbed
+    return is_undisturbed

@@ -1,0 +1,174 @@
+"""What is said about Chakra graphs, as answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.inputs import name_of
+from longpole.convert.chakra import read_chakra
+from longpole.report.blocks import Column, Entry, Headline, Notes, Sentence, Table
+from longpole.report.document import Document
+from longpole.wording import count, duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from longpole.cli.answer.emit import Answer
+    from longpole.convert.chakra import ChakraTrace
+    from longpole.convert.execution_trace import Replay
+    from longpole.report.blocks import Block, Style
+    from longpole.report.document import Record
+    from longpole.traces.linked_ranks import LinkedRanks
+
+__all__ = [
+    "CHECK",
+    "CONVERT",
+    "REPLAY",
+    "check_answer",
+    "converted_answer",
+    "ranks_answer",
+    "replay_answer",
+]
+
+CHECK: Final = "longpole.chakra.check/1"
+CONVERT: Final = "longpole.chakra.convert/1"
+REPLAY: Final = "longpole.chakra.replay/1"
+_RESOURCES: Final = (
+    Column("kind"),
+    Column("number", "number"),
+    Column("nodes", "count"),
+    Column("busy", "duration"),
+    Column("ends at", "duration"),
+    Column("measured", "duration"),
+    Column("error"),
+)
+
+
+def check_answer(path: str, graph: ChakraTrace) -> Answer:
+    """Say what is wrong with a graph."""
+    found = graph.check().to_dicts()
+    document = Document(
+        schema=CHECK,
+        input={"path": path},
+        data={"findings": found},
+        blocks=lambda: list(_findings(path, found)),
+        records=lambda: [{"path": path, **row} for row in found],
+    )
+    return document, _exit_code(found)
+
+
+def converted_answer(execution: str, kineto: str, output: str) -> Answer:
+    """Say what is wrong with a graph that was just written."""
+    found = read_chakra(output).check().to_dicts()
+    graph = {"path": output, "rank": None, "execution": execution, "kineto": kineto}
+    document = Document(
+        schema=CONVERT,
+        input={"path": execution, "kineto": kineto},
+        data={"graphs": [{**graph, "paired_by": None, "findings": found}], "groups": None},
+        blocks=lambda: list(_findings(output, found)),
+        records=lambda: [{**graph, "paired_by": None}],
+    )
+    return document, _exit_code(found)
+
+
+def ranks_answer(ranks: LinkedRanks, written: Sequence[Path]) -> Answer:
+    """Say what was written for the ranks of a run, and how their calls were matched."""
+    *graphs, groups = written
+    findings = [read_chakra(path).check().to_dicts() for path in graphs]
+    pairs: list[Record] = [
+        {
+            "path": str(path),
+            "rank": pair.rank,
+            "execution": pair.execution,
+            "kineto": pair.kineto,
+            "paired_by": pair.paired_by,
+        }
+        for pair, path in zip(ranks.pairs, graphs, strict=True)
+    ]
+    calls = ranks.traces.calls
+    matched_by = sorted(calls["matched_by"].unique().cast(str))
+    messages = [finding.message for finding in ranks.traces.findings]
+    data: dict[str, Any] = {
+        "graphs": [
+            {**pair, "findings": found} for pair, found in zip(pairs, findings, strict=True)
+        ],
+        "groups": str(groups),
+        "calls": {"count": calls.height, "matched_by": matched_by},
+        "findings": messages,
+    }
+
+    def blocks() -> Iterator[Block]:
+        by = f", matched by {', '.join(matched_by)}" if matched_by else ""
+        yield Headline(f"{count(len(pairs), 'rank')}, {count(calls.height, 'call')} of several{by}")
+        columns = [Column(name.replace("_", " ")) for name in pairs[0]]
+        yield Table(columns, [list(pair.values()) for pair in pairs])
+        for pair, found in zip(pairs, findings, strict=True):
+            yield from _findings(str(pair["path"]), found)
+        yield Notes([*messages, f"The ranks of the process groups: {groups}."])
+
+    document = Document(
+        schema=CONVERT,
+        input={"path": str(groups.parent), "ranks": [pair.rank for pair in ranks.pairs]},
+        data=data,
+        blocks=lambda: list(blocks()),
+        records=lambda: pairs,
+    )
+    return document, max(map(_exit_code, findings))
+
+
+def _exit_code(found: Sequence[Mapping[str, Any]]) -> int:
+    return exit_codes.FINDINGS if any(row["refused"] for row in found) else exit_codes.OK
+
+
+def _findings(path: str, found: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
+    told = count(len(found), "problem") if found else "no problems found"
+    yield Headline(f"{name_of(path)}: {told}")
+    for row in found:
+        times = f"  {row['count']:,} ×" if row["count"] > 1 else ""  # noqa: RUF001
+        sentence = f"{row['sentence']}, first at node {row['first_node']}."
+        sentences = [f"{sentence[:1].upper()}{sentence[1:]}", f"Effect: {row['effect']}."]
+        style: Style = "bad" if row["refused"] else "warn"
+        label = "refused" if row["refused"] else "warning"
+        yield Entry(label, style, row["code"] + times, sentences)
+
+
+def replay_answer(path: str, graph: ChakraTrace) -> Answer:
+    """Say how long a graph takes with its measured durations, against what was measured."""
+    whole, without = graph.replay(), graph.replay(gaps=False)
+    resources = whole.resources.to_dicts()
+    document = Document(
+        schema=REPLAY,
+        input={"path": path},
+        data={
+            "replay_ns": whole.makespan_ns,
+            "measured_ns": whole.measured_ns,
+            "error": whole.error,
+            "error_without_gaps": without.error,
+            "stuck": whole.stuck,
+            "resources": resources,
+        },
+        blocks=lambda: list(_replayed(path, whole, without)),
+        records=lambda: [{"path": path, **row} for row in resources],
+    )
+    return document, exit_codes.FINDINGS if whole.stuck else exit_codes.OK
+
+
+def _replayed(path: str, whole: Replay, without: Replay) -> Iterator[Block]:
+    yield Headline(f"{name_of(path)}: replayed in {duration(whole.makespan_ns)}")
+    if whole.measured_ns is None or whole.error is None or without.error is None:
+        yield Sentence("The graph does not say when its nodes ran, so the error is not known.")
+    else:
+        yield Sentence(
+            f"Measured {duration(whole.measured_ns)}: {whole.error:+.1%} "
+            f"({without.error:+.1%} without the time between operators)."
+        )
+    rows = [
+        (*list(row.values())[:-1], "" if row["error"] is None else f"{row['error']:+.1%}")
+        for row in whole.resources.iter_rows(named=True)
+    ]
+    yield Table(_RESOURCES, rows)
+    if whole.stuck:
+        nodes = count(whole.stuck, "node")
+        yield Notes([f"{nodes} never run, because they wait for each other."])

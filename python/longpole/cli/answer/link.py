@@ -1,0 +1,136 @@
+"""How an execution trace and a Kineto trace were joined, as an answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.inputs import name_of
+from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
+from longpole.report.document import Document
+from longpole.wording import count, duration, escape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.cli.answer.emit import Answer
+    from longpole.convert.execution_trace import LinkedTrace
+    from longpole.report.blocks import Block
+    from longpole.report.document import Record
+
+__all__ = ["LINK", "link_answer"]
+
+LINK: Final = "longpole.link/1"
+_TITLES: Final = {
+    "nodes": "nodes",
+    "unlinked": "not linked",
+    "dependencies": "dependencies",
+    "dropped": "dependencies left out",
+}
+
+
+def link_answer(execution: str, kineto: str, linked: LinkedTrace, *, explain: bool) -> Answer:
+    """Say how two files were joined, what was not, and how well the dependencies explain it."""
+    found = _figures(linked)
+    document = Document(
+        schema=LINK,
+        input={"path": execution, "kineto": kineto},
+        data=found,
+        blocks=lambda: [
+            Headline(f"{name_of(execution)}, {name_of(kineto)}"),
+            *_blocks(found),
+            *([Notes(list(_explained(linked)))] if explain else []),
+        ],
+        records=lambda: _records(found),
+    )
+    return document, exit_codes.OK
+
+
+def _figures(linked: LinkedTrace) -> dict[str, Any]:
+    import polars as pl
+
+    def counts(frame: pl.DataFrame, column: str) -> dict[str, int]:
+        words = frame.group_by(pl.col(column).cast(pl.String)).len().sort(column)
+        return dict(words.iter_rows())
+
+    whole, without = linked.replay(), linked.replay(gaps=False)
+    gaps = linked.nodes.filter(pl.col("kind").cast(pl.String) == "gap")["work_ns"].sum()
+    return {
+        "method": linked.method,
+        "n_linked": linked.n_linked,
+        "pids_differ": linked.pids_differ,
+        "nodes": counts(linked.nodes, "kind"),
+        "unlinked": counts(linked.unlinked, "reason"),
+        "dependencies": counts(linked.dependencies, "kind"),
+        "dropped": linked.dropped,
+        "iterations": linked.iterations.to_dicts(),
+        "measured_ns": whole.measured_ns,
+        "replay_ns": whole.makespan_ns,
+        "replay_error": whole.error,
+        "gap_ns": gaps,
+        "replay_error_without_gaps": without.error,
+    }
+
+
+def _records(found: dict[str, Any]) -> Iterator[Record]:
+    """Give every count as a row: of what, which, how many."""
+    for part in _TITLES:
+        for name, number in found[part].items():
+            yield {"part": part, "name": name, "count": number}
+
+
+def _blocks(found: dict[str, Any]) -> Iterator[Block]:
+    method = found["method"].replace("_", " ")
+    yield Sentence(f"Linked by {method}: {count(found['n_linked'], 'node')}.")
+    rows = [
+        (_TITLES[part], name.replace("_", " "), number)
+        for part in _TITLES
+        for name, number in found[part].items()
+    ]
+    yield Table((Column("what"), Column("kind"), Column("count", "count")), rows)
+    if found["iterations"]:
+        yield Sentence(f"Iterations that fit: {len(found['iterations'])}.")
+        columns = (Column("iteration", "number"), Column("length", "duration"), Column("taken"))
+        yield Table(
+            columns,
+            [
+                (one["iteration"], one["duration_ns"], "taken" if one["chosen"] else "")
+                for one in found["iterations"]
+            ],
+        )
+    yield from _replayed(found)
+    if found["pids_differ"]:
+        yield Notes(["The two files name different processes."])
+
+
+def _replayed(found: dict[str, Any]) -> Iterator[Block]:
+    if not found["measured_ns"]:
+        return
+    measured, replayed = duration(found["measured_ns"]), duration(found["replay_ns"])
+    yield Sentence(
+        f"Measured {measured}, replayed {replayed}: {found['replay_error']:+.1%}. "
+        f"Time between operators: {duration(found['gap_ns'])}; without it the replay is off "
+        f"by {found['replay_error_without_gaps']:+.1%}."
+    )
+
+
+def _explained(linked: LinkedTrace) -> Iterator[str]:
+    """Say of each dependency on device work which call waited, for what, and how that is known."""
+    import polars as pl
+
+    names = linked.nodes.select("node", pl.col("name").cast(pl.String))
+    calls = linked.trace.events.select("event", call=pl.col("name").cast(pl.String))
+    kind = pl.col("kind").cast(pl.String)
+    found = linked.dependencies.filter(kind.is_in(["sync", "queue_full", "event_wait"]))
+    gaps = linked.nodes.filter(pl.col("kind").cast(pl.String) == "gap")["node"]
+    rows = (
+        found.filter(~pl.col("node").is_in(gaps.implode()))
+        .join(names, on="node")
+        .join(names, left_on="depends_on", right_on="node", suffix="_source")
+        .join(calls, on="event", how="left")
+        .sort("node", "depends_on")
+    )
+    for row in rows.iter_rows(named=True):
+        waiting = f"{row['kind']}: node {row['node']} ({escape(row['name'])}) waits, in "
+        source = f"for node {row['depends_on']} ({escape(row['name_source'])})"
+        yield f"{waiting}{escape(row['call'] or '?')}, {source}, {row['evidence']}"

@@ -1,0 +1,177 @@
+"""The answer of `longpole mindspore`: what each rank's files say, and what was written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from longpole.cli.answer import exit_codes
+from longpole.cli.answer.emit import failed
+from longpole.cli.answer.problems import Problem
+from longpole.errors import TraceError
+from longpole.mindspore.offline import offline_analyse
+from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
+from longpole.report.document import DATA_FORMATS, Document, Warned
+from longpole.wording import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from longpole.cli.answer.emit import Answer
+    from longpole.mindspore.offline import Analysis
+    from longpole.mindspore.rank_analysis import RankAnalysis
+    from longpole.report.blocks import Block
+    from longpole.report.document import Record
+
+__all__ = ["mindspore_answers"]
+
+_SCHEMA: Final = "longpole.mindspore/1"
+_SHOWN: Final = 10
+
+
+def mindspore_answers(
+    folders: Sequence[str], asked: Mapping[str, Any], *, debug: bool
+) -> Iterator[Answer]:
+    """Answer about each folder."""
+    for folder in folders:
+        try:
+            yield _answer(folder, offline_analyse(folder, **asked))
+        except (TraceError, OSError) as error:
+            if debug:
+                raise
+            yield failed(_SCHEMA, Problem.of(error).at(folder))
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+
+
+def _answer(folder: str, found: Analysis) -> Answer:
+    warnings = [
+        Warned(
+            each.code,
+            each.count,
+            f"rank {rank.rank}: {each.file}{_place(each.lines)}: {each.sentence}",
+            each.effect,
+            each.detail,
+        )
+        for rank in found.ranks
+        for each in rank.findings
+    ]
+    document = Document(
+        schema=_SCHEMA,
+        input={"path": folder, "format": "mindspore"},
+        status="partial" if warnings else "ok",
+        warnings=warnings,
+        forms_with_warnings=DATA_FORMATS,
+        data=found.to_dict(),
+        blocks=lambda: [block for rank in found.ranks for block in _blocks(folder, rank)],
+        records=lambda: [record for rank in found.ranks for record in _records(folder, rank)],
+    )
+    return document, exit_codes.OK
+
+
+def _place(lines: Sequence[int]) -> str:
+    return f":{lines[0]}" if lines else ""
+
+
+def _records(folder: str, rank: RankAnalysis) -> Iterator[Record]:
+    if rank.operators is not None:
+        for row in rank.operators.frame().iter_rows(named=True):
+            yield {"path": folder, "rank": rank.rank, **row}
+
+
+def _blocks(folder: str, rank: RankAnalysis) -> Iterator[Block]:
+    yield Headline(f"{folder}: rank {rank.rank}")
+    if rank.steps is not None:
+        yield from _steps(rank)
+    if rank.operators is not None:
+        yield _operators(rank)
+    if rank.host_info is not None and rank.host_info.dataset:
+        yield _dataset(rank)
+    if rank.pipeline is not None:
+        yield from _pipeline(rank)
+    sentences = [*_memory(rank), *_flops(rank)]
+    sentences += [f"Wrote {path}" for path in rank.written]
+    if sentences:
+        yield Notes(sentences)
+
+
+def _steps(rank: RankAnalysis) -> Iterator[Block]:
+    steps = rank.steps.steps if rank.steps is not None else ()
+    columns = [Column("step", "number"), Column("total", "duration")]
+    columns += [Column(name, "duration") for name in ("before fp", "fp and bp", "tail")]
+    columns.append(Column("collectives", "number"))
+    rows = [
+        (
+            step.number,
+            step.total_ns,
+            step.interval_ns,
+            step.fp_and_bp_ns,
+            step.tail_ns,
+            len(step.reduces),
+        )
+        for step in steps[:_SHOWN]
+    ]
+    if steps:
+        mean = duration(round(sum(step.total_ns for step in steps) / len(steps)))
+        yield Sentence(f"{len(steps):,} steps of {mean} on average.")
+    yield Table(columns, rows)
+
+
+def _operators(rank: RankAnalysis) -> Block:
+    found = rank.operators.rows if rank.operators is not None else ()
+    dearest = sorted(found, key=lambda row: -(row.total_ns or 0))[:_SHOWN]
+    columns = [Column(f"operators ({len(dearest)} of {len(found)})", "name"), Column("side")]
+    columns += [Column("time", "duration"), Column("kernels", "duration")]
+    columns += [Column("runs", "count"), Column("inputs", "name")]
+    rows = [
+        (row.op_type, row.op_side, row.total_ns, row.kernels_ns, row.n_runs, row.input_shapes)
+        for row in dearest
+    ]
+    return Table(columns, rows)
+
+
+def _dataset(rank: RankAnalysis) -> Block:
+    stages = rank.host_info.dataset if rank.host_info is not None else ()
+    columns = [Column("dataset operator", "name"), Column("stage", "name")]
+    columns += [Column("mean", "duration"), Column("runs", "count")]
+    rows = [(s.operation, s.stage, round(1000 * s.mean_us), s.count) for s in stages[:_SHOWN]]
+    return Table(columns, rows)
+
+
+def _pipeline(rank: RankAnalysis) -> Iterator[Block]:
+    pipeline = rank.pipeline
+    if pipeline is None:
+        return
+    columns = [Column("data pipeline", "name"), Column("workers", "number")]
+    columns += [Column(name, "share") for name in ("queue full", "queue empty", "CPU")]
+    rows = [
+        (op.label, op.n_workers, op.queue_share, op.empty_share, op.cpu_share)
+        for op in pipeline.operators
+    ]
+    yield Table(columns, rows)
+    if pipeline.batches is not None and pipeline.batches.batch_ms is not None:
+        yield Sentence(f"A batch every {duration(round(1e6 * pipeline.batches.batch_ms))}.")
+    if pipeline.bottleneck is not None:
+        bottleneck = pipeline.bottleneck
+        if bottleneck.operator is not None:
+            yield Sentence(f"Bottleneck: {bottleneck.operator}, {bottleneck.suggestion}.")
+        lines = [*bottleneck.cpu, *bottleneck.queues]
+        if lines:
+            yield Notes(lines)
+
+
+def _memory(rank: RankAnalysis) -> Iterator[str]:
+    for peak in rank.memory:
+        if peak.peak_allocated_bytes is not None:
+            yield f"Peak of the allocator: {peak.peak_allocated_bytes:,} bytes allocated"
+        if peak.peak_rss_bytes is not None:
+            where = f" at {peak.peak_stage}" if peak.peak_stage else ""
+            yield f"Peak of the process: {peak.peak_rss_bytes:,} bytes resident{where}"
+
+
+def _flops(rank: RankAnalysis) -> Iterator[str]:
+    if rank.flops is not None and rank.flops.operations is not None:
+        rate = rank.flops.operations_per_s
+        at = "" if rate is None else f", {rate:.3g} per second"
+        yield f"Operations computed: {rank.flops.operations:.3g}{at}"

@@ -1,0 +1,68 @@
+"""`longpole mindspore`: analyse MindSpore profiles without MindSpore."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from longpole.cli.ask.options import Options, shared_options
+from longpole.report.terminal import Terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["mindspore"]
+
+
+@click.command()
+@click.argument("folders", nargs=-1, required=True, type=click.Path(), metavar="DIR...")
+@click.option("-o", "--output", type=click.Path(file_okay=False), help="Write files to a folder.")
+@click.option("--compat", is_flag=True, help="Write the files that MindSpore r2.3 would.")
+@click.option("--step", "steps", type=int, multiple=True, help="Cut to a step; may be repeated.")
+@click.option("--no-developer-rows", is_flag=True, help="Leave out level 0 of host_info.")
+@click.option("--timeline-limit", type=click.IntRange(1), help="Most MiB of a timeline.")
+@click.option("--pretty", is_flag=True, help="Indent JSON files.")
+@shared_options
+def mindspore(
+    *,
+    folders: Sequence[str],
+    output: str | None,
+    compat: bool,
+    steps: Sequence[int],
+    no_developer_rows: bool,
+    timeline_limit: int | None,
+    pretty: bool,
+    options: Options,
+) -> int:
+    """Analyse MindSpore profiles without MindSpore: operators, steps, data pipelines, memory.
+
+    DIR is what the profiler's output_path was, or a folder in it. Without -o nothing is written.
+    The timelines that are written are traces: `longpole summary OUT/timeline_0.json`.
+
+    \b
+    Examples:
+      longpole mindspore data/
+      longpole mindspore data/ -o analysis
+      longpole mindspore data/ -o files --compat
+    """
+    from longpole.cli.answer.emit import emit
+    from longpole.cli.answer.mindspore import mindspore_answers
+
+    if output is None and (compat or pretty or timeline_limit):
+        message = "--compat, --pretty and --timeline-limit are about files; name a folder with -o"
+        raise click.UsageError(message)
+    if output is not None and len(folders) > 1:
+        message = "with -o, name one DIR"
+        raise click.UsageError(message)
+    asked = {
+        "step_list": sorted(steps) or None,
+        "output": output,
+        "compat": "mindspore" if compat else None,
+        "developer_rows": not no_developer_rows,
+        "timeline_limit": timeline_limit,
+        "pretty": pretty,
+    }
+    answers = mindspore_answers(folders, asked, debug=options.debug)
+    return emit(answers, options.form, Terminal.of(sys.stdout, options.color))

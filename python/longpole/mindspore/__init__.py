@@ -1,0 +1,54 @@
+"""Profiles of MindSpore, read and analysed without MindSpore.
+
+Examples
+--------
+>>> from longpole import mindspore
+>>> found = mindspore.offline_analyse("data")  # doctest: +SKIP
+>>> found.ranks[0].operators.frame()  # doctest: +SKIP
+"""
+
+from longpole.mindspore.errors import ProfileError, RankError
+from longpole.mindspore.findings import FileFinding
+from longpole.mindspore.host_info import HostInfo, read_host_info
+from longpole.mindspore.offline import Analysis, AnalysisHandle, offline_analyse
+from longpole.mindspore.operators import OpAnalysis, OpRow, op_analyse
+from longpole.mindspore.option_findings import (
+    OptionFinding,
+    OptionStateError,
+    OptionTypeError,
+    OptionValueError,
+)
+from longpole.mindspore.options import ProfilerOptions
+from longpole.mindspore.profiler import Profiler, ProfilerStateError, Recording
+from longpole.mindspore.rank_analysis import RankAnalysis
+from longpole.mindspore.step_callback import step_callback
+from longpole.mindspore.step_trace import StepPoints, StepTrace, read_step_trace
+from longpole.mindspore.timeline import timeline_events
+
+__all__ = [
+    "Analysis",
+    "AnalysisHandle",
+    "FileFinding",
+    "HostInfo",
+    "OpAnalysis",
+    "OpRow",
+    "OptionFinding",
+    "OptionStateError",
+    "OptionTypeError",
+    "OptionValueError",
+    "ProfileError",
+    "Profiler",
+    "ProfilerOptions",
+    "ProfilerStateError",
+    "RankAnalysis",
+    "RankError",
+    "Recording",
+    "StepPoints",
+    "StepTrace",
+    "offline_analyse",
+    "op_analyse",
+    "read_host_info",
+    "read_step_trace",
+    "step_callback",
+    "timeline_events",
+]

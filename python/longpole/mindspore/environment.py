@@ -1,0 +1,92 @@
+"""The environment variables of MindSpore's profiler, and which of two wins."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from longpole.mindspore.option_findings import OptionFinding, OptionStateError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Environment"]
+
+_NOT_OPTIONS: Final = {"start", "start_time", "file_output_path", "pid"}
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What the environment says.
+
+    `is_msprof` is set by PROFILER_SAMPLECONFIG: Ascend's msprof records, and a profiler does
+    nothing. `run_options` are those of MS_PROFILER_RUN_CONFIG, which win over arguments, where
+    it says `"start": true`. `device_id` and `rank_id` are None where they are not set.
+    """
+
+    output_path: str | None = None
+    rank_id: int | None = None
+    rank_size: int = 1
+    device_id: int | None = None
+    fp_start: str = ""
+    bp_end: str = ""
+    is_msprof: bool = False
+    run_options: Mapping[str, Any] = field(default_factory=dict)
+    findings: tuple[OptionFinding, ...] = ()
+
+    @classmethod
+    def of(cls, variables: Mapping[str, str]) -> Self:
+        """Read the variables; what cannot be read is a finding."""
+        findings: list[OptionFinding] = []
+        if variables.get("PROFILING_MODE"):
+            message = "PROFILING_MODE is set: another profiler records; unset it to use this one"
+            finding = OptionFinding(
+                "profiling_mode", "error", "PROFILING_MODE", message, None, OptionStateError
+            )
+            findings.append(finding)
+        return cls(
+            output_path=variables.get("MS_DIAGNOSTIC_DATA_PATH") or None,
+            rank_id=_whole("RANK_ID", variables, findings),
+            rank_size=_whole("RANK_SIZE", variables, findings) or 1,
+            device_id=_whole("DEVICE_ID", variables, findings),
+            fp_start=variables.get("PROFILING_FP_START", ""),
+            bp_end=variables.get("PROFILING_BP_END", ""),
+            is_msprof=bool(variables.get("PROFILER_SAMPLECONFIG")),
+            run_options=_run_options(variables, findings),
+            findings=tuple(findings),
+        )
+
+    def rank(self, device: str) -> int:
+        """Give the rank: of a GPU that of its device, otherwise RANK_ID, and 0 without either."""
+        if device == "gpu" and self.device_id is not None:
+            return self.device_id
+        return self.rank_id or 0
+
+
+def _whole(name: str, variables: Mapping[str, str], findings: list[OptionFinding]) -> int | None:
+    text = variables.get(name, "")
+    if text.isdecimal() and len(text) < 10:  # noqa: PLR2004 (far above any number of ranks)
+        return int(text)
+    if text:
+        message = f"{name} is no whole number: {text[:40]!r}; it is not used"
+        findings.append(OptionFinding("bad_variable", "warning", name, message))
+    return None
+
+
+def _run_options(variables: Mapping[str, str], findings: list[OptionFinding]) -> Mapping[str, Any]:
+    name = "MS_PROFILER_RUN_CONFIG"
+    text = variables.get(name)
+    if not text:
+        return {}
+    try:
+        config = json.loads(text)
+    except (ValueError, RecursionError):
+        config = None
+    if not isinstance(config, dict):
+        message = f"{name} is no JSON object; it is not used"
+        findings.append(OptionFinding("bad_variable", "warning", name, message))
+        return {}
+    if config.get("start") is not True:
+        return {}
+    return {key: value for key, value in config.items() if key not in _NOT_OPTIONS}

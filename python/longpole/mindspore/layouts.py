@@ -1,0 +1,157 @@
+"""Finds the files of each rank in a profile folder, in every layout that MindSpore has written.
+
+`OUT/profiler/` with the rank behind each name, `OUT/{host}_{pid}_{time}_ascend_ms/FRAMEWORK/`,
+`rank-{rank}_{time}_ascend_ms`, and any of these folders itself.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from longpole.mindspore.errors import ProfileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["RankFiles", "find_ranks", "is_profile"]
+
+_DEPTH: Final = 4
+_NAME: Final = re.compile(
+    r"(?P<stem>[a-z][a-z_]*?)_(?P<rank>[0-9]{1,9})"
+    r"(?P<tail>_detail_time|_detail|_type)?\.(?:csv|txt|json|pb)"
+)
+_BARE: Final = re.compile(r"(?P<stem>op_range)_(?P<rank>[0-9]{1,9})(?P<tail>)")
+_TIMED: Final = (
+    "cpu_op_execute_timestamp",
+    "gpu_op_execute_timestamp",
+    "activity_execute_timestamp",
+    "host_info",
+    "output_timeline_data",
+)
+_ANALYSED: Final = (
+    *_TIMED,
+    "cpu_op_detail_info",
+    "gpu_op_detail_info",
+    "step_trace_profiling",
+    "pipeline_profiling",
+    "flops",
+    "cpu_ms_memory_record",
+    "step_trace_raw_detail_time",
+)
+_COLLECTED: Final = ("PROF_*", "JOB*", "*/PROF_*", "*/JOB*")
+_NO_PROFILE: Final = (
+    "give the folder that was the profiler's output_path, or the `profiler` or `*_ascend_ms` in it"
+)
+_EXPORT: Final = (
+    "export it first with CANN's `msprof --export=on --output=DIR`, then read the "
+    "`mindstudio_profiler_output` or `ASCEND_PROFILER_OUTPUT` folder"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RankFiles:
+    """The files of one rank: by kind, such as `cpu_framework`, without the rank and ending."""
+
+    rank: int
+    folder: Path
+    files: Mapping[str, Path]
+
+    def get(self, kind: str) -> Path | None:
+        """Give the file of a kind, None where there is none."""
+        return self.files.get(kind)
+
+    def need(self, kind: str) -> Path:
+        """Give the file of a kind.
+
+        Raises
+        ------
+        ProfileError
+            There is none.
+        """
+        found = self.files.get(kind)
+        if found is None:
+            message = f"rank {self.rank} has no file {kind}_{self.rank}"
+            raise ProfileError(self.folder, "missing_file", message)
+        return found
+
+
+def is_profile(folder: str | os.PathLike[str]) -> bool:
+    """Tell whether a folder has text files of MindSpore's profiler that have a timeline."""
+    found = _files_below(Path(folder))
+    return any(kind in _TIMED for _, kind, _, _ in found)
+
+
+def find_ranks(folder: str | os.PathLike[str]) -> list[RankFiles]:
+    """Find the files of all ranks, by rank.
+
+    Raises
+    ------
+    ProfileError
+        The folder has no profile (`no_profile`), only what must be exported first
+        (`needs_export`), or several profiles of one rank (`several_profiles`).
+    OSError
+        The folder cannot be read.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        folder.stat()
+        raise ProfileError(folder, "no_folder", "this is no folder", hint=_NO_PROFILE)
+    homes: dict[int, dict[Path, dict[str, Path]]] = {}
+    for rank, kind, path, home in _files_below(folder):
+        homes.setdefault(rank, {}).setdefault(home, {}).setdefault(kind, path)
+    found = [_only_profile(folder, rank, homes[rank]) for rank in sorted(homes)]
+    ranks = [files for files in found if files is not None]
+    if not ranks:
+        raise _nothing(folder)
+    return ranks
+
+
+def _only_profile(
+    folder: Path, rank: int, homes: Mapping[Path, Mapping[str, Path]]
+) -> RankFiles | None:
+    """Choose the folder of a rank that has something to analyse."""
+    having = [home for home, files in homes.items() if any(kind in _ANALYSED for kind in files)]
+    if len(having) > 1:
+        message = f"rank {rank} has several profiles, in {having[0]} and {having[1]}"
+        raise ProfileError(folder, "several_profiles", message, hint="name one of the folders")
+    return RankFiles(rank, having[0], homes[having[0]]) if having else None
+
+
+def _nothing(folder: Path) -> ProfileError:
+    if any(any(folder.glob(pattern)) for pattern in _COLLECTED):
+        message = "the profile holds only what Ascend's own tools can read (PROF_*, JOB*)"
+        return ProfileError(folder, "needs_export", message, hint=_EXPORT)
+    if any(folder.glob("*/ASCEND_PROFILER_OUTPUT")) or any(folder.glob("ASCEND_PROFILER_OUTPUT")):
+        message = "the folder has what Ascend's tools wrote, and no text of MindSpore's own"
+        hint = "read the traces in ASCEND_PROFILER_OUTPUT instead"
+        return ProfileError(folder, "no_profile", message, hint=hint)
+    message = "the folder holds no MindSpore profile"
+    return ProfileError(folder, "no_profile", message, hint=_NO_PROFILE)
+
+
+def _files_below(folder: Path) -> Iterator[tuple[int, str, Path, Path]]:
+    """Give rank, kind, path and the profile's own folder, in the order of the names."""
+    for path in _walk(folder, 0):
+        found = _NAME.fullmatch(path.name) or _BARE.fullmatch(path.name)
+        if found:
+            kind = f"{found['stem']}{found['tail'] or ''}"
+            inner = path.parent.name in {"host_info", "FRAMEWORK", "ASCEND_PROFILER_OUTPUT"}
+            home = path.parent.parent if inner else path.parent
+            yield int(found["rank"]), kind, path, home
+
+
+def _walk(folder: Path, depth: int) -> Iterator[Path]:
+    folders = []
+    with os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if entry.is_file():
+                yield Path(entry.path)
+            elif entry.is_dir(follow_symlinks=False) and not entry.name.startswith("PROF_"):
+                folders.append(Path(entry.path))
+    if depth < _DEPTH:
+        for inner in folders:
+            yield from _walk(inner, depth + 1)

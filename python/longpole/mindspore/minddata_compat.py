@@ -1,0 +1,167 @@
+"""MindSpore's files about a data pipeline, byte for byte.
+
+`minddata_pipeline_raw_{rank}.csv`, and `minddata_pipeline_summary_{rank}` as JSON and CSV.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.mindspore.bottleneck_compat import compatible_bottleneck
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from longpole.mindspore.layouts import RankFiles
+
+__all__ = ["compatible_pipeline_raw", "compatible_pipeline_summary"]
+
+_RAW: Final = (
+    "op_id",
+    "op_type",
+    "num_workers",
+    "output_queue_size",
+    "output_queue_average_size",
+    "output_queue_length",
+    "output_queue_usage_rate",
+    "sample_interval",
+    "parent_id",
+    "children_id",
+)
+_NONE: Final = -1
+
+
+def compatible_pipeline_raw(files: RankFiles) -> str:
+    """Give the text of `minddata_pipeline_raw_{rank}.csv`."""
+    document = _json(files, "pipeline_profiling")
+    nodes = {node["op_id"]: dict(node, parent_id=None) for node in document["op_info"]}
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(_RAW)
+    waiting = deque([nodes[0]])
+    while waiting:
+        node = waiting.popleft()
+        node["children"] = _with_queues(node.get("children"), nodes)
+        writer.writerow(_raw_row(node, document["sampling_interval"]))
+        for child in node["children"] or ():
+            nodes[child]["parent_id"] = node["op_id"]
+            waiting.append(nodes[child])
+    return text.getvalue()
+
+
+def _json(files: RankFiles, kind: str) -> Any:
+    return json.loads(files.need(kind).read_text(encoding="utf-8"))
+
+
+def _queue(node: Mapping[str, Any]) -> Any:
+    return (node.get("metrics") or {}).get("output_queue")
+
+
+def _with_queues(
+    children: Sequence[int] | None, nodes: Mapping[int, Mapping[str, Any]]
+) -> list[int] | None:
+    """Put the children of those without a queue in their place, breadth first."""
+    if not children:
+        return None
+    found, waiting = [], deque(children)
+    while waiting:
+        child = nodes.get(waiting.popleft())
+        if child is None:
+            continue
+        if _queue(child):
+            found.append(child["op_id"])
+        else:
+            waiting += child.get("children") or ()
+    return found or None
+
+
+def _raw_row(node: Mapping[str, Any], interval: int) -> list[Any]:
+    queue = _queue(node) or {}
+    sizes, length = queue.get("size"), queue.get("length")
+    mean = sum(sizes) / len(sizes) if sizes else None
+    rate = mean / length if mean is not None else None
+    start = [node["op_id"], node["op_type"], node["num_workers"]]
+    return [*start, sizes, mean, length, rate, interval, node["parent_id"], node["children"]]
+
+
+def compatible_pipeline_summary(files: RankFiles) -> tuple[str, str]:
+    """Give the text of `minddata_pipeline_summary_{rank}`, as JSON and as CSV."""
+    summary = _pipeline(_json(files, "pipeline_profiling"))
+    use = _cpu_use(_json(files, "minddata_cpu_utilization"))
+    summary["avg_cpu_pct"] = use
+    summary |= _batch_times(files)
+    if len(use) == len(summary["op_ids"]):
+        workers = zip(use, summary["num_workers"], strict=False)
+        per_worker = [round(cpu / n if n and cpu >= 0 else _NONE, 2) for cpu, n in workers]
+        summary["avg_cpu_pct_per_worker"] = per_worker
+        summary |= compatible_bottleneck(summary)
+    text = io.StringIO()
+    csv.writer(text).writerows([key, *values] for key, values in summary.items())
+    return json.dumps(summary), text.getvalue()
+
+
+def _pipeline(document: Mapping[str, Any]) -> dict[str, list[Any]]:
+    nodes = sorted(document["op_info"], key=lambda node: node["op_id"])
+    parents = {}
+    for node in reversed(document["op_info"]):
+        parents.update(dict.fromkeys(node.get("children") or (), node["op_id"]))
+    queues = [_queue_use(_queue(node)) for node in nodes]
+    names = [node["op_type"][:-2] for node in nodes]
+    ids = [node["op_id"] for node in nodes]
+    return {
+        "pipeline_ops": [f"{name}(id={op})" for name, op in zip(names, ids, strict=True)],
+        "op_names": names,
+        "op_ids": ids,
+        "num_workers": [node["num_workers"] for node in nodes],
+        "queue_average_size": [use[0] for use in queues],
+        "queue_utilization_pct": [use[1] for use in queues],
+        "queue_empty_freq_pct": [use[2] for use in queues],
+        "children_ids": [node.get("children") or [] for node in nodes],
+        "parent_id": [parents.get(op, _NONE) for op in ids],
+    }
+
+
+def _queue_use(queue: Any) -> tuple[float, float, float]:
+    if not queue:
+        return _NONE, _NONE, _NONE
+    sizes, length = queue["size"], queue["length"]
+    mean = round(sum(sizes) / len(sizes), 2) if sizes else _NONE
+    share = round(100 * mean / length, 2) if length else _NONE
+    return mean, share, round(100 * sizes.count(0) / len(sizes), 2) if sizes else _NONE
+
+
+def _cpu_use(document: Mapping[str, Any]) -> list[float]:
+    samples = {}
+    for op in document["op_info"]:
+        if op["op_id"] != _NONE:
+            system, user = op["metrics"]["sys_utilization"], op["metrics"]["user_utilization"]
+            samples[op["op_id"]] = [system[n] + user[n] for n in range(len(system))]
+    use: list[float] = [_NONE] * len(samples)
+    for op_id, values in samples.items():
+        use[op_id] = round(sum(values) / len(values) if values else 0, 2)
+    return use
+
+
+def _batch_times(files: RankFiles) -> dict[str, list[float]]:
+    queue = files.get("device_queue_profiling")
+    path = queue or files.need("dataset_iterator_profiling")
+    times: tuple[list[int], list[int], list[int]] = ([], [], [])
+    before = 0
+    for line in path.read_text(encoding="utf-8").splitlines():
+        kind, extra, batch, value, stamp_ms = (int(word) for word in line.split(" ")[:5])
+        if batch < 2:  # noqa: PLR2004 (the first batch is left out)
+            before = stamp_ms
+        elif kind == 0:
+            times[extra].append(value)
+        elif kind == 1 and queue is None:
+            times[2].append(stamp_ms - before)
+            before = stamp_ms
+    means = [round(sum(each) / len(each) if each else _NONE, 3) for each in times]
+    names = ("per_pipeline_time", "per_push_queue_time", "per_batch_time")
+    known = dict(zip(names, means, strict=True))
+    order = ("per_batch_time", "per_pipeline_time", "per_push_queue_time")
+    return {name: [known[name]] for name in order}

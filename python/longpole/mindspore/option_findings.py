@@ -1,0 +1,50 @@
+"""What is wrong with the options of a profiler: warnings, and errors with their class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from longpole.errors import LongpoleError
+
+__all__ = [
+    "OptionFinding",
+    "OptionStateError",
+    "OptionTypeError",
+    "OptionValueError",
+    "raise_first",
+]
+
+
+class OptionTypeError(LongpoleError, TypeError):
+    """An option has a type that cannot be repaired."""
+
+
+class OptionValueError(LongpoleError, ValueError):
+    """An option has a value that cannot be."""
+
+
+class OptionStateError(LongpoleError, RuntimeError):
+    """The device or the environment allows no profiler."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptionFinding:
+    """Something about one option: a warning, or an error with the exception it stands for.
+
+    `used` is the value in use instead, where there is one.
+    """
+
+    code: str
+    severity: Literal["warning", "error"]
+    option: str | None
+    message: str
+    used: object = None
+    raises: type[LongpoleError] | None = None
+
+
+def raise_first(findings: tuple[OptionFinding, ...]) -> None:
+    """Raise the first error among findings, if there is one."""
+    for finding in findings:
+        if finding.raises is not None:
+            raise finding.raises(finding.message)

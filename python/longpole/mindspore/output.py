@@ -1,0 +1,47 @@
+"""Writes what was made of a profile: new files alone, that only their owner may read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["new_folder", "write_new"]
+
+_FOLDER, _FILE = 0o700, 0o600
+
+
+def new_folder(path: str | os.PathLike[str]) -> bool:
+    """Make a folder, with mode 0700; tell whether it was there before."""
+    path = Path(path)
+    was_there = path.is_dir()
+    path.mkdir(mode=_FOLDER, parents=True, exist_ok=True)
+    return was_there
+
+
+def write_new(path: Path, content: str | Iterable[bytes]) -> Path:
+    """Write a file that is not there yet, with mode 0600, as a whole or not at all.
+
+    Raises
+    ------
+    FileExistsError
+        The file exists; nothing is written over.
+    """
+    if path.exists():
+        message = f"{path} exists, and nothing is written over; name another folder"
+        raise FileExistsError(message)
+    path.parent.mkdir(mode=_FOLDER, parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.part-{os.getpid()}")
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            chunks = (content.encode(),) if isinstance(content, str) else content
+            file.writelines(chunks)
+        # A link fails where somebody made the file in the meantime; a rename would replace it.
+        os.link(unfinished, path)
+    finally:
+        unfinished.unlink()
+    return path

@@ -1,0 +1,54 @@
+"""`profiler_info_{rank}.json`: when and where was recorded, as MindSpore writes it."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from longpole.mindspore.output import write_new
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["ProfilerInfo"]
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S")
+
+
+@dataclass(slots=True)
+class ProfilerInfo:
+    """What one rank's file will say; times are local, as in MindSpore."""
+
+    rank_id: int
+    rank_size: int
+    context_mode: str
+    is_heterogeneous: bool = False
+    times: dict[str, str] = field(default_factory=dict)
+    diff_time: int | None = None
+    """From the monotonic clock to the calendar, in microseconds."""
+
+    def mark(self, name: str) -> None:
+        """Take the time of an event, such as `profiling_start_time`."""
+        self.times[name] = _now()
+        if name == "profiling_start_time":
+            self.diff_time = (time.time_ns() - time.monotonic_ns()) // 1000
+
+    def write(self, folder: Path, recorder: str) -> Path:
+        """Write the file; `recorder` is the library that recorded."""
+        from importlib.metadata import version
+
+        values: dict[str, Any] = {
+            "context_mode": self.context_mode,
+            "rank_id": str(self.rank_id),
+            "rank_size": self.rank_size,
+            "is_heterogeneous": self.is_heterogeneous,
+            **self.times,
+            "diff_time": self.diff_time,
+            "recorder": recorder,
+            "longpole_version": version("longpole"),
+        }
+        return write_new(folder / f"profiler_info_{self.rank_id}.json", json.dumps(values))

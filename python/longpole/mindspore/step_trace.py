@@ -1,0 +1,190 @@
+"""The steps of a training on a GPU: `step_trace_profiling_{rank}.txt`.
+
+A step has a start, the points where forward propagation starts (fp) and backward propagation ends
+(bp), an end, and the collective operations in it. MindSpore writes one of two shapes: where kernels
+are launched asynchronously, a line for each step, in nanoseconds; otherwise a line for each point
+with its interval in each step, in units of 10 ns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from longpole.mindspore.errors import ProfileError
+from longpole.mindspore.findings import FileFinding, Findings
+from longpole.mindspore.steps import Step
+from longpole.mindspore.text import lines_of, stamp
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+__all__ = ["Reduce", "StepPoints", "StepTrace", "read_step_trace", "read_steps"]
+
+_POINTS: Final = 4
+_LINES: Final = 3
+_TICK_NS: Final = 10
+_INTERVAL: Final = 3
+
+_POINTS_HINT: Final = (
+    "set PROFILING_FP_START and PROFILING_BP_END to the full names of operators, and record again"
+)
+
+
+class Reduce(NamedTuple):
+    """A collective operation in a step, with its full name."""
+
+    operator: str
+    start_ns: int
+    end_ns: int
+
+
+class StepPoints(NamedTuple):
+    """A step; all times in nanoseconds of one clock. `bp_ns` is None in an inference."""
+
+    number: int
+    start_ns: int
+    fp_ns: int
+    bp_ns: int | None
+    end_ns: int
+    fp_operator: str
+    bp_operator: str
+    reduces: tuple[Reduce, ...] = ()
+
+    @property
+    def total_ns(self) -> int:
+        """From the start to the end."""
+        return self.end_ns - self.start_ns
+
+    @property
+    def interval_ns(self) -> int:
+        """From the start to the first operator of forward propagation."""
+        return self.fp_ns - self.start_ns
+
+    @property
+    def fp_and_bp_ns(self) -> int:
+        """From the start of forward to the end of backward propagation, or of the step."""
+        return (self.end_ns if self.bp_ns is None else self.bp_ns) - self.fp_ns
+
+    @property
+    def tail_ns(self) -> int | None:
+        """From the end of backward propagation to the end of the step."""
+        return None if self.bp_ns is None else self.end_ns - self.bp_ns
+
+
+@dataclass(frozen=True, slots=True)
+class StepTrace:
+    """All steps of one file; `launch` is how kernels were launched, None where it is not said."""
+
+    path: Path
+    launch: Literal["async", "sync"] | None
+    is_training: bool
+    steps: Sequence[StepPoints]
+    findings: Sequence[FileFinding] = field(default=())
+
+    def spans(self) -> list[Step]:
+        """Give the steps as spans."""
+        return [Step(step.number, step.start_ns, step.end_ns) for step in self.steps]
+
+
+def read_step_trace(path: str | os.PathLike[str]) -> StepTrace:
+    """Read the steps of one rank.
+
+    Steps of a sync file do not overlap: each but the first begins where the one before ended.
+
+    Raises
+    ------
+    ProfileError
+        The file is empty (`empty_file`), or has not all points (`missing_points`).
+    OSError
+        The file cannot be read.
+    """
+    path, findings = Path(path), Findings()
+    trace = read_steps(path, findings)
+    return StepTrace(trace.path, trace.launch, trace.is_training, trace.steps, findings.all())
+
+
+def read_steps(path: Path, findings: Findings) -> StepTrace:
+    """Read the steps, as `read_step_trace` does, and add to the findings of a caller."""
+    lines = [(line, text.split()) for line, text in lines_of(path, findings)]
+    if not lines:
+        raise ProfileError(path, "empty_file", "the step trace is empty", hint=_POINTS_HINT)
+    words = [word for _, line in lines for word in line]
+    is_training = any(word.startswith("Gradients") for word in words)
+    if words[0].count(",") == 1:
+        steps = [_async_step(path, *line, findings) for line in lines]
+        found = [step for step in steps if step is not None]
+        launch: Literal["async", "sync"] = "async"
+    else:
+        found, launch = _sync_steps(path, lines, findings), "sync"
+    if not is_training:
+        found = [step._replace(bp_ns=None) for step in found]
+    numbered = [step._replace(number=place) for place, step in enumerate(found, 1)]
+    return StepTrace(path, launch, is_training, numbered)
+
+
+def _async_step(
+    path: Path, line: int, words: Sequence[str], findings: Findings
+) -> StepPoints | None:
+    points = [word.split(",") for word in words[:_POINTS]]
+    if len(points) < _POINTS or any(len(point) != 2 for point in points):  # noqa: PLR2004
+        findings.add("step_without_points", path, line)
+        return None
+    times = [stamp(point[1], path, line, findings) for point in points]
+    reduces = [_reduce(path, line, word, findings) for word in words[_POINTS:]]
+    if any(time is None for time in times) or None in reduces:
+        return None
+    start, fp, bp, end = (time or 0 for time in times)
+    names = (points[1][0], points[2][0])
+    known = tuple(reduce for reduce in reduces if reduce is not None)
+    return StepPoints(0, start, fp, bp, end, *names, known)
+
+
+def _reduce(path: Path, line: int, word: str, findings: Findings) -> Reduce | None:
+    parts = word.split(",")
+    if len(parts) != _INTERVAL:
+        findings.add("bad_row", path, line, repr(word[:40]))
+        return None
+    times = [stamp(part, path, line, findings) for part in parts[1:]]
+    start, end = times
+    return None if start is None or end is None else Reduce(parts[0], start, end)
+
+
+class _Point(NamedTuple):
+    operator: str
+    spans: list[tuple[int, int]]
+
+
+def _sync_steps(
+    path: Path, lines: Sequence[tuple[int, Sequence[str]]], findings: Findings
+) -> list[StepPoints]:
+    points = [_point(path, line, words, findings) for line, words in lines]
+    if len(points) < _LINES:
+        message = f"the file has {len(points)} of the three points of a step (fp, bp, end)"
+        raise ProfileError(path, "missing_points", message, hint=_POINTS_HINT)
+    fp, bp, end, *reduces = points
+    count = min(len(point.spans) for point in points)
+    if any(len(point.spans) != count for point in points):
+        findings.add("steps_unequal", path)
+    steps: list[StepPoints] = []
+    for place in range(count):
+        start_ns = steps[-1].end_ns if steps else fp.spans[0][0]
+        inside = tuple(Reduce(each.operator, *each.spans[place]) for each in reduces)
+        times = (start_ns, fp.spans[place][0], bp.spans[place][1], end.spans[place][1])
+        steps.append(StepPoints(0, *times, fp.operator, bp.operator, inside))
+    return steps
+
+
+def _point(path: Path, line: int, words: Sequence[str], findings: Findings) -> _Point:
+    """Read the intervals of a point up to the first that is damaged: what follows would shift."""
+    spans = []
+    for word in words[1:]:
+        parts = word.split(",")
+        times = [stamp(part, path, line, findings) for part in parts]
+        if len(times) != 2 or None in times:  # noqa: PLR2004 (start and end)
+            findings.add("bad_row", path, line, repr(word[:40]))
+            break
+        spans.append((_TICK_NS * (times[0] or 0), _TICK_NS * (times[1] or 0)))
+    return _Point(words[0], spans)

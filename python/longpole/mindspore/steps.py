@@ -1,0 +1,82 @@
+"""Which steps a run of operators had, where the files do not say so.
+
+A step is taken to begin with the first operator that runs as often as most operators do, and to
+end with the last run that starts before the next step. That is a guess, and it is marked as such.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from longpole.mindspore.executions import Executions
+
+__all__ = ["Step", "enclosing_steps", "inferred_steps"]
+
+
+_DIGITS: Final = 100_000
+"""Durations are known to one part in this many, at the worst."""
+
+
+class Step(NamedTuple):
+    """A step: its number (from 1), start and end in nanoseconds."""
+
+    number: int
+    start_ns: int
+    end_ns: int
+
+
+def inferred_steps(runs: Executions, order: Sequence[int]) -> list[Step]:
+    """Find the steps; none where no operator runs as often as most do, or only once.
+
+    `order` are the rows of the runs by start.
+    """
+    counts = Counter(runs.operator)
+    if not counts:
+        return []
+    usual = Counter(counts.values()).most_common(1)[0][0]
+    if usual < 2:  # noqa: PLR2004 (one run tells of no repetition)
+        return []
+    opener = next(runs.operator[row] for row in order if counts[runs.operator[row]] == usual)
+    steps: list[Step] = []
+    start_ns: int | None = None
+    end_ns = 0
+    # What ran before the first step, such as the queue of the data set, belongs to none.
+    for row in order:
+        if runs.operator[row] == opener:
+            if start_ns is not None:
+                steps.append(Step(len(steps) + 1, start_ns, end_ns))
+            start_ns, end_ns = runs.start_ns[row], 0
+        end_ns = max(end_ns, runs.start_ns[row] + runs.duration_ns[row])
+    return steps if start_ns is None else [*steps, Step(len(steps) + 1, start_ns, end_ns)]
+
+
+def enclosing_steps(
+    steps: Sequence[Step], runs: Executions, order: Sequence[int]
+) -> list[Step] | None:
+    """Move the ends of steps by what rounding takes, so that they enclose the runs in them.
+
+    Durations have six digits, so a run may seem to end behind its step. None where a run lies
+    across the border of a step by more than that: then steps and runs are on threads of their own.
+    """
+    found, place = [], 0
+    before_ns = -(2**63)
+    for step in sorted(steps, key=lambda step: step.start_ns):
+        end_ns = step.end_ns
+        while place < len(order) and runs.start_ns[order[place]] < step.end_ns:
+            row = order[place]
+            ends_ns = runs.start_ns[row] + runs.duration_ns[row]
+            is_inside = runs.start_ns[row] >= step.start_ns
+            border_ns = step.end_ns if is_inside else step.start_ns
+            if ends_ns > border_ns + 2 + runs.duration_ns[row] // _DIGITS:
+                return None
+            end_ns = max(end_ns, ends_ns)
+            place += 1
+        if step.start_ns < before_ns:
+            return None
+        before_ns = end_ns
+        found.append(step._replace(end_ns=end_ns))
+    return found

@@ -1,0 +1,79 @@
+"""The tables of an analysis as text: CSV with units in the names of its columns, and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.mindspore.host_info import COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from longpole.mindspore.host_info import HostInfo
+    from longpole.mindspore.operators import OpRow
+    from longpole.mindspore.step_trace import StepTrace
+
+__all__ = ["dataset_text", "memory_text", "operators_text", "steps_text"]
+
+_OPERATORS: Final = (
+    "op_side",
+    "op_type",
+    "input_shapes",
+    "n_runs",
+    "total_ns",
+    "mean_ns",
+    "kernels_ns",
+)
+_STEPS: Final = (
+    "number",
+    "start_ns",
+    "end_ns",
+    "total_ns",
+    "fp_ns",
+    "bp_ns",
+    "interval_ns",
+    "fp_and_bp_ns",
+    "tail_ns",
+)
+
+
+def _text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def memory_text(info: HostInfo) -> str:
+    """Write the rows with a memory usage, as they came."""
+    return _text(COLUMNS, info.memory)
+
+
+def dataset_text(info: HostInfo) -> str:
+    """Write the mean times of the dataset stages, in microseconds."""
+    header = ("operation", "stage", "n_runs", "mean_us", "custom_info")
+    rows = (
+        (stage.operation, stage.stage, stage.count, stage.mean_us, stage.custom_info)
+        for stage in info.dataset
+    )
+    return _text(header, rows)
+
+
+def operators_text(rows: Iterable[OpRow]) -> str:
+    """Write what operators cost by shape, times in nanoseconds."""
+    return _text(_OPERATORS, ([getattr(row, name) for name in _OPERATORS] for row in rows))
+
+
+def steps_text(trace: StepTrace) -> str:
+    """Write the steps in nanoseconds, with a pair of columns for each collective operation."""
+    names = list(dict.fromkeys(r.operator for step in trace.steps for r in step.reduces))
+    header = [*_STEPS, *(f"{name} {end}" for name in names for end in ("start_ns", "end_ns"))]
+    rows = []
+    for step in trace.steps:
+        spans = {r.operator: (r.start_ns, r.end_ns) for r in step.reduces}
+        more = (time for name in names for time in spans.get(name, (None, None)))
+        rows.append([*(getattr(step, name) for name in _STEPS), *more])
+    return _text(header, rows)

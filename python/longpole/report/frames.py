@@ -1,0 +1,57 @@
+"""Frames as blocks: a type for each column, by its name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from longpole.report.blocks import Column, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+    from longpole.report.blocks import Type
+
+__all__ = ["flat", "table_of"]
+
+_POINTS_IN_TIME: Final = ("start_ns", "end_ns", "time_ns")
+
+
+def flat(frame: pl.DataFrame) -> pl.DataFrame:
+    """Write lists as texts, for cells that hold one value."""
+    import polars as pl
+
+    lists = pl.col(name for name, dtype in frame.schema.items() if dtype == pl.List(pl.String))
+    return frame.with_columns(lists.list.join(" -> "))
+
+
+def table_of(frame: pl.DataFrame) -> Table:
+    """Give a frame as a table for people."""
+    types = {name: _type(name, dtype) for name, dtype in frame.schema.items()}
+    columns = [
+        Column(name.removesuffix("_ns") if each == "duration" else name, each)
+        for name, each in types.items()
+    ]
+    return Table(columns, _rounded(flat(frame), types).rows())
+
+
+def _rounded(frame: pl.DataFrame, types: Mapping[str, Type]) -> pl.DataFrame:
+    """Round what has no unit of its own to four digits."""
+    import polars as pl
+
+    plain = [name for name in frame.columns if types[name] == "number"]
+    floats = (name for name in plain if frame.schema[name].is_float())
+    return frame.with_columns(pl.col(name).round_sig_figs(4) for name in floats)
+
+
+def _type(name: str, dtype: pl.DataType) -> Type:
+    if name.endswith("_ns") and not name.endswith(_POINTS_IN_TIME):
+        return "duration"
+    if name in {"name", "kernels"} or name.endswith("_name"):
+        return "name"
+    if name.endswith("share"):
+        return "share"
+    if dtype.is_numeric():
+        return "number"
+    return "flag" if str(dtype) == "Boolean" else "text"

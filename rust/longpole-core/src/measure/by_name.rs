@@ -1,0 +1,167 @@
+//! Adds up the times of events by name: kernels, operators and blocking calls of a window.
+//!
+//! A person reads the names that took longest; each comes with its longest event, to look at.
+//! Events of one name that run at the same time count twice.
+
+use std::collections::HashMap;
+
+use super::{times_within, Blocking, Reason};
+use crate::error::Result;
+use crate::ids::{EventId, StringId};
+use crate::link::Launches;
+use crate::progress::Progress;
+use crate::stack::Nesting;
+use crate::tables::{EventKind, Tables};
+
+/// The events of one name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NameTime {
+    /// The name; none of events without one.
+    pub name: Option<StringId>,
+    /// How many events there are.
+    pub count: u64,
+    /// The sum of their times.
+    pub duration_ns: i64,
+    /// The longest of these times.
+    pub longest_ns: i64,
+    /// The event it belongs to, the first of several.
+    pub longest: EventId,
+}
+
+/// Adds up times of events by name, the greatest sum first; ties go by the text of the name.
+pub fn by_name(tables: &Tables, times: impl IntoIterator<Item = (EventId, i64)>) -> Vec<NameTime> {
+    let mut row_of: HashMap<Option<StringId>, usize> = HashMap::new();
+    let mut rows: Vec<NameTime> = Vec::new();
+    for (event, time_ns) in times {
+        let name = tables.events.name(event);
+        let row = *row_of.entry(name).or_insert(rows.len());
+        if row == rows.len() {
+            let (longest_ns, longest) = (time_ns, event);
+            rows.push(NameTime { name, count: 0, duration_ns: 0, longest_ns, longest });
+        }
+        rows[row].add(event, time_ns);
+    }
+    let text = |row: &NameTime| row.name.map(|name| tables.strings.get(name));
+    rows.sort_by(|one, two| {
+        two.duration_ns.cmp(&one.duration_ns).then_with(|| text(one).cmp(&text(two)))
+    });
+    rows
+}
+
+impl NameTime {
+    fn add(&mut self, event: EventId, time_ns: i64) {
+        self.count += 1;
+        self.duration_ns += time_ns;
+        if (time_ns, self.longest) > (self.longest_ns, event) {
+            (self.longest_ns, self.longest) = (time_ns, event);
+        }
+    }
+}
+
+/// The kernels that ran in a window, by name. One that took no time counts where it ran.
+pub fn kernels_by_name(tables: &Tables, window: (i64, i64)) -> Vec<NameTime> {
+    let events = &tables.events;
+    let times = events.ids().filter(|&event| events.kind(event) == EventKind::Kernel);
+    let times = times.filter_map(|event| {
+        let (start, end) = events.span(event)?;
+        let is_instant_inside = start == end && window.0 <= start && start <= window.1;
+        inside_ns((start, end), window).or(is_instant_inside.then_some(0)).map(|ns| (event, ns))
+    });
+    by_name(tables, times)
+}
+
+/// The operators of a window by name, with the time in which nothing inside them ran.
+///
+/// # Errors
+///
+/// Only when `progress` asks to stop.
+pub fn operators_by_name(
+    tables: &Tables,
+    nesting: &Nesting,
+    window: (i64, i64),
+    progress: Progress<'_>,
+) -> Result<Vec<NameTime>> {
+    let spans = tables.lanes.ids().map(|lane| (lane, window.0, window.1));
+    let times = times_within(tables, nesting, spans, progress)?;
+    let is_operator = |event| tables.events.kind(event) == EventKind::Operator;
+    let operators = times.iter().filter(|row| is_operator(row.event));
+    Ok(by_name(tables, operators.map(|row| (row.event, row.self_ns))))
+}
+
+/// The blocking calls of a window by name, on all threads together, and why the longest of each
+/// is known to block.
+pub fn blocking_by_name(
+    tables: &Tables,
+    blocking: &[Blocking],
+    window: (i64, i64),
+) -> Vec<(NameTime, Reason)> {
+    let reasons: HashMap<_, _> = blocking.iter().map(|row| (row.call, row.reason)).collect();
+    let times = blocking.iter().filter_map(|row| {
+        let span = tables.events.span(row.call)?;
+        overlaps(span, window).then(|| (row.call, inside_ns(span, window).unwrap_or(0)))
+    });
+    let rows = by_name(tables, times);
+    rows.into_iter().map(|row| (row, reasons[&row.longest])).collect()
+}
+
+/// How many GPU activities a window holds, and how many of them have no known launching call.
+pub fn unlinked(tables: &Tables, launches: &Launches, window: (i64, i64)) -> (u64, u64) {
+    let events = &tables.events;
+    let is_inside = |event| events.span(event).is_some_and(|span| overlaps(span, window));
+    let work =
+        events.ids().filter(|&event| events.kind(event).is_device_work() && is_inside(event));
+    work.fold((0, 0), |(all, unlinked), event| {
+        (all + 1, unlinked + u64::from(launches.launcher(event).is_none()))
+    })
+}
+
+fn overlaps((start, end): (i64, i64), window: (i64, i64)) -> bool {
+    start < window.1 && end > window.0
+}
+
+/// The part of a span inside a window; none where that is no time.
+fn inside_ns((start, end): (i64, i64), window: (i64, i64)) -> Option<i64> {
+    let inside = end.min(window.1).saturating_sub(start.max(window.0));
+    (inside > 0).then_some(inside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::{read_bytes, Options};
+
+    fn tables(rows: &[(&str, i64, i64)]) -> Tables {
+        let kernels = rows.iter().map(|(name, start, end)| {
+            format!(
+                r#"{{"ph":"X","cat":"kernel","name":"{name}","pid":0,"tid":7,"ts":{start},"dur":{},"args":{{"device":0,"stream":7}}}}"#,
+                end - start
+            )
+        });
+        let text = format!("[{}]", kernels.collect::<Vec<_>>().join(","));
+        read_bytes(text.as_bytes(), &Options::default()).unwrap()
+    }
+
+    fn rows(tables: &Tables, window: (i64, i64)) -> Vec<(&str, u64, i64, i64, usize)> {
+        let rows = kernels_by_name(tables, window);
+        let text = |row: &NameTime| tables.strings.get(row.name.unwrap());
+        rows.iter()
+            .map(|row| (text(row), row.count, row.duration_ns, row.longest_ns, row.longest.row()))
+            .collect()
+    }
+
+    #[test]
+    fn the_greatest_sum_comes_first_and_ties_go_by_text() {
+        let tables = tables(&[("b", 0, 2), ("a", 2, 4), ("c", 4, 5), ("c", 5, 7)]);
+        let found = rows(&tables, (0, 10_000));
+        assert_eq!(
+            found,
+            [("c", 2, 3000, 2000, 3), ("a", 1, 2000, 2000, 1), ("b", 1, 2000, 2000, 0)]
+        );
+    }
+
+    #[test]
+    fn only_the_part_in_the_window_counts_and_of_equals_the_first_is_the_longest() {
+        let tables = tables(&[("a", 0, 4), ("a", 6, 10), ("a", 10, 20), ("a", 3, 3)]);
+        assert_eq!(rows(&tables, (2_000, 8_000)), [("a", 3, 4000, 2000, 0)]);
+    }
+}

@@ -1,0 +1,179 @@
+//! Events that speak against a trace, each kind with its number and the first of them.
+//!
+//! `check` puts them into words. Counts that name no event are those of `warning_counts`.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::ids::{EventId, StringId};
+use crate::link::Launches;
+use crate::stack::Nesting;
+use crate::tables::{EventKind, Tables};
+use crate::vocabulary::ApiRole;
+
+/// Events of one kind and category that speak against a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Doubt {
+    /// What is wrong with them.
+    pub code: &'static str,
+    /// Their category, where that is told apart.
+    pub category: Option<StringId>,
+    /// How many there are.
+    pub count: u64,
+    /// The first in the file.
+    pub first: EventId,
+    /// The longest time that is wrong, where it is a time.
+    pub longest_ns: i64,
+}
+
+/// The events that speak against a trace, in a fixed order of their kinds, then of the file.
+pub fn doubts(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Vec<Doubt> {
+    let events = &tables.events;
+    let work: Vec<_> = events.ids().filter(|&event| events.kind(event).is_device_work()).collect();
+    let without = |&work: &EventId| launches.launcher(work).is_none();
+    let unlinked: Vec<_> = work.iter().copied().filter(without).collect();
+    let lost = launches_without_work(tables, launches, nesting);
+    let mut found = Vec::new();
+    found.extend(doubt("unlinked_device_work", None, &at_no_time(&unlinked)));
+    found.extend(doubt("zero_correlations", None, &at_no_time(&all_zero(tables, &work))));
+    let cut = narrowed(tables, &unlinked, |event| events.correlation(event));
+    found.extend(doubt("narrowed_correlations", None, &at_no_time(&cut)));
+    let cut = narrowed(tables, &unlinked, |event| events.external_id(event));
+    found.extend(doubt("narrowed_external_ids", None, &at_no_time(&cut)));
+    found.extend(doubt("reused_external_ids", None, &at_no_time(&reused(tables))));
+    found.extend(doubt("launches_without_work", None, &at_no_time(&lost)));
+    by_category("crossing_events", tables, &at_no_time(&nesting.crossings), &mut found);
+    by_category("overlapping_device_work", tables, &overlapping(tables, &work), &mut found);
+    found.extend(doubt("work_before_its_call", None, &early(tables, launches, &work)));
+    found
+}
+
+/// The calls that launched work which the trace does not hold, in the order of the file. Where a
+/// runtime call stands on top of the driver's, one of the two has the work.
+pub fn launches_without_work(
+    tables: &Tables,
+    launches: &Launches,
+    nesting: &Nesting,
+) -> Vec<EventId> {
+    let events = &tables.events;
+    let work = events.ids().filter(|&event| events.kind(event).is_device_work());
+    let having = work.filter_map(|work| launches.launcher(work));
+    let related: HashSet<_> =
+        having.flat_map(|call| std::iter::once(call).chain(nesting.parent(call))).collect();
+    let roles = tables.roles();
+    let launches = |&call: &EventId| {
+        let role = events.name(call).map(|name| roles[name.row()]);
+        events.kind(call).is_call() && matches!(role, Some(ApiRole::Launch | ApiRole::GraphLaunch))
+    };
+    let is_related = |event| related.contains(&event);
+    let lost = |&call: &EventId| !is_related(call) && !nesting.parent(call).is_some_and(is_related);
+    events.ids().filter(launches).filter(lost).collect()
+}
+
+/// All work on devices, where its correlation numbers are there and all of them 0.
+fn all_zero(tables: &Tables, work: &[EventId]) -> Vec<EventId> {
+    let is_zero = |&event: &EventId| tables.events.correlation(event) == Some(0);
+    if work.iter().all(is_zero) {
+        work.to_vec()
+    } else {
+        Vec::new()
+    }
+}
+
+/// Work without a call whose number is the lower 32 bits of one that the host has.
+fn narrowed(
+    tables: &Tables,
+    unlinked: &[EventId],
+    number: impl Fn(EventId) -> Option<i64>,
+) -> Vec<EventId> {
+    let events = &tables.events;
+    let of_host = events.ids().filter(|&event| !events.kind(event).is_on_device());
+    let wide = of_host.filter_map(&number).filter(|&number| i32::try_from(number).is_err());
+    let low: HashSet<i64> = wide.map(low_bits).collect();
+    let is_cut = |number: i64| {
+        let is_short = i32::try_from(number).is_ok() || u32::try_from(number).is_ok();
+        number != 0 && is_short && low.contains(&low_bits(number))
+    };
+    unlinked.iter().copied().filter(|&work| number(work).is_some_and(is_cut)).collect()
+}
+
+fn low_bits(number: i64) -> i64 {
+    number & i64::from(u32::MAX)
+}
+
+/// Operators whose External id an earlier operator of the file has, too.
+fn reused(tables: &Tables) -> Vec<EventId> {
+    let events = &tables.events;
+    let mut seen = HashSet::new();
+    let operators = events.ids().filter(|&event| events.kind(event) == EventKind::Operator);
+    let place = |event| tables.lanes.place(events.lane(event)).process;
+    operators
+        .filter(|&event| {
+            let id = events.external_id(event).filter(|&id| id != 0);
+            id.is_some_and(|id| !seen.insert((place(event), id)))
+        })
+        .collect()
+}
+
+/// Work that began before another of its stream had ended, with the time they share.
+fn overlapping(tables: &Tables, work: &[EventId]) -> Vec<(EventId, i64)> {
+    let events = &tables.events;
+    let mut spans: Vec<_> = work
+        .iter()
+        .filter_map(|&event| Some((events.lane(event), events.span(event)?, event)))
+        .filter(|&(_, (start, _), _)| start != 0)
+        .map(|(lane, (start, end), event)| (lane, start, event, end))
+        .collect();
+    spans.sort_unstable();
+    let mut found = Vec::new();
+    let mut before = None;
+    for (lane, start, event, end) in spans {
+        let last = before.filter(|&(of, _)| of == lane).map(|(_, last): (_, i64)| last);
+        let shared_ns = last.map_or(0, |last| last.min(end) - start);
+        if shared_ns > 0 {
+            found.push((event, shared_ns));
+        }
+        before = Some((lane, last.map_or(end, |last| last.max(end))));
+    }
+    found.sort_unstable();
+    found
+}
+
+/// Work that began before its launching call, with the time by which it did.
+fn early(tables: &Tables, launches: &Launches, work: &[EventId]) -> Vec<(EventId, i64)> {
+    let starts_ns = |event| tables.events.start_ns(event);
+    work.iter()
+        .filter_map(|&work| Some((work, starts_ns(launches.launcher(work)?) - starts_ns(work))))
+        .filter(|&(_, lead_ns)| lead_ns > 0)
+        .collect()
+}
+
+fn at_no_time(events: &[EventId]) -> Vec<(EventId, i64)> {
+    events.iter().map(|&event| (event, 0)).collect()
+}
+
+/// Tells events apart by category, in the order in which the file first has them.
+fn by_category(
+    code: &'static str,
+    tables: &Tables,
+    events: &[(EventId, i64)],
+    found: &mut Vec<Doubt>,
+) {
+    let mut groups: HashMap<_, Vec<_>> = HashMap::new();
+    for &(event, time_ns) in events {
+        groups.entry(tables.events.category(event)).or_default().push((event, time_ns));
+    }
+    let told = groups.into_iter().filter_map(|(category, events)| doubt(code, category, &events));
+    let mut told: Vec<_> = told.collect();
+    told.sort_by_key(|doubt| doubt.first);
+    found.extend(told);
+}
+
+fn doubt(
+    code: &'static str,
+    category: Option<StringId>,
+    events: &[(EventId, i64)],
+) -> Option<Doubt> {
+    let first = events.iter().map(|&(event, _)| event).min()?;
+    let longest_ns = events.iter().map(|&(_, time_ns)| time_ns).max()?;
+    Some(Doubt { code, category, count: events.len() as u64, first, longest_ns })
+}

@@ -1,0 +1,132 @@
+//! What is told of a trace in a few plain rows, for answers that need no frame.
+
+use longpole_core::ids::EventId;
+use longpole_core::measure::{self, Chosen, NameTime, Places, Reason};
+use longpole_core::tables::Tables;
+use longpole_core::vocabulary::Names;
+use pyo3::prelude::*;
+
+use crate::enter::enter;
+use crate::trace::Trace;
+
+/// `(name, count, duration_ns, longest_ns, longest_event)`.
+type NameRow = (Option<String>, u64, i64, i64, usize);
+/// `(device, host_ns, launched_ns, after_last_ns, unlinked_ns, n_linked)`.
+type IdleRow = (Option<i64>, i64, i64, i64, i64, u64);
+/// `(code, category, count, first_event, its name, longest_ns)`.
+type DoubtRow = (&'static str, Option<String>, u64, usize, Option<String>, i64);
+
+#[pymethods]
+impl Trace {
+    /// The first `top` names of the kernels of a window, the longest sum first, and how many
+    /// names there are.
+    fn kernels_by_name(
+        &self,
+        py: Python<'_>,
+        start_ns: i64,
+        end_ns: i64,
+        top: usize,
+    ) -> PyResult<(Vec<NameRow>, usize)> {
+        let tables = self.tables();
+        let window = (start_ns, end_ns);
+        let rows = enter(py, None, None, |_| Ok(measure::kernels_by_name(tables, window)))?;
+        Ok(first(tables, &rows, top))
+    }
+
+    /// The same of operators, with the time in which nothing inside them ran.
+    fn operators_by_name(
+        &self,
+        py: Python<'_>,
+        start_ns: i64,
+        end_ns: i64,
+        top: usize,
+    ) -> PyResult<(Vec<NameRow>, usize)> {
+        let (tables, nesting) = (self.tables(), self.nesting(py)?);
+        let rows = enter(py, None, None, |progress| {
+            measure::operators_by_name(tables, &nesting, (start_ns, end_ns), progress)
+        })?;
+        Ok(first(tables, &rows, top))
+    }
+
+    /// The blocking calls of a window by name, and why the longest of each blocks.
+    fn blocking_by_name(
+        &self,
+        py: Python<'_>,
+        start_ns: i64,
+        end_ns: i64,
+    ) -> PyResult<Vec<(NameRow, &'static str)>> {
+        let (tables, launches, graph) = (self.tables(), self.linked(py)?, self.graph(py, None)?);
+        let rows = enter(py, None, None, |progress| {
+            let calls = measure::blocking_calls(tables, &launches, &graph, progress)?;
+            Ok(measure::blocking_by_name(tables, &calls, (start_ns, end_ns)))
+        })?;
+        let word = |reason: Reason| Reason::NAMES[reason as usize];
+        Ok(rows.iter().map(|(row, reason)| (name_row(tables, row), word(*reason))).collect())
+    }
+
+    /// How many GPU activities a window holds, and how many have no known launching call.
+    fn unlinked(&self, py: Python<'_>, start_ns: i64, end_ns: i64) -> PyResult<(u64, u64)> {
+        let launches = self.linked(py)?;
+        enter(py, None, None, |_| {
+            Ok(measure::unlinked(self.tables(), &launches, (start_ns, end_ns)))
+        })
+    }
+
+    /// Why nothing ran on each device that was idle in a window.
+    fn idle(&self, py: Python<'_>, start_ns: i64, end_ns: i64) -> PyResult<Vec<IdleRow>> {
+        let (tables, launches) = (self.tables(), self.linked(py)?);
+        let rows = enter(py, None, None, |_| {
+            let window = (start_ns, end_ns);
+            let gaps = measure::gaps(tables, &launches, window, Places::Devices, &Chosen::All);
+            Ok(measure::idle(&gaps))
+        })?;
+        let row = |(device, idle): (Option<i64>, measure::Idle)| {
+            let measure::Idle { host_ns, launched_ns, after_last_ns, unlinked_ns, n_linked } = idle;
+            (device, host_ns, launched_ns, after_last_ns, unlinked_ns, n_linked)
+        };
+        Ok(rows.into_iter().map(row).collect())
+    }
+
+    /// The events that speak against the trace, a row a kind and category.
+    fn doubts(&self, py: Python<'_>) -> PyResult<Vec<DoubtRow>> {
+        let (tables, launches, nesting) = (self.tables(), self.linked(py)?, self.nesting(py)?);
+        let rows = enter(py, None, None, |_| Ok(measure::doubts(tables, &launches, &nesting)))?;
+        let text = |id| tables.strings.get(id).to_owned();
+        Ok(rows
+            .iter()
+            .map(|row| {
+                let category = row.category.map(text);
+                (
+                    row.code,
+                    category,
+                    row.count,
+                    row.first.row(),
+                    name(tables, row.first),
+                    row.longest_ns,
+                )
+            })
+            .collect())
+    }
+
+    /// The events that are launches of work which the trace does not hold.
+    fn launches_without_work(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
+        let (tables, launches, nesting) = (self.tables(), self.linked(py)?, self.nesting(py)?);
+        let lost = enter(py, None, None, |_| {
+            Ok(measure::launches_without_work(tables, &launches, &nesting))
+        })?;
+        Ok(lost.into_iter().map(EventId::row).collect())
+    }
+}
+
+fn first(tables: &Tables, rows: &[NameTime], top: usize) -> (Vec<NameRow>, usize) {
+    (rows.iter().take(top).map(|row| name_row(tables, row)).collect(), rows.len())
+}
+
+fn name_row(tables: &Tables, row: &NameTime) -> NameRow {
+    let name = row.name.map(|name| tables.strings.get(name).to_owned());
+    (name, row.count, row.duration_ns, row.longest_ns, row.longest.row())
+}
+
+fn name(tables: &Tables, event: EventId) -> Option<String> {
+    tables.events.name(event).map(|name| tables.strings.get(name).to_owned())
+}

@@ -1,0 +1,149 @@
+"""The execution traces of several ranks: pairing, matching and the files of a run."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+from et_pairs import FOLDER, needs_pairs
+from simulated_pairs import execution_trace_of
+
+from longpole import chakra
+from longpole.cli import program
+from longpole.errors import PairError
+from longpole.testing import TraceBuilder
+
+RANKS = (0, 1)
+KERNEL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+ARGUMENTS = {
+    "Collective name": "allreduce",
+    "Process Group Name": "7",
+    "Process Group Ranks": "[0, 1]",
+    "Group size": 2,
+    "In msg nelems": 256,
+    "Out msg nelems": 256,
+    "dtype": "Float",
+}
+
+
+def kineto(rank):
+    late = 40 * rank
+    builder = TraceBuilder().header(distributedInfo={"rank": rank, "world_size": 2})
+    builder.step(1, (0, 400))
+    for number in range(2):
+        begin = 100 * number + late
+        identity = {"External id": 3 * number + 1, "Record function id": 3 * number + 1}
+        builder.operator("aten::mm", (begin, begin + 10), **identity)
+        identity = {"External id": 3 * number + 2, "Record function id": 3 * number + 2}
+        builder.operator("c10d::allreduce_", (begin + 10, begin + 30), **identity)
+        call = (begin + 12, begin + 14)
+        builder.call("cudaLaunchKernel", call, correlation=number + 1)
+        work = (begin + 20, 100 * number + 90)
+        builder.kernel(KERNEL, work, correlation=number + 1)
+    document = json.loads(builder.to_bytes())
+    kernels = [event for event in document["traceEvents"] if event.get("cat") == "kernel"]
+    for number, event in enumerate(kernels):
+        event["args"] |= ARGUMENTS | {"Seq": number + 1}
+    return document
+
+
+@pytest.fixture
+def files(tmp_path):
+    for rank in RANKS:
+        document = kineto(rank)
+        for event in document["traceEvents"]:
+            event["pid"] = 500 + rank if event["pid"] == 100 else event["pid"]
+            event.get("args", {}).setdefault("Record function id", 99)
+        execution = execution_trace_of(document)
+        (tmp_path / f"kineto.{rank}.json").write_text(json.dumps(document))
+        # The names of the files say nothing true; the processes do.
+        execution["pid"] = 500 + rank
+        (tmp_path / f"et.{1 - rank}.json").write_text(json.dumps(execution))
+    return tmp_path
+
+
+def linked(folder):
+    return chakra.link_ranks(str(folder / "et.*.json"), str(folder / "kineto.*.json"))
+
+
+def test_files_are_paired_by_process_before_their_names(files):
+    ranks = linked(files)
+    assert [(pair.rank, pair.execution[-9:], pair.paired_by) for pair in ranks.pairs] == [
+        (0, "et.1.json", "process"),
+        (1, "et.0.json", "process"),
+    ]
+
+
+def test_without_processes_the_names_of_the_files_decide(files):
+    for rank in RANKS:
+        path = files / f"et.{rank}.json"
+        path.write_text(path.read_text().replace(f'"pid": {501 - rank}', '"pid": 1'))
+    assert [pair.paired_by for pair in linked(files).pairs] == ["rank", "rank"]
+
+
+def test_a_file_without_a_counterpart_is_refused(files):
+    (files / "et.0.json").unlink()
+    with pytest.raises(PairError, match="no execution trace of its process or rank"):
+        linked(files)
+
+
+def test_calls_of_ranks_are_matched_and_name_their_nodes(files):
+    ranks = linked(files)
+    rows = ranks.collectives.select("rank", "group", "sequence", "matched_by", "n_missing").rows()
+    assert rows == [(rank, "7", number, "sequence", 0) for number in (1, 2) for rank in RANKS]
+    nodes = ranks.link(1).nodes
+    names = dict(nodes.select("node", "name").iter_rows())
+    assert {names[node] for node in ranks.collectives["node"]} == {KERNEL}
+    waits = ranks.collectives.filter(ranks.collectives["rank"] == 0)["wait_ns"]
+    assert waits.to_list() == [40_000, 40_000]
+
+
+def test_a_run_is_written_as_simulators_look_for_it(files, capsys):
+    inputs = ["--et", str(files / "et.*.json"), "--kineto", str(files / "kineto.*.json")]
+    code = program.run(["chakra", "convert", *inputs, "-o", str(files / "out")])
+    told = capsys.readouterr().out
+    assert sorted(path.name for path in (files / "out").iterdir()) == [
+        "rank.0.et",
+        "rank.1.et",
+        "rank.groups.json",
+    ]
+    assert json.loads((files / "out" / "rank.groups.json").read_text()) == {"7": [0, 1]}
+    assert "2 ranks, 2 calls of several, matched by sequence" in told
+    for rank in RANKS:
+        graph = chakra.read_chakra(files / "out" / f"rank.{rank}.et")
+        collectives = [graph.attributes(row) for row in range(len(graph))]
+        assert sum("comm_size" in found for found in collectives) == 2
+    assert code in {0, 1}
+
+
+@needs_pairs
+def test_real_ranks_are_paired_by_process():
+    ranks = chakra.link_ranks(
+        str(FOLDER / "torch213_ddp2_rank?.et.json.gz"),
+        str(FOLDER / "torch213_ddp2_rank?.kineto.json.gz"),
+    )
+    assert [pair.paired_by for pair in ranks.pairs] == ["process", "process"]
+    assert ranks.groups == {"0": [0, 1]}
+    matched = ranks.collectives.filter(ranks.collectives["n_missing"] == 0)
+    assert matched.height >= 2 * 20
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "csv", "md", "html"])
+def test_answers_come_in_every_format(files, capsys, form):
+    one = ["--et", str(files / "et.1.json"), "--kineto", str(files / "kineto.0.json")]
+    graph = str(files / "one.et")
+    commands = {
+        "chakra.convert": ["chakra", "convert", *one, "-o", graph],
+        "link": ["link", *one],
+        "chakra.check": ["chakra", "check", graph],
+        "chakra.replay": ["chakra", "replay", graph],
+    }
+    for name, command in commands.items():
+        assert program.run([*command, "--format", form]) in {0, 1}
+        told = capsys.readouterr().out
+        assert told or (form, name) == ("csv", "chakra.check")
+        if form == "json":
+            assert program.run(["schema", *name.split(".")]) == 0
+            schema = json.loads(capsys.readouterr().out)
+            jsonschema.validate(json.loads(told)["data"], schema)

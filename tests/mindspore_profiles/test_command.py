@@ -1,0 +1,57 @@
+"""`longpole mindspore`: answers, files and errors."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from longpole.cli.program import run
+from mindspore_files import cpu_profile, given
+
+
+def test_the_answer_names_operators_and_their_times(tmp_path, capsys):
+    assert run(["mindspore", str(cpu_profile(tmp_path))]) == 0
+    told = capsys.readouterr().out
+    assert "Mul" in told
+    assert "300 µs" in told
+
+
+def test_the_timeline_that_is_written_is_read_by_other_commands(tmp_path, capsys):
+    profile, output = cpu_profile(tmp_path / "profile"), tmp_path / "out"
+    assert run(["mindspore", str(profile), "-o", str(output)]) == 0
+    for command in ("summary", "path", "check"):
+        assert run([command, str(output / "timeline_0.json")]) in (0, 4), command
+    assert "Mul-op0" in capsys.readouterr().out
+
+
+def test_findings_are_warnings(tmp_path, capsys):
+    cpu_profile(tmp_path)
+    path = tmp_path / "cpu_framework_0.txt"
+    path.write_text(path.read_text().rstrip("\n"))
+    assert run(["mindspore", str(tmp_path)]) == 0
+    assert "[cut_line]" in capsys.readouterr().err
+    assert run(["mindspore", str(tmp_path), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    [document] = answer if isinstance(answer, list) else [answer]
+    assert document["status"] == "partial"
+    assert [each["code"] for each in document["warnings"]] == ["cut_line"]
+
+
+def test_a_folder_without_a_profile_ends_with_its_code(tmp_path, capsys):
+    assert run(["mindspore", str(tmp_path)]) == 3
+    assert "[no_profile]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [["--compat"], ["--step", "1", "--step", "3"]])
+def test_options_that_do_not_fit_are_usage_errors(tmp_path, options):
+    assert run(["mindspore", str(cpu_profile(tmp_path)), *options]) == 2
+
+
+def test_the_host_timeline_goes_through_the_command_byte_for_byte(tmp_path):
+    source = given("synthetic", "host_info_0.csv")
+    (tmp_path / "host_info").mkdir()
+    (tmp_path / "host_info/host_info_0.csv").write_bytes(source.read_bytes())
+    assert run(["mindspore", str(tmp_path), "-o", str(tmp_path / "out"), "--compat"]) == 0
+    made = (tmp_path / "out/host_info/timeline_0.json").read_bytes()
+    assert made == source.with_name("expected_timeline_0.json").read_bytes()

@@ -1,0 +1,119 @@
+"""Data pipelines: queues, CPU use, batches and the rules for bottlenecks."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from longpole.mindspore import ProfileError
+from longpole.mindspore.layouts import find_ranks
+from longpole.mindspore.minddata import read_data_pipeline
+from longpole.mindspore.minddata_compat import (
+    compatible_pipeline_raw,
+    compatible_pipeline_summary,
+)
+from mindspore_files import given, pipeline, write
+
+
+@pytest.mark.parametrize("folder", ["ms200_minddata", "mindinsight_text"])
+def test_the_pipeline_table_of_mindspore_is_made_byte_for_byte(folder):
+    [files] = find_ranks(given(folder))
+    expected = files.need("minddata_pipeline_raw").read_bytes()
+    if folder == "mindinsight_text":  # kept with line ends of Unix
+        expected = expected.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+    assert compatible_pipeline_raw(files).encode() == expected
+
+
+def test_the_summary_of_mindspore_is_made_byte_for_byte():
+    [files] = find_ranks(given("ms200_minddata"))
+    as_json, as_csv = compatible_pipeline_summary(files)
+    assert as_json == (files.folder / "minddata_pipeline_summary_0.json").read_text()
+    assert as_csv.encode() == (files.folder / "minddata_pipeline_summary_0.csv").read_bytes()
+
+
+def test_a_batch_takes_the_time_to_the_next():
+    [files] = find_ranks(given("ms200_minddata"))
+    batches = read_data_pipeline(files).batches
+    lines = files.need("dataset_iterator_profiling").read_text().splitlines()
+    stamps = [int(line.split()[4]) for line in lines if line.startswith("1 ")]
+    # MindSpore says 15.833: the mean of these and of the waits for a batch together.
+    assert batches.batch_ms == pytest.approx((stamps[-1] - stamps[0]) / (len(stamps) - 1))
+    assert batches.n_batches == len(stamps) - 1
+
+
+FULL, HALF, EMPTY = [10] * 10, [5] * 10, [0] * 10
+
+
+def bottleneck(folder, ops, cpu):
+    [files] = find_ranks(pipeline(folder, ops, cpu))
+    return read_data_pipeline(files).bottleneck
+
+
+def test_an_operator_whose_workers_are_busy_is_the_bottleneck(tmp_path):
+    ops = [(0, "BatchOp", 1, [1], FULL), (1, "MapOp", 2, [2], HALF), (2, "TFOp", 1, [], FULL)]
+    found = bottleneck(tmp_path, ops, {0: 50, 1: 180, 2: 50})
+    assert found.operator == "Map(id=1)"
+    assert found.suggestion == "its workers use 90% of a core each: try more than 2 workers"
+    assert found.cpu == ("Map(id=1): 90% of a core per worker; more than 2 may help",)
+
+
+def test_an_operator_that_waits_for_an_empty_queue_is_to_prefetch(tmp_path):
+    ops = [(0, "BatchOp", 1, [1], FULL), (1, "ZipOp", 1, [2], None), (2, "MapOp", 1, [], EMPTY)]
+    found = bottleneck(tmp_path, ops, {0: 5, 1: 0, 2: 50})
+    assert found.operator == "Batch(id=0)"
+    assert "prefetch_size" in found.suggestion
+    assert found.queues == ("Map(id=2): its output queue is 0% full; more workers may help",)
+
+
+def test_the_device_waits_where_its_queue_is_empty(tmp_path):
+    ops = [(0, "DeviceQueueOp", 1, [1], None), (1, "MapOp", 1, [], [0] * 7 + [9] * 3)]
+    found = bottleneck(tmp_path, ops, {0: 50, 1: 50})
+    assert found.operator is None
+    assert found.queues[0].startswith("DeviceQueue(id=0): its input queue is empty 70% of the time")
+
+
+def test_an_operator_slower_than_its_child_is_named(tmp_path):
+    ops = [(0, "BatchOp", 1, [1], FULL), (1, "MapOp", 1, [2], [1] * 10), (2, "TFOp", 1, [], FULL)]
+    found = bottleneck(tmp_path, ops, {0: 50, 1: 50, 2: 50})
+    sentence = "its input queue is 100% full and its output queue 10%: it is slower than TF(id=2)"
+    assert found.queues == (f"Map(id=1): {sentence}",)
+
+
+def test_few_samples_say_nothing_of_bottlenecks():
+    [files] = find_ranks(given("ms200_cpu_graph"))
+    found = read_data_pipeline(files)
+    assert found.bottleneck is None
+    assert [each.code for each in found.findings] == ["few_samples"]
+
+
+def test_cpu_use_that_is_missing_is_unknown(tmp_path):
+    ops = [(0, "BatchOp", 1, [1], FULL), (1, "MapOp", 2, [], FULL)]
+    [files] = find_ranks(pipeline(tmp_path, ops, {0: 50}))
+    found = read_data_pipeline(files)
+    assert (found.bottleneck, found.operators[1].cpu_share) == (None, None)
+    assert [each.code for each in found.findings] == ["counts_differ"]
+
+
+def test_samples_of_different_lengths_are_averaged_each(tmp_path):
+    pipeline(tmp_path, [(0, "MapOp", 1, [], FULL)])
+    use = {"sys_utilization": [10, 20], "user_utilization": [30, 30, 60]}
+    rows = [{"op_id": 0, "metrics": use}]
+    path = tmp_path / "minddata_cpu_utilization_0.json"
+    path.write_text(json.dumps({"cpu_processor_num": 1, "op_info": rows}))
+    [files] = find_ranks(tmp_path)
+    found = read_data_pipeline(files)
+    assert found.operators[0].cpu_share == pytest.approx(0.55)
+    assert [each.code for each in found.findings] == ["lengths_differ"]
+
+
+def test_a_circle_of_operators_ends(tmp_path):
+    ops = [(0, "MapOp", 1, [1], FULL), (1, "ZipOp", 1, [0, 1], None)]
+    assert bottleneck(tmp_path, ops, {0: 1, 1: 1}).operator is None
+
+
+def test_a_file_that_is_none_of_a_pipeline_is_an_error(tmp_path):
+    write(tmp_path / "pipeline_profiling_0.json", '{"op_info": [3]}')
+    [files] = find_ranks(tmp_path)
+    with pytest.raises(ProfileError, match="an operator is not as MindSpore writes it"):
+        read_data_pipeline(files)

@@ -1,0 +1,275 @@
+"""The profiler's states, its files and its backends; with torch, where it is installed."""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+import longpole
+from longpole.mindspore import (
+    OptionStateError,
+    OptionTypeError,
+    Profiler,
+    ProfilerStateError,
+    step_callback,
+)
+from longpole.mindspore.run_folder import cut_trace
+from longpole.testing import TraceBuilder
+from mindspore_files import cpu_profile
+
+
+class FakeBackend:
+    """Writes what it was asked to do, and a trace of one operator."""
+
+    name = "fake"
+    mode = "pynative"
+
+    def __init__(self):
+        self.calls = []
+
+    def device(self):
+        return "gpu"
+
+    def rank(self):
+        return None
+
+    def start(self, options, folder):  # noqa: ARG002 (protocol)
+        self.calls.append("start")
+
+    def step(self):
+        self.calls.append("step")
+
+    def stop(self):
+        self.calls.append("stop")
+
+    def write(self, path):
+        self.calls.append("write")
+        return TraceBuilder().operator("aten::mm", (0, 20)).write(path)
+
+
+@pytest.fixture
+def backend():
+    return FakeBackend()
+
+
+@pytest.fixture
+def profiler(backend, tmp_path):
+    return Profiler(
+        backend=backend, output_path=tmp_path / "data", start_profile=False, environment={}
+    )
+
+
+def test_it_starts_when_it_is_made(backend, tmp_path):
+    recording = Profiler(backend=backend, output_path=tmp_path, environment={}).analyse()
+    assert backend.calls == ["start", "stop", "write"]
+    assert longpole.read_trace(recording.traces[0]).events.height == 1
+
+
+def test_it_starts_and_stops_again_with_a_trace_for_each(profiler, backend):
+    for _ in range(2):
+        profiler.start()
+        profiler.step()
+        profiler.stop()
+    profiler.step()
+    recording = profiler.analyse()
+    assert backend.calls == ["start", "step", "stop", "write"] * 2
+    assert [path.name for path in recording.traces] == ["trace_0_0.json", "trace_0_1.json"]
+    assert profiler.analyse() is recording
+
+
+def test_a_second_start_and_a_stop_too_many_are_errors(profiler):
+    with pytest.raises(ProfilerStateError, match="has not started, so can not stop"):
+        profiler.stop()
+    profiler.start()
+    with pytest.raises(RuntimeError, match="has already started"):
+        profiler.start()
+    profiler.stop()
+    with pytest.raises(RuntimeError):
+        profiler.stop()
+
+
+def test_an_analysis_of_nothing_is_an_error(profiler):
+    with pytest.raises(ProfilerStateError, match="nothing was recorded"):
+        profiler.analyse()
+
+
+def test_files_and_folders_are_the_owners_alone(profiler):
+    profiler.start()
+    folder = profiler.analyse().folder
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+
+
+def test_a_folder_with_files_is_left_alone_and_warned_of(profiler, tmp_path, caplog):
+    (tmp_path / "data/profiler").mkdir(parents=True)
+    (tmp_path / "data/profiler/kept.json").write_text("1")
+    profiler.start()
+    recording = profiler.analyse()
+    assert recording.folder == tmp_path / "data/profiler_2"
+    assert [each.code for each in recording.findings] == ["folder_exists"]
+    assert "has files already" in caplog.text
+    assert (tmp_path / "data/profiler/kept.json").read_text() == "1"
+
+
+def test_when_and_where_is_written_down(backend, tmp_path):
+    variables = {"RANK_ID": "5", "RANK_SIZE": "8", "DEVICE_ID": "3"}
+    made = Profiler(backend=backend, output_path=tmp_path, environment=variables)
+    info = made.analyse().info
+    assert info.name == "profiler_info_3.json"  # of a GPU, the rank is that of the device
+    told = json.loads(info.read_text())
+    assert (told["rank_id"], told["rank_size"], told["context_mode"]) == ("3", 8, "pynative")
+    assert {"profiling_start_time", "profiling_stop_time", "analyse_end_time"} <= told.keys()
+
+
+def test_where_msprof_records_every_method_returns_at_once(tmp_path):
+    made = Profiler(output_path=tmp_path, environment={"PROFILER_SAMPLECONFIG": "x"})
+    made.start()
+    made.start()
+    made.stop()
+    assert made.analyse() is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_environment_and_options_may_forbid_a_profiler(backend):
+    with pytest.raises(OptionStateError):
+        Profiler(backend=backend, environment={"PROFILING_MODE": "1"})
+    with pytest.raises(OptionTypeError):
+        Profiler(backend=backend, environment={}, start_profile="yes")
+
+
+def test_warnings_of_options_are_logged(backend, caplog):
+    made = Profiler(backend=backend, environment={}, start_profile=False, pcie=True)
+    assert "pcie is an invalid param" in caplog.text
+    assert [each.option for each in made.options.findings] == ["pcie"]
+
+
+def test_a_callback_records_some_steps(profiler, backend):
+    callback = step_callback(profiler, 2, 3)
+    for number in range(1, 5):
+        context = SimpleNamespace(
+            original_args=lambda number=number: SimpleNamespace(cur_step_num=number)
+        )
+        callback.step_begin(context)
+        callback.step_end(context)
+    callback.end(None)
+    assert backend.calls == ["start", "step", "stop", "write"]
+    with pytest.raises(ValueError, match="comes before"):
+        step_callback(profiler, 3, 2)
+
+
+def test_an_earlier_profile_can_be_analysed(profiler, tmp_path):
+    folder = cpu_profile(tmp_path / "earlier")
+    assert profiler.analyse(folder).ranks[0].operators.rows
+    assert profiler.analyse(folder, mode="async").result(60).ranks
+    assert profiler.analyse(folder, mode="later").ranks  # a warning, as in MindSpore
+    assert Profiler.offline_analyse(folder).ranks
+    with pytest.raises(TypeError):
+        profiler.analyse(folder, step_list="1")
+
+
+def test_operators_of_a_trace_are_asked_elsewhere(profiler):
+    profiler.start()
+    profiler.stop()
+    with pytest.raises(ProfilerStateError, match="longpole operators"):
+        profiler.op_analyse("MatMul")
+
+
+def test_a_limit_cuts_a_trace_to_sound_json(tmp_path):
+    events = [{"ph": "X", "cat": "cpu_op", "name": f"a{n}", "ts": n, "dur": 1} for n in range(400)]
+    parts = [json.dumps(event, indent=4).replace("\n}", "\n  }") for event in events]
+    path = tmp_path / "trace.json"
+    path.write_text('{\n  "traceEvents": [\n  ' + ",\n  ".join(parts) + '\n  ],\n  "x": 1\n}')
+    assert not cut_trace(path, path.stat().st_size)
+    assert cut_trace(path, 9000)
+    assert path.stat().st_size < 9100
+    left = json.loads(path.read_text())["traceEvents"]
+    assert left == events[: len(left)]
+    assert len(left) > 50
+    flat = tmp_path / "flat.json"
+    flat.write_text(json.dumps(events))
+    assert not cut_trace(flat, 100)
+
+
+@pytest.fixture
+def fake_mindspore(monkeypatch, tmp_path):
+    """Put a module `mindspore` in place whose profiler writes the files of a CPU."""
+    calls = []
+
+    class Original:
+        def __init__(self, **options):
+            self.options = options
+            calls.append(("made", options))
+
+        def start(self):
+            calls.append("start")
+
+        def stop(self):
+            calls.append("stop")
+
+        def analyse(self):
+            calls.append("analyse")
+            cpu_profile(type(tmp_path)(self.options["output_path"]))
+
+    module = ModuleType("mindspore")
+    module.GRAPH_MODE = 0
+    module.Profiler = Original
+    module.train = SimpleNamespace(Callback=object)
+    module.get_context = {"mode": 0, "device_target": "CPU"}.get
+    monkeypatch.setitem(sys.modules, "mindspore", module)
+    return calls
+
+
+def test_mindspores_own_profiler_records_where_the_program_uses_it(fake_mindspore, tmp_path):
+    made = Profiler(output_path=tmp_path / "data", environment={}, timeline_limit=7)
+    recording = made.analyse()
+    (_, options), *others = fake_mindspore
+    assert others == ["start", "stop", "analyse"]
+    assert options["timeline_limit"] == 7
+    assert options["start_profile"] is False
+    assert "profile_memory" not in options  # the CPU does not have it
+    assert recording.traces == ()
+    assert json.loads(recording.info.read_text())["context_mode"] == "graph"
+    assert made.op_analyse("Mul").rows[0].n_runs == 3
+
+
+def test_without_a_library_the_error_says_which_extra_brings_one(monkeypatch):
+    monkeypatch.setattr("longpole.mindspore.backends.find_spec", lambda _: None)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.delitem(sys.modules, "mindspore", raising=False)
+    with pytest.raises(longpole.MissingDependencyError, match=r"longpole\[torch\]"):
+        Profiler(environment={})
+    with pytest.raises(ValueError, match="'torch' or 'mindspore'"):
+        Profiler(backend="tensorflow", environment={})
+
+
+@pytest.mark.torch
+def test_torch_records_steps_and_operators(tmp_path):
+    torch = pytest.importorskip("torch", reason="needs torch")
+    options = {"output_path": tmp_path, "environment": {}, "start_profile": False}
+    options["torch_options"] = {"with_stack": True}
+    with Profiler(backend="torch", device="cpu", **options) as profiler:
+        for _ in range(3):
+            torch.ones(8, 8) @ torch.ones(8, 8)
+            profiler.step()
+    trace = longpole.read_trace(profiler.analyse().traces[0])
+    names = trace.events["name"].cast(str).to_list()
+    assert "aten::mm" in names
+    assert "python" in trace.events["kind"].cast(str).to_list()
+    assert {"ProfilerStep#0", "ProfilerStep#1", "ProfilerStep#2"} <= set(names)
+
+
+@pytest.mark.torch
+def test_the_limit_holds_for_what_torch_writes(tmp_path):
+    torch = pytest.importorskip("torch", reason="needs torch")
+    options = {"output_path": tmp_path, "environment": {}, "timeline_limit": 1}
+    profiler = Profiler(backend="torch", device="cpu", **options)
+    for _ in range(4000):
+        torch.ones(2) + 1
+    recording = profiler.analyse()
+    assert recording.traces[0].stat().st_size < 1024 * 1024 + 100
+    assert [each.code for each in recording.findings] == ["over_limit"]
+    json.loads(recording.traces[0].read_bytes())

@@ -1,0 +1,166 @@
+"""Whatever a trace holds, every command answers it: no exit 70, JSON as its schema says.
+
+The traces are small and odd: any nesting, ids and order, and headers and arguments of any shape.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from importlib.resources import files
+
+import jsonschema
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import strategies
+from longpole.analyses.questions import questions
+from longpole.cli import program
+from longpole.cli.answer import exit_codes
+from styles import document
+
+COMMANDS = [
+    ["summary"],
+    ["summary", "--whole"],
+    ["check"],
+    ["path"],
+    ["path", "--whole"],
+    ["whatif", "--ideal"],
+    ["whatif", "--drop", "kernel"],
+    ["operators"],
+    ["modules"],
+    ["functions"],
+    ["memory"],
+    ["roofline"],
+    ["mfu"],
+    ["overlap"],
+]
+ODD = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.sampled_from([0, -1, 2**31, 2**63, -(2**63), 10**30, 0.5, 1e300, -0.0])
+    | st.sampled_from(["", "0", "\ud800", "a\0b", "=1+1", "x" * 300, "nan"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=6,
+)
+FIELDS = (
+    "deviceProperties",
+    "distributedInfo",
+    "baseTimeNanoseconds",
+    "schemaVersion",
+    "traceName",
+    "displayTimeUnit",
+    "with_flops",
+)
+ARGUMENTS = (
+    "correlation",
+    "External id",
+    "device",
+    "stream",
+    "Input Dims",
+    "Input type",
+    "Concrete Inputs",
+    "Record function id",
+    "Sequence number",
+    "Fwd thread id",
+    "Module Hierarchy",
+    "Collective name",
+    "Process Group Name",
+    "Process Group Ranks",
+    "Group size",
+    "In msg nelems",
+    "dtype",
+    "Seq",
+    "bytes",
+    "Bytes",
+    "Addr",
+    "Total Allocated",
+    "Device Id",
+    "Device Type",
+    "grid",
+    "cuda_sync_kind",
+    "wait_on_stream",
+    "graph node id",
+    "Ev Idx",
+)
+PROPERTY = {"id": ODD, "name": ODD, "totalGlobalMem": ODD, "numSms": ODD}
+headers = st.fixed_dictionaries(
+    {},
+    optional={
+        **dict.fromkeys(FIELDS, ODD),
+        "deviceProperties": ODD
+        | st.lists(ODD | st.fixed_dictionaries({}, optional=PROPERTY), max_size=3),
+        "distributedInfo": ODD
+        | st.fixed_dictionaries({}, optional=dict.fromkeys(("rank", "world_size"), ODD)),
+    },
+)
+oddities = st.lists(st.tuples(st.integers(0, 40), st.sampled_from(ARGUMENTS), ODD), max_size=6)
+
+
+def asked(command):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = program.run(command)
+    return code, out.getvalue(), err.getvalue()
+
+
+def validators(name):
+    schemas = files("longpole").joinpath("schemas")
+    return [
+        jsonschema.Draft202012Validator(
+            json.loads(schemas.joinpath(f"{each}.json").read_text(encoding="utf-8"))
+        )
+        for each in ("envelope", name)
+    ]
+
+
+VALIDATORS = {command[0]: validators(command[0]) for command in [*COMMANDS, ["table"]]}
+
+
+def holds(path, command):
+    """Ask in two formats; the answer is never an error of ours."""
+    for form in ("json", "text"):
+        code, out, err = asked([*command, str(path), "--format", form, "--no-progress"])
+        assert code not in {exit_codes.INTERNAL, exit_codes.USAGE}, (command, err)
+        out.encode()
+        if form == "json":
+            answer = json.loads(out)
+            envelope, data = VALIDATORS[command[0]]
+            envelope.validate(answer)
+            if answer["data"] is not None:
+                data.validate(answer["data"])
+
+
+@st.composite
+def odd_traces(draw):
+    events = draw(strategies.traces())
+    for row, key, value in draw(oddities):
+        if row < len(events):
+            events[row].setdefault("args", {})[key] = value
+    return document(events, **draw(headers))
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(content=odd_traces())
+def test_every_command_answers_whatever_a_trace_holds(tmp_path, command, content):
+    (tmp_path / "trace.json").write_bytes(content)
+    holds(tmp_path / "trace.json", command)
+
+
+@pytest.mark.parametrize("name", sorted(questions()))
+@settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(content=odd_traces())
+def test_every_table_answers_whatever_a_trace_holds(tmp_path, name, content):
+    (tmp_path / "trace.json").write_bytes(content)
+    code, out, err = asked(
+        ["table", str(tmp_path / "trace.json"), name.replace("_", "-"), "--format", "json"]
+    )
+    assert code not in {exit_codes.INTERNAL, exit_codes.USAGE}, (name, err)
+    json.loads(out)
