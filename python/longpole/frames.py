@@ -33,4 +33,10 @@ def typed(frame: pl.DataFrame) -> pl.DataFrame:
     import polars as pl
 
     dtypes = dict.fromkeys(_TEXTS, pl.Categorical) | {"device": pl.Int32}
-    return frame.cast({name: dtypes[name] for name in frame.columns if name in dtypes})
+    wrong = [name for name in frame.columns if frame.schema[name] != dtypes.get(name)]
+    # In the arguments of events there may be anything; a device that is no number is null.
+    return frame.with_columns(
+        pl.col(name).cast(pl.String).cast(dtypes[name], strict=False)
+        for name in wrong
+        if name in dtypes
+    )

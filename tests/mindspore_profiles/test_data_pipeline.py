@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from longpole.mindspore import ProfileError
+from longpole.mindspore import ProfileError, offline_analyse
 from longpole.mindspore.layouts import find_ranks
 from longpole.mindspore.minddata import read_data_pipeline
 from longpole.mindspore.minddata_compat import (
@@ -110,6 +110,8 @@ def test_samples_of_different_lengths_are_averaged_each(tmp_path):
 def test_a_circle_of_operators_ends(tmp_path):
     ops = [(0, "MapOp", 1, [1], FULL), (1, "ZipOp", 1, [0, 1], None)]
     assert bottleneck(tmp_path, ops, {0: 1, 1: 1}).operator is None
+    with pytest.raises(ProfileError, match="no tree"):
+        offline_analyse(tmp_path, output=tmp_path / "out", compat="mindspore")
 
 
 def test_a_file_that_is_none_of_a_pipeline_is_an_error(tmp_path):

@@ -146,6 +146,14 @@ def test_columns_in_another_order_and_columns_that_are_new_do_no_harm(tmp_path):
     assert codes(path)["extra_columns"] == (1,)
 
 
+def test_what_was_not_recorded_is_no_error(tmp_path):
+    lines = [host_line("E", 2, 9, memory="N/A"), host_line("F", 2, "N/A", memory=5)]
+    info = read_host_info(host_file(tmp_path, *lines))
+    assert [event.name for event in info.events] == ["E::S"]
+    assert [row[4] for row in info.memory] == ["F"]
+    assert [found.code for found in info.findings] == ["no_time"]
+
+
 def test_a_byte_order_mark_tabs_and_bad_bytes_are_read_over(tmp_path):
     path = tmp_path / "host_info_0.csv"
     text = f"\ufeff{HEADER}\n{host_line('E', 2, 9)}\t\n".encode()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
+from hypothesis import given as for_all
+from hypothesis import strategies as st
 
 from longpole.mindspore import ProfileError, op_analyse
-from mindspore_files import cpu_profile, given, write
+from mindspore_files import DETAIL, cpu_profile, given, write
 
 
 def rows(path, *names, **options):
@@ -129,3 +132,39 @@ def test_newer_profiles_have_one_short_name_for_two_operators():
     # MatMul-op0 ran in the forward and in the backward part, with another shape in each.
     assert [row.n_runs for row in found.rows] == [3, 3, 3]
     assert sum(row.total_ns or 0 for row in found.rows) == pytest.approx(16_326_900, abs=100)
+
+
+FULL_NAMES = [f"{scope}/Mul-op{n}" for scope in ("Default", "Gradients/Default") for n in (0, 1)]
+RUNS = st.lists(
+    st.tuples(st.sampled_from(FULL_NAMES), st.sampled_from("abc"), st.integers(1, 999)),
+    min_size=1,
+    max_size=20,
+)
+
+
+@for_all(RUNS)
+def test_runs_and_times_by_shape_are_those_of_the_program(tmp_path_factory, runs):
+    folder = tmp_path_factory.mktemp("runs")
+    short = {name: name.rpartition("/")[2] for name in FULL_NAMES}
+    launches = [f"Mul;{short[name]};1;{shape};" for name, shape, _ in runs]
+    write(folder / "cpu_framework_0.txt", *launches)
+    by_name, expected = {}, {}
+    for place, (name, shape, time_ns) in enumerate(runs):
+        by_name.setdefault(name, []).append((1000 * place, time_ns))
+        count, total_ns = expected.get(shape, (0, 0))
+        expected[shape] = (count + 1, total_ns + time_ns)
+    write(
+        folder / "cpu_op_execute_timestamp_0.txt",
+        *(
+            f"{name};HostCpuOps;" + "".join(f"{start},{ns / 1e6:g},0 " for start, ns in times)
+            for name, times in by_name.items()
+        ),
+    )
+    details = (
+        f"Host,Mul,{short[name]},{name},{len(times)},{sum(ns for _, ns in times) / 1e6:g},0,0,D,1"
+        for name, times in by_name.items()
+    )
+    write(folder / "cpu_op_detail_info_0.csv", DETAIL, *details)
+    found = op_analyse(folder, "Mul").rows
+    assert {row.input_shapes: (row.n_runs, row.total_ns) for row in found} == expected
+    assert all(one.total_ns >= other.total_ns for one, other in pairwise(found))

@@ -172,6 +172,13 @@ def test_memory_and_flops_are_summed_up(tmp_path):
     assert rank.flops.operations_per_s == pytest.approx(4e9 / 1.3)
 
 
+def test_a_peak_without_a_time_has_none(tmp_path):
+    host_file(tmp_path, host_line("F", 2, "N/A", memory=5), host_line("E", 2, 9))
+    [rank] = offline_analyse(tmp_path).ranks
+    [process] = rank.memory
+    assert (process.peak_rss_bytes, process.peak_at_ns) == (5 * 1024, None)
+
+
 def test_a_pair_of_files_of_which_one_is_missing_is_a_finding(tmp_path):
     write(tmp_path / "cpu_op_detail_info_0.csv", DETAIL)
     [rank] = offline_analyse(tmp_path).ranks

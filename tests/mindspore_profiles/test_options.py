@@ -118,6 +118,8 @@ def test_errors_are_of_mindspores_class_and_findings_too():
             ProfilerOptions.validate(device, **options)
         [finding] = ProfilerOptions.check(device, **options).findings
         assert (finding.severity, finding.raises) == ("error", error)
+    with pytest.raises(OptionStateError):
+        ProfilerOptions.validate(None)
     with pytest.raises(RuntimeError, match="PROFILING_MODE"):
         ProfilerOptions.validate(environment={"PROFILING_MODE": "true"})
 

@@ -27,6 +27,7 @@ class FakeBackend:
 
     name = "fake"
     mode = "pynative"
+    ignored = frozenset(("sync_enable",))
 
     def __init__(self):
         self.calls = []
@@ -145,6 +146,13 @@ def test_warnings_of_options_are_logged(backend, caplog):
     made = Profiler(backend=backend, environment={}, start_profile=False, pcie=True)
     assert "pcie is an invalid param" in caplog.text
     assert [each.option for each in made.options.findings] == ["pcie"]
+
+
+def test_options_without_effect_are_warned_of(backend, caplog, tmp_path):
+    options = {"sync_enable": False, "op_time": False, "output_path": tmp_path}
+    recording = Profiler(backend=backend, environment={}, **options).analyse()
+    assert "sync_enable has no effect on what fake records" in caplog.text
+    assert "no_effect" in {each.code for each in recording.findings}
 
 
 def test_a_callback_records_some_steps(profiler, backend):

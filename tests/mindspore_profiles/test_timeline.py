@@ -198,3 +198,10 @@ def test_steps_enclose_their_runs_or_stand_apart(step, expected):
 def test_steps_that_overlap_stand_apart():
     runs = Executions(["A"], ["t"], [0], [0], [10], [20])
     assert enclosing_steps([Step(1, 0, 50), Step(2, 40, 90)], runs, [0]) is None
+
+
+def test_stamps_that_cannot_be_of_one_run_are_reported(tmp_path):
+    times = "1700000000000000000,0.1,0 170000000000000000,0.1,0 "
+    write(tmp_path / "cpu_op_execute_timestamp_0.txt", f"Default/A-op1;HostCpuOps;{times}")
+    found = json.loads(timeline_events(tmp_path))["findings"]
+    assert [each["code"] for each in found] == ["far_apart"]

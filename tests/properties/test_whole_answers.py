@@ -12,7 +12,7 @@ from importlib.resources import files
 
 import jsonschema
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import strategies
@@ -142,25 +142,45 @@ def odd_traces(draw):
     return document(events, **draw(headers))
 
 
+def few(number):
+    """Give so many examples; `make test-long` gives twenty times as many."""
+    many = pytest.param(20 * number, marks=pytest.mark.slow, id="many")
+    return pytest.mark.parametrize("n_examples", [pytest.param(number, id="few"), many])
+
+
+def tried(n_examples, check):
+    wanted = settings(max_examples=n_examples, deadline=None)
+    wanted(given(content=odd_traces())(check))()
+
+
+@pytest.mark.timeout(1200)
+@few(8)
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(content=odd_traces())
-def test_every_command_answers_whatever_a_trace_holds(tmp_path, command, content):
-    (tmp_path / "trace.json").write_bytes(content)
-    holds(tmp_path / "trace.json", command)
+def test_every_command_answers_whatever_a_trace_holds(tmp_path, command, n_examples):
+    def check(content):
+        (tmp_path / "trace.json").write_bytes(content)
+        holds(tmp_path / "trace.json", command)
+
+    tried(n_examples, check)
 
 
+@pytest.mark.timeout(1200)
+@few(4)
 @pytest.mark.parametrize("name", sorted(questions()))
-@settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(content=odd_traces())
-def test_every_table_answers_whatever_a_trace_holds(tmp_path, name, content):
-    (tmp_path / "trace.json").write_bytes(content)
-    code, out, err = asked(
-        ["table", str(tmp_path / "trace.json"), name.replace("_", "-"), "--format", "json"]
-    )
-    assert code not in {exit_codes.INTERNAL, exit_codes.USAGE}, (name, err)
-    json.loads(out)
+def test_every_table_answers_whatever_a_trace_holds(tmp_path, name, n_examples):
+    def check(content):
+        (tmp_path / "trace.json").write_bytes(content)
+        command = ["table", str(tmp_path / "trace.json"), name, "--format", "json"]
+        code, out, err = asked(command)
+        assert code not in {exit_codes.INTERNAL, exit_codes.USAGE}, (name, err)
+        json.loads(out)
+
+    tried(n_examples, check)
+
+
+def test_a_device_that_is_no_number_ends_no_answer(tmp_path):
+    event = {"ph": "X", "pid": 1, "tid": 1, "ts": 1, "cat": "cpu_op", "name": "n", "dur": 1}
+    work = event | {"cat": "gpu_memcpy", "args": {"device": 0, "stream": 7, "bytes": 64}}
+    path = tmp_path / "trace.json"
+    path.write_bytes(document([event | {"args": {"device": []}}, work]))
+    assert asked(["table", str(path), "copy_summary"])[0] == exit_codes.OK

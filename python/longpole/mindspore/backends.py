@@ -29,6 +29,8 @@ class Backend(Protocol):
     name: str
     mode: str
     """`graph` or `pynative`: how the program runs."""
+    ignored: frozenset[str]
+    """The options that have no effect on what it records."""
 
     def device(self) -> str:
         """Give cpu, gpu or ascend."""
@@ -91,6 +93,7 @@ class TorchBackend:
 
     name = "torch"
     mode = "pynative"
+    ignored = frozenset(("op_time", "profile_framework", "data_process", "sync_enable"))
 
     def __init__(
         self, counters: Sequence[str] = (), options: Mapping[str, Any] | None = None
@@ -162,6 +165,7 @@ class MindSporeBackend:
     """Hands everything to `mindspore.Profiler`, which writes files of its own."""
 
     name = "mindspore"
+    ignored: frozenset[str] = frozenset()
 
     def __init__(self) -> None:
         mindspore: Any = import_module("mindspore")

@@ -79,6 +79,10 @@ _KINDS: Final = {
         "its stamps are of another clock than those of the operators",
         "it is not part of the timeline",
     ),
+    "far_apart": _Kind(
+        "stamps more than 115 days apart, as of two clocks or damaged digits",
+        "the length of the timeline means nothing",
+    ),
     "refused": _Kind("a file that is not read offline", "it was not used"),
 }
 

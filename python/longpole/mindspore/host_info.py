@@ -149,8 +149,10 @@ def _lines(path: Path, findings: Findings) -> Iterator[_Line]:
             findings.add("extra_fields" if len(row) > columns.count else "bad_row", path, number)
             continue
         cells = [row[place].strip() for place in places]
-        memory_kb = stamp(cells[9], path, number, findings)
-        stamp_us = stamp(cells[10], path, number, findings)
+        # MindSpore writes 0 for what was not recorded, and other tools N/A.
+        recorded = ["0" if cell == "N/A" else cell for cell in cells[9:]]
+        memory_kb = stamp(recorded[0], path, number, findings)
+        stamp_us = stamp(recorded[1], path, number, findings)
         if memory_kb is not None and stamp_us is not None:
             yield _Line(number, cells, stamp_us, memory_kb)
 

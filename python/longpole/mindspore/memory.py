@@ -91,7 +91,7 @@ def host_memory(info: HostInfo) -> MemorySummary | None:
     if not info.memory:
         return None
     peak = max(info.memory, key=lambda row: int(row[9]))
-    at_us = int(peak[10])
+    at_us = int(peak[10]) if peak[10].isdecimal() else 0
     return MemorySummary(
         "process",
         len(info.memory),

@@ -43,8 +43,11 @@ def compatible_pipeline_raw(files: RankFiles) -> str:
     writer = csv.writer(text)
     writer.writerow(_RAW)
     waiting = deque([nodes[0]])
+    written = 0
     while waiting:
         node = waiting.popleft()
+        written += 1
+        _check_circle(written, nodes)
         node["children"] = _with_queues(node.get("children"), nodes)
         writer.writerow(_raw_row(node, document["sampling_interval"]))
         for child in node["children"] or ():
@@ -67,8 +70,10 @@ def _with_queues(
     """Put the children of those without a queue in their place, breadth first."""
     if not children:
         return None
-    found, waiting = [], deque(children)
+    found, waiting, seen = [], deque(children), 0
     while waiting:
+        seen += 1
+        _check_circle(seen, nodes)
         child = nodes.get(waiting.popleft())
         if child is None:
             continue
@@ -77,6 +82,13 @@ def _with_queues(
         else:
             waiting += child.get("children") or ()
     return found or None
+
+
+def _check_circle(seen: int, nodes: Mapping[int, object]) -> None:
+    """End where MindSpore would not: a tree has each operator once."""
+    if seen > len(nodes):
+        message = "the operators of the pipeline are no tree"
+        raise ValueError(message)
 
 
 def _raw_row(node: Mapping[str, Any], interval: int) -> list[Any]:

@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 __all__ = ["Analysis", "AnalysisHandle", "checked_steps", "offline_analyse"]
 
 _MIB: Final = 1024 * 1024
+_ENDING: Final = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What MindSpore's own code ends in on damaged files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +236,7 @@ def _compatible(files: RankFiles, asked: _Request, output: Path, n_ranks: int) -
             n_ranks=n_ranks,
             limit_bytes=asked.limit_bytes,
         )
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+    except _ENDING as error:
         message = f"MindSpore itself ends in {type(error).__name__}: {str(error)[:100]}"
         hint = "without compat, the files are read as far as they are sound"
         raise ProfileError(files.folder, "mindspore_fails", message, hint=hint) from error

@@ -194,7 +194,7 @@ def _error(
 
 
 def _device(device: str, findings: list[OptionFinding]) -> Device:
-    name = device.lower()
+    name = str(device).lower()
     for known in DEVICES:
         if name == known:
             return known

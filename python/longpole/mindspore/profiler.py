@@ -105,8 +105,8 @@ class Profiler:
         self._backend = backend_of(backend, counters, torch_options)
         target = device or self._backend.device()
         self.options = ProfilerOptions.validate(target, environment=variables, **options)
-        self._findings += self.options.findings
-        self._warn(self.options.findings)
+        self._findings += [*self.options.findings, *_ignored(self._backend, options)]
+        self._warn(self._findings)
         rank = self._backend.rank()
         settings = self.options.environment
         self._info = ProfilerInfo(
@@ -283,6 +283,19 @@ class Profiler:
         for finding in findings:
             if finding.severity == "warning":
                 _LOG.warning("%s", finding.message)
+
+
+def _ignored(backend: Backend, options: Mapping[str, Any]) -> list[OptionFinding]:
+    return [
+        OptionFinding(
+            "no_effect",
+            "warning",
+            name,
+            f"{name} has no effect on what {backend.name} records",
+        )
+        for name in options
+        if name in backend.ignored
+    ]
 
 
 def _offline(

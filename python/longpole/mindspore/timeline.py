@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from longpole.mindspore.errors import ProfileError
 from longpole.mindspore.executions import (
+    LONGEST_NS,
     Executions,
     Kernel,
     clock_offset_ns,
@@ -283,6 +284,8 @@ def _written(
 ) -> Iterator[bytes]:
     spans.sort()
     base_ns = spans[0].start_ns
+    if spans[-1].start_ns - base_ns > LONGEST_NS:
+        findings.add("far_apart", files.folder)
     head = f'"baseTimeNanoseconds":{base_ns},"distributedInfo":{{"rank":{files.rank}}}'
     yield f'{{"schemaVersion":1,"displayTimeUnit":"ns",{head},"traceEvents":[\n'.encode()
     yield from (f"{json.dumps(event)},\n".encode() for event in _names(files.rank))
