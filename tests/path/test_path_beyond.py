@@ -42,6 +42,23 @@ def test_three_kernels_before_their_calls_show_a_clock_that_is_behind():
     assert first["start_ns"] == 304_000
 
 
+def test_launches_that_take_longer_than_on_another_device_show_a_clock_that_is_ahead():
+    def on(device, late_us):
+        starts = [100 * n + 50 * device for n in range(1, 5)]
+        return [
+            event
+            for start in starts
+            for event in (
+                launch(start, start + 4, start),
+                kernel("K", start + late_us, start + late_us + 9, start, device=device),
+            )
+        ]
+
+    assert counts([*on(0, 6), *on(1, 9)])["clock_shifts"] == 0
+    path = read([*on(0, 6), *on(1, 46)]).critical_path(whole=True)
+    assert path.clock_shifts == ((1, -40_000),)
+
+
 def test_clocks_that_agree_are_left_alone():
     assert counts(launches(9, device_clock_us=0))["clock_shifts"] == 0
 
@@ -139,6 +156,30 @@ def test_the_next_work_of_a_stream_waits_for_all_of_a_graph():
     ]
 
 
+def chained(start, number, *, lost=""):
+    """Launch four kernels on one stream, but for the lost ones."""
+    spans = {"A": (8, 30), "B": (31, 38), "C": (39, 60), "D": (61, 70)}
+    kept = (name for name in spans if name not in lost)
+    works = (kernel(name, *(start + at for at in spans[name]), number) for name in kept)
+    return [call("cudaGraphLaunch", start, start + 5, number), *works]
+
+
+def test_a_node_that_other_launches_have_is_lost_and_what_follows_waited_for_it():
+    launches = [chained(100 * n, n + 1, lost="B" if n == 3 else "") for n in range(4)]
+    path = read(list(chain(*launches))).critical_path(whole=True)
+    assert path.counts["lost_nodes"] == 1
+    assert (330, 339, "unrecorded", "C") in whole(list(chain(*launches)))
+
+
+def test_a_launch_without_room_for_a_node_is_of_another_graph():
+    other = [
+        call("cudaGraphLaunch", 400, 405, 5),
+        *(kernel("A", 408, 430, 5), kernel("C", 431, 452, 5), kernel("D", 453, 462, 5)),
+    ]
+    events = list(chain(*(chained(100 * n, n + 1) for n in range(4)), other))
+    assert counts(events)["lost_nodes"] == 0
+
+
 # Launches that are missing
 
 
@@ -156,6 +197,15 @@ def test_work_without_a_launcher_that_starts_late_follows_the_thread_that_launch
         (90, 91, "kernel_delay", "next"),
         (91, 300, "kernel", "next"),
     ]
+
+
+def test_work_without_a_launcher_never_found_the_device_occupied():
+    events = [
+        *(launch(0, 2, 1), launch(3, 5, 2), kernel("K", 4, 20, 1, stream=7)),
+        kernel("busy", 8, 200, 2, stream=8),
+        kernel("orphan", 60, 300, 99, stream=7),
+    ]
+    assert (20, 60, "unexplained", "orphan") in whole(events)
 
 
 def test_a_late_start_behind_a_launch_without_work_is_unrecorded():

@@ -4,10 +4,10 @@ Each test is a tiny trace and the path it must give, in microseconds.
 """
 
 import pytest
-from path_rules import TWO_STREAMS, graph_of, path_of
+from path_rules import TWO_STREAMS, graph_of, makespan_us, path_of
 
 from oracles.twin.path_edges import Role
-from oracles.twin.path_twin import critical_path
+from oracles.twin.path_twin import Drop, critical_path
 from tiny_traces import call, copy, kernel, launch, operator, read, sync_record
 
 # Waits between streams.
@@ -97,6 +97,16 @@ def test_a_stream_asked_to_wait_waits_for_work_with_an_event_behind_it():
         kernel("K", 21.5, 30, 2, stream=8),
     )
     assert path_of(events)[-2:] == [(20, 21.5, "event_wait", "K"), (21.5, 30, "kernel", "K")]
+
+
+def test_a_wait_that_was_over_binds_where_the_host_is_faster():
+    events = [
+        *(launch(0, 2, 1), call("cudaEventRecord", 2, 3), call("cudaStreamWaitEvent", 3, 4)),
+        *(kernel("P", 3, 60, 1), operator("slow", 4, 90)),
+        *(launch(90, 92, 2), kernel("K", 95, 99, 2, stream=8)),
+    ]
+    assert path_of(events)[-2:] == [(92, 95, "launch", "K"), (95, 99, "kernel", "K")]
+    assert makespan_us(events, Drop(kind="operator")) == 60 + 4
 
 
 def test_a_start_in_time_did_not_wait_for_work_without_an_event_behind_it():

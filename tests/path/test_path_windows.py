@@ -79,6 +79,22 @@ def test_a_step_ends_with_its_annotation_and_all_work_it_launched(end, window):
     assert (path[0][0], path[-1][1]) == window
 
 
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        pytest.param(61, 70, id="it follows what the step launched at once"),
+        pytest.param(38, 70, id="it began within the step"),
+    ],
+)
+def test_work_whose_launch_is_missing_completes_the_step_it_is_likely_to_be_of(start, end):
+    stream = 7 if start > 60 else 8
+    before = [launch(6, 7, 3), kernel("other", 11, 12, 3, stream=8)]
+    events = [*STEPS, *before, kernel("orphan", start, end, 99, stream=stream)]
+    path = path_of(events, step=2)
+    assert path[-1] == (start, end, "kernel", "orphan")
+    assert path_of(events, step=1)[-1][1] == 30
+
+
 def test_a_period_begins_where_the_step_before_was_complete():
     assert path_of(STEPS, step=2) == [(30, 31, "kernel_delay", "K2"), (31, 60, "kernel", "K2")]
 
@@ -234,6 +250,18 @@ def test_what_if_names_the_new_long_pole():
 def test_a_launch_that_did_not_bind_is_assumed_to_be_as_quick_as_those_that_did():
     events = [launch(0, 2, 1), launch(3, 5, 2), kernel("K1", 4, 60, 1), kernel("K2", 61, 70, 2)]
     assert makespan_us(events, Drop(matching="K1")) == 5 + 2 + 9
+
+
+def test_work_that_its_launch_held_up_follows_its_stream_more_quickly_without_the_launch():
+    events = [
+        *(launch(0, 2, 1), kernel("K1", 4, 40, 1), launch(3, 5, 2), kernel("K2", 41, 60, 2)),
+        *(launch(54, 56, 3), kernel("K3", 61, 70, 3)),
+        *(launch(64, 68, 4), kernel("K4", 73, 90, 4)),
+    ]
+    path = path_of(events)
+    assert path[-2:] == [(70, 73, "kernel_delay", "K4"), (73, 90, "kernel", "K4")]
+    assert makespan_us(events) == 90
+    assert makespan_us(events, Drop(kind="host_gap"), Drop(matching="cudaLaunch")) == 86
 
 
 def test_the_tail_of_an_overlapped_kernel_keeps_its_length():

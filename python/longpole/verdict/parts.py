@@ -68,7 +68,11 @@ class VerdictParts(TypedDict):
     waits_lead: bool
     nearly_balanced: bool
     function: tuple[str, float] | None
-    busiest: tuple[str, float] | None
+    busiest: tuple[str, float, int, float] | None
+    """What the host did longest on the path: its name, its share of the time, the number of events,
+    and the share of the longest of them."""
+    n_launched: int
+    """GPU activities that were launched meanwhile."""
     loader: Literal["workers", "main_thread", "own"] | None
     usual: tuple[list[Side], list[str], float] | None
     awaited: AwaitedParts | None

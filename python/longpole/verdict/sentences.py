@@ -32,6 +32,12 @@ _HIDE_IT: Final = (
 
 _WIDEST_NAME: Final = 60
 
+# One name, or one event, that has so much of the time is what to look at.
+_MOST_OF_HOST: Final = 0.4
+
+# The host takes 5 to 50 us to launch a GPU activity; where it takes so long, it does other things.
+_LONG_FOR_A_LAUNCH_NS: Final = 300_000
+
 _NOUNS: Final = {
     "kernels": "the kernels",
     "host": "the host",
@@ -227,9 +233,26 @@ class _Words:
         """Say what removes host work, or why the trace does not tell."""
         if self.parts["doubt"]["unnamed_host"] > MOSTLY_UNNAMED:
             return "most of that has no name in the trace, which with_stack=True gives it"
+        name, share, n_events, longest = self.parts["busiest"] or ("", 0.0, 0, 0.0)
+        where = short_name(name, _WIDEST_NAME)
+        if longest >= _MOST_OF_HOST and self.launches_are_sparse():
+            return (
+                f"{100 * longest:.0f} % is one call of {where}: if it sets something up, record a "
+                "later step, with schedule(wait=1, warmup=1, active=3)"
+            )
         if self.parts["unit"] == "trace":
             return "the trace marks no iterations, so that set-up may be most of it"
+        if self.launches_are_sparse() and name:
+            return (
+                "few GPU activities are launched meanwhile, so that CUDA graphs help little; the "
+                f"host is longest in {where} ({100 * share:.0f} %, {count(n_events, 'call')})"
+            )
         return "CUDA graphs or torch.compile remove most of that"
+
+    def launches_are_sparse(self) -> bool:
+        """Whether the host does much for each GPU activity that it launches."""
+        total_ns = self.parts["lengths_ns"][3]
+        return total_ns > _LONG_FOR_A_LAUNCH_NS * self.parts["n_launched"]
 
     def communication(self) -> list[str]:
         """Name communication."""
@@ -346,7 +369,7 @@ class _Words:
         told = ["No GPU activity is recorded."]
         busiest = self.parts["busiest"]
         if busiest is not None:
-            name, part = busiest
+            name, part, _, _ = busiest
             where = short_name(name, _WIDEST_NAME)
             told.append(f"The host is busy in {where} for {100 * part:.0f} % of the time.")
         _, record = advice(self.parts)

@@ -35,7 +35,8 @@ pub(crate) struct VerdictParts {
     waits_lead: bool,
     nearly_balanced: bool,
     function: Option<(String, f64)>,
-    busiest: Option<(String, f64)>,
+    busiest: Option<(String, f64, usize, f64)>,
+    n_launched: usize,
     loader: Option<&'static str>,
     usual: Option<(Vec<&'static str>, Vec<&'static str>, f64)>,
     awaited: Option<AwaitedParts>,
@@ -146,9 +147,10 @@ impl VerdictParts {
             function: verdict
                 .function
                 .map(|function| (tables.strings.get(function.name).to_owned(), function.share)),
-            busiest: verdict
-                .busiest
-                .map(|(name, share)| (tables.strings.get(name).to_owned(), share)),
+            busiest: verdict.busiest.map(|it| {
+                (tables.strings.get(it.name).to_owned(), it.share, it.n_events, it.longest)
+            }),
+            n_launched: verdict.n_launched,
             loader: verdict.loader.map(path::Loader::name),
             usual: verdict.usual.map(usual),
             remedies: verdict.remedies.into_iter().map(RemedyParts::of).collect(),

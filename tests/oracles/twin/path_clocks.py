@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from . import path_limits as limits
-from .path_devices import GRAPH_LAUNCH
+from .path_devices import GRAPH_LAUNCH, pending_wait_calls
 from .path_events import Event, EventClass, Trace
+from .path_pairs import is_asked_just_now
 from .path_waits import DEVICE_SYNC_CALL, recorded_syncs
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ def clock_shifts(trace: Trace, devices: Devices) -> dict[object, int]:
     for it.
     """
     launched_ns: dict[object, list[int]] = defaultdict(list)
+    idle_ns: dict[object, list[int]] = defaultdict(list)
+    wait_calls = pending_wait_calls(trace, devices)
     n_too_quick: dict[object, int] = defaultdict(int)
     for event in trace.events:
         call = devices.launches.call_of(event)
@@ -31,48 +34,95 @@ def clock_shifts(trace: Trace, devices: Devices) -> dict[object, int]:
             n_too_quick[event.lane.owner] += after_ns < limits.QUICKEST_LAUNCH_NS
             usual_ns = call.duration_ns if GRAPH_LAUNCH.search(call.name) else 0
             launched_ns[event.lane.owner].append(after_ns - usual_ns)
+            is_asked = is_asked_just_now(call, wait_calls[event], devices)
+            if not is_asked and _is_idle_launch(event, call, devices):
+                idle_ns[event.lane.owner].append(after_ns)
     late_ns: dict[object, list[int]] = defaultdict(list)
     n_too_late: dict[object, int] = defaultdict(int)
     for work, call in _known_waits(trace, devices):
         late_ns[work.lane.owner].append(work.end_ns - call.end_ns)
         n_too_late[work.lane.owner] += _ending_after(work, call.end_ns, devices)
-    shifts = {
-        device: _shift_ns(
+    alone = {
+        device: _shift(
             sorted(launched_ns[device]), n_too_quick[device], late_ns[device], n_too_late[device]
         )
         for device in dict.fromkeys([*launched_ns, *late_ns])
     }
-    return {device: shift_ns for device, shift_ns in shifts.items() if shift_ns is not None}
+    usual_ns = {
+        device: agreed_ns + (shift.shift_ns if shift else 0)
+        for device, shift in alone.items()
+        if (agreed_ns := _agreed_ns(idle_ns[device])) is not None
+    }
+    shifts: dict[object, int] = {}
+    for device, shift in alone.items():
+        siblings = [it for it in devices.siblings(device) if it in usual_ns]
+        is_told = device in usual_ns
+        if shift and shift.by_launches:
+            siblings = [it for it in siblings if not getattr(alone[it], "by_launches", False)]
+            like_ns = min((usual_ns[it] for it in siblings), default=0) - min(
+                idle_ns[device], default=0
+            )
+            is_like = siblings and is_told and _is_near(like_ns, shift.shift_ns)
+            shifts[device] = like_ns if is_like else shift.shift_ns
+        elif shift:
+            shifts[device] = shift.shift_ns
+        elif siblings and is_told:
+            beside_ns = min(usual_ns[it] for it in siblings) - min(idle_ns[device])
+            quickest_ns = min(launched_ns[device]) + beside_ns
+            if beside_ns <= -limits.LATE_LAUNCHES_NS and quickest_ns >= limits.QUICKEST_LAUNCH_NS:
+                shifts[device] = beside_ns
+    return shifts
 
 
-def _shift_ns(
+class _Shift(NamedTuple):
+    """By how much stamps must be moved, and whether only launches say so."""
+
+    shift_ns: int
+    by_launches: bool
+
+
+def _is_idle_launch(work: Event, call: Event, devices: Devices) -> bool:
+    """Say whether a launch found its stream empty."""
+    before = [other for other in devices.streams[work.lane].works if other.rank < work.rank]
+    is_empty = all(other.end_ns <= call.start_ns for other in before[-1:])
+    return is_empty and not GRAPH_LAUNCH.search(call.name)
+
+
+def _agreed_ns(launched_ns: Sequence[int]) -> int | None:
+    """Give the quickest of three launches that take the same."""
+    quickest = sorted(launched_ns)[: limits.LEAST_CLOCK_EVIDENCE]
+    is_enough = len(quickest) == limits.LEAST_CLOCK_EVIDENCE
+    are_alike = is_enough and quickest[-1] - quickest[0] <= limits.ALIKE_LAUNCHES_NS
+    return quickest[0] if are_alike else None
+
+
+def _shift(
     launched_ns: Sequence[int], n_too_quick: int, late_ns: Sequence[int], n_too_late: int
-) -> int | None:
+) -> _Shift | None:
     """Choose the shift; none where it would break the other fact."""
+    by_returns_ns = -(max(late_ns) + limits.USUAL_RETURN_NS) if late_ns else None
     if n_too_quick >= limits.LEAST_CLOCK_EVIDENCE:
         shift_ns = limits.USUAL_LAUNCH_NS - launched_ns[0]
-        agrees = all(ns + shift_ns <= limits.USUAL_LAUNCH_NS for ns in late_ns)
-        return _by_returns_ns(shift_ns, late_ns) if agrees else None
-    if not n_too_late:
+        if any(ns + shift_ns > limits.USUAL_LAUNCH_NS for ns in late_ns):
+            return None
+        if by_returns_ns is not None and _is_near(by_returns_ns, shift_ns):
+            return _Shift(by_returns_ns, by_launches=False)
+        return _Shift(shift_ns, by_launches=True)
+    if not n_too_late or by_returns_ns is None:
         return None
-    shift_ns = -(max(late_ns) + limits.USUAL_RETURN_NS)
     quickest = launched_ns[: limits.LEAST_CLOCK_EVIDENCE]
     confirmed = len(quickest) == limits.LEAST_CLOCK_EVIDENCE and all(
-        ns + shift_ns <= limits.QUICK_LAUNCH_NS for ns in quickest
+        ns + by_returns_ns <= limits.QUICK_LAUNCH_NS for ns in quickest
     )
-    agrees = not launched_ns or launched_ns[0] + shift_ns >= 0
+    agrees = not launched_ns or launched_ns[0] + by_returns_ns >= 0
     is_ahead = n_too_late >= limits.LEAST_CLOCK_EVIDENCE or confirmed
-    return shift_ns if is_ahead and agrees else None
+    return _Shift(by_returns_ns, by_launches=False) if is_ahead and agrees else None
 
 
-def _by_returns_ns(by_launches_ns: int, late_ns: Sequence[int]) -> int:
-    """Prefer what returns from waits ask for, where that is near to what launches do."""
-    if not late_ns:
-        return by_launches_ns
-    shift_ns = -(max(late_ns) + limits.USUAL_RETURN_NS)
+def _is_near(shift_ns: int, by_launches_ns: int) -> bool:
+    """Say whether a shift is as near to one by launches as these vary."""
     near_ns = limits.QUICK_LAUNCH_NS - limits.USUAL_LAUNCH_NS
-    is_near = -limits.USUAL_LAUNCH_NS <= shift_ns - by_launches_ns <= near_ns
-    return shift_ns if is_near else by_launches_ns
+    return -limits.USUAL_LAUNCH_NS <= shift_ns - by_launches_ns <= near_ns
 
 
 def _ending_after(work: Event, at_ns: int, devices: Devices) -> int:

@@ -12,7 +12,7 @@ from . import path_limits as limits
 from .path_edges import Edge, Evidence, Kind, Points, Role
 from .path_events import API, STREAM_WAIT, Event, EventClass, Lane, Trace
 from .path_hints import WAIT_CALL, Mark, Marks, Recent
-from .path_pairs import paired_work
+from .path_pairs import is_asked_just_now, latent_waits, paired_work
 from .path_streams import Launches, Stream, finish_order
 from .path_threads import autograd_threads
 
@@ -61,6 +61,16 @@ class Devices:
     def lanes_of(self, device: object) -> list[Lane]:
         return [lane for lane in self.streams if lane.owner == device]
 
+    def launching_threads(self, device: object) -> set[Lane]:
+        """Give the threads that launch work of a device."""
+        works = (work for lane in self.lanes_of(device) for work in self.streams[lane].works)
+        return {call.lane for call in map(self.launches.call_of, works) if call}
+
+    @property
+    def has_siblings(self) -> bool:
+        """Whether any process launches on several devices."""
+        return any(self.siblings(lane.owner) for lane in self.streams)
+
     def siblings(self, device: object) -> list[object]:
         """List the other devices that the process of a device launches on."""
         process = self._process(device)
@@ -104,7 +114,7 @@ def device_edges(
     trace: Trace, points: Points, devices: Devices, recorded_waits: dict[Event, list[Edge]]
 ) -> Iterator[Edge]:
     """Give the edges into the start and the end of every piece of device work."""
-    wait_calls = _pending_wait_calls(trace, devices)
+    wait_calls = pending_wait_calls(trace, devices)
     for stream in devices.streams.values():
         for work, last_finished, running in _neighbours(stream):
             yield from _end_edges(work, running, points)
@@ -170,7 +180,7 @@ def _launch_edges(work: Event, devices: Devices, points: Points) -> Iterator[Edg
             yield Edge(before, start, Kind.CLOCK_SKEW, Role.CLOCK, work, known)
 
 
-def _pending_wait_calls(trace: Trace, devices: Devices) -> dict[Event, list[Event]]:
+def pending_wait_calls(trace: Trace, devices: Devices) -> dict[Event, list[Event]]:
     """For all work, list the wait calls of its thread since that thread's last launch there.
 
     Calls with a record are left out: for them, nothing needs to be guessed.
@@ -217,16 +227,19 @@ def _explained(start: _Start, points: Points, devices: Devices) -> list[Edge]:
     binding = min(forward, key=points.binding_order)
     ready_ns = points.finished_ns(binding)
     reason = _reason(start, ready_ns, points, devices)
+    latent = latent_waits(start.work, start.wait_calls, ready_ns, points, devices)
     if reason:
-        return [*start.edges, reason]
+        return [*start.edges, reason, *latent]
+    call = devices.launches.call_of(start.work)
+    least_ns = limits.UNEXPLAINED_NS if call else limits.LATE_START_NS
     if (
         not start.running
-        and work_ns - ready_ns > limits.UNEXPLAINED_NS
+        and work_ns - ready_ns > least_ns
         and binding.role in {Role.STREAM_ORDER, Role.LAUNCH}
     ):
         others = [edge for edge in start.edges if edge is not binding]
-        return [*others, _gap_edge(binding, devices.launches.call_of(start.work))]
-    return start.edges
+        return [*others, _gap_edge(binding, call), *latent]
+    return [*start.edges, *latent]
 
 
 def _any_reason(start: _Start, points: Points, devices: Devices) -> list[Edge]:
@@ -260,13 +273,17 @@ def _reason(start: _Start, ready_ns: int, points: Points, devices: Devices) -> E
         return inside_edge(start.running[-1], target, Role.OVERLAP_INSIDE, points)
     released = _release(start, ready_ns, points, devices)
     released = released or _lost_launch(start.work, ready_ns, points, devices)
-    if released or late_ns <= limits.LATE_START_NS:
+    is_launched = devices.launches.call_of(start.work) is not None
+    if released or late_ns <= limits.LATE_START_NS or not is_launched:
         return released
     return _occupation(start.work, points, devices)
 
 
 def _lost_launch(work: Event, ready_ns: int, points: Points, devices: Devices) -> Edge | None:
-    """Let late work without a launcher follow the thread that launched the work before it."""
+    """Let late work without a launcher follow the thread that launched the work before it.
+
+    Where that did nothing meanwhile, it is another thread that launches on the device.
+    """
     launches = devices.launches
     if launches.call_of(work) or work.start_ns - ready_ns <= limits.LATE_AFTER_LOST_NS:
         return None
@@ -276,11 +293,13 @@ def _lost_launch(work: Event, ready_ns: int, points: Points, devices: Devices) -
     launched_ns = work.start_ns - limits.USUAL_LAUNCH_NS
     if call is None or launches.submitted_ns(work) < launched_ns:
         return None
-    before = points.last_of_thread(call.lane, launched_ns)
-    if before is None or points.time_ns(before) <= ready_ns:
-        return None
-    source, target = before, points.start(work)
-    return Edge(source, target, Kind.LAUNCH, Role.LAUNCH, work, Evidence.INFERRED)
+    for threads in ({call.lane}, devices.launching_threads(work.lane.owner)):
+        last = (points.last_of_thread(thread, launched_ns) for thread in threads)
+        found = [point for point in last if point is not None and points.time_ns(point) > ready_ns]
+        if found:
+            target = points.start(work)
+            return Edge(max(found), target, Kind.LAUNCH, Role.LAUNCH, work, Evidence.INFERRED)
+    return None
 
 
 def _release(start: _Start, ready_ns: int, points: Points, devices: Devices) -> Edge | None:
@@ -298,7 +317,7 @@ def _release(start: _Start, ready_ns: int, points: Points, devices: Devices) -> 
     lanes_of = devices.lanes_of_process if is_asked else devices.lanes_of
     paired = [
         other
-        for other in devices.paired.get(work, [])
+        for other in (devices.paired.get(work, []) if devices.has_siblings else [])
         if other.lane != work.lane and after_ns < other.end_ns <= work.start_ns
     ]
     producers = [
@@ -331,14 +350,13 @@ def _least_mark(start: _Start, late_ns: int, devices: Devices) -> Mark | None:
     if not start.wait_calls:
         may_wait = is_late and _may_wait_without_call(start.work, devices)
         return Mark.UNMARKED if may_wait else None
-    last_launch = devices.recent.last_launch(call) if call else -1
-    is_just_asked = start.wait_calls[-1].rank > last_launch
+    is_just_asked = call is not None and is_asked_just_now(call, start.wait_calls, devices)
     if is_late:
         return Mark.UNMARKED
     if late_ns > limits.LATE_START_AFTER_WAIT_CALL_NS:
         if is_just_asked or not devices.marks.has_records:
             return Mark.POSSIBLE
-        return Mark.LIKELY if start.work in devices.paired else None
+        return Mark.LIKELY if devices.has_siblings and start.work in devices.paired else None
     return Mark.LIKELY if is_just_asked else None
 
 

@@ -107,6 +107,15 @@ TYPICAL_PERCENT = 10
 """The latency an edge that did not bind would have shown is the 10th percentile of those of
 its role that did: low, because whatever else delays an edge makes it longer, never shorter."""
 
+UNDISTURBED_NS = 10 * US
+"""What finished this long before has no part in a latency."""
+
+ALIKE_LAUNCHES_NS = 5 * US
+"""Three launches of a device into empty streams that take the same, but for so much,"""
+
+LATE_LAUNCHES_NS = 8 * US
+"""and so much longer than those of another device of the process, show a clock that is ahead."""
+
 LARGEST_TIME_NS = (1 << 62) - 1
 """Times beyond this take no part."""
 

@@ -82,13 +82,27 @@ def lags_ns(graph: Graph) -> list[int]:
 def _lag_ns(graph: Graph, number: int, typical: dict[Role, int]) -> int:
     edge = graph.edges[number]
     binding = _binding_edge(graph, edge.target)
-    if edge is binding:
+    arriving = _on_the_way(graph, edge.target, typical)
+    if edge is arriving:
         return _gap_ns(graph, edge)
+    if edge is binding:
+        return typical[edge.role] if arriving else _gap_ns(graph, edge)
     if edge.role in {Role.THREAD_ORDER, Role.DEVICE_WORK, Role.OVERLAP_TAIL}:
         if binding.role is Role.HANDOVER:
             return 0
         return graph.points.time_ns(edge.target) - graph.points.finished_ns(binding)
     return min(_gap_ns(graph, edge), typical.get(edge.role, 0))
+
+
+def _on_the_way(graph: Graph, point: int, typical: dict[Role, int]) -> Edge | None:
+    """Find the launch that was on the way when what bound a point was over."""
+    binding, *others = [graph.edges[number] for number in graph.incoming[point]]
+    may_share = binding.role in {Role.STREAM_ORDER, Role.EVENT_WAIT}
+    if not may_share or not 0 < typical[binding.role] < _gap_ns(graph, binding) // 2:
+        return None
+    launches = [edge for edge in others if edge.role in {Role.LAUNCH, Role.LAUNCH_INSIDE}]
+    near = (edge for edge in launches if _gap_ns(graph, edge) <= limits.UNDISTURBED_NS)
+    return next(near, None)
 
 
 def _binding_edge(graph: Graph, point: int) -> Edge:
@@ -104,15 +118,27 @@ def _gap_ns(graph: Graph, edge: Edge) -> int:
 
 
 def _typical_latencies_ns(graph: Graph) -> dict[Role, int]:
-    """Give for each role the low percentile of what its edges took where they bound."""
+    """Give for each role the low percentile of what its edges took where they bound.
+
+    Where something else finished shortly before, the gap may be longer than the latency: of roles
+    that bound only so, the shortest gap counts, of whatever edge.
+    """
     gaps_ns: dict[Role, list[int]] = defaultdict(list)
-    for number in graph.binding:
-        if number is not None:
-            edge = graph.edges[number]
+    alone_ns: dict[Role, list[int]] = defaultdict(list)
+    for numbers in graph.incoming:
+        edges = [graph.edges[number] for number in numbers]
+        for edge in edges[:1]:
             gaps_ns[edge.role].append(_gap_ns(graph, edge))
-    return {
+            before_ns = graph.points.finished_ns(edge) - limits.UNDISTURBED_NS
+            if all(graph.points.finished_ns(next_) <= before_ns for next_ in edges[1:2]):
+                alone_ns[edge.role].append(_gap_ns(graph, edge))
+    least_ns = {
+        role: min(_gap_ns(graph, edge) for edge in graph.edges if edge.role is role)
+        for role in gaps_ns
+    }
+    return least_ns | {
         role: sorted(gaps)[(len(gaps) - 1) * limits.TYPICAL_PERCENT // 100]
-        for role, gaps in gaps_ns.items()
+        for role, gaps in alone_ns.items()
     }
 
 
@@ -130,8 +156,17 @@ def retime(graph: Graph, lags: Sequence[int], changes: Sequence[Change]) -> Time
         }
         times_ns[point] = max(reached.values())
         reaching = [number for number in numbers if reached[number] == times_ns[point]]
+        reaching += [it for it in numbers if _shows_as_much(graph, it, lags, times_ns)]
         binding[point] = min(reaching, key=lambda number: _binding_order(graph, number, times_ns))
     return Timeline(times_ns, binding)
+
+
+def _shows_as_much(graph: Graph, number: int, lags: Sequence[int], times_ns: Sequence[int]) -> bool:
+    """Say whether what bound a point shows what it did, though its lag may be less."""
+    edge = graph.edges[number]
+    is_bound = number == graph.binding[edge.target] and lags[number] > 0
+    shown_ns = times_ns[edge.source] + _gap_ns(graph, edge)
+    return is_bound and shown_ns == times_ns[edge.target]
 
 
 def _binding_order(graph: Graph, number: int, times_ns: Sequence[int]) -> tuple[int, object]:
@@ -247,7 +282,7 @@ def slack_by_row_ns(graph: Graph, end_point: int) -> dict[int, int | None]:
     That is the least of what its end could be later and of what each edge that is its time could
     take longer.
     """
-    latest, lags = _latest_ns(graph, end_point), lags_ns(graph)
+    latest, lags = _latest_ns(graph, end_point), _shown_lags_ns(graph)
     slack: dict[int, list[int]] = {event.row: [] for event in graph.trace.events}
     for event in graph.trace.events:
         end = graph.points.end(event)
@@ -262,11 +297,20 @@ def slack_by_row_ns(graph: Graph, end_point: int) -> dict[int, int | None]:
     return {row: min(its, default=None) for row, its in slack.items()}
 
 
+def _shown_lags_ns(graph: Graph) -> list[int]:
+    """Give the lags, where binding edges keep all that they show."""
+    lags = lags_ns(graph)
+    for number in graph.binding:
+        if number is not None:
+            lags[number] = _gap_ns(graph, graph.edges[number])
+    return lags
+
+
 def _latest_ns(graph: Graph, end_point: int) -> list[int | None]:
     """Give for every point when it may come at the latest without moving the end point."""
     latest_ns: list[int | None] = [None] * len(graph.points.points)
     latest_ns[end_point] = graph.points.time_ns(end_point)
-    lags = lags_ns(graph)
+    lags = _shown_lags_ns(graph)
     for point in reversed(graph.order):
         point_latest_ns = latest_ns[point]
         if point_latest_ns is None:

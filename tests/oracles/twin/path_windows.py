@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from . import path_limits as limits
 from .path_events import STEP_PREFIX, Event, EventClass
 from .path_threads import main_threads
 
@@ -143,11 +144,41 @@ def _ends(graph: Graph, span: Event, end: End) -> tuple[int, ...]:
         if call.lane.owner == span.lane.owner and span.start_ns <= call.start_ns < span.end_ns
         for work in works
     ]
+    works += [
+        graph.points.end(work)
+        for work, (submitted_ns, process) in _unlinked(graph).items()
+        if process == span.lane.owner and span.start_ns <= submitted_ns < span.end_ns
+    ]
     own = [graph.points.end(span)]
     if end == "gpu" and not works:
         message = f"no device work was launched in {span.name!r}"
         raise ValueError(message)
     return tuple({"cpu": own, "gpu": works}.get(end, own + works))
+
+
+def _unlinked(graph: Graph) -> dict[Event, tuple[int, object]]:
+    """Say when work whose launch is not in the trace is likely to have been launched, by whom.
+
+    That is with the work before it on its stream, if it followed that at once, else just before it
+    began. Times are those of the trace: no clock is corrected.
+    """
+    found: dict[Event, tuple[int, object]] = {}
+    launches = graph.devices.launches
+    for stream in graph.devices.streams.values():
+        call: Event | None = None
+        ended_ns: int | None = None
+        for place, work in enumerate(stream.works):
+            shift_ns = graph.trace.shift_ns(work)
+            launcher = launches.call_of(work)
+            if launcher is None and call is not None and ended_ns is not None:
+                behind = (launches.call_of(other) for other in stream.works[place:])
+                next_ns = next((it.start_ns for it in behind if it), limits.LARGEST_TIME_NS)
+                follows = work.start_ns - ended_ns <= limits.LATE_AFTER_LOST_NS
+                at_ns = call.start_ns if follows else max(work.start_ns - shift_ns, call.start_ns)
+                found[work] = (min(at_ns, next_ns), call.lane.owner)
+            call = launcher or call
+            ended_ns = max(work.end_ns, ended_ns or work.end_ns)
+    return found
 
 
 def _window(graph: Graph, candidates: tuple[int, ...], openers: tuple[int, ...]) -> Window:

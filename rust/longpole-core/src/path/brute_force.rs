@@ -199,10 +199,13 @@ fn changed_times_are_those_of_the_latest_chain_and_less_work_never_takes_longer(
 #[test]
 fn slack_is_the_time_that_an_event_may_take_longer() {
     each_graph(|seed, graph| {
-        let (window, lags_ns, end) = (whole(graph), lags_ns(graph), end_of(graph));
+        let (window, mut lags_ns, end) = (whole(graph), lags_ns(graph), end_of(graph));
         let end_ns = graph.nodes.time_ns(end);
         let schedule = Schedule::observed(graph);
         let slack = slack_ns(graph, &window, &schedule, &lags_ns, graph.timeline.len());
+        for number in graph.nodes.ids().filter_map(|node| graph.edges.binding(node)) {
+            lags_ns[number] = graph.edges.as_slice()[number].gap_ns(&graph.nodes);
+        }
         for order in graph.timeline.orders() {
             let slack_ns = slack[graph.timeline.event(order).row()];
             let late_end = |delay| Some((graph.nodes.end(order), delay));

@@ -17,8 +17,8 @@ mod windows;
 pub use busy::busy_ns;
 pub use longest::longest;
 pub use remedies::{
-    verdict, Cause, Doubt, Function, Lengths, Loader, Remedy, RemedyKind, Side, Status, Usual,
-    Verdict,
+    verdict, Busiest, Cause, Doubt, Function, Lengths, Loader, Remedy, RemedyKind, Side, Status,
+    Usual, Verdict,
 };
 pub use slack::slack_ns;
 pub use syncs::{sync_dependencies, SyncDependency};

@@ -3,7 +3,7 @@
 use super::walk::{last_node, Schedule};
 use super::what_if::REMOVED;
 use super::windows::Window;
-use crate::graph::Graph;
+use crate::graph::{Edge, Graph};
 use crate::tables::NO_INTEGER;
 
 /// For each event of the trace, by how much its time may grow before the window's end
@@ -32,7 +32,8 @@ pub fn slack_ns(
         for number in graph.edges.range(node).filter(|&number| lags_ns[number] != REMOVED) {
             let edge = &graph.edges.as_slice()[number];
             let Some(order) = edge.event() else { continue };
-            let finished_ns = schedule.times_ns[edge.source.row()].saturating_add(lags_ns[number]);
+            let source_ns = schedule.times_ns[edge.source.row()];
+            let finished_ns = source_ns.saturating_add(schedule.lag_ns(number, edge, lags_ns));
             let left_ns = latest[node.row()].saturating_sub(finished_ns);
             let least = &mut slack[graph.timeline.event(order).row()];
             if *least == NO_INTEGER || left_ns < *least {
@@ -41,6 +42,17 @@ pub fn slack_ns(
         }
     }
     slack
+}
+
+impl Schedule {
+    /// What an edge adds to its source: all that it shows where its target is reached by it.
+    fn lag_ns(&self, number: usize, edge: &Edge, lags_ns: &[i64]) -> i64 {
+        if self.reached_by[edge.target.row()] as usize == number {
+            self.times_ns[edge.target.row()] - self.times_ns[edge.source.row()]
+        } else {
+            lags_ns[number]
+        }
+    }
 }
 
 /// The latest time at which each node may come.
@@ -59,8 +71,9 @@ fn latest_ns(
             continue;
         }
         for number in graph.edges.range(node).filter(|&number| lags_ns[number] != REMOVED) {
-            let source = &mut latest[graph.edges.as_slice()[number].source.row()];
-            let source_latest = at_latest.saturating_sub(lags_ns[number]);
+            let edge = &graph.edges.as_slice()[number];
+            let source = &mut latest[edge.source.row()];
+            let source_latest = at_latest.saturating_sub(schedule.lag_ns(number, edge, lags_ns));
             if *source == NO_INTEGER || source_latest < *source {
                 *source = source_latest;
             }

@@ -8,12 +8,14 @@
 //! waited for is told from what a wait usually takes in this graph. Of a graph launched once
 //! or twice the same is inferred, for each launch by itself.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::RangeInclusive;
 
 use super::purposes::Purposes;
+use super::templates::{self, Template};
 use crate::graph::model::{limits, Streams};
 use crate::ids::Order;
+use crate::tables::Tables;
 use crate::vocabulary::ApiRole;
 
 /// The graph launches of a trace.
@@ -21,111 +23,182 @@ use crate::vocabulary::ApiRole;
 pub(in crate::graph) struct Graphs {
     /// For nodes, what they wait for.
     pub(in crate::graph) waits: HashMap<Order, Vec<Order>>,
+    /// Where that is inferred, what it may have been instead.
+    pub(in crate::graph) rivals: HashMap<Order, Order>,
     /// The launches of graphs that were replayed often enough for that to be learned.
     pub(in crate::graph) learned: HashSet<Order>,
     /// How many launches of graphs there are.
     pub(in crate::graph) n_launches: u64,
     /// The launches of graphs over several streams.
     pub(in crate::graph) over_streams: Vec<Order>,
+    /// For work that follows nodes which are missing from the trace, what these followed.
+    pub(in crate::graph) behind_lost: HashMap<Order, BehindLost>,
+    /// How many nodes are missing that other launches of the same graph have.
+    pub(in crate::graph) n_lost_nodes: u64,
 }
 
-/// A node of a graph: its stream, its name, and which of that name on that stream it is.
-type NodeKey = (usize, u32, u32);
+/// What is known of a start that waited for nodes which are missing.
+#[derive(Default)]
+pub(in crate::graph) struct BehindLost {
+    /// What the missing nodes followed.
+    pub(in crate::graph) sources: BTreeSet<Order>,
+    /// A start so much later than all that is known to come before it waited for them.
+    pub(in crate::graph) late_ns: i64,
+}
 
-pub(super) fn of_trace(streams: &Streams<'_>, purposes: &Purposes) -> Graphs {
+pub(super) fn of_trace(streams: &Streams<'_>, purposes: &Purposes, tables: &Tables) -> Graphs {
     let timeline = streams.timeline;
-    let mut graphs = Graphs::default();
-    let mut groups: BTreeMap<Vec<NodeKey>, Vec<Vec<Order>>> = BTreeMap::new();
-    for call in timeline.orders().filter(|&event| timeline.kind(event).is_call()) {
+    let launches_graph = |&call: &Order| {
+        timeline.kind(call).is_call()
+            && !streams.launched_by(call).is_empty()
+            && purposes.purpose(call, timeline) == ApiRole::GraphLaunch
+    };
+    let calls: Vec<_> = timeline.orders().filter(launches_graph).collect();
+    let is_over_streams = |&call: &Order| {
         let works = streams.launched_by(call);
-        if works.is_empty() || purposes.purpose(call, timeline) != ApiRole::GraphLaunch {
-            continue;
+        works.iter().any(|&work| streams.stream_of(work) != streams.stream_of(works[0]))
+    };
+    let over_streams = calls.iter().copied().filter(is_over_streams).collect();
+    let mut graphs = Graphs { n_launches: calls.len() as u64, over_streams, ..Graphs::default() };
+    let found = templates::of_launches(&calls, streams, tables);
+    for template in found.into_iter().filter(Template::tells_something) {
+        if template.replays.len() >= limits::LEAST_REPLAYS {
+            graphs.learned.extend(template.replays.iter().map(|replay| replay.call));
         }
-        graphs.n_launches += 1;
-        let stream = streams.stream_of(works[0]);
-        if works.iter().any(|&work| streams.stream_of(work) != stream) {
-            graphs.over_streams.push(call);
-            let (keys, nodes) = sorted_nodes(works, streams);
-            groups.entry(keys).or_default().push(nodes);
-        }
-    }
-    for replays in groups.into_values() {
-        if replays.len() >= limits::LEAST_REPLAYS {
-            let launchers = replays.iter().filter_map(|nodes| timeline.launcher(nodes[0]));
-            graphs.learned.extend(launchers);
-        }
-        learn(&replays, streams, &mut graphs.waits);
+        learn(&template, streams, &mut graphs);
     }
     graphs
 }
 
-/// The nodes of a launch by their keys.
-fn sorted_nodes(works: &[Order], streams: &Streams<'_>) -> (Vec<NodeKey>, Vec<Order>) {
-    let mut n_seen: HashMap<(usize, u32), u32> = HashMap::new();
-    let key = |&work: &Order| {
-        let name =
-            streams.timeline.name(work).map_or(u32::MAX, |it| crate::ids::row_in_column(it.row()));
-        let stream = streams.stream_of(work);
-        let count = n_seen.entry((stream, name)).or_default();
-        *count += 1;
-        ((stream, name, *count), work)
-    };
-    let mut nodes: Vec<_> = works.iter().map(key).collect();
-    nodes.sort_unstable();
-    nodes.into_iter().unzip()
-}
-
-/// Finds what the nodes of a graph wait for; a replay lists them all in the same order.
-fn learn(replays: &[Vec<Order>], streams: &Streams<'_>, waits: &mut HashMap<Order, Vec<Order>>) {
-    let replays: Vec<_> = replays.iter().map(|nodes| Replay::of(nodes, streams)).collect();
+/// Finds what the nodes of a graph wait for, and what follows those that are lost.
+fn learn(template: &Template, streams: &Streams<'_>, graphs: &mut Graphs) {
+    let replays: Vec<_> =
+        template.replays.iter().map(|replay| Replay::of(replay, template, streams)).collect();
     let late_ns = usual_lag_ns(&replays).saturating_mul(2).max(limits::LATE_REPLAY_NS);
-    let nodes = 0..replays[0].nodes.len();
+    let nodes = 0..template.n_nodes;
     let found: Vec<_> = nodes.map(|node| late_starts(node, &replays, late_ns, streams)).collect();
     let usual_ns = usual_wait_ns(&found);
     let lags_ns = usual_ns / 2..=usual_ns.saturating_mul(3).min(limits::WAIT_RELEASE_NS);
+    let mut producers_of = vec![Vec::new(); template.n_nodes];
     for (node, late) in found.into_iter().enumerate() {
         let late: Vec<_> = late.into_iter().map(|it| it.within(&lags_ns)).collect();
         if replays.len() < limits::LEAST_REPLAYS {
             for start in &late {
-                let replay = &replays[start.replay];
-                let producer = start.candidates.first().map(|&(it, _)| replay.nodes[it]);
-                waits.entry(replay.nodes[node]).or_default().extend(producer);
+                let nodes = replays[start.replay].nodes;
+                let mut candidates = start.candidates.iter().filter_map(|&(it, _)| nodes[it]);
+                if let Some(work) = nodes[node] {
+                    graphs.waits.entry(work).or_default().extend(candidates.next());
+                    graphs.rivals.extend(candidates.next().map(|rival| (work, rival)));
+                }
             }
             continue;
         }
-        for producer in producers(&late) {
-            for replay in &replays {
-                waits.entry(replay.nodes[node]).or_default().push(replay.nodes[producer]);
+        producers_of[node] = producers(&late);
+    }
+    for replay in &replays {
+        for (node, producers) in producers_of.iter().enumerate() {
+            let known = producers.iter().filter_map(|&producer| replay.nodes[producer]);
+            if let Some(work) = replay.nodes[node].filter(|_| !producers.is_empty()) {
+                graphs.waits.entry(work).or_default().extend(known);
             }
         }
     }
+    let before = |node: usize| producers_of[node].iter().copied().chain(template.before[node]);
+    let preceding: Vec<Vec<usize>> = (0..template.n_nodes).map(|it| before(it).collect()).collect();
+    for replay in &template.replays {
+        add_lost(&replay.nodes, replay.call, &preceding, late_ns, streams, graphs);
+    }
+}
+
+/// Notes what follows the nodes that are missing from one launch: nodes that wait for them, and
+/// the next work of the stream of the graph, which waits for all.
+fn add_lost(
+    nodes: &[Option<Order>],
+    call: Order,
+    preceding: &[Vec<usize>],
+    late_ns: i64,
+    streams: &Streams<'_>,
+    graphs: &mut Graphs,
+) {
+    if nodes.iter().all(Option::is_some) {
+        return;
+    }
+    let mut is_followed = vec![false; nodes.len()];
+    for (node, work) in nodes.iter().enumerate() {
+        for &other in &preceding[node] {
+            is_followed[other] = true;
+        }
+        let lost = || preceding[node].iter().copied().filter(|&it| nodes[it].is_none());
+        if let Some(work) = work.filter(|_| lost().next().is_some()) {
+            let sources = known_before(lost(), nodes, preceding);
+            graphs.behind_lost.insert(work, BehindLost { sources, late_ns });
+        }
+    }
+    graphs.n_lost_nodes += nodes.iter().filter(|node| node.is_none()).count() as u64;
+    let ends = (0..nodes.len()).filter(|&node| !is_followed[node] && nodes[node].is_none());
+    let sources = known_before(ends, nodes, preceding);
+    let home = streams.stream_of(streams.launched_by(call)[0]);
+    let next = streams.all[home].next_submitted_after(streams.timeline.start_ns(call));
+    if let Some(next) = next.filter(|_| !sources.is_empty()) {
+        let late_ns = limits::LATE_AFTER_LOST_NS;
+        graphs.behind_lost.entry(next).or_insert(BehindLost { sources, late_ns });
+    }
+}
+
+/// The nodes in the trace that some missing ones followed, over others that are missing.
+fn known_before(
+    lost: impl Iterator<Item = usize>,
+    nodes: &[Option<Order>],
+    preceding: &[Vec<usize>],
+) -> BTreeSet<Order> {
+    let mut found = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    let mut open: Vec<_> = lost.collect();
+    while let Some(node) = open.pop() {
+        for &before in &preceding[node] {
+            match nodes[before] {
+                Some(work) => {
+                    found.insert(work);
+                }
+                None if seen.insert(before) => open.push(before),
+                None => {}
+            }
+        }
+    }
+    found
 }
 
 /// One launch of a graph.
 struct Replay<'a> {
-    nodes: &'a [Order],
-    /// When stream and call of each node were ready.
-    ready_ns: Vec<i64>,
+    nodes: &'a [Option<Order>],
+    /// When stream and call of each node were ready; none where that is not known.
+    ready_ns: Vec<Option<i64>>,
     /// How long after that each node started.
-    lags_ns: Vec<i64>,
+    lags_ns: Vec<Option<i64>>,
     /// The nodes by their ends.
     by_end: Vec<(i64, usize)>,
 }
 
 impl<'a> Replay<'a> {
-    fn of(nodes: &'a [Order], streams: &Streams<'_>) -> Self {
+    fn of(replay: &'a templates::Replayed, template: &Template, streams: &Streams<'_>) -> Self {
         let timeline = streams.timeline;
-        let ready_ns = |&work: &Order| {
+        let nodes = &replay.nodes[..];
+        let ready_ns = |(node, work): (usize, &Option<Order>)| {
+            let work = (*work)?;
             let called_ns = timeline.submitted_ns(work);
-            streams
-                .before_on_stream(work)
-                .map_or(called_ns, |it| timeline.end_ns(it).max(called_ns))
+            if template.before[node].is_some_and(|before| nodes[before].is_none()) {
+                return None;
+            }
+            let before = streams.before_on_stream(work);
+            Some(before.map_or(called_ns, |it| timeline.end_ns(it).max(called_ns)))
         };
-        let ends = nodes.iter().enumerate().map(|(node, &work)| (timeline.end_ns(work), node));
-        let mut by_end: Vec<_> = ends.collect();
+        let known = nodes.iter().enumerate().filter_map(|(node, work)| Some((node, (*work)?)));
+        let mut by_end: Vec<_> = known.map(|(node, work)| (timeline.end_ns(work), node)).collect();
         by_end.sort_unstable();
-        let ready_ns: Vec<_> = nodes.iter().map(ready_ns).collect();
-        let started_after = |(&work, ready_ns): (&Order, &i64)| timeline.start_ns(work) - ready_ns;
+        let ready_ns: Vec<_> = nodes.iter().enumerate().map(ready_ns).collect();
+        let started_after = |(work, ready_ns): (&Option<Order>, &Option<i64>)| {
+            Some(timeline.start_ns((*work)?) - (*ready_ns)?)
+        };
         let lags_ns = nodes.iter().zip(&ready_ns).map(started_after).collect();
         Self { nodes, ready_ns, lags_ns, by_end }
     }
@@ -137,8 +210,9 @@ impl<'a> Replay<'a> {
         node: usize,
         streams: &Streams<'_>,
     ) -> impl Iterator<Item = (usize, i64)> + '_ {
-        let start_ns = streams.timeline.start_ns(self.nodes[node]);
-        let after_ns = self.ready_ns[node].max(start_ns - limits::WAIT_RELEASE_NS - 1);
+        let start_ns = self.nodes[node].map_or(i64::MIN, |it| streams.timeline.start_ns(it));
+        let ready_ns = self.ready_ns[node].unwrap_or(i64::MAX);
+        let after_ns = ready_ns.max(start_ns.saturating_sub(limits::WAIT_RELEASE_NS + 1));
         let behind = self.by_end.partition_point(|&(end_ns, _)| end_ns <= start_ns);
         let ended = self.by_end[..behind].iter().rev();
         ended
@@ -146,19 +220,25 @@ impl<'a> Replay<'a> {
             .map(move |&(end_ns, it)| (it, start_ns - end_ns))
     }
 
+    /// Whether one node ended before another started, as far as both are known.
     fn ends_before(&self, one: usize, other: usize, streams: &Streams<'_>) -> bool {
         let timeline = streams.timeline;
-        timeline.end_ns(self.nodes[one]) <= timeline.start_ns(self.nodes[other])
+        let (Some(one), Some(other)) = (self.nodes[one], self.nodes[other]) else { return true };
+        timeline.end_ns(one) <= timeline.start_ns(other)
+    }
+
+    fn stream_of(&self, node: usize, streams: &Streams<'_>) -> Option<usize> {
+        self.nodes[node].map(|work| streams.stream_of(work))
     }
 }
 
 /// A low percentile of how late nodes start, which is what a start takes that waits for
 /// nothing.
 fn usual_lag_ns(replays: &[Replay<'_>]) -> i64 {
-    let lags = replays.iter().flat_map(|replay| replay.lags_ns.iter().copied());
+    let lags = replays.iter().flat_map(|replay| replay.lags_ns.iter().copied().flatten());
     let mut lags: Vec<_> = lags.collect();
-    let place = lags.len().saturating_sub(1) * limits::TYPICAL_PERCENT / 100;
-    *lags.select_nth_unstable(place).1
+    let Some(last) = lags.len().checked_sub(1) else { return 0 };
+    *lags.select_nth_unstable(last * limits::TYPICAL_PERCENT / 100).1
 }
 
 /// A start that comes late, and the nodes that it may have waited for: which, and how long
@@ -184,12 +264,13 @@ fn late_starts(
     late_ns: i64,
     streams: &Streams<'_>,
 ) -> Vec<LateStart> {
-    let own = streams.stream_of(replays[0].nodes[node]);
+    let stream = |node: usize| replays.iter().find_map(|it| it.stream_of(node, streams));
+    let own = stream(node);
     let may_be = |other: usize| {
-        streams.stream_of(replays[0].nodes[other]) != own
-            && replays.iter().all(|it| it.ends_before(other, node, streams))
+        stream(other) != own && replays.iter().all(|it| it.ends_before(other, node, streams))
     };
-    let late = replays.iter().enumerate().filter(|(_, it)| it.lags_ns[node] > late_ns);
+    let is_late = |it: &Replay<'_>| it.lags_ns[node].is_some_and(|lag_ns| lag_ns > late_ns);
+    let late = replays.iter().enumerate().filter(|(_, it)| is_late(it));
     late.map(|(number, replay)| {
         let ended = replay.ended_before(node, streams);
         LateStart { replay: number, candidates: ended.filter(|&(it, _)| may_be(it)).collect() }

@@ -5,12 +5,14 @@
 
 mod asked;
 mod graphs;
+mod launching;
 mod lost_launches;
 mod marks;
 mod paired;
 mod purposes;
 mod recent;
 mod recorded_syncs;
+mod templates;
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -60,6 +62,8 @@ pub(super) struct Facts<'a> {
     pub(super) lost_launches: LostLaunches,
     /// Whether the trace has calls that let a stream wait at all.
     pub(super) has_wait_calls: bool,
+    /// For each device, the threads that launch work of it.
+    pub(super) launching_threads: Vec<Vec<usize>>,
     purposes: Purposes,
     nodes_of_thread: OnceCell<HashMap<usize, Vec<NodeId>>>,
 }
@@ -87,11 +91,12 @@ impl<'a> Facts<'a> {
             is_main,
             asked: asked::of_works(&streams, &purposes, &records, has_wait_calls),
             marks: Marks::of(&streams, &purposes),
-            paired: paired::of_works(&streams, &purposes),
-            graphs: graphs::of_trace(&streams, &purposes),
+            paired: paired::of_works(&streams, &purposes, has_wait_calls),
+            graphs: graphs::of_trace(&streams, &purposes, tables),
             holders: launches.holders().iter().filter_map(|&it| timeline.order(it)).collect(),
             lost_launches: LostLaunches::of(&streams, &purposes, tables),
             recorded: recorded_syncs::of_calls(&records, &streams, &purposes, tables),
+            launching_threads: launching::threads_of_devices(&streams),
             streams,
             records,
             has_wait_calls,
@@ -142,9 +147,15 @@ impl<'a> Facts<'a> {
         all.iter().copied().filter(move |&stream| stream != own)
     }
 
-    /// The last node of the thread of `call` at or before a time.
-    pub(super) fn last_of_thread(&self, call: Order, at_ns: i64) -> Option<NodeId> {
-        let nodes = self.nodes_of_threads().get(&self.timeline.lane(call))?;
+    /// What the thread let a piece of work wait for, where a process has several devices, all
+    /// busy with much the same: there the pairing tells more than time does.
+    pub(super) fn paired_on_devices(&self, work: Order) -> Option<&Vec<Order>> {
+        self.paired.get(&work).filter(|_| self.streams.n_siblings() > 0)
+    }
+
+    /// The last node of a thread at or before a time.
+    pub(super) fn last_of_thread(&self, thread: usize, at_ns: i64) -> Option<NodeId> {
+        let nodes = self.nodes_of_threads().get(&thread)?;
         let behind = nodes.partition_point(|&node| self.nodes.time_ns(node) <= at_ns);
         behind.checked_sub(1).map(|last| nodes[last])
     }

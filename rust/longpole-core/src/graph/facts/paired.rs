@@ -17,10 +17,14 @@ use crate::vocabulary::ApiRole;
 const MOST_WAITS: usize = 64;
 
 /// For work whose thread let a stream wait before it launched it, the likely work behind
-/// the events waited for. Empty where no process has several devices.
-pub(super) fn of_works(streams: &Streams<'_>, purposes: &Purposes) -> HashMap<Order, Vec<Order>> {
+/// the events waited for.
+pub(super) fn of_works(
+    streams: &Streams<'_>,
+    purposes: &Purposes,
+    has_wait_calls: bool,
+) -> HashMap<Order, Vec<Order>> {
     let mut paired = HashMap::new();
-    if !(0..streams.n_devices()).any(|device| streams.has_siblings(device)) {
+    if !has_wait_calls {
         return paired;
     }
     let timeline = streams.timeline;

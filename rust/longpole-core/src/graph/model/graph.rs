@@ -63,6 +63,8 @@ pub struct Counts {
     pub joint_collectives: u64,
     /// Launches whose work is not in the trace.
     pub lost_launches: u64,
+    /// Nodes of graphs that are not in the trace, though other launches of the graph have them.
+    pub lost_nodes: u64,
     /// Calls that waited for something that is not in the trace.
     pub unrecorded_waits: u64,
     /// Gaps of threads that waited for a queue between threads.
@@ -79,7 +81,7 @@ pub struct Counts {
 
 impl Counts {
     /// Each count with its name, in a fixed order.
-    pub fn named(&self) -> [(&'static str, u64); 19] {
+    pub fn named(&self) -> [(&'static str, u64); 20] {
         [
             ("negative_duration", self.negative_duration),
             ("untimed", self.untimed),
@@ -94,6 +96,7 @@ impl Counts {
             ("clock_shifts", self.clock_shifts),
             ("joint_collectives", self.joint_collectives),
             ("lost_launches", self.lost_launches),
+            ("lost_nodes", self.lost_nodes),
             ("unrecorded_waits", self.unrecorded_waits),
             ("queue_waits", self.queue_waits),
             ("polling_loops", self.polling_loops),

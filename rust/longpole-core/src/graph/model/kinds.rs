@@ -96,6 +96,8 @@ named! {
         Launch "launch",
         /// A call launched the work, which began before the call returned.
         LaunchInside "launch_inside",
+        /// A node of a graph that the trace does not hold ran until then.
+        LostNode "lost_node",
         /// Nothing in the trace is the reason.
         NoReason "no_reason",
         /// The work was released from inside the one that still ran.
@@ -172,7 +174,10 @@ impl Kind {
 impl Role {
     /// Whether the edge leaves a running kernel, and so is finished only at its target.
     pub fn is_inside(self) -> bool {
-        matches!(self, Self::OverlapInside | Self::DeviceOccupied | Self::SyncInside)
+        matches!(
+            self,
+            Self::OverlapInside | Self::DeviceOccupied | Self::SyncInside | Self::LostNode
+        )
     }
 
     /// 0 for the own lane, 1 for what waits on another lane, 2 for launches: the
@@ -183,6 +188,7 @@ impl Role {
             Self::EventWait
             | Self::JointCollective
             | Self::DeviceOccupied
+            | Self::LostNode
             | Self::Sync
             | Self::SyncInside
             | Self::Staging

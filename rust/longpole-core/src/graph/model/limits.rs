@@ -40,6 +40,13 @@ pub const USUAL_LAUNCH_NS: i64 = 4 * US;
 /// Several launches that start as soon as this, once a clock is corrected, confirm it.
 pub const QUICK_LAUNCH_NS: i64 = 10 * US;
 
+/// Three launches of a device into empty streams that take the same, but for so much, ...
+pub const ALIKE_LAUNCHES_NS: i64 = 5 * US;
+
+/// ... and so much longer than those of another device of the process, show a clock that is
+/// ahead.
+pub const LATE_LAUNCHES_NS: i64 = 8 * US;
+
 /// What a call takes to return from a wait, at the least, where clocks are corrected.
 pub const USUAL_RETURN_NS: i64 = 2 * US;
 
@@ -128,6 +135,12 @@ pub const LEAST_SUPPORT: usize = 2;
 /// path with 16 streams, and this 100 %.
 pub const LATE_REPLAY_NS: i64 = 2 * US;
 
+/// Launches whose nodes differ are of one graph if this part of all their nodes is the same.
+pub const LEAST_SAME_NODES: (usize, usize) = (3, 4);
+
+/// So many graphs are compared with one whose nodes differ: those with the next more nodes.
+pub const MOST_GRAPHS_TRIED: usize = 16;
+
 /// A node that starts this late, and after its call has returned, shows a gap in its graph.
 pub const GRAPH_GAP_NS: i64 = 20 * US;
 
@@ -166,6 +179,10 @@ pub const NEVER_WAITING_PART: usize = 10;
 /// The latency of an edge that did not bind is taken to be this percentile of those
 /// of its role that did: low, for whatever else delays an edge makes it longer.
 pub const TYPICAL_PERCENT: usize = 10;
+
+/// What finished this long before has no part in a latency: 13 us were seen at the most
+/// after a predecessor, 8 us after a launch.
+pub const UNDISTURBED_NS: i64 = 10 * US;
 
 /// With more than one part in this many unknown, the path is no basis for a decision. On
 /// simulated programs a tenth caught 79 % of the bad paths and no good one, a fifth

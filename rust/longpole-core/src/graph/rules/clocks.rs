@@ -6,7 +6,7 @@
 //! the rules that infer waits allow for disagreeing clocks. An offset of up to 3 us breaks
 //! nothing and stays; one that drifts is corrected by its worst only.
 
-use crate::graph::facts::Facts;
+use crate::graph::facts::{Asked, Facts};
 use crate::graph::model::{limits, ClockShift};
 use crate::ids::Order;
 use crate::tables::EventKind;
@@ -17,6 +17,10 @@ pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
     let mut devices = vec![Evidence::default(); facts.streams.n_devices()];
     for work in facts.works() {
         if let Some(call) = facts.timeline.launcher(work) {
+            if is_idle_launch(work, call, facts) {
+                let after_ns = facts.timeline.start_ns(work) - facts.timeline.start_ns(call);
+                devices[facts.streams.device_of(work)].idle_launches_ns.add(after_ns);
+            }
             let start_ns = facts.timeline.start_ns(work);
             let after_ns = start_ns - facts.timeline.start_ns(call);
             let usual_ns = if facts.is_in_graph(work) {
@@ -35,29 +39,88 @@ pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
             stream.n_ending_after(work, end_ns, limits::LEAST_CLOCK_EVIDENCE, facts.timeline);
         devices[facts.streams.device_of(work)].returned(late_ns, n_too_late);
     }
-    let shift = |(device, evidence): (usize, &Evidence)| {
-        let shift_ns = evidence.shift_ns()?;
+    let alone: Vec<_> = devices.iter().map(Evidence::shift).collect();
+    let shift = |device: usize| {
+        let siblings =
+            || (0..devices.len()).filter(|&other| facts.streams.are_siblings(device, other));
+        let usual_ns = |other: usize| devices[other].usual_launch_ns(alone[other]);
+        let is_sure = |&other: &usize| alone[other].is_none_or(|shift| !shift.by_launches);
+        let shift_ns = match alone[device] {
+            Some(Shift { shift_ns, by_launches: true }) => {
+                let usual_ns = siblings().filter(is_sure).filter_map(usual_ns).min();
+                devices[device].shift_like_ns(usual_ns, shift_ns)
+            }
+            Some(Shift { shift_ns, .. }) => shift_ns,
+            None => devices[device].shift_beside_ns(siblings().filter_map(usual_ns).min()?)?,
+        };
         Some(ClockShift { device: facts.streams.device_number(device), shift_ns })
     };
-    devices.iter().enumerate().filter_map(shift).collect()
+    (0..devices.len()).filter_map(shift).collect()
+}
+
+/// By how much stamps must be moved.
+#[derive(Clone, Copy)]
+struct Shift {
+    shift_ns: i64,
+    /// Whether only launches say so, which take longer at one time than at another.
+    by_launches: bool,
+}
+
+/// Whether a launch found its stream empty, and the stream had just not been asked to wait.
+fn is_idle_launch(work: Order, call: Order, facts: &Facts<'_>) -> bool {
+    let timeline = facts.timeline;
+    let was_over = |before: Order| timeline.end_ns(before) <= timeline.start_ns(call);
+    facts.asked[work.row()] != Asked::JustNow
+        && !facts.is_in_graph(work)
+        && facts.streams.before_on_stream(work).is_none_or(was_over)
 }
 
 /// What speaks against the clock of one device.
 #[derive(Clone, Copy)]
 struct Evidence {
-    /// How soon work started after its call did: the quickest, in order.
-    quickest_launches_ns: [i64; limits::LEAST_CLOCK_EVIDENCE],
+    /// How soon work started after its call did.
+    quickest_launches_ns: Quickest,
     n_too_quick: usize,
+    /// The same of work that had nothing else to wait for.
+    idle_launches_ns: Quickest,
     /// How long after the call that waited for it work ended, at the most.
     latest_return_ns: i64,
     n_too_late: usize,
 }
 
+/// The quickest of some launches, in order.
+#[derive(Clone, Copy)]
+struct Quickest([i64; limits::LEAST_CLOCK_EVIDENCE]);
+
+impl Quickest {
+    const NONE: Self = Self([i64::MAX; limits::LEAST_CLOCK_EVIDENCE]);
+
+    fn add(&mut self, after_ns: i64) {
+        let place = self.0.partition_point(|&ns| ns <= after_ns);
+        if place < self.0.len() {
+            self.0[place..].rotate_right(1);
+            self.0[place] = after_ns;
+        }
+    }
+
+    fn first(&self) -> i64 {
+        self.0[0]
+    }
+
+    /// The first, if there are enough that are much the same.
+    fn agreed(&self) -> Option<i64> {
+        let last_ns = self.0[self.0.len() - 1];
+        let are_alike = last_ns != i64::MAX && last_ns - self.0[0] <= limits::ALIKE_LAUNCHES_NS;
+        are_alike.then_some(self.0[0])
+    }
+}
+
 impl Default for Evidence {
     fn default() -> Self {
         Self {
-            quickest_launches_ns: [i64::MAX; limits::LEAST_CLOCK_EVIDENCE],
+            quickest_launches_ns: Quickest::NONE,
             n_too_quick: 0,
+            idle_launches_ns: Quickest::NONE,
             latest_return_ns: i64::MIN,
             n_too_late: 0,
         }
@@ -69,12 +132,29 @@ impl Evidence {
     /// usual beyond a launch.
     fn launched(&mut self, after_ns: i64, usual_ns: i64) {
         self.n_too_quick += usize::from(after_ns < limits::QUICKEST_LAUNCH_NS);
-        let after_ns = after_ns - usual_ns;
-        let place = self.quickest_launches_ns.partition_point(|&ns| ns <= after_ns);
-        if place < self.quickest_launches_ns.len() {
-            self.quickest_launches_ns[place..].rotate_right(1);
-            self.quickest_launches_ns[place] = after_ns;
-        }
+        self.quickest_launches_ns.add(after_ns - usual_ns);
+    }
+
+    /// What a launch of this device takes that has nothing else to wait for, once its stamps
+    /// are moved.
+    fn usual_launch_ns(&self, shift: Option<Shift>) -> Option<i64> {
+        Some(self.idle_launches_ns.agreed()? + shift.map_or(0, |shift| shift.shift_ns))
+    }
+
+    /// What the stamps must be moved by so that launches take what they do on another device
+    /// of the process, where that is near to what launches say by themselves.
+    fn shift_like_ns(&self, usual_ns: Option<i64>, by_launches_ns: i64) -> i64 {
+        let like = || Some(usual_ns? - self.idle_launches_ns.agreed()?);
+        like().filter(|&shift_ns| is_near(shift_ns, by_launches_ns)).unwrap_or(by_launches_ns)
+    }
+
+    /// What the stamps must be moved by where all launches seem later than those of another
+    /// device of the process, and nothing else speaks for or against it.
+    fn shift_beside_ns(&self, usual_ns: i64) -> Option<i64> {
+        let shift_ns = usual_ns - self.idle_launches_ns.agreed()?;
+        let quickest_ns = self.quickest_launches_ns.first().saturating_add(shift_ns);
+        let is_ahead = shift_ns <= -limits::LATE_LAUNCHES_NS;
+        (is_ahead && quickest_ns >= limits::QUICKEST_LAUNCH_NS).then_some(shift_ns)
     }
 
     /// Adds a wait, and how many pieces of the work it was for ended too late.
@@ -85,37 +165,39 @@ impl Evidence {
 
     /// What the stamps must be moved by. Where that would break the other fact, the clock
     /// is not off by one number, and is left alone.
-    fn shift_ns(&self) -> Option<i64> {
-        let quickest_ns = self.quickest_launches_ns[0];
+    fn shift(&self) -> Option<Shift> {
+        let quickest_ns = self.quickest_launches_ns.first();
+        let by_returns_ns = -self.latest_return_ns.saturating_add(limits::USUAL_RETURN_NS);
         if self.n_too_quick >= limits::LEAST_CLOCK_EVIDENCE {
-            let shift_ns = limits::USUAL_LAUNCH_NS - quickest_ns;
-            let returns_ns = self.latest_return_ns.saturating_add(shift_ns);
+            let by_launches_ns = limits::USUAL_LAUNCH_NS - quickest_ns;
+            let returns_ns = self.latest_return_ns.saturating_add(by_launches_ns);
+            let by_launches = !is_near(by_returns_ns, by_launches_ns);
+            let shift_ns = if by_launches { by_launches_ns } else { by_returns_ns };
             let agrees = returns_ns <= limits::USUAL_LAUNCH_NS;
-            return agrees.then(|| self.by_returns_ns(shift_ns).unwrap_or(shift_ns));
+            return agrees.then_some(Shift { shift_ns, by_launches });
         }
-        let shift_ns = -self.latest_return_ns.saturating_add(limits::USUAL_RETURN_NS);
-        let agrees = quickest_ns.saturating_add(shift_ns) >= 0;
+        let agrees = quickest_ns.saturating_add(by_returns_ns) >= 0;
         let is_ahead = self.n_too_late >= limits::LEAST_CLOCK_EVIDENCE
-            || (self.n_too_late > 0 && self.launches_confirm(shift_ns));
-        (is_ahead && agrees).then_some(shift_ns)
-    }
-
-    /// What returns from waits ask for where that is near to a shift by launches: they vary
-    /// less than launches do.
-    fn by_returns_ns(&self, by_launches_ns: i64) -> Option<i64> {
-        let shift_ns = -self.latest_return_ns.saturating_add(limits::USUAL_RETURN_NS);
-        let apart_ns = shift_ns.saturating_sub(by_launches_ns);
-        let near_ns = limits::QUICK_LAUNCH_NS - limits::USUAL_LAUNCH_NS;
-        (-limits::USUAL_LAUNCH_NS..=near_ns).contains(&apart_ns).then_some(shift_ns)
+            || (self.n_too_late > 0 && self.launches_confirm(by_returns_ns));
+        (is_ahead && agrees).then_some(Shift { shift_ns: by_returns_ns, by_launches: false })
     }
 
     /// Whether several launches would be as quick as is usual after a shift: each of them
     /// seems late by what the clock is ahead.
     fn launches_confirm(&self, shift_ns: i64) -> bool {
         self.quickest_launches_ns
+            .0
             .iter()
             .all(|ns| ns.saturating_add(shift_ns) <= limits::QUICK_LAUNCH_NS)
     }
+}
+
+/// Whether a shift is as near to one by launches as these vary. What returns from waits and
+/// what other devices ask for varies less, and is taken then.
+fn is_near(shift_ns: i64, by_launches_ns: i64) -> bool {
+    let apart_ns = shift_ns.saturating_sub(by_launches_ns);
+    let near_ns = limits::QUICK_LAUNCH_NS - limits::USUAL_LAUNCH_NS;
+    (-limits::USUAL_LAUNCH_NS..=near_ns).contains(&apart_ns)
 }
 
 /// Pairs of work and a call that is known to have waited for it.
@@ -168,7 +250,7 @@ mod tests {
         for &ns in late_ns {
             evidence.returned(ns, usize::from(ns > 0));
         }
-        evidence.shift_ns()
+        evidence.shift().map(|shift| shift.shift_ns)
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(super) fn paired(work: Order, after_ns: i64, facts: &Facts<'_>) -> Option<Or
             && after_ns < end_ns
             && end_ns <= timeline.start_ns(work)
     };
-    let candidates = facts.paired.get(&work)?.iter().filter(may_be);
+    let candidates = facts.paired_on_devices(work)?.iter().filter(may_be);
     latest_to_end(candidates.map(|&other| (timeline.end_ns(other), other)))
 }
 

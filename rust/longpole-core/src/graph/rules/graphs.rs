@@ -2,7 +2,7 @@
 //! whole graph is one operation.
 
 use crate::graph::facts::Facts;
-use crate::graph::model::{Edge, Evidence, Kind, Role};
+use crate::graph::model::{latest_to_end, Edge, Evidence, Kind, Role};
 use crate::ids::Order;
 
 /// The edges from the nodes that a node waits for: learned from replays, or inferred.
@@ -11,7 +11,26 @@ pub(super) fn waits<'f>(work: Order, facts: &'f Facts<'_>) -> impl Iterator<Item
     let call = facts.timeline.launcher(work);
     let is_learned = call.is_some_and(|call| facts.graphs.learned.contains(&call));
     let evidence = if is_learned { Evidence::Replayed } else { Evidence::Inferred };
-    producers.iter().map(move |&it| facts.wait_edge(it, work, evidence))
+    let rival = facts.graphs.rivals.get(&work).copied();
+    producers.iter().map(move |&it| facts.wait_edge(it, work, evidence).with_rival(rival))
+}
+
+/// The edge of a start behind nodes that are missing from the trace: late after all else that it
+/// waited for, it began when they were over.
+pub(super) fn behind_lost(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
+    let behind = facts.graphs.behind_lost.get(&work)?;
+    let timeline = facts.timeline;
+    if timeline.start_ns(work) - ready_ns <= behind.late_ns {
+        return None;
+    }
+    let was_over = |&source: &Order| timeline.end_ns(source) <= timeline.start_ns(work);
+    let sources = behind.sources.iter().copied().filter(was_over);
+    let last = latest_to_end(sources.map(|source| (timeline.end_ns(source), source)));
+    let called = timeline.launcher(work).map(|call| facts.nodes.end(call));
+    let ends = last.map(|source| facts.nodes.end(source)).into_iter().chain(called);
+    let source = ends.filter(|&it| facts.nodes.time_ns(it) <= timeline.start_ns(work)).max()?;
+    let nodes = (source, facts.nodes.start(work));
+    Some(Edge::new(nodes, (Kind::Unrecorded, Role::LostNode), Some(work), Evidence::None))
 }
 
 /// The edges that make a graph one operation of the stream of its first node: the next

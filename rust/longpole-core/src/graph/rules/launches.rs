@@ -22,7 +22,7 @@ pub(super) fn edges(work: Order, facts: &Facts<'_>, edges: &mut Vec<Edge>) {
         push(nodes.start(call), (Kind::Runtime, Role::LaunchInside), call);
     } else {
         push(nodes.start(call), (Kind::Launch, Role::Launch), work);
-        if let Some(before) = facts.last_of_thread(call, timeline.start_ns(work)) {
+        if let Some(before) = facts.last_of_thread(timeline.lane(call), timeline.start_ns(work)) {
             push(before, (Kind::ClockSkew, Role::Clock), work);
         }
     }

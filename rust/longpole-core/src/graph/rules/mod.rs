@@ -20,6 +20,7 @@ mod full_queue;
 mod graphs;
 mod implicit_waits;
 mod joint_collectives;
+mod latent_waits;
 mod launches;
 mod learned_waits;
 mod occupied;
@@ -79,6 +80,7 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
         sync_without_call: facts.recorded.without_call,
         joint_collectives,
         lost_launches: facts.lost_launches.len() as u64,
+        lost_nodes: facts.graphs.n_lost_nodes,
         unrecorded_waits: unrecorded,
         queue_waits: found.0,
         polling_loops: found.1,

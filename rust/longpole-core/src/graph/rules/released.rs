@@ -44,7 +44,7 @@ fn suspicion(work: Order, late_ns: i64, facts: &Facts<'_>) -> Option<(i64, Mark)
         }
         Asked::JustNow => Some((after_call_ns, Mark::Likely)),
         // Of several devices, the events recorded before the wait calls are known well enough.
-        Asked::Before if is_rather_late && facts.paired.contains_key(&work) => {
+        Asked::Before if is_rather_late && facts.paired_on_devices(work).is_some() => {
             Some((after_call_ns, Mark::Likely))
         }
         Asked::No if is_late && may_wait_without_call(work, facts) => {

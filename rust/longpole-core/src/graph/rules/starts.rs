@@ -3,8 +3,8 @@
 
 use super::stream_order::Neighbours;
 use super::{
-    graphs, launches, occupied, overlapped, recorded_waits, released, stream_order, unexplained,
-    unlinked, unrecorded,
+    graphs, latent_waits, launches, occupied, overlapped, recorded_waits, released, stream_order,
+    unexplained, unlinked, unrecorded,
 };
 use crate::error::Result;
 use crate::graph::facts::Facts;
@@ -75,7 +75,10 @@ fn explain(
     };
     let ready_ns = edges[binding].finished_ns(nodes.times_ns());
     let (running, before) = (neighbours.running, neighbours.last_finished());
-    if let Some(reason) = reason(work, running, ready_ns, facts) {
+    edges.extend(latent_waits::edges(work, ready_ns, facts));
+    if let Some(lost) = graphs::behind_lost(work, ready_ns, facts) {
+        edges.push(lost);
+    } else if let Some(reason) = reason(work, running, ready_ns, facts) {
         edges.push(reason);
     } else if running.is_none() {
         let (late_ns, binding) = (start_ns - ready_ns, &mut edges[binding]);
@@ -91,7 +94,8 @@ fn reason(work: Order, running: Option<Order>, ready_ns: i64, facts: &Facts<'_>)
         return overlapped::edge(work, running, late_ns, facts);
     }
     let occupied = || {
-        let is_late = late_ns > limits::LATE_START_NS && !facts.is_in_graph(work);
+        let is_launched = facts.timeline.launcher(work).is_some() && !facts.is_in_graph(work);
+        let is_late = late_ns > limits::LATE_START_NS && is_launched;
         is_late.then(|| occupied::edge(work, facts)).flatten()
     };
     released::edge(work, ready_ns, facts)

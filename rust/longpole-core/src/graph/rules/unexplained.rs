@@ -11,6 +11,8 @@ pub(super) fn rename(work: Order, late_ns: i64, binding: &mut Edge, facts: &Fact
     let is_node = facts.is_in_graph(work);
     let least_ns = if is_node && starts_after_call(work, facts) {
         limits::GRAPH_GAP_NS
+    } else if facts.timeline.launcher(work).is_none() {
+        limits::LATE_START_NS // its launch may have come as late
     } else {
         limits::UNEXPLAINED_NS
     };

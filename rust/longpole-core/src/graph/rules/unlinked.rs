@@ -1,7 +1,8 @@
 //! Work without a launcher: the call that launched it is not in the trace.
 //!
 //! Where it starts late, and may have been submitted just before, the thread that launched the
-//! work before it on its stream is taken to have launched it, too. Work to which nothing leads,
+//! work before it on its stream is taken to have launched it, too, unless only another thread
+//! that launches on the device did anything meanwhile. No device is said to be occupied. Work to which nothing leads,
 //! no call in the trace and nothing before it on its stream, counts as late however soon it comes: what ended just before released it, or a
 //! running kernel held the device, or it follows the last work of the device unexplained.
 
@@ -23,11 +24,16 @@ pub(super) fn launch(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Ed
     if timeline.submitted_ns(work) < launched_ns {
         return None; // later work was submitted before
     }
-    let before = facts.last_of_thread(call, launched_ns)?;
-    (facts.nodes.time_ns(before) > ready_ns).then(|| {
-        let nodes = (before, facts.nodes.start(work));
-        Edge::new(nodes, (Kind::Launch, Role::Launch), Some(work), Evidence::Inferred)
-    })
+    let last = |thread: usize| {
+        let node = facts.last_of_thread(thread, launched_ns)?;
+        (facts.nodes.time_ns(node) > ready_ns).then_some(node)
+    };
+    let own = timeline.lane(call);
+    let device = facts.streams.device_of(work);
+    let others = facts.launching_threads[device].iter().filter(|&&thread| thread != own);
+    let before = last(own).or_else(|| others.filter_map(|&thread| last(thread)).max())?;
+    let nodes = (before, facts.nodes.start(work));
+    Some(Edge::new(nodes, (Kind::Launch, Role::Launch), Some(work), Evidence::Inferred))
 }
 
 /// The reason for the start of work to which nothing leads.

@@ -102,9 +102,10 @@ pub(super) fn kernels(question: &Question<'_>) -> Vec<Remedy> {
             of_name.entry(name).or_default().push((event, ns));
         }
     }
-    let families = most(of_family).into_iter().map(|(family, times)| {
-        let names = names_of_family(family, question);
-        part(family.to_owned(), &names, times)
+    let all = kernel_names(question);
+    let families = most(of_family).into_iter().map(|(of, times)| {
+        let names: Vec<_> = all.iter().copied().filter(|name| family(name) == of).collect();
+        part(of.to_owned(), &names, times)
     });
     let names = most(of_name).into_iter().map(|(name, times)| {
         let name = strings.get(name);
@@ -126,8 +127,8 @@ fn part(name: String, names: &[&str], times: Vec<(EventId, i64)>) -> Remedy {
     Remedy::new(RemedyKind::Kernels, Some(name), vec![halved(Some(pattern))]).shown_by(times)
 }
 
-/// The names of all kernels of a family in the trace, in order.
-fn names_of_family<'a>(of: &str, question: &Question<'a>) -> Vec<&'a str> {
+/// The names of all kernels in the trace, in order.
+fn kernel_names<'a>(question: &Question<'a>) -> Vec<&'a str> {
     let timeline = &question.graph.timeline;
     let mut is_kernel = vec![false; question.tables.strings.len()];
     for kernel in timeline.orders().filter(|&work| timeline.kind(work) == EventKind::Kernel) {
@@ -136,7 +137,7 @@ fn names_of_family<'a>(of: &str, question: &Question<'a>) -> Vec<&'a str> {
         }
     }
     let names = question.tables.strings.iter().zip(is_kernel).filter(|(_, is_kernel)| *is_kernel);
-    let mut names: Vec<_> = names.map(|(name, _)| name).filter(|name| family(name) == of).collect();
+    let mut names: Vec<_> = names.map(|(name, _)| name).collect();
     names.sort_unstable();
     names
 }

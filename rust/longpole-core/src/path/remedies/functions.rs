@@ -48,20 +48,40 @@ fn share_of(total_ns: i64, share: f64) -> i64 {
     (total_ns as f64 * share) as i64
 }
 
-/// The name that has most of the host's time on the path, with its share of all time.
-pub(super) fn busiest(question: &Question<'_>) -> Option<(StringId, f64)> {
-    let mut of_name: HashMap<StringId, i64> = HashMap::new();
+/// What the host did longest on the path, by name.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Busiest {
+    /// The name of operators, calls or functions.
+    pub name: StringId,
+    /// Its share of the time.
+    pub share: f64,
+    /// How many events of that name the path goes through.
+    pub n_events: usize,
+    /// The share that one of them has.
+    pub longest: f64,
+}
+
+/// The name that has most of the host's time on the path.
+pub(super) fn busiest(question: &Question<'_>) -> Option<Busiest> {
+    let mut of_name: HashMap<StringId, (i64, usize, i64)> = HashMap::new();
     for (event, ns) in question.time_on_path(|kind| Side::Host.has(kind) && kind != Kind::Launch) {
         let is_label = question.tables.events.kind(event) == EventKind::Annotation;
         if let Some(name) = question.tables.events.name(event).filter(|_| !is_label) {
-            *of_name.entry(name).or_default() += ns;
+            let (total_ns, n_events, longest_ns) = of_name.entry(name).or_default();
+            (*total_ns, *n_events) = (*total_ns + ns, *n_events + 1);
+            *longest_ns = ns.max(*longest_ns);
         }
     }
-    let mut names: Vec<_> = of_name.into_iter().collect();
-    names.sort_unstable_by_key(|&(name, ns)| (Reverse(ns), name));
+    let best = of_name.into_iter().max_by_key(|&(name, (ns, ..))| (ns, Reverse(name)));
     let total_ns: i64 = question.paths.iter().map(|path| path.end_ns - path.start_ns).sum();
     #[allow(clippy::cast_precision_loss)] // a share
-    names.first().map(|&(name, ns)| (name, ns as f64 / total_ns.max(1) as f64))
+    let share = |ns: i64| ns as f64 / total_ns.max(1) as f64;
+    best.map(|(name, (ns, n_events, longest_ns))| Busiest {
+        name,
+        share: share(ns),
+        n_events,
+        longest: share(longest_ns),
+    })
 }
 
 /// Whether a name is a place in the program: not a module that spreads its time over those

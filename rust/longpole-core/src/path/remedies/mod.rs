@@ -23,14 +23,13 @@ use super::walk::{walk, Schedule};
 use super::what_if::{lags_ns, what_if, Change};
 use super::windows::Scope;
 use crate::error::Result;
-use crate::graph::{Graph, Kind};
-use crate::ids::StringId;
+use crate::graph::{Edge, Graph, Kind};
 use crate::link::Launches;
 use crate::progress::Progress;
 use crate::stack::Nesting;
 use crate::tables::Tables;
 pub use doubt::{Cause, Doubt};
-pub use functions::Function;
+pub use functions::{Busiest, Function};
 pub use loaders::Loader;
 pub use model::{Remedy, RemedyKind, Side};
 use question::Question;
@@ -111,8 +110,10 @@ pub struct Verdict {
     pub nearly_balanced: bool,
     /// The function that has most of the time of the host.
     pub function: Option<Function>,
-    /// What the host did longest on the path, with its share of the time.
-    pub busiest: Option<(StringId, f64)>,
+    /// What the host did longest on the path.
+    pub busiest: Option<Busiest>,
+    /// How many GPU activities were launched meanwhile.
+    pub n_launched: usize,
     /// Who loads data.
     pub loader: Option<Loader>,
     /// What the window that is shown says alone, if something else.
@@ -142,7 +143,9 @@ pub fn verdict(
     let paths: Vec<_> = scope.windows.iter().map(|window| walk(graph, window, &observed)).collect();
     let has_work = graph.timeline.orders().any(|work| graph.timeline.kind(work).is_device_work());
     let lags_ns = lags_ns(graph);
-    let question = Question { graph, tables, nesting, scope, paths: &paths, lags_ns: &lags_ns };
+    let times = question::times_of(&paths);
+    let (paths, lags_ns) = (&paths[..], &lags_ns[..]);
+    let question = Question { graph, tables, nesting, scope, paths, lags_ns, times };
     let answers = question.answers(progress)?;
     let ruling = ruling(&answers.gains(None));
     let mut doubt = Doubt::of(&question, launches, answers.everything());
@@ -295,6 +298,15 @@ impl Question<'_> {
         Ok(lengths.into_iter().map(trial).collect())
     }
 
+    /// The device work whose calls lie between the first window's start and the last one's end.
+    fn n_launched(&self) -> usize {
+        let (timeline, windows) = (&self.graph.timeline, &self.scope.windows);
+        let (Some(first), Some(last)) = (windows.first(), windows.last()) else { return 0 };
+        let called_ns = |work| timeline.launcher(work).map(|call| timeline.start_ns(call));
+        let within = |at_ns: &i64| (first.start_ns..last.end_ns).contains(at_ns);
+        timeline.orders().filter_map(called_ns).filter(within).count()
+    }
+
     fn lengths_ns(&self) -> Vec<i64> {
         self.scope.windows.iter().map(|window| window.end_ns - window.start_ns).collect()
     }
@@ -303,6 +315,10 @@ impl Question<'_> {
     #[allow(clippy::cast_precision_loss)] // a share
     fn rest_unknown(&self, sides: &[Side], progress: Progress<'_>) -> Result<f64> {
         let Some(side) = sides.first() else { return Ok(0.0) };
+        let is_unexplained = |edge: &Edge| edge.kind == Kind::Unexplained;
+        if !self.graph.edges.as_slice().iter().any(is_unexplained) {
+            return Ok(0.0);
+        }
         let (window, changes) = (self.scope.window(), side.removed());
         let (graph, tables) = (self.graph, self.tables);
         let rest = what_if(graph, tables, window, self.lags_ns, &changes, progress)?;
@@ -335,6 +351,7 @@ impl Question<'_> {
             nearly_balanced: ruling.nearly_balanced,
             function: answers.function.clone(),
             busiest: functions::busiest(self),
+            n_launched: self.n_launched(),
             loader: loaders::loader(self),
         }
     }

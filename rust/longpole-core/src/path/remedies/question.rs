@@ -2,7 +2,7 @@
 
 use crate::graph::{Graph, Kind};
 use crate::ids::EventId;
-use crate::path::walk::Path;
+use crate::path::walk::{Path, Segment};
 use crate::path::windows::Scope;
 use crate::stack::Nesting;
 use crate::tables::Tables;
@@ -15,16 +15,25 @@ pub(super) struct Question<'a> {
     pub(super) scope: &'a Scope,
     pub(super) paths: &'a [Path],
     pub(super) lags_ns: &'a [i64],
+    /// The time of the paths by event and kind, in the order of the events.
+    pub(super) times: Vec<(EventId, Kind, i64)>,
+}
+
+/// The time of paths by event and kind, in the order of the events.
+pub(super) fn times_of(paths: &[Path]) -> Vec<(EventId, Kind, i64)> {
+    let segments = paths.iter().flat_map(|path| &path.segments);
+    let with_event =
+        |segment: &Segment| Some((segment.event?, segment.kind, segment.duration_ns()));
+    let mut times: Vec<_> = segments.filter_map(with_event).collect();
+    times.sort_unstable();
+    times
 }
 
 impl Question<'_> {
     /// The time of each event on the paths, of the kinds that `counts` names.
     pub(super) fn time_on_path(&self, counts: impl Fn(Kind) -> bool) -> Vec<(EventId, i64)> {
-        let segments = self.paths.iter().flat_map(|path| &path.segments);
-        let of_kind = segments.filter(|segment| counts(segment.kind));
-        let mut times: Vec<_> =
-            of_kind.filter_map(|segment| Some((segment.event?, segment.duration_ns()))).collect();
-        times.sort_unstable();
+        let of_kind = self.times.iter().filter(|&&(_, kind, _)| counts(kind));
+        let mut times: Vec<_> = of_kind.map(|&(event, _, ns)| (event, ns)).collect();
         times.dedup_by(|next, kept| {
             let same = next.0 == kept.0;
             kept.1 += if same { next.1 } else { 0 };

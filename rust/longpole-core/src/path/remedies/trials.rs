@@ -3,6 +3,7 @@
 //! A trial is a set of changes. What bounds a single what-if is the way through memory, so
 //! several trials share it: a node has a time for each.
 
+use std::cell::RefCell;
 use std::ops::Range;
 
 use crate::error::Result;
@@ -39,6 +40,15 @@ pub(super) struct Trials<'a> {
     windows: Vec<Prepared<'a>>,
     edges_of: EdgesOf,
     n_nodes: usize,
+    /// What all passes share: fresh memory costs as much as a pass over it.
+    scratch: RefCell<Scratch>,
+}
+
+/// The fate of each edge and the times of each node, in all lanes.
+#[derive(Default)]
+struct Scratch {
+    fates: Vec<u16>,
+    times: Vec<Times>,
 }
 
 impl<'a> Trials<'a> {
@@ -51,7 +61,8 @@ impl<'a> Trials<'a> {
         let windows: Vec<_> = windows.iter().map(|window| Prepared::of(window, graph)).collect();
         let last = windows.iter().map(|window| window.n_nodes(graph)).max();
         let edges_of = EdgesOf::of(graph);
-        Self { graph, tables, lags_ns, windows, edges_of, n_nodes: last.unwrap_or(0) }
+        let (n_nodes, scratch) = (last.unwrap_or(0), RefCell::default());
+        Self { graph, tables, lags_ns, windows, edges_of, n_nodes, scratch }
     }
 
     /// How long each window takes in each trial: a row for each trial.
@@ -67,13 +78,12 @@ impl<'a> Trials<'a> {
         progress: Progress<'_>,
     ) -> Result<Vec<Vec<i64>>> {
         let mut lengths = Vec::with_capacity(trials.len());
-        // Fresh memory costs as much as the pass over it, so all passes share theirs.
-        let (mut fates, mut times) = (Vec::new(), Vec::new());
+        let Scratch { fates, times } = &mut *self.scratch.borrow_mut();
         for group in trials.chunks(LANES) {
-            self.find_fates(group, &mut fates)?;
-            self.retime(&fates, &mut times, progress)?;
+            self.find_fates(group, fates)?;
+            self.retime(fates, times, progress)?;
             for lane in 0..group.len() {
-                let of = |window: &Prepared<'_>| window.length_ns(self.graph, &times, lane);
+                let of = |window: &Prepared<'_>| window.length_ns(self.graph, times, lane);
                 lengths.push(self.windows.iter().map(of).collect());
             }
         }
@@ -197,7 +207,6 @@ struct EdgesOf {
     numbers: Vec<u32>,
     of_kind: Vec<Range<usize>>,
     waits: Vec<u32>,
-    all: Vec<u32>,
 }
 
 impl EdgesOf {
@@ -221,8 +230,7 @@ impl EdgesOf {
                 waits.push(row_in_column(number));
             }
         }
-        let all = (0..row_in_column(edges.len())).collect();
-        Self { numbers, of_kind, waits, all }
+        Self { numbers, of_kind, waits }
     }
 
     /// Those that a change may be about.
@@ -230,7 +238,10 @@ impl EdgesOf {
         match (change.effect, change.kind) {
             (Effect::RemoveWait, _) => &self.waits,
             (Effect::Scale(_), Some(kind)) => &self.numbers[self.of_kind[kind as usize].clone()],
-            (Effect::Scale(_), None) => &self.all,
+            // Without a kind, a change is about work, whose kinds come first.
+            (Effect::Scale(_), None) => {
+                &self.numbers[..self.of_kind[Kind::Communication as usize].end]
+            }
         }
     }
 }

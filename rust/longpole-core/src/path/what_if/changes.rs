@@ -1,7 +1,6 @@
 //! Changes of a program, and the edges they choose.
 
 use crate::error::Result;
-use std::collections::HashMap;
 
 use crate::graph::{matching, Edge, Graph, Kind, Role};
 use crate::ids::{EventId, Order};
@@ -246,13 +245,15 @@ impl Inside {
     fn add_nested(&mut self, graph: &Graph) {
         self.edges = vec![false; graph.edges.len()];
         let is_chosen = self.events.clone();
-        let mut n_open: HashMap<usize, u32> = HashMap::new();
+        let mut n_open: Vec<u32> = Vec::new(); // by lane
         for node in graph.nodes.ids() {
             let event = graph.nodes.event(node);
             if graph.timeline.kind(event).is_device_work() {
                 continue;
             }
-            let open = n_open.entry(graph.timeline.lane(event)).or_default();
+            let lane = graph.timeline.lane(event);
+            n_open.resize(n_open.len().max(lane + 1), 0);
+            let open = &mut n_open[lane];
             if *open > 0 {
                 self.events[event.row()] |= !graph.nodes.is_end(node);
                 for number in graph.edges.range(node) {

@@ -42,7 +42,16 @@ impl Schedule {
         let latest = range.clone().filter_map(|number| reached_ns(number, &self.times_ns)).max();
         let Some(time_ns) = latest else { return };
         self.times_ns[node.row()] = time_ns;
-        let reaches = |number: &usize| reached_ns(*number, &self.times_ns) == Some(time_ns);
+        // What bound, and shows as much as it did, still does, though its lag may be less.
+        let bound = range.start;
+        let shows_as_much = lags_ns[bound] > 0
+            && self.times_ns[edges[bound].source.row()]
+                .saturating_add(edges[bound].gap_ns(&graph.nodes))
+                == time_ns;
+        let reaches = |number: &usize| {
+            reached_ns(*number, &self.times_ns) == Some(time_ns)
+                || (*number == bound && shows_as_much)
+        };
         // The edges stand in binding order of the observed times, which settles all
         // but when their sources finished.
         let binding = if range.len() == 1 {

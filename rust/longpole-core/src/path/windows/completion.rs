@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::model::{Moment, WindowEnd};
-use crate::ids::{EventId, StringId};
+use crate::graph::limits::LATE_AFTER_LOST_NS;
+use crate::ids::{EventId, LaneId, StringId};
 use crate::link::Launches;
-use crate::tables::Tables;
+use crate::tables::{by_content, Tables};
 
 /// The device work that each process submitted, in order of submission.
 pub(super) struct Submissions {
@@ -22,6 +23,9 @@ impl Submissions {
                 let submitted = (events.start_ns(call), work);
                 of_process.entry(process_of(call, tables)).or_default().push(submitted);
             }
+        }
+        for (submitted_ns, process, work) in unlinked(tables, launches) {
+            of_process.entry(process).or_default().push((submitted_ns, work));
         }
         for works in of_process.values_mut() {
             works.sort();
@@ -71,6 +75,58 @@ impl Submissions {
             WindowEnd::Last | WindowEnd::Period => {}
         }
         moments
+    }
+}
+
+/// Work whose launch is not in the trace, with when it is likely to have been launched and by
+/// which process: with the work before it on its stream, if it followed that at once, else just
+/// before it began. Without launched work before it, nothing tells.
+fn unlinked(tables: &Tables, launches: &Launches) -> Vec<(i64, StringId, EventId)> {
+    let events = &tables.events;
+    let is_work = |&event: &EventId| events.kind(event).is_device_work();
+    let works = || events.ids().filter(is_work).filter(|&work| events.end_ns(work).is_some());
+    let mut has_unlinked = vec![false; tables.lanes.len()];
+    for work in works().filter(|&work| launches.launcher(work).is_none()) {
+        has_unlinked[events.lane(work).row()] = true;
+    }
+    let mut lanes: BTreeMap<LaneId, Vec<EventId>> = BTreeMap::new();
+    for work in works().filter(|&work| has_unlinked[events.lane(work).row()]) {
+        lanes.entry(events.lane(work)).or_default().push(work);
+    }
+    let mut found = Vec::new();
+    for mut works in lanes.into_values() {
+        works.sort_by(|&one, &two| by_content(one, two, tables));
+        unlinked_of_lane(&works, tables, launches, &mut found);
+    }
+    found
+}
+
+fn unlinked_of_lane(
+    works: &[EventId],
+    tables: &Tables,
+    launches: &Launches,
+    found: &mut Vec<(i64, StringId, EventId)>,
+) {
+    let events = &tables.events;
+    let mut before: Option<(i64, StringId)> = None;
+    let mut ended_ns = i64::MIN;
+    let mut first_open = found.len();
+    for &work in works {
+        let (start_ns, end_ns) = events.span(work).unwrap_or_default();
+        let call = launches.launcher(work).filter(|&call| events.end_ns(call).is_some());
+        if let Some(call) = call {
+            let called_ns = events.start_ns(call);
+            for open in &mut found[first_open..] {
+                open.0 = open.0.min(called_ns);
+            }
+            first_open = found.len();
+            before = Some((called_ns, process_of(call, tables)));
+        } else if let Some((called_ns, process)) = before {
+            let follows = start_ns.saturating_sub(ended_ns) <= LATE_AFTER_LOST_NS;
+            let submitted_ns = if follows { called_ns } else { start_ns.max(called_ns) };
+            found.push((submitted_ns, process, work));
+        }
+        ended_ns = ended_ns.max(end_ns);
     }
 }
 

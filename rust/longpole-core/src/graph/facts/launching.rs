@@ -1,0 +1,17 @@
+//! Which threads launch work of which device.
+
+use crate::graph::model::Streams;
+
+/// The threads that launch work of each device, in order.
+pub(super) fn threads_of_devices(streams: &Streams<'_>) -> Vec<Vec<usize>> {
+    let timeline = streams.timeline;
+    let threads = |device: usize| {
+        let works = streams.of_device(device).iter().flat_map(|&it| &streams.all[it].works);
+        let launchers = works.filter_map(|&work| timeline.launcher(work));
+        let mut threads: Vec<_> = launchers.map(|call| timeline.lane(call)).collect();
+        threads.sort_unstable();
+        threads.dedup();
+        threads
+    };
+    (0..streams.n_devices()).map(threads).collect()
+}
