@@ -28,8 +28,8 @@ def read_trace(
 ) -> Trace:
     """Read a trace in the Chrome trace-event format, as the PyTorch profiler writes it.
 
-    Plain JSON or gzip, an object with `traceEvents` or a bare array; the first bytes
-    tell, not the name. The file is read once, in windows: memory is bounded by the
+    Plain JSON or gzip, an object with `traceEvents` or a bare array, or what `Trace.save` wrote;
+    the first bytes tell, not the name. The file is read once, in windows: memory is bounded by the
     events that are kept. A damaged file gives all events that are whole in it, and
     `Trace.diagnostics` says what was lost or altered.
 
@@ -57,7 +57,8 @@ def read_trace(
     Raises
     ------
     TraceError
-        The source holds no trace, or (strict) is not sound. It has `code`, `offset`
+        The source holds no trace, or (strict) is not sound, or is a saved trace that is damaged
+        or lacks what is asked for. It has `code`, `offset`
         (the byte of the uncompressed file), `hint` and `path`.
     OSError
         The file cannot be opened or read.

@@ -22,6 +22,8 @@ mod measure;
 mod path;
 mod ranks;
 mod read;
+mod repaired;
+mod saved;
 mod source;
 mod sweeps;
 mod tables;
@@ -67,6 +69,8 @@ mod _core {
     use crate::ranks::{reduce_rank, ReducedRank};
     #[pymodule_export]
     use crate::read::read_trace;
+    #[pymodule_export]
+    use crate::repaired::repair_trace;
     #[pymodule_export]
     use crate::sweeps::{activities, busy, class_times, device_ranges, enclosing, gaps, overlaps};
     #[pymodule_export]

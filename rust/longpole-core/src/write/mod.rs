@@ -6,9 +6,11 @@ mod cut;
 mod et_plus;
 mod perfetto;
 mod protobuf;
+mod saved;
 
 pub use chakra::chakra;
 pub use counter_tracks::{counter_tracks, Counter};
 pub use cut::Cut;
 pub use et_plus::{et_plus, Extent};
 pub use perfetto::perfetto;
+pub use saved::save;
