@@ -97,7 +97,8 @@ def _ranges(trace: Counted) -> pl.DataFrame:
     """List the counted ranges in order of time, with a column for each counter."""
     import polars as pl
 
-    ranges = trace.events.filter(pl.col("kind") == "counter_range")
+    columns = ["kind", "category", *_OF_RANGE]
+    ranges = trace.events.select(columns).filter(pl.col("kind") == "counter_range")
     categories = ranges["category"].cast(pl.String).unique().to_list()
     tables = [table for each in sorted(categories) if (table := trace.args(each)) is not None]
     if ranges.height and not tables:

@@ -78,7 +78,8 @@ class TraceTables:
         import polars as pl
 
         columns = ["event", "name", "process", "thread", "start_ns", "duration_ns"]
-        return self.events.filter(pl.col("kind") == "annotation").select(columns)
+        events = self.events.select("kind", *columns)
+        return events.filter(pl.col("kind") == "annotation").drop("kind")
 
     @cached_property
     def flows(self) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 import polars as pl
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["operator_work", "operators_with_work", "outermost", "work_in_window"]
 
 _INPUTS: Final = ("inputs", "shapes", "strides", "dtypes", "values")
+_KNOWN: Final[WeakKeyDictionary[Trace, pl.DataFrame]] = WeakKeyDictionary()
+"""The operators of a trace, which several questions ask for."""
+
 _CATEGORIES: Final = ("cpu_op", "Operator")
 _WORK: Final = {
     "flops": pl.Int64,
@@ -106,10 +110,14 @@ def operators_with_work(trace: Trace) -> pl.DataFrame:
     DataFrame
         `operator` (event), `name`, `shapes`, `dtypes`, `flops`, `n_bytes`, `dtype`, `is_matrix`.
     """
-    found = [_of_category(trace, category) for category in _CATEGORIES]
-    operators = pl.concat(found).sort("operator")
-    counted = pl.Series(operators["operator"], dtype=pl.UInt32)
-    return operators.filter(outermost(trace, counted, counted) == counted)
+    known = _KNOWN.get(trace)
+    if known is None:
+        found = [_of_category(trace, category) for category in _CATEGORIES]
+        operators = pl.concat(found).sort("operator")
+        counted = pl.Series(operators["operator"], dtype=pl.UInt32)
+        known = operators.filter(outermost(trace, counted, counted) == counted)
+        _KNOWN[trace] = known
+    return known
 
 
 def outermost(trace: Trace, events: pl.Series, among: pl.Series) -> pl.Series:

@@ -94,7 +94,9 @@ impl<W: Write> Archive<'_, W> {
 
     fn member(&mut self, name: String, content: &[&[u8]]) -> io::Result<()> {
         let mut checksum = Hasher::new();
-        content.iter().for_each(|part| checksum.update(part));
+        for part in content {
+            checksum.update(part);
+        }
         let size = content.iter().map(|part| part.len() as u64).sum();
         let member = Member { name, crc: checksum.finalize(), size, offset: self.offset };
         let header = member.header();

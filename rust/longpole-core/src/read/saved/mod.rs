@@ -1,6 +1,6 @@
 //! Reads a trace that was saved: its columns as they stand in memory, without parsing text.
 //!
-//! The file is a zip archive, without compression, of NumPy arrays (`.npy`) and one JSON document
+//! The file is a zip archive, without compression, of `NumPy` arrays (`.npy`) and one JSON document
 //! that names them ([`layout`]). numpy.load opens it, and nothing in it is a pickle. Arrow files in
 //! its place would need a parser of their schemas in the core; a `.npy` file has a header of 128
 //! bytes that follows from the type and the length of the column, so that reading one means to
