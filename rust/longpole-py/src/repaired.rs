@@ -31,13 +31,13 @@ pub(crate) fn repair_trace(
 
 enum Output {
     Plain(BufWriter<File>),
-    Gzip(GzEncoder<BufWriter<File>>),
+    Gzip(Box<GzEncoder<BufWriter<File>>>),
 }
 
 impl Output {
     fn new(file: BufWriter<File>, gzip: bool) -> Self {
         if gzip {
-            Self::Gzip(GzEncoder::new(file, Compression::default()))
+            Self::Gzip(Box::new(GzEncoder::new(file, Compression::default())))
         } else {
             Self::Plain(file)
         }

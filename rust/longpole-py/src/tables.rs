@@ -96,6 +96,7 @@ impl Trace {
     }
 
     /// The arguments of the events of one category, all or those with some names.
+    #[allow(clippy::needless_pass_by_value)] // by value, from Python
     #[pyo3(signature = (category, names=None))]
     fn args(
         &self,
