@@ -3,10 +3,9 @@
 use bytemuck::Pod;
 use crc32fast::Hasher;
 
-use super::damaged;
-use super::layout::{array_header, directory, member_of, Member, ARRAY_HEADER, DOCUMENT};
+use super::layout::{array_header, damaged, directory, member_of, Member, ARRAY_HEADER, DOCUMENT};
 use crate::diagnostics::Diagnostics;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::progress::{report, Progress};
 use crate::read::window::Window;
 use crate::tables::{ColumnMut, Values};
@@ -177,10 +176,7 @@ impl<'a> Archive<'a> {
         while !bytes.is_empty() {
             let count = self.window.text().len().min(bytes.len());
             if count == 0 && !self.window.more(&mut self.diagnostics)? {
-                return Err(Error::new(
-                    ErrorKind::DamagedSave("it ends too early"),
-                    self.window.offset(),
-                ));
+                return Err(damaged("it ends too early"));
             }
             bytes[..count].copy_from_slice(&self.window.text()[..count]);
             self.window.consume(count);

@@ -2,7 +2,7 @@
 
 use serde_json::{json, Value};
 
-use super::damaged;
+use super::layout::damaged;
 use crate::diagnostics::{Code, Diagnostic, Diagnostics};
 use crate::error::{Error, ErrorKind, Result, SAVE_VERSION};
 use crate::ids::StringId;

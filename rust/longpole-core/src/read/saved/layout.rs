@@ -3,6 +3,8 @@
 //! Sizes are given in 64 bits everywhere (zip64), so that there is one form of every header. Times
 //! are not: the same tables give the same bytes.
 
+use crate::error::{Error, ErrorKind};
+
 /// The first member, which says what the others are.
 pub(crate) const DOCUMENT: &str = "longpole.json";
 
@@ -96,6 +98,11 @@ pub(crate) fn array_header(data_type: &str, length: u64) -> [u8; ARRAY_HEADER] {
     header[10..10 + facts.len()].copy_from_slice(facts.as_bytes());
     header[ARRAY_HEADER - 1] = b'\n';
     header
+}
+
+/// The error for a file that is not as it was written.
+pub(super) fn damaged(what: &'static str) -> Error {
+    Error::new(ErrorKind::DamagedSave(what), 0)
 }
 
 /// The bytes of values are written as they stand in memory.

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use self::archive::Archive;
 pub(crate) use self::document::document_of;
 use self::document::Document;
-use self::layout::{LANES, SOURCES};
+use self::layout::{damaged, LANES, SOURCES};
 use super::window::Window;
 use super::Options;
 use crate::error::{Error, ErrorKind, Result};
@@ -184,10 +184,6 @@ fn flows(archive: &mut Archive<'_>, strings: &Strings, name: &str) -> Result<Flo
 fn text(row: i64, strings: &Strings) -> Result<StringId> {
     let row = usize::try_from(row).ok().filter(|&row| row < strings.len());
     row.map(StringId::from_row).ok_or_else(|| damaged("a text is missing in it"))
-}
-
-fn damaged(what: &'static str) -> Error {
-    Error::new(ErrorKind::DamagedSave(what), 0)
 }
 
 fn not_saved(what: &str) -> Error {
