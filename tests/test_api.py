@@ -87,6 +87,7 @@ def test_few_modules_know_the_core():
         "convert/chakra.py",
         "convert/cut.py",
         "convert/execution_trace.py",
+        "convert/repaired.py",
         "critical_path/path.py",
         "errors.py",
         "frames.py",

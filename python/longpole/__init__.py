@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from longpole.analyses.launch_summary import launch_summary
     from longpole.analyses.launch_times import launch_times
     from longpole.analyses.launches_without_work import launches_without_work
+    from longpole.analyses.measured_work import measured_work
     from longpole.analyses.memory import Memory, memory
     from longpole.analyses.memory_churn import memory_churn
     from longpole.analyses.memory_curve import memory_curve
@@ -172,6 +173,7 @@ __all__ = [
     "launch_times",
     "launches_without_work",
     "link_execution_trace",
+    "measured_work",
     "memory",
     "memory_churn",
     "memory_curve",

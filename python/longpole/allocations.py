@@ -126,10 +126,6 @@ def trace_allocations(trace: Trace) -> Allocations:
 def _of_trace(trace: Trace) -> Allocations:
     import polars as pl
 
-    arguments = trace.args("cpu_instant_event")
-    needed = {"Bytes", "Total Allocated"}
-    if arguments is None or not needed <= set(arguments.columns):
-        return Allocations("trace", _frame([]), _blocks([]))
     columns = {
         "n_bytes": "Bytes",
         "allocated_bytes": "Total Allocated",
@@ -138,15 +134,20 @@ def _of_trace(trace: Trace) -> Allocations:
         "type": "Device Type",
         "number": "Device Id",
     }
+    arguments = trace.args("cpu_instant_event", [*columns.values()])
+    needed = {"Bytes", "Total Allocated"}
+    if arguments is None or not needed <= set(arguments.columns):
+        return Allocations("trace", _frame([]), _blocks([]))
     known = [
         pl.col(key).cast(pl.Int64).alias(name)
         if key in arguments.columns
         else pl.lit(None, pl.Int64).alias(name)
         for name, key in columns.items()
     ]
-    times = trace.events.select("event", "lane", time_ns="start_ns")
+    times = trace.events.select("lane", time_ns="start_ns")
     rows = arguments.select("event", *known).filter(pl.col("n_bytes").is_not_null())
-    joined = rows.join(times, on="event").with_columns(device=_device()).sort("time_ns", "event")
+    placed = rows.hstack(times[rows["event"]])
+    joined = placed.with_columns(device=_device()).sort("time_ns", "event")
     owned = joined.hstack(_owners(trace, joined))
     # CPU allocators reserve nothing that torch knows of, and write 0.
     reserved = pl.when(pl.col("reserved_bytes") > 0).then(pl.col("reserved_bytes"))
@@ -173,14 +174,16 @@ def _owners(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
     import polars as pl
 
     inside = _inside(trace, rows)
-    name, kind = (pl.col(column).cast(pl.String) for column in ("name", "kind"))
+    events = trace.events.select("event", "kind", "name")
+    python = events.filter(pl.col("kind") == "python")
     # A built-in method is what the operator tells already; its caller is a line of a program.
-    is_function = (kind == "python") & ~name.str.starts_with("<built-in")
+    functions = python.filter(~pl.col("name").cast(pl.String).str.starts_with("<built-in"))
+    operators = events.filter(pl.col("kind") == "operator")
     return pl.DataFrame(
         {
             "inside": inside,
-            "operator": _around(trace, inside, kind == "operator"),
-            "function": _around(trace, inside, is_function),
+            "operator": _around(trace, inside, operators["event"]),
+            "function": _around(trace, inside, functions["event"]),
         }
     )
 
@@ -213,18 +216,16 @@ def _inside(trace: Trace, rows: pl.DataFrame) -> pl.Series:
     return found.set(found < 0, None).cast(pl.UInt32)
 
 
-def _around(trace: Trace, events: pl.Series, is_one: pl.Expr) -> pl.Series:
-    """Name the innermost event of a kind around each event."""
+def _around(trace: Trace, events: pl.Series, among: pl.Series) -> pl.Series:
+    """Name the innermost of some events around each event."""
     import polars as pl
 
     rows = pl.DataFrame({"event": events})
-    among = trace.events.filter(is_one)["event"]
     known = rows.drop_nulls().unique(maintain_order=True)["event"]
     found = enclosing(trace, known, among, "innermost")
-    names = trace.events.select("name", around="event")
-    named = found.join(names, on="around", how="left", maintain_order="left")
-    joined = rows.join(named, on="event", how="left", maintain_order="left")
-    return joined["name"].cast(pl.String)
+    joined = rows.join(found, on="event", how="left", maintain_order="left")
+    # The rows of a frame of events are their numbers.
+    return trace.events["name"].gather(joined["around"]).cast(pl.String)
 
 
 def _timeline(document: list[Any]) -> Allocations:

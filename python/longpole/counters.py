@@ -16,7 +16,13 @@ from longpole.windows import Marked, launching_calls
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["CUDA_SASS_INSTRUCTION_COUNTER_FLOPS", "Counted", "counters_by_operator"]
+__all__ = [
+    "CUDA_SASS_INSTRUCTION_COUNTER_FLOPS",
+    "DRAM_BYTES",
+    "TENSOR_CORE_INSTRUCTIONS",
+    "Counted",
+    "counters_by_operator",
+]
 
 _SASS: Final = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
 CUDA_SASS_INSTRUCTION_COUNTER_FLOPS: Final = {
@@ -27,7 +33,8 @@ CUDA_SASS_INSTRUCTION_COUNTER_FLOPS: Final = {
 """How many floating-point operations one executed thread instruction is, by its counter."""
 
 _FLOPS: Final = "kineto__cuda_core_flops"
-_DRAM_BYTES: Final = ("dram__bytes_read.sum", "dram__bytes_write.sum")
+TENSOR_CORE_INSTRUCTIONS: Final = "kineto__tensor_core_insts"
+DRAM_BYTES: Final = ["dram__bytes_read.sum", "dram__bytes_write.sum"]
 _OF_RANGE: Final = ("event", "name", "start_ns", "correlation")
 _NO_NAME: Final = "__missing__"
 
@@ -81,7 +88,7 @@ def counters_by_operator(trace: Counted) -> pl.DataFrame:
             top_level_op=pl.col("op_stack").list.first(),
             bottom_level_op=pl.col("op_stack").list.last(),
             flops=_flops(counters),
-            dram_bytes=_sum_of([name for name in _DRAM_BYTES if name in counters]),
+            dram_bytes=_sum_of([name for name in DRAM_BYTES if name in counters]),
         )
     )
 
@@ -90,7 +97,8 @@ def _ranges(trace: Counted) -> pl.DataFrame:
     """List the counted ranges in order of time, with a column for each counter."""
     import polars as pl
 
-    ranges = trace.events.filter(pl.col("kind") == "counter_range")
+    columns = ["kind", "category", *_OF_RANGE]
+    ranges = trace.events.select(columns).filter(pl.col("kind") == "counter_range")
     categories = ranges["category"].cast(pl.String).unique().to_list()
     tables = [table for each in sorted(categories) if (table := trace.args(each)) is not None]
     if ranges.height and not tables:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["distinct_inputs", "shapes_in_words", "typed_inputs"]
+__all__ = ["INPUT_ARGUMENTS", "distinct_inputs", "shapes_in_words", "typed_inputs"]
 
 _TEXTS: Final = {
     "dims": ("Input Dims", "Input dims"),
@@ -18,6 +18,9 @@ _TEXTS: Final = {
     "steps": ("Input Strides",),
     "texts": ("Concrete Inputs",),
 }
+INPUT_ARGUMENTS: Final = [key for keys in _TEXTS.values() for key in keys]
+"""The arguments of operators that say what they were called with."""
+
 _NO_TENSOR: Final = frozenset({"", "Scalar", "ScalarList", "TensorList", "GenericList"})
 
 

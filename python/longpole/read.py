@@ -29,10 +29,10 @@ def read_trace(
 ) -> Trace:
     """Read a trace in the Chrome trace-event format, as the PyTorch profiler writes it.
 
-    Plain JSON or gzip, an object with `traceEvents` or a bare array; the first bytes
-    tell, not the name. Of an Ascend profile also the folder (`ASCEND_PROFILER_OUTPUT`, or the
-    one around it) or the SQLite database. The file is read once, in windows: memory is bounded
-    by the events that are kept. A damaged file gives all events that are whole in it, and
+    Plain JSON or gzip, an object with `traceEvents` or a bare array, or what `Trace.save` wrote;
+    the first bytes tell, not the name. Of an Ascend or MindSpore profile also the folder, of an
+    Ascend profile its SQLite database. The file is read once, in windows: memory is bounded by the
+    events that are kept. A damaged file gives all events that are whole in it, and
     `Trace.diagnostics` says what was lost or altered.
 
     Parameters
@@ -60,7 +60,8 @@ def read_trace(
     Raises
     ------
     TraceError
-        The source holds no trace, or (strict) is not sound. It has `code`, `offset`
+        The source holds no trace, or (strict) is not sound, or is a saved trace that is damaged
+        or lacks what is asked for. It has `code`, `offset`
         (the byte of the uncompressed file), `hint` and `path`.
     OSError
         The file cannot be opened or read.

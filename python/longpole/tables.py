@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from longpole.frames import frame_of, typed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import polars as pl
 
     from longpole._core import Trace as CoreTrace
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["TraceTables"]
 
 _NO_DEVICE: Final = 2**31
+_ON_DEVICE: Final = ("kernel", "copy", "fill")
 _EVENT_COLUMNS: Final = (
     "event",
     "kind",
@@ -75,7 +78,8 @@ class TraceTables:
         import polars as pl
 
         columns = ["event", "name", "process", "thread", "start_ns", "duration_ns"]
-        return self.events.filter(pl.col("kind") == "annotation").select(columns)
+        events = self.events.select("kind", *columns)
+        return events.filter(pl.col("kind") == "annotation").drop("kind")
 
     @cached_property
     def flows(self) -> pl.DataFrame:
@@ -133,7 +137,8 @@ class TraceTables:
         """
         import polars as pl
 
-        work = self.events.filter(pl.col("kind").cast(pl.String).is_in(["kernel", "copy", "fill"]))
+        places = self.events.select("kind", "device", "stream")
+        work = places.filter(pl.any_horizontal(pl.col("kind") == kind for kind in _ON_DEVICE))
         used = work.group_by("device").agg(
             count=pl.len().cast(pl.Int64), n_streams=pl.col("stream").n_unique().cast(pl.Int64)
         )
@@ -241,12 +246,13 @@ class TraceTables:
         """The categories whose events have arguments that were kept."""
         return self._core.categories()
 
-    def args(self, category: str | None) -> pl.DataFrame | None:
+    def args(self, category: str | None, names: Sequence[str] | None = None) -> pl.DataFrame | None:
         """Arguments of the events of one category that have any: `event` and a column each.
 
-        None where no event of the category has one that was kept.
+        With `names` only the columns of those that the category has. None where no event of the
+        category has an argument that was kept.
         """
-        table = self._core.args(category)
+        table = self._core.args(category, names)
         return None if table is None else frame_of(table)
 
     def _facts(self) -> list[str]:

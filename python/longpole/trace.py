@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from longpole._core import collective_waits, collectives
 from longpole.errors import WindowError
+from longpole.files import new_file
 from longpole.frames import frame_of
 from longpole.tables import TraceTables
 from longpole.windows import step_number
@@ -143,9 +144,10 @@ class Trace(TraceTables):
         """
         import polars as pl
 
-        from longpole.inputs import typed_inputs
+        from longpole.inputs import INPUT_ARGUMENTS, typed_inputs
 
-        found = [typed_inputs(self.args(name)) for name in ("cpu_op", "Operator")]
+        categories = ("cpu_op", "Operator")
+        found = [typed_inputs(self.args(name, INPUT_ARGUMENTS)) for name in categories]
         return pl.concat(found).sort("event")
 
     @cached_property
@@ -157,6 +159,42 @@ class Trace(TraceTables):
         from longpole._core import backward_links
 
         return frame_of(backward_links(self._core))
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write all tables to a file that `read_trace` opens again without parsing.
+
+        Every answer on the reopened trace is the same. The file is a zip archive of NumPy arrays,
+        which `numpy.load` opens too, and holds no pickle. Arguments of events that were not kept
+        in reading are not in it: read the trace with `args="default"` to save what all tables need.
+
+        Parameters
+        ----------
+        path
+            The file to write; `.longpole` is the usual ending.
+        force
+            Replace the file if it exists.
+
+        Raises
+        ------
+        FileExistsError
+            The file exists and `force` is not given, or it is the trace itself.
+        OSError
+            The file cannot be written.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> from longpole import read_trace
+        >>> from longpole.testing import TraceBuilder
+        >>> trace = TraceBuilder().operator("aten::mm", (0, 20)).read()
+        >>> with TemporaryDirectory() as folder:
+        ...     trace.save(Path(folder, "trace.longpole"))
+        ...     read_trace(Path(folder, "trace.longpole")).n_events
+        1
+        """
+        inputs = [] if self._path is None else [self._path]
+        with new_file(Path(path), force=force, inputs=inputs) as unfinished:
+            self._core.save(unfinished)
 
     def stack_of(self, event: int) -> pl.DataFrame:
         """List what an event ran in, the outermost first, and the event itself.

@@ -9,6 +9,7 @@ import pytest
 
 import longpole
 from longpole.cli import program
+from longpole.convert.flame import flame, folded
 from longpole.testing import TraceBuilder
 
 READERS = {
@@ -76,3 +77,29 @@ def test_a_file_is_replaced_only_on_request_and_the_trace_never(trace, capsys):
 def test_another_ending_is_an_error_of_usage(trace, capsys):
     assert convert(trace, "-o", trace.with_suffix(".xlsx")) == 2
     assert "--output ends in .parquet, .arrow, .csv, .jsonl" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("time", ["host", "device", "path"])
+def test_a_flame_graph_shows_the_time_that_was_asked_for(trace, time):
+    window = longpole.choose_window(longpole.read_trace(trace), 2)
+    expected = list(flame(longpole.read_trace(trace), window, time=time))
+    output = trace.with_suffix(".folded")
+    assert convert(trace, "-o", output, "--time", time, "--step", 2) == 0
+    assert output.read_text(encoding="utf-8") == "".join(folded(expected))
+    output = trace.with_suffix(".speedscope.json")
+    assert convert(trace, "-o", output, "--time", time, "--step", 2) == 0
+    profile = json.loads(output.read_text(encoding="utf-8"))["profiles"][0]
+    assert profile["endValue"] == sum(ns for _, ns in expected) > 0
+
+
+@pytest.mark.parametrize(
+    ("suffix", "options", "wrong"),
+    [
+        (".csv", ["--time", "host"], "--time has no meaning for a table"),
+        (".folded", ["--where", "stream = 7"], "--where has no meaning for a flame graph"),
+        (".longpole", ["--table", "kernels"], "--table has no meaning for all tables"),
+    ],
+)
+def test_an_option_without_a_meaning_is_an_error_of_usage(trace, suffix, options, wrong, capsys):
+    assert convert(trace, "-o", trace.with_suffix(suffix), *options) == 2
+    assert wrong in capsys.readouterr().err

@@ -26,15 +26,15 @@ def trace():
 
 
 def test_host_time_is_that_of_the_leaf():
-    assert folded(flame(trace(), time="host")).splitlines() == [
-        "thread 1;ProfilerStep#1 80000",
-        "thread 1;ProfilerStep#1;aten::mm 16000",
-        "thread 1;ProfilerStep#1;aten::mm;cudaLaunchKernel 4000",
+    assert list(folded(flame(trace(), time="host"))) == [
+        "thread 1;ProfilerStep#1 80000\n",
+        "thread 1;ProfilerStep#1;aten::mm 16000\n",
+        "thread 1;ProfilerStep#1;aten::mm;cudaLaunchKernel 4000\n",
     ]
 
 
 def test_device_time_stands_below_the_call():
-    stacks = flame(trace(), time="device")
+    stacks = list(flame(trace(), time="device"))
     assert stacks == [
         (("thread 1", "ProfilerStep#1", "aten::mm", "cudaLaunchKernel", "gemm"), 51_000)
     ]
@@ -47,15 +47,27 @@ def test_the_path_sums_to_its_length():
 
 
 def test_what_would_break_a_line_is_replaced():
-    assert folded([(("a;b\n", "c"), 3)]).count("\n") == 1
+    assert "".join(folded([(("a;b\n", "c"), 3)])).count("\n") == 1
 
 
 def test_a_profile_of_speedscope_names_each_frame_once():
-    profile = speedscope(flame(trace(), time="host"))
+    profile = json.loads("".join(speedscope(flame(trace(), time="host"))))
     names = [frame["name"] for frame in profile["shared"]["frames"]]
     assert len(names) == len(set(names)) == 4
     assert sum(profile["profiles"][0]["weights"]) == profile["profiles"][0]["endValue"] == 100_000
-    json.dumps(profile)
+
+
+def test_a_deep_stack_is_no_deep_call():
+    builder = TraceBuilder()
+    for depth in range(3000):
+        builder.operator(f"op{depth % 7}", (depth, 9000 - depth))
+    stacks = list(flame(builder.read(), time="host"))
+    assert max(len(stack) for stack, _ in stacks) == 3001
+    assert sum(ns for _, ns in stacks) == 9_000_000
+
+
+def test_an_empty_profile_is_sound():
+    assert json.loads("".join(speedscope([])))["profiles"][0]["samples"] == []
 
 
 def test_a_time_that_is_none_is_refused():

@@ -80,20 +80,19 @@ def communication(
     ('all_reduce', 10000, 30000)
     """
     window = window or choose_window(trace)
-    found = trace.collectives.join(
-        trace.events.select("event", "name", "device", "stream", "start_ns", "duration_ns"),
-        on="event",
-    )
+    # The rows of a frame of events are their numbers.
+    told = trace.events.select("name", "device", "stream", "start_ns", "duration_ns")
+    found = trace.collectives.hstack(told[trace.collectives["event"]])
     found = found.clear() if window is None else window.clip(found).drop("inside_ns")
     launched = trace.launches.select("event", "work_class", "operator")
     compute = launched.filter(pl.col("work_class") == "compute")["event"]
     hidden = sweeps.overlaps(trace, found["event"], compute)
-    names = trace.events.select(operator="event", operator_name="name")
-    rows = (
-        found.join(hidden, on="event", how="left", maintain_order="left")
-        .join(launched, on="event", how="left", maintain_order="left")
-        .join(names, on="operator", how="left", maintain_order="left")
-        .join(_python(trace, found["call"]), on="call", how="left", maintain_order="left")
+    launched = launched.filter(pl.col("event").is_in(found["event"].implode()))
+    joined = found.join(hidden, on="event", how="left", maintain_order="left").join(
+        launched, on="event", how="left", maintain_order="left"
+    )
+    rows = joined.with_columns(operator_name=trace.events["name"].gather(joined["operator"])).join(
+        _python(trace, found["call"]), on="call", how="left", maintain_order="left"
     )
     shown = _measured(rows).sort("start_ns", "device", "stream", "name", "event").select(_SHOWN)
     return typed(matching(shown, where))

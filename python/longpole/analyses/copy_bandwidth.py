@@ -97,11 +97,11 @@ def _sizes(trace: Trace) -> pl.DataFrame:
     """Give the bytes and the bandwidth that were recorded with events."""
     schema = {"event": pl.UInt32, "bytes": pl.Int64, "recorded_gbps": pl.Float64}
     parts = [pl.DataFrame(schema=schema)]
+    given = {"bytes": "bytes", "recorded_gbps": "memory bandwidth (GB/s)"}
     for category in trace.categories:
-        table = trace.args(category)
-        if table is None or not {"bytes", "memory bandwidth (GB/s)"} & set(table.columns):
+        table = trace.args(category, [*given.values()])
+        if table is None or table.width == 1:
             continue
-        given = {"bytes": "bytes", "recorded_gbps": "memory bandwidth (GB/s)"}
         columns = [
             (pl.col(key) if key in table.columns else pl.lit(None))
             .cast(schema[name], strict=False)

@@ -57,27 +57,33 @@ def kernel_sequences(
     ('aten::linear', 1, 48000, 20000)
     """
     window = window or choose_window(trace)
-    operators = matching(trace.events.filter(pl.col("kind") == "operator"), where)
+    columns = ["event", "kind", "name", "duration_ns"]
+    events = trace.events.select(columns) if where is None else trace.events
+    operators = matching(events.filter(pl.col("kind") == "operator"), where)
     below = _below(trace, activities(trace, window), operators)
     sequences = (
         below.sort("start_ns", "event")
         .group_by("around", maintain_order=True)
         .agg(
-            pl.col("operator_name").first().cast(pl.String),
-            pl.col("operator_ns").first(),
-            kernels=pl.col("name").cast(pl.String),
+            pl.col("operator_name", "operator_ns").first(),
+            kernels=pl.col("name"),
+            numbers=pl.col("name").to_physical(),
             inside_ns=pl.col("inside_ns").sum(),
         )
         .filter(pl.col("kernels").list.len() >= min_length)
     )
     return (
-        sequences.group_by("operator_name", "kernels")
+        sequences.group_by("operator_name", "numbers")
         .agg(
+            pl.col("kernels").first().cast(pl.List(pl.String)),
             count=pl.len().cast(pl.Int64),
             duration_ns=pl.col("inside_ns").sum(),
             operator_ns=pl.col("operator_ns").sum(),
         )
-        .with_columns(key=pl.col("kernels").list.join("\n"))
+        .drop("numbers")
+        .with_columns(
+            pl.col("operator_name").cast(pl.String), key=pl.col("kernels").list.join("\n")
+        )
         .sort("count", "duration_ns", "operator_name", "key", descending=[True, True, False, False])
         .drop("key")
     )

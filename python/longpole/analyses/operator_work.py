@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 import polars as pl
 
 from longpole.flops import MATRIX_OPERATORS, call_of, work_of
-from longpole.inputs import distinct_inputs
+from longpole.inputs import INPUT_ARGUMENTS, distinct_inputs
 from longpole.selection import matching
 from longpole.sweeps import activities, enclosing
 
@@ -15,9 +16,12 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["operator_work", "work_in_window"]
+__all__ = ["operator_work", "operators_with_work", "outermost", "work_in_window"]
 
 _INPUTS: Final = ("inputs", "shapes", "strides", "dtypes", "values")
+_KNOWN: Final[WeakKeyDictionary[Trace, pl.DataFrame]] = WeakKeyDictionary()
+"""The operators of a trace, which several questions ask for."""
+
 _CATEGORIES: Final = ("cpu_op", "Operator")
 _WORK: Final = {
     "flops": pl.Int64,
@@ -43,20 +47,17 @@ def operator_work(
         kernels that compute: `event`, `device`, `kernel` (name), `operator` (null where none of
         those operators launched it), `duration_ns`, and `inside_ns`, their time in the window.
     """
-    operators = _with_work(trace)
-    counted = pl.Series(operators["operator"], dtype=pl.UInt32)
-    outer = _outermost(trace, counted, counted)
-    operators = operators.filter(outer == counted)
+    operators = operators_with_work(trace)
     kept = pl.Series(operators["operator"], dtype=pl.UInt32)
     nodes = trace.backward_links["backward"]
-    is_again = _outermost(trace, kept, nodes).is_not_null() & kept.is_in(_forward(trace).implode())
+    is_again = outermost(trace, kept, nodes).is_not_null() & kept.is_in(_forward(trace).implode())
     kernels = matching(activities(trace), where).filter(
         pl.col("kind") == "kernel",
         pl.col("work_class").cast(pl.String) == "compute",
         pl.col("duration_ns") >= 0,
     )
     inside = window.clip(kernels).select("event", "inside_ns")
-    owners = _outermost(trace, kernels["operator"], kept)
+    owners = outermost(trace, kernels["operator"], kept)
     rows = kernels.select(
         "event", "device", "duration_ns", kernel=pl.col("name").cast(pl.String), operator=owners
     )
@@ -101,7 +102,25 @@ def work_in_window(
     return joined.with_columns(scaled).drop("all_ns"), owned.select("event", "owner")
 
 
-def _outermost(trace: Trace, events: pl.Series, among: pl.Series) -> pl.Series:
+def operators_with_work(trace: Trace) -> pl.DataFrame:
+    """List the operators that a formula is known for, the outermost of those inside another.
+
+    Returns
+    -------
+    DataFrame
+        `operator` (event), `name`, `shapes`, `dtypes`, `flops`, `n_bytes`, `dtype`, `is_matrix`.
+    """
+    known = _KNOWN.get(trace)
+    if known is None:
+        found = [_of_category(trace, category) for category in _CATEGORIES]
+        operators = pl.concat(found).sort("operator")
+        counted = pl.Series(operators["operator"], dtype=pl.UInt32)
+        known = operators.filter(outermost(trace, counted, counted) == counted)
+        _KNOWN[trace] = known
+    return known
+
+
+def outermost(trace: Trace, events: pl.Series, among: pl.Series) -> pl.Series:
     """Find for each event the outermost of some others that encloses it or is it."""
     rows = pl.DataFrame({"event": events}, schema={"event": pl.UInt32})
     known = rows.drop_nulls().unique(maintain_order=True)
@@ -112,22 +131,16 @@ def _outermost(trace: Trace, events: pl.Series, among: pl.Series) -> pl.Series:
 
 def _forward(trace: Trace) -> pl.Series:
     """List the operators that made an autograd node: these ran with gradients on."""
-    arguments = trace.args("cpu_op")
-    needed = {"Sequence number", "Fwd thread id"}
-    if arguments is None or not needed <= set(arguments.columns):
+    needed = ["Sequence number", "Fwd thread id"]
+    arguments = trace.args("cpu_op", needed)
+    if arguments is None or not {*needed} <= set(arguments.columns):
         return pl.Series("event", [], pl.UInt32)
     is_forward = (pl.col("Sequence number") >= 0) & (pl.col("Fwd thread id") == 0)
     return arguments.filter(is_forward)["event"]
 
 
-def _with_work(trace: Trace) -> pl.DataFrame:
-    """Put the formula's answer beside each operator that has one."""
-    found = [_of_category(trace, category) for category in _CATEGORIES]
-    return pl.concat(found).sort("operator")
-
-
 def _of_category(trace: Trace, category: str) -> pl.DataFrame:
-    events, calls = distinct_inputs(trace.args(category))
+    events, calls = distinct_inputs(trace.args(category, INPUT_ARGUMENTS))
     names = trace.events.select("event", "name")
     named = events.join(names, on="event", maintain_order="left")
     distinct = named.select("name", "call").unique(maintain_order=True)

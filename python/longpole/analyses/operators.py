@@ -8,7 +8,7 @@ import polars as pl
 
 from longpole.analyses.frame_times import FrameTimes, with_shares
 from longpole.contexts import context_times
-from longpole.inputs import shapes_in_words, typed_inputs
+from longpole.inputs import INPUT_ARGUMENTS, shapes_in_words, typed_inputs
 from longpole.windows import choose_window
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def operators(
 def _with_inputs(trace: Trace, tree: pl.DataFrame) -> pl.DataFrame:
     """Read the inputs of the first operator of each chain, which the others share."""
     first = tree.select(event="first").unique()
-    tables = [trace.args(category) for category in ("cpu_op", "Operator")]
+    tables = [trace.args(category, INPUT_ARGUMENTS) for category in ("cpu_op", "Operator")]
     asked = [table.join(first, on="event", how="semi") for table in tables if table is not None]
     inputs = pl.concat([typed_inputs(table) for table in [*asked, None]])
     described = inputs.select(*_INPUTS, first="event")

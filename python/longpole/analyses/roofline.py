@@ -9,6 +9,7 @@ import polars as pl
 
 from longpole.analyses.device_peaks import device_peaks, peak_sentences, precision
 from longpole.analyses.frame_times import flat
+from longpole.analyses.measured_work import measured_work
 from longpole.analyses.operator_work import work_in_window
 from longpole.inputs import shapes_in_words
 from longpole.report.blocks import Column, Sentence, Table
@@ -62,6 +63,14 @@ _COLUMNS: Final = (
     "lost_ns",
     "path_ns",
 )
+_MEASURED: Final = {
+    "n_kernels": Column("kernels", "count"),
+    "flops": Column("FLOPs by formula", "count"),
+    "cuda_core_flops": Column("on CUDA cores", "count"),
+    "tensor_core_insts": Column("tensor instructions", "count"),
+    "n_bytes": Column("bytes by formula", "count"),
+    "dram_bytes": Column("bytes moved", "count"),
+}
 _KEY: Final = ("device", "name", "shapes", "dtypes", "precision", "is_matrix")
 _UNIT: Final = 1_000
 
@@ -77,6 +86,9 @@ class Roofline:
     (the least time by the peaks), `of_roof` (`roof_ns` of `kernel_ns`; above 1 where data
     stayed in a cache), `lost_ns` (the rest), and `path_ns` (the part of the kernels that is on
     the critical path: no faster kernel saves more). What is not known is null.
+
+    `measured` is the table `measured_work`, where the trace has performance counters. While these
+    are read, torch records no kernels one by one: such a trace has no rows otherwise.
     """
 
     window: Window | None
@@ -84,6 +96,7 @@ class Roofline:
     peaks: Mapping[int | None, Peaks]
     path_length_ns: int
     top: int
+    measured: pl.DataFrame
 
     @property
     def kernel_ns(self) -> int:
@@ -103,6 +116,7 @@ class Roofline:
             "path_length_ns": self.path_length_ns,
             "peaks": [_plain(device, peaks) for device, peaks in self.peaks.items()],
             "rows": self.rows.to_dicts(),
+            "measured": self.measured.to_dicts(),
         }
 
     def records(self) -> list[Record]:
@@ -114,8 +128,9 @@ class Roofline:
 
     def blocks(self) -> list[Block]:
         """Show what loses most time, and what the figures rest on."""
+        counted = _measured_table(self.measured, self.top)
         if self.rows.is_empty():
-            return [Sentence("No kernel ran in it.")]
+            return [Sentence("No kernel ran in it."), *counted]
         known = self.known_ns / self.kernel_ns if self.kernel_ns else 0.0
         sentences: list[Block] = [
             Sentence(
@@ -131,7 +146,7 @@ class Roofline:
                     "give --peak and --bandwidth."
                 )
             )
-        return [_table(self.rows, self.top), *sentences]
+        return [_table(self.rows, self.top), *sentences, *counted]
 
     def _missing(self) -> str:
         """Name the kernel that takes most of the time without a formula."""
@@ -193,14 +208,17 @@ def roofline(
     known = device_peaks(trace, peaks, tflops=tflops, bandwidth=bandwidth)
     window = window or choose_window(trace)
     if window is None:
-        return Roofline(None, pl.DataFrame(schema={"kernel_ns": pl.Int64}), known, 0, top)
+        rows = pl.DataFrame(schema={"kernel_ns": pl.Int64})
+        return Roofline(None, rows, known, 0, top, measured_work(trace))
     work, owners = work_in_window(trace, window, where)
     path = _path(trace, window)
     on_path = _on_path(path, owners)
     joined = work.join(on_path, on="owner", how="left", maintain_order="left")
     rows = _grouped(joined.with_columns(pl.col("path_ns").fill_null(0), precision=precision()))
     used = {device: known[device] for device in rows["device"].unique().sort() if device in known}
-    return Roofline(window, _rooflines(rows, known), used, path.length_ns, top)
+    # The condition is about kernels, which counters are not.
+    measured = measured_work(trace, window, where=None if where is None else pl.lit(value=False))
+    return Roofline(window, _rooflines(rows, known), used, path.length_ns, top, measured)
 
 
 def _path(trace: Trace, window: Window) -> CriticalPath:
@@ -312,6 +330,20 @@ def _table(rows: pl.DataFrame, top: int) -> Table:
         for row in rows.head(top).iter_rows(named=True)
     ]
     return Table(columns, cells)
+
+
+def _measured_table(measured: pl.DataFrame, top: int) -> list[Block]:
+    """Show what counters say beside the formulas."""
+    if measured.is_empty():
+        return []
+    title = f"counted in ({top} of {count(measured.height)})"
+    first = Column(title if measured.height > top else "counted in", "name")
+    cells: list[list[Cell]] = [
+        [_label(row), *(row[name] for name in _MEASURED)]
+        for row in measured.head(top).iter_rows(named=True)
+    ]
+    note = "Counters of CUDA cores do not count what tensor cores compute."
+    return [Table([first, *_MEASURED.values()], cells), Sentence(note)]
 
 
 def _rounded(value: Cell) -> Cell:

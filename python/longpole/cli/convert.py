@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
@@ -13,7 +13,22 @@ from longpole.cli.ask.options import Options, shared_options
 from longpole.cli.ask.traces import answer_each, trace_argument
 from longpole.cli.ask.windows import Asked, about_stretch, about_window, window_options
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from longpole.cli.answer.emit import Answer
+    from longpole.convert.flame import Time
+    from longpole.trace import Trace
+
 __all__ = ["convert"]
+
+_ENDINGS: Final[dict[str, tuple[str, ...]]] = {
+    "table": (".parquet", ".arrow", ".csv", ".jsonl"),
+    "flame": (".folded", ".speedscope.json"),
+    "trace": (".json", ".json.gz"),
+    "saved": (".longpole",),
+}
+"""What a file holds, by its ending; the first that fits counts."""
 
 
 @click.command()
@@ -23,7 +38,8 @@ __all__ = ["convert"]
     "--output",
     required=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The file to write: .parquet, .arrow, .csv or .jsonl; .json or .json.gz for a trace.",
+    help="The file to write: .parquet, .arrow, .csv or .jsonl for a table; .json or .json.gz for a"
+    " trace; .longpole for all tables; .folded or .speedscope.json for a flame graph.",
 )
 @click.option("-f", "--force", is_flag=True, help="Replace the file if it exists.")
 @click.option(
@@ -35,6 +51,12 @@ __all__ = ["convert"]
     help="Which table, as `longpole table TRACE` lists them.",
 )
 @click.option("--where", metavar="CONDITION", help="Only rows that fulfil a condition as in SQL.")
+@click.option(
+    "--time",
+    type=click.Choice(("host", "device", "path")),
+    help="Whose time a flame graph shows: of threads, devices or the critical path."
+    "  [default: host]",
+)
 @window_options
 @shared_options
 def convert(
@@ -44,45 +66,94 @@ def convert(
     force: bool,
     table: str,
     where: str | None,
+    time: Time | None,
     window: Asked,
     options: Options,
 ) -> int:
     """Write a table, or a part of a trace, to a file for other programs.
 
-    The ending of the file tells the format: Parquet, Arrow (IPC), CSV or JSON Lines. Without
-    a window, all events are written, and every other table for the usual window.
+    The ending of the file tells the format.
 
-    With the ending .json or .json.gz it is a smaller trace: the events of the window and what
-    its critical path needs beside them.
+    \b
+      .parquet .arrow .csv .jsonl  one table: all events, or another table with --table
+      .json .json.gz               a trace: the events of a window and what its critical path
+                                   needs; without a window, all that could be read
+      .longpole                    all tables, for longpole to open again without parsing
+      .folded .speedscope.json     a flame graph of the time that --time names
 
     \b
     Examples:
       longpole convert trace.json.gz -o events.parquet
       longpole convert trace.json.gz --table kernels --step 3 -o kernels.csv
       longpole convert trace.json.gz --step 3 -o step3.json.gz
+      longpole convert damaged.json -o whole.json.gz
+      longpole convert trace.json.gz -o trace.longpole
+      longpole convert trace.json.gz --time device -o device.folded
     """
-    from longpole.cli.answer.convert import (
-        CONVERT,
-        convert_path,
-        convert_question,
-        cut_trace,
-        is_cut,
-        writer_of,
-    )
+    from longpole.cli.answer.convert import CONVERT
+
+    form = _form_of(output)
+    given = {"--table": table != "events", "--where": where, "--time": time}
+    _check(form, [*(name for name, value in given.items() if value)], window)
+    if form != "table" and trace == "-":
+        message = "only tables are written from a pipe; give a file"
+        raise click.UsageError(message)
+    shown = (table, where)
+    answer, arguments = _answer(form, output, window, shown, time or "host", force=force)
+    return answer_each([trace], options, CONVERT, answer, arguments=arguments)
+
+
+def _form_of(output: Path) -> str:
+    """Tell what a file holds by its ending; another ending is an error of usage."""
+    for form, endings in _ENDINGS.items():
+        if output.name.endswith(endings):
+            return form
+    known = ", ".join(ending for endings in _ENDINGS.values() for ending in endings)
+    message = f"--output ends in {known}, not {output.suffix or output.name!r}"
+    raise click.UsageError(message)
+
+
+def _check(form: str, given: list[str], window: Asked) -> None:
+    """Refuse what has no meaning for a form."""
+    allowed = {"table": ["--table", "--where"], "flame": ["--time"]}.get(form, [])
+    wrong = [name for name in given if name not in allowed]
+    if form == "saved" and window.is_any:
+        wrong.append("a window")
+    if wrong:
+        what = {"table": "a table", "flame": "a flame graph", "saved": "all tables"}
+        message = f"{wrong[0]} has no meaning for {what.get(form, 'a trace')}"
+        raise click.UsageError(message)
+
+
+def _answer(
+    form: str,
+    output: Path,
+    window: Asked,
+    shown: tuple[str, str | None],
+    time: Time,
+    *,
+    force: bool,
+) -> tuple[Callable[[str, Trace], Answer], Literal["ids", "default"]]:
+    """Find what answers, and which arguments of events it needs."""
+    from longpole.cli.answer import convert as answers
+    from longpole.cli.answer.convert import CONVERT
     from longpole.cli.answer.table import Shown, arguments_for
 
-    if is_cut(output):
-        if trace == "-" or where or table != "events":
-            message = "a smaller trace is cut from a file, by a window alone"
-            raise click.UsageError(message)
-        smaller = partial(cut_trace, output=output, force=force)
-        return answer_each([trace], options, CONVERT, about_stretch(CONVERT, window, smaller))
-    writer_of(output)
-    to: Any = {"shown": Shown(table, where, None), "output": output, "force": force}
+    to: Any = {"output": output, "force": force}
+    if form == "saved":
+        return partial(answers.save_trace, **to), "default"
+    if form == "flame":
+        flame = partial(answers.write_flame, time=time, **to)
+        return about_stretch(CONVERT, window, flame), "ids"
+    if form == "trace" and not window.is_any:
+        return partial(answers.repair_trace, **to), "ids"
+    if form == "trace":
+        return about_stretch(CONVERT, window, partial(answers.cut_trace, **to)), "ids"
+    table, where = shown
+    to |= {"shown": Shown(table, where, None)}
     if table in PATH_TABLES:
-        of_path = about_window(CONVERT, window, partial(convert_path, **to))
-        return answer_each([trace], options, CONVERT, of_path)
-    of_window = about_stretch(CONVERT, window, partial(convert_question, **to))
-    whole = partial(convert_question, window=None, **to)
+        return about_window(CONVERT, window, partial(answers.convert_path, **to)), "ids"
+    of_window = about_stretch(CONVERT, window, partial(answers.convert_question, **to))
+    whole = partial(answers.convert_question, window=None, **to)
     answer = whole if table == "events" and not window.is_any else of_window
-    return answer_each([trace], options, CONVERT, answer, arguments=arguments_for(table))
+    return answer, arguments_for(table)

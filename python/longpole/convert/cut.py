@@ -91,7 +91,9 @@ def cut(
 def _check(trace: Trace) -> None:
     altered = trace.diagnostics.filter(pl.col("severity").is_in(["altered", "data_loss"]))
     if altered.height:
-        message = f"a damaged trace cannot be cut: {altered['sentence'][0]}"
+        message = (
+            f"a damaged trace cannot be cut: {altered['sentence'][0]}; write it back whole first"
+        )
         raise ValueError(message)
     apart = sorted(set(trace.phases) & {"B", "E"})
     if apart:

@@ -6,7 +6,9 @@ and the JSON of speedscope.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+import json
+from array import array
+from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.contexts import context_times
 from longpole.sweeps import activities
@@ -14,15 +16,20 @@ from longpole.windows import choose_window
 from longpole.wording import escape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
+
+    import polars as pl
 
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["Stack", "flame", "folded", "speedscope"]
+__all__ = ["Stack", "Time", "flame", "folded", "speedscope"]
 
 Stack = tuple[tuple[str, ...], int]
 """Names from the outermost on, and a time in ns."""
+
+Time = Literal["host", "device", "path"]
+"""Whose time a flame graph shows."""
 
 _FRAMES: Final = ("annotation", "operator", "python", "call", "other")
 _SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
@@ -32,8 +39,8 @@ def flame(
     trace: Trace,
     window: Window | None = None,
     *,
-    time: Literal["host", "device", "path"] = "host",
-) -> list[Stack]:
+    time: Time = "host",
+) -> Iterator[Stack]:
     """Add up a time by stacks of threads, annotations, Python functions, operators and calls.
 
     Parameters
@@ -50,7 +57,7 @@ def flame(
 
     Returns
     -------
-    list of Stack
+    iterator of Stack
         In order of the names. Times sum to the time of threads, of GPU activities, or of the path.
 
     Raises
@@ -63,126 +70,160 @@ def flame(
     >>> from longpole.testing import TraceBuilder
     >>> builder = TraceBuilder().operator("aten::mm", (0, 20))
     >>> trace = builder.launch("gemm", call=(5, 9), work=(9, 50)).read()
-    >>> print(folded(flame(trace, time="device")), end="")
+    >>> print("".join(folded(flame(trace, time="device"))), end="")
     thread 1;aten::mm;cudaLaunchKernel;gemm 41000
     """
-    make: dict[str, Callable[[Trace, Window], Iterator[Stack]]]
-    make = {"host": _host, "device": _device, "path": _path}
-    if time not in make:
+    add_up = {"host": _host, "device": _device, "path": _path}.get(time)
+    if add_up is None:
         message = f'time is "host", "device" or "path", not {time!r}'
         raise ValueError(message)
     window = window or choose_window(trace)
-    if window is None:
-        return []
-    sums: dict[tuple[str, ...], int] = {}
-    for stack, ns in make[time](trace, window):
-        sums[stack] = sums.get(stack, 0) + ns
-    return sorted((stack, ns) for stack, ns in sums.items() if ns)
+    sums = _Sums()
+    if window is not None:
+        add_up(trace, window, sums)
+    return sums.stacks()
 
 
-def folded(stacks: Sequence[Stack]) -> str:
+def folded(stacks: Iterable[Stack]) -> Iterator[str]:
     r"""Write stacks as lines of names and nanoseconds, as `flamegraph.pl` reads them.
 
     A semicolon in a name becomes a colon, and what a terminal would obey is escaped.
 
     Examples
     --------
-    >>> folded([(("main", "f;g"), 5)])
-    'main;f:g 5\n'
+    >>> list(folded([(("main", "f;g"), 5)]))
+    ['main;f:g 5\n']
     """
-    return "".join(
-        f"{';'.join(escape(name).replace(';', ':') for name in stack)} {ns}\n"
-        for stack, ns in stacks
-    )
+    for stack, ns in stacks:
+        yield f"{';'.join(escape(name).replace(';', ':') for name in stack)} {ns}\n"
 
 
-def speedscope(stacks: Sequence[Stack], name: str = "longpole") -> dict[str, Any]:
-    """Give stacks as the JSON object of a speedscope profile, to be opened at speedscope.app.
+def speedscope(stacks: Iterable[Stack], name: str = "longpole") -> Iterator[str]:
+    """Write stacks as the JSON text of a speedscope profile, to be opened at speedscope.app.
+
+    The text comes in parts, so that a large profile need not be held at once.
 
     Examples
     --------
-    >>> profile = speedscope([(("main", "f"), 5), (("main",), 2)])["profiles"][0]
+    >>> import json
+    >>> stacks = [(("main", "f"), 5), (("main",), 2)]
+    >>> profile = json.loads("".join(speedscope(stacks)))["profiles"][0]
     >>> profile["samples"], profile["weights"], profile["endValue"]
     ([[0, 1], [0]], [5, 2], 7)
     """
     names: dict[str, int] = {}
-    samples = [[names.setdefault(frame, len(names)) for frame in stack] for stack, _ in stacks]
-    weights = [ns for _, ns in stacks]
-    profile = {
-        "type": "sampled",
-        "name": name,
-        "unit": "nanoseconds",
-        "startValue": 0,
-        "endValue": sum(weights),
-        "samples": samples,
-        "weights": weights,
-    }
-    return {
-        "$schema": _SCHEMA,
-        "exporter": "longpole",
-        "name": name,
-        "activeProfileIndex": 0,
-        "shared": {"frames": [{"name": frame} for frame in names]},
-        "profiles": [profile],
-    }
+    weights = array("q")
+    head = {"$schema": _SCHEMA, "exporter": "longpole", "name": name, "activeProfileIndex": 0}
+    facts = {"type": "sampled", "name": name, "unit": "nanoseconds", "startValue": 0}
+    yield f'{json.dumps(head)[:-1]}, "profiles": [{json.dumps(facts)[:-1]}, "samples": ['
+    for stack, ns in stacks:
+        numbers = [names.setdefault(frame, len(names)) for frame in stack]
+        yield f"{',' if weights else ''}\n{json.dumps(numbers)}"
+        weights.append(ns)
+    yield f'], "endValue": {sum(weights)}, "weights": ['
+    yield from _listed(map(str, weights))
+    yield ']}], "shared": {"frames": ['
+    yield from _listed(json.dumps({"name": frame}) for frame in names)
+    yield "]}}\n"
 
 
-def _host(trace: Trace, window: Window) -> Iterator[Stack]:
+def _listed(texts: Iterable[str]) -> Iterator[str]:
+    for number, text in enumerate(texts):
+        yield f",\n{text}" if number else text
+
+
+class _Sums:
+    """Times by stacks that share their fronts: each name below another one is kept once."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[tuple[int, str], int] = {}
+        self._ns: list[int] = []
+
+    def node(self, parent: int, name: str) -> int:
+        """Give the stack of a name below another stack, -1 for none."""
+        node = self._nodes.setdefault((parent, name), len(self._ns))
+        if node == len(self._ns):
+            self._ns.append(0)
+        return node
+
+    def add(self, node: int, ns: int) -> None:
+        self._ns[node] += ns
+
+    def stacks(self) -> Iterator[Stack]:
+        """List the stacks with a time in order of their names."""
+        below: dict[int, list[tuple[str, int]]] = {}
+        for (parent, name), node in self._nodes.items():
+            below.setdefault(parent, []).append((name, node))
+        names: list[str] = []
+        pending = [iter(sorted(below.get(-1, ())))]
+        while pending:
+            name, node = next(pending[-1], ("", -1))
+            if node < 0:
+                pending.pop()
+                del names[-1:]
+                continue
+            names.append(name)
+            if self._ns[node]:
+                yield tuple(names), self._ns[node]
+            pending.append(iter(sorted(below.get(node, ()))))
+
+
+def _host(trace: Trace, window: Window, sums: _Sums) -> None:
     tree = context_times(trace, window, *_FRAMES).tree
-    stacks = _stacks(trace, tree.select("parent", "name", "lane").rows())
-    yield from zip(stacks, tree["self_ns"].to_list(), strict=True)
+    nodes = _nodes(trace, tree, sums)
+    for node, ns in zip(nodes, tree["self_ns"].to_list(), strict=True):
+        sums.add(node, ns)
 
 
-def _device(trace: Trace, window: Window) -> Iterator[Stack]:
-    stack_of = _Stacks(trace, window)
+def _device(trace: Trace, window: Window, sums: _Sums) -> None:
+    node_of = _Nodes(trace, window, sums)
     works = window.clip(activities(trace))
     columns = ("name", "call", "operator", "inside_ns")
     for name, call, operator, ns in works.select(columns).iter_rows():
-        launcher = call if call is not None else operator
-        yield (*stack_of(launcher), name or "(no name)"), ns
+        launcher = node_of(call if call is not None else operator)
+        sums.add(sums.node(launcher, name or "(no name)"), ns)
 
 
-def _path(trace: Trace, window: Window) -> Iterator[Stack]:
+def _path(trace: Trace, window: Window, sums: _Sums) -> None:
     import polars as pl
 
-    stack_of = _Stacks(trace, window)
+    node_of = _Nodes(trace, window, sums)
     path = trace.critical_path(between=(window.start_ns, window.end_ns))
     launchers = trace.launches.select("event", launcher=pl.coalesce("call", "operator"))
     texts = pl.col("kind", "name").cast(pl.String)
-    segments = path.segments.with_columns(texts).join(launchers, on="event", how="left")
+    segments = path.segments.with_columns(texts).join(
+        launchers, on="event", how="left", maintain_order="left"
+    )
     is_work = segments["event"].is_in(trace.launches["event"].implode())
     columns = ("event", "launcher", "kind", "name", "duration_ns")
     rows = segments.select(columns).iter_rows()
     for (event, launcher, kind, name, ns), work in zip(rows, is_work, strict=True):
-        if work:
-            yield (*stack_of(launcher), name or "(no name)", f"[{kind}]"), ns
-        else:
-            yield (*stack_of(event), f"[{kind}]"), ns
+        node = sums.node(node_of(launcher), name or "(no name)") if work else node_of(event)
+        sums.add(sums.node(node, f"[{kind}]"), ns)
 
 
-class _Stacks:
-    """The names around each event of a thread, with its own."""
+class _Nodes:
+    """The stack around each event of a thread, with its own name."""
 
-    def __init__(self, trace: Trace, window: Window) -> None:
+    def __init__(self, trace: Trace, window: Window, sums: _Sums) -> None:
         times = context_times(trace, window, *_FRAMES)
-        self._stacks = _stacks(trace, times.tree.select("parent", "name", "lane").rows())
+        self._nodes = _nodes(trace, times.tree, sums)
         self._contexts = dict(times.events.iter_rows())
+        self._sums = sums
 
-    def __call__(self, event: int | None) -> tuple[str, ...]:
+    def __call__(self, event: int | None) -> int:
         context = None if event is None else self._contexts.get(event)
-        return ("(not known)",) if context is None else self._stacks[context]
+        return self._sums.node(-1, "(not known)") if context is None else self._nodes[context]
 
 
-def _stacks(
-    trace: Trace, tree: Sequence[tuple[int | None, str | None, int]]
-) -> list[tuple[str, ...]]:
-    """Give each row of a tree its names, below the thread."""
+def _nodes(trace: Trace, tree: pl.DataFrame, sums: _Sums) -> list[int]:
+    """Give the stack of each row of a tree, below the thread."""
     threads = {
         lane: label or f"thread {thread}"
         for lane, label, thread in trace.lanes.select("lane", "label", "thread").iter_rows()
     }
-    stacks: list[tuple[str, ...]] = []
-    for parent, name, lane in tree:
-        around = (threads[lane],) if parent is None else stacks[parent]
-        stacks.append((*around, name or "(no name)"))
-    return stacks
+    nodes: list[int] = []
+    for parent, name, lane in tree.select("parent", "name", "lane").iter_rows():
+        around = sums.node(-1, threads[lane]) if parent is None else nodes[parent]
+        nodes.append(sums.node(around, name or "(no name)"))
+    return nodes

@@ -171,6 +171,11 @@ impl Diagnostics {
         }
     }
 
+    /// Findings that were counted before.
+    pub(crate) fn of_rows(rows: Vec<Diagnostic>) -> Self {
+        Self { rows }
+    }
+
     /// The findings.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.rows.iter()

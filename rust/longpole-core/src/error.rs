@@ -15,6 +15,9 @@ pub struct Error {
     offset: u64,
 }
 
+/// The version of the format of saved traces.
+pub(crate) const SAVE_VERSION: u64 = 1;
+
 /// The ways in which reading stops.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -47,6 +50,15 @@ pub enum ErrorKind {
     Compression(&'static str),
     /// Strict mode: the first finding.
     Strict(crate::diagnostics::Code),
+    /// A saved trace that is not as it was written, with what differs.
+    DamagedSave(&'static str),
+    /// A saved trace of another version of the format than the one that is read.
+    OtherSave {
+        /// Its version.
+        version: u64,
+    },
+    /// A saved trace does not hold what was asked for, in words.
+    NotSaved(String),
     /// The operating system could not read the source.
     Io(IoError),
     /// A pattern that is no regular expression, with the reason.
@@ -100,6 +112,9 @@ impl Error {
             ErrorKind::EventsNotAnArray => "trace_events_not_an_array",
             ErrorKind::Compression(_) => "compression",
             ErrorKind::Strict(code) => code.name(),
+            ErrorKind::DamagedSave(_) => "damaged_saved_trace",
+            ErrorKind::OtherSave { .. } => "other_saved_trace",
+            ErrorKind::NotSaved(_) => "not_in_saved_trace",
             ErrorKind::Io(_) => "io",
             ErrorKind::Pattern(_) => "bad_pattern",
             ErrorKind::NotAChakraGraph => "not_a_chakra_graph",
@@ -127,6 +142,13 @@ impl Error {
             ErrorKind::Compression(_) => Some("copy the file again, or check it with `gzip -t`"),
             ErrorKind::Strict(_) => Some("read without strict=True to recover what is whole"),
             ErrorKind::EventsNotAnArray => Some("the events of a trace are a list: `[{...}, ...]`"),
+            ErrorKind::DamagedSave(_) => {
+                Some("copy the file again, or save it again from the trace that was recorded")
+            }
+            ErrorKind::OtherSave { .. } => {
+                Some("read it with the longpole that saved it, or save the trace again")
+            }
+            ErrorKind::NotSaved(_) => Some("read the trace that was recorded"),
             ErrorKind::NotAChakraGraph => {
                 Some("give the protobuf file (.et) that a Chakra converter wrote")
             }
@@ -163,6 +185,17 @@ impl fmt::Display for Error {
             ErrorKind::Strict(code) => write!(f, "{}", code.sentence())?,
             ErrorKind::Io(error) => write!(f, "{}", error.message)?,
             // Not of a place in the file.
+            ErrorKind::DamagedSave(what) => {
+                return write!(f, "the saved trace is damaged: {what}");
+            }
+            ErrorKind::OtherSave { version } => {
+                return write!(
+                    f,
+                    "the trace was saved in version {version} of the format; this longpole reads \
+                     version {SAVE_VERSION}"
+                );
+            }
+            ErrorKind::NotSaved(what) => return write!(f, "{what}"),
             ErrorKind::NotAChakraGraph => write!(f, "no message of a Chakra graph")?,
             ErrorKind::NotAPair(figures) => {
                 return write!(f, "the two files do not belong together: {figures}");

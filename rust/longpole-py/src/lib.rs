@@ -23,6 +23,8 @@ mod merged;
 mod path;
 mod ranks;
 mod read;
+mod repaired;
+mod saved;
 mod source;
 mod sweeps;
 mod tables;
@@ -70,6 +72,8 @@ mod _core {
     use crate::ranks::{rank_of_calls, reduce_rank, unpack_rank, ReducedRank};
     #[pymodule_export]
     use crate::read::read_trace;
+    #[pymodule_export]
+    use crate::repaired::repair_trace;
     #[pymodule_export]
     use crate::sweeps::{activities, busy, class_times, device_ranges, enclosing, gaps, overlaps};
     #[pymodule_export]

@@ -95,8 +95,15 @@ impl Trace {
             .collect()
     }
 
-    /// The arguments of the events of one category.
-    fn args(&self, py: Python<'_>, category: Option<&str>) -> PyResult<Option<Table>> {
+    /// The arguments of the events of one category, all or those with some names.
+    #[allow(clippy::needless_pass_by_value)] // by value, from Python
+    #[pyo3(signature = (category, names=None))]
+    fn args(
+        &self,
+        py: Python<'_>,
+        category: Option<&str>,
+        names: Option<Vec<PyBackedStr>>,
+    ) -> PyResult<Option<Table>> {
         let strings = &self.tables().strings;
         let known = match category {
             Some(category) => match strings.lookup(category) {
@@ -108,7 +115,10 @@ impl Trace {
         let Some(table) = self.tables().args.of(known) else { return Ok(None) };
         detached(py, || {
             let mut columns = Columns::default().rows("event", table.event.clone());
-            for column in &table.columns {
+            let is_asked = |key: &str| {
+                names.as_ref().is_none_or(|names| names.iter().any(|name| **name == *key))
+            };
+            for column in table.columns.iter().filter(|column| is_asked(&column.key)) {
                 columns = columns.values(&column.key, &column.values, strings);
             }
             columns.into_table().map(Some)

@@ -17,7 +17,7 @@ from longpole.report.frames import flat
 from longpole.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     import polars as pl
@@ -25,10 +25,20 @@ if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
     from longpole.cli.answer.table import Shown
     from longpole.cli.answer.windows import Found
+    from longpole.convert.flame import Stack, Time
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["CONVERT", "convert_path", "convert_question", "cut_trace", "is_cut", "writer_of"]
+__all__ = [
+    "CONVERT",
+    "convert_path",
+    "convert_question",
+    "cut_trace",
+    "repair_trace",
+    "save_trace",
+    "write_flame",
+    "writer_of",
+]
 
 CONVERT: Final = "longpole.convert/1"
 _WRITERS: Final[dict[str, Callable[[pl.DataFrame, Path], None]]] = {
@@ -40,17 +50,8 @@ _WRITERS: Final[dict[str, Callable[[pl.DataFrame, Path], None]]] = {
 
 
 def writer_of(output: Path) -> Callable[[pl.DataFrame, Path], None]:
-    """Find how to write a file with this ending; another ending is an error of usage."""
-    writer = _WRITERS.get(output.suffix)
-    if writer is None:
-        message = f"--output ends in {', '.join(_WRITERS)}, not {output.suffix or output.name!r}"
-        raise click.UsageError(message)
-    return writer
-
-
-def is_cut(output: Path) -> bool:
-    """Tell whether a smaller trace is to be written, by the ending."""
-    return output.name.endswith((".json", ".json.gz"))
+    """Find how to write a table to a file with this ending."""
+    return _WRITERS[output.suffix]
 
 
 def cut_trace(path: str, trace: Trace, window: Window, *, output: Path, force: bool) -> Answer:
@@ -63,6 +64,49 @@ def cut_trace(path: str, trace: Trace, window: Window, *, output: Path, force: b
         raise click.UsageError(str(error)) from error
     known = known_of_window(path, trace, window)
     return _document("trace", n_written, output, known), exit_codes.OK
+
+
+def repair_trace(path: str, trace: Trace, *, output: Path, force: bool) -> Answer:
+    """Write all that could be read of a trace as a sound one."""
+    from longpole.convert.repaired import repair
+
+    n_written = repair(path, output, force=force)
+    known = known_of_window(path, trace, None)
+    return _document("trace", n_written, output, known), exit_codes.OK
+
+
+def save_trace(path: str, trace: Trace, *, output: Path, force: bool) -> Answer:
+    """Write all tables of a trace, to be opened again."""
+    trace.save(output, force=force)
+    known = known_of_window(path, trace, None)
+    return _document("all tables", trace.events.height, output, known), exit_codes.OK
+
+
+def write_flame(
+    path: str, trace: Trace, window: Window, *, time: Time, output: Path, force: bool
+) -> Answer:
+    """Write times by stacks of names, for a viewer of flame graphs."""
+    from pathlib import Path
+
+    from longpole.convert.flame import flame, folded, speedscope
+
+    n_written = 0
+
+    def counted() -> Iterator[Stack]:
+        nonlocal n_written
+        for stack in flame(trace, window, time=time):
+            n_written += 1
+            yield stack
+
+    is_folded = output.suffix == ".folded"
+    texts = folded(counted()) if is_folded else speedscope(counted(), Path(path).name)
+    with (
+        new_file(output, force=force, inputs=[Path(path)]) as unfinished,
+        unfinished.open("w", encoding="utf-8", newline="\n") as file,
+    ):
+        file.writelines(texts)
+    known = known_of_window(path, trace, window)
+    return _document(f"{time} time by stack", n_written, output, known), exit_codes.OK
 
 
 def convert_path(

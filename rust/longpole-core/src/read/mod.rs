@@ -15,19 +15,20 @@ pub mod execution_trace;
 mod gzip;
 mod json;
 mod options;
+pub(crate) mod saved;
 mod sniff;
 mod source;
 mod window;
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::Path;
 
-pub use chrome::Arguments;
+pub use crate::tables::Arguments;
 pub use options::Options;
 pub use sniff::Format;
 
 use crate::diagnostics::Diagnostics;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{silent, Progress};
 use crate::tables::Tables;
 
@@ -51,6 +52,32 @@ pub fn read(source: impl Read, options: &Options, progress: Progress<'_>) -> Res
     let mut diagnostics = Diagnostics::default();
     match sniff::format(&mut window, &mut diagnostics)? {
         Format::Chrome => chrome::read(window, diagnostics, options, progress),
+        Format::Saved => saved::read(window, options, progress),
+    }
+}
+
+/// Writes what can be read of a trace as a sound document; gives the number of its events.
+///
+/// Every event that reading keeps is copied, with what was wrong with its text as it was read, so
+/// that reading the document gives the same tables with nothing lost or altered. Only the
+/// positions of events count anew. Fields of the header stand behind the events.
+///
+/// # Errors
+///
+/// When the file cannot be opened or read or holds no trace as text, when `out` cannot be written
+/// to, and when `progress` asks to stop.
+pub fn repair(path: &Path, out: &mut dyn Write, progress: Progress<'_>) -> Result<u64> {
+    let mut window = window::Window::new(Box::new(source::open(path)?), None)?;
+    let mut diagnostics = Diagnostics::default();
+    match sniff::format(&mut window, &mut diagnostics)? {
+        Format::Chrome => {
+            let (options, repaired) = (Options::default(), chrome::Repaired::new(out));
+            chrome::repair(window, diagnostics, &options, repaired, progress)
+        }
+        Format::Saved => Err(Error::new(
+            ErrorKind::NotSaved("a saved trace has no text that could be written".to_owned()),
+            0,
+        )),
     }
 }
 

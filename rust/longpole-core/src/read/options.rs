@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::chrome::Arguments;
+use crate::tables::Arguments;
 use crate::vocabulary::Vocabulary;
 
 /// What to keep, and when to stop.

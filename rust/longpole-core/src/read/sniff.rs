@@ -7,6 +7,7 @@
 //! Limits: only the first [`HEAD_BYTES`] are looked at. A file that is refused is named with
 //! what to do; nothing is ever guessed from the name of the file.
 
+use super::saved::is_saved;
 use super::window::Window;
 use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ErrorKind, Result};
@@ -17,6 +18,8 @@ use crate::error::{Error, ErrorKind, Result};
 pub enum Format {
     /// The Chrome trace-event format in JSON, as the PyTorch profiler writes it.
     Chrome,
+    /// A trace that longpole saved.
+    Saved,
 }
 
 /// How much of a file is looked at.
@@ -87,6 +90,9 @@ pub(super) fn format(window: &mut Window<'_>, diagnostics: &mut Diagnostics) -> 
         return Err(Error::new(ErrorKind::Compression(fault), 0));
     }
     let head = &text[..text.len().min(HEAD_BYTES)];
+    if is_saved(head) {
+        return Ok(Format::Saved);
+    }
     match known(head, window.compression().is_some()) {
         Some((what, hint)) => Err(Error::new(ErrorKind::OtherKind { what, hint }, 0)),
         None if may_be_json(head) => Ok(Format::Chrome),

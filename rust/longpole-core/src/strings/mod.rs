@@ -82,6 +82,28 @@ impl Strings {
         id
     }
 
+    /// All texts, one behind the other, and where each ends.
+    pub(crate) fn parts(&self) -> (&str, &[usize]) {
+        (&self.text, &self.ends)
+    }
+
+    /// The set of the texts that end in `text` at `ends`; none where these are no places of it
+    /// or a text occurs twice.
+    pub(crate) fn of_parts(text: &str, ends: &[u64]) -> Option<Self> {
+        let mut strings = Self::default();
+        strings.text.reserve(text.len());
+        let mut start = 0;
+        for (row, &end) in ends.iter().enumerate() {
+            let end = usize::try_from(end).ok()?;
+            let id = strings.intern(text.get(start..end)?);
+            if id.row() != row {
+                return None;
+            }
+            start = end;
+        }
+        (start == text.len()).then_some(strings)
+    }
+
     /// The text of a handle.
     pub fn get(&self, id: StringId) -> &str {
         &self.text[self.range(id.row())]

@@ -3,6 +3,7 @@
 //! Kinds of events have different arguments, and most cells of one wide table would be empty. A
 //! column starts as integers and widens to floating point or text when a value asks for it.
 
+use super::{Column, ColumnMut};
 use crate::ids::{row_in_column, EventId, InColumn, StringId, NO_INTEGER, NO_ROW};
 use crate::strings::Strings;
 
@@ -85,6 +86,21 @@ impl ArgTables {
         }
     }
 
+    /// The same arguments without those that `keeps` leaves out, as a reader that was not asked
+    /// for them would have made them.
+    #[must_use]
+    pub(crate) fn narrowed(self, keeps: impl Fn(&str) -> bool) -> Self {
+        let mut narrowed = Self::default();
+        for (category, mut table) in self.tables {
+            table.columns.retain(|column| keeps(&column.key));
+            table.drop_empty_rows();
+            if !table.columns.is_empty() {
+                *narrowed.of_mut(category) = table;
+            }
+        }
+        narrowed
+    }
+
     pub(crate) fn of_mut(&mut self, category: Option<StringId>) -> &mut ArgTable {
         let slot = slot(category);
         if slot >= self.table_of_category.len() {
@@ -104,6 +120,16 @@ fn slot(category: Option<StringId>) -> usize {
 }
 
 impl ArgTable {
+    fn drop_empty_rows(&mut self) {
+        let is_kept: Vec<_> = (0..self.event.len())
+            .map(|row| !self.columns.iter().all(|column| column.values.is_none(row)))
+            .collect();
+        if is_kept.contains(&false) {
+            retain(&mut self.event, &is_kept);
+            self.columns.iter_mut().for_each(|column| column.values.retain(&is_kept));
+        }
+    }
+
     /// Sets an argument of `event`, which is the last or a new last row. A key
     /// that is there already takes the later value, as JSON readers do.
     pub(crate) fn push(
@@ -226,6 +252,41 @@ impl Values {
         self.len() == 0
     }
 
+    /// The values as a column.
+    pub(crate) fn column(&self) -> Column<'_> {
+        match self {
+            Self::Shorts(values) => Column::Shorts(values),
+            Self::Integers(values) => Column::Integers(values),
+            Self::Floats(values) => Column::Floats(values),
+            Self::Texts(values) => Column::Rows(values),
+        }
+    }
+
+    /// The values as a column, to be filled.
+    pub(crate) fn column_mut(&mut self) -> ColumnMut<'_> {
+        match self {
+            Self::Shorts(values) => ColumnMut::Shorts(values),
+            Self::Integers(values) => ColumnMut::Integers(values),
+            Self::Floats(values) => ColumnMut::Floats(values),
+            Self::Texts(values) => ColumnMut::Rows(values),
+        }
+    }
+
+    /// Whether a row has no value.
+    fn is_none(&self, row: usize) -> bool {
+        self.get(row).is_none()
+    }
+
+    /// Keeps the rows that are true.
+    fn retain(&mut self, is_kept: &[bool]) {
+        match self {
+            Self::Shorts(values) => retain(values, is_kept),
+            Self::Integers(values) => retain(values, is_kept),
+            Self::Floats(values) => retain(values, is_kept),
+            Self::Texts(values) => retain(values, is_kept),
+        }
+    }
+
     /// The value in a row, if it has one.
     pub fn get(&self, row: usize) -> Option<ArgValue> {
         match self {
@@ -277,6 +338,11 @@ impl ArgValue {
             Self::Float(value) => strings.intern(&value.to_string()),
         })
     }
+}
+
+fn retain<T>(values: &mut Vec<T>, is_kept: &[bool]) {
+    let mut kept = is_kept.iter();
+    values.retain(|_| kept.next().copied().unwrap_or(false));
 }
 
 fn set<T: Copy>(values: &mut Vec<T>, row: usize, value: T, none: T) {

@@ -1,5 +1,6 @@
 //! Samples of counters (`C` events), which have a time and no duration.
 
+use super::columns::columns;
 use crate::ids::{InColumn, StringId};
 
 /// Samples of counters (`C`): a row for each series of each sample, in the
@@ -18,6 +19,16 @@ pub struct CounterTable {
     pub value: Vec<f64>,
     /// Its place among the elements of the event list.
     pub position: Vec<u32>,
+}
+
+columns! {
+    CounterTable:
+    name Rows,
+    series Rows,
+    process Rows,
+    time_ns Integers,
+    value Floats,
+    position Rows,
 }
 
 impl CounterTable {

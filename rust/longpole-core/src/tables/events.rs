@@ -3,6 +3,7 @@
 //! A row costs a few dozen bytes whatever its names are: names are numbers into `strings`, places
 //! are rows of `lanes`. A value that the file does not give is a marked integer, not an `Option`.
 
+use super::columns::columns;
 use crate::ids::{EventId, InColumn, LaneId, StringId, NO_INTEGER};
 use crate::vocabulary::{EventKind, Names};
 
@@ -43,6 +44,19 @@ pub struct EventTable {
     correlation: Vec<i64>,
     external_id: Vec<i64>,
     position: Vec<u32>,
+}
+
+columns! {
+    EventTable:
+    kind Bytes,
+    category Rows,
+    name Rows,
+    lane Rows,
+    start_ns Integers,
+    duration_ns Integers,
+    correlation Integers,
+    external_id Integers,
+    position Rows,
 }
 
 impl EventTable {

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use super::args::{ArgValue, Values};
+use super::columns::columns;
 use crate::ids::{row_in_column, InColumn, StringId};
 use crate::strings::Strings;
 
@@ -38,7 +39,28 @@ pub struct FlowTable {
     source_rows: HashMap<FlowSource, u32>,
 }
 
+columns! {
+    FlowTable:
+    phase Bytes,
+    time_ns Integers,
+    position Rows,
+    source Rows,
+}
+
 impl FlowTable {
+    /// What the ends have in common, as [`source_row`](Self::source_row) numbers it.
+    pub(crate) fn sources(&self) -> &[FlowSource] {
+        &self.sources
+    }
+
+    /// Whether every row has every value, and a source.
+    pub(crate) fn is_even(&self) -> bool {
+        let length = self.len();
+        self.columns().iter().all(|(_, column)| column.len() == length)
+            && self.id.len() == length
+            && self.source.iter().all(|&row| (row as usize) < self.sources.len())
+    }
+
     /// The number of a source, for [`push`](Self::push).
     pub(crate) fn source_row(&mut self, source: FlowSource) -> u32 {
         *self.source_rows.entry(source).or_insert_with(|| {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::columns::columns;
 use crate::ids::{InColumn, StringId};
 
 /// What the trace says about its processes and threads (`M`): each distinct
@@ -22,6 +23,16 @@ pub struct MetadataTable {
     /// Where among the elements of the event list it does so last.
     pub last_position: Vec<u32>,
     rows: HashMap<[u32; 4], usize>,
+}
+
+columns! {
+    MetadataTable:
+    name Rows,
+    process Rows,
+    thread Rows,
+    value Rows,
+    count Counts,
+    last_position Rows,
 }
 
 impl MetadataTable {

@@ -5,6 +5,8 @@
 
 mod args;
 pub mod chakra;
+mod choice;
+mod columns;
 mod counters;
 mod events;
 mod execution;
@@ -13,11 +15,14 @@ mod header;
 mod lanes;
 mod metadata;
 mod order;
+mod sound;
 mod work;
 
 use std::sync::Arc;
 
 pub use args::{ArgColumn, ArgTable, ArgTables, ArgValue, Values, NO_SHORT};
+pub use choice::Arguments;
+pub(crate) use columns::{Column, ColumnMut};
 pub use counters::CounterTable;
 pub use events::{EventRow, EventTable};
 pub use execution::{
@@ -48,6 +53,8 @@ pub struct Tables {
     pub events: Arc<EventTable>,
     /// Where it happened.
     pub lanes: Arc<LaneTable>,
+    /// Which arguments were asked for.
+    pub arguments: Arguments,
     /// The arguments that were asked for, one table a category.
     pub args: Arc<ArgTables>,
     /// Arrows between events.

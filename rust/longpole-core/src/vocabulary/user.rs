@@ -21,6 +21,7 @@ pub struct Vocabulary {
     kernels: Vec<Rule<WorkClass>>,
     categories: Vec<Rule<EventKind>>,
     data_loading: Vec<Regex>,
+    additions: Vec<[String; 3]>,
 }
 
 /// The questions that can be added to.
@@ -36,6 +37,7 @@ impl Vocabulary {
     /// For a section or meaning that does not exist, named with those that do, and for a
     /// pattern that is no regular expression.
     pub fn add(&mut self, section: &str, meaning: &str, pattern: &str) -> Result<()> {
+        let addition = [section, meaning, pattern].map(str::to_owned);
         let pattern = Regex::new(pattern)
             .map_err(|error| vocabulary_error(format!("invalid regular expression: {error}")))?;
         match section {
@@ -48,7 +50,13 @@ impl Vocabulary {
             "data_loading" => return Err(unknown("data_loading", meaning, &["functions"])),
             _ => return Err(unknown("vocabulary", section, SECTIONS)),
         }
+        self.additions.push(addition);
         Ok(())
+    }
+
+    /// What was added: section, meaning and pattern of each, in order.
+    pub fn additions(&self) -> &[[String; 3]] {
+        &self.additions
     }
 
     /// The role of runtime API calls with a name.

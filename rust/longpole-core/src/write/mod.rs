@@ -7,6 +7,7 @@ mod et_plus;
 mod merged;
 mod perfetto;
 mod protobuf;
+mod saved;
 
 pub use chakra::chakra;
 pub use counter_tracks::{counter_tracks, Counter};
@@ -14,3 +15,4 @@ pub use cut::Cut;
 pub use et_plus::{et_plus, Extent};
 pub use merged::{merged_path, merged_rank, MergedRank, MergedSegment};
 pub use perfetto::perfetto;
+pub use saved::save;

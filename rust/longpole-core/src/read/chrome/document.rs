@@ -9,6 +9,7 @@ use super::place::Whereabouts;
 use super::predicted::RunEnd;
 use super::reader::EventReader;
 use super::recovery::Found;
+use super::repaired::Repaired;
 use super::stream::EventStream;
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::{Error, ErrorKind, Result};
@@ -32,17 +33,44 @@ pub(in crate::read) fn read(
     options: &Options,
     progress: Progress<'_>,
 ) -> Result<Tables> {
+    let mut document = document(window, diagnostics, options, progress);
+    let end = document.whole()?;
+    document.finish(end)
+}
+
+/// Writes what can be read of a document as a sound one; gives how many events that is.
+pub(in crate::read) fn repair<'a>(
+    window: Window<'a>,
+    diagnostics: Diagnostics,
+    options: &'a Options,
+    repaired: Repaired<'a>,
+    progress: Progress<'a>,
+) -> Result<u64> {
+    let mut document = document(window, diagnostics, options, progress);
+    document.events.repaired = Some(repaired);
+    let end = document.whole()?;
+    let (fields, repaired) = (document.fields.clone(), document.events.repaired.take());
+    document.finish(end)?;
+    let Some(mut repaired) = repaired else { return Ok(0) };
+    repaired.finish(&fields)?;
+    Ok(repaired.n_written())
+}
+
+fn document<'a>(
+    window: Window<'a>,
+    diagnostics: Diagnostics,
+    options: &'a Options,
+    progress: Progress<'a>,
+) -> Document<'a> {
     let elements = Elements::new(window, diagnostics, progress, options.strict);
     let scanner = EventScanner::new(options.arguments.keys());
     let collector = Collector::new(Arc::clone(&options.vocabulary));
-    let mut document = Document {
+    Document {
         events: EventReader::new(EventStream::new(elements, scanner), collector, !options.scan_all),
         options,
         fields: Vec::new(),
         n_lists: 0,
-    };
-    let end = document.whole()?;
-    document.finish(end)
+    }
 }
 
 struct Document<'a> {
@@ -67,6 +95,9 @@ impl Document<'_> {
     fn whole(&mut self) -> Result<End> {
         let first = self.first_byte()?;
         self.events.stream.elements.window.consume(1);
+        if let Some(repaired) = &mut self.events.repaired {
+            repaired.begin(first == b'[')?;
+        }
         let end = if first == b'[' { self.list(true)? } else { self.object()? };
         if end == End::Closed {
             if self.events.stream.elements.next_significant()?.is_some() {
@@ -286,7 +317,7 @@ impl Document<'_> {
         match outcome {
             Outcome::Whole((), end) => {
                 if is_object {
-                    self.events.keep(here, end);
+                    self.events.keep(here, end)?;
                 } else {
                     self.events.said.push((Code::NotAnEvent, offset));
                 }
@@ -376,6 +407,7 @@ impl Document<'_> {
         Ok(Tables {
             strings,
             vocabulary: Arc::clone(&self.options.vocabulary),
+            arguments: self.options.arguments.clone(),
             events: Arc::new(collector.events),
             lanes: Arc::new(collector.lanes),
             args: Arc::new(collector.args),

@@ -357,8 +357,8 @@ impl Draft {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Arguments;
     use super::*;
+    use crate::tables::Arguments;
 
     fn draft(text: &str) -> Draft {
         let mut scanner = EventScanner::new(Arguments::Ids.keys());

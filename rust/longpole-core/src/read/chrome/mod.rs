@@ -21,9 +21,10 @@ mod predicted;
 mod reader;
 mod recent;
 mod recovery;
+mod repaired;
 mod shapes;
 mod stream;
 mod values;
 
-pub use arguments::Arguments;
-pub(super) use document::read;
+pub(super) use document::{read, repair};
+pub(super) use repaired::Repaired;

@@ -3,6 +3,7 @@
 use super::collect::Collector;
 use super::place::{Findings, Whereabouts};
 use super::predicted::{learn, take_run, RunEnd};
+use super::repaired::Repaired;
 use super::stream::EventStream;
 use crate::error::Result;
 
@@ -14,36 +15,45 @@ pub(super) struct EventReader<'a> {
     pub(super) said: Findings,
     /// The place of the next element in the list.
     pub(super) position: u32,
+    /// Where the text of what is kept goes, if anywhere.
+    pub(super) repaired: Option<Repaired<'a>>,
     is_predicting: bool,
 }
 
 impl<'a> EventReader<'a> {
     pub(super) fn new(stream: EventStream<'a>, collector: Collector, is_predicting: bool) -> Self {
-        Self { stream, collector, said: Vec::new(), position: 0, is_predicting }
+        let said = Vec::new();
+        Self { stream, collector, said, position: 0, repaired: None, is_predicting }
     }
 
     /// Takes the events whose text is what was expected, up to `max_events` in all; none where
     /// the next one is not.
     pub(super) fn take_predicted(&mut self, max_events: u64) -> Option<RunEnd> {
-        if !self.is_predicting {
+        if !self.is_predicting || self.repaired.is_some() {
             return None;
         }
         take_run(&mut self.stream, &mut self.collector, &mut self.position, max_events)
     }
 
     /// Keeps the event in the draft, which ends at `end` of the window.
-    pub(super) fn keep(&mut self, here: Whereabouts, end: usize) {
+    pub(super) fn keep(&mut self, here: Whereabouts, end: usize) -> Result<()> {
         let EventStream { elements, scanner, predictor, .. } = &mut self.stream;
         let text = elements.window.text();
+        let n_before = self.collector.n_events();
         self.collector.add(scanner, text, here, &mut self.said);
+        if let Some(repaired) = &mut self.repaired {
+            let is_kept = self.collector.n_events() > n_before;
+            return if is_kept { repaired.event(&text[..end], &self.said) } else { Ok(()) };
+        }
         if !self.is_predicting {
-            return;
+            return Ok(());
         }
         if elements.findings.is_empty() && self.said.is_empty() {
             learn(predictor, &mut self.collector, scanner, &text[..end]);
         } else {
             predictor.forget();
         }
+        Ok(())
     }
 
     /// What was read up to `end` is taken: what was said of it counts.

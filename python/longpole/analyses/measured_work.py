@@ -1,0 +1,136 @@
+"""Table `measured_work`: what operators computed and moved by counters, beside their formulas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from longpole.analyses.counters_by_operator import counters_by_operator
+from longpole.analyses.operator_work import operators_with_work, outermost
+from longpole.counters import DRAM_BYTES, TENSOR_CORE_INSTRUCTIONS
+from longpole.inputs import shapes_in_words
+
+if TYPE_CHECKING:
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["NEEDS_ARGUMENTS", "measured_work"]
+
+NEEDS_ARGUMENTS: Final = True
+
+_KEY: Final = ("name", "shapes", "dtypes")
+_SUMS: Final = ("flops", "cuda_core_flops", "tensor_core_insts", "n_bytes", "dram_bytes")
+_SCHEMA: Final[dict[str, Any]] = {
+    "name": pl.String,
+    "shapes": pl.List(pl.List(pl.Int64)),
+    "dtypes": pl.List(pl.String),
+    "kernel": pl.String,
+    "calls": pl.Int64,
+    "n_kernels": pl.Int64,
+    "flops": pl.Int64,
+    "cuda_core_flops": pl.Int64,
+    "tensor_core_insts": pl.Int64,
+    "of_flops": pl.Float64,
+    "n_bytes": pl.Int64,
+    "dram_bytes": pl.Int64,
+    "of_bytes": pl.Float64,
+}
+
+
+def measured_work(
+    trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
+) -> pl.DataFrame:
+    """Compare what counters say of operators with what follows from their inputs.
+
+    Counters of CUDA cores do not count what tensor cores compute, and an instruction of a tensor
+    core is not a fixed number of operations. So `of_flops` is null unless the trace counts the
+    instructions of tensor cores and there were none.
+
+    Parameters
+    ----------
+    trace
+        The trace, read with the default `args`.
+    window
+        As in `counters_by_operator`.
+    where
+        A condition on the columns of `counters_by_operator`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each operator with equal inputs, and for each kernel name outside of operators
+        with a known formula (`name` is null): `name`, `shapes`, `dtypes`, `kernel` (the first by
+        name), `calls`, `n_kernels`, `flops` and `n_bytes` (by formula), `cuda_core_flops`,
+        `tensor_core_insts` and `dram_bytes` (counted), and the shares `of_flops` and `of_bytes`,
+        counted by formula; bytes above 1 were moved more than once. What is not known is null.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> inputs = {"Input Dims": [[8], [8], []], "Input type": ["float", "float", "Scalar"]}
+    >>> builder = TraceBuilder().operator("aten::add", (0, 20), **inputs)
+    >>> counted = {"kineto__cuda_core_flops": 16, "kineto__tensor_core_insts": 0}
+    >>> trace = builder.call("cudaLaunchKernel", (5, 9)).event(
+    ...     ph="X", cat="cuda_profiler_range", name="add", pid=0, tid=0, ts=0, dur=9, args=counted
+    ... ).read()
+    >>> measured_work(trace).select("name", "flops", "cuda_core_flops", "of_flops").row(0)
+    ('aten::add', 8, 16, 2.0)
+    """
+    if not (trace.events["kind"] == "counter_range").any():
+        return pl.DataFrame(schema=_SCHEMA)
+    counted = counters_by_operator(trace, window, where=where)
+    counted = counted.filter(pl.col("kernel_name").is_not_null())
+    operators = operators_with_work(trace)
+    owners = outermost(trace, counted["call"], pl.Series(operators["operator"], dtype=pl.UInt32))
+    rows = counted.select(
+        kernel=pl.col("kernel_name").cast(pl.String),
+        operator=owners,
+        cuda_core_flops="flops",
+        tensor_core_insts=_counter(counted, [TENSOR_CORE_INSTRUCTIONS]),
+        dram_bytes=_counter(counted, DRAM_BYTES),
+    )
+    of_call = rows.group_by("operator", *_unlinked(), maintain_order=True).agg(
+        pl.col("kernel").min(),
+        pl.len().cast(pl.Int64).alias("n_kernels"),
+        *(_sum_of_known(name) for name in _SUMS if name in rows.columns),
+    )
+    joined = of_call.join(operators, on="operator", how="left", maintain_order="left")
+    return _shares(joined)
+
+
+def _shares(calls: pl.DataFrame) -> pl.DataFrame:
+    """Add up the calls of operators with equal inputs, and compare."""
+    grouped = calls.group_by(*_KEY, "other", maintain_order=True).agg(
+        pl.col("kernel").min(),
+        pl.col("n_kernels").sum(),
+        *map(_sum_of_known, _SUMS),
+        calls=pl.col("operator").count().cast(pl.Int64),
+    )
+    is_on_cuda_cores = pl.col("tensor_core_insts") == 0
+    compared = pl.when(is_on_cuda_cores).then(_ratio("cuda_core_flops", "flops"))
+    return (
+        grouped.with_columns(of_flops=compared, of_bytes=_ratio("dram_bytes", "n_bytes"))
+        .sort(-pl.col("flops"), "name", shapes_in_words(), "kernel", nulls_last=True)
+        .select(*(pl.col(name).cast(dtype) for name, dtype in _SCHEMA.items()))
+    )
+
+
+def _unlinked() -> list[pl.Expr]:
+    """Tell kernels outside of operators apart by name."""
+    return [pl.when(pl.col("operator").is_null()).then(pl.col("kernel")).alias("other")]
+
+
+def _counter(counted: pl.DataFrame, names: list[str]) -> pl.Expr:
+    """Sum counters, where all of them were read."""
+    if not set(names) <= set(counted.columns):
+        return pl.lit(None, pl.Int64)
+    return pl.sum_horizontal(*names, ignore_nulls=False)
+
+
+def _sum_of_known(name: str) -> pl.Expr:
+    return pl.when(~pl.col(name).has_nulls()).then(pl.col(name).sum()).alias(name)
+
+
+def _ratio(measured: str, expected: str) -> pl.Expr:
+    return pl.when(pl.col(expected) > 0).then(pl.col(measured) / pl.col(expected))

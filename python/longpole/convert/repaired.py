@@ -1,0 +1,60 @@
+"""A damaged trace, written back as a sound one with all that could be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from longpole._core import repair_trace
+from longpole.files import new_file
+
+if TYPE_CHECKING:
+    import os
+
+__all__ = ["repair"]
+
+
+def repair(
+    source: str | os.PathLike[str], output: str | os.PathLike[str], *, force: bool = False
+) -> int:
+    """Write every event of a trace that can be read to a file of sound JSON.
+
+    Reading that file gives the same tables, with nothing lost or altered: bytes that are no
+    UTF-8 are replaced, words that are no numbers are null, fields of the header stand behind the
+    events. Only the positions of events count anew. What was lost stays lost.
+
+    Parameters
+    ----------
+    source
+        The file of the trace, plain or gzip.
+    output
+        The file to write, as gzip where its name ends in `.gz`.
+    force
+        Replace the file if it exists.
+
+    Returns
+    -------
+    int
+        How many events were written.
+
+    Raises
+    ------
+    FileExistsError
+        The file exists and `force` is not given, or it is the source.
+    TraceError
+        The source holds no trace.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from longpole import read_trace
+    >>> with TemporaryDirectory() as folder:
+    ...     cut = Path(folder, "cut.json")
+    ...     _ = cut.write_text('[{"ph":"X","name":"a","pid":1,"tid":1,"ts":0,"dur":2},{"ph":"X"')
+    ...     n_written = repair(cut, Path(folder, "whole.json"))
+    ...     n_written, read_trace(cut).status, read_trace(Path(folder, "whole.json")).status
+    (1, 'recovered', 'ok')
+    """
+    target = Path(output)
+    with new_file(target, force=force, inputs=[Path(source)]) as unfinished:
+        return repair_trace(Path(source), unfinished, gzip=target.suffix == ".gz")

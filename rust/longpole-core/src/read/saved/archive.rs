@@ -1,0 +1,191 @@
+//! The members of a saved trace, one after the other, each compared with what it must be.
+
+use bytemuck::Pod;
+use crc32fast::Hasher;
+
+use super::layout::{array_header, damaged, directory, member_of, Member, ARRAY_HEADER, DOCUMENT};
+use crate::diagnostics::Diagnostics;
+use crate::error::{Error, Result};
+use crate::progress::{report, Progress};
+use crate::read::window::Window;
+use crate::tables::{ColumnMut, Values};
+
+/// How many bytes of a column are read before looking at the progress.
+const PART_BYTES: usize = 1 << 20;
+
+/// Longer documents are not written.
+const MAX_DOCUMENT_BYTES: u64 = 1 << 30;
+
+/// Before the name of a member.
+const FIXED: usize = 30;
+/// Behind the name of a member: its sizes.
+const EXTRA: usize = 20;
+
+/// A saved trace, read from its front to its end.
+pub(super) struct Archive<'a> {
+    window: Window<'a>,
+    members: Vec<Member>,
+    /// What was wrong with a compression around the file.
+    diagnostics: Diagnostics,
+    checksum: Hasher,
+    /// How much of the member at hand is left.
+    left: u64,
+    progress: Progress<'a>,
+}
+
+impl<'a> Archive<'a> {
+    pub(super) fn new(window: Window<'a>, progress: Progress<'a>) -> Self {
+        Self {
+            window,
+            members: Vec::new(),
+            diagnostics: Diagnostics::default(),
+            checksum: Hasher::new(),
+            left: 0,
+            progress,
+        }
+    }
+
+    /// The document, which comes first.
+    pub(super) fn document(&mut self) -> Result<Vec<u8>> {
+        self.open(DOCUMENT)?;
+        if self.left > MAX_DOCUMENT_BYTES {
+            return Err(differs());
+        }
+        let (mut text, length) = (Vec::new(), self.left);
+        self.fill(&mut text, length)?;
+        self.close()?;
+        Ok(text)
+    }
+
+    /// Fills columns of a table.
+    pub(super) fn table(&mut self, name: &str, columns: Vec<(&str, ColumnMut<'_>)>) -> Result<()> {
+        for (column, values) in columns {
+            self.open(&member_of(name, column))?;
+            let header = self.array_header()?;
+            self.column(&header, values)?;
+        }
+        Ok(())
+    }
+
+    /// The values of an argument, of the type that its member says.
+    pub(super) fn values(&mut self, name: &str, column: &str) -> Result<Values> {
+        self.open(&member_of(name, column))?;
+        let header = self.array_header()?;
+        let mut values = match header.get(21..24) {
+            Some(b"<i4") => Values::Shorts(Vec::new()),
+            Some(b"<i8") => Values::Integers(Vec::new()),
+            Some(b"<f8") => Values::Floats(Vec::new()),
+            Some(b"<u4") => Values::Texts(Vec::new()),
+            _ => return Err(differs()),
+        };
+        self.column(&header, values.column_mut())?;
+        Ok(values)
+    }
+
+    /// The directory, which must list the members as they were.
+    pub(super) fn finish(mut self) -> Result<()> {
+        let expected = directory(&self.members, self.window.offset());
+        let mut found = vec![0; expected.len()];
+        self.take(&mut found)?;
+        let ends = self.window.text().is_empty() && !self.window.more(&mut self.diagnostics)?;
+        if found != expected || !ends || self.diagnostics.is_recovered() {
+            return Err(damaged("its end is not as it was written"));
+        }
+        Ok(())
+    }
+
+    /// Goes to the content of the next member, which must have this name.
+    fn open(&mut self, name: &str) -> Result<()> {
+        let offset = self.window.offset();
+        let mut header = vec![0; FIXED + name.len() + EXTRA];
+        self.take(&mut header)?;
+        let crc = u32::from_le_bytes(header[14..18].try_into().unwrap_or_default());
+        let size = &header[header.len() - 8..];
+        let size = u64::from_le_bytes(size.try_into().unwrap_or_default());
+        let member = Member { name: name.to_owned(), crc, size, offset };
+        if header != member.header() {
+            return Err(damaged("a member is not the one that stands there"));
+        }
+        self.left = size;
+        self.checksum.reset();
+        self.members.push(member);
+        Ok(())
+    }
+
+    fn array_header(&mut self) -> Result<[u8; ARRAY_HEADER]> {
+        let mut header = [0; ARRAY_HEADER];
+        self.take_content(&mut header)?;
+        Ok(header)
+    }
+
+    fn column(&mut self, header: &[u8; ARRAY_HEADER], column: ColumnMut<'_>) -> Result<()> {
+        match column {
+            ColumnMut::Bytes(values) => self.array(header, "|u1", values)?,
+            ColumnMut::Rows(values) => self.array(header, "<u4", values)?,
+            ColumnMut::Shorts(values) => self.array(header, "<i4", values)?,
+            ColumnMut::Integers(values) => self.array(header, "<i8", values)?,
+            ColumnMut::Counts(values) => self.array(header, "<u8", values)?,
+            ColumnMut::Floats(values) => self.array(header, "<f8", values)?,
+        }
+        self.close()
+    }
+
+    fn array<T: Pod>(
+        &mut self,
+        header: &[u8; ARRAY_HEADER],
+        data_type: &str,
+        values: &mut Vec<T>,
+    ) -> Result<()> {
+        let length = self.left / size_of::<T>() as u64;
+        if *header != array_header(data_type, length) {
+            return Err(differs());
+        }
+        self.fill(values, length)
+    }
+
+    fn fill<T: Pod>(&mut self, values: &mut Vec<T>, length: u64) -> Result<()> {
+        let length = usize::try_from(length).map_err(|_| differs())?;
+        values.try_reserve_exact(length).map_err(|_| differs())?;
+        while values.len() < length {
+            let start = values.len();
+            let end = length.min(start + PART_BYTES / size_of::<T>());
+            values.resize(end, T::zeroed());
+            self.take_content(bytemuck::cast_slice_mut(&mut values[start..]))?;
+            report(self.progress, self.window.offset())?;
+        }
+        Ok(())
+    }
+
+    /// The member at hand must be over, and be what its checksum says.
+    fn close(&mut self) -> Result<()> {
+        let crc = self.members.last().map(|member| member.crc);
+        if self.left > 0 || crc != Some(self.checksum.clone().finalize()) {
+            return Err(damaged("the checksum of a member is wrong"));
+        }
+        Ok(())
+    }
+
+    fn take_content(&mut self, bytes: &mut [u8]) -> Result<()> {
+        self.left = self.left.checked_sub(bytes.len() as u64).ok_or_else(differs)?;
+        self.take(bytes)?;
+        self.checksum.update(bytes);
+        Ok(())
+    }
+
+    fn take(&mut self, mut bytes: &mut [u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            let count = self.window.text().len().min(bytes.len());
+            if count == 0 && !self.window.more(&mut self.diagnostics)? {
+                return Err(damaged("it ends too early"));
+            }
+            bytes[..count].copy_from_slice(&self.window.text()[..count]);
+            self.window.consume(count);
+            bytes = &mut bytes[count..];
+        }
+        Ok(())
+    }
+}
+
+fn differs() -> Error {
+    damaged("a column is not of the type or length that it must be")
+}

@@ -1,0 +1,117 @@
+//! Which arguments (`args`) of events are kept.
+
+/// Which arguments of events are kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Arguments {
+    /// Those that say what belongs together.
+    Ids,
+    /// These, and what one asks about kernels, operators and collectives.
+    #[default]
+    Default,
+    /// The ids, and any others by their names in the file.
+    Named(Vec<String>),
+}
+
+/// What says which events belong together. `context` and the graph ids place
+/// work on a device, the wait fields stand on records of synchronisation.
+const IDS: &[&str] = &[
+    "stream",
+    "device",
+    "context",
+    "graph id",
+    "graph node id",
+    "Sequence number",
+    "Fwd thread id",
+    "Record function id",
+    "Ev Idx",
+    "wait_on_stream",
+    "wait_on_cuda_event_record_corr_id",
+    "wait_on_cuda_event_id",
+    "cuda_event_id",
+    "cuda_sync_kind",
+    "src kind",
+    "dst kind",
+    "Task Type",
+    "stream id",
+    "dst rank",
+];
+
+/// What one asks about kernels, copies, operators, collectives, Python
+/// functions and memory.
+const DEFAULT: &[&str] = &[
+    "bytes",
+    "memory bandwidth (GB/s)",
+    "grid",
+    "block",
+    "shared memory",
+    "registers per thread",
+    "blocks per SM",
+    "warps per SM",
+    "est. achieved occupancy %",
+    "Input Dims",
+    "Input dims",
+    "Input type",
+    "Input Strides",
+    "Concrete Inputs",
+    "Module Hierarchy",
+    "Collective name",
+    "In msg nelems",
+    "Out msg nelems",
+    "Group size",
+    "dtype",
+    "In split size",
+    "Out split size",
+    "Process Group Name",
+    "Process Group Description",
+    "Process Group Ranks",
+    "Global rank start",
+    "Global rank stride",
+    "Rank",
+    "Src Rank",
+    "Dst Rank",
+    "Seq",
+    "Comms Id",
+    "Python id",
+    "Python parent id",
+    "Python module id",
+    "cbid",
+    "Device Type",
+    "Device Id",
+    "Addr",
+    "Bytes",
+    "Total Allocated",
+    "Total Reserved",
+    "data_type",
+    "count",
+    "alg_type",
+    "task type",
+    "src rank",
+    "transport type",
+    "link type",
+    "size(Byte)",
+    "bandwidth(GB/s)",
+];
+
+impl Arguments {
+    /// The names of those that are kept for events of any category.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let (default, others): (&[&str], &[String]) = match self {
+            Self::Ids => (&[], &[]),
+            Self::Default => (DEFAULT, &[]),
+            Self::Named(others) => (&[], others),
+        };
+        IDS.iter().chain(default).copied().chain(others.iter().map(String::as_str))
+    }
+
+    /// Whether an argument is kept for events of any category.
+    pub(crate) fn keeps(&self, name: &str) -> bool {
+        self.names().any(|kept| kept == name)
+    }
+
+    /// What `other` keeps and this does not, if anything.
+    pub(crate) fn lacks<'a>(&self, other: &'a Self) -> Option<&'a str> {
+        let keeps_counters = *self == Self::Default || *other != Self::Default;
+        let missing = other.names().find(|name| !self.keeps(name));
+        missing.or((!keeps_counters).then_some("those of counter ranges"))
+    }
+}

@@ -1,0 +1,113 @@
+//! Writes all tables of a trace to a file that is read without parsing.
+//!
+//! The form of the file is described where it is read, in `read::saved`.
+
+use std::io::{self, Write};
+
+use crc32fast::Hasher;
+
+use crate::ids::{InColumn, NO_INTEGER};
+use crate::read::saved::document_of;
+use crate::read::saved::layout::{
+    array_header, directory, member_of, Member, DOCUMENT, LANES, SOURCES,
+};
+use crate::tables::{Column, FlowTable, LaneTable, Tables};
+
+/// Writes the tables of a trace as a file of their own, which
+/// [`read_path`](crate::read::read_path) reads again.
+///
+/// The same tables give the same bytes. What was learned of a trace by linking and nesting follows
+/// from its tables and is not written.
+///
+/// # Errors
+///
+/// When `out` cannot be written to.
+pub fn save(tables: &Tables, out: &mut impl Write) -> io::Result<()> {
+    let mut archive = Archive { out, members: Vec::new(), offset: 0 };
+    archive.member(DOCUMENT.to_owned(), &[document_of(tables).as_bytes()])?;
+    let (text, ends) = tables.strings.parts();
+    let ends: Vec<_> = ends.iter().map(|&end| end as u64).collect();
+    archive.column("strings", "text", Column::Bytes(text.as_bytes()))?;
+    archive.column("strings", "ends", Column::Counts(&ends))?;
+    archive.table("events", &tables.events.columns())?;
+    archive.column("lanes", LANES, Column::Integers(&places(&tables.lanes)))?;
+    for (number, (_, table)) in tables.args.iter().enumerate() {
+        let name = format!("args/{number}");
+        archive.column(&name, "event", Column::Rows(&table.event))?;
+        for (place, column) in table.columns.iter().enumerate() {
+            archive.column(&name, &place.to_string(), column.values.column())?;
+        }
+    }
+    archive.flows("flows", &tables.flows)?;
+    archive.flows("asyncs", &tables.asyncs)?;
+    archive.table("counters", &tables.counters.columns())?;
+    archive.table("metadata", &tables.metadata.columns())?;
+    archive.finish()
+}
+
+fn places(lanes: &LaneTable) -> Vec<i64> {
+    let numbers = lanes.places().iter().flat_map(|place| {
+        let texts = [place.process, place.thread].map(|text| Some(text).in_column().into());
+        let given = [place.device, place.stream].map(|number| number.unwrap_or(NO_INTEGER));
+        texts.into_iter().chain(given)
+    });
+    numbers.collect()
+}
+
+struct Archive<'a, W: Write> {
+    out: &'a mut W,
+    members: Vec<Member>,
+    offset: u64,
+}
+
+impl<W: Write> Archive<'_, W> {
+    fn table(&mut self, name: &str, columns: &[(&str, Column<'_>)]) -> io::Result<()> {
+        columns.iter().try_for_each(|&(column, values)| self.column(name, column, values))
+    }
+
+    fn flows(&mut self, name: &str, flows: &FlowTable) -> io::Result<()> {
+        self.table(name, &flows.columns())?;
+        self.column(name, "id", flows.id.column())?;
+        let sources: Vec<_> = flows
+            .sources()
+            .iter()
+            .flat_map(|source| {
+                let (process, thread) = (Some(source.process), Some(source.thread));
+                [source.category, source.name, process, thread].map(InColumn::in_column)
+            })
+            .collect();
+        self.column(name, SOURCES, Column::Rows(&sources))
+    }
+
+    fn column(&mut self, table: &str, column: &str, values: Column<'_>) -> io::Result<()> {
+        let (data_type, bytes) = match values {
+            Column::Bytes(values) => ("|u1", values),
+            Column::Rows(values) => ("<u4", bytemuck::cast_slice(values)),
+            Column::Shorts(values) => ("<i4", bytemuck::cast_slice(values)),
+            Column::Integers(values) => ("<i8", bytemuck::cast_slice(values)),
+            Column::Counts(values) => ("<u8", bytemuck::cast_slice(values)),
+            Column::Floats(values) => ("<f8", bytemuck::cast_slice(values)),
+        };
+        let header = array_header(data_type, values.len() as u64);
+        self.member(member_of(table, column), &[&header, bytes])
+    }
+
+    fn member(&mut self, name: String, content: &[&[u8]]) -> io::Result<()> {
+        let mut checksum = Hasher::new();
+        for part in content {
+            checksum.update(part);
+        }
+        let size = content.iter().map(|part| part.len() as u64).sum();
+        let member = Member { name, crc: checksum.finalize(), size, offset: self.offset };
+        let header = member.header();
+        self.out.write_all(&header)?;
+        content.iter().try_for_each(|part| self.out.write_all(part))?;
+        self.offset += header.len() as u64 + size;
+        self.members.push(member);
+        Ok(())
+    }
+
+    fn finish(self) -> io::Result<()> {
+        self.out.write_all(&directory(&self.members, self.offset))
+    }
+}
