@@ -37,6 +37,19 @@ def test_answers_show_themselves_with_names_as_text(trace):
     assert all(sentence in html for html in shown[:2])
 
 
+def test_ranks_show_themselves_with_names_as_text(tmp_path):
+    for number in range(2):
+        builder = TraceBuilder().header(distributedInfo={"rank": number, "world_size": 2})
+        begin = 100 * number
+        builder.step(1, (0, 900)).operator(NAME, (0, begin + 50))
+        builder.launch("ncclDevKernel_AllReduce", call=(begin, begin + 10), work=(begin + 12, 890))
+        builder.write(tmp_path / f"rank{number}.json")
+    found = longpole.read_traces(tmp_path)
+    html = found._repr_html_()
+    assert "<table" in html
+    assert "<script" not in html
+
+
 def test_a_trace_without_any_work_shows_itself():
     html = TraceBuilder().read()._repr_html_()
     assert "There is no verdict" in html

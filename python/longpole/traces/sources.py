@@ -40,6 +40,7 @@ def find_sources(
     """List the traces of a directory, of a glob pattern, or those given, in order of their names.
 
     The ranks of Ascend profiles may stand in folders of their own.
+
     Parameters
     ----------
     sources

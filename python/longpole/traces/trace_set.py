@@ -1,14 +1,19 @@
-"""Several ranks, joined: their calls, clocks, critical path, and what changes would gain."""
+"""Several ranks, joined: their calls, clocks, critical path, and what changes would gain.
+
+Most of its lines say what a frame holds.
+"""
 
 from __future__ import annotations
 
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole._core import JointRanks
 from longpole.critical_path.changes import parts_of
 from longpole.errors import RanksError, WindowError
 from longpole.frames import frame_of
+from longpole.report.html import html
 from longpole.traces.bandwidth import with_bandwidth
 from longpole.traces.findings import RankFinding, disagreement, in_order
 from longpole.traces.late_ranks import late_ranks
@@ -68,6 +73,11 @@ class TraceSet:
     def joint(self) -> JointRanks:
         """The ranks as the core holds them."""
         return self._joint
+
+    def _repr_html_(self) -> str:
+        # Notebooks ask the object for what stands above it.
+        answer = import_module("longpole.analyses.ranks").ranks(self)
+        return html(answer.blocks())
 
     @cached_property
     def rank_numbers(self) -> tuple[int, ...]:
