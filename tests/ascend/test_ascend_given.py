@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 
 import longpole
+from longpole import read_traces
 from longpole.ascend.columns import layout_of
 from longpole.ascend.communication import read_communication, read_communication_matrix
 from longpole.ascend.tables import read_ascend_table
 from longpole.errors import TraceError
 from longpole.read import read_trace
-from longpole.traces.trace_set import read_traces
 from real_traces import SHARED
 
 if TYPE_CHECKING:
