@@ -74,16 +74,24 @@ def _page(
     traces: Sequence[str], base: str | None, options: Options, choice: dict[str, Any]
 ) -> tuple[Page, list[str]]:
     """Make the page, and name what it is about."""
-    from longpole.cli.answer.diff import DIFF_ARGS
-    from longpole.cli.answer.report import Choice, diff_page, report_page
+    from longpole.cli.answer.report import Choice, report_page
 
-    named = named_traces(traces, options, args="default" if base is None else DIFF_ARGS)
-    paths = [path for path, _ in named]
     try:
         if base is None:
-            return report_page(named, Choice(**choice)), paths
-        old = named_traces([base], options, args=DIFF_ARGS)
-        page = diff_page(old, named, step_name=choice["step_name"])
-        return page, [*(path for path, _ in old), *paths]
+            named = named_traces(traces, options, args="default")
+            return report_page(named, Choice(**choice)), [path for path, _ in named]
+        return _diff_page(traces, base, options, choice["step_name"])
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+
+
+def _diff_page(
+    traces: Sequence[str], base: str, options: Options, step_name: str | None
+) -> tuple[Page, list[str]]:
+    from longpole.cli.answer.diff import DIFF_ARGS
+    from longpole.cli.answer.report import diff_page
+
+    named = named_traces(traces, options, args=DIFF_ARGS)
+    old = named_traces([base], options, args=DIFF_ARGS)
+    page = diff_page(old, named, step_name=step_name)
+    return page, [path for path, _ in (*old, *named)]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from longpole.analyses.diff import diff
 from longpole.analyses.lanes import lanes
 from longpole.analyses.questions import answer_blocks, questions
 from longpole.analyses.summary import summary
@@ -120,6 +119,8 @@ def report_page(traces: Sequence[Named], choice: Choice) -> Page:
 
 def diff_page(base: Sequence[Named], new: Sequence[Named], *, step_name: str | None) -> Page:
     """Report on what changed from one side to another."""
+    from longpole.analyses.diff import diff
+
     sides = [[trace for _, trace in side] for side in (base, new)]
     found = diff(*sides, step_name=step_name)
     # The first block is the sentence, which stands alone.
