@@ -2,6 +2,8 @@
 
 Both are asked about the same events: those that HTA kept when it loaded the trace. Times are in
 microseconds, as HTA gives them.
+
+One file: a pair of answers for each question.
 """
 
 from __future__ import annotations

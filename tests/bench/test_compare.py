@@ -1,4 +1,7 @@
-"""Verdicts: what they rest on, how often they hold, and what the command makes of them."""
+"""Verdicts: what they rest on, how often they hold, and what the command makes of them.
+
+One file: the cases share their made-up records.
+"""
 
 import json
 from collections import Counter

@@ -1,4 +1,7 @@
-"""Timing functions: on a clock that plays a script, on this processor, on a torch of straw."""
+"""Timing functions: on a clock that plays a script, on this processor, on a torch of straw.
+
+One file: the cases share their clocks.
+"""
 
 import json
 import sys

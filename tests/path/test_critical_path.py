@@ -1,6 +1,8 @@
 """The critical path from the user's seat: frames, words, windows, what-if, and odd traces.
 
 The rules themselves are tested in `test_path_twin.py`. Times are microseconds.
+
+One file: the cases share their traces.
 """
 
 import re

@@ -1,4 +1,6 @@
 //! The critical path of one window.
+//!
+//! One file: the methods of one class of Python.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};

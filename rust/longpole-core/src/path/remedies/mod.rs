@@ -5,6 +5,8 @@
 //! say that, for host and device work side by side. Two levels: a *side* is what holds the
 //! program up, a *remedy* what can be done about it, the cheap ones first.
 //!
+//! One file: the catalogue reads as a list.
+//!
 //! Every gain is an upper bound: the order of the work stays, and nobody can remove all of
 //! a side. Gains of several remedies are never added.
 

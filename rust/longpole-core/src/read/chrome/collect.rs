@@ -1,4 +1,6 @@
 //! Drafts of events -> rows of tables.
+//!
+//! One file: every phase of an event grows the same tables.
 
 use std::sync::Arc;
 

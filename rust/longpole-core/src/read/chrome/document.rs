@@ -1,4 +1,6 @@
 //! The frame of the document: header fields and the list of events.
+//!
+//! One file: the states of one walk over the document.
 
 use std::sync::Arc;
 

@@ -1,4 +1,6 @@
 //! The text of one event -> a draft of it.
+//!
+//! A file of this length with its tests.
 
 use super::arguments::{
     Wanted, CONNECTION_ID, CORRELATION, DEVICE, EXTERNAL_ID, EXTERNAL_ID_LOWER, QUEUE_ID, STREAM,
