@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from longpole.read import read_trace
 
@@ -163,82 +163,66 @@ def late_peer() -> AscendBuilder:
     )
 
 
+_TABLES: Final = {
+    "STRING_IDS": "id INTEGER, value TEXT",
+    "ENUM_API_TYPE": "id INTEGER, name TEXT",
+    "ENUM_HCCL_DATA_TYPE": "id INTEGER, name TEXT",
+    "PYTORCH_API": "startNs TEXT, endNs TEXT, globalTid INTEGER, name INTEGER, type INTEGER",
+    "CANN_API": "startNs INTEGER, endNs INTEGER, globalTid INTEGER, name INTEGER, type INTEGER, "
+    "connectionId INTEGER",
+    "TASK": "startNs INTEGER, endNs INTEGER, deviceId INTEGER, connectionId INTEGER, "
+    "globalTaskId INTEGER, globalPid INTEGER, taskType INTEGER, streamId INTEGER, taskId INTEGER",
+    "COMPUTE_TASK_INFO": "globalTaskId INTEGER, name INTEGER, taskType INTEGER, blockNum INTEGER",
+    "COMMUNICATION_TASK_INFO": "globalTaskId INTEGER, taskType INTEGER, planeId INTEGER, "
+    "srcRank INTEGER, dstRank INTEGER",
+    "COMMUNICATION_OP": "opName INTEGER, startNs INTEGER, endNs INTEGER, connectionId INTEGER, "
+    "groupName INTEGER, dataType INTEGER, count INTEGER",
+}
+_TEXTS: Final = (
+    *("MatMul", "AI_CORE", "MEMCPY_ASYNC", "hcom_allReduce__9_0_1", "Notify_Wait", "Notify Wait"),
+    *("launch", "aten::mm", "ProfilerStep#3", "KERNEL_AICORE", "group-9"),
+)
+
+
 def write_database(path: Path, *, without: tuple[str, ...] = ()) -> Path:
     """Write a database with a kernel, a copy, a collective and its parts on device 1."""
-    texts = ["MatMul", "AI_CORE", "MEMCPY_ASYNC", "hcom_allReduce__9_0_1", "Notify_Wait"]
-    texts += ["Notify Wait", "launch", "aten::mm", "ProfilerStep#3", "KERNEL_AICORE", "group-9"]
-    number = {text: place for place, text in enumerate(texts)}
-    thread = PROGRAM << 32 | MAIN
-    base = BASE_US * 1000
-    tables: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
-        "STRING_IDS": ("id INTEGER, value TEXT", list(enumerate(texts))),
-        "ENUM_API_TYPE": ("id INTEGER, name TEXT", [(10000, "node"), (50001, "op")]),
-        "ENUM_HCCL_DATA_TYPE": ("id INTEGER, name TEXT", [(4, "FP32")]),
-        "PYTORCH_API": (
-            "startNs TEXT, endNs TEXT, globalTid INTEGER, name INTEGER, type INTEGER",
-            [
-                (str(base), str(base + 900_000), thread, number["ProfilerStep#3"], 50001),
-                (str(base + 10), str(base + 9_000), thread, number["aten::mm"], 50001),
-            ],
-        ),
-        "CANN_API": (
-            (
-                "startNs INTEGER, endNs INTEGER, globalTid INTEGER, name INTEGER, type INTEGER, "
-                "connectionId INTEGER"
-            ),
-            [
-                (base + 1_001, base + 2_002, thread, number["launch"], 10000, 1),
-                (base + 12_000, base + 13_000, thread, number["launch"], 10000, 2),
-            ],
-        ),
-        "TASK": (
-            (
-                "startNs INTEGER, endNs INTEGER, deviceId INTEGER, connectionId INTEGER, "
-                "globalTaskId INTEGER, globalPid INTEGER, taskType INTEGER, streamId INTEGER, "
-                "taskId INTEGER"
-            ),
-            [
-                (base + 3_003, base + 8_008, 1, 1, 11, PROGRAM, number["KERNEL_AICORE"], 2, 1),
-                (base + 3_000, base + 9_000, 1, 1, 12, PROGRAM, number["AI_CORE"], 2, 1),
-                (base + 9_100, base + 9_200, 1, 1, 13, PROGRAM, number["MEMCPY_ASYNC"], 2, 2),
-                (base + 20_000, base + 90_000, 1, 2, 14, PROGRAM, number["Notify Wait"], 4, 3),
-            ],
-        ),
-        "COMPUTE_TASK_INFO": (
-            "globalTaskId INTEGER, name INTEGER, taskType INTEGER, blockNum INTEGER",
-            [(11, number["MatMul"], number["AI_CORE"], 8)],
-        ),
-        "COMMUNICATION_TASK_INFO": (
-            (
-                "globalTaskId INTEGER, taskType INTEGER, planeId INTEGER, srcRank INTEGER, "
-                "dstRank INTEGER"
-            ),
-            [(14, number["Notify_Wait"], 1, 0, 3)],
-        ),
-        "COMMUNICATION_OP": (
-            (
-                "opName INTEGER, startNs INTEGER, endNs INTEGER, connectionId INTEGER, "
-                "groupName INTEGER, dataType INTEGER, count INTEGER"
-            ),
-            [
-                (
-                    number["hcom_allReduce__9_0_1"],
-                    base + 19_000,
-                    base + 99_000,
-                    2,
-                    number["group-9"],
-                    4,
-                    64,
-                )
-            ],
-        ),
-    }
+    rows = _database_rows({text: place for place, text in enumerate(_TEXTS)})
     connection = sqlite3.connect(path)
-    for table, (columns, rows) in tables.items():
+    for table, columns in _TABLES.items():
         if table not in without:
             connection.execute(f"CREATE TABLE {table} ({columns})")
             marks = ", ".join("?" for _ in columns.split(","))
-            connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608 - own names
+            connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows[table])  # noqa: S608 - own names
     connection.commit()
     connection.close()
     return path
+
+
+def _database_rows(number: dict[str, int]) -> dict[str, list[tuple[Any, ...]]]:
+    thread = PROGRAM << 32 | MAIN
+    base = BASE_US * 1000
+    all_reduce = number["hcom_allReduce__9_0_1"], number["group-9"]
+    return {
+        "STRING_IDS": list(enumerate(_TEXTS)),
+        "ENUM_API_TYPE": [(10000, "node"), (50001, "op")],
+        "ENUM_HCCL_DATA_TYPE": [(4, "FP32")],
+        "PYTORCH_API": [
+            (str(base), str(base + 900_000), thread, number["ProfilerStep#3"], 50001),
+            (str(base + 10), str(base + 9_000), thread, number["aten::mm"], 50001),
+        ],
+        "CANN_API": [
+            (base + 1_001, base + 2_002, thread, number["launch"], 10000, 1),
+            (base + 12_000, base + 13_000, thread, number["launch"], 10000, 2),
+        ],
+        "TASK": [
+            (base + 3_003, base + 8_008, 1, 1, 11, PROGRAM, number["KERNEL_AICORE"], 2, 1),
+            (base + 3_000, base + 9_000, 1, 1, 12, PROGRAM, number["AI_CORE"], 2, 1),
+            (base + 9_100, base + 9_200, 1, 1, 13, PROGRAM, number["MEMCPY_ASYNC"], 2, 2),
+            (base + 20_000, base + 90_000, 1, 2, 14, PROGRAM, number["Notify Wait"], 4, 3),
+        ],
+        "COMPUTE_TASK_INFO": [(11, number["MatMul"], number["AI_CORE"], 8)],
+        "COMMUNICATION_TASK_INFO": [(14, number["Notify_Wait"], 1, 0, 3)],
+        "COMMUNICATION_OP": [
+            (all_reduce[0], base + 19_000, base + 99_000, 2, all_reduce[1], 4, 64)
+        ],
+    }

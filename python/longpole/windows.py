@@ -78,6 +78,13 @@ class Window:
 
         return {name: pl.lit(getattr(self, name), pl.Int64) for name in ("start_ns", "end_ns")}
 
+    def starting(self, events: pl.DataFrame) -> pl.DataFrame:
+        """Keep the events that start in it; `start_ns` is their column."""
+        import polars as pl
+
+        start_ns = pl.col("start_ns")
+        return events.filter((start_ns >= self.start_ns) & (start_ns < self.end_ns))
+
     def clip(self, events: pl.DataFrame) -> pl.DataFrame:
         """Take the events that ran in the window, with their time in it as `inside_ns`."""
         import polars as pl

@@ -119,31 +119,27 @@ def test_a_rank_whose_process_dies_each_time_is_named_and_the_rest_is_answered(f
     assert "died" in finding.message
 
 
-@needs_proc
-def test_a_rank_whose_process_dies_once_is_read_again(folder):
+def assert_survives_one_kill(folder, engine, workers):
     expected = read_traces(folder)
     files = sorted(folder.iterdir())
     piped = Piped(folder)
     with ThreadPoolExecutor(1) as pool:
-        reading = pool.submit(read_traces, files, engine="processes", workers=2)
+        reading = pool.submit(read_traces, files, engine=engine, workers=workers)
         piped.kill_reader()
         piped.feed()
         ranks = reading.result(WAIT_S)
     assert_same(expected, ranks)
+
+
+@needs_proc
+def test_a_rank_whose_process_dies_once_is_read_again(folder):
+    assert_survives_one_kill(folder, "processes", workers=2)
 
 
 @needs_proc
 def test_ray_gives_the_same_answer_though_one_of_four_workers_is_killed(folder, ray):
     assert ray
-    expected = read_traces(folder)
-    files = sorted(folder.iterdir())
-    piped = Piped(folder)
-    with ThreadPoolExecutor(1) as pool:
-        reading = pool.submit(read_traces, files, engine="ray", workers=4)
-        piped.kill_reader()
-        piped.feed()
-        ranks = reading.result(WAIT_S)
-    assert_same(expected, ranks)
+    assert_survives_one_kill(folder, "ray", workers=4)
 
 
 def test_addresses_are_opened_by_fsspec(folder):

@@ -22,7 +22,7 @@ def check(trace: Trace) -> tuple[Finding, ...]:
 
     Findings of reading come with the byte where they were found first, findings about
     events with the first event. `data_loss` and `altered` mean that the tables are not
-    what the file says; a `warning` is a doubt about what it says; `info` is good to know.
+    what the file says; a `warning` says why it may be wrong; `info` is good to know.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def _of_reading(trace: Trace) -> Iterator[Finding]:
         )
 
 
-class _Doubt(NamedTuple):
+class _EventWarning(NamedTuple):
     """Events that speak against a trace, as the core gives them."""
 
     code: str
@@ -70,30 +70,30 @@ def _of_events(trace: Trace) -> Iterator[Finding]:
         yield finding("no_timed_events")
         return
     counts = trace.warning_counts
-    doubts = [_Doubt(*row) for row in trace.core.doubts()]
+    warnings = [_EventWarning(*row) for row in trace.core.event_warnings()]
     if counts["device_work"]:
-        yield from _links(counts, doubts)
+        yield from _links(counts, warnings)
     else:
         yield finding("only_counter_ranges" if counts["counter_ranges"] else "no_device_work")
-    yield from _overlaps(counts, doubts)
-    yield from _clocks(trace, doubts)
-    yield from _marks(trace, doubts)
+    yield from _overlaps(counts, warnings)
+    yield from _clocks(trace, warnings)
+    yield from _marks(trace, warnings)
     yield from _ranks(trace)
 
 
-def _links(counts: Mapping[str, int], doubts: Sequence[_Doubt]) -> Iterator[Finding]:
+def _links(counts: Mapping[str, int], warnings: Sequence[_EventWarning]) -> Iterator[Finding]:
     n_work = counts["device_work"]
-    for doubt in _of_code("unlinked_device_work", doubts):
-        if _of_code("zero_correlations", doubts):
-            yield doubt._replace(code="zero_correlations").found()
+    for warning in _of_code("unlinked_device_work", warnings):
+        if _of_code("zero_correlations", warnings):
+            yield warning._replace(code="zero_correlations").found()
         elif counts["device_work_without_correlation"] == n_work:
-            yield doubt._replace(code="no_correlations").found()
+            yield warning._replace(code="no_correlations").found()
         else:
-            yield doubt.found(share=share(doubt.n_events / n_work))
+            yield warning.found(share=share(warning.n_events / n_work))
     codes = ("narrowed_correlations", "narrowed_external_ids", "launches_without_work")
     for code in codes:
-        for doubt in _of_code(code, doubts):
-            yield doubt.found()
+        for warning in _of_code(code, warnings):
+            yield warning.found()
     if counts["ambiguous_correlations"]:
         yield finding("ambiguous_correlations", counts["ambiguous_correlations"])
     if counts["device_work_linked_by_external_id"]:
@@ -102,22 +102,22 @@ def _links(counts: Mapping[str, int], doubts: Sequence[_Doubt]) -> Iterator[Find
         yield finding("no_synchronization_records")
 
 
-def _overlaps(counts: Mapping[str, int], doubts: Sequence[_Doubt]) -> Iterator[Finding]:
+def _overlaps(counts: Mapping[str, int], warnings: Sequence[_EventWarning]) -> Iterator[Finding]:
     for code in ("crossing_events", "overlapping_device_work"):
-        for doubt in _of_code(code, doubts):
-            longest = duration(doubt.longest_ns)
-            yield doubt.found(category=doubt.category or "uncategorised", longest=longest)
+        for warning in _of_code(code, warnings):
+            longest = duration(warning.longest_ns)
+            yield warning.found(category=warning.category or "uncategorised", longest=longest)
     if counts["nested_by_rounding"]:
         yield finding("nested_by_rounding", counts["nested_by_rounding"])
 
 
-def _of_code(code: str, doubts: Sequence[_Doubt]) -> list[_Doubt]:
-    return [doubt for doubt in doubts if doubt.code == code]
+def _of_code(code: str, warnings: Sequence[_EventWarning]) -> list[_EventWarning]:
+    return [warning for warning in warnings if warning.code == code]
 
 
-def _clocks(trace: Trace, doubts: Sequence[_Doubt]) -> Iterator[Finding]:
-    for doubt in _of_code("work_before_its_call", doubts):
-        yield doubt.found(longest=duration(doubt.longest_ns))
+def _clocks(trace: Trace, warnings: Sequence[_EventWarning]) -> Iterator[Finding]:
+    for warning in _of_code("work_before_its_call", warnings):
+        yield warning.found(longest=duration(warning.longest_ns))
     if not trace.warning_counts["device_work"]:
         return
     for device, shift_ns in trace.critical_path(whole=True).clock_shifts:
@@ -127,11 +127,11 @@ def _clocks(trace: Trace, doubts: Sequence[_Doubt]) -> Iterator[Finding]:
             yield finding("clock_shift", device=name, side=side, shift=duration(abs(shift_ns)))
 
 
-def _marks(trace: Trace, doubts: Sequence[_Doubt]) -> Iterator[Finding]:
+def _marks(trace: Trace, warnings: Sequence[_EventWarning]) -> Iterator[Finding]:
     if not len(trace.core.steps(None)):
         yield finding("no_steps")
-    for doubt in _of_code("reused_external_ids", doubts):
-        yield doubt.found()
+    for warning in _of_code("reused_external_ids", warnings):
+        yield warning.found()
     counts = trace.warning_counts
     if counts["operators"] and not counts["operators_with_external_id"]:
         yield finding("no_external_ids", counts["operators"])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
-
 from longpole.selection import matching
 from longpole.windows import choose_window
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from longpole.trace import Trace
     from longpole.windows import Window
 
@@ -53,6 +53,5 @@ def collective_waits(
     events = trace.events.select("event", "name", "start_ns", "duration_ns")
     found = events.join(trace.collective_waits, on="event").sort("start_ns", "event")
     if chosen is not None:
-        start_ns = pl.col("start_ns")
-        found = found.filter((start_ns >= chosen.start_ns) & (start_ns < chosen.end_ns))
+        found = chosen.starting(found)
     return matching(found, where)

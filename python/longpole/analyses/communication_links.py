@@ -71,8 +71,7 @@ def communication_links(
     )
     chosen = window or choose_window(trace)
     if chosen is not None:
-        start_ns = pl.col("start_ns")
-        moved = moved.filter((start_ns >= chosen.start_ns) & (start_ns < chosen.end_ns))
+        moved = chosen.starting(moved)
     source, peer = pl.col("src rank"), pl.col("dst rank")
     found = (
         moved.filter(pl.col("size(Byte)") > 0)

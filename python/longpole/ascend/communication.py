@@ -10,7 +10,7 @@ from longpole.ascend.problems import profile_error
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     import polars as pl
 
@@ -19,6 +19,7 @@ __all__ = ["read_communication", "read_communication_matrix"]
 _SUM: Final = "Total Op Info"
 _TIME: Final = "Communication Time Info"
 _BANDWIDTH: Final = "Communication Bandwidth Info"
+_NAMED: Final = ("step", "kind", "name", "group")
 _TIMES: Final = {
     "elapse_ns": "Elapse Time(ms)",
     "transit_ns": "Transit Time(ms)",
@@ -40,20 +41,8 @@ def read_communication(path: str | os.PathLike[str]) -> pl.DataFrame:
     TraceError
         The file is no JSON of this kind.
     """
-    import polars as pl
-
-    rows = list(_operations(_document(path)))
-    schema = {
-        "step": pl.String,
-        "kind": pl.String,
-        "name": pl.String,
-        "group": pl.String,
-        **dict.fromkeys(_TIMES, pl.Int64),
-        "transport": pl.String,
-        "transit_mb": pl.Float64,
-        "bandwidth_gbps": pl.Float64,
-    }
-    return pl.DataFrame(rows, schema=schema, orient="row", strict=False)
+    columns = (*_NAMED, *_TIMES, "transport", "transit_mb", "bandwidth_gbps")
+    return _frame(_operations(_document(path)), columns)
 
 
 def read_communication_matrix(path: str | os.PathLike[str]) -> pl.DataFrame:
@@ -67,22 +56,18 @@ def read_communication_matrix(path: str | os.PathLike[str]) -> pl.DataFrame:
     TraceError
         The file is no JSON of this kind.
     """
+    ranks = ("source_rank", "target_rank")
+    columns = (*_NAMED, *ranks, "transport", "transit_mb", "transit_ns", "bandwidth_gbps")
+    return _frame(_links(_document(path)), columns)
+
+
+def _frame(rows: Iterable[tuple[Any, ...]], columns: Sequence[str]) -> pl.DataFrame:
     import polars as pl
 
-    rows = list(_links(_document(path)))
-    schema = {
-        "step": pl.String,
-        "kind": pl.String,
-        "name": pl.String,
-        "group": pl.String,
-        "source_rank": pl.Int64,
-        "target_rank": pl.Int64,
-        "transport": pl.String,
-        "transit_mb": pl.Float64,
-        "transit_ns": pl.Int64,
-        "bandwidth_gbps": pl.Float64,
-    }
-    return pl.DataFrame(rows, schema=schema, orient="row", strict=False)
+    types: dict[str, pl.DataType] = dict.fromkeys((*_NAMED, "transport"), pl.String())
+    types |= dict.fromkeys(("transit_mb", "bandwidth_gbps"), pl.Float64())
+    schema = {name: types.get(name, pl.Int64()) for name in columns}
+    return pl.DataFrame(list(rows), schema=schema, orient="row", strict=False)
 
 
 def _document(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.mindspore.errors import ProfileError
 from longpole.mindspore.findings import FileFinding, Findings
-from longpole.mindspore.text import Columns, number, rows_of
+from longpole.mindspore.text import Columns, number, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,20 +66,14 @@ def read_flops(path: Path, rank: int) -> FlopsSummary:
         The file cannot be read.
     """
     findings = Findings()
-    rows = rows_of(path, findings)
-    _, header = next(rows, (0, None))
-    if header is None:
-        raise ProfileError(path, "empty_file", "the file is empty")
+    header, rows = table_of(path, findings)
     columns = Columns(path, header, _NEEDED, findings, known=_KNOWN)
     names = [name.strip() for name in header]
     scales = [_scale(names[columns.place(key)]) for key in ("operations", "rate")]
     if None in scales:
         findings.add("unit_not_named", path, 1, names[columns.place("operations")])
     count, operations, seconds = 0, 0.0, 0.0
-    for line, row in rows:
-        if len(row) != columns.count:
-            findings.add("bad_row", path, line)
-            continue
+    for line, row in columns.whole(rows):
         done = number(row[columns.place("operations")], path, line, findings)
         rate = number(row[columns.place("rate")], path, line, findings)
         if done is None or rate is None:

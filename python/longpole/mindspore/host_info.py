@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from longpole.mindspore.errors import ProfileError
 from longpole.mindspore.findings import FileFinding, Findings
-from longpole.mindspore.text import Columns, rows_of, stamp
+from longpole.mindspore.text import Columns, stamp, table_of
 
 if TYPE_CHECKING:
     import os
@@ -137,11 +136,7 @@ def read_host_info(
 
 
 def _lines(path: Path, findings: Findings) -> Iterator[_Line]:
-    rows = rows_of(path, findings)
-    _, header = next(rows, (0, None))
-    if header is None:
-        message = "the file is empty"
-        raise ProfileError(path, "empty_file", message, hint="record with profile_framework='all'")
+    header, rows = table_of(path, findings, hint="record with profile_framework='all'")
     columns = Columns(path, header, _NEEDED, findings)
     places = [columns.place(name) for name in COLUMNS]
     for number, row in rows:

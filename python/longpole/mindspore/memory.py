@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.mindspore.errors import ProfileError
 from longpole.mindspore.findings import FileFinding, Findings
-from longpole.mindspore.text import Columns, rows_of, stamp
+from longpole.mindspore.text import Columns, stamp, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,17 +61,11 @@ def read_memory_record(path: Path) -> MemorySummary:
         The file cannot be read.
     """
     findings = Findings()
-    rows = rows_of(path, findings)
-    _, header = next(rows, (0, None))
-    if header is None:
-        raise ProfileError(path, "empty_file", "the file is empty")
+    header, rows = table_of(path, findings)
     columns = Columns(path, header, _NEEDED, findings)
     count, at_ns = 0, None
     peaks = {"allocated": -1, "reserved": -1, "active": -1}
-    for line, row in rows:
-        if len(row) != columns.count:
-            findings.add("bad_row", path, line)
-            continue
+    for line, row in columns.whole(rows):
         values = {key: stamp(row[columns.place(key)], path, line, findings) for key in _NEEDED}
         if None in values.values():
             continue

@@ -21,7 +21,7 @@ from longpole.mindspore.executions import (
 from longpole.mindspore.findings import FileFinding, Findings
 from longpole.mindspore.layouts import RankFiles, find_ranks
 from longpole.mindspore.operators_compat import compatible_op_analyse
-from longpole.mindspore.text import Columns, lines_of, rows_of, stamp
+from longpole.mindspore.text import Columns, lines_of, rows_of, stamp, table_of
 
 if TYPE_CHECKING:
     import os
@@ -315,17 +315,11 @@ class _Side:
 
 
 def _operators(path: Path, findings: Findings) -> Iterable[_Operator]:
-    rows = rows_of(path, findings)
-    _, header = next(rows, (0, None))
-    if header is None:
-        raise ProfileError(path, "empty_file", "the file is empty")
+    header, rows = table_of(path, findings)
     columns = Columns(path, header, _DETAIL, findings, known=_DETAIL_UNUSED)
     total = columns.place("total")
     scale = _NS[header[total].strip()[-4:]]
-    for line, row in rows:
-        if len(row) != columns.count:
-            findings.add("bad_row", path, line)
-            continue
+    for line, row in columns.whole(rows):
         count = stamp(row[columns.place("count")], path, line, findings)
         total_ns = _exact(row[total], scale)
         if total_ns is None or (count or 0) > _MOST_RUNS:

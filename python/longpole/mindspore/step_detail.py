@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.mindspore.errors import ProfileError
 from longpole.mindspore.step_trace import Reduce, StepPoints, StepTrace
-from longpole.mindspore.text import Columns, rows_of, stamp
+from longpole.mindspore.text import Columns, stamp, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,19 +40,14 @@ def read_step_detail(path: Path, findings: Findings) -> StepTrace:
     OSError
         The file cannot be read.
     """
-    rows = rows_of(path, findings)
-    _, header = next(rows, (0, None))
-    if header is None:
-        raise ProfileError(path, "empty_file", "the file is empty")
+    header, rows = table_of(path, findings)
     names = [name.strip() for name in header]
     spans = _collectives(names)
     named = [part for name in spans for part in (name, name + _START, name + _END)]
     columns = Columns(path, header, _NEEDED, findings, known=(*_DERIVED, *named))
     steps: list[StepPoints | None] = []
-    for line, row in rows:
-        if len(row) != columns.count:
-            findings.add("bad_row", path, line)
-        elif row[columns.place("number")].strip() != "-":
+    for line, row in columns.whole(rows):
+        if row[columns.place("number")].strip() != "-":
             cells = dict(zip(names, row, strict=True))
             wanted = ["start_point", "fp_point", "bp_point", "end_point"]
             wanted += [name + edge for name in spans for edge in (_START, _END)]

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.mindspore.errors import ProfileError
-from longpole.mindspore.text import Columns, rows_of, stamp
+from longpole.mindspore.text import Columns, stamp, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,18 +41,12 @@ class TaskTime(NamedTuple):
 
 def read_task_times(path: Path, findings: Findings) -> Iterator[TaskTime]:
     """Give each run, in the order of the file."""
-    rows = rows_of(path, findings)
-    _, header = next(rows, (0, None))
-    if header is None:
-        raise ProfileError(path, "empty_file", "the file is empty")
+    header, rows = table_of(path, findings)
     columns = Columns(path, header, _NEEDED, findings)
     names = [name.strip() for name in header]
     start, duration = columns.place("start"), columns.place("duration")
     units = names[start][-3:-1], names[duration][-3:-1]
-    for line, row in rows:
-        if len(row) != columns.count:
-            findings.add("bad_row", path, line)
-            continue
+    for line, row in columns.whole(rows):
         stream = stamp(row[columns.place("stream")], path, line, findings)
         times = exact_ns(row[start], units[0]), exact_ns(row[duration], units[1])
         if None in times or stream is None:

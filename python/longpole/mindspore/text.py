@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 from longpole.mindspore.errors import ProfileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from longpole.mindspore.findings import Findings
 
-__all__ = ["Columns", "json_of", "lines_of", "number", "rows_of", "stamp"]
+__all__ = ["Columns", "json_of", "lines_of", "number", "rows_of", "stamp", "table_of"]
 
 _MARK: Final = b"\xef\xbb\xbf"
 _WHOLE: Final = re.compile(r"[+-]?[0-9]+")
@@ -74,6 +74,7 @@ class Columns:
     ) -> None:
         names = [name.strip() for name in header]
         self.count = len(names)
+        self._path, self._findings = path, findings
         self._places = {key: _place(names, alias) for key, alias in needed.items()}
         missing = [key for key, place in self._places.items() if place < 0]
         if missing:
@@ -94,9 +95,34 @@ class Columns:
         """Give the place of a needed column."""
         return self._places[key]
 
+    def whole(self, rows: Iterable[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
+        """Give the rows with a field for each column; the others are findings."""
+        for line, row in rows:
+            if len(row) == self.count:
+                yield line, row
+            else:
+                self._findings.add("bad_row", self._path, line)
+
 
 def _place(names: Sequence[str], aliases: Sequence[str]) -> int:
     return next((names.index(alias) for alias in aliases if alias in names), -1)
+
+
+def table_of(
+    path: Path, findings: Findings, hint: str | None = None
+) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """Give the header of a CSV file, and the rows below it.
+
+    Raises
+    ------
+    ProfileError
+        The file is empty.
+    """
+    rows = rows_of(path, findings)
+    _, header = next(rows, (0, None))
+    if header is None:
+        raise ProfileError(path, "empty_file", "the file is empty", hint=hint)
+    return header, rows
 
 
 def rows_of(path: Path, findings: Findings) -> Iterator[tuple[int, list[str]]]:

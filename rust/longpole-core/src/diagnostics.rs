@@ -8,7 +8,7 @@
 pub enum Severity {
     /// Worth knowing; the tables are what the file says.
     Info,
-    /// A doubt about what the file says; the tables are still what it says.
+    /// A warning about what the file says; the tables are still what it says.
     Warning,
     /// Something of the file was altered to be readable.
     Altered,
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doubt_is_no_recovery() {
+    fn a_warning_is_no_recovery() {
         let mut found = Diagnostics::default();
         found.add(Code::NegativeDuration, 5);
         assert!(!found.is_recovered());

@@ -14,7 +14,7 @@ type NameRow = (Option<String>, u64, i64, i64, usize);
 /// `(device, host_ns, launched_ns, after_last_ns, unlinked_ns, n_linked)`.
 type IdleRow = (Option<i64>, i64, i64, i64, i64, u64);
 /// `(code, category, count, first_event, its name, longest_ns)`.
-type DoubtRow = (&'static str, Option<String>, u64, usize, Option<String>, i64);
+type EventWarningRow = (&'static str, Option<String>, u64, usize, Option<String>, i64);
 
 #[pymethods]
 impl Trace {
@@ -87,10 +87,11 @@ impl Trace {
         Ok(rows.into_iter().map(row).collect())
     }
 
-    /// The events that speak against the trace, a row a kind and category.
-    fn doubts(&self, py: Python<'_>) -> PyResult<Vec<DoubtRow>> {
+    /// The warnings about events: a row for each code and category.
+    fn event_warnings(&self, py: Python<'_>) -> PyResult<Vec<EventWarningRow>> {
         let (tables, launches, nesting) = (self.tables(), self.linked(py)?, self.nesting(py)?);
-        let rows = enter(py, None, None, |_| Ok(measure::doubts(tables, &launches, &nesting)))?;
+        let rows =
+            enter(py, None, None, |_| Ok(measure::event_warnings(tables, &launches, &nesting)))?;
         let text = |id| tables.strings.get(id).to_owned();
         Ok(rows
             .iter()

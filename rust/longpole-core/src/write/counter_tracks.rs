@@ -2,7 +2,11 @@
 //!
 //! Perfetto draws a counter as steps: each sample holds until the next one.
 
-use super::protobuf::{Field, Message};
+use super::perfetto_fields::{
+    COUNTER, COUNTER_SAMPLE, DOUBLE_VALUE, NAME_OF_TRACK, PACKET, SEQUENCE, TIMESTAMP,
+    TRACK_DESCRIPTOR, TRACK_EVENT, TRACK_UUID, TYPE, UUID,
+};
+use super::protobuf::Message;
 
 /// A number that changes over time.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,23 +40,6 @@ pub fn counter_tracks(counters: &[Counter]) -> Vec<u8> {
     }
     packets.into_bytes()
 }
-
-// Trace
-const PACKET: Field = 1;
-// TracePacket
-const TIMESTAMP: Field = 8;
-const SEQUENCE: Field = 10;
-const TRACK_EVENT: Field = 11;
-const TRACK_DESCRIPTOR: Field = 60;
-// TrackDescriptor
-const UUID: Field = 1;
-const NAME_OF_TRACK: Field = 2;
-const COUNTER: Field = 8;
-// TrackEvent
-const TYPE: Field = 9;
-const TRACK_UUID: Field = 11;
-const DOUBLE_VALUE: Field = 44;
-const COUNTER_SAMPLE: u64 = 4;
 
 /// A sequence and tracks of our own, apart from those of a critical path.
 const OUR_SEQUENCE: u64 = 0x10_9b01f;

@@ -8,7 +8,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::protobuf::{Field, Message};
+use super::perfetto_fields::{
+    CATEGORIES, DEBUG_ANNOTATIONS, EVENT_NAMES, FLOW_IDS, INTEGER, INTERNED, INTERNED_ID,
+    INTERNED_NAME, NAME, NAME_ID, NAME_OF_ANNOTATION, NAME_OF_TRACK, NEEDS_STATE, PACKET, PARENT,
+    PID, PROCESS, PROCESS_NAME, SEQUENCE, SEQUENCE_FLAGS, SLICE_BEGIN, SLICE_END, STATE_CLEARED,
+    TERMINATING_FLOW_IDS, TIMESTAMP, TRACK_DESCRIPTOR, TRACK_EVENT, TRACK_UUID, TYPE, UUID,
+};
+use super::protobuf::Message;
 use crate::ids::EventId;
 use crate::tables::Tables;
 
@@ -91,43 +97,6 @@ pub fn merged_path(segments: &[MergedSegment]) -> Vec<u8> {
     }
     pieces.finish().concat()
 }
-
-// Trace
-const PACKET: Field = 1;
-// TracePacket
-const TIMESTAMP: Field = 8;
-const SEQUENCE: Field = 10;
-const TRACK_EVENT: Field = 11;
-const INTERNED: Field = 12;
-const SEQUENCE_FLAGS: Field = 13;
-const TRACK_DESCRIPTOR: Field = 60;
-const STATE_CLEARED: u64 = 1;
-const NEEDS_STATE: u64 = 2;
-// InternedData, EventName
-const EVENT_NAMES: Field = 2;
-const INTERNED_ID: Field = 1;
-const INTERNED_NAME: Field = 2;
-// TrackDescriptor, ProcessDescriptor
-const UUID: Field = 1;
-const NAME_OF_TRACK: Field = 2;
-const PROCESS: Field = 3;
-const PARENT: Field = 5;
-const PID: Field = 1;
-const PROCESS_NAME: Field = 6;
-// TrackEvent
-const DEBUG_ANNOTATIONS: Field = 4;
-const TYPE: Field = 9;
-const NAME_ID: Field = 10;
-const TRACK_UUID: Field = 11;
-const CATEGORIES: Field = 22;
-const NAME: Field = 23;
-const FLOW_IDS: Field = 47;
-const TERMINATING_FLOW_IDS: Field = 48;
-const SLICE_BEGIN: u64 = 1;
-const SLICE_END: u64 = 2;
-// DebugAnnotation
-const INTEGER: Field = 4;
-const NAME_OF_ANNOTATION: Field = 10;
 
 /// Sequences, tracks and arrows of our own: one block of numbers for each rank.
 const PATH_SEQUENCE: u64 = 0x10_9b020;

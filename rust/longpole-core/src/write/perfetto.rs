@@ -3,7 +3,12 @@
 //! Segments of a path never overlap, so each is a slice on the track of its lane, and arrows connect
 //! them in order. Only the few message types that this needs are encoded.
 
-use super::protobuf::{Field, Message};
+use super::perfetto_fields::{
+    CATEGORIES, DEBUG_ANNOTATIONS, FLOW_IDS, INTEGER, NAME, NAME_OF_ANNOTATION, NAME_OF_TRACK,
+    PACKET, SEQUENCE, SLICE_BEGIN, SLICE_END, TERMINATING_FLOW_IDS, TEXT, TIMESTAMP,
+    TRACK_DESCRIPTOR, TRACK_EVENT, TRACK_UUID, TYPE, UUID,
+};
+use super::protobuf::Message;
 use crate::path::{Path, Segment};
 use crate::tables::{Place, Tables, NO_INTEGER};
 
@@ -40,31 +45,6 @@ pub fn perfetto(tables: &Tables, path: &Path, slack_ns: &[i64]) -> Vec<u8> {
     }
     packets.into_bytes()
 }
-
-// Trace
-const PACKET: Field = 1;
-// TracePacket
-const TIMESTAMP: Field = 8;
-const SEQUENCE: Field = 10;
-const TRACK_EVENT: Field = 11;
-const TRACK_DESCRIPTOR: Field = 60;
-// TrackDescriptor
-const UUID: Field = 1;
-const NAME_OF_TRACK: Field = 2;
-// TrackEvent
-const DEBUG_ANNOTATIONS: Field = 4;
-const TYPE: Field = 9;
-const TRACK_UUID: Field = 11;
-const CATEGORIES: Field = 22;
-const NAME: Field = 23;
-const FLOW_IDS: Field = 47;
-const TERMINATING_FLOW_IDS: Field = 48;
-const SLICE_BEGIN: u64 = 1;
-const SLICE_END: u64 = 2;
-// DebugAnnotation
-const INTEGER: Field = 4;
-const TEXT: Field = 6;
-const NAME_OF_ANNOTATION: Field = 10;
 
 /// All packets are of one sequence, which is ours alone; any number but 0 will do.
 const OUR_SEQUENCE: u64 = 0x10_9b01e;

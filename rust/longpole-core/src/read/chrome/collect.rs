@@ -124,8 +124,8 @@ impl Collector {
         let kind = self.kind(scanner, category, text);
         let lane = self.lane(draft, text, kind);
         let start_ns = draft.start_ns();
-        let (duration_ns, doubt) = draft.duration_ns();
-        findings.extend(doubt.map(|code| (code, at.offset)));
+        let (duration_ns, warning) = draft.duration_ns();
+        findings.extend(warning.map(|code| (code, at.offset)));
         if start_ns < 0 {
             findings.push((Code::NegativeTimestamp, at.offset));
         }

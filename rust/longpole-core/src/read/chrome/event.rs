@@ -311,7 +311,7 @@ impl Draft {
         }
     }
 
-    /// The duration, and the doubt about it.
+    /// The duration, and a warning about it.
     pub(super) fn duration_ns(&self) -> (Option<i64>, Option<Code>) {
         match self.duration {
             Time::Known(duration) if duration < 0 => (Some(duration), Some(Code::NegativeDuration)),

@@ -1,4 +1,4 @@
-//! Events that speak against a trace, each kind with its number and the first of them.
+//! Warnings about events of a trace, each with the number of events and the first of them.
 //!
 //! `check` puts them into words. Counts that name no event are those of `warning_counts`.
 
@@ -10,9 +10,9 @@ use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables};
 use crate::vocabulary::ApiRole;
 
-/// Events of one kind and category that speak against a trace.
+/// One warning about events of one category.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Doubt {
+pub struct EventWarning {
     /// What is wrong with them.
     pub code: &'static str,
     /// Their category, where that is told apart.
@@ -25,25 +25,29 @@ pub struct Doubt {
     pub longest_ns: i64,
 }
 
-/// The events that speak against a trace, in a fixed order of their kinds, then of the file.
-pub fn doubts(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Vec<Doubt> {
+/// The warnings about events, in a fixed order of their codes, then of the file.
+pub fn event_warnings(
+    tables: &Tables,
+    launches: &Launches,
+    nesting: &Nesting,
+) -> Vec<EventWarning> {
     let events = &tables.events;
     let work: Vec<_> = events.ids().filter(|&event| events.kind(event).is_device_work()).collect();
     let without = |&work: &EventId| launches.launcher(work).is_none();
     let unlinked: Vec<_> = work.iter().copied().filter(without).collect();
     let lost = launches_without_work(tables, launches, nesting);
     let mut found = Vec::new();
-    found.extend(doubt("unlinked_device_work", None, &at_no_time(&unlinked)));
-    found.extend(doubt("zero_correlations", None, &at_no_time(&all_zero(tables, &work))));
+    found.extend(warning("unlinked_device_work", None, &at_no_time(&unlinked)));
+    found.extend(warning("zero_correlations", None, &at_no_time(&all_zero(tables, &work))));
     let cut = narrowed(tables, &unlinked, |event| events.correlation(event));
-    found.extend(doubt("narrowed_correlations", None, &at_no_time(&cut)));
+    found.extend(warning("narrowed_correlations", None, &at_no_time(&cut)));
     let cut = narrowed(tables, &unlinked, |event| events.external_id(event));
-    found.extend(doubt("narrowed_external_ids", None, &at_no_time(&cut)));
-    found.extend(doubt("reused_external_ids", None, &at_no_time(&reused(tables))));
-    found.extend(doubt("launches_without_work", None, &at_no_time(&lost)));
+    found.extend(warning("narrowed_external_ids", None, &at_no_time(&cut)));
+    found.extend(warning("reused_external_ids", None, &at_no_time(&reused(tables))));
+    found.extend(warning("launches_without_work", None, &at_no_time(&lost)));
     by_category("crossing_events", tables, &at_no_time(&nesting.crossings), &mut found);
     by_category("overlapping_device_work", tables, &overlapping(tables, &work), &mut found);
-    found.extend(doubt("work_before_its_call", None, &early(tables, launches, &work)));
+    found.extend(warning("work_before_its_call", None, &early(tables, launches, &work)));
     found
 }
 
@@ -156,24 +160,24 @@ fn by_category(
     code: &'static str,
     tables: &Tables,
     events: &[(EventId, i64)],
-    found: &mut Vec<Doubt>,
+    found: &mut Vec<EventWarning>,
 ) {
     let mut groups: HashMap<_, Vec<_>> = HashMap::new();
     for &(event, time_ns) in events {
         groups.entry(tables.events.category(event)).or_default().push((event, time_ns));
     }
-    let told = groups.into_iter().filter_map(|(category, events)| doubt(code, category, &events));
+    let told = groups.into_iter().filter_map(|(category, events)| warning(code, category, &events));
     let mut told: Vec<_> = told.collect();
-    told.sort_by_key(|doubt| doubt.first);
+    told.sort_by_key(|warning| warning.first);
     found.extend(told);
 }
 
-fn doubt(
+fn warning(
     code: &'static str,
     category: Option<StringId>,
     events: &[(EventId, i64)],
-) -> Option<Doubt> {
+) -> Option<EventWarning> {
     let first = events.iter().map(|&(event, _)| event).min()?;
     let longest_ns = events.iter().map(|&(_, time_ns)| time_ns).max()?;
-    Some(Doubt { code, category, count: events.len() as u64, first, longest_ns })
+    Some(EventWarning { code, category, count: events.len() as u64, first, longest_ns })
 }
