@@ -102,3 +102,23 @@ def test_files_can_be_used_by_all_users(tmp_path):
 def test_the_folder_can_be_chosen(tmp_path, monkeypatch):
     monkeypatch.setenv("LONGPOLE_LOCK_DIR", str(tmp_path / "locks"))
     assert lock_folder() == tmp_path / "locks"
+
+
+def test_instances_of_a_device_are_leased_beside_each_other_and_keep_out_the_whole(tmp_path):
+    whole = Lease("GPU-1", tmp_path)
+    first = Lease("MIG-1", tmp_path, parent="GPU-1")
+    second = Lease("MIG-2", tmp_path, parent="GPU-1")
+    rival = Lease("MIG-1", tmp_path, parent="GPU-1")
+    with whole, first, second, rival:
+        assert first.acquire()
+        assert second.acquire(lambda: True)
+        assert not rival.acquire(lambda: True)
+        assert not whole.acquire(lambda: True)
+        first.release()
+        assert not whole.acquire(lambda: True)
+        second.release()
+        assert whole.acquire(lambda: True)
+        assert not first.acquire(lambda: True)
+        whole.release()
+        assert rival.acquire(lambda: True)
+        assert len(rival.filenos()) == 2

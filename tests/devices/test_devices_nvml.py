@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -37,9 +38,14 @@ def library(tmp_path_factory):
     return folder
 
 
-def run_python(library, program, *arguments, **variables):
+def environment(library, **variables):
     environ = {**os.environ, "LD_LIBRARY_PATH": str(library), **variables}
     environ.setdefault("LONGPOLE_LOCK_DIR", str(library / "locks"))
+    return environ
+
+
+def run_python(library, program, *arguments, **variables):
+    environ = environment(library, **variables)
     command = [sys.executable, "-c", program, *arguments]
     return subprocess.run(command, env=environ, capture_output=True, text=True, check=True).stdout
 
@@ -60,6 +66,7 @@ def test_devices_are_known_by_uuid_with_their_state(library):
         "arch": "sm_90",
         "memory_bytes": 80 << 30,
         "driver": "575.1",
+        "parent": None,
         "clock_mhz": 1410,
         "clock_max_mhz": 1980,
         "memory_clock_mhz": 2619,
@@ -111,3 +118,111 @@ def test_the_command_lists_them(library):
     text = run_python(library, program, "devices", "--json")
     rows = json.loads(text)["data"]["devices"]
     assert [(row["number"], row["state"]) for row in rows] == [(0, "free"), (1, "busy")]
+
+
+def test_settings_are_told_in_words(library):
+    program = """
+import json
+from longpole import devices
+(device, provider), *_ = devices.discover().items()
+print(json.dumps(provider.settings(device)))
+"""
+    assert json.loads(run_python(library, program)) == {
+        "power_limit": "700 W",
+        "persistence": "on",
+        "compute_mode": "default",
+        "mig": "off",
+        "ecc": "on",
+        "cuda_driver": "12.8",
+    }
+
+
+def test_a_partitioned_device_is_listed_as_its_instances(library):
+    found = read_all(library, NVML_FAKE_MIG="1")
+    whole = "GPU-aaaaaaaa-0000-0000-0000-000000000000"
+    assert [(each["index"], each["uuid"][:12], each["parent"]) for each in found] == [
+        (0, "MIG-11111111", whole),
+        (1, "MIG-22222222", whole),
+        (2, "GPU-bbbbbbbb", None),
+    ]
+    assert found[0]["name"] == "NVIDIA Fake 100 MIG 3g.40gb"
+    (only,) = read_all(library, NVML_FAKE_MIG="1", CUDA_VISIBLE_DEVICES="MIG-22222222")
+    assert only["uuid"] == "MIG-22222222-0000-0000-0000-000000000000"
+    assert only["token"] == only["uuid"]
+
+
+JOB = """
+import json, sys
+from longpole.bench import Job, Policy, Runner
+policy = Policy(lock_clock_mhz=int(sys.argv[2]) if len(sys.argv) > 2 else None)
+with Runner([0], results=sys.argv[1], policy=policy) as runner:
+    (record,) = runner.run([Job(["sh", "-c", "SCRIPT"], format="none")])
+print(json.dumps(record.to_dict()))
+"""
+
+
+def test_what_happens_to_a_device_during_a_job_is_read_by_the_guard(library, tmp_path):
+    marker = tmp_path / "throttled"
+    # Neither a reading before nor one after the job would see it.
+    script = f"sleep 1; touch {marker}; sleep 0.5; rm {marker}; sleep 1"
+    program = JOB.replace("SCRIPT", script)
+    variables = {"NVML_FAKE_THROTTLE_FILE": str(marker)}
+    record = json.loads(run_python(library, program, str(tmp_path / "r.jsonl"), **variables))
+    during = record["environment"]["during"]
+    assert "throttle_reasons" not in record["environment"]["after"]
+    assert during["throttle_reasons"] == ["hw_thermal_slowdown"]
+    assert during["n_readings"] > 20
+    assert 0.02 < during["throttled_share"] < 0.6
+    assert (during["clock_mhz"], during["power_max_w"]) == (1410, 70.5)
+    assert record["sampling"]["clock_mhz"] == 1410
+    assert record["environment"]["settings"]["persistence"] == "on"
+
+
+def test_a_clock_is_locked_for_the_jobs_and_released(library, tmp_path):
+    log = tmp_path / "log"
+    program = JOB.replace("SCRIPT", "sleep 0.1")
+    path = str(tmp_path / "r.jsonl")
+    record = json.loads(run_python(library, program, path, "1410", NVML_FAKE_LOG=str(log)))
+    assert record["outcome"] == "ok"
+    assert log.read_text().splitlines() == ["lock 1410 1410", "release"]
+
+
+@pytest.mark.parametrize("victim", ["runner", "guard"])
+def test_a_locked_clock_is_released_after_kill_9(library, tmp_path, victim):
+    log = tmp_path / "log"
+    program = JOB.replace("SCRIPT", "sleep 30")
+    command = [sys.executable, "-c", program, str(tmp_path / "r.jsonl"), "1410"]
+    environ = environment(library, NVML_FAKE_LOG=str(log))
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE) as process:
+        wait_for(lambda: log.exists() and log.read_text() == "lock 1410 1410\n")
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        if victim == "runner":
+            process.kill()
+        else:
+            (guard,) = [pid for task in children.parents[1].iterdir() for pid in child_pids(task)]
+            os.kill(guard, 9)
+        wait_for(lambda: "release" in log.read_text())
+        process.kill()
+
+
+def child_pids(task):
+    return [int(pid) for pid in (task / "children").read_text().split()]
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_clock_that_cannot_be_locked_is_an_error_and_nothing_runs(library, tmp_path):
+    code = "from longpole.cli import main; main()"
+    jobs = ["bench", "run", "--lock-clock", "1410", "-o", str(tmp_path / "r.jsonl")]
+    command = [sys.executable, "-c", code, *jobs, "--", "touch", str(tmp_path / "ran")]
+    environ = environment(library)
+    found = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    assert not (tmp_path / "ran").exists()
+    said = found.stdout + found.stderr
+    assert "the clock cannot be locked at 1410 MHz: Insufficient Permissions" in said
+    assert found.returncode == 5

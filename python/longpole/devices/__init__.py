@@ -14,11 +14,20 @@ Examples
 
 from longpole.devices.leases import Lease, lock_folder
 from longpole.devices.occupancy import Busy, DeviceBusyError, wait_until_idle
-from longpole.devices.protocol import Device, DeviceLostError, Process, Provider, Reading
+from longpole.devices.protocol import (
+    SLOWDOWNS,
+    Device,
+    DeviceLostError,
+    Process,
+    Provider,
+    Reading,
+)
+from longpole.devices.sampling import sampler_source
 from longpole.devices.selection import Found, discover, select, unlisted
 from longpole.devices.visibility import child_changes, dev_select_flag, visible_devices
 
 __all__ = [
+    "SLOWDOWNS",
     "Busy",
     "Device",
     "DeviceBusyError",
@@ -32,6 +41,7 @@ __all__ = [
     "dev_select_flag",
     "discover",
     "lock_folder",
+    "sampler_source",
     "select",
     "unlisted",
     "visible_devices",

@@ -36,6 +36,10 @@ class AmdSmiProvider:
         """List the devices as the tool numbers them."""
         return parse_amd_smi_static(_run("amd-smi", "static", "--json"))
 
+    def settings(self, device: Device) -> dict[str, str]:  # noqa: ARG002 - other providers do
+        """Say nothing: the tool takes long to be asked."""
+        return {}
+
     def read(self, device: Device) -> Reading:
         """Read clocks, temperature, power, memory and errors."""
         answer = _run("amd-smi", "metric", "--json", "--gpu", str(device.index))
@@ -57,6 +61,10 @@ class RocmSmiProvider:
     def list_devices(self) -> list[Device]:
         """List the devices as the tool numbers them."""
         return parse_rocm_smi(_run("rocm-smi", *self.LIST))
+
+    def settings(self, device: Device) -> dict[str, str]:  # noqa: ARG002 - other providers do
+        """Say nothing: the tool does not tell."""
+        return {}
 
     def read(self, device: Device) -> Reading:
         """Read temperature, power and utilisation."""

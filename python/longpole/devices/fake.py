@@ -96,6 +96,10 @@ class FakeProvider:
             for index in range(self.count)
         ]
 
+    def settings(self, device: Device) -> dict[str, str]:  # noqa: ARG002
+        """Say nothing: there is nothing to set."""
+        return {}
+
     def read(self, device: Device) -> Reading:
         """Read the state that the script prescribes for now."""
         self._check_lost(device)

@@ -8,6 +8,9 @@ machine alternate.
 
 The files lie in a folder that all users share. In a container with a private
 folder, and on NFS, there is no exclusion.
+
+An instance of a partitioned device (MIG) is a device of its own. Who leases one holds the lock of
+the whole device together with the holders of other instances, and keeps out who wants all of it.
 """
 
 from __future__ import annotations
@@ -47,6 +50,8 @@ class Lease:
         The device.
     folder
         Where the files lie; `lock_folder()` by default.
+    parent
+        The device that this one is an instance of.
 
     Raises
     ------
@@ -55,8 +60,9 @@ class Lease:
         must not be written to.
     """
 
-    def __init__(self, uuid: str, folder: Path | None = None) -> None:
+    def __init__(self, uuid: str, folder: Path | None = None, *, parent: str | None = None) -> None:
         folder = folder or lock_folder()
+        self._parent = None if parent is None else Lease(parent, folder)
         name = re.sub(r"[^A-Za-z0-9._-]", "_", uuid)
         self._descriptor = _open_lock(folder / f"{name}.lock")
         try:
@@ -67,18 +73,18 @@ class Lease:
 
     def acquire(self, given_up: Callable[[], bool] = lambda: False) -> bool:
         """Wait for the device. False when `given_up` said so first."""
-        if not _wait(self._turnstile, given_up):
+        if not self.wait_for(fcntl.LOCK_EX, given_up):
             return False
-        try:
-            if not _wait(self._descriptor, given_up):
-                return False
-        finally:
-            fcntl.flock(self._turnstile, fcntl.LOCK_UN)
+        if self._parent is not None and not self._parent.wait_for(fcntl.LOCK_SH, given_up):
+            self.release()
+            return False
         self._sign()
         return True
 
     def release(self) -> None:
         """Give the device back, for every process that shares this lease."""
+        if self._parent is not None:
+            self._parent.release()
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def holder(self) -> str | None:
@@ -95,23 +101,34 @@ class Lease:
             fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return self.holder() or "somebody who has not signed"
-        self.release()
-        return None
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        return None if self._parent is None else self._parent.current_holder()
 
-    def fileno(self) -> int:
-        """Give the descriptor, for a guard that shall hold the lease as long as it lives."""
-        return self._descriptor
+    def filenos(self) -> list[int]:
+        """Give the descriptors, for a guard that shall hold the lease as long as it lives."""
+        return [self._descriptor, *([] if self._parent is None else self._parent.filenos())]
 
     def close(self) -> None:
         """Give back what is held, and the files."""
         os.close(self._descriptor)
         os.close(self._turnstile)
+        if self._parent is not None:
+            self._parent.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def wait_for(self, kind: int, given_up: Callable[[], bool]) -> bool:
+        """Wait behind those who already wait: for the lock of one holder, or one of several."""
+        if not _wait(self._turnstile, fcntl.LOCK_EX, given_up):
+            return False
+        try:
+            return _wait(self._descriptor, kind, given_up)
+        finally:
+            fcntl.flock(self._turnstile, fcntl.LOCK_UN)
 
     def _sign(self) -> None:
         command = " ".join(sys.argv)[:200]
@@ -185,10 +202,10 @@ def _refused(path: Path, reason: str | None) -> DeviceError:
     )
 
 
-def _wait(descriptor: int, given_up: Callable[[], bool]) -> bool:
+def _wait(descriptor: int, kind: int, given_up: Callable[[], bool]) -> bool:
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             if given_up():
                 return False

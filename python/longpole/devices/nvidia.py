@@ -11,6 +11,7 @@ import csv
 import io
 import shutil
 import subprocess
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -39,6 +40,9 @@ REASONS: Final = {
 }
 SMI_SECONDS: Final = 20
 MIB: Final = 1 << 20
+WATT_MW: Final = 1000
+CUDA_VERSION: Final = 1000  # 12080 is 12.8
+COMPUTE_MODES: Final = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive"}
 
 
 class NvmlProvider:
@@ -48,13 +52,42 @@ class NvmlProvider:
     reads_fast = True
 
     def list_devices(self) -> list[Device]:
-        """List the devices in the order of the PCI bus."""
+        """List the devices in the order of the PCI bus.
+
+        A device that is partitioned (MIG) is listed as its instances, since programs can only
+        use these.
+        """
         nvml = self._nvml
         if nvml is None:
             return []
         driver = nvml.nvmlSystemGetDriverVersion()
-        devices = [self._device(index, driver) for index in range(nvml.nvmlDeviceGetCount())]
-        return [device for device in devices if device is not None]
+        found: list[Device] = []
+        for index in range(nvml.nvmlDeviceGetCount()):
+            handle = self._told("nvmlDeviceGetHandleByIndex", index)
+            device = None if handle is None else self._device(handle, driver)
+            if device is not None:
+                found += self._instances(handle, device) or [device]
+        return [replace(device, index=number) for number, device in enumerate(found)]
+
+    def settings(self, device: Device) -> dict[str, str]:
+        """Say how a device is set."""
+        if self._nvml is None:
+            return {}
+        handle = self._told("nvmlDeviceGetHandleByUUID", device.parent or device.uuid)
+        limit_mw = self._told("nvmlDeviceGetEnforcedPowerLimit", handle)
+        cuda = self._told("nvmlSystemGetCudaDriverVersion")
+        mode = self._told("nvmlDeviceGetComputeMode", handle)
+        mig = self._told("nvmlDeviceGetMigMode", handle)
+        ecc = self._told("nvmlDeviceGetEccMode", handle)
+        found = {
+            "power_limit": limit_mw and f"{limit_mw / WATT_MW:.0f} W",
+            "persistence": _on_or_off(self._told("nvmlDeviceGetPersistenceMode", handle)),
+            "compute_mode": COMPUTE_MODES.get(mode),
+            "mig": _on_or_off(mig and mig[0]),
+            "ecc": _on_or_off(ecc and ecc[0]),
+            "cuda_driver": cuda and f"{cuda // CUDA_VERSION}.{cuda % CUDA_VERSION // 10}",
+        }
+        return {name: value for name, value in found.items() if value}
 
     def read(self, device: Device) -> Reading:
         """Read clocks, reasons, temperature, power, memory and processes."""
@@ -99,17 +132,40 @@ class NvmlProvider:
             return None
         return pynvml
 
-    def _device(self, index: int, driver: str) -> Device | None:
-        """Describe a device; None when not even its UUID can be had."""
+    def _told(self, name: str, *arguments: object) -> Any:
+        """Ask for what may not be known here; None where it is not."""
         nvml = self._nvml
+        try:
+            return getattr(nvml, name)(*arguments)
+        except nvml.NVMLError:
+            return None
 
-        def ask(name: str, *arguments: object) -> Any:
-            try:
-                return getattr(nvml, name)(*arguments)
-            except nvml.NVMLError:
-                return None
+    def _instances(self, handle: Any, parent: Device) -> list[Device]:
+        """List the instances of a device that is partitioned."""
+        mode = self._told("nvmlDeviceGetMigMode", handle)
+        if not (mode and mode[0]):
+            return []
+        found: list[Device] = []
+        for number in range(self._told("nvmlDeviceGetMaxMigDeviceCount", handle) or 0):
+            instance = self._told("nvmlDeviceGetMigDeviceHandleByIndex", handle, number)
+            uuid = None if instance is None else self._told("nvmlDeviceGetUUID", instance)
+            if uuid is not None:
+                memory = self._told("nvmlDeviceGetMemoryInfo", instance)
+                found.append(
+                    replace(
+                        parent,
+                        uuid=uuid,
+                        token=uuid,
+                        name=self._told("nvmlDeviceGetName", instance) or parent.name,
+                        memory_bytes=memory and memory.total,
+                        parent=parent.uuid,
+                    )
+                )
+        return found
 
-        handle = ask("nvmlDeviceGetHandleByIndex", index)
+    def _device(self, handle: Any, driver: str) -> Device | None:
+        """Describe a device; None when not even its UUID can be had."""
+        ask = self._told
         uuid = ask("nvmlDeviceGetUUID", handle)
         if uuid is None:
             return None
@@ -120,7 +176,6 @@ class NvmlProvider:
             uuid=uuid,
             vendor="nvidia",
             token=uuid,
-            index=index,
             name=ask("nvmlDeviceGetName", handle) or "",
             pci=pci and pci.busId.lower(),
             arch=capability and "sm_{}{}".format(*capability),
@@ -175,6 +230,21 @@ class NvidiaSmiProvider:
         """List the devices in the order of the PCI bus."""
         return [_parse_device(row) for row in _smi_rows(self.STATIC)]
 
+    def settings(self, device: Device) -> dict[str, str]:
+        """Say how a device is set."""
+        rows = _smi_rows(self.SETTINGS, f"--id={device.uuid}")
+        names = ("power_limit", "persistence", "compute_mode", "mig", "ecc")
+        known = dict(zip(names, rows[0], strict=True)) if rows else {}
+        return {name: value for name, value in known.items() if not value.startswith("[")}
+
+    SETTINGS = (
+        "power.limit",
+        "persistence_mode",
+        "compute_mode",
+        "mig.mode.current",
+        "ecc.mode.current",
+    )
+
     def read(self, device: Device) -> Reading:
         """Read clocks, reasons, temperature, power and memory."""
         rows = _smi_rows(self.STATE, f"--id={device.uuid}")
@@ -186,6 +256,10 @@ class NvidiaSmiProvider:
 
 def _processes(found: Sequence[Any] | None, kind: Literal["compute", "graphics"]) -> list[Process]:
     return [Process(each.pid, each.usedGpuMemory, kind) for each in found or ()]
+
+
+def _on_or_off(state: int | None) -> str | None:
+    return None if state is None else ("on" if state else "off")
 
 
 def _reasons(bits: int | None) -> tuple[str, ...]:

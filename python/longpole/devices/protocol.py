@@ -10,7 +10,15 @@ from longpole.errors import DeviceError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Device", "DeviceLostError", "Process", "Provider", "Reading", "Vendor"]
+__all__ = [
+    "SLOWDOWNS",
+    "Device",
+    "DeviceLostError",
+    "Process",
+    "Provider",
+    "Reading",
+    "Vendor",
+]
 
 Vendor = Literal["nvidia", "amd", "cpu", "fake"]
 
@@ -18,6 +26,24 @@ Vendor = Literal["nvidia", "amd", "cpu", "fake"]
 # server or a persistence daemon stays below it.
 BUSY_MEMORY_BYTES: Final = 1 << 30
 BUSY_UTILISATION_SHARE: Final = 0.05
+
+
+SLOWDOWNS: Final = frozenset(
+    {
+        "hw_slowdown",
+        "sw_thermal_slowdown",
+        "hw_thermal_slowdown",
+        "hw_power_brake",
+        "prochot_thrm",
+        "socket_thrm",
+        "vr_thrm",
+        "hbm_thrm",
+    }
+)
+"""Reasons for a low clock that spoil a time: hardware and heat.
+
+A cap of the power is normal at full load and none of them. The last four are AMD's.
+"""
 
 
 class DeviceLostError(DeviceError):
@@ -30,7 +56,8 @@ class Device:
 
     `uuid` is its identity: locks and records go by it, because an index means
     something else after a restart, in a container or below a visibility list.
-    `token` is how a program is told to use it; see `visibility`.
+    `token` is how a program is told to use it; see `visibility`. `parent` is the UUID of the
+    device that an instance (MIG) is a part of.
     """
 
     uuid: str
@@ -42,6 +69,7 @@ class Device:
     arch: str | None = None
     memory_bytes: int | None = None
     driver: str | None = None
+    parent: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Give the fields by name, for a record."""
@@ -106,6 +134,13 @@ class Provider(Protocol):
 
         The list is empty where the vendor's library or tool is missing: that
         is no error on a machine without such a device.
+        """
+        ...
+
+    def settings(self, device: Device) -> dict[str, str]:
+        """Say how a device is set, in words: power limit, persistence, partitions and the like.
+
+        What cannot be read is left out.
         """
         ...
 

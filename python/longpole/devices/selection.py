@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from longpole.devices.amd import AmdSmiProvider, RocmSmiProvider
+from longpole.devices.amd_library import AmdLibraryProvider
 from longpole.devices.cpu import CpuProvider
 from longpole.devices.fake import FakeProvider
 from longpole.devices.nvidia import NvidiaSmiProvider, NvmlProvider
@@ -23,7 +24,7 @@ __all__ = ["Found", "discover", "select", "unlisted"]
 # Of each vendor the first provider that finds a device is used.
 GPU_PROVIDERS: Final = (
     (NvmlProvider, NvidiaSmiProvider),
-    (AmdSmiProvider, RocmSmiProvider),
+    (AmdLibraryProvider, AmdSmiProvider, RocmSmiProvider),
 )
 
 

@@ -19,7 +19,7 @@ const GRACE_WITHOUT_RUNNER: Duration = Duration::from_secs(1);
 ///
 /// Returns when the runner has closed its end of `control` or has died; by
 /// then everything that the last job started has been killed. The process
-/// must have no other children, and one thread.
+/// must have no other children; its other threads must not fork.
 ///
 /// # Errors
 ///

@@ -5,10 +5,12 @@ use pyo3::prelude::*;
 /// Serves requests from standard input until it ends; events go to standard output.
 #[pyfunction]
 #[cfg(unix)]
-pub(crate) fn guard_main() -> PyResult<()> {
+pub(crate) fn guard_main(py: Python<'_>) -> PyResult<()> {
     use std::os::fd::AsFd;
 
-    Ok(longpole_guard::serve(std::io::stdin().as_fd(), std::io::stdout().as_fd())?)
+    // A thread of Python reads the conditions of the device meanwhile.
+    py.detach(|| longpole_guard::serve(std::io::stdin().as_fd(), std::io::stdout().as_fd()))?;
+    Ok(())
 }
 
 /// There is no guard where there are no process groups.

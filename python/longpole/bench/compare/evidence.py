@@ -247,7 +247,12 @@ def _uneven_conditions(base: Runs, new: Runs) -> str | None:
     if base.clocks_mhz and new.clocks_mhz:
         clocks = [median(runs.clocks_mhz) for runs in (base, new)]
         if abs(clocks[1] / clocks[0] - 1) > _MOST_CLOCK_APART:
-            return f"the device ran at {clocks[0]:.0f} MHz in base and {clocks[1]:.0f} MHz in new"
+            times = [median(runs.log_times) for runs in (base, new)]
+            cycles = math.expm1(times[1] - times[0] + math.log(clocks[1] / clocks[0]))
+            return (
+                f"the device ran at {clocks[0]:.0f} MHz in base and {clocks[1]:.0f} MHz in new; "
+                f"in cycles the change is {100 * cycles:+.1f} %"
+            )
     return None
 
 
@@ -325,7 +330,9 @@ def _warnings(base: Runs, new: Runs, n_pairs: int | None = None) -> Iterator[str
         if runs.log_times and (failures := _failures(runs)):
             yield f"{name}: left out{failures}"
         if runs.n_dropped:
-            yield f"{name}: {runs.n_dropped} samples dropped, taken while the device was throttled"
+            yield f"{name}: {runs.n_dropped} samples dropped for the conditions they were taken in"
+        if runs.n_repeated:
+            yield f"{name}: {runs.n_repeated} disturbed runs made again"
         if n_pairs is not None and n_pairs < len(runs.log_times):
             yield f"{name}: {len(runs.log_times) - n_pairs} runs without a partner left out"
 

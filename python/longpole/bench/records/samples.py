@@ -53,6 +53,8 @@ class Runs:
         The samples of the runs that were taken in turns, by the name of their pair.
     step_ns
         What one step of the clock is for one call; 0 where that is not known.
+    n_repeated
+        Runs that were disturbed and made again; their samples count for nothing.
     cpu_pressures
         Of each run, the share of its time in which something waited for a processor, where
         that is known.
@@ -65,6 +67,7 @@ class Runs:
     n_samples: int = 0
     n_dropped: int = 0
     n_disturbed: int = 0
+    n_repeated: int = 0
     n_failed: int = 0
     n_unusable: int = 0
     conditions: set[str] = field(default_factory=set)
@@ -78,6 +81,9 @@ class Runs:
         if not samples:
             return
         sampling = _mapping(row.get("sampling"))
+        if sampling.get("is_repeated") is True:
+            self.n_repeated += 1
+            return
         self.log_times.append(math.log(median(samples)))
         self.begins_s.append(_begin_s(row))
         self.n_samples += len(samples)

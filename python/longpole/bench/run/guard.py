@@ -19,10 +19,13 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Literal
 
-from longpole.errors import LongpoleError
+from longpole.bench.run.sampler import release_clock
+from longpole.errors import DeviceError, LongpoleError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from longpole.bench.run.conditions import Sampling
 
 __all__ = ["Ending", "Guard", "GuardLostError", "Order", "Stream"]
 
@@ -78,20 +81,26 @@ class Guard:
 
     Parameters
     ----------
-    lease
-        The descriptor of the lease that the guard shall share, if any.
+    leases
+        The descriptors of the leases that the guard shall share.
+    sampling
+        What it is to read while jobs run; nothing by default. The file of readings is removed
+        when the guard ends.
 
     Raises
     ------
     GuardLostError
         The system does not start it.
+    DeviceError
+        A clock was to be locked and cannot be.
     """
 
-    def __init__(self, lease: int | None = None) -> None:
-        leases = [] if lease is None else [lease]
+    def __init__(self, leases: Sequence[int] = (), sampling: Sampling | None = None) -> None:
+        self._sampling = sampling
+        told = "" if sampling is None else sampling.text
         try:
             self._process = subprocess.Popen(  # noqa: S603
-                [*_guard_command(), *map(str, leases)],
+                [*_guard_command(), told, *map(str, leases)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 bufsize=0,
@@ -105,6 +114,15 @@ class Guard:
         self._number = 0
         self._pending = b""
         self._job_pid: int | None = None
+        if sampling is not None:
+            self._wait_for_lock(sampling)
+
+    def _wait_for_lock(self, sampling: Sampling) -> None:
+        try:
+            sampling.wait_for_lock()
+        except DeviceError:
+            self.close()
+            raise
 
     def run(
         self,
@@ -146,6 +164,14 @@ class Guard:
             return  # it waits for a process that does not die
         if self._process.stdout:
             self._process.stdout.close()
+        if self._sampling is not None and self._process.returncode != 0:
+            self._undo(self._sampling)
+
+    def _undo(self, sampling: Sampling) -> None:
+        """Do what a guard does at its end, where it was killed before."""
+        if sampling.lock_mhz is not None:
+            release_clock(sampling.text)
+        sampling.remove()
 
     def kill(self) -> None:
         """Put an end to a guard that is out of order, and to the group of its job."""

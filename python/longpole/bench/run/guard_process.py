@@ -1,21 +1,23 @@
 """The process that guards a device: started by path, so that it imports nothing of longpole.
 
-Only the extension module is loaded, from the file named by the first argument.
-The second, if any, is the descriptor of a lease: open here, it keeps the device
-taken until the last process of a job is gone, also when the runner is not there
-any more. Requests come on standard input, events go to standard output.
+Only the extension module and the sampler are loaded, by path. The first argument is the
+file of the module, the second what to sample as JSON, empty for nothing. The others are
+the descriptors of leases: open here, they keep the device taken until the last process of
+a job is gone, also when the runner is not there any more. Requests come on standard input,
+events go to standard output.
 """
 
 import os
 import signal
 import sys
-from importlib.machinery import ExtensionFileLoader
+from importlib.machinery import ExtensionFileLoader, SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
+from types import ModuleType
 
 __all__ = ["main"]
 
 
-def main(core_path: str, *leases: str) -> None:
+def main(core_path: str, sampling: str, *leases: str) -> None:
     """Guard until the runner closes its end of the pipe."""
     # The runner decides when this process ends, not who signals a whole group.
     # A handler, unlike an ignored or a blocked signal, is not handed down to the jobs.
@@ -25,12 +27,25 @@ def main(core_path: str, *leases: str) -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     for lease in leases:
         os.set_inheritable(int(lease), False)  # noqa: FBT003 - its only form
-    spec = spec_from_loader("_core", ExtensionFileLoader("_core", core_path))
+    core = _loaded(ExtensionFileLoader("_core", core_path))
+    if not sampling:
+        core.guard_main()
+        return
+    sampler = _loaded(SourceFileLoader("sampler", __file__.replace("guard_process", "sampler")))
+    reading = sampler.Sampler(sampling)
+    try:
+        core.guard_main()
+    finally:
+        reading.close()
+
+
+def _loaded(loader: ExtensionFileLoader | SourceFileLoader) -> ModuleType:
+    spec = spec_from_loader(loader.name, loader)
     if spec is None or spec.loader is None:
-        raise ImportError(core_path)
-    core = module_from_spec(spec)
-    spec.loader.exec_module(core)
-    core.guard_main()
+        raise ImportError(loader.path)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _take_no_notice(_number: int, _frame: object) -> None:

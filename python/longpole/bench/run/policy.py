@@ -39,6 +39,9 @@ class Policy:
     busy
         What to do with a device that somebody else uses when the first job is to begin
         there: `refuse` it, `wait` until it is idle, or `allow` it.
+    lock_clock_mhz
+        The clock at which a device is held while jobs run on it; None leaves it alone. The guard
+        of the device lets it go at its end, even where the runner was killed.
     """
 
     timeout_s: float | None = 60.0
@@ -49,6 +52,7 @@ class Policy:
     launch_attempts: int = 3
     launch_delay_s: float = 5.0
     busy: Busy = "refuse"
+    lock_clock_mhz: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("timeout_s", "total_timeout_s"):

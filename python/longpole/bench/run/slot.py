@@ -6,12 +6,14 @@ import os
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench.records.choice import fastest
 from longpole.bench.records.environment import fingerprint, variables_on_record
 from longpole.bench.records.record import Outcome
+from longpole.bench.run.conditions import Sampling, is_disturbed
 from longpole.bench.run.guard import Ending, Guard, GuardLostError, Order
 from longpole.bench.run.judgement import Judgement, judge, launch_can_pass, signal_name
 from longpole.bench.run.output import NO_RESULTS, Found, Output
@@ -85,11 +87,12 @@ class Slot(Thread):
         self._record_env = record_env
         self._is_ours = False
         self._guard: Guard | None = None
+        self._sampling: Sampling | None = None
 
     def run(self) -> None:
         """Work until there is nothing left to do."""
         try:
-            with Lease(self.device.uuid, self._lock_folder) as lease:
+            with Lease(self.device.uuid, self._lock_folder, parent=self.device.parent) as lease:
                 while (task := self._schedule.take()) is not None:
                     if not self._work(task, lease):
                         break
@@ -212,11 +215,13 @@ class Slot(Thread):
 
     def _run_job(self, task: Task, lease: Lease) -> Attempt:
         job = task.job
-        guard = self._guard = self._guard or Guard(lease.fileno())
+        guard, sampling = self._ready(lease)
         changes = child_changes(self.device, os.environ)
         limit_s, limited_by_total = self._limit(job)
         output = Output(job.format)
         before = self._read_device()  # a device that is lost is given no job
+        sampling.clear()
+        began_ns = time.perf_counter_ns()
         started_at = datetime.now(UTC).isoformat()
         order = Order(
             argv=job.argv,
@@ -227,18 +232,36 @@ class Slot(Thread):
             drain_s=self._policy.drain_s,
         )
         ending = guard.run(order, output.take, lambda: task.is_cancelled)
+        during = sampling.conditions().summary(began_ns, time.perf_counter_ns())
         found = output.finish(died=ending.exit_code != 0 or ending.stopped is not None)
         after, device_lost = self._look_again()
         environment = {
             **fingerprint(),
             "device": self.device.to_dict(),
+            "settings": self._settings,
             "before": before,
+            "during": during,
             "after": after,
             "changed": variables_on_record({**job.env, **changes}, self._record_env),
         }
         return Attempt(
             ending, output, found, started_at, limited_by_total, device_lost, environment
         )
+
+    def _ready(self, lease: Lease) -> tuple[Guard, Sampling]:
+        """Give the guard of the device, and what it reads; both are new after it was lost."""
+        if self._guard is None or self._sampling is None:
+            self._sampling = Sampling(self.device, self._provider, self._policy.lock_clock_mhz)
+            self._guard = Guard(lease.filenos(), self._sampling)
+        return self._guard, self._sampling
+
+    @cached_property
+    def _settings(self) -> dict[str, str]:
+        """Say how the device is set, once: it takes a while."""
+        provider = self._provider
+        if provider is None or not provider.reads_fast:
+            return {}
+        return provider.settings(self.device)
 
     def _limit(self, job: Job) -> tuple[float | None, bool]:
         """Give the time a job may take, and whether the limit of the whole run cuts it."""
@@ -318,7 +341,18 @@ class Slot(Thread):
             stdout_tail=output.stdout.text(KEPT_TAIL_BYTES),
             stderr_tail=output.stderr.text(KEPT_TAIL_BYTES),
             environment=attempt.environment,
+            sampling=_sampling_of(attempt),
         )
+
+
+def _sampling_of(attempt: Attempt) -> dict[str, Any]:
+    """Say in which conditions the job ran, as far as comparisons go by them."""
+    during = attempt.environment["during"]
+    return {
+        "clock_mhz": during.get("clock_mhz"),
+        "cpu_pressure": during.get("cpu_pressure"),
+        "is_disturbed": is_disturbed(during),
+    }
 
 
 def _blame(task: Task, judgement: Judgement) -> Judgement:

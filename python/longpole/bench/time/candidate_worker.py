@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longpole.bench.records.record import Outcome
-from longpole.bench.time.measure import measure
+from longpole.bench.run.conditions import Conditions
+from longpole.bench.time.measure import measure_in_turns
 from longpole.bench.time.targets import bound, find_function
 from longpole.bench.time.timing import Effort
 from longpole.bench.time.worker import make_clock
@@ -31,8 +32,9 @@ def main(text: str) -> int:
     """Answer requests until the pipe ends or the device is out of order.
 
     The fields of the JSON object: `requests` (the path of the pipe), `clock` (its name, or
-    `MODULE:FUNC`, which makes one), `cache`, `device`, `path`. Those of a request: `name`
-    (`MODULE:FUNC`), `point`, `factory`, `key`, `n_samples`, `budget_s`.
+    `MODULE:FUNC`, which makes one), `cache`, `readings` (of the guard), `path`.
+    Those of a request: `name` (`MODULE:FUNC`), `point`, `factory`, `key`, `n_samples`,
+    `budget_s`.
     """
     wanted = json.loads(text)
     sys.path[:] = wanted["path"]
@@ -40,9 +42,10 @@ def main(text: str) -> int:
         os.dup2(2, 1)
         clock = _clock(wanted)
         answers.write(json.dumps({"ready": True}) + "\n")
+        conditions = Conditions(*wanted["readings"])
         with Path(wanted["requests"]).open(encoding="utf-8") as requests:
             for line in iter(requests.readline, ""):
-                row = _timed(json.loads(line), clock)
+                row = _timed(json.loads(line), clock, conditions)
                 row["is_usable"] = row["outcome"] == Outcome.OK or _is_usable(clock)
                 answers.write(json.dumps(row) + "\n")
                 if not row["is_usable"]:
@@ -55,17 +58,19 @@ def _clock(wanted: dict[str, Any]) -> Clock:
     if ":" in name:
         made: Clock = find_function(name)()  # type: ignore[assignment]
         return made
-    return make_clock(name, wanted["cache"], wanted["device"])
+    return make_clock(name, wanted["cache"])
 
 
-def _timed(request: dict[str, Any], clock: Clock) -> dict[str, Any]:
+def _timed(request: dict[str, Any], clock: Clock, conditions: Conditions) -> dict[str, Any]:
     try:
         function = find_function(request["name"])
     except ValueError as error:
         return {"outcome": Outcome.NOT_STARTED, "message": str(error)}
     candidate = bound(function, request["point"], factory=request["factory"])
     effort = Effort(request["n_samples"], request["budget_s"])
-    return measure(candidate, key=request["key"], clock=clock, effort=effort).to_dict()
+    functions = {request["key"]: candidate}
+    found = measure_in_turns(functions, clock=clock, effort=effort, conditions=conditions)
+    return found[request["key"]].to_dict()
 
 
 def _is_usable(clock: Clock) -> bool:

@@ -20,15 +20,16 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from longpole.bench.records.environment import fingerprint
 from longpole.bench.records.record import Outcome, Record
-from longpole.bench.run.guard import Ending, Guard, GuardLostError, Order
+from longpole.bench.run.guard import Ending, GuardLostError, Order
 from longpole.bench.run.judgement import signal_name
 from longpole.bench.run.output import Tail
-from longpole.bench.time.device_in_use import device_in_use
+from longpole.bench.time.device_in_use import device_in_use, guard_of
 from longpole.bench.time.targets import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from longpole.bench.run.conditions import Sampling
     from longpole.bench.run.guard import Stream
     from longpole.bench.time.device_in_use import DeviceInUse
     from longpole.devices import Busy
@@ -52,6 +53,8 @@ class Candidates:
         What the caches of a device hold: `cold`, `hot` or `graph`.
     busy
         What to do with a device that somebody else uses.
+    lock_clock_mhz
+        The clock to hold the device at; None leaves it alone.
     timeout_s
         For one candidate, from its request to its answer.
 
@@ -74,13 +77,14 @@ class Candidates:
         clock: str = "cpu",
         cache: str | None = None,
         busy: Busy = "refuse",
+        lock_clock_mhz: int | None = None,
         timeout_s: float = 60.0,
     ) -> None:
         self._clock, self._cache, self._timeout_s = clock, cache, timeout_s
         self._process: _Process | None = None
         with ExitStack() as stack:
             timed = "torch" if clock == "torch" else "cpu"
-            self._device = stack.enter_context(device_in_use(timed, busy))
+            self._device = stack.enter_context(device_in_use(timed, busy, lock_clock_mhz))
             self._resources = stack.pop_all()
 
     def __enter__(self) -> Self:
@@ -160,8 +164,8 @@ class _Process:
         self._answers: queue.Queue[dict[str, Any] | Ending | GuardLostError] = queue.Queue()
         self._line = b""
         self._stderr = Tail()
-        self._guard = Guard(None if device is None else device.lease.fileno())
-        order = _order(str(pipe), clock, cache, device)
+        self._guard, sampling = guard_of(device)
+        order = _order(str(pipe), clock, cache, device, sampling)
         self._thread = threading.Thread(target=self._run, args=(order,), daemon=True)
         self._thread.start()
         self._is_ready = False
@@ -223,12 +227,14 @@ class _Process:
         return {"outcome": outcome, "message": message, "is_usable": False}
 
 
-def _order(pipe: str, clock: str, cache: str | None, device: DeviceInUse | None) -> Order:
+def _order(
+    pipe: str, clock: str, cache: str | None, device: DeviceInUse | None, sampling: Sampling
+) -> Order:
     wanted = {
         "requests": pipe,
         "clock": clock,
         "cache": cache,
-        "device": None if device is None else device.uuid,
+        "readings": [sampling.path, sampling.interval_s],
         "path": sys.path,
     }
     changes = {} if device is None else device.changes

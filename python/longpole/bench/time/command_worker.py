@@ -49,7 +49,9 @@ class Sample:
     def __init__(self, pid: int, began_ns: int, limit_s: float) -> None:
         with _limit(pid, limit_s) as passed:
             _, self.status, usage = os.wait4(pid, 0)
-            self.wall_ns = time.perf_counter_ns() - began_ns
+            ended_ns = time.perf_counter_ns()
+        self.window = (began_ns, ended_ns)
+        self.wall_ns = ended_ns - began_ns
         self.is_timeout = bool(passed)
         self.user_ns, self.system_ns = usage.ru_utime * 1e9, usage.ru_stime * 1e9
         self.peak_rss_bytes = usage.ru_maxrss * _KIB
@@ -200,6 +202,7 @@ def _row(
         "message": subject.message,
         "exit_code": subject.exit_code,
         "samples_ns": walls if is_ok else [],
+        "windows": [sample.window for sample in subject.samples],
         "user_ns": fmean(each.user_ns for each in subject.samples) if is_ok else None,
         "system_ns": fmean(each.system_ns for each in subject.samples) if is_ok else None,
         "peak_rss_bytes": peak_bytes if peak_bytes > floor_bytes else None,

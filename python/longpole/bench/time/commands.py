@@ -14,12 +14,15 @@ from uuid import uuid4
 
 from longpole.bench.records.environment import fingerprint
 from longpole.bench.records.record import Measurement, Outcome, Record
+from longpole.bench.run.conditions import is_disturbed_by
 from longpole.bench.run.job import parse_argv
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["CommandPlan", "command_argv", "command_records"]
+    from longpole.bench.run.conditions import Conditions
+
+__all__ = ["CommandPlan", "command_argv", "command_records", "without_disturbed"]
 
 _SPARE_EXECUTIONS = 3
 
@@ -86,6 +89,26 @@ def command_argv(plan: CommandPlan, names: Sequence[str], budget_s: float, seed:
     return [sys.executable, "-I", "-S", str(script), json.dumps(wanted)]
 
 
+def without_disturbed(
+    rows: Sequence[dict[str, Any]], conditions: Conditions
+) -> list[dict[str, Any]]:
+    """Leave out the turns that were taken in bad conditions, and count them."""
+    alive = [row for row in rows if row["samples_ns"]]
+    windows = [
+        (min(begin for begin, _ in turn), max(end for _, end in turn))
+        for turn in zip(*(row["windows"] for row in alive), strict=False)
+    ]
+    drops = conditions.disturbed(windows, heeds_pressure=len(rows) == 1)
+    kept = [place for place, is_dropped in enumerate(drops) if not is_dropped]
+    during = conditions.summary(windows[0][0], windows[-1][1]) if windows else {}
+    found = []
+    for row in rows:
+        samples_ns = [row["samples_ns"][place] for place in kept] if row in alive else []
+        told = {"n_dropped": sum(drops), "during": during}
+        found.append({**row, "samples_ns": samples_ns, **told})
+    return found
+
+
 def command_records(
     plan: CommandPlan, rows: Sequence[dict[str, Any]], stderr_line: str
 ) -> Iterator[Record]:
@@ -129,7 +152,9 @@ def _sampling(plan: CommandPlan, row: dict[str, Any]) -> dict[str, Any]:
         "cache": None,
         "n_calls": 1,
         "n_warm_up_calls": row["n_warm_up"],
-        "n_dropped": 0,
-        "is_disturbed": False,
+        "n_dropped": row["n_dropped"],
+        "is_disturbed": is_disturbed_by(row["n_dropped"], len(row["samples_ns"])),
+        "clock_mhz": row["during"].get("clock_mhz"),
+        "during": row["during"],
         **{name: row[name] for name in told},
     }

@@ -8,29 +8,46 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from longpole.devices import Lease, child_changes, discover, select, wait_until_idle
+from longpole.bench.run.conditions import Sampling
+from longpole.bench.run.guard import Guard
+from longpole.devices import Lease, child_changes, select, wait_until_idle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from longpole.devices import Busy, Reading
+    from longpole.devices import Busy, Device, Provider
 
-__all__ = ["DeviceInUse", "device_in_use", "reader_of"]
+__all__ = ["DeviceInUse", "device_in_use", "guard_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceInUse:
-    """A device that is ours for a while, how a process is told to use it alone, and what it is."""
+    """A device that is ours for a while: how a process is told to use it alone, and what it is.
+
+    `sampling` makes what a guard is to read while it is used; each guard needs one of its own.
+    """
 
     uuid: str
     lease: Lease
     changes: Mapping[str, str | None]
     facts: Mapping[str, Any]
+    sampling: Callable[[], Sampling]
 
 
 @contextmanager
-def device_in_use(clock: str, busy: Busy) -> Iterator[DeviceInUse | None]:
+def device_in_use(
+    clock: str, busy: Busy, lock_mhz: int | None = None
+) -> Iterator[DeviceInUse | None]:
     """Take the first visible device for a clock that times one; None for the processor.
+
+    Parameters
+    ----------
+    clock
+        As of `longpole bench time`.
+    busy
+        What to do with a device that somebody else uses.
+    lock_mhz
+        The clock to hold it at while a guard with its `sampling` lives.
 
     Raises
     ------
@@ -41,20 +58,36 @@ def device_in_use(clock: str, busy: Busy) -> Iterator[DeviceInUse | None]:
         yield None
         return
     ((device, provider),) = select(None).items()
-    with Lease(device.uuid) as lease:
+    with Lease(device.uuid, parent=device.parent) as lease:
         lease.acquire()
+        sampling = partial(Sampling, device, provider, lock_mhz)
         try:
             wait_until_idle(device, provider, busy)
             changes = child_changes(device, os.environ)
-            yield DeviceInUse(device.uuid, lease, changes, device.to_dict())
+            facts = {"device": device.to_dict(), "settings": _settings(device, provider)}
+            yield DeviceInUse(device.uuid, lease, changes, facts, sampling)
         finally:
             lease.release()
 
 
-def reader_of(uuid: str | None) -> Callable[[], Reading] | None:
-    """Give what reads the state of a device; None where that takes long or is not possible."""
-    found = {device.uuid: (device, provider) for device, provider in discover().items()}
-    device, provider = found.get(uuid or "", (None, None))
-    if device is None or provider is None or not provider.reads_fast:
-        return None
-    return partial(provider.read, device)
+def _settings(device: Device, provider: Provider | None) -> dict[str, str]:
+    """Say how the device is set, where that does not take long."""
+    if provider is None or not provider.reads_fast:
+        return {}
+    return provider.settings(device)
+
+
+def guard_of(device: DeviceInUse | None) -> tuple[Guard, Sampling]:
+    """Start a guard that holds the lease of a device and reads how it is.
+
+    Raises
+    ------
+    DeviceError
+        The clock cannot be locked.
+    """
+    sampling = Sampling() if device is None else device.sampling()
+    try:
+        return Guard([] if device is None else device.lease.filenos(), sampling), sampling
+    except BaseException:
+        sampling.remove()
+        raise

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
+from longpole.devices import SLOWDOWNS
 from longpole.errors import DeviceError
 
 if TYPE_CHECKING:
@@ -48,11 +49,6 @@ _UNSEEN_NS: Final = 20_000.0
 
 _HOST_BOUND: Final = 1.1
 _LOWEST_CLOCK: Final = 0.75
-
-# Hardware and heat; the cap of the power budget is normal at full load.
-_THROTTLED: Final = frozenset(
-    {"hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown"}
-)
 
 
 _WAITS: Final = "it waits for the device inside, so this is wall time, launches included"
@@ -124,7 +120,8 @@ class GpuClock:
         `cold`: before each call more bytes than the last cache holds are written. `hot`: the
         calls follow one another. `graph`: they are captured once and replayed.
     read
-        Gives the state of the device, for throttling; None where it cannot be read.
+        Gives the state of the device, for throttling, after each sample; not needed where a guard
+        reads it meanwhile.
     """
 
     shortest_sample_ns = 200_000
@@ -168,7 +165,7 @@ class GpuClock:
         if self._read is None:
             return True
         reading = self._read()
-        if _THROTTLED.intersection(reading.throttle_reasons):
+        if SLOWDOWNS.intersection(reading.throttle_reasons):
             return False
         if reading.clock_mhz is None or self._clock_mhz is None:
             return True

@@ -31,6 +31,8 @@ from longpole.bench.time.turns import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from longpole.bench.run.conditions import Conditions
+
 __all__ = ["measure", "measure_in_turns"]
 
 
@@ -77,6 +79,7 @@ def measure_in_turns(
     clock: Clock | None = None,
     check: Callable[[Any], object] | None = None,
     effort: Effort | None = None,
+    conditions: Conditions | None = None,
 ) -> dict[str, Timing]:
     """Time functions against one another.
 
@@ -89,6 +92,8 @@ def measure_in_turns(
         By key.
     clock, check, effort
         As of `measure`; all functions together share one budget.
+    conditions
+        What a guard's sampler reads meanwhile, by which samples are dropped.
 
     Examples
     --------
@@ -115,17 +120,18 @@ def measure_in_turns(
             with failures_noted(subject):
                 warm_up(subject, clock, warm_up_ns)
         make_batches_alike(alive(subjects), clock)
-        pressure = Pressure()
-        stopped_by = sample_in_turns(subjects, clock, effort, deadline_ns)
-        share = pressure.share()
+        pressure, begin_ns = Pressure(), clock.now_ns()
+        stopped_by = sample_in_turns(subjects, clock, effort, deadline_ns, conditions)
+        share, end_ns = pressure.share(), clock.now_ns()
         for subject in alive(subjects):
             with failures_noted(subject):
                 check_result(subject, check)
     run = uuid4().hex[:12]
     pair = run if len(subjects) > 1 else ""
     told = (run, pair, started_at, stopped_by)
+    during = {} if conditions is None else conditions.summary(begin_ns, end_ns)
     return {
-        subject.key: replace(subject.timing(clock, *told), cpu_pressure=share)
+        subject.key: replace(subject.timing(clock, *told), cpu_pressure=share, during=during)
         for subject in subjects
     }
 

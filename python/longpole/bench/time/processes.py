@@ -18,17 +18,18 @@ from longpole.bench.compare.comparison import Comparison, Verdict, compare
 from longpole.bench.compare.looks import LOOKS
 from longpole.bench.records.environment import fingerprint
 from longpole.bench.records.record import Outcome, Record
-from longpole.bench.run.guard import Ending, Guard, Order
+from longpole.bench.run.guard import Ending, Order
 from longpole.bench.run.judgement import signal_name
 from longpole.bench.run.output import Tail
-from longpole.bench.time.commands import command_argv, command_records
-from longpole.bench.time.device_in_use import device_in_use
+from longpole.bench.time.commands import command_argv, command_records, without_disturbed
+from longpole.bench.time.device_in_use import device_in_use, guard_of
 from longpole.bench.time.targets import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from longpole.bench.run.guard import Stream
+    from longpole.bench.run.conditions import Sampling
+    from longpole.bench.run.guard import Guard, Stream
     from longpole.bench.time.commands import CommandPlan
     from longpole.bench.time.device_in_use import DeviceInUse
     from longpole.bench.time.lockstep import Build
@@ -42,6 +43,9 @@ ALONE: Final = 7
 _IMPORT_S: Final = 300.0
 _GRACE_S: Final = 1.0
 _DRAIN_S: Final = 0.3
+
+# A run that was disturbed is made again twice at most.
+_MOST_ATTEMPTS: Final = 3
 
 
 class TargetError(ValueError):
@@ -73,6 +77,8 @@ class Campaign:
         Of the order in which functions are loaded.
     busy
         What to do with a device that somebody else uses.
+    lock_clock_mhz
+        The clock to hold the device at; None leaves it alone.
     commands
         How to execute the names as commands; None where they are functions.
     builds
@@ -91,6 +97,7 @@ class Campaign:
     confidence: float = 0.95
     seed: int = 0
     busy: Busy = "refuse"
+    lock_clock_mhz: int | None = None
     commands: CommandPlan | None = None
     builds: Mapping[str, Build] = field(default_factory=dict)
 
@@ -111,15 +118,24 @@ def time_in_processes(campaign: Campaign) -> Iterator[Record]:
     DeviceError
         The device is not there, or somebody else uses it.
     """
-    with device_in_use(campaign.clock, campaign.busy) as device:
-        guard = Guard(None if device is None else device.lease.fileno())
+    with device_in_use(campaign.clock, campaign.busy, campaign.lock_clock_mhz) as device:
+        guard, sampling = guard_of(device)
         try:
-            yield from _looked_at(campaign, guard, device)
+            yield from _looked_at(campaign, _Place(guard, sampling, device))
         finally:
             guard.close()
 
 
-def _looked_at(campaign: Campaign, guard: Guard, device: DeviceInUse | None) -> Iterator[Record]:
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where runs are made: the guard, what it reads, and the device; None is the processor."""
+
+    guard: Guard
+    sampling: Sampling
+    device: DeviceInUse | None
+
+
+def _looked_at(campaign: Campaign, place: _Place) -> Iterator[Record]:
     """Time all points until they are decided."""
     records: list[Record] = []
     undecided = list(campaign.points)
@@ -127,7 +143,7 @@ def _looked_at(campaign: Campaign, guard: Guard, device: DeviceInUse | None) -> 
     for look in campaign.looks():
         for number in range(n_runs, look):
             for point in undecided:
-                for record in _run(guard, campaign, device, point, number):
+                for record in _undisturbed_run(campaign, place, point, number):
                     records.append(record)
                     yield record
         n_runs = look
@@ -170,26 +186,40 @@ def _undecided(
     return [point for point in points if key_of(campaign.names[0], point) in open_keys]
 
 
+def _undisturbed_run(
+    campaign: Campaign, place: _Place, point: Mapping[str, int | float | str], number: int
+) -> Iterator[Record]:
+    """Make a run; one that was disturbed is recorded as such and made again, twice at most."""
+    for attempt in range(_MOST_ATTEMPTS):
+        found = list(
+            _run(campaign, place, point, f"{number}.{attempt}" if attempt else str(number))
+        )
+        is_disturbed = any(record.sampling.get("is_disturbed") for record in found)
+        if not is_disturbed or attempt == _MOST_ATTEMPTS - 1:
+            yield from found
+            return
+        for record in found:
+            yield replace(record, sampling={**record.sampling, "is_repeated": True})
+
+
 def _run(
-    guard: Guard,
-    campaign: Campaign,
-    device: DeviceInUse | None,
-    point: Mapping[str, int | float | str],
-    number: int,
+    campaign: Campaign, place: _Place, point: Mapping[str, int | float | str], number: str
 ) -> Iterator[Record]:
     """Time all functions at one point, or all commands, in a fresh process."""
+    device = place.device
+    place.sampling.clear()
     budget_s = campaign.budget_s / ALONE
     seed = f"{campaign.seed}:{number}"
     plan = campaign.commands
     if plan is None:
-        argv = _function_argv(campaign, device, point, budget_s, seed)
+        argv = _function_argv(campaign, place.sampling, point, budget_s, seed)
         limit_s = _IMPORT_S + 20 * budget_s * len(campaign.names)
     else:
         argv = command_argv(plan, campaign.names, budget_s, seed)
         limit_s = _IMPORT_S + plan.limit_s(campaign.names, budget_s)
     order = Order(argv, _environment(campaign, device), None, limit_s, _GRACE_S, _DRAIN_S)
     said = _Said()
-    ending = guard.run(order, said.take)
+    ending = place.guard.run(order, said.take)
     rows = said.rows()
     if error := next((row["error"] for row in rows if "error" in row), None):
         raise TargetError(error)
@@ -198,6 +228,7 @@ def _run(
     elif plan is None:
         found = iter([Record.from_dict(row) for row in rows])
     else:
+        rows = without_disturbed(rows, place.sampling.conditions())
         found = command_records(plan, rows, said.stderr.telling_line())
     for record in found:
         yield _told(record, list(campaign.looks()), device)
@@ -205,7 +236,7 @@ def _run(
 
 def _function_argv(
     campaign: Campaign,
-    device: DeviceInUse | None,
+    sampling: Sampling,
     point: Mapping[str, int | float | str],
     budget_s: float,
     seed: str,
@@ -221,7 +252,7 @@ def _function_argv(
         "budget_s": budget_s,
         "seed": seed,
         "path": sys.path,
-        "device": None if device is None else device.uuid,
+        "readings": [sampling.path, sampling.interval_s],
         "builds": {name: asdict(build) for name, build in campaign.builds.items()},
         "name": campaign.names[0].rpartition("@")[0],
     }
@@ -242,7 +273,7 @@ def _told(record: Record, looks: list[int], device: DeviceInUse | None) -> Recor
     """Add what the process of the run does not know: the plan, and what the device is."""
     environment = dict(record.environment)
     if device is not None:
-        environment["device"] = dict(device.facts)
+        environment |= device.facts
     return replace(record, sampling={**record.sampling, "looks": looks}, environment=environment)
 
 

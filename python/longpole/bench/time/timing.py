@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from longpole.bench.records.record import Measurement, Outcome, Record
+from longpole.bench.run.conditions import is_disturbed_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from longpole.bench.compare.stats import Summary
 
 __all__ = ["Effort", "Stop", "Timing"]
-
-# A run with more turns dropped is disturbed.
-_MOST_DROPPED: Final = 0.2
 
 
 class Stop(StrEnum):
@@ -72,7 +70,7 @@ class Timing:
     n_warm_up_calls
         That came before, and are not among the samples.
     n_dropped
-        Samples dropped because the device was throttled while they were taken.
+        Samples dropped for the conditions that they were taken in, such as throttling.
     is_settled
         Whether the time had settled by then.
     stopped_by
@@ -85,6 +83,8 @@ class Timing:
     cpu_pressure
         The share of the time of sampling in which something on the machine waited for a
         processor; None where the system does not count it.
+    during
+        What a guard's sampler read meanwhile, summed up; empty where there was none.
     """
 
     key: str
@@ -106,11 +106,12 @@ class Timing:
     notes: tuple[str, ...] = ()
     environment: Mapping[str, Any] = field(default_factory=dict)
     cpu_pressure: float | None = None
+    during: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_disturbed(self) -> bool:
         """Whether more samples had to be dropped than a run can bear."""
-        return self.n_dropped > _MOST_DROPPED * (self.n_dropped + len(self.samples_ns))
+        return is_disturbed_by(self.n_dropped, len(self.samples_ns))
 
     def summarise(self) -> Summary | None:
         """Say what the samples say together; None where there is none."""
@@ -131,6 +132,8 @@ class Timing:
             "is_settled": self.is_settled,
             "stopped_by": self.stopped_by,
             "cpu_pressure": self.cpu_pressure,
+            "clock_mhz": self.during.get("clock_mhz"),
+            "during": dict(self.during),
             "notes": list(self.notes),
         }
         best = Measurement(self.key, median(self.samples_ns)) if self.samples_ns else None

@@ -18,6 +18,7 @@ from longpole.bench.time.timing import Effort, Stop, Timing
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from longpole.bench.run.conditions import Conditions
     from longpole.bench.time.clocks import Clock
 
 __all__ = [
@@ -170,22 +171,50 @@ def _is_settled(recent_ns: Sequence[float]) -> bool:
 
 
 def sample_in_turns(
-    subjects: Sequence[Subject], clock: Clock, effort: Effort, deadline_ns: int
+    subjects: Sequence[Subject],
+    clock: Clock,
+    effort: Effort,
+    deadline_ns: int,
+    conditions: Conditions | None = None,
 ) -> Stop | None:
-    """Take samples until there is a reason to stop; None where nothing is left to measure."""
+    """Take samples until there is a reason to stop; None where nothing is left to measure.
+
+    Once there are enough, those are dropped that were taken in bad conditions, and others are
+    taken in their place.
+    """
     n_wanted = effort.n_samples or (_ALONE if len(subjects) == 1 else _IN_TURNS)
     begin_ns = clock.now_ns()
     shortest_ns = _SHORTEST_SAMPLING * clock.shortest_sample_ns
-    n_turns = n_kept = 0
+    windows: list[tuple[int, int]] = []
+    n_turns = 0
     while left := alive(subjects):
-        n_kept += _take_turn(left if n_turns % 2 == 0 else left[::-1], clock)
+        turn_ns = clock.now_ns()
+        if _take_turn(left if n_turns % 2 == 0 else left[::-1], clock):
+            windows.append((turn_ns, clock.now_ns()))
         n_turns += 1
         now_ns = clock.now_ns()
-        if n_kept >= n_wanted and now_ns - begin_ns >= shortest_ns:
-            return Stop.SAMPLES
-        if now_ns >= deadline_ns or n_turns >= _MOST_TURNS * n_wanted:
-            return Stop.BUDGET
+        is_over = now_ns >= deadline_ns or n_turns >= _MOST_TURNS * n_wanted
+        is_enough = len(windows) >= n_wanted and now_ns - begin_ns >= shortest_ns
+        if not (is_over or is_enough):
+            continue
+        if conditions is not None:
+            windows = _drop_disturbed(left, windows, conditions)
+        if is_over or len(windows) >= n_wanted:
+            return Stop.BUDGET if len(windows) < n_wanted else Stop.SAMPLES
     return None
+
+
+def _drop_disturbed(
+    subjects: Sequence[Subject], windows: list[tuple[int, int]], conditions: Conditions
+) -> list[tuple[int, int]]:
+    """Drop the turns that were taken in bad conditions, and give the windows of the others."""
+    drops = conditions.disturbed(windows, heeds_pressure=len(subjects) == 1)
+    for subject in subjects:
+        if len(subject.samples_ns) == len(windows):
+            pairs = zip(subject.samples_ns, drops, strict=True)
+            subject.samples_ns = [sample_ns for sample_ns, is_dropped in pairs if not is_dropped]
+            subject.n_dropped += sum(drops)
+    return [window for window, is_dropped in zip(windows, drops, strict=True) if not is_dropped]
 
 
 def _take_turn(subjects: Sequence[Subject], clock: Clock) -> bool:

@@ -13,8 +13,8 @@ import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from longpole.bench.run.conditions import Conditions
 from longpole.bench.time.clocks import Clock, CpuClock
-from longpole.bench.time.device_in_use import reader_of
 from longpole.bench.time.lockstep import Build, LockstepClock, builds_running
 from longpole.bench.time.measure import measure_in_turns
 from longpole.bench.time.targets import bound, find_function, key_of
@@ -33,9 +33,9 @@ def main(text: str) -> int:
     """Time what is asked for.
 
     The fields of the JSON object: `names`, `point`, `factory`, `clock`, `cache`, `n_samples`,
-    `budget_s`, `seed`, `path`, `device`, `builds` (by the names; empty where all functions are
-    of this process) and `name` (the function of the builds). A row with `error` says what of it
-    cannot be done.
+    `budget_s`, `seed`, `path`, `readings` (file and interval of the guard's sampler), `builds`
+    (by the names; empty where all functions are of this process) and `name` (the function of
+    the builds). A row with `error` says what of it cannot be done.
     """
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as rows:
         os.dup2(2, 1)
@@ -49,12 +49,12 @@ def main(text: str) -> int:
     return 0
 
 
-def make_clock(name: str, cache: str | None, device: str | None = None) -> Clock:
+def make_clock(name: str, cache: str | None) -> Clock:
     """Make a clock by its name."""
     if name == "cpu":
         return CpuClock()
     modes: dict[str | None, Mode] = {"cold": "cold", "graph": "graph"}
-    return TorchClock(modes.get(cache, "hot"), reader_of(device))
+    return TorchClock(modes.get(cache, "hot"))
 
 
 def _timed(wanted: dict[str, Any]) -> list[dict[str, Any]]:
@@ -70,9 +70,10 @@ def _timed(wanted: dict[str, Any]) -> list[dict[str, Any]]:
             clock: Clock = LockstepClock(name="cpu in lock-step")
         else:
             found = [_found(name, wanted) for name in names]
-            clock = make_clock(wanted["clock"], wanted["cache"], wanted["device"])
+            clock = make_clock(wanted["clock"], wanted["cache"])
         functions = dict(zip(keys, found, strict=True))
-        timings = measure_in_turns(functions, clock=clock, effort=effort)
+        conditions = Conditions(*wanted["readings"])
+        timings = measure_in_turns(functions, clock=clock, effort=effort, conditions=conditions)
     return [timings[key_of(name, wanted["point"])].to_dict() for name in wanted["names"]]
 
 

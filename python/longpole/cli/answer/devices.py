@@ -68,7 +68,7 @@ def devices_answer(found: Found) -> Answer:
 def _row(number: int, device: Device, provider: Provider | None) -> dict[str, Any]:
     from longpole.devices import DeviceLostError, Lease
 
-    with Lease(device.uuid) as lease:
+    with Lease(device.uuid, parent=device.parent) as lease:
         row = {"number": number, **device.to_dict(), "held_by": lease.current_holder()}
     if provider is None:
         return {**row, "state": "unknown", "reason": None}

@@ -34,6 +34,13 @@ def runner_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="What to do with a device that somebody else uses.  [refuse]",
         ),
         click.option(
+            "--lock-clock",
+            "lock_clock_mhz",
+            type=click.IntRange(min=1),
+            metavar="MHZ",
+            help="Hold the clock of devices while jobs run; needs root.",
+        ),
+        click.option(
             "--record-env",
             multiple=True,
             metavar="NAME",

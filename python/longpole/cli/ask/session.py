@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Session", "run_session"]
 
 _SCHEMA: Final = "longpole.bench.run/1"
-_LIMITS: Final = ("timeout_s", "total_timeout_s", "grace_s", "retries", "busy")
+_LIMITS: Final = ("timeout_s", "total_timeout_s", "grace_s", "retries", "busy", "lock_clock_mhz")
 _SHOWN_FAILURES: Final = 10
 
 

@@ -81,6 +81,13 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
     help="What to do with a device that somebody else uses (torch only).",
 )
 @click.option(
+    "--lock-clock",
+    "lock_clock_mhz",
+    type=click.IntRange(min=1),
+    metavar="MHZ",
+    help="Hold the clock of the device meanwhile; needs root (torch only).",
+)
+@click.option(
     "--processes",
     type=click.IntRange(min=1, max=10_000),
     metavar="N",
@@ -120,6 +127,7 @@ def time(
     clock_name: str,
     cache: str | None,
     busy: Busy,
+    lock_clock_mhz: int | None,
     processes: int | None,
     gate: float,
     budget_s: float,
@@ -161,6 +169,7 @@ def time(
         budget_s=budget_s,
         gate=gate,
         busy=busy,
+        lock_clock_mhz=lock_clock_mhz,
         commands=command_plan(commands_named, plan) if commands_named else None,
         builds=by_name,
     )

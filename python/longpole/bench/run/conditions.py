@@ -1,0 +1,338 @@
+"""The conditions in which times were taken, as the guard's sampler read them during the run.
+
+A sample is dropped for what was read about it, never for its value. What counts for a sample is
+what was read from the last reading before it to the first after it: clock, slowdowns by hardware
+or heat, and counters that moved in between.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+
+from longpole.devices import SLOWDOWNS, sampler_source
+from longpole.errors import DeviceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from longpole.devices import Device, Provider
+
+    Window: TypeAlias = tuple[int, int]
+
+__all__ = [
+    "Conditions",
+    "Moment",
+    "Sampling",
+    "is_disturbed",
+    "is_disturbed_by",
+    "summarise_conditions",
+]
+
+# NVBench's rule: a clock below this share of the usual one is that of a throttled device.
+_LOWEST_CLOCK: Final = 0.75
+
+# Above it, a stretch between two readings counts as crowded; judgement, not measured.
+_HIGH_PRESSURE: Final = 0.20
+
+# More samples than this share are not dropped for pressure: the run is crowded as a whole.
+_MOST_DROPPED: Final = 0.20
+
+_DEVICE_INTERVAL_S: Final = 0.02
+_PROCESSOR_INTERVAL_S: Final = 0.05
+_LOCK_WAIT_S: Final = 30.0
+_POLL_S: Final = 0.005
+_LATE_READINGS: Final = 5
+_N_FIELDS: Final = 8
+_NS_PER_US: Final = 1000
+_MILLI: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One reading. None is what could not be read.
+
+    Parameters
+    ----------
+    at_ns
+        When, on the clock of `time.perf_counter_ns`.
+    clock_mhz
+        The clock of the device.
+    reasons
+        Why it is not faster.
+    violations
+        How long, or how often, heat, the board or reliability held it down so far.
+    temperature_c, power_w
+        Of the device.
+    waited_us
+        How long work has waited for a processor so far, all programs together.
+    thermal_events
+        Of the processor so far.
+    """
+
+    at_ns: int
+    clock_mhz: int | None = None
+    reasons: tuple[str, ...] = ()
+    violations: int | None = None
+    temperature_c: int | None = None
+    power_w: float | None = None
+    waited_us: int | None = None
+    thermal_events: int | None = None
+
+    @classmethod
+    def parse(cls, line: str) -> Self | None:
+        """Read a line of the sampler; None where it is not one."""
+        fields = line.split(" ")
+        if len(fields) != _N_FIELDS or not fields[0].isdecimal():
+            return None
+        at, clock, reasons, violations, celsius, milliwatts, waited, thermal = fields
+        power_mw = _whole(milliwatts)
+        return cls(
+            int(at),
+            _whole(clock),
+            () if reasons == "-" else tuple(reasons.split(",")),
+            _whole(violations),
+            _whole(celsius),
+            None if power_mw is None else power_mw / _MILLI,
+            _whole(waited),
+            _whole(thermal),
+        )
+
+    @property
+    def is_slowed(self) -> bool:
+        """Whether hardware or heat slows the device down; the cap of its power does not count."""
+        return bool(SLOWDOWNS.intersection(self.reasons))
+
+
+class Conditions:
+    """Readings of a file that grows.
+
+    Parameters
+    ----------
+    path
+        The file.
+    interval_s
+        How often the sampler reads.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], interval_s: float) -> None:
+        self._path = Path(path)
+        self._interval_s = interval_s
+        self._offset = 0
+        self.moments: list[Moment] = []
+
+    def disturbed(self, windows: Sequence[Window], *, heeds_pressure: bool) -> list[bool]:
+        """Say of each window of time whether a sample that was taken in it is to be dropped.
+
+        Parameters
+        ----------
+        windows
+            Begin and end, one after the other.
+        heeds_pressure
+            Whether it counts that other programs waited for a processor: it does not where
+            several functions take turns, since it is the same for all. Where most windows would
+            go, none does: then the run as a whole was crowded, which its record says.
+        """
+        if windows:
+            self._wait_until(windows[-1][1])
+        throttled = self._any_of(windows, self._throttled())
+        if not heeds_pressure:
+            return throttled
+        crowded = self._any_of(windows, [_is_crowded(*pair) for pair in pairwise(self.moments)])
+        if sum(crowded) > _MOST_DROPPED * len(windows):
+            return throttled
+        return [a or b for a, b in zip(throttled, crowded, strict=True)]
+
+    def summary(self, begin_ns: int, end_ns: int) -> dict[str, Any]:
+        """Sum up what was read in a stretch of time."""
+        self._read()
+        return summarise_conditions(
+            [each for each in self.moments if begin_ns <= each.at_ns <= end_ns]
+        )
+
+    def _throttled(self) -> list[bool]:
+        """Say of each stretch between two readings whether the device was throttled in it."""
+        clocks = [each.clock_mhz for each in self.moments if each.clock_mhz]
+        least_mhz = _LOWEST_CLOCK * median(clocks) if clocks else 0.0
+        return [_is_throttled(*pair, least_mhz) for pair in pairwise(self.moments)]
+
+    def _any_of(self, windows: Sequence[Window], stretches: Sequence[bool]) -> list[bool]:
+        """Say of each window whether a stretch that meets it is marked."""
+        found, first = [], 0
+        for begin_ns, end_ns in windows:
+            while first < len(stretches) and self.moments[first + 1].at_ns < begin_ns:
+                first += 1
+            marked, place = False, first
+            while place < len(stretches) and self.moments[place].at_ns <= end_ns:
+                marked |= stretches[place]
+                place += 1
+            found.append(marked)
+        return found
+
+    def _wait_until(self, at_ns: int) -> None:
+        """Wait for the first reading after a time; not long, for there may be none."""
+        deadline = time.monotonic() + _LATE_READINGS * self._interval_s
+        while True:
+            self._read()
+            is_there = bool(self.moments) and self.moments[-1].at_ns >= at_ns
+            if is_there or time.monotonic() >= deadline:
+                return
+            time.sleep(_POLL_S)
+
+    def _read(self) -> None:
+        with suppress(OSError), self._path.open("rb") as file:
+            file.seek(self._offset)
+            whole, newline, _ = file.read().rpartition(b"\n")
+            self._offset += len(whole) + len(newline)
+            lines = whole.decode("ascii", "replace").split("\n")
+            self.moments += [each for each in map(Moment.parse, lines) if each is not None]
+
+
+class Sampling:
+    """What a guard is to read while its jobs run, and the file that it writes it to.
+
+    Parameters
+    ----------
+    device, provider
+        What is measured on; None for the processor.
+    lock_mhz
+        The clock to hold.
+    """
+
+    def __init__(
+        self,
+        device: Device | None = None,
+        provider: Provider | None = None,
+        lock_mhz: int | None = None,
+    ) -> None:
+        descriptor, self.path = tempfile.mkstemp(prefix="longpole-readings-")
+        os.close(descriptor)
+        source = sampler_source(device, provider)
+        is_read = source["binding"] is not None
+        self.interval_s = _DEVICE_INTERVAL_S if is_read else _PROCESSOR_INTERVAL_S
+        self.lock_mhz = lock_mhz
+        fields = {**source, "path": self.path, "interval_s": self.interval_s, "lock_mhz": lock_mhz}
+        self.text = json.dumps(fields)
+
+    def conditions(self) -> Conditions:
+        """Read what was written."""
+        return Conditions(self.path, self.interval_s)
+
+    def wait_for_lock(self) -> None:
+        """Wait until the clock is locked, where that was asked for.
+
+        Raises
+        ------
+        DeviceError
+            It cannot be.
+        """
+        if self.lock_mhz is None:
+            return
+        deadline = time.monotonic() + _LOCK_WAIT_S
+        while not (said := _first_line(self.path)) and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+        if not said.startswith("locked"):
+            reason = said.removeprefix("refused ") or "the guard does not answer"
+            message = (
+                f"the clock cannot be locked at {self.lock_mhz} MHz: {reason}\n"
+                "hint: locking needs root, or leave out --lock-clock"
+            )
+            raise DeviceError(message)
+
+    def clear(self) -> None:
+        """Forget what was read so far."""
+        with suppress(OSError):
+            os.truncate(self.path, 0)
+
+    def remove(self) -> None:
+        """Remove the file, where the guard has not done it."""
+        with suppress(OSError):
+            Path(self.path).unlink()
+
+
+def summarise_conditions(moments: Iterable[Moment]) -> dict[str, Any]:
+    """Sum up readings, for a record; what was never read is left out.
+
+    Examples
+    --------
+    >>> moments = [Moment(0, clock_mhz=1980), Moment(10, clock_mhz=1410, reasons=("sw_power_cap",))]
+    >>> found = summarise_conditions(moments)
+    >>> found["clock_mhz"], found["clock_min_mhz"], found["throttle_reasons"]
+    (1695.0, 1410, ['sw_power_cap'])
+    """
+    found = list(moments)
+    clocks = [each.clock_mhz for each in found if each.clock_mhz is not None]
+    celsius = [each.temperature_c for each in found if each.temperature_c is not None]
+    watts = [each.power_w for each in found if each.power_w is not None]
+    pressures = [share for pair in pairwise(found) if (share := _pressure(*pair)) is not None]
+    least_mhz = _LOWEST_CLOCK * median(clocks) if clocks else 0.0
+    throttled = [_is_throttled(*pair, least_mhz) for pair in pairwise(found)]
+    summary = {
+        "n_readings": len(found),
+        "clock_mhz": median(clocks) if clocks else None,
+        "clock_min_mhz": min(clocks, default=None),
+        "temperature_max_c": max(celsius, default=None),
+        "power_max_w": max(watts, default=None),
+        "throttle_reasons": sorted({reason for each in found for reason in each.reasons}),
+        "throttled_share": sum(throttled) / len(throttled) if throttled else None,
+        "cpu_pressure": _pressure(found[0], found[-1]) if found else None,
+        "cpu_pressure_max": max(pressures, default=None),
+    }
+    return {name: value for name, value in summary.items() if value not in (None, [])}
+
+
+def is_disturbed_by(n_dropped: int, n_kept: int) -> bool:
+    """Say whether more samples had to be dropped than a run can bear."""
+    return n_dropped > _MOST_DROPPED * (n_dropped + n_kept)
+
+
+def is_disturbed(summary: Mapping[str, Any]) -> bool:
+    """Say whether a device was throttled for more of a run than a comparison can bear."""
+    return bool(summary.get("throttled_share", 0.0) > _MOST_DROPPED)
+
+
+def _is_throttled(before: Moment, after: Moment, least_mhz: float) -> bool:
+    if before.is_slowed or after.is_slowed:
+        return True
+    if _has_moved(before.violations, after.violations):
+        return True
+    if _has_moved(before.thermal_events, after.thermal_events):
+        return True
+    clocks = [each.clock_mhz for each in (before, after) if each.clock_mhz is not None]
+    return any(clock < least_mhz for clock in clocks)
+
+
+def _has_moved(before: int | None, after: int | None) -> bool:
+    return before is not None and after is not None and after > before
+
+
+def _is_crowded(before: Moment, after: Moment) -> bool:
+    share = _pressure(before, after)
+    return share is not None and share > _HIGH_PRESSURE
+
+
+def _pressure(before: Moment, after: Moment) -> float | None:
+    """Give the share of the time between two readings in which work waited for a processor."""
+    if before.waited_us is None or after.waited_us is None or after.at_ns <= before.at_ns:
+        return None
+    waited_ns = _NS_PER_US * (after.waited_us - before.waited_us)
+    return min(1.0, max(0.0, waited_ns / (after.at_ns - before.at_ns)))
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None
+
+
+def _first_line(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="ascii").partition("\n")[0]
+    except OSError:
+        return ""

@@ -1,0 +1,247 @@
+"""Reads the conditions of a device while jobs run on it: a thread in the process of its guard.
+
+The guard is there before a job begins and after its runner has died, so it also holds what has to
+be undone: a locked clock is released when the guard ends, even where the runner was killed. The
+module is loaded by path and imports nothing of longpole: a guard stays small.
+
+Readings are lines of a file, eight fields each, `-` for what is unknown: the time in nanoseconds
+(`time.perf_counter_ns`, the same for all processes of a machine), the clock in MHz, the reasons
+for it by comma, nanoseconds or counts of violations so far, degrees Celsius, milliwatts, the
+microseconds that work has waited for a processor so far, and the thermal events of the processor
+so far.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from contextlib import redirect_stdout, suppress
+from io import StringIO
+from threading import Event, Thread
+from typing import Any
+
+__all__ = ["Sampler", "release_clock"]
+
+_PRESSURE = "/proc/pressure/cpu"
+_THERMAL = "/sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count"
+
+# A file that has grown so far is written half as often.
+_BYTES_A_RATE = 4 << 20
+_UNKNOWN = "-"
+_MILLI = 1000
+
+
+class Sampler:
+    """Writes readings until it is closed.
+
+    Parameters
+    ----------
+    text
+        What to read, as JSON: `path` (of the file), `interval_s`, `vendor`, `uuid` and `pci` (of
+        the device), `binding` (the folder of its library for Python, or None), `reasons` (names
+        of the bits of NVML) and `lock_mhz` (the clock to hold, or None).
+    """
+
+    def __init__(self, text: str) -> None:
+        self._wanted = wanted = json.loads(text)
+        self._file = os.open(wanted["path"], os.O_WRONLY | os.O_APPEND)
+        self._end = Event()
+        self._device = _device(wanted)
+        self._is_locked = False
+        if wanted["lock_mhz"] is not None:
+            self._write(self._locked(wanted["lock_mhz"]))
+        self._thread = Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop, and undo what was done to the device."""
+        self._end.set()
+        self._thread.join(timeout=5)
+        if self._is_locked and self._device is not None:
+            with suppress(Exception):
+                self._device.release()
+        with suppress(OSError):
+            os.unlink(self._wanted["path"])  # noqa: PTH108 - the guard loads no more than it needs
+
+    def _locked(self, mhz: int) -> str:
+        """Hold the clock, and say whether that was possible."""
+        if self._device is None:
+            return "refused nothing here can lock the clock of this device\n"
+        try:
+            self._device.lock(mhz)
+        except Exception as error:  # noqa: BLE001 - each library raises its own
+            return f"refused {' '.join(str(error).split())}\n"
+        self._is_locked = True
+        return f"locked {mhz}\n"
+
+    def _run(self) -> None:
+        interval_s = self._wanted["interval_s"]
+        written = 0
+        while True:
+            line = self._line()
+            self._write(line)
+            written += len(line)
+            if self._end.wait(interval_s * 2 ** (written // _BYTES_A_RATE)):
+                return
+
+    def _line(self) -> str:
+        fields = [None] * 5 if self._device is None else self._device.read()
+        values = [time.perf_counter_ns(), *fields, _waited_us(), _thermal_events()]
+        return " ".join(_UNKNOWN if each is None else str(each) for each in values) + "\n"
+
+    def _write(self, line: str) -> None:
+        with suppress(OSError):  # a full disk is no reason to end a job
+            os.write(self._file, line.encode())
+
+
+def release_clock(text: str) -> None:
+    """Release the clock of a device whose guard was killed."""
+    device = _device(json.loads(text))
+    if device is not None:
+        with suppress(Exception):
+            device.release()
+
+
+class _Nvidia:
+    """A device, through NVML."""
+
+    def __init__(self, wanted: dict[str, Any]) -> None:
+        import pynvml
+
+        self._nvml = pynvml
+        pynvml.nvmlInit()
+        self._handle = pynvml.nvmlDeviceGetHandleByUUID(wanted["uuid"])
+        self._reasons = {int(bit): name for bit, name in wanted["reasons"].items()}
+
+    def read(self) -> list[Any]:
+        """Read clock, reasons, violations, temperature and power."""
+        nvml = self._nvml
+        bits = self._ask("nvmlDeviceGetCurrentClocksThrottleReasons")
+        names = [name for bit, name in self._reasons.items() if (bits or 0) & bit]
+        return [
+            self._ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM),
+            ",".join(names) or None,
+            self._violations_ns(),
+            self._ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
+            self._ask("nvmlDeviceGetPowerUsage"),
+        ]
+
+    def lock(self, mhz: int) -> None:
+        """Hold the clock."""
+        self._nvml.nvmlDeviceSetGpuLockedClocks(self._handle, mhz, mhz)
+
+    def release(self) -> None:
+        """Let the clock go."""
+        self._nvml.nvmlDeviceResetGpuLockedClocks(self._handle)
+
+    def _violations_ns(self) -> int | None:
+        """Add up how long heat and the board held the clock down; the power cap does not count."""
+        nvml = self._nvml
+        policies = (
+            nvml.NVML_PERF_POLICY_THERMAL,
+            nvml.NVML_PERF_POLICY_BOARD_LIMIT,
+            nvml.NVML_PERF_POLICY_RELIABILITY,
+        )
+        found = [self._ask("nvmlDeviceGetViolationStatus", policy) for policy in policies]
+        known = [each.violationTime for each in found if each is not None]
+        return sum(known) if known else None
+
+    def _ask(self, name: str, *arguments: object) -> Any:
+        try:
+            return getattr(self._nvml, name)(self._handle, *arguments)
+        except self._nvml.NVMLError:
+            return None
+
+
+class _Amd:
+    """A device, through the AMD SMI library."""
+
+    _LIMITS = ("prochot_thrm", "socket_thrm", "vr_thrm", "hbm_thrm")
+
+    def __init__(self, wanted: dict[str, Any]) -> None:
+        with redirect_stdout(StringIO()):  # it prints what it does not find
+            import amdsmi
+
+        self._smi = amdsmi
+        amdsmi.amdsmi_init()
+        self._handle = next(
+            handle
+            for handle in amdsmi.amdsmi_get_processor_handles()
+            if amdsmi.amdsmi_get_gpu_device_bdf(handle).lower() == wanted["pci"]
+        )
+
+    def read(self) -> list[Any]:
+        """Read clock, reasons, violations, temperature and power."""
+        smi = self._smi
+        clock = self._ask("amdsmi_get_clock_info", smi.AmdSmiClkType.GFX) or {}
+        status = self._ask("amdsmi_get_violation_status") or {}
+        sensor = smi.AmdSmiTemperatureType.HOTSPOT, smi.AmdSmiTemperatureMetric.CURRENT
+        power = self._ask("amdsmi_get_power_info") or {}
+        watts = _number(power.get("current_socket_power"))
+        limits = ("ppt_pwr", *self._LIMITS)
+        names = [each for each in limits if status.get(f"active_{each}") is True]
+        return [
+            _number(clock.get("clk")),
+            ",".join(names) or None,
+            self._violations(status),
+            _number(self._ask("amdsmi_get_temp_metric", *sensor)),
+            None if watts is None else _MILLI * watts,
+        ]
+
+    def lock(self, mhz: int) -> None:
+        """Hold the clock: AMD calls it determinism, and the clock stays at or below."""
+        self._smi.amdsmi_set_gpu_perf_determinism_mode(self._handle, mhz)
+
+    def release(self) -> None:
+        """Let the clock go."""
+        level = self._smi.AmdSmiDevPerfLevel.AUTO
+        self._smi.amdsmi_set_gpu_perf_level(self._handle, level)
+
+    def _violations(self, status: dict[str, Any]) -> int | None:
+        found = [_number(status.get(f"acc_{each}")) for each in self._LIMITS]
+        known = [each for each in found if each is not None]
+        return sum(known) if known else None
+
+    def _ask(self, name: str, *arguments: object) -> Any:
+        try:
+            return getattr(self._smi, name)(self._handle, *arguments)
+        except self._smi.AmdSmiException:
+            return None
+
+
+def _device(wanted: dict[str, Any]) -> _Nvidia | _Amd | None:
+    """Open the library of the device; None where that is not possible."""
+    kinds: dict[str | None, type[_Nvidia | _Amd]] = {"nvidia": _Nvidia, "amd": _Amd}
+    kind = kinds.get(wanted["vendor"])
+    if kind is None or wanted["binding"] is None:
+        return None
+    sys.path.append(wanted["binding"])
+    try:
+        return kind(wanted)
+    except Exception:  # noqa: BLE001 - a library without its driver raises anything
+        return None
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _waited_us() -> int | None:
+    """Give how long work has waited for a processor, all programs together."""
+    text = _content(_PRESSURE).partition("\n")[0].rpartition("total=")[2]
+    return int(text) if text.isdecimal() else None
+
+
+def _thermal_events() -> int | None:
+    text = _content(_THERMAL).strip()
+    return int(text) if text.isdecimal() else None
+
+
+def _content(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:  # noqa: PTH123 - the guard stays small
+            return file.read()
+    except (OSError, ValueError):
+        return ""
