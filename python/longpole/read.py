@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from longpole._core import read_trace as read_core
 from longpole.trace import Trace
@@ -13,6 +13,8 @@ from longpole.vocabulary import additions
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import BinaryIO
+
+    from longpole.profiles import FoundTimeline
 
 __all__ = ["read_trace"]
 
@@ -77,9 +79,9 @@ def read_trace(
     """
     if not isinstance(args, str):
         args = list(args)
-    source = _timeline(source)
+    found = _timeline(source)
     core = read_core(
-        _opened(source),
+        source if found is None else found.source,
         args=args,
         vocabulary=additions(vocabulary),
         strict=strict,
@@ -87,31 +89,16 @@ def read_trace(
         max_events=max_events,
         progress=progress,
     )
+    if found is not None:
+        return Trace(core, found.path, found.rank)
     return Trace(core, source if isinstance(source, str | os.PathLike) else None)
 
 
-def _timeline(
-    source: str | os.PathLike[str] | bytes | BinaryIO,
-) -> str | os.PathLike[str] | bytes | BinaryIO:
-    """Give the timeline of a folder that is a profile; anything else as it is."""
-    if not isinstance(source, str | os.PathLike) or not Path(source).is_dir():
-        return source
-    from longpole.ascend.layout import is_profile_folder, only_timeline
-    from longpole.mindspore.layouts import is_profile
-    from longpole.mindspore.timeline import timeline_events
+def _timeline(source: str | os.PathLike[str] | bytes | BinaryIO) -> FoundTimeline | None:
+    """Find the timeline of a profile; None where the source is read as it is."""
+    if not isinstance(source, str | os.PathLike):
+        return None
+    from longpole.profiles import timeline_at, timeline_in
 
-    folder = Path(source)
-    if is_profile_folder(folder):
-        return only_timeline(folder).path
-    return timeline_events(folder) if is_profile(folder) else source
-
-
-def _opened(
-    source: str | os.PathLike[str] | bytes | BinaryIO,
-) -> str | os.PathLike[str] | bytes | BinaryIO:
-    """Give a database of an Ascend profile as its timeline; anything else as it is."""
-    if isinstance(source, str | os.PathLike) and Path(source).suffix == ".db":
-        from longpole.ascend.database import DatabaseTimeline
-
-        return cast("BinaryIO", DatabaseTimeline(source))
-    return source
+    path = Path(source)
+    return timeline_in(path) if path.is_dir() else timeline_at(path)

@@ -45,8 +45,9 @@ class TraceTables:
     Every frame names events by their row in `events`, the column `event`.
     """
 
-    def __init__(self, core: CoreTrace) -> None:
+    def __init__(self, core: CoreTrace, named_rank: int | None = None) -> None:
         self._core = core
+        self._named_rank = named_rank
 
     @property
     def core(self) -> CoreTrace:
@@ -203,8 +204,8 @@ class TraceTables:
 
     @property
     def rank(self) -> int | None:
-        """The rank of the process among those of its job, where the file says so."""
-        return self._core.rank
+        """The rank of the process among those of its job, where the file or its profile says so."""
+        return self._named_rank if self._core.rank is None else self._core.rank
 
     @property
     def world_size(self) -> int | None:

@@ -36,8 +36,13 @@ class Trace(TraceTables):
     `events`, the column `event`.
     """
 
-    def __init__(self, core: CoreTrace, path: str | os.PathLike[str] | None = None) -> None:
-        super().__init__(core)
+    def __init__(
+        self,
+        core: CoreTrace,
+        path: str | os.PathLike[str] | None = None,
+        named_rank: int | None = None,
+    ) -> None:
+        super().__init__(core, named_rank)
         self._path = None if path is None else Path(path).absolute()
 
     @property

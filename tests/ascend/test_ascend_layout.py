@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from longpole.ascend.layout import only_timeline, rank_of, timelines
 from longpole.errors import TraceError
 from longpole.read import read_trace
 from longpole.traces.sources import find_sources
+from mindspore_files import given
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,3 +88,115 @@ def test_the_export_beside_binary_data_is_read(tmp_path: Path) -> None:
 def test_other_folders_are_refused_as_before(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         read_trace(tmp_path)
+
+
+def iteration(number: int) -> str:
+    """Write a timeline of msprof of 2023: one iteration, 100 us behind the one before."""
+    start = 1000 + 100 * number
+    events: list[dict[str, Any]] = [
+        {"ph": "M", "name": "process_name", "pid": 3, "args": {"name": "Ascend Hardware"}},
+        {"ph": "M", "name": "thread_name", "pid": 3, "tid": 2, "args": {"name": "Stream 2"}},
+        {"ph": "M", "name": "process_name", "pid": 77, "args": {"name": "CANN"}},
+        {"ph": "X", "name": "GE@Infer", "pid": 77, "tid": 9, "ts": start, "dur": 60.5},
+        {
+            "ph": "X",
+            "name": "MatMul",
+            "pid": 3,
+            "tid": 2,
+            "ts": start + 10,
+            "dur": 40,
+            "args": {"Task Type": "AI_CORE"},
+        },
+    ]
+    return json.dumps(events)
+
+
+def job_folder(folder: Path, *numbers: int, rank: int = 6) -> Path:
+    """Write a job directory of device 0 with these iterations."""
+    device = folder / "PROF_000001_20230818_ABC" / "device_0"
+    (device / "timeline").mkdir(parents=True)
+    for number in numbers:
+        name = f"msprof_0_2_{number}.json"
+        (device / "timeline" / name).write_text(iteration(number))
+    info = {"hostname": "node7", "rank_id": rank, "pid": "4321"}
+    (device / "info.json.0").write_text(json.dumps(info))
+    start = {"collectionTimeBegin": "1692340024324979", "clockMonotonicRaw": "56579931060630"}
+    (device / "start_info.0").write_text(json.dumps(start))
+    return folder
+
+
+def test_the_iterations_of_a_device_are_one_trace_with_a_step_each(tmp_path: Path) -> None:
+    trace = read_trace(job_folder(tmp_path, 2, 10, 1))
+    assert trace.steps["step"].to_list() == [1, 2, 10]
+    assert trace.events.filter(kind="kernel").height == 3
+    assert trace.steps["window_end_ns"].to_list() == [1_160_500, 1_260_500, 2_060_500]
+    assert trace.status == "ok"
+
+
+def test_the_job_directory_tells_rank_host_and_clock(tmp_path: Path) -> None:
+    trace = read_trace(job_folder(tmp_path, 1, 2))
+    assert (trace.rank, trace.metadata["host_name"]) == (6, "node7")
+    assert trace.base_time_ns == 1_692_340_024_324_979_000 - 56_579_931_060_630
+    [source] = find_sources(tmp_path)
+    assert source.named_rank == 6
+
+
+def test_a_single_iteration_has_the_rank_of_its_job(tmp_path: Path) -> None:
+    assert read_trace(job_folder(tmp_path, 4)).rank == 6
+    assert read_trace(job_folder(tmp_path / "other", 4, rank=-1)).rank == 0  # the device
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"rank_id": "x"}', '{"rank_id": 1e400}'])
+def test_a_damaged_job_file_costs_what_it_says_alone(tmp_path: Path, text: str) -> None:
+    folder = job_folder(tmp_path, 1, 2)
+    [info] = folder.rglob("info.json.0")
+    info.write_text(text)
+    trace = read_trace(folder)
+    assert trace.steps.height == 2
+    assert ("findings" in trace.metadata) == (not text.startswith('{"'))
+
+
+def test_an_iteration_that_was_cut_costs_its_end_and_its_step_alone(tmp_path: Path) -> None:
+    folder = job_folder(tmp_path, 1, 2)
+    cut = next(folder.rglob("msprof_0_2_1.json"))
+    whole = iteration(1)
+    for length in range(0, len(whole), 7):
+        cut.write_text(whole[:length])
+        trace = read_trace(folder)
+        kernels = trace.events.filter(kind="kernel")["start_ns"].to_list()
+        assert 1_210_000 in kernels
+        assert trace.steps["step"].to_list() == [2]
+        assert trace.status == "recovered"
+        assert "was cut" in trace.metadata["findings"][0]
+
+
+def test_slices_are_joined_in_their_order(tmp_path: Path) -> None:
+    output = tmp_path / "mindstudio_profiler_output"
+    output.mkdir()
+    for number in (10, 2):
+        (output / f"msprof_slice_{number}_20240101.json").write_text(iteration(number))
+    trace = read_trace(tmp_path)
+    kernels = trace.events.filter(kind="kernel").sort("position")
+    assert kernels["start_ns"].to_list() == [1_210_000, 2_010_000]
+    assert trace.path == output
+
+
+def test_files_of_the_collector_say_how_to_export_them(tmp_path: Path) -> None:
+    file = tmp_path / "hwts.data.0.slice_0"
+    file.write_bytes(b"\x00\x01")
+    with pytest.raises(TraceError, match="binary data of the Ascend collector") as raised:
+        read_trace(file)
+    assert "msprof --export=on" in (raised.value.hint or "")
+
+
+def test_the_iterations_of_a_real_device_are_two_steps() -> None:
+    trace = read_trace(given("ascend_alexnet_msprof"))
+    assert trace.steps["step"].to_list() == [1, 2]
+    assert trace.rank == 0
+    alone = [
+        read_trace(given("ascend_alexnet_msprof", "device_0", "timeline", f"msprof_0_2_{n}.json"))
+        for n in (1, 2)
+    ]
+    columns = ["kind", "name", "start_ns", "duration_ns"]
+    kernels = [it.events.filter(kind="kernel").select(columns) for it in (trace, *alone)]
+    assert kernels[0].rows() == [*kernels[1].rows(), *kernels[2].rows()]

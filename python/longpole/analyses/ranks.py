@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Ranks", "ranks"]
 
+_WIDEST_GROUP: Final = 20
 _MOST_ROWS: Final = 8
 _MOST_CALLS: Final = 5
 _MOST_FINDINGS: Final = 8
@@ -36,6 +37,7 @@ _CALL_FIELDS: Final = (
     "last",
     "late_ns",
     "wait_share",
+    "awaited",
     "transfer_ns",
     "algorithm_gb_s",
     "bus_gb_s",
@@ -87,7 +89,9 @@ class Ranks:
     @property
     def is_inconclusive(self) -> bool:
         """Whether it cannot be told who waits for whom."""
-        return self.set.calls.is_empty() or self.set.lacks_ranks or self.set.lacks_waits
+        found = self.set
+        lacks_ranks = found.lacks_ranks and not found.tells_waits
+        return found.calls.is_empty() or lacks_ranks or found.lacks_waits
 
     def to_dict(self) -> dict[str, Any]:
         """Give everything as plain values, in a fixed order."""
@@ -160,22 +164,41 @@ class Ranks:
 
     def blocks(self) -> list[Block]:
         """Say who makes the others wait, then show ranks, calls and the path."""
+        if self.set.calls.is_empty() and len(self.set) > 1:
+            return [Sentence(self._matched()), self._apart(), *self._notes()]
         tables = [self._ranks(), self._calls()]
-        notes = [escape(finding.message) for finding in self.set.findings[:_MOST_FINDINGS]]
-        more = len(self.set.findings) - len(notes)
-        if more > 0:
-            notes.append(f"and {count(more, 'finding')} more: see --json")
         return [
             *(Sentence(text) for text in (self._matched(), self._clocks(), *self._verdict())),
             *(table for table in tables if table.rows),
             Sentence(self._path()),
-            *([Notes(notes)] if notes else []),
+            *self._notes(),
         ]
+
+    def _notes(self) -> list[Block]:
+        findings = self.set.findings
+        notes = [escape(finding.message) for finding in findings[:_MOST_FINDINGS]]
+        if len(findings) > len(notes):
+            notes.append(f"and {count(len(findings) - len(notes), 'finding')} more: see --json")
+        return [Notes(notes)] if notes else []
+
+    def _apart(self) -> Table:
+        """Show ranks that nothing joins."""
+        ranks = self.set.ranks
+        shown = ranks if self.all_ranks else ranks.head(_MOST_ROWS)
+        rows: list[list[Cell]] = [
+            [row["rank"], escape(row["path"]), row["steps"], row["events"]]
+            for row in shown.iter_rows(named=True)
+        ]
+        columns = (Column("rank", "number"), Column("file", "name"))
+        return Table((*columns, Column("steps", "count"), Column("events", "count")), rows)
 
     def _matched(self) -> str:
         calls = self.set.calls
         if calls.is_empty():
-            return "No collectives were found: the ranks cannot be joined."
+            return (
+                "No collectives were found: the ranks cannot be joined, and each is on its own "
+                "clock. Ask each with `longpole summary`, and compare two with `longpole diff`."
+            )
         operations = ", ".join(sorted({str(name) for name in calls["operation"].drop_nulls()}))
         how = calls["matched_by"].cast(str).value_counts(sort=True).rows()
         matched = ", ".join(f"{n:,} by {_METHODS[by]}" for by, n in how)
@@ -204,7 +227,7 @@ class Ranks:
         if found.calls.is_empty():
             return []
         if found.lacks_ranks:
-            return [_LACKS_RANKS]
+            return [self._recorded() if found.tells_waits else _LACKS_RANKS]
         if found.lacks_waits:
             return [_LACKS_WAITS]
         said = []
@@ -229,6 +252,26 @@ class Ranks:
                 f"{share(1 - part)} is transfer. The sum of waiting is no cost: the gains are."
             )
         return said
+
+    def _recorded(self) -> str:
+        """Say for which rank those of the traces wait, by what they recorded themselves."""
+        import polars as pl
+
+        members = self.set.members.join(self.set.calls.select("call", "group"), on="call")
+        waited = int(members["wait_ns"].sum())
+        moved = int(members["transfer_ns"].sum())
+        known = members.filter(pl.col("awaited").is_not_null())
+        peers = known.group_by("group", "awaited").agg(pl.col("awaited_ns").sum(), n=pl.len())
+        most = peers.sort("awaited_ns", "group", "awaited", descending=[True, False, False])
+        top = most.row(0, named=True)
+        group = f"group {short_name(top['group'])}" if top["group"] else "the group"
+        return (
+            "Most calls have ranks that are not among the traces. By the tasks of the collectives, "
+            f"{share(waited / (waited + moved) if waited + moved else 0)} of the time in calls is "
+            f"waiting, longest for rank {top['awaited']} of {group}: {duration(top['awaited_ns'])} "
+            f"in {top['n']} of {count(members.height, 'collective')}. What keeps that rank is in "
+            "its own trace: add it."
+        )
 
     def _ranks(self) -> Table:
         columns = (
@@ -274,12 +317,14 @@ class Ranks:
             Column("cause"),
             Column("what to do"),
         )
-        order = pl.col("late_ns") * pl.col("last").is_not_null()
+        late = pl.col("late_ns") * pl.col("last").is_not_null()
+        recorded = pl.col("wait_ns") * pl.col("awaited").is_not_null()
+        order = pl.max_horizontal(late, recorded)
         calls = self.set.calls.sort(order, "call", descending=[True, False]).head(_MOST_CALLS)
         rows: list[list[Cell]] = []
         for row in calls.iter_rows(named=True):
             number = row["call"] if row["sequence"] is None else row["sequence"]
-            name = f"{row['group'] or '-'}/{number}"
+            name = f"{short_name(row['group'], _WIDEST_GROUP) if row['group'] else '-'}/{number}"
             bus = row["bus_gb_s"]
             rows.append(
                 [
@@ -292,7 +337,7 @@ class Ranks:
                     row["transfer_ns"],
                     None if bus is None else f"{bus:.1f}",
                     row["cause"],
-                    _REMEDIES[row["cause"]],
+                    _what_to_do(row),
                 ]
             )
         return Table(columns, rows)
@@ -328,6 +373,12 @@ class Ranks:
         over = listed([longest["rank"]]) if n_ranks == 1 else count(n_ranks, "rank")
         what = "run" if self.step is None else f"step {self.step}"
         return f"Path of the {what}, {duration(length)} over {over}: {', '.join(words)}.{most}"
+
+
+def _what_to_do(call: dict[str, Any]) -> str:
+    if call["last"] is None and call["awaited"] is not None and call["cause"] != "transfer":
+        return f"add the trace of rank {call['awaited']} of the group"
+    return _REMEDIES[call["cause"]]
 
 
 _METHODS: Final = {

@@ -1,8 +1,8 @@
 """Which file of an Ascend profile is the timeline, which rank it is of, and what cannot be read.
 
 The profilers of torch and MindSpore write `ASCEND_PROFILER_OUTPUT` into a folder for each rank;
-msprof writes `mindstudio_profiler_output` into `PROF_*`. Only exported files can be read: what
-the collector itself writes is binary.
+msprof writes `mindstudio_profiler_output` into `PROF_*`, in 2023 `device_N/timeline`. Only exported
+files can be read: what the collector itself writes is binary.
 """
 
 from __future__ import annotations
@@ -11,15 +11,20 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from longpole.ascend.job import read_job
+from longpole.ascend.joined import iteration_of, slice_of
 from longpole.ascend.problems import not_exported, profile_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from longpole.errors import TraceError
+
 __all__ = [
     "OUTPUT_FOLDER",
     "Timeline",
+    "collected",
     "is_profile_folder",
     "only_timeline",
     "rank_of",
@@ -35,18 +40,26 @@ _DATABASE: Final = re.compile(
 )
 _MSPROF_TIMELINE: Final = re.compile(r"^msprof(?:_\w+)?\.json$")
 _NAMED_RANK: Final = re.compile(r"(?:^|[^a-z])rank[-_]?(\d+)", re.IGNORECASE)
-_MOST_NAMED: Final = 3
 _NEAREST: Final = 3
-_OLD_TIMELINE: Final = re.compile(r"^msprof_(\d+)_\d+_\d+\.json$")
+_OLD_OUTPUT: Final = "timeline"
+_DEVICE_FOLDER: Final = re.compile(r"^device_\d+$")
+_PASSED: Final = re.compile(
+    r"^(?:profiler|PROF_\d+_\d+_[A-Za-z0-9]+|JOB\w+|device_\d+|.*_ascend_(?:pt|ms))$"
+)
+_DEPTH: Final = 4
 _INFO_RANK: Final = re.compile(r"^profiler_info_(\d+)\.json$")
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """A timeline of one rank: the file, and the rank that the profile names, if any."""
+    """A timeline of one rank: the file, and the rank that the profile names, if any.
+
+    A timeline in several files is their folder; `parts` are the files, in order of time.
+    """
 
     path: Path
     rank: int | None
+    parts: tuple[Path, ...] = ()
 
 
 def is_profile_folder(folder: Path) -> bool:
@@ -54,41 +67,31 @@ def is_profile_folder(folder: Path) -> bool:
     return any(True for _ in _profiles(folder)) or _is_collected(folder)
 
 
-def timelines(folder: Path) -> list[Timeline]:
-    """List the timelines of all ranks in a folder, in order of rank and name.
+def collected(folder: Path) -> TraceError | None:
+    """Say why a folder of what the collector wrote cannot be read; None where it holds none."""
+    return not_exported(folder, folder) if _is_collected(folder) else None
 
-    Raises
-    ------
-    TraceError
-        The folder holds a profile that was not exported.
-    """
-    found = [Timeline(path, rank_of(path)) for path in _exported(folder)]
-    if not found and _holds_collected(folder):
-        raise not_exported(folder, folder)
+
+def timelines(folder: Path) -> list[Timeline]:
+    """List the exported timelines of all ranks in a folder, in order of rank and name."""
+    found = [Timeline(path, rank_of(path), parts) for path, parts in _exported(folder)]
     return sorted(found, key=lambda it: (it.rank is None, it.rank or 0, str(it.path)))
 
 
-def only_timeline(folder: Path) -> Timeline:
-    """Find the one timeline of a folder.
+def only_timeline(output: Path) -> Timeline:
+    """Give the timeline that a folder of exported files stands for.
 
     Raises
     ------
     TraceError
-        There is none, or there are those of several ranks or runs.
+        There is none, or there are several.
     """
-    found = timelines(folder)
-    if not found:
-        hint = (
-            "give a folder with trace_view.json, msprof_*.json or *_profiler_*.db, or name a trace"
-        )
-        raise profile_error(folder, "a directory without a timeline", "no_timeline", hint)
-    if len(found) > 1:
-        names = ", ".join(str(it.path.relative_to(folder)) for it in found[:_MOST_NAMED])
-        more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-        reason = f"a directory with {len(found)} timelines: {names}{more}"
-        hint = "name one of them, or compare the ranks with `longpole ranks`"
-        raise profile_error(folder, reason, "several_timelines", hint)
-    return found[0]
+    found = timelines(output)
+    if len(found) == 1:
+        return found[0]
+    hint = "give a folder with trace_view.json, msprof_*.json or *_profiler_*.db, or name a trace"
+    reason = f"a directory with {len(found) or 'no'} timelines"
+    raise profile_error(output, reason, "several_timelines" if found else "no_timeline", hint)
 
 
 def rank_of(timeline: Path) -> int | None:
@@ -96,9 +99,14 @@ def rank_of(timeline: Path) -> int | None:
 
     None where it is no timeline of an Ascend profile, or nothing names the rank.
     """
-    named = _DATABASE.match(timeline.name) or _OLD_TIMELINE.match(timeline.name)
+    of_iteration = iteration_of(timeline.name)
+    named = _DATABASE.match(timeline.name)
     if named and named[1]:
         return int(named[1])
+    if of_iteration or _MSPROF_TIMELINE.match(timeline.name) or timeline.is_dir():
+        job = read_job(timeline)
+        rank = None if job is None else job.rank
+        return of_iteration[0] if rank is None and of_iteration else rank
     if timeline.name != "trace_view.json" and not named:
         return None
     for folder in list(timeline.absolute().parents)[:_NEAREST]:
@@ -112,32 +120,59 @@ def rank_of(timeline: Path) -> int | None:
     return None
 
 
-def _profiles(folder: Path) -> Iterator[Path]:
-    """Give the folders of exported files in a folder, at most two levels below it."""
+def _profiles(folder: Path, depth: int = 0) -> Iterator[Path]:
+    """Give the folders of exported files in a folder, through those that profilers make."""
     if _holds_timeline(folder):
         yield folder
         return
     for inner in _folders(folder):
-        if inner.name in {OUTPUT_FOLDER, _MSPROF_OUTPUT}:
+        if _is_output(inner):
             yield inner
-        elif _RANK_FOLDER.match(inner.name) or _COLLECTED.match(inner.name):
-            yield from (
-                deep for deep in _folders(inner) if deep.name in {OUTPUT_FOLDER, _MSPROF_OUTPUT}
-            )
+        elif depth < _DEPTH and (depth == 0 or _PASSED.match(inner.name)):
+            yield from _profiles(inner, depth + 1)
 
 
-def _exported(folder: Path) -> Iterator[Path]:
+def _is_output(folder: Path) -> bool:
+    if folder.name == _OLD_OUTPUT:
+        return _DEVICE_FOLDER.match(folder.parent.name) is not None and _holds_timeline(folder)
+    return folder.name in {OUTPUT_FOLDER, _MSPROF_OUTPUT}
+
+
+def _exported(folder: Path) -> Iterator[tuple[Path, tuple[Path, ...]]]:
     """Give one timeline for each folder of exported files: the text, else the database."""
     for output in _profiles(folder):
         names = {path.name: path for path in _files(output, "*")}
         text = names.get("trace_view.json")
         databases = sorted(name for name in names if _DATABASE.match(name))
         if text:
-            yield text
+            yield text, ()
         elif databases:
-            yield from (names[name] for name in databases)
+            yield from ((names[name], ()) for name in databases)
         else:
-            yield from (names[name] for name in sorted(names) if _MSPROF_TIMELINE.match(name))
+            yield from _written_by_msprof(output, names)
+
+
+def _written_by_msprof(
+    output: Path, names: dict[str, Path]
+) -> Iterator[tuple[Path, tuple[Path, ...]]]:
+    """Give the timelines of msprof; the iterations of a device, or slices, are one."""
+    groups: dict[tuple[str, str], list[tuple[int, Path]]] = {}
+    for name, path in names.items():
+        if _MSPROF_TIMELINE.match(name):
+            iteration, piece = iteration_of(name), slice_of(name)
+            if iteration:
+                device, _, number = iteration
+                groups.setdefault(("device", str(device)), []).append((number, path))
+            elif piece:
+                groups.setdefault(("slices", piece[0]), []).append((piece[1], path))
+            else:
+                groups["file", name] = [(0, path)]
+    for _, parts in sorted(groups.items()):
+        files = tuple(path for _, path in sorted(parts))
+        if len(files) > 1 and len(groups) == 1:
+            yield output, files
+        else:
+            yield from ((path, ()) for path in files)
 
 
 def _holds_timeline(folder: Path) -> bool:
@@ -148,21 +183,14 @@ def _holds_timeline(folder: Path) -> bool:
     )
 
 
-def _is_collected(folder: Path) -> bool:
-    return bool(_COLLECTED.match(folder.name)) or _holds_collected(folder)
-
-
-def _holds_collected(folder: Path) -> bool:
+def _is_collected(folder: Path, depth: int = 0) -> bool:
+    """Whether a folder is, or holds, what the collector wrote."""
     if _COLLECTED.match(folder.name):
         return True
-    inner = _folders(folder)
-    return any(
-        _COLLECTED.match(it.name)
-        or (
-            _RANK_FOLDER.match(it.name)
-            and any(_COLLECTED.match(deep.name) for deep in _folders(it))
-        )
-        for it in inner
+    return depth < _DEPTH and any(
+        _is_collected(inner, depth + 1)
+        for inner in _folders(folder)
+        if depth == 0 or _PASSED.match(inner.name)
     )
 
 

@@ -17,13 +17,24 @@ from longpole.mindspore.errors import ProfileError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["RankFiles", "find_ranks", "is_profile"]
+__all__ = [
+    "RankFiles",
+    "drawn_timelines",
+    "files_beside",
+    "find_ranks",
+    "is_profile",
+    "is_without_timeline",
+    "kind_of",
+    "rank_of_file",
+    "timeline_files",
+]
 
 _DEPTH: Final = 4
 _NAME: Final = re.compile(
     r"(?P<stem>[a-z][a-z_]*?)_(?P<rank>[0-9]{1,9})"
     r"(?P<tail>_detail_time|_detail|_type)?\.(?:csv|txt|json|pb)"
 )
+_DRAWN: Final = re.compile(r"(?:(?:ascend|cpu|gpu)_)?timeline_display_(?P<rank>[0-9]{1,9})\.json")
 _BARE: Final = re.compile(r"(?P<stem>op_range)_(?P<rank>[0-9]{1,9})(?P<tail>)")
 _TIMED: Final = (
     "cpu_op_execute_timestamp",
@@ -42,6 +53,32 @@ _ANALYSED: Final = (
     "cpu_ms_memory_record",
     "step_trace_raw_detail_time",
 )
+_WRITTEN: Final = frozenset(
+    {
+        *_ANALYSED,
+        "cpu_framework",
+        "gpu_framework",
+        "cpu_op_type_info",
+        "gpu_op_type_info",
+        "gpu_activity_data",
+        "start_time",
+        "dataset_iterator_profiling",
+        "device_queue_profiling",
+        "minddata_cpu_utilization",
+        "memory_usage",
+        "op_range",
+        "hccl_raw",
+        "aicore_intermediate_detail",
+        "aicore_intermediate_type",
+        "aicpu_intermediate",
+        "output_op_compute_time",
+        "output_op_compute_time_detail",
+        "framework_raw",
+        "minddata_aicpu",
+    }
+) - frozenset(_TIMED)
+"""What has no timeline."""
+_INNER: Final = frozenset({"host_info", "FRAMEWORK", "ASCEND_PROFILER_OUTPUT"})
 _COLLECTED: Final = ("PROF_*", "JOB*", "*/PROF_*", "*/JOB*")
 _NO_PROFILE: Final = (
     "give the folder that was the profiler's output_path, or the `profiler` or `*_ascend_ms` in it"
@@ -83,6 +120,64 @@ def is_profile(folder: str | os.PathLike[str]) -> bool:
     """Tell whether a folder has text files of MindSpore's profiler that have a timeline."""
     found = _files_below(Path(folder))
     return any(kind in _TIMED for _, kind, _, _ in found)
+
+
+def rank_of_file(path: Path) -> int | None:
+    """Read the rank from the name of a text file that has a timeline; None for other files."""
+    found = _NAME.fullmatch(path.name)
+    is_timed = found is not None and f"{found['stem']}{found['tail'] or ''}" in _TIMED
+    return int(found["rank"]) if found and is_timed else None
+
+
+def kind_of(path: Path) -> str | None:
+    """Name what a file without a timeline holds that MindSpore's profiler writes; else None."""
+    found = _NAME.fullmatch(path.name) or _BARE.fullmatch(path.name)
+    kind = f"{found['stem']}{found['tail'] or ''}" if found else None
+    return kind if kind in _WRITTEN else None
+
+
+def files_beside(path: Path) -> RankFiles | None:
+    """Give the files of the rank that a file with a timeline is of; None for other files."""
+    rank = rank_of_file(path)
+    if rank is None:
+        return None
+    home = path.parent.parent if path.parent.name in _INNER else path.parent
+    found: dict[str, Path] = {}
+    for number, kind, file, place in _files_below(home):
+        if number == rank and place == home:
+            found.setdefault(kind, file)
+    return RankFiles(rank, home, found)
+
+
+def drawn_timelines(folder: str | os.PathLike[str]) -> list[tuple[int, Path]]:
+    """List the timelines that MindSpore itself drew, `*timeline_display_{rank}.json`, by rank."""
+    found = {
+        int(match["rank"]): path
+        for path in _walk(Path(folder), 0)
+        if (match := _DRAWN.fullmatch(path.name)) is not None
+    }
+    return sorted(found.items())
+
+
+def is_without_timeline(folder: str | os.PathLike[str]) -> bool:
+    """Tell whether a folder has files of MindSpore's profiler, and none with a timeline."""
+    kinds = {kind for _, kind, _, _ in _files_below(Path(folder))}
+    return not kinds.isdisjoint(_ANALYSED) and kinds.isdisjoint(_TIMED)
+
+
+def timeline_files(folder: str | os.PathLike[str]) -> list[tuple[int, Path]]:
+    """List the ranks of a profile that have a timeline, each with a file of it.
+
+    `read_trace` of that file reads the timeline of the rank.
+
+    Raises
+    ------
+    ProfileError
+        The folder has several profiles of one rank (`several_profiles`).
+    """
+    ranks = find_ranks(folder)
+    timed = [(it.rank, next(filter(None, map(it.get, _TIMED)), None)) for it in ranks]
+    return [(rank, path) for rank, path in timed if path is not None]
 
 
 def find_ranks(folder: str | os.PathLike[str]) -> list[RankFiles]:
@@ -139,8 +234,7 @@ def _files_below(folder: Path) -> Iterator[tuple[int, str, Path, Path]]:
         found = _NAME.fullmatch(path.name) or _BARE.fullmatch(path.name)
         if found:
             kind = f"{found['stem']}{found['tail'] or ''}"
-            inner = path.parent.name in {"host_info", "FRAMEWORK", "ASCEND_PROFILER_OUTPUT"}
-            home = path.parent.parent if inner else path.parent
+            home = path.parent.parent if path.parent.name in _INNER else path.parent
             yield int(found["rank"]), kind, path, home
 
 

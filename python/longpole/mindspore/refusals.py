@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from longpole.mindspore.errors import ProfileError
+from longpole.mindspore.layouts import kind_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from longpole.mindspore.findings import Findings
     from longpole.mindspore.layouts import RankFiles
 
-__all__ = ["REFUSED", "refuse"]
+__all__ = ["REFUSED", "refuse", "refused_file"]
 
 _EXPORT: Final = "export with CANN's `msprof --export=on` and read what it wrote"
 _SUMMARY: Final = "a summary by MindSpore; the timeline has the runs that it sums up"
 
 REFUSED: Final[Mapping[str, str]] = {
-    "memory_usage": "a protobuf of one version of MindSpore; analyse it there, or record with "
-    "MindSpore 2.4 or later, which writes memory_record.csv",
-    "op_range": "a binary of one version of MindSpore; analyse it there",
+    "memory_usage": "a protobuf of one version of MindSpore: analyse it with that MindSpore "
+    "(Profiler.analyse()), or record anew with MindSpore 2.4 or later and profile_memory=True, "
+    "which writes memory_record.csv and operator_memory.csv",
+    "op_range": "a binary of one version of MindSpore: analyse it with that MindSpore "
+    "(Profiler.analyse()) and read the trace_view.json that it writes",
     "hccl_raw": f"made from binaries by MindSpore; {_EXPORT}",
     "aicore_intermediate_detail": _SUMMARY,
     "aicore_intermediate_type": _SUMMARY,
@@ -31,6 +37,18 @@ REFUSED: Final[Mapping[str, str]] = {
     "ascend_timeline_display": "a timeline already; read it as a trace",
 }
 """Why a kind of file is not used, and what to do."""
+
+
+def refused_file(path: Path) -> ProfileError | None:
+    """Say why a file of MindSpore's profiler is no timeline; None where it may be one."""
+    kind = kind_of(path)
+    if kind is None or kind == "ascend_timeline_display":
+        return None
+    reason = REFUSED.get(kind)
+    if reason is not None:
+        return ProfileError(path, "refused", reason)
+    hint = "give the folder of the profile, or ask `longpole mindspore` about it"
+    return ProfileError(path, "no_timeline", f"{kind}: a file without a timeline", hint=hint)
 
 
 def refuse(files: RankFiles, findings: Findings) -> None:

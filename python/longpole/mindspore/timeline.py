@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["host_info_trace", "rank_timeline", "timeline_events"]
+__all__ = ["host_info_trace", "rank_events", "rank_timeline", "timeline_events"]
 
 _HOST: Final = 11_000
 _STEPS: Final = 100_000
@@ -78,7 +78,11 @@ def timeline_events(
     OSError
         A file cannot be read.
     """
-    files = _chosen(find_ranks(folder), rank)
+    return rank_events(_chosen(find_ranks(folder), rank), limit_bytes=limit_bytes)
+
+
+def rank_events(files: RankFiles, *, limit_bytes: int | None = None) -> bytes:
+    """Make a Chrome trace of the files of one rank, in memory; see `timeline_events`."""
     return b"".join(rank_timeline(files, Findings(), limit_bytes=limit_bytes))
 
 
@@ -90,7 +94,8 @@ def _chosen(ranks: Sequence[RankFiles], rank: int | None) -> RankFiles:
         known = ", ".join(str(files.rank) for files in ranks)
         code = "several_ranks" if rank is None else "no_such_rank"
         message = f"the profile has the ranks {known}"
-        raise ProfileError(ranks[0].folder, code, message, hint="name one of them")
+        hint = "name a file of one of them, or compare them with `longpole ranks`"
+        raise ProfileError(ranks[0].folder, code, message, hint=hint)
     return found
 
 

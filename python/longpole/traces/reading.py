@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.traces.engines import Engine
     from longpole.traces.sources import RankSource
+    from longpole.traces.task_waits import TaskWait
 
 __all__ = ["Change", "Expanded", "ReadRank", "Reading", "Stretch", "read_ranks"]
 
@@ -89,6 +90,7 @@ class Reading:
             n_events=trace.n_events,
             n_bytes=trace.n_bytes,
             is_recovered=trace.status == "recovered",
+            waits=[(*row[:3], row[3], row[4]) for row in trace.collective_waits.iter_rows()],
         )
 
     def change(self, change: Change) -> ReducedRank:
@@ -130,6 +132,8 @@ class ReadRank:
     n_bytes: int = 0
     is_recovered: bool = False
     problem: str | None = None
+    waits: Sequence[TaskWait] = ()
+    """What it recorded of waiting inside its collectives, where the profile shows their tasks."""
 
 
 def read_ranks(

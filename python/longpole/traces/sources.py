@@ -9,8 +9,8 @@ from glob import glob
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.ascend.layout import is_profile_folder, rank_of, timelines
 from longpole.errors import MissingDependencyError, RanksError
+from longpole.profiles import profile_rank, profile_timelines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,11 +57,12 @@ def find_sources(
     chosen = is_file or _is_trace
     paths = sorted(dict.fromkeys(_paths(sources, chosen)), key=_natural)
     if not paths:
-        given = os.fspath(sources) if isinstance(sources, str | os.PathLike) else "the list"
-        message = f"{given}: no trace (*.json, *.json.gz, Ascend profiles) found"
+        given = [sources] if isinstance(sources, str | os.PathLike) else sources
+        named = ", ".join(os.fspath(path) for path in given) or "an empty list"
+        message = f"{named}: no trace (*.json, *.json.gz, Ascend or MindSpore profiles) found"
         raise RanksError(message)
     ranks = _named_ranks([PurePosixPath(path).name for path in paths])
-    profiled = [rank_of(Path(path)) for path in paths]
+    profiled = [profile_rank(Path(path)) for path in paths]
     if all(rank is not None for rank in profiled):
         ranks = profiled
     return [RankSource(path, rank) for path, rank in zip(paths, ranks, strict=True)]
@@ -100,8 +101,9 @@ def _paths(
     if is_address(text):
         return _remote_paths(text, is_file)
     if Path(text).is_dir():
-        if is_profile_folder(Path(text)):
-            return [str(timeline.path) for timeline in timelines(Path(text))]
+        profiled = [] if is_file is not _is_trace else profile_timelines(Path(text))
+        if profiled:
+            return [str(path) for path, _ in profiled]
         files = (path for path in Path(text).iterdir() if path.is_file())
         return [str(path) for path in files if is_file(str(path))]
     if any(letter in text for letter in "*?[") and not Path(text).exists():

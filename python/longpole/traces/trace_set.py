@@ -21,6 +21,7 @@ from longpole.traces.open_ranks import OpenRanks
 from longpole.traces.path import PathRanks, path_frame
 from longpole.traces.reading import Change
 from longpole.traces.skew import with_skew
+from longpole.traces.task_waits import recorded_waits, with_recorded, with_recorded_cause
 from longpole.traces.wording import listed
 
 if TYPE_CHECKING:
@@ -132,12 +133,13 @@ class TraceSet:
         """The share of each rank in each call, on the common clock.
 
         Columns: `call`, `rank`, `event` (in its trace), `arrival_ns`, `end_ns`, `wait_ns` (for
-        the last rank), `transfer_ns`, `in_elements`.
+        the last rank), `transfer_ns`, `in_elements`, `awaited` and `awaited_ns`. Where the last
+        rank is not known and the profile shows the tasks of the collective (Ascend), waiting and
+        transfer are as the rank itself recorded them; `awaited` is then the rank that it waited for
+        longest, by its number in the group, and `awaited_ns` how long.
         """
-        import polars as pl
-
         frame = frame_of(self._joint.members())
-        return frame.with_columns(rank=self._ranks_of(frame["place"])).select(
+        frame = frame.with_columns(rank=self._ranks_of(frame["place"])).select(
             "call",
             "rank",
             "event",
@@ -145,8 +147,11 @@ class TraceSet:
             "end_ns",
             "wait_ns",
             "transfer_ns",
-            pl.col("in_elements"),
+            "in_elements",
         )
+        calls = frame_of(self._joint.calls())
+        waits = recorded_waits(self._read, self.rank_numbers)
+        return with_recorded(frame, waits, calls.filter(calls["last"].is_null())["call"])
 
     @cached_property
     def calls(self) -> pl.DataFrame:
@@ -156,7 +161,9 @@ class TraceSet:
         `members`, `n_absent` (ranks that take part and are not among the traces), `absent`,
         `n_missing`, `matched_by` (`call_id`, `sequence`, `pair`, or `order`, which is inferred),
         `last` (the rank that came last), `late_ns` (later than the median rank), `wait_share`,
-        `transfer_ns` (median), `algorithm_gb_s`, `bus_gb_s`, `slow_transfer` (over that of
+        `awaited` (where the last rank is not known: the one that was waited for longest, by its
+        number in the group, as the members recorded it), `transfer_ns` (median),
+        `algorithm_gb_s`, `bus_gb_s`, `slow_transfer` (over that of
         calls alike), `cause`.
         """
         import polars as pl
@@ -169,18 +176,19 @@ class TraceSet:
             wait_ns=pl.col("wait_ns").sum(),
             moved_ns=pl.col("transfer_ns").sum(),
             transfer_ns=pl.col("transfer_ns").median().cast(pl.Int64),
+            awaited=pl.col("awaited").get(pl.col("awaited_ns").arg_max()),
+            is_known=pl.col("awaited").is_not_null().all(),
         )
         total = pl.col("wait_ns") + pl.col("moved_ns")
+        is_told = pl.col("last").is_not_null() | pl.col("is_known")
         frame = frame.join(waits, on="call", how="left").with_columns(
-            wait_share=pl.when(pl.col("last").is_not_null() & (total > 0)).then(
-                pl.col("wait_ns") / total
-            )
+            wait_share=pl.when(is_told & (total > 0)).then(pl.col("wait_ns") / total)
         )
         frame = frame.sort("call")
         if self.has_start_skew:
             bound_ns = max(self.clocks["bound_ns"].to_list())
             frame = with_skew(frame, self.together.late_ns(), bound_ns=bound_ns)
-        return with_bandwidth(frame).sort("call")
+        return with_bandwidth(with_recorded_cause(frame)).sort("call")
 
     @cached_property
     def findings(self) -> tuple[RankFinding, ...]:
@@ -339,6 +347,12 @@ class TraceSet:
             for at in range(len(self))
         )
         return 2 * n_joined < sum(self._reduced(at).n_members for at in range(len(self)))
+
+    @property
+    def tells_waits(self) -> bool:
+        """Whether the ranks recorded whom they wait for in most calls without a known last rank."""
+        unknown = self.calls.filter(self.calls["last"].is_null())
+        return bool(2 * unknown["awaited"].is_not_null().sum() > unknown.height)
 
     @property
     def lacks_ranks(self) -> bool:

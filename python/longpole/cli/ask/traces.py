@@ -80,13 +80,11 @@ def named_traces(
 
 def _files_of(path: str) -> list[str]:
     """Give a file, or the traces of a directory or a pattern."""
-    from longpole.ascend.layout import is_profile_folder, timelines
-    from longpole.mindspore.layouts import is_profile
+    from longpole.profiles import profile_timelines
 
-    if Path(path).is_dir() and is_profile_folder(Path(path)):
-        names = [str(timeline.path) for timeline in timelines(Path(path))]
-    elif Path(path).is_dir() and is_profile(path):
-        names = [path]
+    profiled = profile_timelines(Path(path)) if Path(path).is_dir() else []
+    if profiled:
+        names = [str(timeline) for timeline, _ in profiled]
     elif Path(path).is_dir():
         names = sorted(map(str, Path(path).iterdir()))
         names = [name for name in names if name.endswith((".json", ".json.gz"))]

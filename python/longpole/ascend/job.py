@@ -1,0 +1,106 @@
+"""What the job directory of msprof says of a recording: rank, device, host and clock.
+
+`device_N/info.json.N` stands beside the data of a device, `device_N/start_info.N` pairs the clock
+of the machine with the calendar. Both are JSON, and may be cut or missing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["Job", "read_job"]
+
+_DEVICE_FOLDER: Final = re.compile(r"^device_(\d+)$")
+_NEAREST: Final = 3
+_LARGEST: Final = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The recording of one device; None is what its files do not say."""
+
+    folder: Path
+    device: int
+    rank: int | None = None
+    host: str | None = None
+    process: int | None = None
+    base_ns: int | None = None
+    """What the clock of the machine is behind the calendar."""
+    began_ns: int | None = None
+    """When the recording began, in ns since 1970."""
+    findings: tuple[str, ...] = ()
+    """What is wrong with the files, a sentence each."""
+
+
+def read_job(timeline: Path) -> Job | None:
+    """Read the job directory around a timeline: None where there is none, or one of many devices.
+
+    Of a timeline below a folder `device_N` that device is meant.
+    """
+    folders = list(timeline.absolute().parents)[:_NEAREST]
+    if timeline.is_dir():
+        folders.insert(0, timeline.absolute())
+    for folder in folders:
+        if _DEVICE_FOLDER.match(folder.name):
+            return _job(folder)
+        inner = list(_device_folders(folder))
+        if inner:
+            return _job(inner[0]) if len(inner) == 1 else None
+    return None
+
+
+def _device_folders(folder: Path) -> Iterator[Path]:
+    yield from (it for it in sorted(folder.glob("device_*")) if _DEVICE_FOLDER.match(it.name))
+
+
+def _job(folder: Path) -> Job:
+    findings: list[str] = []
+    device = int(folder.name.rpartition("_")[2])
+    info = _document(folder / f"info.json.{device}", findings)
+    start = _document(folder / f"start_info.{device}", findings)
+    rank, process = _number(info.get("rank_id")), _number(info.get("pid"))
+    began_us = _number(start.get("collectionTimeBegin"))
+    clock_ns = _number(start.get("clockMonotonicRaw"))
+    is_paired = began_us is not None and clock_ns is not None
+    host = info.get("hostname")
+    return Job(
+        folder,
+        device,
+        rank=None if rank is None or rank < 0 else rank,
+        host=host if isinstance(host, str) and host else None,
+        process=process,
+        base_ns=(began_us or 0) * 1000 - (clock_ns or 0) if is_paired else None,
+        began_ns=None if began_us is None else began_us * 1000,
+        findings=tuple(findings),
+    )
+
+
+def _document(path: Path, findings: list[str]) -> dict[str, Any]:
+    """Read a JSON object; an empty one, and a sentence, where it is none."""
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode(errors="replace"))
+    except (ValueError, RecursionError) as error:
+        findings.append(f"{path.name} is not sound JSON ({error}): what it says is left out")
+        return {}
+    if isinstance(found, dict):
+        return found
+    findings.append(f"{path.name} is no JSON object: what it says is left out")
+    return {}
+
+
+def _number(value: object) -> int | None:
+    """Take a whole number, or the digits of one."""
+    if isinstance(value, str) and re.fullmatch(r"-?\d{1,19}", value.strip()):
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) >= _LARGEST:
+        return None
+    return value

@@ -1,0 +1,162 @@
+"""A timeline that msprof wrote in parts, as one: a file for each iteration, or slices by size.
+
+The parts are on one clock. What stands in them is handed on as it is; behind it comes what the job
+directory says, so that rank, host and clock are known. Where the parts are iterations, each becomes
+a step: msprof marks it on the device only, and a step holds the call that ran it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.ascend.job import read_job
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from longpole.ascend.job import Job
+
+__all__ = ["JoinedTimeline", "iteration_of", "slice_of"]
+
+_ITERATION: Final = re.compile(r"^msprof_(\d+)_(\d+)_(\d+)\.json$")
+_SLICE: Final = re.compile(r"^msprof_slice_(\d+)_(\w+)\.json$")
+_RUN: Final = "GE@Infer"
+_PIECE: Final = 1 << 20
+_SPACE: Final = b" \t\r\n\x00"
+_BETWEEN: Final = re.compile(rb"\}\s*,\s*\{")
+_CUT: Final = b'"the file was cut here"'
+"""Stands where events are missing: no event, so that the reader reports a loss there."""
+
+
+def iteration_of(name: str) -> tuple[int, int, int] | None:
+    """Read device, model and iteration from the name of a file of one iteration."""
+    found = _ITERATION.match(name)
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+def slice_of(name: str) -> tuple[str, int] | None:
+    """Read the time of the export, and the number, from the name of a slice."""
+    found = _SLICE.match(name)
+    return (found[2], int(found[1])) if found else None
+
+
+class JoinedTimeline:
+    """The parts of a timeline as one file, made while it is read.
+
+    Raises
+    ------
+    OSError
+        A part cannot be read.
+    """
+
+    def __init__(self, parts: Sequence[Path]) -> None:
+        self._pieces = _document(parts)
+        self._rest = b""
+
+    def read(self, size: int = -1) -> bytes:
+        """Give the next bytes: at least one but for the end, at most `size`."""
+        pieces = [self._rest]
+        length = len(self._rest)
+        while length < size or size < 0:
+            piece = next(self._pieces, None)
+            if piece is None:
+                break
+            pieces.append(piece)
+            length += len(piece)
+        whole = b"".join(pieces)
+        if size < 0:
+            size = len(whole)
+        self._rest = whole[size:]
+        return whole[:size]
+
+
+def _document(parts: Sequence[Path]) -> Iterator[bytes]:
+    job = read_job(parts[0])
+    findings = [] if job is None else list(job.findings)
+    yield b'{"traceEvents":[\n'
+    separator = b""
+    for part in parts:
+        for place, piece in enumerate(_events(part, findings)):
+            yield (b"" if place else separator) + piece
+            separator = b",\n"
+    for event in _steps(parts, job):
+        yield separator + json.dumps(event).encode()
+        separator = b",\n"
+    yield b"\n]" + b"".join(_header(job, findings)) + b"}\n"
+
+
+def _events(part: Path, findings: list[str]) -> Iterator[bytes]:
+    """Give what stands between the brackets of an array; a cut array up to its last whole event."""
+    with part.open("rb") as file:
+        held = file.read(_PIECE).removeprefix(b"\xef\xbb\xbf").lstrip(_SPACE).removeprefix(b"[")
+        while piece := file.read(_PIECE):
+            yield held
+            held = piece
+    text = held.rstrip(_SPACE)
+    if text.endswith(b"]"):
+        text = text[:-1].rstrip(_SPACE)
+    else:
+        findings.append(f"{part.name} was cut: what it held behind its last whole event is lost")
+        end = _end_of_events(text)
+        text = text[:end] + (b",\n" if end else b"") + _CUT
+    if text:
+        yield text
+
+
+def _end_of_events(text: bytes) -> int:
+    """Find where the last event ends that another one follows."""
+    ends = [match.start() + 1 for match in _BETWEEN.finditer(text)]
+    return ends[-1] if ends else 0
+
+
+def _steps(parts: Sequence[Path], job: Job | None) -> Iterator[dict[str, Any]]:
+    """Make the call that ran an iteration a step of the program."""
+    models = {found[1] for found in map(iteration_of, (part.name for part in parts)) if found}
+    if len(models) != 1:  # iterations of several graphs have equal numbers
+        return
+    program = 1 if job is None or job.process is None else job.process
+    is_named = False
+    for part in parts:
+        iteration = iteration_of(part.name)
+        run = None if iteration is None else _run(part)
+        if iteration is None or run is None:
+            continue
+        if not is_named:
+            name = {"ph": "M", "name": "process_name", "pid": program, "tid": 0}
+            yield name | {"args": {"name": "MindSpore"}}
+            is_named = True
+        place = {"ph": "X", "cat": "user_annotation", "pid": program, "tid": run["tid"]}
+        times = {"ts": run["ts"], "dur": run["dur"]}
+        yield place | {"name": f"ProfilerStep#{iteration[2]}", **times}
+
+
+def _run(part: Path) -> dict[str, Any] | None:
+    """Find the one call that ran the graph; None where the part is damaged, or shows several."""
+    try:
+        events = json.loads(part.read_bytes().decode())
+    except (ValueError, RecursionError):
+        return None
+    runs = [
+        event
+        for event in (events if isinstance(events, list) else [])
+        if isinstance(event, dict) and event.get("name") == _RUN
+    ]
+    is_whole = len(runs) == 1 and all(key in runs[0] for key in ("tid", "ts", "dur"))
+    return runs[0] if is_whole else None
+
+
+def _header(job: Job | None, findings: Sequence[str]) -> Iterator[bytes]:
+    facts: dict[str, Any] = {}
+    if job is not None and job.rank is not None:
+        facts["distributedInfo"] = {"rank": job.rank}
+    if job is not None and job.host is not None:
+        facts["host_name"] = job.host
+    if job is not None and job.base_ns is not None:
+        facts["baseTimeNanoseconds"] = job.base_ns
+    if findings:
+        facts["findings"] = list(findings)
+    for name, value in facts.items():
+        yield b"," + json.dumps(name).encode() + b":" + json.dumps(value).encode()

@@ -1,0 +1,136 @@
+"""Finds the timelines of Ascend and MindSpore profiles: in folders, and beside single files.
+
+A rank of such a profile is a folder, a database, or some of the files of a folder. Each has one
+path that stands for it, which `read_trace` takes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import BinaryIO
+
+__all__ = ["FoundTimeline", "profile_rank", "profile_timelines", "timeline_at", "timeline_in"]
+
+_PROFILE_FILE: Final = re.compile(
+    r"^(?:trace_view|msprof).*\.json$|\.(?:db|txt|csv|pb)$|^op_range_|\.slice_\d+$"
+)
+"""Names of files that may belong to such a profile: others are not looked at."""
+_COLLECTED: Final = re.compile(r"\.slice_\d+$")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTimeline:
+    """What is read, the path that stands for it, and the rank that the profile names."""
+
+    source: Path | bytes | BinaryIO
+    path: Path
+    rank: int | None = None
+
+
+def profile_timelines(folder: Path) -> list[tuple[Path, int | None]]:
+    """List the ranks of a profile folder, each by its path; nothing where it is no profile.
+
+    Raises
+    ------
+    TraceError
+        The profile must be exported first, or has several recordings of one rank.
+    """
+    from longpole.ascend.layout import collected, timelines
+    from longpole.mindspore.layouts import drawn_timelines, is_profile, timeline_files
+
+    exported = timelines(folder)
+    if exported:
+        return [(timeline.path, timeline.rank) for timeline in exported]
+    if is_profile(folder):
+        return [(path, rank) for rank, path in timeline_files(folder)]
+    drawn = drawn_timelines(folder)
+    if drawn:
+        return [(path, rank) for rank, path in drawn]
+    binary = collected(folder)
+    if binary is not None:
+        raise binary
+    return []
+
+
+def profile_rank(path: Path) -> int | None:
+    """Read the rank that the names around a timeline tell; None where it is of no profile."""
+    from longpole.ascend.layout import rank_of
+    from longpole.mindspore.layouts import rank_of_file
+
+    rank = rank_of_file(path)
+    return rank_of(path) if rank is None else rank
+
+
+def timeline_in(folder: Path) -> FoundTimeline | None:
+    """Find the one timeline of a folder; None where it is no profile.
+
+    Raises
+    ------
+    TraceError
+        There are several, or the profile must be exported first, or has no timeline.
+    """
+    from longpole.ascend.problems import profile_error
+    from longpole.mindspore.layouts import is_without_timeline
+
+    found = profile_timelines(folder)
+    if len(found) > 1:
+        raise _several(folder, [path for path, _ in found])
+    if found:
+        [(path, rank)] = found
+        return timeline_at(path) or FoundTimeline(path, path, rank)
+    if is_without_timeline(folder):
+        hint = "ask `longpole mindspore` about it, which answers what the files tell"
+        reason = "a MindSpore profile without a timeline"
+        raise profile_error(folder, reason, "no_timeline", hint)
+    return None
+
+
+def timeline_at(path: Path) -> FoundTimeline | None:
+    """Find the timeline that a path stands for; None where it is no file of a profile.
+
+    Raises
+    ------
+    TraceError
+        The file is one that cannot be read here.
+    """
+    from longpole.ascend.database import DatabaseTimeline
+    from longpole.ascend.joined import JoinedTimeline
+    from longpole.ascend.layout import only_timeline, rank_of
+    from longpole.ascend.problems import not_exported
+    from longpole.mindspore.layouts import files_beside
+    from longpole.mindspore.refusals import refused_file
+    from longpole.mindspore.timeline import rank_events
+
+    if path.is_dir():
+        found = only_timeline(path)
+        source = JoinedTimeline(found.parts) if found.parts else found.path
+        return FoundTimeline(cast("Path | BinaryIO", source), found.path, found.rank)
+    if not _PROFILE_FILE.search(path.name) or not path.is_file():
+        return None
+    if _COLLECTED.search(path.name):
+        raise not_exported(path, path.parent)
+    refused = refused_file(path)
+    if refused is not None:
+        raise refused
+    files = files_beside(path)
+    if files is not None:
+        return FoundTimeline(rank_events(files), path, files.rank)
+    if path.suffix == ".db":
+        return FoundTimeline(cast("BinaryIO", DatabaseTimeline(path)), path, rank_of(path))
+    return FoundTimeline(path, path, rank_of(path))
+
+
+def _several(folder: Path, paths: list[Path]) -> Exception:
+    from longpole.ascend.problems import profile_error
+
+    most = 3
+    names = ", ".join(str(path.relative_to(folder)) for path in paths[:most])
+    more = f" and {len(paths) - most} more" if len(paths) > most else ""
+    hint = "name one of them, or compare the ranks with `longpole ranks`"
+    reason = f"a directory with {len(paths)} timelines: {names}{more}"
+    return profile_error(folder, reason, "several_timelines", hint)
