@@ -74,11 +74,11 @@ def test_where_a_late_rank_was_last_is_said(write):
     assert dict(found.open_calls[0].places)[1].endswith("evaluate (train.py:88)")
 
 
-def test_a_call_that_its_gpu_has_not_begun_holds_the_others(write):
+def test_a_call_that_has_not_started_on_a_rank_holds_the_others(write):
     found = write([entry(1, "started")], [entry(1, "scheduled")], [entry(1, "started")])
     [call] = found.open_calls
     assert call.waits_for == (1,)
-    assert "has not begun it" in told(found)
+    assert "it has not started there" in told(found)
 
 
 def test_ranks_that_called_something_else_are_said_to_disagree(write):

@@ -83,20 +83,20 @@ class Dumps:
     def _state(self, call: OpenCall, name: str) -> str:
         waiting = call.started or call.scheduled
         verb = "waits" if len(waiting) == 1 else "wait"
-        who = _begun(listed(waiting)) if waiting else "Nobody"
+        who = _capitalised(listed(waiting)) if waiting else "Nobody"
         if call.missing:
             lack = "has" if len(call.missing) == 1 else "have"
             return f"{who} {verb} in {name}; {listed(call.missing)} {lack} not called it."
         if call.scheduled and call.started:
             return (
-                f"{who} {verb} in {name}; {listed(call.scheduled)} called it, but the GPU has not "
-                "begun it."
+                f"{who} {verb} in {name}; {listed(call.scheduled)} called it, and it has not "
+                "started there."
             )
         if call.completed:
             return f"{name} is complete on {listed(call.completed)} and not on {listed(waiting)}."
         if call.started:
             return f"All ranks with a dump are in {name}, and it does not end."
-        return f"All ranks with a dump called {name}, and no GPU has begun it."
+        return f"All ranks with a dump called {name}, and it has started on none."
 
     def _what_next(self, call: OpenCall) -> str:
         differs = self._disagreement(call)
@@ -128,7 +128,7 @@ class Dumps:
             Column("call"),
             Column("operation"),
             Column("missing"),
-            Column("not begun"),
+            Column("not started"),
             Column("waiting"),
             Column("complete"),
         )
@@ -170,5 +170,5 @@ def _short(ranks: tuple[int, ...]) -> str | None:
     return listed(ranks).partition(" ")[2] if ranks else None
 
 
-def _begun(text: str) -> str:
+def _capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
