@@ -3,6 +3,9 @@
 from longpole.bench.time.candidates import Candidates
 from longpole.bench.time.clocks import CpuClock, FakeClock
 from longpole.bench.time.commands import CommandPlan
+from longpole.bench.time.cuda_clock import CudaClock
+from longpole.bench.time.cupti_clock import CuptiClock
+from longpole.bench.time.cupy_clock import CupyClock
 from longpole.bench.time.gpu_clock import GpuClock
 from longpole.bench.time.lockstep import Build
 from longpole.bench.time.measure import measure, measure_in_turns
@@ -16,6 +19,9 @@ __all__ = [
     "Candidates",
     "CommandPlan",
     "CpuClock",
+    "CudaClock",
+    "CuptiClock",
+    "CupyClock",
     "Effort",
     "FakeClock",
     "GpuClock",

@@ -54,11 +54,7 @@ def main(text: str) -> int:
 
 
 def _clock(wanted: dict[str, Any]) -> Clock:
-    name = wanted["clock"]
-    if ":" in name:
-        made: Clock = find_function(name)()  # type: ignore[assignment]
-        return made
-    return make_clock(name, wanted["cache"])
+    return make_clock(wanted["clock"], wanted["cache"])
 
 
 def _timed(request: dict[str, Any], clock: Clock, conditions: Conditions) -> dict[str, Any]:

@@ -48,7 +48,8 @@ class Candidates:
     Parameters
     ----------
     clock
-        `cpu`, `torch`, or the name `MODULE:FUNC` of a function that makes a clock.
+        `cpu`, `torch`, `cupy`, `cuda`, `cupti`, or the name `MODULE:FUNC` of a function that
+        makes a clock.
     cache
         What the caches of a device hold: `cold`, `hot` or `graph`.
     busy
@@ -83,8 +84,7 @@ class Candidates:
         self._clock, self._cache, self._timeout_s = clock, cache, timeout_s
         self._process: _Process | None = None
         with ExitStack() as stack:
-            timed = "torch" if clock == "torch" else "cpu"
-            self._device = stack.enter_context(device_in_use(timed, busy, lock_clock_mhz))
+            self._device = stack.enter_context(device_in_use(clock, busy, lock_clock_mhz))
             self._resources = stack.pop_all()
 
     def __enter__(self) -> Self:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Function: TypeAlias = Callable[[], object]
 
-__all__ = ["Event", "GpuClock", "GpuLibrary", "Mode", "WrongStreamError"]
+__all__ = ["Event", "GpuClock", "GpuLibrary", "Mode", "WrongStreamError", "cycles_per_ns"]
 
 Mode: TypeAlias = Literal["cold", "hot", "graph"]
 
@@ -46,6 +46,9 @@ _DOUBLINGS: Final = 2
 # Work that the events do not see: the device is busy so much longer than they say.
 _UNSEEN_FACTOR: Final = 5.0
 _UNSEEN_NS: Final = 20_000.0
+
+_CALIBRATION_CYCLES: Final = 1_000_000
+_CALIBRATIONS: Final = 5
 
 _HOST_BOUND: Final = 1.1
 _LOWEST_CLOCK: Final = 0.75
@@ -122,14 +125,22 @@ class GpuClock:
     read
         Gives the state of the device, for throttling, after each sample; not needed where a guard
         reads it meanwhile.
+    flush_instructions
+        Queues what empties the instruction cache before a cold call; None leaves it.
     """
 
     shortest_sample_ns = 200_000
 
     def __init__(
-        self, library: GpuLibrary, cache: Mode, read: Callable[[], Reading] | None = None
+        self,
+        library: GpuLibrary,
+        cache: Mode,
+        read: Callable[[], Reading] | None = None,
+        *,
+        flush_instructions: Callable[[], object] | None = None,
     ) -> None:
         self._library = library
+        self.flush_instructions = flush_instructions
         self._read = read
         self._known: dict[int, _Known] = {}
         self.name = library.name
@@ -234,6 +245,8 @@ class GpuClock:
         library.spin(self._pad_ns(known, repeats))
         if self.cache == "cold":
             library.flush()
+            if self.flush_instructions is not None:
+                self.flush_instructions()
         start.record()
         for _ in range(repeats):
             called()
@@ -297,6 +310,27 @@ class GpuClock:
             return ()
         times = f"the device needs {device_ns / 1000:.1f} us a call, the host"
         return (f"{times} {known.host_ns / 1000:.1f} us: host-bound unless captured in a graph",)
+
+
+def cycles_per_ns(library: GpuLibrary, spin_cycles: Callable[[int], object]) -> float:
+    """Learn how fast the counter runs that a kernel waits for.
+
+    Parameters
+    ----------
+    library
+        The device library.
+    spin_cycles
+        Queues a kernel that waits for so many steps of the counter.
+    """
+    durations_ns = []
+    for _ in range(_CALIBRATIONS):
+        start, stop = library.event(), library.event()
+        start.record()
+        spin_cycles(_CALIBRATION_CYCLES)
+        stop.record()
+        library.synchronize()
+        durations_ns.append(start.elapsed_ns(stop))
+    return _CALIBRATION_CYCLES / min(durations_ns)
 
 
 def _nothing() -> None:

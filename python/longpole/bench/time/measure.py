@@ -27,6 +27,7 @@ from longpole.bench.time.turns import (
     sample_in_turns,
     warm_up,
 )
+from longpole.bench.time.work import Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -43,6 +44,9 @@ def measure(
     clock: Clock | None = None,
     check: Callable[[Any], object] | None = None,
     effort: Effort | None = None,
+    bytes: float | None = None,  # noqa: A002 - what everybody calls it
+    flops: float | None = None,
+    dtype: str | None = None,
 ) -> Timing:
     """Time a function.
 
@@ -59,6 +63,9 @@ def measure(
         raises, the function has no time.
     effort
         When to stop.
+    bytes, flops, dtype
+        What one call moves and computes, and in which type (`bf16`, `fp32`, ...): for
+        `Timing.rates`, which gives shares of the device's peaks where they are published.
 
     Examples
     --------
@@ -70,7 +77,7 @@ def measure(
     """
     name = key if key is not None else getattr(function, "__qualname__", repr(function))
     timings = measure_in_turns({name: function}, clock=clock, check=check, effort=effort)
-    return timings[name]
+    return replace(timings[name], work=Work(bytes, flops, dtype))
 
 
 def measure_in_turns(

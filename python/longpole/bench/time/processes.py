@@ -18,24 +18,25 @@ from longpole.bench.compare.comparison import Comparison, Verdict, compare
 from longpole.bench.compare.looks import LOOKS
 from longpole.bench.records.environment import fingerprint
 from longpole.bench.records.record import Outcome, Record
-from longpole.bench.run.guard import Ending, Order
+from longpole.bench.run.guard import Ending, Guard, Order
 from longpole.bench.run.judgement import signal_name
 from longpole.bench.run.output import Tail
 from longpole.bench.time.commands import command_argv, command_records, without_disturbed
 from longpole.bench.time.device_in_use import device_in_use, guard_of
 from longpole.bench.time.targets import key_of
+from longpole.bench.time.work import WorkPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from longpole.bench.run.conditions import Sampling
-    from longpole.bench.run.guard import Guard, Stream
+    from longpole.bench.run.guard import Stream
     from longpole.bench.time.commands import CommandPlan
     from longpole.bench.time.device_in_use import DeviceInUse
     from longpole.bench.time.lockstep import Build
     from longpole.devices import Busy
 
-__all__ = ["Campaign", "TargetError", "compare_points", "time_in_processes"]
+__all__ = ["Campaign", "TargetError", "compare_points", "configurations", "time_in_processes"]
 
 ALONE: Final = 7
 """Runs of a function that is compared with none."""
@@ -81,6 +82,15 @@ class Campaign:
         The clock to hold the device at; None leaves it alone.
     commands
         How to execute the names as commands; None where they are functions.
+    configs
+        A Triton kernel, as `MODULE:KERNEL`: each of its configurations is timed, and a name is
+        `MODULE:FUNC@CONFIGURATION`. See `configurations`.
+    copies
+        Of what a factory makes; calls rotate through them, each with buffers of its own.
+    flushes_instructions
+        Whether a cold call finds its code no longer in the instruction cache.
+    work
+        What a call moves and computes.
     builds
         The processes that the functions live in, by name; empty where they share one. All are
         versions of one function, and a name is `MODULE:FUNC@LABEL`.
@@ -99,6 +109,10 @@ class Campaign:
     busy: Busy = "refuse"
     lock_clock_mhz: int | None = None
     commands: CommandPlan | None = None
+    configs: str | None = None
+    copies: int = 1
+    flushes_instructions: bool = False
+    work: WorkPlan = field(default_factory=WorkPlan)
     builds: Mapping[str, Build] = field(default_factory=dict)
 
     def looks(self) -> tuple[int, ...]:
@@ -133,6 +147,35 @@ class _Place:
     guard: Guard
     sampling: Sampling
     device: DeviceInUse | None
+
+
+def configurations(kernel: str) -> list[str]:
+    """Give the labels of the configurations of a Triton kernel, as a process of its own sees them.
+
+    Parameters
+    ----------
+    kernel
+        As `MODULE:KERNEL`.
+
+    Raises
+    ------
+    TargetError
+        It is no autotuned kernel.
+    """
+    wanted = {"configs": kernel, "lists_configs": True, "path": sys.path}
+    argv = [sys.executable, "-m", "longpole.bench.time.worker", json.dumps(wanted)]
+    guard, said = Guard(), _Said()
+    try:
+        guard.run(Order(argv, _imports(), None, _IMPORT_S, _GRACE_S, _DRAIN_S), said.take)
+    finally:
+        guard.close()
+    rows = said.rows()
+    if error := next((row["error"] for row in rows if "error" in row), None):
+        raise TargetError(error)
+    if not rows:
+        message = f"{kernel} cannot be imported: {said.stderr.telling_line()}"
+        raise TargetError(message)
+    return [row["label"] for row in rows]
 
 
 def _looked_at(campaign: Campaign, place: _Place) -> Iterator[Record]:
@@ -212,7 +255,8 @@ def _run(
     seed = f"{campaign.seed}:{number}"
     plan = campaign.commands
     if plan is None:
-        argv = _function_argv(campaign, place.sampling, point, budget_s, seed)
+        wanted = _wanted(campaign, place.sampling, point, budget_s, seed)
+        argv = [sys.executable, "-m", "longpole.bench.time.worker", json.dumps(wanted)]
         limit_s = _IMPORT_S + 20 * budget_s * len(campaign.names)
     else:
         argv = command_argv(plan, campaign.names, budget_s, seed)
@@ -234,15 +278,15 @@ def _run(
         yield _told(record, list(campaign.looks()), device)
 
 
-def _function_argv(
+def _wanted(
     campaign: Campaign,
     sampling: Sampling,
     point: Mapping[str, int | float | str],
     budget_s: float,
     seed: str,
-) -> list[str]:
-    """Give the process that times functions in turns."""
-    wanted = {
+) -> dict[str, Any]:
+    """Say what a process is to time in turns."""
+    return {
         "names": list(campaign.names),
         "point": dict(point),
         "factory": campaign.factory,
@@ -255,8 +299,11 @@ def _function_argv(
         "readings": [sampling.path, sampling.interval_s],
         "builds": {name: asdict(build) for name, build in campaign.builds.items()},
         "name": campaign.names[0].rpartition("@")[0],
+        "configs": campaign.configs,
+        "copies": campaign.copies,
+        "flushes_instructions": campaign.flushes_instructions,
+        "work": campaign.work.at(point).to_dict(),
     }
-    return [sys.executable, "-m", "longpole.bench.time.worker", json.dumps(wanted)]
 
 
 def _environment(campaign: Campaign, device: DeviceInUse | None) -> dict[str, str]:
@@ -264,9 +311,13 @@ def _environment(campaign: Campaign, device: DeviceInUse | None) -> dict[str, st
     if campaign.commands is not None:
         return dict(os.environ)
     changes = {} if device is None else device.changes
-    path = os.pathsep.join(filter(None, sys.path))
-    environment = {**os.environ, "PYTHONPATH": path, **changes}
+    environment = {**_imports(), **changes}
     return {name: value for name, value in environment.items() if value is not None}
+
+
+def _imports() -> dict[str, str]:
+    """Give an environment in which modules are found where this process finds them."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 def _told(record: Record, looks: list[int], device: DeviceInUse | None) -> Record:

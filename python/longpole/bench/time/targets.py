@@ -14,11 +14,27 @@ if TYPE_CHECKING:
     Function: TypeAlias = Callable[..., object]
     Point: TypeAlias = Mapping[str, int | float | str]
 
-__all__ = ["bound", "find_function", "key_of"]
+__all__ = ["bound", "find_function", "find_member", "key_of"]
 
 
 def find_function(name: str) -> Function:
     """Find a function as `python -m` would find its module.
+
+    Raises
+    ------
+    ValueError
+        There is none of that name, or its module cannot be imported.
+    """
+    function = find_member(name)
+    if not callable(function):
+        message = f"{name} is no function"
+        raise ValueError(message)  # noqa: TRY004 - what was asked for is wrong, not a type
+    found: Function = function
+    return found
+
+
+def find_member(name: str) -> object:
+    """Find what a module holds under a name, a function or not.
 
     Raises
     ------
@@ -32,17 +48,14 @@ def find_function(name: str) -> Function:
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
-        function: Function = attrgetter(function_name)(import_module(module_name))
+        found: object = attrgetter(function_name)(import_module(module_name))
     except (ImportError, AttributeError) as error:
         message = f"{name} cannot be found: {error}"
         raise ValueError(message) from error
     except (Exception, SystemExit) as error:
         message = f"{module_name} cannot be imported: {type(error).__name__}: {error}"
         raise ValueError(message) from error
-    if not callable(function):
-        message = f"{name} is no function"
-        raise ValueError(message)  # noqa: TRY004 - what was asked for is wrong, not a type
-    return function
+    return found
 
 
 def key_of(name: str, point: Point) -> str:

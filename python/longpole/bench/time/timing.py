@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from longpole.bench.records.record import Measurement, Outcome, Record
 from longpole.bench.run.conditions import is_disturbed_by
+from longpole.bench.time.work import Work
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,6 +86,8 @@ class Timing:
         processor; None where the system does not count it.
     during
         What a guard's sampler read meanwhile, summed up; empty where there was none.
+    work
+        What one call does, as far as that was said.
     """
 
     key: str
@@ -107,6 +110,7 @@ class Timing:
     environment: Mapping[str, Any] = field(default_factory=dict)
     cpu_pressure: float | None = None
     during: Mapping[str, Any] = field(default_factory=dict)
+    work: Work = field(default_factory=Work)
 
     @property
     def is_disturbed(self) -> bool:
@@ -118,6 +122,12 @@ class Timing:
         from longpole.bench.compare.stats import summarise
 
         return summarise(self.samples_ns) if self.samples_ns else None
+
+    def rates(self) -> dict[str, float | None]:
+        """Give bytes and operations a second, and their shares of the peaks of the device."""
+        if not self.samples_ns:
+            return dict.fromkeys(("bytes_per_s", "flops_per_s", "bandwidth_share", "flops_share"))
+        return self.work.rates(median(self.samples_ns), self.device)
 
     def record(self) -> Record:
         """Give the record, as a file of measurements holds it."""
@@ -134,6 +144,7 @@ class Timing:
             "cpu_pressure": self.cpu_pressure,
             "clock_mhz": self.during.get("clock_mhz"),
             "during": dict(self.during),
+            **self.work.to_dict(),
             "notes": list(self.notes),
         }
         best = Measurement(self.key, median(self.samples_ns)) if self.samples_ns else None

@@ -8,7 +8,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.bench.time.gpu_clock import GpuClock, Mode
+from longpole.bench.time.gpu_clock import GpuClock, Mode, cycles_per_ns
 from longpole.errors import DeviceError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ _NS_PER_MS: Final = 1e6
 # The largest last cache so far is that of the MI300X; some devices report a smaller one.
 _SMALLEST_FLUSH_BYTES: Final = 320 << 20
 _FLUSH_FACTOR: Final = 1.25
-
-_CALIBRATION_CYCLES: Final = 1_000_000
 
 
 class TorchClock(GpuClock):
@@ -93,16 +91,7 @@ class TorchGpu:
 
     @cached_property
     def _cycles_per_ns(self) -> float:
-        """Learn how fast the counter runs that the kernel waits for."""
-        durations_ns = []
-        for _ in range(5):
-            start, stop = self.event(), self.event()
-            start.record()
-            self._torch.cuda._sleep(_CALIBRATION_CYCLES)  # noqa: SLF001 - no other
-            stop.record()
-            self.synchronize()
-            durations_ns.append(start.elapsed_ns(stop))
-        return _CALIBRATION_CYCLES / min(durations_ns)
+        return cycles_per_ns(self, self._torch.cuda._sleep)  # noqa: SLF001 - no other
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from longpole.bench.compare.differences import comparison_blocks, plain_difference
 from longpole.bench.records.samples import gather
+from longpole.bench.time.work import Work
 from longpole.cli.answer import exit_codes
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import Document
@@ -28,6 +29,9 @@ __all__ = ["timings_answer"]
 
 _SCHEMA: Final = "longpole.bench.time/1"
 _MIB: Final = 1 << 20
+_GIGA: Final = 1e9
+_TERA: Final = 1e12
+_RATES: Final = ("bytes_per_s", "flops_per_s", "bandwidth_share", "flops_share")
 
 
 def timings_answer(
@@ -55,13 +59,11 @@ def _rows(records: Sequence[Record]) -> list[Row]:
 
     measurements = gather(record.to_dict() for record in records)
     messages = {record.key: record.message for record in records if record.message}
-    rows = [
-        {
-            **_row(key, side_of(runs), messages.get(key, ""), runs.n_failed),
-            **_resources([record for record in records if record.key == key]),
-        }
-        for key, runs in measurements.runs.items()
-    ]
+    rows = []
+    for key, runs in measurements.runs.items():
+        side, own = side_of(runs), [record for record in records if record.key == key]
+        row = _row(key, side, messages.get(key, ""), runs.n_failed)
+        rows.append({**row, **_resources(own), **_rates(side, own)})
     fastest_ns = min((row["median_ns"] for row in rows if row["median_ns"]), default=None)
     for row in rows:
         row["relative"] = row["median_ns"] and fastest_ns and row["median_ns"] / fastest_ns
@@ -81,6 +83,16 @@ def _row(key: str, side: Side | None, message: str, n_failed: int) -> Row:
     if side is not None:
         fields |= {name: value for name, value in asdict(side).items() if name in fields}
     return {**fields, "message": message}
+
+
+def _rates(side: Side | None, records: Sequence[Record]) -> Row:
+    """Give the rates of a function whose work was told."""
+    if side is None or not records:
+        return dict.fromkeys(_RATES)
+    record = records[0]
+    told = record.environment.get("device")
+    memory_bytes = told.get("memory_bytes") if isinstance(told, dict) else None
+    return Work.of(record.sampling).rates(side.median_ns, record.device, memory_bytes)
 
 
 def _resources(records: Sequence[Record]) -> Row:
@@ -130,12 +142,27 @@ def _notes(row: Row) -> Iterator[str]:
         yield row["message"]
     if row["user_ns"] is not None:
         yield _used(row)
+    if row["bytes_per_s"] or row["flops_per_s"]:
+        yield _said_rates(row)
     if row["n_outliers"]:
         yield (
             f"{count(row['n_outliers'], 'execution')} of {row['n_samples']} far from the others, "
             f"the longest {duration(round(row['longest_ns']))}: other programs may have "
             "disturbed them, or caches differ; see --warm-up and --prepare"
         )
+
+
+def _said_rates(row: Row) -> str:
+    """Say rates and shares of the peaks, as far as they are known."""
+    found = [
+        (row["bytes_per_s"], _GIGA, "GB/s", row["bandwidth_share"]),
+        (row["flops_per_s"], _TERA, "TFLOP/s", row["flops_share"]),
+    ]
+    return ", ".join(
+        f"{rate / unit:,.3g} {name}" + (f" ({share(part)} of the peak)" if part else "")
+        for rate, unit, name, part in found
+        if rate
+    )
 
 
 def _used(row: Row) -> str:

@@ -16,8 +16,11 @@ from longpole.bench.time.processes import (
     Campaign,
     TargetError,
     compare_points,
+    configurations,
     time_in_processes,
 )
+from longpole.bench.time.work import WorkPlan
+from longpole.bench.time.worker import CLOCKS
 from longpole.cli.answer.emit import emit
 from longpole.cli.answer.timings import timings_answer
 from longpole.cli.ask.options import Options, shared_options
@@ -63,29 +66,55 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
 @click.option(
     "--clock",
     "clock_name",
-    type=click.Choice(["cpu", "torch"]),
+    metavar="cpu|torch|cupy|cuda|cupti|MODULE:FUNC",
     default="cpu",
     show_default=True,
-    help="Wall time, or the time of a CUDA or HIP device.",
+    help="Wall time, the time of a device, or a clock that FUNC makes.",
 )
 @click.option(
     "--cache",
     type=click.Choice(["cold", "hot", "graph"]),
-    help="What a device's caches hold; `graph` replays captured calls (torch only).",
+    help="What a device's caches hold; `graph` replays captured calls.",
+)
+@click.option(
+    "--flush-instructions",
+    "flushes_instructions",
+    is_flag=True,
+    help="Empty the instruction cache as well (--clock torch --cache cold).",
+)
+@click.option(
+    "--copies",
+    type=click.IntRange(min=1, max=10_000),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Call the factory N times and rotate through what it gives back.",
+)
+@click.option(
+    "--configs",
+    metavar="MODULE:KERNEL",
+    help="Time FUNC under each configuration of an autotuned Triton kernel.",
+)
+@click.option("--bytes", "moved", metavar="EXPR", help="Bytes that a call moves, such as 3*n*n*2.")
+@click.option("--flops", "computed", metavar="EXPR", help="Operations of a call, such as 2*n**3.")
+@click.option(
+    "--dtype",
+    type=click.Choice(["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8"]),
+    help="The type of the operations: for the share of the peak.",
 )
 @click.option(
     "--busy",
     type=click.Choice(["refuse", "wait", "allow"]),
     default="refuse",
     show_default=True,
-    help="What to do with a device that somebody else uses (torch only).",
+    help="What to do with a device that somebody else uses (devices only).",
 )
 @click.option(
     "--lock-clock",
     "lock_clock_mhz",
     type=click.IntRange(min=1),
     metavar="MHZ",
-    help="Hold the clock of the device meanwhile; needs root (torch only).",
+    help="Hold the clock of the device meanwhile; needs root (devices only).",
 )
 @click.option(
     "--processes",
@@ -126,6 +155,12 @@ def time(
     factory: bool,
     clock_name: str,
     cache: str | None,
+    flushes_instructions: bool,
+    copies: int,
+    configs: str | None,
+    moved: str | None,
+    computed: str | None,
+    dtype: str | None,
     busy: Busy,
     lock_clock_mhz: int | None,
     processes: int | None,
@@ -159,8 +194,10 @@ def time(
     _check_subjects(functions, commands_named)
     _check_clock(clock_name, cache, has_commands=bool(commands_named))
     by_name = _builds(functions, builds, clock_name)
+    _check_preparations(factory=factory, copies=copies, flushes=flushes_instructions, cache=cache)
+    names = commands_named or list(by_name) or _under_configs(functions, configs)
     campaign = Campaign(
-        names=commands_named or list(by_name) or list(dict.fromkeys(functions)),
+        names=names,
         points=_points(axes),
         factory=factory,
         clock=clock_name,
@@ -172,7 +209,12 @@ def time(
         lock_clock_mhz=lock_clock_mhz,
         commands=command_plan(commands_named, plan) if commands_named else None,
         builds=by_name,
+        configs=configs,
+        copies=copies,
+        flushes_instructions=flushes_instructions,
+        work=WorkPlan(moved, computed, dtype),
     )
+    _check_work(campaign)
     if campaign.commands is not None and (axes or factory):
         message = "--axis and --factory are for functions"
         raise click.UsageError(message)
@@ -211,6 +253,37 @@ def _builds(
     return {f"{functions[0]}@{build.label}": build for build in found}
 
 
+def _under_configs(functions: tuple[str, ...], configs: str | None) -> list[str]:
+    """Give the functions to time: one for each configuration of a kernel, where there is one."""
+    if configs is None:
+        return list(dict.fromkeys(functions))
+    if len(functions) != 1:
+        message = "--configs is for one function, which launches the kernel"
+        raise click.UsageError(message)
+    try:
+        return [f"{functions[0]}@{label}" for label in configurations(configs)]
+    except TargetError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _check_preparations(*, factory: bool, copies: int, flushes: bool, cache: str | None) -> None:
+    if copies > 1 and not factory:
+        message = "--copies needs --factory: each copy is what one call of the factory gives back"
+        raise click.UsageError(message)
+    if flushes and cache != "cold":
+        message = "--flush-instructions needs --cache cold"
+        raise click.UsageError(message)
+
+
+def _check_work(campaign: Campaign) -> None:
+    """Refuse an expression that has no value at some point."""
+    try:
+        for point in campaign.points:
+            campaign.work.at(point)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
 def _points(axes: tuple[str, ...]) -> list[Point]:
     """Give every choice of one value from each axis, the last axis changing fastest."""
     names, values = [], []
@@ -232,14 +305,17 @@ def _value(text: str) -> int | float | str:
 
 
 def _check_clock(name: str, cache: str | None, *, has_commands: bool) -> None:
+    if name != "cpu" and ":" not in name and name not in CLOCKS:
+        message = f"--clock {name}: there are cpu, {', '.join(CLOCKS)}, and MODULE:FUNC"
+        raise click.UsageError(message)
     if name != "cpu" and has_commands:
-        message = "--clock torch is for functions: of a command the whole process is timed"
+        message = f"--clock {name} is for functions: of a command the whole process is timed"
         raise click.UsageError(message)
     if name == "cpu" and cache is not None:
         message = "--cache needs --clock torch: nobody sees to the processor's caches"
         raise click.UsageError(message)
-    if name == "torch" and cache is None:
-        message = "--clock torch needs --cache cold or --cache hot: the times differ much"
+    if name in CLOCKS and cache is None:
+        message = f"--clock {name} needs --cache cold or --cache hot: the times differ much"
         raise click.UsageError(message)
 
 

@@ -1,0 +1,131 @@
+"""Device time as the profiler of torch records it: CUPTI on NVIDIA devices, roctracer on AMD.
+
+The profiler stamps the begin and the end of every kernel, memcpy and memset, on any stream. The
+time of a function is how long at least one of them ran: neither launches nor gaps between kernels
+count, so that there is no need to hide them, and no stream is missed. Recording itself makes
+kernels a little slower to start, not slower.
+"""
+
+from __future__ import annotations
+
+import time
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.bench.time.clocks import Steady
+from longpole.errors import DeviceError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from longpole.bench.time.gpu_clock import Mode
+
+__all__ = ["CuptiClock"]
+
+_NS_PER_US: Final = 1000.0
+_SMALLEST_FLUSH_BYTES: Final = 320 << 20
+_FLUSH_FACTOR: Final = 1.25
+
+
+class CuptiClock(Steady):
+    """Time that the kernels of a function take, from the records of torch's profiler.
+
+    Parameters
+    ----------
+    cache
+        `cold`: before each call more bytes than the last cache holds are written. `hot`: the
+        calls follow one another.
+
+    Raises
+    ------
+    MissingDependencyError
+        torch is not installed.
+    DeviceError
+        torch sees no device, or its profiler cannot record one.
+    """
+
+    shortest_sample_ns = 200_000
+
+    # NVIDIA devices stamp times in steps of 32 ns; AMD's are finer.
+    step_ns = 32.0
+
+    def __init__(self, cache: Mode) -> None:
+        if cache == "graph":
+            message = "--clock cupti times kernels one by one: use --cache hot or cold"
+            raise DeviceError(message)
+        self.cache: Mode = cache
+        self._torch = torch = _import_torch()
+        properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+        self.name = "roctracer" if torch.version.hip else "cupti"
+        self.device: str = properties.name
+        cache_bytes = getattr(properties, "L2_cache_size", 0)
+        n_bytes = max(_SMALLEST_FLUSH_BYTES, round(_FLUSH_FACTOR * cache_bytes))
+        self._flushed = torch.empty(n_bytes, dtype=torch.int8, device="cuda")
+
+    def now_ns(self) -> int:
+        """Tell the time of the host."""
+        return time.perf_counter_ns()
+
+    def time_ns(self, function: Callable[[], object], n_calls: int) -> float:
+        """Call a function so many times, and say how long its kernels ran.
+
+        Raises
+        ------
+        DeviceError
+            It put no work on the device.
+        """
+        if self.cache == "hot":
+            return self._recorded_ns(function, n_calls)
+        return sum(self._cold_ns(function) for _ in range(n_calls))
+
+    def _cold_ns(self, function: Callable[[], object]) -> float:
+        self._flushed.zero_()
+        self._torch.cuda.synchronize()  # so that the profiler does not record it
+        return self._recorded_ns(function, 1)
+
+    def _recorded_ns(self, function: Callable[[], object], n_calls: int) -> float:
+        profiler = self._torch.profiler
+        with profiler.profile(activities=[profiler.ProfilerActivity.CUDA]) as recorded:
+            for _ in range(n_calls):
+                function()
+            self._torch.cuda.synchronize()
+        intervals = [
+            (event.time_range.start, event.time_range.end)
+            for event in recorded.events()
+            if event.device_type == self._torch.autograd.DeviceType.CUDA
+            and not getattr(event, "is_user_annotation", False)
+        ]
+        if not intervals:
+            message = "the function put no work on the device"
+            raise DeviceError(message)
+        return _NS_PER_US * _covered(intervals)
+
+
+def _covered(intervals: Iterable[tuple[float, float]]) -> float:
+    """Give how long at least one of the intervals lasts.
+
+    Examples
+    --------
+    >>> _covered([(0, 4), (2, 6), (10, 11)])
+    7.0
+    """
+    total, reached = 0.0, float("-inf")
+    for begin, end in sorted(intervals):
+        total += max(0.0, end - max(begin, reached))
+        reached = max(reached, end)
+    return total
+
+
+def _import_torch() -> Any:
+    try:
+        torch = import_module("torch")
+    except ImportError as error:
+        message = "--clock cupti needs torch\nhint: pip install 'longpole[torch]'"
+        raise MissingDependencyError(message) from error
+    if not torch.cuda.is_available():
+        message = "torch sees no device to time on"
+        raise DeviceError(message)
+    if torch.profiler.ProfilerActivity.CUDA not in torch.profiler.supported_activities():
+        message = "the profiler of this torch cannot record the device: use --clock torch"
+        raise DeviceError(message)
+    return torch

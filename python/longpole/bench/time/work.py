@@ -1,0 +1,177 @@
+"""The work of a call: the bytes it moves and the operations it does, as rates and shares of a peak.
+
+Peaks are those of `longpole.devices.peaks`, which the roofline uses too.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Number = int | float
+
+__all__ = ["Work", "WorkPlan", "evaluate"]
+
+_OPERATORS: Final[Mapping[type, Callable[..., Any]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Pow: operator.pow,
+    ast.USub: operator.neg,
+}
+_LARGEST_POWER: Final = 16
+_GIGA: Final = 1e9
+_TERA: Final = 1e12
+_NS_PER_S: Final = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one call does.
+
+    Parameters
+    ----------
+    bytes
+        That it reads and writes.
+    flops
+        Operations on numbers.
+    dtype
+        Of the operations, as the table of peaks names it: `fp64`, `fp32`, `tf32`, `bf16`,
+        `fp16`, `fp8`, `int8`.
+    """
+
+    bytes: float | None = None
+    flops: float | None = None
+    dtype: str | None = None
+
+    @classmethod
+    def of(cls, sampling: Mapping[str, Any]) -> Self:
+        """Read it from how a run was sampled."""
+        return cls(sampling.get("bytes"), sampling.get("flops"), sampling.get("dtype"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give what is known by name, for a record."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    def rates(
+        self, time_ns: float, device: str | None = None, memory_bytes: int | None = None
+    ) -> dict[str, float | None]:
+        """Give the rates of a call that took so long, and their shares of the device's peaks.
+
+        Parameters
+        ----------
+        time_ns
+            Of one call.
+        device, memory_bytes
+            The model, and its memory where models differ in it.
+
+        Returns
+        -------
+        dict
+            `bytes_per_s`, `flops_per_s`, `bandwidth_share` and `flops_share`; None is unknown.
+
+        Examples
+        --------
+        >>> found = Work(bytes=3_350_000, flops=2 * 989.4e6, dtype="bf16").rates(
+        ...     2_000, "NVIDIA H100 80GB HBM3"
+        ... )
+        >>> found["bandwidth_share"], round(found["flops_share"], 6)
+        (0.5, 1.0)
+        """
+        from longpole.devices.peaks import peaks_of
+
+        peaks = peaks_of(device, memory_bytes)
+        bandwidth = None if peaks is None else peaks.bandwidth
+        tflops = None if peaks is None or self.dtype is None else peaks.matrix.get(self.dtype)
+        moved = None if self.bytes is None else self.bytes / time_ns * _NS_PER_S
+        done = None if self.flops is None else self.flops / time_ns * _NS_PER_S
+        return {
+            "bytes_per_s": moved,
+            "flops_per_s": done,
+            "bandwidth_share": moved and bandwidth and moved / (bandwidth * _GIGA),
+            "flops_share": done and tflops and done / (tflops * _TERA),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class WorkPlan:
+    """The work of a call at any point of the axes, as expressions of their names."""
+
+    bytes: str | None = None
+    flops: str | None = None
+    dtype: str | None = None
+
+    def at(self, point: Mapping[str, int | float | str]) -> Work:
+        """Give the work at a point.
+
+        Raises
+        ------
+        ValueError
+            An expression names no axis, or is none.
+
+        Examples
+        --------
+        >>> WorkPlan(flops="2*n**3", dtype="bf16").at({"n": 100})
+        Work(bytes=None, flops=2000000.0, dtype='bf16')
+        """
+        moved = None if self.bytes is None else evaluate(self.bytes, point)
+        done = None if self.flops is None else evaluate(self.flops, point)
+        return Work(moved, done, self.dtype)
+
+
+def evaluate(text: str, names: Mapping[str, int | float | str]) -> float:
+    """Compute an expression of numbers, names and `+ - * / // **`.
+
+    Raises
+    ------
+    ValueError
+        It is none, or its value is not a positive number.
+
+    Examples
+    --------
+    >>> evaluate("3 * n * n * 2", {"n": 10})
+    600.0
+    """
+    try:
+        value = float(_value(ast.parse(text.strip(), mode="eval").body, names))
+    except (SyntaxError, TypeError, ZeroDivisionError, OverflowError, RecursionError) as error:
+        message = f"{text!r} is no expression of numbers and axes: {error}"
+        raise ValueError(message) from error
+    if not 0 < value < math.inf:
+        message = f"{text!r} is {value:g}, not a positive number"
+        raise ValueError(message)
+    return value
+
+
+def _value(node: ast.AST, names: Mapping[str, int | float | str]) -> Number:
+    match node:
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            return value
+        case ast.Name(id=name):
+            found = names.get(name)
+            if not isinstance(found, int | float):
+                message = f"{name!r} is no axis with numbers"
+                raise ValueError(message)  # noqa: TRY004 - what was asked for is wrong
+            return found
+        case ast.UnaryOp(op=op, operand=operand) if type(op) in _OPERATORS:
+            return _computed(op, _value(operand, names))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return _computed(op, _value(left, names), _value(right, names))
+    message = f"{ast.unparse(node)!r} is neither a number, nor an axis, nor + - * / // **"
+    raise ValueError(message)
+
+
+def _computed(op: ast.AST, *values: Number) -> Number:
+    if isinstance(op, ast.Pow) and abs(values[1]) > _LARGEST_POWER:
+        message = f"a power of {values[1]} is too large"
+        raise ValueError(message)
+    result: Number = _OPERATORS[type(op)](*values)
+    return result

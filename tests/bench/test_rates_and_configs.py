@@ -1,0 +1,167 @@
+"""Rates of calls whose work is told, Triton configurations, and copies of buffers."""
+
+import json
+import sys
+
+import pytest
+
+from longpole.bench import FakeClock, measure, read_results
+from longpole.bench.time.triton_configs import config_labels, under_config
+from longpole.bench.time.work import Work, WorkPlan, evaluate
+from longpole.bench.time.worker import rotating
+from longpole.cli.program import run as run_program
+
+MODULE = '''
+import time
+from types import SimpleNamespace
+
+def config(block, warps):
+    return SimpleNamespace(kwargs={"BLOCK": block}, num_warps=warps, num_stages=2)
+
+class Autotuner:
+    """As much of Triton's as counts: with one configuration it uses that, without a search."""
+    def __init__(self): self.configs = [config(64, 4), config(128, 8)]
+    def run(self):
+        assert len(self.configs) == 1, "a search would be timed"
+        time.sleep({64: 0.002, 128: 0.004}[self.configs[0].kwargs["BLOCK"]])
+
+kernel = Autotuner()
+def launch(): kernel.run()
+
+def gemm(n): time.sleep(0.001)
+
+made = []
+def factory():
+    buffer = [len(made)]
+    made.append(buffer)
+    with open("copies", "a") as log: log.write("made\\n")
+    def call():
+        if len(buffer) < 3: buffer.append(0)
+    return call
+'''
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "kernels_here.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    monkeypatch.delitem(sys.modules, "kernels_here", raising=False)
+
+
+def answered(capsys, *arguments):
+    code = run_program(["bench", "time", "--json", "--budget-s", "0.5", *arguments])
+    said = capsys.readouterr()
+    return code, json.loads(said.out)["data"] if code == 0 else said.out + said.err
+
+
+def test_rates_are_shares_of_the_peaks_that_the_roofline_uses():
+    work = Work(bytes=3.35e9, flops=1.9788e12, dtype="bf16")
+    assert work.rates(2e6, "NVIDIA H100 80GB HBM3") == {
+        "bytes_per_s": pytest.approx(1.675e12),
+        "flops_per_s": pytest.approx(989.4e12),
+        "bandwidth_share": pytest.approx(0.5),
+        "flops_share": pytest.approx(1.0),
+    }
+    unknown = work.rates(2e6, "a processor")
+    assert (unknown["bandwidth_share"], unknown["flops_share"]) == (None, None)
+    assert unknown["bytes_per_s"] == pytest.approx(1.675e12)
+    without_type = Work(flops=1e12).rates(1e6, "NVIDIA H100 80GB HBM3")
+    assert without_type["flops_share"] is None
+
+
+def test_measure_takes_the_work_of_a_call():
+    clock = FakeClock(device="NVIDIA H100 80GB HBM3")
+    timing = measure(lambda: clock.work(1000), clock=clock, bytes=3_350_000, flops=7)
+    assert timing.rates()["bandwidth_share"] == pytest.approx(1.0)
+    assert timing.record().sampling["bytes"] == 3_350_000
+    assert Work.of(timing.record().sampling) == Work(3_350_000, 7)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "m", "n +", "n ** 99", "__import__('os')", "n.real", "'a'", "0 * n", "-n", "True"]
+)
+def test_what_is_no_expression_is_refused(text):
+    with pytest.raises(ValueError, match=r"is no|is neither|is too large|not a positive"):
+        evaluate(text, {"n": 4})
+
+
+def test_work_is_an_expression_of_the_axes(capsys):
+    code, found = answered(
+        capsys,
+        "kernels_here:gemm",
+        *["--axis", "n=10,20", "--processes", "1", "-o", "out.jsonl"],
+        *["--bytes", "3*n*n*4", "--flops", "2*n**3", "--dtype", "fp32"],
+    )
+    assert code == 0
+    small, large = found["functions"]
+    assert small["bytes_per_s"] == pytest.approx(1200 / small["median_ns"] * 1e9)
+    assert large["flops_per_s"] == pytest.approx(16_000 / large["median_ns"] * 1e9)
+    assert small["flops_share"] is None  # the peak of a processor is not known
+    first, _ = read_results("out.jsonl").records
+    assert (first.sampling["flops"], first.sampling["dtype"]) == (2000, "fp32")
+    limits = ["--processes", "1", "--budget-s", "0.5", "--bytes", "1e6*n"]
+    run_program(["bench", "time", "kernels_here:gemm", "--axis", "n=10", *limits])
+    assert " GB/s" in capsys.readouterr().out
+
+
+def test_an_expression_without_its_axis_is_wrong_use(capsys):
+    code, said = answered(capsys, "kernels_here:gemm", "--axis", "n=1", "--bytes", "k*4")
+    assert code == 2
+    assert "'k' is no axis with numbers" in said
+
+
+def test_each_configuration_of_a_kernel_is_timed_without_a_search(capsys):
+    code, found = answered(
+        capsys,
+        "kernels_here:launch",
+        *["--configs", "kernels_here:kernel", "--processes", "7", "-o", "out.jsonl"],
+    )
+    assert code == 0
+    keys = [row["key"] for row in found["functions"]]
+    assert keys == [
+        "kernels_here:launch@BLOCK=64,num_warps=4,num_stages=2",
+        "kernels_here:launch@BLOCK=128,num_warps=8,num_stages=2",
+    ]
+    (difference,) = found["differences"]
+    assert (difference["verdict"], difference["design"]) == ("slower", "in turns")
+
+
+def test_a_kernel_has_its_configurations_back_after_a_call():
+    import kernels_here
+
+    labels = config_labels("kernels_here:kernel")
+    calls = [under_config(kernels_here.launch, "kernels_here:kernel", each) for each in labels]
+    for call in calls:
+        call()
+    assert len(kernels_here.kernel.configs) == 2
+
+
+def test_what_is_no_autotuned_kernel_is_wrong_use(capsys):
+    code, said = answered(capsys, "kernels_here:launch", "--configs", "kernels_here:gemm")
+    assert code == 2
+    assert "kernels_here:gemm is no kernel under triton.autotune" in said
+
+
+def test_copies_rotate_through_buffers_of_their_own(capsys, tmp_path):
+    code, _ = answered(
+        capsys, "kernels_here:factory", "--factory", "--copies", "5", "--processes", "1"
+    )
+    assert code == 0
+    assert (tmp_path / "copies").read_text().count("made") == 5
+    calls = []
+    call = rotating([lambda: calls.append("a"), lambda: calls.append("b")])
+    for _ in range(3):
+        call()
+    assert calls == ["a", "b", "a"]
+
+
+def test_copies_need_a_factory_and_an_instruction_flush_a_cold_cache(capsys):
+    code, said = answered(capsys, "kernels_here:gemm", "--copies", "2")
+    assert (code, "--copies needs --factory" in said) == (2, True)
+    code, said = answered(capsys, "kernels_here:gemm", "--flush-instructions")
+    assert (code, "--flush-instructions needs --cache cold" in said) == (2, True)
+
+
+def test_a_plan_without_work_is_no_work():
+    assert WorkPlan().at({"n": 1}) == Work()
