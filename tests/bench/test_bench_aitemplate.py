@@ -1,6 +1,9 @@
 """AITemplate's runners, as its compiler calls them."""
 
+import queue
 import time
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -255,3 +258,202 @@ def test_names_of_the_module_are_there_or_refused_with_the_reason():
         assert f"`{name}`" in page.read_text()
     with pytest.raises(AttributeError):
         aitemplate.something_else  # noqa: B018
+
+
+def test_a_hung_profiler_is_an_empty_queue_by_the_rules_of_aitemplate():
+    delegate = Delegate()
+    runner = ProfilerRunner(["0", "1"], delegate, timeout=1, as_aitemplate=True)
+    runner.push(shell(TWO), collect)
+    runner.push(shell("sleep 99"), collect)
+    started = time.monotonic()
+    with pytest.raises(queue.Empty):
+        runner.join()
+    assert time.monotonic() - started < 10  # it is ended all the same
+    assert delegate.seen == [ProfileResult("b", 1.5, 0)]
+
+
+def test_only_profilers_that_have_not_started_are_named_by_the_rules_of_aitemplate():
+    runner = ProfilerRunner(["0"], Delegate(), timeout=1, as_aitemplate=True)
+    runner.push(shell("sleep 99"), collect)
+    runner.push(["innocent"], collect)
+    with pytest.raises(RuntimeError, match=r"Cancelled profilers: \[\['innocent'\]\]"):
+        runner.join()
+
+
+def test_a_profiler_runner_is_used_once_by_the_rules_of_aitemplate():
+    delegate = Delegate()
+    runner = ProfilerRunner(["0"], delegate, as_aitemplate=True)
+    runner.push(shell("echo OP:a,TIME:0.5,WS:8; kill -SEGV $$"), collect)
+    runner.join()
+    assert delegate.seen == [ProfileResult("a", 0.5, 8), "postprocess"]
+    with pytest.raises(queue.Empty):
+        runner.join()
+
+
+def test_callbacks_may_meet_by_the_rules_of_aitemplate_and_never_do_otherwise():
+    def most_at_once(**options):
+        inside, most = [], []
+
+        def stay(_result, _delegate):
+            inside.append(1)
+            most.append(len(inside))
+            time.sleep(1)
+            inside.pop()
+
+        runner = ProfilerRunner(["0", "1"], Delegate(), **options)
+        for _ in range(2):
+            runner.push(shell("sleep 0.5; " + TWO), stay)
+        runner.join()
+        return max(most)
+
+    assert most_at_once() == 1
+    assert most_at_once(as_aitemplate=True) == 2
+
+
+def test_operations_may_be_letters_and_a_result_alone_by_the_rules_of_aitemplate():
+    runner = Runner([0], "conv2d", as_aitemplate=True)
+    runner.push(1, shell(TWO), return_ops="az")
+    runner.push(2, shell("echo TIME:1.5; echo WS:4"), return_ops=["a"])
+    assert sorted(runner.pull()) == [
+        (1, [ProfileResult("a", 2.5, 64)]),
+        (2, ProfileResult("", 1.5, 4)),
+    ]
+    ours = Runner([0], "conv2d")
+    ours.push(2, shell("echo TIME:1.5; echo WS:4"), return_ops=["a"])
+    assert ours.pull() == [(2, [])]
+
+
+def test_a_missing_program_raises_by_the_rules_of_aitemplate():
+    runner = Runner([0], "conv2d", as_aitemplate=True)
+    runner.push(1, ["/nonexistent/profiler"])
+    with pytest.raises(FileNotFoundError, match="/nonexistent/profiler"):
+        runner.join()
+    ours = Runner([0], "conv2d")
+    ours.push(1, ["/nonexistent/profiler"])
+    assert ours.pull() == []
+
+
+class Kernels:
+    """Profilers on disk, called as the compiler's operators call theirs: a file, then numbers."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def add(self, name, script):
+        path = self.folder / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        return path
+
+    def command(self, name, *numbers):
+        return [str(self.folder / name), *map(str, numbers)]
+
+
+@pytest.fixture
+def kernels(tmp_path):
+    return Kernels(tmp_path)
+
+
+@pytest.mark.parametrize("as_aitemplate", [False, True])
+def test_convolutions_search_the_batch_where_algorithms_change_places(kernels, as_aitemplate):
+    """One runner for the whole search: push by keyword, join, pull, look up both by name."""
+    kernels.add("conv", "echo OP:low,TIME:$((10 + $1)).5,WS:8; echo OP:high,TIME:40.5,WS:16")
+    runner = Runner([0], "conv2d_0", timeout=180, as_aitemplate=as_aitemplate)
+    low, high = 1, 64
+    while low < high:
+        middle = (low + high) // 2
+        command = kernels.command("conv", middle, 28, 28, 64, 3, 3, 64, 1, 1, 1, 1)
+        runner.push(idx="conv", cmd=command, return_ops=["low", "high"])
+        runner.join()
+        found = {each.op_config: each for each in runner.pull()[0][1]}
+        if found["low"].duration < found["high"].duration:
+            low = middle + 1
+        else:
+            high = middle
+    assert low == 30
+
+
+@pytest.mark.parametrize("as_aitemplate", [False, True])
+def test_one_file_with_all_convolutions_gives_the_fastest_by_comparing_results(
+    kernels, as_aitemplate
+):
+    kernels.add("conv", "echo OP:slow,TIME:3.5,WS:0; echo OP:quick,TIME:0.5,WS:4096")
+    runner = Runner([0], "conv2d_0", timeout=180, as_aitemplate=as_aitemplate)
+    runner.push("conv", kernels.command("conv", 1, 28, 28, 64))
+    runner.join()
+    result = runner.pull()
+    assert len(result) == 1
+    out = min(result, key=itemgetter(1))
+    assert (out[1].op_config, out[1].workspace) == ("quick", 4096)
+
+
+@pytest.mark.parametrize("as_aitemplate", [False, True])
+def test_softmax_has_a_file_for_each_algorithm_and_takes_the_shortest(kernels, as_aitemplate):
+    for name, duration in (("block", 3.25), ("warp", 1.25), ("persistent", 2.25)):
+        kernels.add(name, f"echo TIME:{duration}; echo WS:0")
+    runner = Runner([0], "softmax_1", as_aitemplate=as_aitemplate)
+    for name in ("block", "warp", "persistent"):
+        runner.push(name, kernels.command(name, 8, 1024))
+    runner.join()
+    best = min(runner.pull(), key=lambda found: found[1].duration)
+    assert (best[0], best[1].workspace) == ("warp", 0)
+
+
+@pytest.mark.parametrize("op_name", ["topk_2", "nms_3", "efficient_nms_4"])
+def test_top_k_and_nms_ask_for_the_workspace(kernels, op_name):
+    kernels.add("profiler", "echo TIME:0.125; echo WS:$(($1 * 4))")
+    runner = Runner([0], op_name)
+    runner.push("profiler", kernels.command("profiler", 1000, 300))
+    runner.join()
+    result = runner.pull()
+    assert len(result) == 1
+    assert max(0, result[0][1].workspace) == 4000
+
+
+def test_a_workload_that_fails_gives_an_empty_list(kernels):
+    """Operators raise "Profile workload ... failed" on it."""
+    kernels.add("profiler", "exit 1")
+    runner = Runner([0], "softmax_1")
+    runner.push("profiler", kernels.command("profiler", 8))
+    runner.join()
+    assert len(runner.pull()) == 0
+
+
+class Gemms:
+    """Groups instances as the compiler's delegate does: by key, unpacking results as tuples."""
+
+    def __init__(self):
+        self.instances = []
+        self.best = {}
+
+    def add_instance(self, instance):
+        self.instances.append(instance)
+
+    def postprocess_results(self):
+        by_key = lambda instance: instance[1]  # noqa: E731
+        for key, group in groupby(sorted(self.instances, key=by_key), key=by_key):
+            (algorithm, _, workspace), _, split_k = min(group, key=lambda each: each[0][1])
+            self.best[key] = (algorithm, workspace, split_k)
+
+
+@pytest.mark.parametrize("as_aitemplate", [False, True])
+def test_gemms_share_a_runner_and_tell_split_k_by_their_callbacks(kernels, as_aitemplate):
+    kernels.add(
+        "gemm",
+        "echo OP:tile64,TIME:$(($1 / $4)).5,WS:$4; echo OP:tile128,TIME:$(($1 / $4 + 1)).5,WS:0",
+    )
+    delegate = Gemms()
+    runner = ProfilerRunner(["0", "1"], delegate, timeout=500, as_aitemplate=as_aitemplate)
+
+    def callback_of(key, split_k):
+        def process_result_callback(result, postprocessing_delegate):
+            postprocessing_delegate.add_instance((result, key, split_k))
+
+        return process_result_callback
+
+    for m in (64, 256):
+        for split_k in (1, 2, 4):
+            command = kernels.command("gemm", m, 512, 1024)
+            runner.push([*command, str(split_k)], callback_of(f"m{m}", split_k))
+    runner.join()
+    assert delegate.best == {"m64": ("tile64", 4, 4), "m256": ("tile64", 4, 4)}

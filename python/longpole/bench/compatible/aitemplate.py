@@ -5,14 +5,19 @@ The names, the arguments and the order of events are AITemplate's, so that
 What differs is what went wrong there: a hung profiler is ended, a device is never lost, and a
 profiler that crashed or printed nothing is no result. `docs/aitemplate.md` lists every
 difference with its reason, and the names that are not provided.
+
+Both runners and AITemplate's rules stand in one file, so that it can be read beside AITemplate's.
 """
 
 from __future__ import annotations
 
 import logging
 from concurrent.futures import wait
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from errno import ENOENT
+from queue import Empty
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
@@ -33,7 +38,7 @@ from longpole.devices import discover, select, unlisted
 from longpole.errors import LongpoleError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from concurrent.futures import Future
 
     from longpole.bench.records.record import Measurement, Record
@@ -118,6 +123,11 @@ class ProfilerRunner:
     strict
         Let `join` raise when a profiler gave no result or a callback raised, in place of
         logging it, and leave `postprocess_results` out.
+    as_aitemplate
+        Take AITemplate's rules where they decide what a caller sees: the exit status does not
+        count; callbacks may run at the same time; a `join` that runs out of time names those
+        profilers only that have not started, and raises `queue.Empty` where all have; so does a
+        second `join`. What hangs is ended all the same.
     """
 
     def __init__(
@@ -127,14 +137,17 @@ class ProfilerRunner:
         timeout: float = 500,
         *,
         strict: bool = False,
+        as_aitemplate: bool = False,
     ) -> None:
+        self._as_aitemplate = as_aitemplate
+        self._is_joined = False
         self._devices = _devices(devices)
         self._delegate = postprocessing_delegate
         self._timeout = timeout
         self._strict = strict
         self._engine: engine.Runner | None = None
         self._pushed: list[_Pushed] = []
-        self._one_callback_at_a_time = Lock()
+        self._one_callback_at_a_time = nullcontext() if as_aitemplate else Lock()
 
     def push(
         self, cmds: Sequence[str], process_result_callback: Callable[[ProfileResult, Any], object]
@@ -166,7 +179,12 @@ class ProfilerRunner:
             The time was over: all profilers that were not done are ended and named. The
             callbacks of all others have been called. With `strict`, also when a profiler gave
             no result: it is named with the reason, and the delegate is not called.
+        queue.Empty
+            By the rules of AITemplate, in place of it where no profiler was waiting.
         """
+        if self._as_aitemplate and self._is_joined:
+            raise Empty
+        self._is_joined = True
         pushed, self._pushed = self._pushed, []
         try:
             self._wait(pushed)
@@ -184,12 +202,17 @@ class ProfilerRunner:
         _, late = wait(futures, self._timeout)
         if not late or self._engine is None:
             return
+        if self._as_aitemplate:  # a future that runs is not cancelled there
+            late = {future for future in late if not future.running()}
         cancelled = [each.cmds for each in pushed if each.future in late]
+        unfinished = {future for future in futures if not future.done()}
         self._engine.cancel()
         wait(futures, WAIT_AFTER_CANCEL_S)
         for each in pushed:
-            if each.future not in late:
+            if each.future not in unfinished:
                 each.handed_on.wait()
+        if self._as_aitemplate and not cancelled:
+            raise Empty
         message = (
             f"Profiler timed out after {self._timeout} sec. Try increasing the timeout. "
             f"Cancelled profilers: {cancelled}"
@@ -205,7 +228,7 @@ class ProfilerRunner:
         """Call back with a result, or note why there is none; whatever it raises ends nothing."""
         try:
             if not future.cancelled():
-                result = _result(_best(pushed.cmds, future.result()))
+                result = self._result_of(pushed.cmds, future.result())
                 with self._one_callback_at_a_time:
                     callback(result, self._delegate)
         except Exception as error:  # noqa: BLE001 - the callback is the user's own
@@ -213,6 +236,11 @@ class ProfilerRunner:
             _LOGGER.warning("%s: %s", pushed.cmds, error)
         finally:
             pushed.handed_on.set()
+
+    def _result_of(self, cmds: Sequence[str], record: Record) -> ProfileResult:
+        if self._as_aitemplate and record.outcome in _ENDED and record.results:
+            return _best_of(record)
+        return _result(_best(cmds, record))
 
     def _close(self) -> None:
         """Give the devices back; the next push takes them again."""
@@ -237,7 +265,8 @@ class Runner:
         Take AITemplate's rules where they decide what `pull` gives: the exit status does not
         count; a task that printed no named row is left out when it wrote to stderr, and
         else has the result `ProfileResult("", 0, 0)`; results come in the order in which tasks
-        ended.
+        ended; `return_ops` may be a word, which stands for its letters, and a task that printed
+        no named row has one result in place of a list; a program that is missing raises.
     """
 
     def __init__(
@@ -269,15 +298,26 @@ class Runner:
         return_ops
             Give back a list with the results of these operations, in the order
             of printing, in place of the best result.
+
+        Raises
+        ------
+        TypeError
+            `return_ops` is one name, not a list.
         """
-        if isinstance(return_ops, str):
+        if isinstance(return_ops, str) and not self._as_aitemplate:
             message = "return_ops is a list of names, not one name"
             raise TypeError(message)
         wanted = None if return_ops is None else set(return_ops)
         self._tasks.append((idx, Job(parse_argv(cmd), format=_FORMAT), wanted))
 
     def join(self) -> None:
-        """Run all tasks to their end. Their results wait for `pull`."""
+        """Run all tasks to their end. Their results wait for `pull`.
+
+        Raises
+        ------
+        FileNotFoundError
+            By the rules of AITemplate, where a program is missing.
+        """
         tasks, self._tasks = self._tasks, []
         if not tasks:
             return
@@ -288,17 +328,22 @@ class Runner:
         ]
         if self._as_aitemplate:
             done.sort(key=lambda task: _end(task[2]))
+            _raise_missing(record for _, _, record in done)
         results = self._results or []
         for idx, wanted, record in done:
             if not self._counts(record):
                 told = (self._op_name, idx, record.message, record.outcome)
                 _LOGGER.warning("%s %s: %s (%s)", *told)
-            elif wanted is None:
+            elif wanted is None or self._is_unnamed(record):
                 results.append((idx, _best_of(record)))
             else:
                 found = [_result(each) for each in record.results if each.name in wanted]
                 results.append((idx, found))
         self._results = results
+
+    def _is_unnamed(self, record: Record) -> bool:
+        """Whether AITemplate gives one result for a task, whatever was asked for."""
+        return self._as_aitemplate and not any(each.name for each in record.results)
 
     def _counts(self, record: Record) -> bool:
         """Whether a task has a result, by our rules or by AITemplate's."""
@@ -322,6 +367,13 @@ def _best_of(record: Record) -> ProfileResult:
     """Give the fastest result, or what AITemplate gives where there is none."""
     best = record.best or min(record.results, key=lambda each: each.time_ns, default=None)
     return ProfileResult("", 0, 0) if best is None else _result(best)
+
+
+def _raise_missing(records: Iterable[Record]) -> None:
+    """Raise for the first program that could not be started."""
+    for record in records:
+        if record.outcome is Outcome.NOT_STARTED:
+            raise FileNotFoundError(ENOENT, record.message, record.argv[0])
 
 
 def _end(record: Record) -> str:
