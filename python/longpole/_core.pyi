@@ -203,6 +203,7 @@ def read_trace(
     strict: bool = False,
     max_bytes: int | None = None,
     max_events: int | None = None,
+    threads: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Trace: ...
 

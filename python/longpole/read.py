@@ -27,6 +27,7 @@ def read_trace(
     strict: bool = False,
     max_bytes: int | None = None,
     max_events: int | None = None,
+    threads: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Trace:
     """Read a trace in the Chrome trace-event format, as the PyTorch profiler writes it.
@@ -55,6 +56,9 @@ def read_trace(
         RFC 8259.
     max_bytes, max_events
         Stop there; `Trace.diagnostics` then holds `limit_reached`.
+    threads
+        How many threads read the events of a large file, beside the calling one, which reads and
+        inflates it: all cores by default, `1` for the calling thread alone. The trace is the same.
     progress
         Called now and then with the number of bytes read (uncompressed). What it
         raises ends the reading.
@@ -68,7 +72,7 @@ def read_trace(
     OSError
         The file cannot be opened or read.
     ValueError
-        The vocabulary has a section, meaning or pattern that cannot be; the message names those
+        `threads` is less than 1, or the vocabulary has a section, meaning or pattern that cannot be; the message names those
         that can.
 
     Examples
@@ -77,6 +81,9 @@ def read_trace(
     >>> trace.status  # doctest: +SKIP
     'ok'
     """
+    if threads is not None and threads < 1:
+        message = f"threads is at least 1, not {threads}"
+        raise ValueError(message)
     if not isinstance(args, str):
         args = list(args)
     found = _timeline(source)
@@ -87,6 +94,7 @@ def read_trace(
         strict=strict,
         max_bytes=max_bytes,
         max_events=max_events,
+        threads=threads,
         progress=progress,
     )
     if found is not None:

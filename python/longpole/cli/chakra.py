@@ -67,7 +67,7 @@ def convert(
         ranks = link_ranks(execution, kineto)
         written = ranks.write_chakra(output, gaps=not no_gaps, overwrite=force)
         return _emit(ranks_answer(ranks, written), options)
-    trace = read_trace(kineto, vocabulary=options.vocabulary)
+    trace = read_trace(kineto, vocabulary=options.vocabulary, threads=options.threads)
     linked = link_execution_trace(execution, trace, iteration=iteration)
     write_chakra(linked, output, gaps=not no_gaps, overwrite=force)
     return _emit(converted_answer(execution, kineto, output), options)

@@ -78,7 +78,7 @@ def link(
     from longpole.convert.execution_trace import link_execution_trace
     from longpole.read import read_trace
 
-    trace = read_trace(kineto, vocabulary=options.vocabulary)
+    trace = read_trace(kineto, vocabulary=options.vocabulary, threads=options.threads)
     if rank is not None and trace.rank not in {None, rank}:
         message = f"the Kineto trace is of rank {trace.rank}, not {rank}"
         raise click.UsageError(message)

@@ -66,12 +66,12 @@ class Reading:
     step_name: str | None = None
 
     def open(self, path: str) -> Trace:
-        """Read one rank."""
+        """Read one rank, in one thread: others are read beside it."""
         if not is_address(path):
-            return read_trace(path, vocabulary=self.vocabulary)
+            return read_trace(path, vocabulary=self.vocabulary, threads=1)
         files, name = file_system(path)
         with files.open(name, "rb") as file:
-            return read_trace(file, vocabulary=self.vocabulary)
+            return read_trace(file, vocabulary=self.vocabulary, threads=1)
 
     def read(self, source: RankSource) -> ReadRank:
         """Read and reduce one file; what is wrong with it is part of the answer."""

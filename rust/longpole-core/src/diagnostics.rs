@@ -157,18 +157,27 @@ impl Diagnostics {
 
     /// Counts one more finding, for which `bytes` were skipped.
     pub fn add_skipped(&mut self, code: Code, offset: u64, bytes: u64) {
-        if let Some(row) = self.rows.iter_mut().find(|row| row.code == code) {
-            row.count += 1;
-            row.first_offset = row.first_offset.min(offset);
-            row.skipped_bytes += bytes;
+        self.add_row(Diagnostic { code, count: 1, first_offset: offset, skipped_bytes: bytes });
+    }
+
+    /// Counts the findings of a later part of the file.
+    pub(crate) fn append(&mut self, later: &Self) {
+        later.rows.iter().for_each(|&row| self.add_row(row));
+    }
+
+    fn add_row(&mut self, later: Diagnostic) {
+        if let Some(row) = self.rows.iter_mut().find(|row| row.code == later.code) {
+            row.count += later.count;
+            row.first_offset = row.first_offset.min(later.first_offset);
+            row.skipped_bytes += later.skipped_bytes;
         } else {
-            self.rows.push(Diagnostic {
-                code,
-                count: 1,
-                first_offset: offset,
-                skipped_bytes: bytes,
-            });
+            self.rows.push(later);
         }
+    }
+
+    /// Whether nothing was found.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
     }
 
     /// Findings that were counted before.

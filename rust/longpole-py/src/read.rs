@@ -14,7 +14,7 @@ use crate::vocabulary::{with_additions, Addition};
 /// Reads a trace; see `longpole.read_trace`.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)] // keywords, by value, from Python
-#[pyo3(signature = (source, *, args=None, vocabulary=None, strict=false, max_bytes=None, max_events=None, progress=None))]
+#[pyo3(signature = (source, *, args=None, vocabulary=None, strict=false, max_bytes=None, max_events=None, threads=None, progress=None))]
 pub(crate) fn read_trace(
     py: Python<'_>,
     source: Source,
@@ -23,6 +23,7 @@ pub(crate) fn read_trace(
     strict: bool,
     max_bytes: Option<u64>,
     max_events: Option<u64>,
+    threads: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Trace> {
     let arguments = args.map_or(Ok(Arguments::Default), ArgumentChoice::into_arguments)?;
@@ -33,6 +34,8 @@ pub(crate) fn read_trace(
         max_bytes,
         max_events,
         scan_all: false,
+        threads: threads.unwrap_or_else(all_cores),
+        part_bytes: None,
     };
     let name = source.name();
     let raised = source.raised();
@@ -45,6 +48,11 @@ pub(crate) fn read_trace(
         return Err(raised);
     }
     Ok(Trace::new(outcome?))
+}
+
+/// How many threads can run at once.
+fn all_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// Which arguments are kept: `"ids"`, `"default"`, or a list of names.

@@ -25,6 +25,7 @@ class Options:
     progress: bool
     debug: bool
     vocabulary: str | None = None
+    threads: int | None = None
 
 
 def shared_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -54,6 +55,12 @@ def shared_options(command: Callable[..., int]) -> Callable[..., int]:
         metavar="FILE",
         help="TOML file with patterns for names of kernels, calls and loaders.",
     )
+    @click.option(
+        "--threads",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="How many threads read a large trace.  [default: all cores]",
+    )
     @click.option("--no-progress", is_flag=True, help="Show no progress bar.")
     @click.option("--debug", is_flag=True, help="Show tracebacks.")
     @functools.wraps(command)
@@ -63,6 +70,7 @@ def shared_options(command: Callable[..., int]) -> Callable[..., int]:
         as_json: bool,
         color: str,
         vocabulary: str | None,
+        threads: int | None,
         no_progress: bool,
         debug: bool,
         **others: Any,
@@ -73,6 +81,7 @@ def shared_options(command: Callable[..., int]) -> Callable[..., int]:
             progress=not no_progress,
             debug=debug or is_debugging(),
             vocabulary=vocabulary,
+            threads=threads,
         )
         return command(options=options, **others)
 

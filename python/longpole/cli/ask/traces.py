@@ -109,7 +109,11 @@ def _read(
         source = sys.stdin.buffer if path == "-" else path
         try:
             return read_trace(
-                source, args=arguments, vocabulary=options.vocabulary, progress=progress
+                source,
+                args=arguments,
+                vocabulary=options.vocabulary,
+                threads=options.threads,
+                progress=progress,
             )
         except ValueError as error:
             raise click.UsageError(str(error)) from error

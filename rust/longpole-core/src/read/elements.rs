@@ -126,9 +126,14 @@ impl<'a> Elements<'a> {
         self.note(Code::ByteOrderMark, 0)
     }
 
+    /// Says how far reading has come; the caller may not want to go on.
+    pub(super) fn report(&self, offset: u64) -> Result<()> {
+        report(self.progress, offset)
+    }
+
     /// Brings more bytes to hand; false at the end of the file.
     pub(super) fn more(&mut self) -> Result<bool> {
-        report(self.progress, self.window.offset())?;
+        self.report(self.window.offset())?;
         let came = self.window.more(&mut self.diagnostics)?;
         if self.strict {
             // The window notes what is wrong with the compression by itself.

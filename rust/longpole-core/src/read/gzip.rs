@@ -32,6 +32,8 @@ pub(super) struct Gunzip<'a> {
 enum Stage {
     Header,
     Body,
+    /// Behind the data that came out before it turned out to be corrupt.
+    Corrupt,
     Trailer,
     Done,
 }
@@ -57,7 +59,7 @@ impl<'a> Gunzip<'a> {
     }
 
     /// Inflates into `output`; 0 at the end. `offset` is the place of `output`
-    /// in the uncompressed file.
+    /// in the uncompressed file. What is found wrong stands before the bytes that are given.
     pub(super) fn read(
         &mut self,
         output: &mut [u8],
@@ -72,6 +74,9 @@ impl<'a> Gunzip<'a> {
                     if count > 0 {
                         return Ok(count);
                     }
+                }
+                Stage::Corrupt => {
+                    self.stop(Code::GzipCorrupt, "its data is corrupt", offset, diagnostics);
                 }
                 Stage::Trailer => self.trailer(offset, diagnostics)?,
                 Stage::Done => return Ok(0),
@@ -99,10 +104,8 @@ impl<'a> Gunzip<'a> {
                 self.stop(Code::GzipTruncated, "it ends inside its data", offset, diagnostics);
             }
             Ok(Status::Ok | Status::BufError) => {}
-            Err(_) => {
-                let offset = offset + count as u64;
-                self.stop(Code::GzipCorrupt, "its data is corrupt", offset, diagnostics);
-            }
+            // Said when what came out before is taken, however much that was at once.
+            Err(_) => self.stage = Stage::Corrupt,
         }
         Ok(count)
     }

@@ -3,12 +3,13 @@
 //! gzip is told by its first bytes and inflated on the way. The window grows only while an
 //! element does not fit it.
 
+use std::collections::VecDeque;
 use std::io::{self, Read};
 
 use super::gzip::Gunzip;
 use super::source::{io_error, read_fully, read_some};
 use crate::diagnostics::Diagnostics;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The window at the start: large enough that going on is rare, small enough
 /// for the second cache of a core.
@@ -28,6 +29,20 @@ pub(super) struct Window<'a> {
     ended: bool,
     /// How many bytes may still come.
     allowed: u64,
+    /// What was read ahead of the window, which comes before the source goes on.
+    ahead: VecDeque<Ahead>,
+}
+
+/// What was read ahead of the window.
+enum Ahead {
+    /// Bytes, of which those from the place on are still to come.
+    Bytes(Vec<u8>, usize),
+    /// What was found wrong with the compression there.
+    Findings(Diagnostics),
+    /// The source could not be read there.
+    Failure(Error),
+    /// The file ended there.
+    End,
 }
 
 enum Source<'a> {
@@ -49,7 +64,21 @@ impl<'a> Window<'a> {
         };
         let buffer = vec![0; WINDOW_BYTES];
         let allowed = max_bytes.unwrap_or(u64::MAX);
-        Ok(Self { source, buffer, start: 0, end: 0, offset: 0, ended: false, allowed })
+        let ahead = VecDeque::new();
+        Ok(Self { source, buffer, start: 0, end: 0, offset: 0, ended: false, allowed, ahead })
+    }
+
+    /// A window on the first `length` bytes of `buffer`, which are all there is and stand at
+    /// `offset` of the file.
+    pub(super) fn on(buffer: Vec<u8>, length: usize, offset: u64) -> Self {
+        let source = Source::Plain(Box::new(io::empty()));
+        let ahead = VecDeque::new();
+        Self { source, buffer, start: 0, end: length, offset, ended: true, allowed: 0, ahead }
+    }
+
+    /// The buffer, whatever is in it.
+    pub(super) fn into_buffer(self) -> Vec<u8> {
+        self.buffer
     }
 
     /// `gzip`, or none.
@@ -80,21 +109,130 @@ impl<'a> Window<'a> {
             return Ok(false);
         }
         self.make_room();
-        let offset = self.offset + self.end as u64;
-        let allowed = usize::try_from(self.allowed).unwrap_or(usize::MAX);
-        let room = &mut self.buffer[self.end..];
-        let room_length = room.len().min(allowed);
-        let room = &mut room[..room_length];
-        let count = match &mut self.source {
-            Source::Plain(source) => {
-                read_some(source, room).map_err(|error| io_error(&error, offset))?
-            }
-            Source::Gzip(source) => source.read(room, offset, diagnostics)?,
-        };
-        self.allowed -= count as u64;
+        let count = self.read(diagnostics)?;
         self.end += count;
         self.ended = count == 0;
         Ok(count > 0)
+    }
+
+    /// Reads behind what is at hand: what was read ahead, then the source.
+    fn read(&mut self, diagnostics: &mut Diagnostics) -> Result<usize> {
+        loop {
+            let room = &mut self.buffer[self.end..];
+            match self.ahead.pop_front() {
+                None => {
+                    let offset = self.offset + self.end as u64;
+                    return self.source.read(room, &mut self.allowed, offset, diagnostics);
+                }
+                Some(Ahead::Bytes(bytes, at)) => {
+                    let count = room.len().min(bytes.len() - at);
+                    room[..count].copy_from_slice(&bytes[at..at + count]);
+                    if at + count < bytes.len() {
+                        self.ahead.push_front(Ahead::Bytes(bytes, at + count));
+                    }
+                    return Ok(count);
+                }
+                Some(Ahead::Findings(found)) => diagnostics.append(&found),
+                Some(Ahead::Failure(error)) => return Err(error),
+                Some(Ahead::End) => return Ok(0),
+            }
+        }
+    }
+
+    /// Moves the bytes that come next into `room`, past the window. Where they are fewer than
+    /// it takes, the file ends behind them, or something has to be said there first.
+    pub(super) fn take(&mut self, room: &mut [u8]) -> usize {
+        let mut count = 0;
+        while count < room.len() {
+            match self.take_some(&mut room[count..]) {
+                0 => break,
+                taken => count += taken,
+            }
+        }
+        count
+    }
+
+    fn take_some(&mut self, room: &mut [u8]) -> usize {
+        let at_hand = room.len().min(self.text().len());
+        if at_hand > 0 {
+            room[..at_hand].copy_from_slice(&self.text()[..at_hand]);
+            self.consume(at_hand);
+            return at_hand;
+        }
+        self.offset = self.offset();
+        (self.start, self.end) = (0, 0);
+        let count = match self.ahead.pop_front() {
+            Some(Ahead::Bytes(bytes, at)) => {
+                let count = room.len().min(bytes.len() - at);
+                room[..count].copy_from_slice(&bytes[at..at + count]);
+                if at + count < bytes.len() {
+                    self.ahead.push_front(Ahead::Bytes(bytes, at + count));
+                }
+                count
+            }
+            Some(other) => {
+                self.ahead.push_front(other);
+                0
+            }
+            None => self.read_ahead(room),
+        };
+        self.offset += count as u64;
+        count
+    }
+
+    /// Reads the source into `room`; what is no byte is left for the window to come to.
+    fn read_ahead(&mut self, room: &mut [u8]) -> usize {
+        if self.ended {
+            return 0;
+        }
+        let mut found = Diagnostics::default();
+        let outcome = self.source.read(room, &mut self.allowed, self.offset, &mut found);
+        let is_sound = found.is_empty();
+        match outcome {
+            Ok(count @ 1..) if is_sound => return count,
+            Ok(count) => {
+                self.ahead.push_back(Ahead::Findings(found));
+                let next = match count {
+                    0 => Ahead::End,
+                    _ => Ahead::Bytes(room[..count].to_vec(), 0),
+                };
+                self.ahead.push_back(next);
+            }
+            Err(error) => {
+                self.ahead.extend([Ahead::Findings(found), Ahead::Failure(error)]);
+            }
+        }
+        0
+    }
+
+    /// Puts bytes back that were taken, before what comes next.
+    pub(super) fn put_back(&mut self, bytes: Vec<u8>) {
+        self.offset = self.offset() - bytes.len() as u64;
+        let at_hand = self.buffer[self.start..self.end].to_vec();
+        (self.start, self.end) = (0, 0);
+        for bytes in [at_hand, bytes] {
+            if !bytes.is_empty() {
+                self.ahead.push_front(Ahead::Bytes(bytes, 0));
+            }
+        }
+        if std::mem::take(&mut self.ended) {
+            self.ahead.push_back(Ahead::End);
+        }
+    }
+
+    /// Has bytes at hand again, up to a place in the file, which were at hand before they were
+    /// taken and put back.
+    pub(super) fn bring_back(&mut self, end: u64) {
+        let length = usize::try_from(end.saturating_sub(self.offset())).unwrap_or(0);
+        if length <= self.text().len() {
+            return;
+        }
+        let mut bytes = vec![0; length];
+        let length = self.take(&mut bytes);
+        self.offset -= length as u64;
+        self.buffer.resize(self.buffer.len().max(length), 0);
+        self.buffer[..length].copy_from_slice(&bytes[..length]);
+        self.end = length;
     }
 
     /// Whether the file ended only because no more bytes were allowed.
@@ -123,5 +261,31 @@ impl<'a> Window<'a> {
             Source::Gzip(source) => source.fault(),
             Source::Plain(_) => None,
         }
+    }
+}
+
+impl Source<'_> {
+    /// Reads what is `allowed` into `room`; 0 at the end.
+    fn read(
+        &mut self,
+        room: &mut [u8],
+        allowed: &mut u64,
+        offset: u64,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<usize> {
+        let length = room.len().min(usize::try_from(*allowed).unwrap_or(usize::MAX));
+        // Inflating into no room would never come to an end.
+        if length == 0 {
+            return Ok(0);
+        }
+        let room = &mut room[..length];
+        let count = match self {
+            Self::Plain(source) => {
+                read_some(source, room).map_err(|error| io_error(&error, offset))?
+            }
+            Self::Gzip(source) => source.read(room, offset, diagnostics)?,
+        };
+        *allowed -= count as u64;
+        Ok(count)
     }
 }

@@ -32,6 +32,9 @@ pub struct Strings {
     spelled: HashMap<Box<[u8]>, StringId>,
     /// Against traces that are made to collide.
     seed: u64,
+    /// Whether a value was put into a column in a way that depends on what stands before it in
+    /// the file, so that columns of parts of the file cannot be joined.
+    pub(crate) is_order_bound: bool,
 }
 
 impl Default for Strings {
@@ -43,6 +46,7 @@ impl Default for Strings {
             hashes: Vec::new(),
             spelled: HashMap::new(),
             seed: RandomState::new().hash_one(0_u8) | 1,
+            is_order_bound: false,
         }
     }
 }

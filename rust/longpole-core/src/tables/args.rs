@@ -101,6 +101,33 @@ impl ArgTables {
         narrowed
     }
 
+    /// Whether appending the tables of a later part of the file gives what pushing their values
+    /// would give. `known` is which text each is here, if it is known.
+    pub(crate) fn takes(
+        &self,
+        later: &Self,
+        known: impl Fn(StringId) -> Option<StringId>,
+    ) -> bool {
+        later.iter().all(|(category, later)| {
+            let own = match category {
+                None => self.of(None),
+                Some(category) => known(category).and_then(|category| self.of(Some(category))),
+            };
+            own.is_none_or(|own| own.takes(later))
+        })
+    }
+
+    /// Appends what [`takes`](Self::takes) lets through: a part with events from `row` on, whose
+    /// texts and keys have these numbers here.
+    pub(crate) fn append(&mut self, later: &Self, row: u32, texts: &[u32], keys: &[usize]) {
+        for (category, later) in later.iter() {
+            let category = category.and_then(|category| {
+                StringId::from_column(renamed(Some(category).in_column(), texts))
+            });
+            self.of_mut(category).append(later, row, texts, keys);
+        }
+    }
+
     pub(crate) fn of_mut(&mut self, category: Option<StringId>) -> &mut ArgTable {
         let slot = slot(category);
         if slot >= self.table_of_category.len() {
@@ -150,19 +177,50 @@ impl ArgTable {
     }
 
     fn column(&mut self, key_number: usize, key: &str, first: ArgValue) -> usize {
+        self.column_like(key_number, key, || match first {
+            ArgValue::Integer(_) => Values::Shorts(Vec::new()),
+            ArgValue::Float(_) => Values::Floats(Vec::new()),
+            ArgValue::Text(_) => Values::Texts(Vec::new()),
+        })
+    }
+
+    fn column_like(&mut self, key_number: usize, key: &str, new: impl Fn() -> Values) -> usize {
         if key_number >= self.column_of_key.len() {
             self.column_of_key.resize(key_number + 1, NO_ROW);
         }
         if self.column_of_key[key_number] == NO_ROW {
             self.column_of_key[key_number] = row_in_column(self.columns.len());
-            let values = match first {
-                ArgValue::Integer(_) => Values::Shorts(Vec::new()),
-                ArgValue::Float(_) => Values::Floats(Vec::new()),
-                ArgValue::Text(_) => Values::Texts(Vec::new()),
-            };
-            self.columns.push(ArgColumn { key: key.to_owned(), values });
+            self.columns.push(ArgColumn { key: key.to_owned(), values: new() });
         }
         self.column_of_key[key_number] as usize
+    }
+
+    fn takes(&self, later: &Self) -> bool {
+        later.columns.iter().all(|later| {
+            let own = self.columns.iter().find(|own| own.key == later.key);
+            own.is_none_or(|own| own.values.takes(&later.values))
+        })
+    }
+
+    fn append(&mut self, later: &Self, row: u32, texts: &[u32], keys: &[usize]) {
+        let n_before = self.event.len();
+        self.event.extend(later.event.iter().map(|&event| event + row));
+        for (number, column) in later.columns_by_key() {
+            let later = &later.columns[column];
+            let own = self.column_like(keys[number], &later.key, || later.values.empty());
+            let own = &mut self.columns[own].values;
+            own.pad(n_before);
+            own.append(&later.values, texts);
+        }
+    }
+
+    /// The number of the key of each column, and the column, in order of first use.
+    fn columns_by_key(&self) -> Vec<(usize, usize)> {
+        let columns = self.column_of_key.iter().enumerate().filter(|&(_, &column)| column != NO_ROW);
+        let mut found: Vec<_> =
+            columns.map(|(number, &column)| (number, column as usize)).collect();
+        found.sort_unstable_by_key(|&(_, column)| column);
+        found
     }
 }
 
@@ -194,9 +252,23 @@ impl Values {
         self.widen(value, strings);
         match self {
             Self::Shorts(values) => set(values, row, value.short().unwrap_or(NO_SHORT), NO_SHORT),
-            Self::Integers(values) => set(values, row, value.integer(), NO_INTEGER),
+            Self::Integers(values) => {
+                let integer = value.integer();
+                strings.is_order_bound |= integer == NO_INTEGER;
+                set(values, row, integer, NO_INTEGER);
+            }
             Self::Floats(values) => set(values, row, value.float(), f64::NAN),
             Self::Texts(values) => set(values, row, value.text(strings).in_column(), NO_ROW),
+        }
+    }
+
+    /// No values, in a column of the same type.
+    fn empty(&self) -> Self {
+        match self {
+            Self::Shorts(_) => Self::Shorts(Vec::new()),
+            Self::Integers(_) => Self::Integers(Vec::new()),
+            Self::Floats(_) => Self::Floats(Vec::new()),
+            Self::Texts(_) => Self::Texts(Vec::new()),
         }
     }
 
@@ -221,20 +293,68 @@ impl Values {
         if is_wide_enough {
             return;
         }
-        let known = (0..self.len()).map(|row| self.get(row));
         *self = match value {
-            ArgValue::Integer(_) => Self::Integers(
-                known.map(|value| value.map_or(NO_INTEGER, ArgValue::integer)).collect(),
-            ),
-            ArgValue::Float(_) => {
-                Self::Floats(known.map(|value| value.map_or(f64::NAN, ArgValue::float)).collect())
+            ArgValue::Integer(_) => self.as_integers(),
+            ArgValue::Float(_) => self.as_floats(),
+            ArgValue::Text(_) => {
+                let mut text = |value: ArgValue| value.text(strings);
+                let texts = self.iter().map(|value| value.and_then(&mut text).in_column());
+                Self::Texts(texts.collect())
             }
-            ArgValue::Text(_) => Self::Texts(
-                known
-                    .map(|value| value.and_then(|value| value.text(strings)).in_column())
-                    .collect(),
-            ),
         };
+    }
+
+    fn as_integers(&self) -> Self {
+        Self::Integers(
+            self.iter().map(|value| value.map_or(NO_INTEGER, ArgValue::integer)).collect(),
+        )
+    }
+
+    fn as_floats(&self) -> Self {
+        Self::Floats(self.iter().map(|value| value.map_or(f64::NAN, ArgValue::float)).collect())
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Option<ArgValue>> + '_ {
+        (0..self.len()).map(|row| self.get(row))
+    }
+
+    /// Whether appending `later` gives what pushing its values would give.
+    ///
+    /// A number that stands among texts is a text from when it was pushed, in the order of the
+    /// texts of the file, which those who append cannot know.
+    pub(super) fn takes(&self, later: &Self) -> bool {
+        match (self, later) {
+            (Self::Texts(_), Self::Texts(_)) => true,
+            (Self::Texts(_), _) | (_, Self::Texts(_)) => {
+                self.is_empty() || later.iter().all(|value| value.is_none())
+            }
+            _ => true,
+        }
+    }
+
+    /// Appends what [`takes`](Self::takes) lets through; `texts` says which text each is here.
+    pub(super) fn append(&mut self, later: &Self, texts: &[u32]) {
+        match (&*self, later) {
+            (Self::Shorts(_), Self::Integers(_)) => *self = self.as_integers(),
+            (Self::Shorts(_) | Self::Integers(_), Self::Floats(_)) => *self = self.as_floats(),
+            (_, Self::Texts(_)) if self.is_empty() => *self = Self::Texts(Vec::new()),
+            _ => {}
+        }
+        match (&mut *self, later) {
+            (Self::Shorts(values), Self::Shorts(later)) => values.extend_from_slice(later),
+            (Self::Integers(values), Self::Integers(later)) => values.extend_from_slice(later),
+            (Self::Floats(values), Self::Floats(later)) => values.extend_from_slice(later),
+            (Self::Texts(values), Self::Texts(later)) => {
+                values.extend(later.iter().map(|&text| renamed(text, texts)));
+            }
+            (Self::Integers(values), later) => {
+                values.extend(later.iter().map(|value| value.map_or(NO_INTEGER, ArgValue::integer)));
+            }
+            (Self::Floats(values), later) => {
+                values.extend(later.iter().map(|value| value.map_or(f64::NAN, ArgValue::float)));
+            }
+            _ => self.pad(self.len() + later.len()),
+        }
     }
 
     /// How many rows there are.
@@ -332,11 +452,24 @@ impl ArgValue {
 
     #[allow(clippy::unnecessary_wraps)] // the column takes an option
     fn text(self, strings: &mut Strings) -> Option<StringId> {
+        if let Self::Text(text) = self {
+            return Some(text);
+        }
+        strings.is_order_bound = true;
         Some(match self {
             Self::Text(text) => text,
             Self::Integer(value) => strings.intern(&value.to_string()),
             Self::Float(value) => strings.intern(&value.to_string()),
         })
+    }
+}
+
+/// A text of a later part of the file as it is numbered here.
+pub(crate) fn renamed(text: u32, texts: &[u32]) -> u32 {
+    if text == NO_ROW {
+        NO_ROW
+    } else {
+        texts[text as usize]
     }
 }
 

@@ -1,5 +1,6 @@
 //! Samples of counters (`C` events), which have a time and no duration.
 
+use super::args::renamed;
 use super::columns::columns;
 use crate::ids::{InColumn, StringId};
 
@@ -47,6 +48,17 @@ impl CounterTable {
         self.time_ns.push(time_ns);
         self.value.push(value);
         self.position.push(position);
+    }
+
+    /// Appends the samples of a later part of the file, whose texts have these numbers here, and
+    /// whose elements stand behind `position` others.
+    pub(crate) fn append(&mut self, later: &Self, texts: &[u32], position: u32) {
+        self.name.extend(later.name.iter().map(|&text| renamed(text, texts)));
+        self.series.extend(later.series.iter().map(|&text| renamed(text, texts)));
+        self.process.extend(later.process.iter().map(|&text| renamed(text, texts)));
+        self.time_ns.extend_from_slice(&later.time_ns);
+        self.value.extend_from_slice(&later.value);
+        self.position.extend(later.position.iter().map(|&place| place + position));
     }
 
     /// How many samples there are.

@@ -3,6 +3,7 @@
 //! A row costs a few dozen bytes whatever its names are: names are numbers into `strings`, places
 //! are rows of `lanes`. A value that the file does not give is a marked integer, not an `Option`.
 
+use super::args::renamed;
 use super::columns::columns;
 use crate::ids::{EventId, InColumn, LaneId, StringId, NO_INTEGER};
 use crate::vocabulary::{EventKind, Names};
@@ -73,6 +74,20 @@ impl EventTable {
         self.external_id.push(row.external_id.unwrap_or(NO_INTEGER));
         self.position.push(row.position);
         id
+    }
+
+    /// Appends the events of a later part of the file, whose texts and lanes have these numbers
+    /// here, and whose elements stand behind `position` others.
+    pub(crate) fn append(&mut self, later: &Self, texts: &[u32], lanes: &[u32], position: u32) {
+        self.kind.extend_from_slice(&later.kind);
+        self.category.extend(later.category.iter().map(|&text| renamed(text, texts)));
+        self.name.extend(later.name.iter().map(|&text| renamed(text, texts)));
+        self.lane.extend(later.lane.iter().map(|&lane| renamed(lane, lanes)));
+        self.start_ns.extend_from_slice(&later.start_ns);
+        self.duration_ns.extend_from_slice(&later.duration_ns);
+        self.correlation.extend_from_slice(&later.correlation);
+        self.external_id.extend_from_slice(&later.external_id);
+        self.position.extend(later.position.iter().map(|&place| place + position));
     }
 
     /// The reader found the end of a begin event.

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::args::{ArgValue, Values};
+use super::args::{renamed, ArgValue, Values};
 use super::columns::columns;
 use crate::ids::{row_in_column, InColumn, StringId};
 use crate::strings::Strings;
@@ -83,6 +83,33 @@ impl FlowTable {
         self.time_ns.push(time_ns);
         self.position.push(position);
         self.source.push(source);
+    }
+
+    /// The rows so far, without their sources, which stay known here.
+    pub(crate) fn take_rows(&mut self) -> Self {
+        Self {
+            phase: std::mem::take(&mut self.phase),
+            id: std::mem::take(&mut self.id),
+            time_ns: std::mem::take(&mut self.time_ns),
+            position: std::mem::take(&mut self.position),
+            source: std::mem::take(&mut self.source),
+            ..Self::default()
+        }
+    }
+
+    /// Whether appending `later` gives what pushing its rows would give.
+    pub(crate) fn takes(&self, later: &Self) -> bool {
+        self.id.takes(&later.id)
+    }
+
+    /// Appends the rows of a later part of the file, whose texts and sources have these numbers
+    /// here, and whose elements stand behind `position` others.
+    pub(crate) fn append(&mut self, later: &Self, texts: &[u32], sources: &[u32], position: u32) {
+        self.phase.extend_from_slice(&later.phase);
+        self.id.append(&later.id, texts);
+        self.time_ns.extend_from_slice(&later.time_ns);
+        self.position.extend(later.position.iter().map(|&place| place + position));
+        self.source.extend(later.source.iter().map(|&source| renamed(source, sources)));
     }
 
     /// The number of the source of the last row.

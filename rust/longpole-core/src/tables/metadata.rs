@@ -45,19 +45,30 @@ impl MetadataTable {
         value: Option<StringId>,
         position: u32,
     ) -> usize {
+        let row = self.row(name, process, thread, value);
+        self.repeat(row, position);
+        row
+    }
+
+    /// The row of a statement, which may be new and was then never made so far.
+    pub(crate) fn row(
+        &mut self,
+        name: Option<StringId>,
+        process: StringId,
+        thread: StringId,
+        value: Option<StringId>,
+    ) -> usize {
         let (process, thread) = (Some(process).in_column(), Some(thread).in_column());
         let key = [name.in_column(), process, thread, value.in_column()];
         let row = *self.rows.entry(key).or_insert(self.name.len());
-        if row < self.name.len() {
-            self.repeat(row, position);
-            return row;
+        if row == self.name.len() {
+            self.name.push(key[0]);
+            self.process.push(process);
+            self.thread.push(thread);
+            self.value.push(key[3]);
+            self.count.push(0);
+            self.last_position.push(0);
         }
-        self.name.push(key[0]);
-        self.process.push(process);
-        self.thread.push(thread);
-        self.value.push(key[3]);
-        self.count.push(1);
-        self.last_position.push(position);
         row
     }
 
@@ -65,6 +76,11 @@ impl MetadataTable {
     pub(crate) fn repeat(&mut self, row: usize, position: u32) {
         self.count[row] += 1;
         self.last_position[row] = position;
+    }
+
+    /// Name, process, thread and value of the statement in `row`.
+    pub(crate) fn statement(&self, row: usize) -> [u32; 4] {
+        [self.name[row], self.process[row], self.thread[row], self.value[row]]
     }
 
     /// How many distinct statements there are.

@@ -20,6 +20,7 @@ mod work;
 
 use std::sync::Arc;
 
+pub(crate) use args::renamed;
 pub use args::{ArgColumn, ArgTable, ArgTables, ArgValue, Values, NO_SHORT};
 pub use choice::Arguments;
 pub(crate) use columns::{Column, ColumnMut};

@@ -33,20 +33,22 @@ pub(super) struct Collector {
     pub(super) counters: CounterTable,
     pub(super) asyncs: FlowTable,
     pub(super) metadata: MetadataTable,
-    phases: Phases,
-    n_events: u64,
+    pub(super) phases: Phases,
+    pub(super) n_events: u64,
     pub(super) kinds: Kinds,
     /// The row of the last statement of metadata.
     pub(super) last_statement: usize,
+    /// Every statement with its position, where the collector is one of a part of the file.
+    pub(super) statements: Option<Vec<(usize, u32)>>,
     last_category: Option<(StringId, Vec<u8>)>,
     tracks: Recent<(Number, Number), (StringId, StringId)>,
     places: Recent<Place, LaneId>,
     sources: Recent<(bool, FlowSource), u32>,
-    brackets: Brackets,
+    pub(super) brackets: Brackets,
 }
 
 /// A count for each letter.
-struct Phases([u64; 256]);
+pub(super) struct Phases(pub(super) [u64; 256]);
 
 impl Default for Phases {
     fn default() -> Self {
@@ -307,6 +309,15 @@ impl Collector {
             token => self.strings.intern(&token_text(token, text)),
         });
         self.last_statement = self.metadata.push(name, process, thread, value, at.position);
+        self.note_statement(self.last_statement, at.position);
+    }
+
+    /// Keeps that a statement was made, for who joins the parts of the file.
+    #[inline]
+    pub(super) fn note_statement(&mut self, row: usize, position: u32) {
+        if let Some(statements) = &mut self.statements {
+            statements.push((row, position));
+        }
     }
 
     /// Categories come in runs.

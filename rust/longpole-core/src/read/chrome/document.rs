@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::collect::Collector;
 use super::event::EventScanner;
 use super::header;
+use super::parts::Parts;
 use super::place::Whereabouts;
 use super::predicted::RunEnd;
 use super::reader::EventReader;
@@ -36,6 +37,7 @@ pub(in crate::read) fn read(
     progress: Progress<'_>,
 ) -> Result<Tables> {
     let mut document = document(window, diagnostics, options, progress);
+    document.events.parts = Parts::new(options);
     let end = document.whole()?;
     document.finish(end)
 }
@@ -289,6 +291,10 @@ impl Document<'_> {
                 return Ok(End::Limit);
             }
             if byte == b'{' {
+                if let Some(offset) = self.events.take_parts()? {
+                    (after_value, after_comma) = (false, Some(offset));
+                    continue;
+                }
                 match self.events.take_predicted(limit) {
                     Some(RunEnd::BehindEvent) => {
                         after_value = true;

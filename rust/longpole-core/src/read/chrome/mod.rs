@@ -3,7 +3,8 @@
 //! A document is an object with `traceEvents`, or a bare list of events. The frame
 //! (`document`) hands each event to a scanner (`event`), which drafts it in place, and the
 //! draft to a collector (`collect`), which makes rows of it. Most events have a shape that was
-//! seen before (`shapes`) and become rows without either (`predicted`). What is damaged is
+//! seen before (`shapes`) and become rows without either (`predicted`). Several threads may read
+//! parts of the list (`parts`, `part`), whose tables are joined (`join`). What is damaged is
 //! skipped and counted (`recovery`).
 //!
 //! Limits: metadata events are kept as counted statements; a begin without its end keeps a
@@ -14,8 +15,11 @@ mod collect;
 mod document;
 mod event;
 mod header;
+mod join;
 mod kinds;
 mod pairs;
+mod part;
+mod parts;
 mod place;
 mod predicted;
 mod reader;

@@ -35,6 +35,18 @@ impl Brackets {
         self.brackets.push(Bracket { track, time_ns, position, offset, begin });
     }
 
+    /// Appends those of a later part of the file, whose texts have these numbers here, and whose
+    /// elements and events stand behind so many others.
+    pub(super) fn append(&mut self, later: Self, texts: &[u32], position: u32, row: usize) {
+        let text = |id: StringId| StringId::from_row(texts[id.row()] as usize);
+        self.brackets.extend(later.brackets.into_iter().map(|bracket| Bracket {
+            track: (text(bracket.track.0), text(bracket.track.1)),
+            position: bracket.position + position,
+            begin: bracket.begin.map(|begin| EventId::from_row(begin.row() + row)),
+            ..bracket
+        }));
+    }
+
     /// Closes each begin with the end that belongs to it: on each track, in order
     /// of time, an end closes the last begin that is open.
     pub(super) fn pair(mut self, events: &mut EventTable, findings: &mut Findings) {

@@ -143,6 +143,7 @@ impl Collector {
             Plan::Statement { row } => {
                 self.count(b'M');
                 self.metadata.repeat(*row, position);
+                self.note_statement(*row, position);
                 None
             }
         }

@@ -3,6 +3,7 @@
 use super::collect::Collector;
 use super::place::{Findings, Whereabouts};
 use super::predicted::{learn, take_run, RunEnd};
+use super::parts::Parts;
 use super::repaired::Repaired;
 use super::stream::EventStream;
 use crate::error::Result;
@@ -17,13 +18,26 @@ pub(super) struct EventReader<'a> {
     pub(super) position: u32,
     /// Where the text of what is kept goes, if anywhere.
     pub(super) repaired: Option<Repaired<'a>>,
+    /// How the list is read by several threads, if it is.
+    pub(super) parts: Option<Parts<'a>>,
+    /// How many keys of arguments every reader begins with.
+    pub(super) n_given_keys: usize,
     is_predicting: bool,
 }
 
 impl<'a> EventReader<'a> {
     pub(super) fn new(stream: EventStream<'a>, collector: Collector, is_predicting: bool) -> Self {
-        let said = Vec::new();
-        Self { stream, collector, said, position: 0, repaired: None, is_predicting }
+        let n_given_keys = stream.scanner.argument_keys.len();
+        Self {
+            stream,
+            collector,
+            said: Vec::new(),
+            position: 0,
+            repaired: None,
+            parts: None,
+            n_given_keys,
+            is_predicting,
+        }
     }
 
     /// Takes the events whose text is what was expected, up to `max_events` in all; none where

@@ -101,6 +101,26 @@ impl Keys {
         &self.names[row]
     }
 
+    /// How many keys are told apart.
+    pub(in crate::read) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether any key may have been too many.
+    pub(in crate::read) fn is_full(&self) -> bool {
+        self.names.len() >= MAX_KEYS
+    }
+
+    /// Whether so many new keys are told apart.
+    pub(in crate::read) fn has_room(&self, n_new: usize) -> bool {
+        self.names.len() + n_new <= MAX_KEYS
+    }
+
+    /// The row of the key with this name, which may be new.
+    pub(in crate::read) fn row(&mut self, name: &str) -> Option<usize> {
+        self.intern(name.as_bytes()).row()
+    }
+
     /// The key of this spelling, if there is one that is told apart from others.
     pub(in crate::read) fn find(&self, spelling: &[u8]) -> Option<Key> {
         self.by_spelling.get(spelling).copied()

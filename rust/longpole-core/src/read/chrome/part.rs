@@ -1,0 +1,191 @@
+//! A part of the list of events -> tables of its own.
+//!
+//! A thread reads one part after the other. What it has learned stays with it, and so do its
+//! texts, lanes and keys: a part hands on those that are new. A part that is not made of whole
+//! events with a comma behind each is not sound, and nothing of it counts.
+
+use std::sync::Arc;
+
+use super::collect::{Collector, Phases};
+use super::event::EventScanner;
+use super::pairs::Brackets;
+use super::place::Whereabouts;
+use super::predicted::RunEnd;
+use super::reader::EventReader;
+use super::stream::EventStream;
+use crate::diagnostics::Diagnostics;
+use crate::error::Result;
+use crate::progress::silent;
+use crate::read::elements::{Elements, Outcome};
+use crate::read::window::Window;
+use crate::read::Options;
+use crate::tables::{ArgTables, CounterTable, EventTable, FlowSource, FlowTable, Place};
+
+/// The bytes of a part, which begin at an event or at the white space before it.
+pub(super) struct Piece {
+    pub(super) bytes: Vec<u8>,
+    pub(super) length: usize,
+    /// The place of the first byte in the file.
+    pub(super) offset: u64,
+}
+
+/// What was read of a part. Texts, lanes, sources and statements are numbered as the thread
+/// that read it numbers them.
+pub(super) struct Part {
+    /// Texts, lanes, keys, sources and statements that no part before it had, of this thread.
+    pub(super) texts: Vec<String>,
+    pub(super) lanes: Vec<Place>,
+    pub(super) keys: Vec<String>,
+    pub(super) flow_sources: Vec<FlowSource>,
+    pub(super) async_sources: Vec<FlowSource>,
+    pub(super) new_statements: Vec<[u32; 4]>,
+    pub(super) events: EventTable,
+    pub(super) args: ArgTables,
+    pub(super) flows: FlowTable,
+    pub(super) asyncs: FlowTable,
+    pub(super) counters: CounterTable,
+    pub(super) statements: Vec<(usize, u32)>,
+    pub(super) brackets: Brackets,
+    pub(super) phases: Phases,
+    pub(super) n_events: u64,
+    /// How many elements it has.
+    pub(super) n_elements: u32,
+    pub(super) diagnostics: Diagnostics,
+    /// The indent that was learned last.
+    pub(super) indent: Vec<u8>,
+}
+
+/// A thread's reader of parts.
+pub(super) struct PartReader {
+    events: EventReader<'static>,
+    known: Known,
+    is_strict: bool,
+}
+
+/// How much of what is numbered was handed on.
+#[derive(Default)]
+struct Known {
+    texts: usize,
+    lanes: usize,
+    keys: usize,
+    flow_sources: usize,
+    async_sources: usize,
+    statements: usize,
+}
+
+impl PartReader {
+    /// A reader for files in which events are indented by `indent`.
+    pub(super) fn new(options: &Options, indent: Vec<u8>) -> Self {
+        let elements = Elements::new(empty_window(), Diagnostics::default(), &silent, false);
+        let scanner = EventScanner::new(options.arguments.keys());
+        let known = Known { keys: scanner.argument_keys.len(), ..Known::default() };
+        let mut stream = EventStream::new(elements, scanner);
+        stream.indent = indent;
+        let mut collector = Collector::new(Arc::clone(&options.vocabulary));
+        collector.statements = Some(Vec::new());
+        let events = EventReader::new(stream, collector, !options.scan_all);
+        Self { events, known, is_strict: options.strict }
+    }
+
+    /// Reads a part; none where it is not sound. What is no part any more is the piece.
+    pub(super) fn read(&mut self, piece: &mut Piece) -> Option<Part> {
+        let bytes = std::mem::take(&mut piece.bytes);
+        let elements = &mut self.events.stream.elements;
+        elements.window = Window::on(bytes, piece.length, piece.offset);
+        let is_whole = matches!(self.whole(), Ok(true));
+        let elements = &mut self.events.stream.elements;
+        piece.bytes = std::mem::replace(&mut elements.window, empty_window()).into_buffer();
+        let is_refused = self.is_strict && !elements.diagnostics.is_empty();
+        let is_joinable = !self.events.collector.strings.is_order_bound
+            && !self.events.stream.scanner.argument_keys.is_full();
+        (is_whole && !is_refused && is_joinable).then(|| self.part())
+    }
+
+    /// Whether all of the window is events, each with its comma.
+    fn whole(&mut self) -> Result<bool> {
+        let mut next = self.first()?;
+        let mut after_value = false;
+        loop {
+            match next {
+                None => return Ok(!after_value),
+                Some(b',') if after_value => {
+                    self.events.stream.elements.window.consume(1);
+                    after_value = false;
+                }
+                Some(b'{') if !after_value => match self.events.take_predicted(u64::MAX) {
+                    Some(RunEnd::BehindEvent) => after_value = true,
+                    Some(RunEnd::BehindComma(_)) => {}
+                    None if self.event()? => after_value = true,
+                    None => return Ok(false),
+                },
+                Some(_) => return Ok(false),
+            }
+            next = self.events.stream.next_separated()?;
+        }
+    }
+
+    /// The first byte of an event. Where no white space is before it, its indent was taken
+    /// already, and must not be learned anew.
+    fn first(&mut self) -> Result<Option<u8>> {
+        match self.events.stream.text().first() {
+            Some(b'{') => Ok(Some(b'{')),
+            _ => self.events.stream.next_separated(),
+        }
+    }
+
+    /// Whether a whole event could be read.
+    fn event(&mut self) -> Result<bool> {
+        let offset = self.events.stream.elements.window.offset();
+        let Outcome::Whole((), end) = self.events.stream.attempt_event()? else {
+            return Ok(false);
+        };
+        let here = Whereabouts { offset, position: self.events.position };
+        self.events.keep(here, end)?;
+        self.events.accept(end)?;
+        self.events.next_position();
+        Ok(true)
+    }
+
+    /// Takes what was read, and what is new in what stays.
+    fn part(&mut self) -> Part {
+        let EventReader { stream, collector, position, .. } = &mut self.events;
+        let keys = &stream.scanner.argument_keys;
+        let known = &mut self.known;
+        let new_texts = fresh(&mut known.texts, collector.strings.len());
+        let new_keys = fresh(&mut known.keys, keys.len());
+        let new_statements = fresh(&mut known.statements, collector.metadata.len());
+        Part {
+            texts: collector.strings.iter().skip(new_texts.start).map(str::to_owned).collect(),
+            lanes: fresh_rows(&mut known.lanes, collector.lanes.places()),
+            keys: new_keys.map(|row| keys.name(row).to_owned()).collect(),
+            flow_sources: fresh_rows(&mut known.flow_sources, collector.flows.sources()),
+            async_sources: fresh_rows(&mut known.async_sources, collector.asyncs.sources()),
+            new_statements: new_statements.map(|row| collector.metadata.statement(row)).collect(),
+            events: std::mem::take(&mut collector.events),
+            args: std::mem::take(&mut collector.args),
+            flows: collector.flows.take_rows(),
+            asyncs: collector.asyncs.take_rows(),
+            counters: std::mem::take(&mut collector.counters),
+            statements: collector.statements.replace(Vec::new()).unwrap_or_default(),
+            brackets: std::mem::take(&mut collector.brackets),
+            phases: std::mem::take(&mut collector.phases),
+            n_events: std::mem::take(&mut collector.n_events),
+            n_elements: std::mem::take(position),
+            diagnostics: std::mem::take(&mut stream.elements.diagnostics),
+            indent: stream.indent.clone(),
+        }
+    }
+}
+
+/// The rows that are new where so many were known.
+fn fresh(known: &mut usize, length: usize) -> std::ops::Range<usize> {
+    std::mem::replace(known, length)..length
+}
+
+fn fresh_rows<T: Copy>(known: &mut usize, rows: &[T]) -> Vec<T> {
+    rows[fresh(known, rows.len())].to_vec()
+}
+
+fn empty_window() -> Window<'static> {
+    Window::on(Vec::new(), 0, 0)
+}

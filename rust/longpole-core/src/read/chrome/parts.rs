@@ -1,0 +1,368 @@
+//! The list of events in parts, each read by one of several threads.
+//!
+//! The calling thread reads the source, inflates it, and cuts it before what looks like the
+//! beginning of an event; threads read the parts; the calling thread joins them in the order of
+//! the file. A part counts only if all before it count and it ended, with no damage, exactly
+//! where the next one begins: then it began where one thread would have begun an event. At the
+//! first part that does not, the threads end, its bytes and all behind it are put back, and one
+//! thread reads on from there, so that damage is said and repaired in one place only.
+//!
+//! Limits: eight parts of [`PART_BYTES`], or two for each thread and two more, are in memory at
+//! one time. After a part that did not count, the next attempt comes after twice as
+//! many bytes as the last time.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{channel, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
+use std::time::Duration;
+
+use super::join::Numbers;
+use super::part::{Part, PartReader, Piece};
+use super::reader::EventReader;
+use crate::error::Result;
+use crate::read::json::is_whitespace;
+use crate::read::Options;
+
+/// The length of a part: long enough to be worth handing over, and all that is at work fits
+/// the caches.
+const PART_BYTES: usize = 512 << 10;
+
+/// A document with fewer parts than this is read by one thread.
+const MIN_PARTS: usize = 8;
+
+/// After so many parts in a row a failure counts as the first one.
+const LONG_RUN: usize = 64;
+
+/// How often the caller is asked whether to go on while threads are waited for.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// How long a beginning is looked for in an event.
+const MAX_BEGINNING: usize = 256;
+
+/// When and how the list is read in parts.
+pub(super) struct Parts<'a> {
+    options: &'a Options,
+    threads: usize,
+    part_bytes: usize,
+    /// From which byte of the file on that is tried.
+    from: u64,
+    n_failed: u32,
+}
+
+impl<'a> Parts<'a> {
+    /// None where one thread is to read all, or only some events.
+    pub(super) fn new(options: &'a Options) -> Option<Self> {
+        let part_bytes = options.part_bytes.unwrap_or(PART_BYTES).max(1);
+        let is_split = options.threads > 1 && options.max_events.is_none();
+        is_split.then_some(Self {
+            options,
+            threads: options.threads,
+            part_bytes,
+            from: 0,
+            n_failed: 0,
+        })
+    }
+
+    /// A run of so many parts came to its end: behind a long one it soon begins anew.
+    fn ended(&mut self, n_joined: usize, offset: u64) {
+        if n_joined >= LONG_RUN {
+            self.n_failed = 0;
+        }
+        self.failed(offset);
+    }
+
+    /// Waits longer after each failure, so that all of them cost less than reading once.
+    fn failed(&mut self, offset: u64) {
+        self.n_failed += 1;
+        let parts = 1_u64 << self.n_failed.min(40);
+        self.from = offset.saturating_add((self.part_bytes as u64).saturating_mul(parts));
+    }
+
+    fn parts_at_once(&self) -> usize {
+        MIN_PARTS.max(2 * self.threads + 2)
+    }
+}
+
+impl EventReader<'_> {
+    /// Reads as many parts as count, from the event at the front of the window on; gives the
+    /// byte of the comma behind the last of them, none where no part counted.
+    pub(super) fn take_parts(&mut self) -> Result<Option<u64>> {
+        let window = &self.stream.elements.window;
+        let (here, at_hand) = (window.offset(), window.text().len() as u64);
+        let Some(mut parts) = self.parts.take_if(|parts| parts.from <= here) else {
+            return Ok(None);
+        };
+        let outcome = self.take_parts_of(&mut parts);
+        self.parts = Some(parts);
+        // When more is asked for depends on what is at hand, and so does what is said first.
+        self.stream.elements.window.bring_back(here + at_hand);
+        outcome
+    }
+
+    fn take_parts_of(&mut self, parts: &mut Parts<'_>) -> Result<Option<u64>> {
+        let here = self.stream.elements.window.offset();
+        let Some(separator) = separator(self.stream.text(), &self.stream.indent) else {
+            parts.failed(here);
+            return Ok(None);
+        };
+        let mut cutter = Cutter { separator, part_bytes: parts.part_bytes, ..Cutter::default() };
+        let mut first = VecDeque::new();
+        while first.len() < MIN_PARTS {
+            self.stream.elements.report(here)?;
+            match cutter.next(self) {
+                Some(piece) => first.push_back(piece),
+                None => break,
+            }
+        }
+        if first.len() < MIN_PARTS {
+            parts.failed(self.stream.elements.window.offset());
+            self.put_back(first, cutter);
+            return Ok(None);
+        }
+        let n_before = self.position;
+        let outcome = std::thread::scope(|scope| {
+            let mut crew = Crew::start(scope, parts, &self.stream.indent, first);
+            crew.numbers.resize_with(parts.threads, || Numbers::new(self.n_given_keys));
+            let outcome = crew.work(self, &mut cutter);
+            parts.ended(crew.n_joined, self.stream.elements.window.offset());
+            self.put_back(crew.end(), cutter);
+            outcome
+        });
+        outcome?;
+        let window = &self.stream.elements.window;
+        Ok((self.position > n_before).then(|| window.offset() - 1))
+    }
+
+    /// Puts parts back that nobody joined, and what stands behind them.
+    fn put_back(&mut self, left: VecDeque<Piece>, cutter: Cutter) {
+        let window = &mut self.stream.elements.window;
+        window.put_back(cutter.rest);
+        for piece in left.into_iter().rev() {
+            let mut bytes = piece.bytes;
+            bytes.truncate(piece.length);
+            window.put_back(bytes);
+        }
+    }
+}
+
+/// The text between two events: the end of one, the indent, and the next up to its first key.
+fn separator(text: &[u8], indent: &[u8]) -> Option<Vec<u8>> {
+    let head = &text[..text.len().min(MAX_BEGINNING)];
+    let blank = head.get(1..)?.iter().take_while(|&&byte| is_whitespace(byte)).count();
+    let key = head.get(1 + blank..)?.strip_prefix(b"\"")?;
+    let length = 1 + blank + 1 + memchr::memchr(b'"', key)? + 1;
+    Some([b"},", indent, &head[..length]].concat())
+}
+
+/// Cuts what comes next before the beginnings of events.
+#[derive(Default)]
+struct Cutter {
+    separator: Vec<u8>,
+    part_bytes: usize,
+    /// What was read behind the last cut.
+    rest: Vec<u8>,
+    /// Buffers to use again.
+    spare: Vec<Vec<u8>>,
+    is_ended: bool,
+}
+
+impl Cutter {
+    /// The next part; none where the file ends, or no event begins.
+    fn next(&mut self, events: &mut EventReader<'_>) -> Option<Piece> {
+        if self.is_ended {
+            return None;
+        }
+        let window = &mut events.stream.elements.window;
+        let offset = window.offset() - self.rest.len() as u64;
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        let length = self.rest.len() + self.part_bytes;
+        bytes.resize(length, 0);
+        bytes[..self.rest.len()].copy_from_slice(&self.rest);
+        let filled = self.rest.len() + window.take(&mut bytes[self.rest.len()..]);
+        self.is_ended = filled < length;
+        let cut = memchr::memmem::rfind(&bytes[..filled], &self.separator);
+        // Behind the comma.
+        let cut = cut.map_or(0, |at| at + 2);
+        self.rest.clear();
+        self.rest.extend_from_slice(&bytes[cut..filled]);
+        if cut == 0 {
+            self.is_ended = true;
+            return None;
+        }
+        Some(Piece { bytes, length: cut, offset })
+    }
+}
+
+/// The threads, and the parts that are with them.
+struct Crew<'scope> {
+    jobs: Sender<(usize, Piece)>,
+    done: Receiver<Done>,
+    threads: Vec<ScopedJoinHandle<'scope, ()>>,
+    stop: Arc<AtomicBool>,
+    /// For each thread, what its numbers are here.
+    numbers: Vec<Numbers>,
+    /// Parts that no thread has got yet.
+    waiting: VecDeque<Piece>,
+    /// Parts that came back, by their place in the file.
+    back: BTreeMap<usize, Done>,
+    n_sent: usize,
+    n_joined: usize,
+    n_at_once: usize,
+}
+
+/// A part that came back: which thread read it, and what it was.
+struct Done {
+    place: usize,
+    piece: Piece,
+    thread: usize,
+    part: Option<Part>,
+}
+
+impl<'scope> Crew<'scope> {
+    fn start<'env>(
+        scope: &'scope Scope<'scope, 'env>,
+        parts: &Parts<'env>,
+        indent: &[u8],
+        waiting: VecDeque<Piece>,
+    ) -> Self {
+        let (jobs, taken) = channel();
+        let (give, done) = channel();
+        let (taken, stop) = (Arc::new(Mutex::new(taken)), Arc::new(AtomicBool::new(false)));
+        let threads = (0..parts.threads).map_while(|thread| {
+            let (taken, give, stop) = (Arc::clone(&taken), give.clone(), Arc::clone(&stop));
+            let (options, indent) = (parts.options, indent.to_vec());
+            let read = move || read_parts(thread, &taken, &give, &stop, options, indent);
+            Builder::new().name("longpole-read".to_owned()).spawn_scoped(scope, read).ok()
+        });
+        Self {
+            jobs,
+            done,
+            threads: threads.collect(),
+            stop,
+            numbers: Vec::new(),
+            waiting,
+            back: BTreeMap::new(),
+            n_sent: 0,
+            n_joined: 0,
+            n_at_once: parts.parts_at_once(),
+        }
+    }
+
+    /// Reads parts and joins them up to the end of the file, or to one that does not count.
+    fn work(&mut self, events: &mut EventReader<'_>, cutter: &mut Cutter) -> Result<()> {
+        if self.threads.is_empty() {
+            return Ok(());
+        }
+        loop {
+            self.send(events, cutter);
+            if self.n_joined == self.n_sent {
+                return Ok(());
+            }
+            self.receive(events)?;
+            while let Some(done) = self.back.remove(&self.n_joined) {
+                if let Err(done) = self.join(done, events, cutter) {
+                    self.back.insert(done.place, *done);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, events: &mut EventReader<'_>, cutter: &mut Cutter) {
+        while self.n_sent - self.n_joined < self.n_at_once {
+            let piece = self.waiting.pop_front().or_else(|| cutter.next(events));
+            let Some(piece) = piece else { return };
+            if let Err(refused) = self.jobs.send((self.n_sent, piece)) {
+                return self.waiting.push_front(refused.0 .1);
+            }
+            self.n_sent += 1;
+        }
+    }
+
+    /// Waits for a part that was read.
+    fn receive(&mut self, events: &EventReader<'_>) -> Result<()> {
+        let joined = events.stream.elements.window.offset();
+        loop {
+            events.stream.elements.report(joined)?;
+            match self.done.recv_timeout(PATIENCE) {
+                Ok(done) => {
+                    self.back.insert(done.place, done);
+                    return Ok(());
+                }
+                Err(_) if self.threads.iter().any(ScopedJoinHandle::is_finished) => {
+                    self.raise_panic();
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Appends what was read of the next part; gives it back where it does not count.
+    fn join(
+        &mut self,
+        mut done: Done,
+        events: &mut EventReader<'_>,
+        cutter: &mut Cutter,
+    ) -> std::result::Result<(), Box<Done>> {
+        let Some(mut part) = done.part.take() else { return Err(Box::new(done)) };
+        let (n_elements, diagnostics) = (part.n_elements, std::mem::take(&mut part.diagnostics));
+        let indent = std::mem::take(&mut part.indent);
+        let keys = &mut events.stream.scanner.argument_keys;
+        let numbers = &mut self.numbers[done.thread];
+        if !events.collector.join(part, numbers, keys, events.position) {
+            return Err(Box::new(done));
+        }
+        events.position += n_elements;
+        events.stream.elements.diagnostics.append(&diagnostics);
+        events.stream.indent = indent;
+        cutter.spare.push(done.piece.bytes);
+        self.n_joined += 1;
+        Ok(())
+    }
+
+    /// Ends the threads; gives the parts that were not joined, in the order of the file.
+    fn end(mut self) -> VecDeque<Piece> {
+        self.stop.store(true, Ordering::Relaxed);
+        drop(self.jobs);
+        self.back.extend(self.done.iter().map(|done| (done.place, done)));
+        for thread in self.threads {
+            if let Err(panic) = thread.join() {
+                resume_unwind(panic);
+            }
+        }
+        let back = self.back.into_values().map(|done| done.piece);
+        back.chain(self.waiting).collect()
+    }
+
+    /// A thread that is at its end while parts are waited for made a mistake.
+    fn raise_panic(&mut self) {
+        for thread in self.threads.extract_if(.., |thread| thread.is_finished()) {
+            if let Err(panic) = thread.join() {
+                resume_unwind(panic);
+            }
+        }
+    }
+}
+
+/// What a thread does: it reads parts until there are no more, or nobody asks any more.
+fn read_parts(
+    thread: usize,
+    jobs: &Mutex<Receiver<(usize, Piece)>>,
+    done: &Sender<Done>,
+    stop: &AtomicBool,
+    options: &Options,
+    indent: Vec<u8>,
+) {
+    let mut reader = PartReader::new(options, indent);
+    loop {
+        let job = jobs.lock().map_or(None, |jobs| jobs.recv().ok());
+        let Some((place, mut piece)) = job else { return };
+        let part = if stop.load(Ordering::Relaxed) { None } else { reader.read(&mut piece) };
+        if done.send(Done { place, piece, thread, part }).is_err() {
+            return;
+        }
+    }
+}
