@@ -61,8 +61,13 @@ fn damage_is_the_same(seeds_of_damage: Range<u64>) {
         let arguments = if seed % 2 == 0 { Arguments::Ids } else { Arguments::Default };
         let max_bytes = (seed % 7 == 0).then(|| random.below(9_000) as u64);
         let max_events = (seed % 11 == 0).then(|| random.below(60) as u64);
-        let options =
-            Options { arguments, strict: seed % 3 == 0, max_bytes, max_events, ..Options::default() };
+        let options = Options {
+            arguments,
+            strict: seed % 3 == 0,
+            max_bytes,
+            max_events,
+            ..Options::default()
+        };
         assert_same(&bytes, &options, 1 + random.below(900), &format!("seed {seed}"));
     }
 }
@@ -92,15 +97,39 @@ fn odd_trace(n_events: usize) -> Vec<u8> {
         let comma = if number == 0 { "" } else { "," };
         let (ts, wide) = (number * 3, i64::MAX - number as i64);
         let event = match number % 9 {
-            0 => format!(r#""ph":"B","name":"b{}","pid":1,"tid":{},"ts":{ts}"#, number % 7, number % 4),
+            0 => format!(
+                r#""ph":"B","name":"b{}","pid":1,"tid":{},"ts":{ts}"#,
+                number % 7,
+                number % 4
+            ),
             1 => format!(r#""ph":"E","pid":1,"tid":{},"ts":{ts}"#, number % 4),
-            2 => format!(r#""ph":"C","name":"c","pid":{},"ts":{ts},"args":{{"s{}":{number}.5}}"#, number % 3, number % 5),
-            3 => format!(r#""ph":"b","cat":"a","id":"0x{number:x}","name":"n","pid":1,"tid":2,"ts":{ts}"#),
-            4 => format!(r#""ph":"M","name":"thread_name","pid":{},"tid":1,"args":{{"name":"t{}"}}"#, number % 5, number % 11),
-            5 => format!(r#""ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":0,"dur":1,"args":{{"stream":{},"bytes":{number}}}"#, number % 3),
-            6 if number > n_events / 2 => format!(r#""ph":"X","cat":"kernel","name":"k\u00e9","pid":0,"tid":7,"ts":{ts},"dur":1,"args":{{"bytes":{number}.25,"grid":[{number}]}}"#),
-            7 => format!(r#""ph":"X","cat":"cpu_op","pid":1,"tid":1,"ts":{ts},"dur":-1,"args":{{"Ev Idx":{wide},"External id":"{number}x"}}"#),
-            _ => format!(r#""ph":"X","cat":"cpu_op","name":"o","pid":"{}","tid":1,"ts":{ts},"dur":2,"args":{{"Ev Idx":{number},"key{number}":null}}"#, number % 6),
+            2 => format!(
+                r#""ph":"C","name":"c","pid":{},"ts":{ts},"args":{{"s{}":{number}.5}}"#,
+                number % 3,
+                number % 5
+            ),
+            3 => format!(
+                r#""ph":"b","cat":"a","id":"0x{number:x}","name":"n","pid":1,"tid":2,"ts":{ts}"#
+            ),
+            4 => format!(
+                r#""ph":"M","name":"thread_name","pid":{},"tid":1,"args":{{"name":"t{}"}}"#,
+                number % 5,
+                number % 11
+            ),
+            5 => format!(
+                r#""ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":0,"dur":1,"args":{{"stream":{},"bytes":{number}}}"#,
+                number % 3
+            ),
+            6 if number > n_events / 2 => format!(
+                r#""ph":"X","cat":"kernel","name":"k\u00e9","pid":0,"tid":7,"ts":{ts},"dur":1,"args":{{"bytes":{number}.25,"grid":[{number}]}}"#
+            ),
+            7 => format!(
+                r#""ph":"X","cat":"cpu_op","pid":1,"tid":1,"ts":{ts},"dur":-1,"args":{{"Ev Idx":{wide},"External id":"{number}x"}}"#
+            ),
+            _ => format!(
+                r#""ph":"X","cat":"cpu_op","name":"o","pid":"{}","tid":1,"ts":{ts},"dur":2,"args":{{"Ev Idx":{number},"key{number}":null}}"#,
+                number % 6
+            ),
         };
         write!(text, "{comma}\n{{{event}}}").unwrap();
     }
@@ -136,7 +165,10 @@ fn what_depends_on_the_order_is_the_same_to_several_threads() {
 #[test]
 fn the_limit_on_keys_falls_on_the_same_key() {
     let events = (0..6_000).map(|number| {
-        format!(r#"{{"ph":"C","name":"n","pid":1,"ts":{number},"args":{{"key{number}":1,"key{}":2}}}}"#, number / 2)
+        format!(
+            r#"{{"ph":"C","name":"n","pid":1,"ts":{number},"args":{{"key{number}":1,"key{}":2}}}}"#,
+            number / 2
+        )
     });
     let text = format!("[{}]", events.collect::<Vec<_>>().join(",\n"));
     for part_bytes in [2_000, 30_000] {
@@ -172,7 +204,11 @@ fn the_caller_can_stop_while_threads_read() {
     let asked = Cell::new(0);
     let stop = |_: u64| {
         asked.set(asked.get() + 1);
-        if asked.get() < 20 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if asked.get() < 20 {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
     };
     let options = Options { threads: 3, part_bytes: Some(4_000), ..Options::default() };
     let error = read(&text[..], &options, &stop).unwrap_err();
@@ -192,7 +228,8 @@ fn recorded_traces_are_the_same_to_several_threads() {
         let part_bytes = if bytes.len() > 500_000 { 100_000 } else { 2_000 };
         for arguments in [Arguments::Ids, Arguments::Default] {
             for strict in [false, true] {
-                let options = Options { arguments: arguments.clone(), strict, ..Options::default() };
+                let options =
+                    Options { arguments: arguments.clone(), strict, ..Options::default() };
                 assert_same(&bytes, &options, part_bytes, &file.display().to_string());
             }
         }

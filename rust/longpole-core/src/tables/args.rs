@@ -103,11 +103,7 @@ impl ArgTables {
 
     /// Whether appending the tables of a later part of the file gives what pushing their values
     /// would give. `known` is which text each is here, if it is known.
-    pub(crate) fn takes(
-        &self,
-        later: &Self,
-        known: impl Fn(StringId) -> Option<StringId>,
-    ) -> bool {
+    pub(crate) fn takes(&self, later: &Self, known: impl Fn(StringId) -> Option<StringId>) -> bool {
         later.iter().all(|(category, later)| {
             let own = match category {
                 None => self.of(None),
@@ -216,7 +212,8 @@ impl ArgTable {
 
     /// The number of the key of each column, and the column, in order of first use.
     fn columns_by_key(&self) -> Vec<(usize, usize)> {
-        let columns = self.column_of_key.iter().enumerate().filter(|&(_, &column)| column != NO_ROW);
+        let columns =
+            self.column_of_key.iter().enumerate().filter(|&(_, &column)| column != NO_ROW);
         let mut found: Vec<_> =
             columns.map(|(number, &column)| (number, column as usize)).collect();
         found.sort_unstable_by_key(|&(_, column)| column);
@@ -348,7 +345,8 @@ impl Values {
                 values.extend(later.iter().map(|&text| renamed(text, texts)));
             }
             (Self::Integers(values), later) => {
-                values.extend(later.iter().map(|value| value.map_or(NO_INTEGER, ArgValue::integer)));
+                values
+                    .extend(later.iter().map(|value| value.map_or(NO_INTEGER, ArgValue::integer)));
             }
             (Self::Floats(values), later) => {
                 values.extend(later.iter().map(|value| value.map_or(f64::NAN, ArgValue::float)));

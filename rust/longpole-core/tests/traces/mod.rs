@@ -194,4 +194,3 @@ impl Random {
         usize::try_from(value % limit.max(1) as u64).unwrap()
     }
 }
-

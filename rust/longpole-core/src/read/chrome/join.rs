@@ -72,9 +72,7 @@ impl Collector {
     fn takes(&self, part: &Part, numbers: &Numbers, keys: &Keys, position: u32) -> bool {
         let known = |id: StringId| {
             let number = numbers.texts.get(id.row()).map(|&row| StringId::from_row(row as usize));
-            number.or_else(|| {
-                self.strings.lookup(&part.texts[id.row() - numbers.texts.len()])
-            })
+            number.or_else(|| self.strings.lookup(&part.texts[id.row() - numbers.texts.len()]))
         };
         let n_new = part.keys.iter().filter(|key| keys.find(key.as_bytes()).is_none()).count();
         let elements_fit = position.checked_add(part.n_elements).is_some_and(|end| end < u32::MAX);
@@ -104,8 +102,8 @@ impl Collector {
         let async_sources = number_sources(&mut self.asyncs, &part.async_sources, numbers);
         numbers.async_sources.extend(async_sources);
         for &[name, process, thread, value] in &part.new_statements {
-            let [process, thread] = [process, thread]
-                .map(|text| numbers.text(StringId::from_row(text as usize)));
+            let [process, thread] =
+                [process, thread].map(|text| numbers.text(StringId::from_row(text as usize)));
             let (name, value) = (numbers.some_text(name), numbers.some_text(value));
             numbers.statements.push(self.metadata.row(name, process, thread, value));
         }

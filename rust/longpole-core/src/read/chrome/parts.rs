@@ -366,3 +366,56 @@ fn read_parts(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::collect::Collector;
+    use super::super::event::EventScanner;
+    use super::super::stream::EventStream;
+    use super::*;
+    use crate::diagnostics::Diagnostics;
+    use crate::progress::silent;
+    use crate::read::elements::Elements;
+    use crate::read::window::Window;
+
+    /// How many of the events that `text` begins with come from threads, and where they end.
+    fn joined(text: &str) -> (u64, Option<u64>) {
+        let options = Options { threads: 3, part_bytes: Some(300), ..Options::default() };
+        let window = Window::new(Box::new(text.as_bytes()), None).unwrap();
+        let mut elements = Elements::new(window, Diagnostics::default(), &silent, false);
+        elements.more().unwrap();
+        let scanner = EventScanner::new(options.arguments.keys());
+        let collector = Collector::new(Arc::clone(&options.vocabulary));
+        let mut events = EventReader::new(EventStream::new(elements, scanner), collector, true);
+        events.parts = Parts::new(&options);
+        let end = events.take_parts().unwrap();
+        (events.collector.n_events(), end)
+    }
+
+    fn event(number: usize) -> String {
+        format!(r#"{{"ph":"X","name":"a","pid":1,"tid":1,"ts":{number},"dur":1}}"#)
+    }
+
+    #[test]
+    fn all_but_the_last_event_is_read_by_threads() {
+        let text = (0..500).map(event).collect::<Vec<_>>().join(",");
+        let (n_joined, end) = joined(&text);
+        assert_eq!((n_joined, end), (499, text.rfind(",{").map(|at| at as u64)));
+    }
+
+    #[test]
+    fn threads_end_before_the_part_that_is_damaged() {
+        let events: Vec<_> = (0..500).map(event).collect();
+        let text = events.join(",").replace(r#""ts":300,"#, r#""ts":300"#);
+        let damage = text.find(r#""ts":300"#).unwrap() as u64;
+        let (n_joined, end) = joined(&text);
+        assert!((280..=300).contains(&n_joined), "{n_joined}");
+        assert!(end.is_some_and(|end| damage - 400 < end && end < damage), "{end:?}");
+    }
+
+    #[test]
+    fn a_short_list_is_left_to_one_thread() {
+        let text = (0..20).map(event).collect::<Vec<_>>().join(",");
+        assert_eq!(joined(&text), (0, None));
+    }
+}

@@ -1,9 +1,9 @@
 //! The events at the front of a stream, and the tables that they become rows of.
 
 use super::collect::Collector;
+use super::parts::Parts;
 use super::place::{Findings, Whereabouts};
 use super::predicted::{learn, take_run, RunEnd};
-use super::parts::Parts;
 use super::repaired::Repaired;
 use super::stream::EventStream;
 use crate::error::Result;
