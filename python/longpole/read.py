@@ -72,8 +72,8 @@ def read_trace(
     OSError
         The file cannot be opened or read.
     ValueError
-        `threads` is less than 1, or the vocabulary has a section, meaning or pattern that cannot be; the message names those
-        that can.
+        `threads` is less than 1, or the vocabulary has a section, meaning or pattern that cannot
+        be; the message names those that can.
 
     Examples
     --------
