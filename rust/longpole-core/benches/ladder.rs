@@ -39,7 +39,7 @@ fn main() {
             costs.push(Cost::of(|| run(&input)));
         }
     }
-    show(&input, costs.into_iter().map(|((name, _), costs)| (*name, Cost::median(costs))));
+    show(&input, costs.into_iter().map(|((name, _), costs)| (*name, Cost::median(&costs))));
 }
 
 /// A trace in every form that a step begins with.
@@ -142,7 +142,7 @@ impl Cost {
         }
     }
 
-    fn median(costs: Vec<Self>) -> Self {
+    fn median(costs: &[Self]) -> Self {
         let median = |part: fn(&Self) -> f64| {
             let mut values: Vec<_> = costs.iter().map(part).collect();
             values.sort_by(f64::total_cmp);
