@@ -95,7 +95,7 @@ fn odd_trace(n_events: usize) -> Vec<u8> {
     let mut text = String::from("{\"traceEvents\": [");
     for number in 0..n_events {
         let comma = if number == 0 { "" } else { "," };
-        let (ts, wide) = (number * 3, i64::MAX - number as i64);
+        let (ts, wide) = (number * 3, (1_usize << 62) + number);
         let event = match number % 9 {
             0 => format!(
                 r#""ph":"B","name":"b{}","pid":1,"tid":{},"ts":{ts}"#,
@@ -245,7 +245,7 @@ fn recorded(folder: &Path) -> Vec<PathBuf> {
             let name = path.to_string_lossy().into_owned();
             if path.is_dir() {
                 folders.push(path);
-            } else if name.ends_with(".json") || name.ends_with(".json.gz") {
+            } else if [".json", ".json.gz"].iter().any(|suffix| name.ends_with(suffix)) {
                 found.push(path);
             }
         }

@@ -383,7 +383,7 @@ mod tests {
         let options = Options { threads: 3, part_bytes: Some(300), ..Options::default() };
         let window = Window::new(Box::new(text.as_bytes()), None).unwrap();
         let mut elements = Elements::new(window, Diagnostics::default(), &silent, false);
-        elements.more().unwrap();
+        while elements.more().unwrap() {}
         let scanner = EventScanner::new(options.arguments.keys());
         let collector = Collector::new(Arc::clone(&options.vocabulary));
         let mut events = EventReader::new(EventStream::new(elements, scanner), collector, true);
