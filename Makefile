@@ -8,7 +8,7 @@ BUILT := $(VENV)/.built
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 EXAMPLE := .build/example.json.gz
 
-.PHONY: help run test test-rust test-python test-long test-torch bench-read bench-truth bench-path bench-analyses bench-runner bench-extract bench-chakra bench-diff clean tools
+.PHONY: help run test test-rust test-python test-long test-torch bench-read bench-truth bench-quiet bench-path bench-analyses bench-runner bench-extract bench-chakra bench-diff clean tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -70,6 +70,10 @@ bench-truth: $(BUILT) ## how often paths and verdicts are right: simulated progr
 	$(BIN)/python benches/bench_truth.py
 	$(BIN)/python benches/bench_verdicts.py
 	$(BIN)/python benches/bench_verdicts.py --load
+
+bench-quiet: $(BUILT) ## how often verdicts are right, in 8 minutes of a quiet machine
+	$(BIN)/python -m pip install --quiet pyperf
+	$(BIN)/python benches/bench_verdicts.py --minutes 7
 
 bench-extract: $(BUILT) ## time extraction against Python's re
 	$(BIN)/python benches/bench_extract.py

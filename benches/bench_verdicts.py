@@ -2,10 +2,13 @@
 
 python benches/bench_verdicts.py --trials 20
 python benches/bench_verdicts.py --trials 40 --load --only turns
+python benches/bench_verdicts.py --minutes 7.5     # as many trials as fit, most of them in turns
 
 Every verdict comes from `longpole bench time` and `longpole bench compare`; the table counts them.
-Where no change was planted, `slower` and `faster` are false. With `--load` another process keeps a
-core busy in bursts. pyperf and hyperfine judge the same functions where they are installed.
+Where no change was planted, `slower` and `faster` are false. The rate of a row is that of wrong
+claims where nothing was planted, else that of changes found, with its 95 % limits (Wilson). With
+`--load` another process keeps a core busy in bursts. pyperf and hyperfine judge the same functions
+where they are installed.
 """
 
 from __future__ import annotations
@@ -78,15 +81,51 @@ while True:
 def main() -> int:
     """Print a table of designs and planted changes."""
     options = parser().parse_args()
+    load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder, loaded(is_loaded=options.load):
         Path(folder, "workloads_here.py").write_text(WORKLOADS)
         os.chdir(folder)
-        print("| design | change | trials | slower | faster | same | inconclusive | s a verdict |")
-        print("|---|---|--:|--:|--:|--:|--:|--:|", flush=True)
+        head = ["design", "change", "trials", "slower", "faster", "same", "inconclusive"]
+        print(f"| {' | '.join([*head, 'rate', 'limits', 's a verdict'])} |")
+        print("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|", flush=True)
         for name, planted, judge in designs():
             if not options.only or any(part in name for part in options.only):
-                show(name, planted, [judge(planted, trial) for trial in range(options.trials)])
+                show(name, planted, list(trials(options, name, planted, judge)))
+        print(f"\nload average: {os.getloadavg()[0]:.1f} at the end, {load:.1f} at the beginning")
     return 0
+
+
+def trials(
+    options: argparse.Namespace, name: str, planted: str, judge: Judge
+) -> Iterator[tuple[str, float]]:
+    """Ask as often as was wanted, or for as long as this row may take."""
+    if options.minutes is None:
+        yield from (judge(planted, trial) for trial in range(options.trials))
+        return
+    weights = {(each, change): weight(each, change) for each, change, _ in designs()}
+    seconds = 60 * options.minutes * weights[name, planted] / sum(weights.values())
+    deadline = time.monotonic() + seconds
+    trial = 0
+    longest_s = 0.0
+    while time.monotonic() + longest_s / 2 < deadline or trial == 0:
+        answer = judge(planted, trial)
+        longest_s = max(longest_s, answer[1])
+        trial += 1
+        yield answer
+
+
+def weight(name: str, planted: str) -> float:
+    """Say how much of the time a row deserves."""
+    ours = 2.0 if name.startswith("turns") else 1.0
+    return ours * {"again": 4.0, "3": 2.5, "10": 1.0}[planted] * (0.5 if "," not in name else 1)
+
+
+def limits(count: int, n: int) -> tuple[float, float]:
+    """Give the 95 % limits of a rate (Wilson)."""
+    z = 1.96
+    middle = (count + z**2 / 2) / (n + z**2)
+    half = z / (n + z**2) * (count * (n - count) / n + z**2 / 4) ** 0.5
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def designs() -> Iterator[tuple[str, str, Judge]]:
@@ -220,7 +259,11 @@ def show(name: str, planted: str, found: list[tuple[str, float]]) -> None:
     counts = Counter(verdict for verdict, _ in found)
     told = [counts[each] for each in ("slower", "faster", "same", "inconclusive")]
     change = "none" if planted == "again" else f"{planted} % slower"
-    cells = [name, change, len(found), *told, f"{median(seconds for _, seconds in found):.1f}"]
+    count = told[0] + told[1] if planted == "again" else told[0]
+    low, high = limits(count, len(found))
+    rate = [f"{100 * count / len(found):.0f} %", f"{100 * low:.0f} to {100 * high:.0f} %"]
+    seconds = f"{median(seconds for _, seconds in found):.1f}"
+    cells = [name, change, len(found), *told, *rate, seconds]
     print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 
@@ -228,6 +271,7 @@ def parser() -> argparse.ArgumentParser:
     """Say what can be asked for."""
     found = argparse.ArgumentParser(description="Judge verdicts on real processes.")
     found.add_argument("--trials", type=int, default=20)
+    found.add_argument("--minutes", type=float, help="as many trials as fit in so long")
     found.add_argument("--only", action="append", help="designs with this in their name")
     found.add_argument("--load", action="store_true", help="beside a process that works in bursts")
     return found

@@ -455,3 +455,39 @@ def test_sides_apart_on_a_crowded_machine_are_not_compared():
 def test_sides_that_alternate_are_compared_on_a_crowded_machine():
     base = crowded("gemm", range(1000, 1010), 0.9, day=1)
     assert compare(base, crowded("gemm", range(1200, 1210), 0.9, day=1)).verdict == Verdict.SLOWER
+
+
+def sessions(offsets, *, hours=5, start=0.0, time_ns=100.0):
+    """Seven runs a session, close to one another; sessions lie some percent apart."""
+    return [
+        {
+            "key": "k",
+            "outcome": "ok",
+            "run": f"{start}-{session}-{run}",
+            "samples_ns": [time_ns * (1 + offset) * (1 + 0.001 * (run % 3))],
+            "started_at": datetime.fromtimestamp(
+                1e9 + start + 3600 * hours * session + 10 * run, UTC
+            ).isoformat(),
+        }
+        for session, offset in enumerate(offsets)
+        for run in range(7)
+    ]
+
+
+def test_runs_of_several_sessions_count_as_one_number_a_session():
+    """Sessions differ by more than what is looked for: 28 runs a side do not make it certain."""
+    base = sessions([0.00, 0.06, -0.05, 0.03])
+    new = sessions([0.07, 0.01, 0.09, 0.02], start=7200.0)
+    (difference,) = compare(base, new, 0.0).differences
+    assert difference.verdict == "inconclusive"
+    assert difference.n_runs == 4
+    assert "measured in 4 and 4 sessions: each counts as one run" in difference.warnings
+    slower = sessions([0.20, 0.26, 0.15, 0.23], start=7200.0)
+    assert compare(base, slower, 0.03).differences[0].verdict == "slower"
+
+
+def test_runs_of_one_session_are_runs():
+    base, new = sessions([0.0]), sessions([0.2], start=100.0)
+    (difference,) = compare(base, new).differences
+    assert (difference.n_runs, difference.verdict) == (7, "slower")
+    assert not any("sessions" in warning for warning in difference.warnings)

@@ -169,14 +169,20 @@ def _weigh_separate(
     *,
     environments_agree: bool,
 ) -> Evidence:
+    told, crowd = list(_warnings(base, new)), _crowded(base, new)
+    by_session = _by_session(base, new)
+    if by_session is not None:
+        base, new = by_session
+        counts = f"{len(base.log_times)} and {len(new.log_times)}"
+        told.append(f"measured in {counts} sessions: each counts as one run")
     n_base, n_new = len(base.log_times), len(new.log_times)
     n_runs = min(n_base, n_new)
-    own_level = level_at(n_runs, base.plans | new.plans, level)
+    own_level = level if by_session else level_at(n_runs, base.plans | new.plans, level)
     estimate, limits = shift_limits(base.log_times, new.log_times, own_level)
     is_strict = not (environments_agree and _interleaved(base, new))
     few = _too_few(n_base, n_new, FEWEST_SEPARATE, "runs", own_level, limits)
     if is_strict:
-        few = few or _crowded(base, new)
+        few = few or crowd
     spreads = [robust_spread(each.log_times) for each in (base, new) if len(each.log_times) > 1]
     return Evidence(
         *sides,
@@ -188,8 +194,14 @@ def _weigh_separate(
         level=own_level,
         spread=math.sqrt(sum(each**2 for each in spreads) / len(spreads)) if spreads else None,
         p_value=_shift_p_value(base, new, estimate, gate if is_strict else 0.0),
-        warnings=tuple(_warnings(base, new)),
+        warnings=tuple(told),
     )
+
+
+def _by_session(base: Runs, new: Runs) -> tuple[Runs, Runs] | None:
+    """Give one number for each session, where both sides have enough of them."""
+    found = base.sessions(), new.sessions()
+    return found if min(len(each.log_times) for each in found) >= FEWEST_SEPARATE else None
 
 
 def _shift_p_value(base: Runs, new: Runs, estimate: float, gate: float) -> float:

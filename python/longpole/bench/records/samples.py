@@ -19,7 +19,7 @@ import os
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -35,6 +35,9 @@ __all__ = ["Measurements", "Row", "Runs", "Source", "gather", "read_measurements
 Row: TypeAlias = Mapping[str, Any]
 
 Source: TypeAlias = str | os.PathLike[str] | Mapping[str, Iterable[float]] | Iterable[Row]
+
+SESSION_GAP_S: Final = 3600.0
+"""Runs that began further apart are of two sessions."""
 
 UNIT_NS: Final = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
@@ -100,6 +103,26 @@ class Runs:
             self.cpu_pressures.append(float(pressure))
         if pair := row.get("pair"):
             self.turns[str(pair)] = tuple(samples)
+
+    def sessions(self) -> Runs:
+        """Give one number for each session: the median of its runs.
+
+        A session ends where nothing began for an hour. Where it is not known when runs began,
+        there is one session, with the first of them.
+        """
+        if any(map(math.isnan, self.begins_s)):
+            return replace(self, log_times=self.log_times[:1], begins_s=self.begins_s[:1])
+        times = sorted(zip(self.begins_s, self.log_times, strict=True), key=lambda each: each[0])
+        found: list[list[tuple[float, float]]] = []
+        for begin_s, log_time in times:
+            if not found or begin_s - found[-1][-1][0] > SESSION_GAP_S:
+                found.append([])
+            found[-1].append((begin_s, log_time))
+        return replace(
+            self,
+            log_times=array("d", (median(time for _, time in session) for session in found)),
+            begins_s=array("d", (session[0][0] for session in found)),
+        )
 
     def _usable(self, durations_ns: Iterable[Any]) -> list[float]:
         found = list(durations_ns)
