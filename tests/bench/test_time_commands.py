@@ -156,3 +156,10 @@ def test_commands_side_by_side_are_written_in_every_format(form, capsys):
         assert "relative" in said.splitlines()[0]
     if form == "md":
         assert "| times the fastest |" in said.replace("--:", "").replace("  ", " ")
+
+
+def test_a_single_word_behind_two_dashes_is_a_script_for_the_shell(capsys):
+    code, found = answered(capsys, "--shell", "sh", "--", "sleep 0.05 && true", processes=1)
+    assert (code, found["functions"][0]["key"]) == (0, "sleep 0.05 && true")
+    code, _ = answered(capsys, "--shell", "sh", "--", "sleep", "0.05", processes=1)
+    assert code == 0

@@ -43,12 +43,8 @@ class CpuProvider:
         ]
 
     def settings(self, device: Device) -> dict[str, str]:  # noqa: ARG002
-        """Say how the processor chooses its clock, where it says so."""
-        found = {
-            "governor": _read(FREQUENCY / "scaling_governor"),
-            "boost": _read(FREQUENCY.parents[1] / "cpufreq" / "boost"),
-        }
-        return {name: value for name, value in found.items() if value}
+        """Say nothing: what a record says of its host holds for the processor."""
+        return {}
 
     def read(self, device: Device) -> Reading:  # noqa: ARG002
         """Read clock and load."""

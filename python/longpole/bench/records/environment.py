@@ -17,9 +17,29 @@ if TYPE_CHECKING:
 __all__ = ["RECORDED_VARIABLES", "fingerprint", "fingerprint_changes", "variables_on_record"]
 
 # Asked for by their metadata: none of them is imported.
-LIBRARIES: Final = ("torch", "triton", "jax", "cupy", "numpy")
+LIBRARIES: Final = (
+    "torch",
+    "triton",
+    "jax",
+    "cupy",
+    "cupy-cuda12x",
+    "cupy-cuda13x",
+    "cuda-python",
+    "nvidia-cublas-cu12",
+    "nvidia-cudnn-cu12",
+    "numpy",
+)
 # The device stands in every record beside these; what changes them changes the figures.
-COMPARED: Final = ("host", "boot", "governor", "kernel", "machine", "libraries", "variables")
+COMPARED: Final = (
+    "host",
+    "boot",
+    "governor",
+    "boost",
+    "kernel",
+    "machine",
+    "libraries",
+    "variables",
+)
 VARIABLES: Final = ("CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_MAX_CONNECTIONS", "HSA_ENABLE_SDMA")
 
 RECORDED_VARIABLES: Final = frozenset(
@@ -49,6 +69,7 @@ def fingerprint() -> Mapping[str, Any]:
         "host": socket.gethostname(),
         "boot": _first_line("/proc/sys/kernel/random/boot_id"),
         "governor": _first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "boost": _boost(),
         "kernel": platform.release(),
         "machine": platform.machine(),
         "processors": os.cpu_count(),
@@ -97,6 +118,14 @@ def _digest(name: str, value: str) -> str:
     """Give the same for the same value of a variable: whether it changed can be told."""
     text = f"{name}={value}".encode("utf-8", "surrogatepass")
     return hashlib.sha256(text).hexdigest()[:16]
+
+
+def _boost() -> str | None:
+    """Say whether the processor may raise its clock; two drivers say so in two ways."""
+    if (allowed := _first_line("/sys/devices/system/cpu/cpufreq/boost")) is not None:
+        return "on" if allowed == "1" else "off"
+    forbidden = _first_line("/sys/devices/system/cpu/intel_pstate/no_turbo")
+    return None if forbidden is None else ("off" if forbidden == "1" else "on")
 
 
 def _first_line(path: str) -> str | None:

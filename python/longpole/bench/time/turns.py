@@ -6,6 +6,7 @@ were read to be bad, and then the whole turn goes.
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
@@ -50,6 +51,10 @@ _LONGEST_SAMPLE: Final = 20
 
 # So many turns are tried for each that is wanted, where some are dropped.
 _MOST_TURNS: Final = 5
+
+# A device that was throttled is given time to cool down, as NVBench does.
+_SHORTEST_PAUSE_S: Final = 0.05
+_LONGEST_PAUSE_S: Final = 0.5
 
 
 @dataclass(slots=True)
@@ -186,7 +191,7 @@ def sample_in_turns(
     begin_ns = clock.now_ns()
     shortest_ns = _SHORTEST_SAMPLING * clock.shortest_sample_ns
     windows: list[tuple[int, int]] = []
-    n_turns = 0
+    n_turns, pause_s = 0, _SHORTEST_PAUSE_S
     while left := alive(subjects):
         turn_ns = clock.now_ns()
         if _take_turn(left if n_turns % 2 == 0 else left[::-1], clock):
@@ -198,7 +203,11 @@ def sample_in_turns(
         if not (is_over or is_enough):
             continue
         if conditions is not None:
+            n_taken = len(windows)
             windows = _drop_disturbed(left, windows, conditions)
+            if len(windows) < n_taken and not is_over:
+                time.sleep(pause_s)
+                pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
         if is_over or len(windows) >= n_wanted:
             return Stop.BUDGET if len(windows) < n_wanted else Stop.SAMPLES
     return None

@@ -90,13 +90,19 @@ def command_options(command: Callable[..., int]) -> Callable[..., int]:
     return with_commands
 
 
-def command_names(commands: Sequence[str]) -> list[str]:
-    """Give the commands to time, each once; what stands behind `--` is one."""
+def command_names(commands: Sequence[str], fields: dict[str, Any]) -> list[str]:
+    """Give the commands to time, each once; what stands behind `--` is one.
+
+    A single word behind `--` is a script where there is a shell to read it.
+    """
     behind = click.get_current_context().meta[_BEHIND]
     if behind == []:
         message = "no command behind --"
         raise click.UsageError(message)
-    return list(dict.fromkeys([*commands, *([shlex.join(behind)] if behind else [])]))
+    if not behind:
+        return list(dict.fromkeys(commands))
+    is_script = len(behind) == 1 and fields["shell"] is not None
+    return list(dict.fromkeys([*commands, behind[0] if is_script else shlex.join(behind)]))
 
 
 def command_plan(names: Sequence[str], fields: dict[str, Any]) -> CommandPlan:

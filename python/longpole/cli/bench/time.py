@@ -190,7 +190,7 @@ def time(
       longpole bench time -c './old 1024' -c './new 1024' --prepare 'rm -rf cache'
     """
     commands, plan = executed
-    commands_named = command_names(commands)
+    commands_named = command_names(commands, plan)
     _check_subjects(functions, commands_named)
     _check_clock(clock_name, cache, has_commands=bool(commands_named))
     by_name = _builds(functions, builds, clock_name)
