@@ -6,6 +6,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from fake_gpu import FakeGpu
 
+from longpole.bench.time import instructions
 from longpole.bench.time.cuda_clock import CudaClock, CudaGpu
 from longpole.bench.time.cupti_clock import CuptiClock
 from longpole.bench.time.cupy_clock import CupyClock, CupyGpu
@@ -276,6 +277,12 @@ def test_a_library_that_is_missing_is_named_with_what_to_install(monkeypatch, na
         monkeypatch.setitem(sys.modules, each, None)
     with pytest.raises(MissingDependencyError, match=hint):
         make_clock(name, "hot")
+
+
+def test_the_code_that_fills_the_instruction_cache_is_one_chain_that_cannot_be_shortened():
+    source = instructions._CUDA.format(body=instructions._STEP * instructions._DEVICE_INSTRUCTIONS)
+    assert source.count("asm volatile") == 1
+    assert source.count("mad.lo.s32") * 16 > 128 << 10  # 16 bytes each
 
 
 def test_the_instruction_cache_is_emptied_before_each_cold_call_and_not_timed(gpu):

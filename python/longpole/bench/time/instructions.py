@@ -43,11 +43,15 @@ extern "C" __global__ void flush_instructions(int* out) {
 _CUDA: Final = """
 extern "C" __global__ void flush_instructions(int* out) {{
     int value = threadIdx.x;
-    {body}
+    asm volatile("{body}" : "+r"(value));
     if (value == -1) *out = value;
 }}
 """
-_STEP: Final = 'asm volatile("xor.b32 %0, %0, 12345;" : "+r"(value));'
+
+# A chain that the assembler cannot shorten: of as many `xor` with a constant it keeps none. In one
+# statement, for the time to compile grows with the square of their number. NVRTC 13 makes 259 KiB of
+# machine code of it for compute capability 9.0.
+_STEP: Final = "mad.lo.s32 %0, %0, %0, 12345;"
 
 
 def instruction_flush(clock: Clock) -> Callable[[], object] | None:
