@@ -73,7 +73,7 @@ bench-truth: $(BUILT) ## how often paths and verdicts are right: simulated progr
 
 bench-quiet: $(BUILT) ## how often verdicts are right, in 8 minutes of a quiet machine
 	$(BIN)/python -m pip install --quiet pyperf
-	$(BIN)/python benches/bench_verdicts.py --minutes 7
+	$(BIN)/python benches/bench_verdicts.py --minutes 6.8
 
 bench-extract: $(BUILT) ## time extraction against Python's re
 	$(BIN)/python benches/bench_extract.py

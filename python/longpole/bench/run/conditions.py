@@ -141,8 +141,10 @@ class Conditions:
             several functions take turns, since it is the same for all. Where most windows would
             go, none does: then the run as a whole was crowded, which its record says.
         """
-        if windows:
-            self._wait_until(windows[-1][1])
+        self._read()
+        if not windows or not (heeds_pressure or any(map(_tells_of_throttling, self.moments))):
+            return [False] * len(windows)
+        self._wait_until(windows[-1][1])
         throttled = self._any_of(windows, self._throttled())
         if not heeds_pressure:
             return throttled
@@ -308,6 +310,12 @@ def _is_throttled(before: Moment, after: Moment, least_mhz: float) -> bool:
         return True
     clocks = [each.clock_mhz for each in (before, after) if each.clock_mhz is not None]
     return any(clock < least_mhz for clock in clocks)
+
+
+def _tells_of_throttling(moment: Moment) -> bool:
+    """Say whether a reading has anything by which a device or a processor can be throttled."""
+    told = (moment.clock_mhz, moment.violations, moment.thermal_events)
+    return bool(moment.reasons) or any(each is not None for each in told)
 
 
 def _has_moved(before: int | None, after: int | None) -> bool:

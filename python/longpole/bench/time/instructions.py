@@ -49,8 +49,8 @@ extern "C" __global__ void flush_instructions(int* out) {{
 """
 
 # A chain that the assembler cannot shorten: of as many `xor` with a constant it keeps none. In one
-# statement, for the time to compile grows with the square of their number. NVRTC 13 makes 259 KiB of
-# machine code of it for compute capability 9.0.
+# statement, for the time to compile grows with the square of their number. NVRTC 13 makes 259 KiB
+# of machine code of it for compute capability 9.0.
 _STEP: Final = "mad.lo.s32 %0, %0, %0, 12345;"
 
 
