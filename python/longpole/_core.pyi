@@ -2,6 +2,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO, final
 
+from longpole.recording import Profiler
 from longpole.verdict.parts import VerdictParts
 
 __all__ = [
@@ -134,6 +135,8 @@ class Trace:
     def phases(self) -> dict[str, int]: ...
     @property
     def header(self) -> list[tuple[str, str]]: ...
+    @property
+    def profiler(self) -> Profiler: ...
     @property
     def rank(self) -> int | None: ...
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import pytest
 
 import longpole
 from ascend_profiles import AscendBuilder, late_peer, write_database
+from longpole.analyses.ascend_overlap import overlaps_by_step
 from longpole.errors import TraceError
 from longpole.read import read_trace
 
@@ -91,3 +93,57 @@ def test_links_sum_up_what_tasks_moved_between_ranks() -> None:
         builder.part("Memcpy", span, 2, 3, **args)
     found = longpole.communication_links(builder.read())
     assert found.rows() == [(0, 3, "HCCS", 2, 8000, 4000, 2.0)]
+
+
+def covered(spans: list[tuple[int, int]], first: int, last: int) -> set[int]:
+    """List the nanoseconds of a stretch in which a span is open."""
+    return {at for start, end in spans for at in range(max(start, first), min(end, last))}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_steps_are_what_counting_every_nanosecond_gives(seed: int) -> None:
+    draw = random.Random(seed)  # noqa: S311 - no secret
+    builder = AscendBuilder()
+    work: list[tuple[int, str, int, int]] = []
+    for step in range(1, 4):
+        begin = 300 * step
+        builder.step(step, (begin / 1000, (begin + 280) / 1000))
+        for number in range(5):
+            call, length = begin + draw.randrange(270), draw.randrange(1, 90)
+            start = call + draw.randrange(200)
+            place = 10 * step + number
+            builder.call("Node@launch", (call / 1000, (call + 1) / 1000), place)
+            span = (start / 1000, (start + length) / 1000)
+            kind = draw.choice(["compute", "communicate"])
+            if kind == "compute":
+                builder.task("MatMul", span, place)
+            else:
+                builder.collective(f"hcom_allReduce__5_{place}_1", span, place)
+            work.append((step, kind, start, start + length))
+    found = overlaps_by_step(builder.read())
+    assert list(found) == [1, 2, 3]
+    for step, quantities in found.items():
+        first = min(start for own, _, start, _ in work if own == step)
+        last = max(end for own, _, _, end in work if own == step)
+        of_kind = {
+            kind: covered([row[2:] for row in work if row[1] == kind], first, last)
+            for kind in ("compute", "communicate")
+        }
+        computing, communicating = of_kind["compute"], of_kind["communicate"]
+        assert quantities == {
+            "computing_ns": len(computing),
+            "communication_ns": len(communicating),
+            "not_overlapped_ns": len(communicating - computing),
+            "overlapped_ns": len(communicating & computing),
+            "free_ns": last - first - len(communicating | computing),
+            "stage_ns": last - first,
+        }
+
+
+def test_the_tracks_of_several_steps_are_compared_step_by_step() -> None:
+    builder = AscendBuilder().step(1, (0, 50)).step(2, (50, 100))
+    for place, start in ((1, 5), (2, 60)):
+        builder.launch("MatMul", (start, start + 1), (start + 2, start + 12), place)
+        builder.overlap_track("Computing", (start + 2, start + 11 + place), 0)
+    found = longpole.ascend_overlap(builder.read(), where="quantity = 'computing_ns'")
+    assert found["difference_ns"].to_list() == [0, -1000]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["NEEDS_ARGUMENTS", "ascend_overlap", "overlap_of_step"]
+__all__ = ["NEEDS_ARGUMENTS", "ascend_overlap", "overlaps_by_step"]
 
 NEEDS_ARGUMENTS: Final = True
 
@@ -77,47 +77,115 @@ def ascend_overlap(
     recorded, source = recorded_steps(trace.path)
     if not recorded:
         recorded, source = _tracks(trace)
-    steps = (trace.steps["step"].to_list() or [None]) if recorded else []
+    found = overlaps_by_step(trace) if recorded else {}
     rows = []
-    for step in steps:
-        found = overlap_of_step(trace, step)
-        told = recorded.get(step) or (recorded.get(None, {}) if len(steps) == 1 else {})
-        for quantity in _QUANTITIES if found else ():
-            ours, theirs = found[quantity], told.get(quantity)
+    for step, quantities in found.items():
+        told = recorded.get(step) or (recorded.get(None, {}) if len(found) == 1 else {})
+        for quantity in _QUANTITIES:
+            ours, theirs = quantities[quantity], told.get(quantity)
             difference = None if theirs is None else ours - theirs
             said_by = None if theirs is None else source
             rows.append((step, quantity, ours, theirs, difference, said_by))
     return matching(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), where)
 
 
-def overlap_of_step(trace: Trace, step: int | None) -> dict[str, int]:
-    """Give the quantities of a step, or of the whole trace; nothing where no device worked."""
-    work = trace.launches.filter(pl.col("work_class") != "copy").join(trace.events, on="event")
-    if step is not None:
-        calls = trace.events.select(call="event", called_ns="start_ns")
-        began = pl.coalesce("called_ns", "start_ns")
-        row = trace.steps.filter(step=step).row(0, named=True)
-        inside = (began >= row["start_ns"]) & (began < row["start_ns"] + row["duration_ns"])
-        work = work.join(calls, on="call", how="left").filter(inside)
-    if work.is_empty():
-        return {}
-    first: Any = work["start_ns"].min()
-    last: Any = (work["start_ns"] + work["duration_ns"]).max()
-    device = trace.busy(first, last).filter(pl.col("stream").is_null()).row(0, named=True)
-    computing, exposed = device["compute_ns"], device["communication_ns"]
-    return {
-        "computing_ns": computing,
-        "communication_ns": device["communication_total_ns"],
-        "not_overlapped_ns": exposed,
-        "overlapped_ns": device["communication_total_ns"] - exposed,
-        "free_ns": last - first - computing - exposed,
-        "stage_ns": last - first,
-    }
+def overlaps_by_step(trace: Trace) -> dict[int | None, dict[str, int]]:
+    """Give the quantities of each step in which a device worked, in one sweep over the trace.
+
+    The key is the number of the step, None for the whole trace where it has no steps. A step is
+    from the first to the last work that was launched in it.
+    """
+    work = _work(trace)
+    computing = _Union(work.filter(work_class="compute"))
+    communication = _Union(work.filter(work_class="communication"))
+    either = _Union(work)
+    spans = (
+        work.filter(pl.col("is_in_step"))
+        .group_by("step")
+        .agg(first=pl.col("start_ns").min(), last=pl.col("end_ns").max())
+    )
+    found: dict[int | None, dict[str, int]] = {}
+    for step, first, last in spans.sort("step").iter_rows():
+        compute_ns, busy_ns = computing.within(first, last), either.within(first, last)
+        communication_ns = communication.within(first, last)
+        found[step] = {
+            "computing_ns": compute_ns,
+            "communication_ns": communication_ns,
+            "not_overlapped_ns": busy_ns - compute_ns,
+            "overlapped_ns": communication_ns + compute_ns - busy_ns,
+            "free_ns": last - first - busy_ns,
+            "stage_ns": last - first,
+        }
+    return found
+
+
+def _work(trace: Trace) -> pl.DataFrame:
+    """List what computes or communicates on the first device, with the step that launched it."""
+    events = trace.events.select("event", "device", "start_ns", "duration_ns")
+    calls = events.select(call="event", called_ns="start_ns")
+    work = (
+        trace.launches.filter(pl.col("work_class") != "copy")
+        .join(events, on="event")
+        .join(calls, on="call", how="left")
+        .with_columns(
+            end_ns=pl.col("start_ns") + pl.col("duration_ns"),
+            began_ns=pl.coalesce("called_ns", "start_ns"),
+        )
+        .filter(pl.col("end_ns").is_not_null())
+    )
+    first = work["device"].sort().head(1)
+    work = work.filter(pl.col("device").eq_missing(first.item() if len(first) else None))
+    steps = trace.steps.select("step", step_ns="start_ns", over_ns=pl.col("duration_ns")).sort(
+        "step_ns"
+    )
+    if steps.is_empty():
+        none = pl.lit(None, pl.Int64)
+        return work.with_columns(step=none, is_in_step=True)
+    joined = work.sort("began_ns").join_asof(steps, left_on="began_ns", right_on="step_ns")
+    is_in_step = pl.col("began_ns") < pl.col("step_ns") + pl.col("over_ns")
+    return joined.with_columns(is_in_step=is_in_step.fill_null(value=False))
+
+
+class _Union:
+    """The time that spans cover together, of which any stretch is found by two look-ups."""
+
+    def __init__(self, spans: pl.DataFrame) -> None:
+        ordered = spans.sort("start_ns").select("start_ns", reach_ns=pl.col("end_ns").cum_max())
+        is_new = pl.col("start_ns") > pl.col("reach_ns").shift(1)
+        pieces = (
+            ordered.with_columns(piece=is_new.fill_null(value=True).cum_sum())
+            .group_by("piece", maintain_order=True)
+            .agg(pl.col("start_ns").min(), pl.col("reach_ns").max())
+        )
+        self._starts = pieces["start_ns"].to_numpy()
+        self._ends = pieces["reach_ns"].to_numpy()
+        lengths = self._ends - self._starts
+        self._before = lengths.cumsum() - lengths
+
+    def within(self, start_ns: int, end_ns: int) -> int:
+        """Give how much of a stretch is covered."""
+        return self._until(end_ns) - self._until(start_ns)
+
+    def _until(self, time_ns: int) -> int:
+        place = int(self._starts.searchsorted(time_ns, side="right")) - 1
+        if place < 0:
+            return 0
+        inside = min(time_ns, int(self._ends[place])) - int(self._starts[place])
+        return int(self._before[place]) + inside
 
 
 def _tracks(trace: Trace) -> tuple[dict[int | None, dict[str, int]], str]:
-    """Sum up the tracks that the tool drew into the timeline, over the whole trace."""
-    drawn = trace.events.filter(kind="derived").with_columns(pl.col("name").cast(pl.String))
-    sums = drawn.group_by("name").agg(pl.col("duration_ns").sum()).iter_rows()
-    found = {_TRACKS[name]: duration_ns for name, duration_ns in sums if name in _TRACKS}
-    return ({None: found} if found else {}), "Overlap Analysis"
+    """Sum up the tracks that the tool drew into the timeline: by step, where it has several."""
+    drawn = trace.events.filter(kind="derived").select(
+        "start_ns", "duration_ns", name=pl.col("name").cast(pl.String)
+    )
+    drawn = drawn.filter(pl.col("name").is_in(list(_TRACKS)))
+    steps = trace.steps.select("step", began_ns="start_ns").sort("began_ns")
+    if steps.height > 1:
+        drawn = drawn.sort("start_ns").join_asof(steps, left_on="start_ns", right_on="began_ns")
+    else:
+        drawn = drawn.with_columns(step=pl.lit(None, pl.Int64))
+    found: dict[int | None, dict[str, int]] = {}
+    for step, name, ns in drawn.group_by("step", "name").agg(pl.col("duration_ns").sum()).rows():
+        found.setdefault(step, {})[_TRACKS[name]] = ns
+    return found, "Overlap Analysis"

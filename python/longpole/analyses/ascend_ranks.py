@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from longpole.analyses.ascend_overlap import overlap_of_step
+from longpole.analyses.ascend_overlap import overlaps_by_step
 from longpole.ascend.layout import rank_of, timelines
 from longpole.read import read_trace
 
@@ -68,22 +68,31 @@ def ascend_ranks(folder: str | os.PathLike[str]) -> pl.DataFrame:
 
 def _rows(path: Path) -> list[tuple[Any, ...]]:
     trace = read_trace(path)
-    steps = trace.steps["step"].to_list() or [None]
+    waits = _waits(trace)
     return [
-        _row(trace, path, step, found) for step in steps if (found := overlap_of_step(trace, step))
+        _row(path, step, found, waits.get(step)) for step, found in overlaps_by_step(trace).items()
     ]
 
 
-def _row(trace: Trace, path: Path, step: int | None, found: dict[str, int]) -> tuple[Any, ...]:
-    waits = trace.collective_waits.join(trace.events, on="event")
-    if step is not None:
-        marked = trace.steps.filter(step=step).row(0, named=True)
-        start_ns = pl.col("start_ns")
-        inside = (start_ns >= marked["start_ns"]) & (start_ns < marked["window_end_ns"])
-        waits = waits.filter(inside)
-    waits = waits.sort("awaited_ns")
-    waiting = None if waits.is_empty() else int(waits["waiting_ns"].sum())
-    peer = None if waits.is_empty() else waits["awaited_peer"][-1]
+def _waits(trace: Trace) -> dict[int | None, tuple[int, int | None]]:
+    """Give the waiting inside collectives by step, and the peer of the longest."""
+    events = trace.events.select("event", "start_ns")
+    waits = trace.collective_waits.join(events, on="event").sort("start_ns")
+    steps = trace.steps.select("step", "window_end_ns", step_ns="start_ns").sort("step_ns")
+    if steps.is_empty():
+        waits = waits.with_columns(step=pl.lit(None, pl.Int64))
+    else:
+        joined = waits.join_asof(steps, left_on="start_ns", right_on="step_ns")
+        waits = joined.filter(pl.col("start_ns") < pl.col("window_end_ns"))
+    summed = waits.group_by("step").agg(
+        pl.col("waiting_ns").sum(), peer=pl.col("awaited_peer").get(pl.col("awaited_ns").arg_max())
+    )
+    return {step: (waiting, peer) for step, waiting, peer in summed.iter_rows()}
+
+
+def _row(
+    path: Path, step: int | None, found: dict[str, int], waits: tuple[int, int | None] | None
+) -> tuple[Any, ...]:
     names = ("computing_ns", "communication_ns", "not_overlapped_ns", "free_ns", "stage_ns")
     spent = [found[name] for name in names]
-    return (rank_of(path), step, *spent, waiting, peer, str(path))
+    return (rank_of(path), step, *spent, *(waits or (None, None)), str(path))

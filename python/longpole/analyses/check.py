@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from longpole.analyses.findings import KINDS, READING_HINTS, SEVERITIES, Finding, Place
+from longpole.recording import OPTIONS
 from longpole.wording import duration, share
 
 if TYPE_CHECKING:
@@ -32,7 +34,12 @@ def check(trace: Trace) -> tuple[Finding, ...]:
     >>> [finding.code for finding in check(trace) if finding.severity == "warning"]
     ['unlinked_device_work']
     """
-    findings = [*_of_reading(trace), *_of_events(trace)]
+    options = OPTIONS[trace.core.profiler]._asdict()
+    of_events = [
+        replace(found, hint=found.hint and found.hint.format(**options))
+        for found in _of_events(trace)
+    ]
+    findings = [*_of_reading(trace), *of_events]
     return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 

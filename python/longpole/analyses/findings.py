@@ -43,7 +43,10 @@ class Finding:
 
 
 class Kind(NamedTuple):
-    """What all findings of one code have in common; the sentence may have blanks."""
+    """What all findings of one code have in common; sentence and hint may have blanks.
+
+    The blanks of a hint are those of `longpole.recording.Options`.
+    """
 
     severity: Severity
     sentence: str
@@ -62,7 +65,7 @@ KINDS: Final = {
         "info",
         "no work on a device is recorded",
         "analyses see the CPU side only",
-        "to see the device, record with activities=[CPU, CUDA]",
+        "to see a device, record with {device}",
     ),
     "only_counter_ranges": Kind(
         "info",
@@ -110,7 +113,7 @@ KINDS: Final = {
         "warning",
         "launch calls whose kernel is not in the trace",
         "the device looks less busy than it was, unless a graph was being captured",
-        "keep the profiler on until the device is done (torch.cuda.synchronize)",
+        "keep the profiler on until the device is done ({synchronize})",
     ),
     "ambiguous_correlations": Kind(
         "warning",
@@ -126,7 +129,7 @@ KINDS: Final = {
         "info",
         "no record says who waited for whom on the device",
         "waits must be inferred from blocking calls",
-        "record with experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True)",
+        "record with {waits}",
     ),
     "crossing_events": Kind(
         "warning",
@@ -162,7 +165,7 @@ KINDS: Final = {
         "info",
         "the trace marks no steps (no annotation is a `ProfilerStep`)",
         "analyses are about the whole trace",
-        "give the profiler a schedule and call `profiler.step()` after each iteration",
+        "give the profiler a schedule and mark the steps with {step}",
     ),
     "no_external_ids": Kind(
         "info",
@@ -192,7 +195,7 @@ KINDS: Final = {
         "info",
         "the file does not say which rank it is of",
         "none for one file; ranks can then be told by their file names only",
-        "initialise torch.distributed before the profiler starts",
+        "{rank}",
     ),
 }
 

@@ -96,6 +96,7 @@ def _framework(database: Database) -> Iterator[str]:
     table = next((name for name in _FRAMEWORK_TABLES if database.has(name)), None)
     if table is None:
         return
+    framework = "MindSpore" if table == "MINDSPORE_API" else "Python"
     connections = database.connections()
     processes: dict[int, Process] = {}
     wanted = ("startNs", "endNs", "globalTid", "name", "type", "connectionId", "sequenceNumber")
@@ -104,7 +105,7 @@ def _framework(database: Database) -> Iterator[str]:
         program, thread = _track(row["globalTid"])
         name = database.text(row["name"])
         if program not in processes:
-            processes[program] = Process("Python", program)
+            processes[program] = Process(framework, program)
             yield from processes[program].statements()
         category = _category(database.enumerated("ENUM_API_TYPE", row["type"]), name)
         args = {"Sequence number": row["sequenceNumber"], "Fwd thread id": row["fwdThreadId"]}

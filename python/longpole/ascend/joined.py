@@ -149,7 +149,7 @@ def _run(part: Path) -> dict[str, Any] | None:
 
 
 def _header(job: Job | None, findings: Sequence[str]) -> Iterator[bytes]:
-    facts: dict[str, Any] = {}
+    facts: dict[str, Any] = {"profiler": "msprof"}
     if job is not None and job.rank is not None:
         facts["distributedInfo"] = {"rank": job.rank}
     if job is not None and job.host is not None:

@@ -56,6 +56,9 @@ _KINDS: Final = {
     "several_graphs": _Kind(
         "the profile has several graphs", "operators are told apart by their full names alone"
     ),
+    "steps_without_tasks": _Kind(
+        "steps in which the file has no task of the device", "the timeline does not mark them"
+    ),
     "steps_unequal": _Kind(
         "the points of a step have different numbers of steps",
         "only steps that have all points are given",

@@ -131,7 +131,7 @@ def rank_timeline(
 
 def host_info_trace(info: HostInfo) -> Iterator[bytes]:
     """Give the trace of a `host_info` file alone, with its points and open stages, in pieces."""
-    yield b'{"schemaVersion":1,"traceEvents":[\n'
+    yield b'{"schemaVersion":1,"profiler":"mindspore","traceEvents":[\n'
     for place, event in enumerate(info.events):
         text: dict[str, Any] = {
             "ph": event.phase,
@@ -215,14 +215,23 @@ def _device_spans(files: RankFiles, findings: Findings) -> Iterator[_Span]:
 
 
 def _task_spans(path: Path, files: RankFiles, findings: Findings) -> Iterator[_Span]:
+    first_ns, last_ns = LONGEST_NS, -1
     for task in read_task_times(path, findings):
         args = {"device": files.rank, "stream": task.stream, "operator": task.operator}
         name = task.operator.rpartition("/")[2]
         fields = _fields("kernel", name, files.rank, task.stream, args)
+        first_ns = min(first_ns, task.start_ns)
+        last_ns = max(last_ns, task.start_ns + task.duration_ns)
         yield _Span(task.start_ns, -task.duration_ns, fields)
     detail = files.get("step_trace_raw_detail_time")
     if detail is not None:
-        yield from _step_spans(read_step_detail(detail, findings).spans(), Executions(), 0)
+        steps = read_step_detail(detail, findings).spans()
+        # MindSpore keeps the tasks of some steps only: the others would look idle.
+        timed = [step for step in steps if step.start_ns < last_ns and step.end_ns > first_ns]
+        if len(timed) < len(steps):
+            left_out = f"{len(steps) - len(timed):,} of {len(steps):,}"
+            findings.add("steps_without_tasks", detail, None, left_out)
+        yield from _step_spans(timed, Executions(), 0)
 
 
 def _runs(runs: Executions, offset_ns: int, first_thread: int) -> Iterator[_Span]:
@@ -292,6 +301,7 @@ def _written(
     if spans[-1].start_ns - base_ns > LONGEST_NS:
         findings.add("far_apart", files.folder)
     head = f'"baseTimeNanoseconds":{base_ns},"distributedInfo":{{"rank":{files.rank}}}'
+    head = f'"profiler":"mindspore",{head}'
     yield f'{{"schemaVersion":1,"displayTimeUnit":"ns",{head},"traceEvents":[\n'.encode()
     yield from (f"{json.dumps(event)},\n".encode() for event in _names(files.rank))
     size = 0

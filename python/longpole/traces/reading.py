@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.traces.engines import Engine
     from longpole.traces.sources import RankSource
-    from longpole.traces.task_waits import TaskWait
 
-__all__ = ["Change", "Expanded", "ReadRank", "Reading", "Stretch", "read_ranks"]
+__all__ = ["Change", "Expanded", "ReadRank", "Reading", "Stretch", "TaskWait", "read_ranks"]
 
 _Parts = tuple[Any, ...]
+TaskWait = tuple[int, int, int, int | None, int | None]
+"""A collective of a rank: its event, ns of waiting and of moving, the peer, and ns for that one."""
 
 
 @dataclass(frozen=True, slots=True)

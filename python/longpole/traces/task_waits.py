@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 
     from longpole.traces.reading import ReadRank
 
-__all__ = ["TaskWait", "recorded_waits", "with_recorded", "with_recorded_cause"]
-
-TaskWait = tuple[int, int, int, int | None, int | None]
-"""A collective of a rank: its event, ns of waiting and of moving, the peer, and ns for that one."""
+__all__ = ["recorded_waits", "with_recorded", "with_recorded_cause"]
 
 _MOSTLY_WAITING: Final = 0.7
 _MOSTLY_MOVING: Final = 0.3

@@ -4,35 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from longpole.recording import OPTIONS
+
 if TYPE_CHECKING:
+    from longpole.recording import Options
     from longpole.verdict.parts import VerdictParts
 
 __all__ = ["MOSTLY_UNNAMED", "advice", "cause"]
 
-_SYNC: Final = "enable_cuda_sync_events=True"
-_SCHEDULE: Final = (
-    "schedule(wait=1, warmup=1, active=3), so that the launches before the window are known"
-)
-
-# What the trace lacks, and what to record instead.
+# What the trace lacks, and what to record instead; the blanks are those of `Options`.
+_SCHEDULE: Final = "{schedule}, so that the launches before the window are known"
 _CAUSES: Final = {
     "unlinked": (
         "of the GPU activities are not linked to the call that launched them",
-        "fewer activities and no with_stack, or a larger buffer; on ROCm a newer roctracer",
+        "{launches}",
     ),
     "remaining": (
         "of the time remains even if all recorded work takes no time",
-        f"all threads and devices of the program, with {_SYNC}",
+        "all threads and devices of the program, with {waits}",
     ),
     "polling": (
         "of the path is a thread that asks again and again whether the GPU is done",
-        "both sides of the wait with record_function; the profiler does not record such waits",
+        "both sides of the wait with {ranges}; the profiler does not record such waits",
     ),
     "graph_gap": (
         "of the path is a gap inside a CUDA graph",
-        f"the capture of the graph too, with {_SYNC}",
+        "the capture of the graph too, with {waits}",
     ),
-    "unexplained": ("of the path is idle time that nothing recorded explains", _SYNC),
+    "unexplained": ("of the path is idle time that nothing recorded explains", "{waits}"),
     "unrecorded": ("of the path is a wait for work that was not recorded", _SCHEDULE),
     "before_first_event": ("of the path lies before the first recorded event", _SCHEDULE),
     "after_last_event": ("of the path lies after the last recorded event", _SCHEDULE),
@@ -58,21 +57,23 @@ def cause(parts: VerdictParts) -> tuple[float, str] | None:
 def advice(parts: VerdictParts) -> tuple[str, str | None]:
     """Say why this window was chosen or why there is no verdict, and what to record."""
     reason = parts["reason"]
+    options = OPTIONS[parts["profiler"]]
     found = cause(parts)
     if parts["status"] == "inconclusive" and found is not None:
         part, what = found
-        return f"{part:.0%} {what} ({reason})".replace("%", " %"), _CAUSES[str(parts["cause"])][1]
-    return reason, _better(parts)
+        record = _CAUSES[str(parts["cause"])][1].format(**options._asdict())
+        return f"{part:.0%} {what} ({reason})".replace("%", " %"), record
+    return reason, _better(parts, options)
 
 
-def _better(parts: VerdictParts) -> str | None:
+def _better(parts: VerdictParts, options: Options) -> str | None:
     """Say which recording would tell more than this one does."""
     if parts["status"] == "no_device":
-        return "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]"
+        return options.device
     if parts["unit"] in {"trace", "repetition"}:
-        return "prof.step() in the loop, or name the annotation of an iteration with --step-name"
+        return f"{options.step}, or name the annotation of an iteration with --step-name"
     if "host" in parts["sides"] and parts["doubt"]["unnamed_host"] > MOSTLY_UNNAMED:
-        return "with_stack=True to know the function; record without it for the time"
+        return f"{options.stack} to know the function; record without it for the time"
     if parts["doubt"]["rest"] > parts["doubt"]["unknown"] and "host" not in parts["sides"]:
-        return _SYNC
+        return options.waits
     return None

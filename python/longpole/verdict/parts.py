@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from longpole.recording import Profiler
 
 __all__ = ["AwaitedParts", "ChangeParts", "RemedyParts", "VerdictParts"]
 
@@ -76,3 +79,5 @@ class VerdictParts(TypedDict):
     loader: Literal["workers", "main_thread", "own"] | None
     usual: tuple[list[Side], list[str], float] | None
     awaited: AwaitedParts | None
+    profiler: Profiler
+    """Which one wrote the trace: whose options advice names."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from longpole.recording import OPTIONS
 from longpole.verdict.advice import MOSTLY_UNNAMED, advice, cause
 from longpole.wording import count, duration, short_name
 
@@ -76,6 +77,7 @@ class _Words:
     def __init__(self, parts: VerdictParts) -> None:
         self.parts = parts
         self.gains = dict(parts["gains"])
+        self.options = OPTIONS[parts["profiler"]]
 
     def remedy(self, kind: str) -> RemedyParts | None:
         """Give the remedy as a whole."""
@@ -138,8 +140,7 @@ class _Words:
         return (
             f"{self.window()}; host and device take almost equally long: up to {host} shorter "
             f"without the host's work, {kernels} without the kernels, {both} without both. "
-            "Shorten both: CUDA graphs or torch.compile for the host, faster kernels for the "
-            "device."
+            f"Shorten both: {self.options.graphs} for the host, faster kernels for the device."
         )
 
     def kernels(self) -> list[str]:
@@ -202,7 +203,7 @@ class _Words:
             case "main_thread":
                 return (
                     f"{gain} data loading on the main thread: give the DataLoader workers "
-                    "(num_workers > 0)."
+                    f"({self.options.workers} > 0)."
                 )
             case _:
                 return (
@@ -225,29 +226,31 @@ class _Words:
             told = f"It is up to {gain} shorter if operators, Python and launches take no time"
             return f"{told}; {self.how_to_shorten_the_host()}."
         return (
-            f"Operators, Python and launches: up to {gain} (CUDA graphs, torch.compile); "
-            "these gains do not add up."
+            f"Operators, Python and launches: up to {gain} ({self.options.graphs}); these gains do "
+            "not add up."
         )
 
     def how_to_shorten_the_host(self) -> str:
         """Say what removes host work, or why the trace does not tell."""
         if self.parts["doubt"]["unnamed_host"] > MOSTLY_UNNAMED:
-            return "most of that has no name in the trace, which with_stack=True gives it"
+            stack = self.options.stack
+            return f"most of that has no name in the trace, which {stack} gives it"
         name, share, n_events, longest = self.parts["busiest"] or ("", 0.0, 0, 0.0)
         where = short_name(name, _WIDEST_NAME)
         if longest >= _MOST_OF_HOST and self.launches_are_sparse():
             return (
                 f"{100 * longest:.0f} % is one call of {where}: if it sets something up, record a "
-                "later step, with schedule(wait=1, warmup=1, active=3)"
+                f"later step, with {self.options.schedule}"
             )
         if self.parts["unit"] == "trace":
             return "the trace marks no iterations, so that set-up may be most of it"
         if self.launches_are_sparse() and name:
+            graphs = self.options.graphs.partition(" or ")[0]
             return (
-                "few GPU activities are launched meanwhile, so that CUDA graphs help little; the "
+                f"few GPU activities are launched meanwhile, so that {graphs} gain little; the "
                 f"host is longest in {where} ({100 * share:.0f} %, {count(n_events, 'call')})"
             )
-        return "CUDA graphs or torch.compile remove most of that"
+        return f"most of that can be removed with {self.options.graphs}"
 
     def launches_are_sparse(self) -> bool:
         """Whether the host does much for each GPU activity that it launches."""

@@ -4,8 +4,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use longpole_core::graph::{self, Graph};
 use longpole_core::link::{self, Launches};
+use longpole_core::measure;
 use longpole_core::stack::{self, Nesting};
 use longpole_core::tables::Tables;
+use longpole_core::vocabulary::Names;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -56,6 +58,12 @@ impl Trace {
     #[getter]
     fn header(&self) -> Vec<(String, String)> {
         self.tables.header.fields.clone()
+    }
+
+    /// The profiler that wrote it.
+    #[getter]
+    fn profiler(&self) -> &'static str {
+        measure::profiler(&self.tables).name()
     }
 
     /// The rank of the process among those of its job.

@@ -11,6 +11,7 @@ use longpole_core::path::{
 };
 use longpole_core::stack::Nesting;
 use longpole_core::tables::Tables;
+use longpole_core::vocabulary::Names;
 use pyo3::prelude::*;
 
 use crate::enter::enter;
@@ -40,6 +41,7 @@ pub(crate) struct VerdictParts {
     loader: Option<&'static str>,
     usual: Option<(Vec<&'static str>, Vec<&'static str>, f64)>,
     awaited: Option<AwaitedParts>,
+    profiler: &'static str,
 }
 
 /// What collectives waited for as a dictionary.
@@ -121,6 +123,7 @@ impl VerdictParts {
         };
         Self {
             awaited: AwaitedParts::of(tables, &scope),
+            profiler: measure::profiler(tables).name(),
             status: verdict.status.name(),
             sides: sides(&verdict.sides),
             gains: Side::ALL.iter().map(|side| side.name()).zip(verdict.gains).collect(),

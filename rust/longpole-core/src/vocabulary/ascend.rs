@@ -7,6 +7,8 @@
 //! Limits: a type of task that is not listed is [`TaskKind::Unknown`], which counts as no work
 //! and is reported.
 
+use super::Names;
+
 /// A layer of an Ascend profile, which stands in the timeline as a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layer {
@@ -38,6 +40,35 @@ const LAYERS: &[(&str, Layer)] = &[
     ("Scope Layer", Layer::Derived),
     ("Step Trace", Layer::Derived),
 ];
+
+/// A profiler, as far as its options differ from those of the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profiler {
+    /// `torch.profiler`, and whatever is like it.
+    Torch,
+    /// `torch_npu.profiler`.
+    TorchNpu,
+    /// `mindspore.profiler` and the older `mindspore.Profiler`.
+    MindSpore,
+    /// msprof by itself.
+    Msprof,
+}
+
+impl Names for Profiler {
+    const ALL: &'static [Self] = &[Self::Torch, Self::TorchNpu, Self::MindSpore, Self::Msprof];
+    const NAMES: &'static [&'static str] = &["torch", "torch_npu", "mindspore", "msprof"];
+}
+
+impl Profiler {
+    /// The profiler that names a process of an Ascend profile so, where others do not.
+    pub fn of_process(name: &str) -> Option<Self> {
+        match name {
+            "Python" => Some(Self::TorchNpu),
+            "MindSpore" | "CPU OP" | "Host CPU OP" | "Scope Layer" => Some(Self::MindSpore),
+            _ => None,
+        }
+    }
+}
 
 /// A track of the layer of collectives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

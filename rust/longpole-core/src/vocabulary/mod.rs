@@ -25,7 +25,9 @@ mod markers;
 mod user;
 
 pub use api::{api_names, ApiRole, Waiting};
-pub use ascend::{hccl_number, stream_number, CollectiveTrack, DeviceRange, Layer, TaskKind};
+pub use ascend::{
+    hccl_number, stream_number, CollectiveTrack, DeviceRange, Layer, Profiler, TaskKind,
+};
 pub use category::EventKind;
 pub use collectives::{data_type, data_type_of_kernel, runs_on_cpu, Collective, DataType};
 pub use kernels::{pageable_ends, WorkClass, MEMORY_KINDS};

@@ -1,0 +1,106 @@
+"""What to record, and what to change in the program, in the words of the profiler of a trace.
+
+Advice names options. Those of `torch.profiler` do not exist in the profilers of Ascend and
+MindSpore, which have others for the same purpose.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["OPTIONS", "Options", "Profiler"]
+
+Profiler = Literal["torch", "torch_npu", "mindspore", "msprof"]
+
+
+class Options(NamedTuple):
+    """What one profiler calls what advice asks for; each follows "record" or "with"."""
+
+    device: str
+    """Work on devices."""
+    launches: str
+    """The calls that launch work."""
+    waits: str
+    """Who waits for whom on a device."""
+    schedule: str
+    """Some steps after a warm-up."""
+    stack: str
+    """The Python functions."""
+    step: str
+    """Marks between steps."""
+    ranges: str
+    """A range that the program names."""
+    synchronize: str
+    """A call that waits until devices are done."""
+    graphs: str
+    """What launches much work at once."""
+    workers: str
+    """What loads data beside the main thread."""
+    rank: str
+    """What makes the rank known."""
+
+
+_FRAMEWORK: Final = "the profiler of the framework (torch_npu.profiler, mindspore.profiler)"
+_FOLDER: Final = "keep the files in the folder of the profile, which names the rank"
+_SCHEDULE: Final = "schedule(wait=1, warmup=1, active=3)"
+
+OPTIONS: Final[Mapping[Profiler, Options]] = {
+    "torch": Options(
+        device="activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
+        launches="fewer activities and no with_stack, or a larger buffer; on ROCm a newer "
+        "roctracer",
+        waits="enable_cuda_sync_events=True",
+        schedule=_SCHEDULE,
+        stack="with_stack=True",
+        step="prof.step() in the loop",
+        ranges="record_function",
+        synchronize="torch.cuda.synchronize",
+        graphs="CUDA graphs or torch.compile",
+        workers="num_workers",
+        rank="initialise torch.distributed before the profiler starts",
+    ),
+    "torch_npu": Options(
+        device="activities=[ProfilerActivity.CPU, ProfilerActivity.NPU]",
+        launches="profiler_level=ProfilerLevel.Level1 or higher, which records the calls into CANN",
+        waits="profiler_level=ProfilerLevel.Level2, which records the calls into the runtime",
+        schedule=_SCHEDULE,
+        stack="with_stack=True",
+        step="prof.step() in the loop",
+        ranges="torch_npu.npu.mstx.range_start",
+        synchronize="torch_npu.npu.synchronize",
+        graphs="graph mode (torch.compile with torchair)",
+        workers="num_workers",
+        rank=_FOLDER,
+    ),
+    "mindspore": Options(
+        device="device_target='Ascend' or 'GPU' if the program is to use a device",
+        launches="with mindspore.profiler.profile of MindSpore 2.4 or later, on Ascend "
+        "(profiler_level=ProfilerLevel.Level1), since its text files name no launching calls",
+        waits="profiler_level=ProfilerLevel.Level2, on Ascend",
+        schedule=f"mindspore.profiler.{_SCHEDULE}",
+        stack="with_stack=True (MindSpore 2.4 or later)",
+        step="profiler.step() in the loop",
+        ranges="mindspore.profiler.mstx.range_start",
+        synchronize="mindspore.runtime.synchronize",
+        graphs="graph mode (mindspore.jit)",
+        workers="num_parallel_workers",
+        rank=_FOLDER,
+    ),
+    "msprof": Options(
+        device="msprof --task-time=on",
+        launches="msprof --ascendcl=on --runtime-api=on",
+        waits="msprof --runtime-api=on",
+        schedule="msprof over several iterations",
+        stack=_FRAMEWORK,
+        step=f"{_FRAMEWORK}, which marks steps",
+        ranges="mstx ranges (msprof --msproftx=on)",
+        synchronize="aclrtSynchronizeDevice",
+        graphs="graph mode of the framework",
+        workers="the number of workers",
+        rank=_FOLDER,
+    ),
+}
+"""By profiler; what is not known is taken for torch's."""

@@ -1,0 +1,35 @@
+//! Tells which profiler wrote a trace, so that advice names options which that one has.
+//!
+//! A trace says so under `profiler` where we made it of other files, else by the names of its
+//! processes. What has none of them is taken for a trace of torch.
+
+use crate::ids::StringId;
+use crate::tables::Tables;
+use crate::vocabulary::{Layer, Names, Profiler};
+
+/// The profiler that wrote a trace.
+pub fn profiler(tables: &Tables) -> Profiler {
+    let mut is_telling = false;
+    let mut found = Profiler::Msprof;
+    for name in process_names(tables) {
+        let Some(layer) = Layer::of_process(name) else { continue };
+        is_telling |= layer.is_telling(name);
+        found = Profiler::of_process(name).unwrap_or(found);
+    }
+    let by_names = if is_telling { found } else { Profiler::Torch };
+    said(tables).unwrap_or(by_names)
+}
+
+/// What the header says.
+fn said(tables: &Tables) -> Option<Profiler> {
+    let (_, text) = tables.header.fields.iter().rev().find(|(name, _)| name == "profiler")?;
+    Profiler::named(text.trim().trim_matches('"'))
+}
+
+fn process_names(tables: &Tables) -> impl Iterator<Item = &str> {
+    let (metadata, strings) = (&tables.metadata, &tables.strings);
+    let wanted = strings.lookup("process_name");
+    (0..metadata.len())
+        .filter(move |&row| wanted.is_some() && StringId::from_column(metadata.name[row]) == wanted)
+        .filter_map(|row| Some(strings.get(StringId::from_column(metadata.value[row])?)))
+}

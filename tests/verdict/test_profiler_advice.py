@@ -1,0 +1,61 @@
+"""Advice names options of the profiler that wrote the trace, and of no other."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import longpole
+from ascend_profiles import AscendBuilder, late_peer
+from longpole.recording import OPTIONS
+from longpole.testing import TraceBuilder
+from mindspore_files import cpu_profile
+
+TORCH_ALONE = re.compile("CUDA|cuda|num_workers|torch.compile|record_function|roctracer")
+
+
+def told(trace: longpole.Trace) -> str:
+    """Give all advice about a trace."""
+    hints = [finding.hint or "" for finding in longpole.check(trace)]
+    verdict = trace.verdict()
+    return " ".join([verdict.sentence, verdict.record or "", *hints])
+
+
+def test_a_profile_of_mindspore_is_not_given_options_of_torch(tmp_path):
+    trace = longpole.read_trace(cpu_profile(tmp_path))
+    assert trace.core.profiler == "mindspore"
+    assert "device_target" in told(trace)
+    assert not TORCH_ALONE.search(told(trace))
+
+
+def test_a_profile_of_torch_npu_is_given_its_own_options():
+    host = AscendBuilder().operator("aten::mm", (0, 50)).call("Node@launch", (10, 12), 1)
+    assert "ProfilerActivity.NPU" in told(host.read())
+    assert late_peer().read().core.profiler == "torch_npu"
+    assert not TORCH_ALONE.search(told(late_peer().read()))
+
+
+def test_a_trace_of_torch_is_given_torchs():
+    trace = TraceBuilder().operator("aten::mm", (0, 50)).read()
+    assert trace.core.profiler == "torch"
+    assert "ProfilerActivity.CUDA" in told(trace)
+
+
+@pytest.mark.parametrize(
+    ("document", "profiler"),
+    [
+        ('[{"ph":"M","name":"process_name","pid":2,"args":{"name":"CPU OP"}}', "mindspore"),
+        ('[{"ph":"M","name":"process_name","pid":2,"args":{"name":"Python"}}', "torch"),
+        ('[{"ph":"M","name":"process_name","pid":2,"args":{"name":"Ascend Hardware"}}', "msprof"),
+    ],
+)
+def test_names_of_processes_tell_the_profiler(document, profiler):
+    event = ',{"ph":"X","name":"a","pid":2,"tid":1,"ts":1,"dur":2}]'
+    assert longpole.read_trace((document + event).encode()).core.profiler == profiler
+
+
+def test_every_profiler_has_every_option():
+    for options in OPTIONS.values():
+        assert all(options)
+        assert not any(part.endswith(".") for part in options)
