@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from weakref import WeakKeyDictionary
 
 from longpole.errors import TraceError
-from longpole.sweeps import enclosing
+from longpole.sweeps import around, running_at
 
 if TYPE_CHECKING:
     import os
@@ -173,7 +173,7 @@ def _owners(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
     """Find what ran at each point of a thread: the innermost event, operator and function."""
     import polars as pl
 
-    inside = _inside(trace, rows)
+    inside = running_at(trace, rows["lane"], rows["time_ns"])
     events = trace.events.select("event", "kind", "name")
     python = events.filter(pl.col("kind") == "python")
     # A built-in method is what the operator tells already; its caller is a line of a program.
@@ -188,44 +188,12 @@ def _owners(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _inside(trace: Trace, rows: pl.DataFrame) -> pl.Series:
-    """Climb from the last event to begin on the thread to one that has not ended."""
-    import numpy as np
-    import polars as pl
-
-    lanes = rows["lane"].unique().implode()
-    events = trace.events.select("event", "lane", "start_ns", "duration_ns", "parent", "depth")
-    on_thread = events.filter(pl.col("depth").is_not_null(), pl.col("lane").is_in(lanes))
-    points = rows.select("lane", "time_ns").with_row_index("point").sort("time_ns", "point")
-    started = points.join_asof(
-        on_thread.sort("start_ns", "depth", "event").select("event", "lane", "start_ns"),
-        left_on="time_ns",
-        right_on="start_ns",
-        by="lane",
-        check_sortedness=False,  # both sides are sorted above
-    ).sort("point")
-    parents = events["parent"].cast(pl.Int64).fill_null(-1).to_numpy()
-    ends = events.select(pl.col("start_ns") + pl.col("duration_ns").fill_null(0)).to_series()
-    around = started["event"].cast(pl.Int64).fill_null(-1).to_numpy().copy()
-    times, ends_ns = rows["time_ns"].to_numpy(), ends.to_numpy()
-    climbing = np.flatnonzero(around >= 0)
-    while (climbing := climbing[ends_ns[around[climbing]] < times[climbing]]).size:
-        around[climbing] = parents[around[climbing]]
-        climbing = climbing[around[climbing] >= 0]
-    found = pl.Series(around)
-    return found.set(found < 0, None).cast(pl.UInt32)
-
-
 def _around(trace: Trace, events: pl.Series, among: pl.Series) -> pl.Series:
     """Name the innermost of some events around each event."""
     import polars as pl
 
-    rows = pl.DataFrame({"event": events})
-    known = rows.drop_nulls().unique(maintain_order=True)["event"]
-    found = enclosing(trace, known, among, "innermost")
-    joined = rows.join(found, on="event", how="left", maintain_order="left")
     # The rows of a frame of events are their numbers.
-    return trace.events["name"].gather(joined["around"]).cast(pl.String)
+    return trace.events["name"].gather(around(trace, events, among, "innermost")).cast(pl.String)
 
 
 def _timeline(document: list[Any]) -> Allocations:

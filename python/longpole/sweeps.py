@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
-from weakref import WeakKeyDictionary
 
 from longpole._core import activities as core_activities
 from longpole._core import busy as core_busy
@@ -12,8 +11,14 @@ from longpole._core import counter_tracks as core_counter_tracks
 from longpole._core import device_ranges as core_device_ranges
 from longpole._core import enclosing as core_enclosing
 from longpole._core import gaps as core_gaps
+from longpole._core import idle_causes as core_idle_causes
 from longpole._core import overlaps as core_overlaps
+from longpole._core import queues as core_queues
+from longpole._core import running_at as core_running_at
+from longpole._core import sequences as core_sequences
+from longpole._core import spreads as core_spreads
 from longpole.frames import frame_of
+from longpole.kept import kept
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,27 +30,33 @@ if TYPE_CHECKING:
 
 __all__ = [
     "activities",
+    "around",
     "busy",
     "class_times",
     "counters_for_perfetto",
     "device_ranges",
     "enclosing",
     "gaps",
+    "idle_causes",
     "overlaps",
+    "queues",
+    "running_at",
+    "sequences",
+    "spreads",
 ]
 
 
-_activities: Final[WeakKeyDictionary[Trace, pl.DataFrame]] = WeakKeyDictionary()
+_NO_ROW: Final = 2**32 - 1
+"""Stands for null where rows are handed to the core."""
 
 
+@kept
 def activities(trace: Trace) -> pl.DataFrame:
     """List every GPU activity, in the order of the file, with what launched it.
 
     Most questions begin here, so that the frame is kept as long as its trace is.
     """
-    if trace not in _activities:
-        _activities[trace] = frame_of(core_activities(trace.core))
-    return _activities[trace]
+    return frame_of(core_activities(trace.core))
 
 
 def busy(trace: Trace, window: Window, chosen: pl.Series | None = None) -> pl.DataFrame:
@@ -68,6 +79,59 @@ def gaps(
     return frame_of(core_gaps(trace.core, start_ns, end_ns, by_stream, _bytes(chosen)))
 
 
+def idle_causes(
+    trace: Trace, window: Window, short_ns: int, chosen: pl.Series | None = None
+) -> pl.DataFrame:
+    """Split the time in which no chosen event ran on a device, or a stream, by cause.
+
+    Columns: `device`, `stream` (null for the device as a whole), `cause` as in `idle_time`,
+    `count`, `duration_ns`, `host_ns`, and the columns of `spreads` of the intervals.
+    """
+    span = (window.start_ns, window.end_ns)
+    return frame_of(core_idle_causes(trace.core, span, short_ns, _bytes(chosen)))
+
+
+def queues(trace: Trace, chosen: pl.Series) -> pl.DataFrame:
+    """List the changes of the number of chosen activities that were launched and not begun.
+
+    Columns: `device`, `stream`, `time_ns`, `event` (the call, or the activity that began) and
+    `queue_length` from then on, by device, stream and time.
+    """
+    return frame_of(core_queues(trace.core, _row_bytes(chosen)))
+
+
+def sequences(lists: pl.Series) -> pl.Series:
+    """Give lists of categories numbers: equal lists have equal ones.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> kernels = pl.Series([["gemm", "add"], ["add"], ["gemm", "add"]])
+    >>> numbers = sequences(kernels.cast(pl.List(pl.Categorical)))
+    >>> numbers[0] == numbers[2], numbers[0] == numbers[1]
+    (True, False)
+    """
+    import polars as pl
+
+    rows = pl.DataFrame({"value": lists}).with_row_index("group").explode("value")
+    values = rows["value"].to_physical().fill_null(_NO_ROW)
+    numbers = core_sequences(_row_bytes(rows["group"]), _row_bytes(values), len(lists))
+    return frame_of(numbers)["sequence"]
+
+
+def spreads(lists: pl.Series) -> pl.DataFrame:
+    """Describe lists of integers: their mean, deviation, extremes and quartiles.
+
+    Columns: `mean`, `std`, `min`, `p25`, `median`, `p75` and `max`, null where a list is empty.
+    Nulls in a list do not count.
+    """
+    import polars as pl
+
+    known = lists.cast(pl.List(pl.Int64)).list.drop_nulls()
+    values = known.explode().drop_nulls().to_numpy().tobytes()
+    return frame_of(core_spreads(_row_bytes(known.list.len()), values))
+
+
 def class_times(trace: Trace, window: Window, chosen: pl.Series | None = None) -> pl.DataFrame:
     """Measure for each device how long which classes of activity ran at once.
 
@@ -86,6 +150,24 @@ def enclosing(
     """
     is_outermost = side == "outermost"
     return frame_of(core_enclosing(trace.core, _row_bytes(of), _row_bytes(among), is_outermost))
+
+
+def around(
+    trace: Trace, of: pl.Series, among: pl.Series, side: Literal["innermost", "outermost"]
+) -> pl.Series:
+    """Find for each event the one among others that encloses it, or is it; null for null."""
+    import polars as pl
+
+    known = of.cast(pl.UInt32).fill_null(_NO_ROW)
+    is_outermost = side == "outermost"
+    found = core_enclosing(trace.core, _row_bytes(known), _row_bytes(among), is_outermost)
+    return frame_of(found)["around"]
+
+
+def running_at(trace: Trace, lanes: pl.Series, times_ns: pl.Series) -> pl.Series:
+    """Find what had begun last and not ended at each of some times, each of one lane."""
+    times = times_ns.to_numpy().tobytes()
+    return frame_of(core_running_at(trace.core, _row_bytes(lanes), times))["event"]
 
 
 def device_ranges(trace: Trace) -> pl.DataFrame:

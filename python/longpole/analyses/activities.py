@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from longpole import sweeps
+from longpole.kept import kept
 from longpole.selection import matching
 from longpole.windows import Window, choose_window
 
@@ -58,7 +59,7 @@ def activities(
     window = window or choose_window(trace)
     if window is None:
         return matching(_clipped(sweeps.activities(trace), _NOTHING).clear(), where)
-    return matching(_clipped(sweeps.activities(trace), window).filter(_runs_in(window)), where)
+    return matching(_within(trace, window), where)
 
 
 def chosen(trace: Trace, window: Window, where: pl.Expr | str | None) -> pl.Series | None:
@@ -66,6 +67,14 @@ def chosen(trace: Trace, window: Window, where: pl.Expr | str | None) -> pl.Seri
     if where is None:
         return None
     return matching(_clipped(sweeps.activities(trace), window), where)["event"]
+
+
+@kept
+def _within(trace: Trace, window: Window) -> pl.DataFrame:
+    """List all activities of a window, which most questions begin with."""
+    found = _clipped(sweeps.activities(trace), window)
+    runs = found.select(_runs_in(window).alias("runs"))["runs"]
+    return found if runs.all(ignore_nulls=False) else found.filter(runs)
 
 
 def _runs_in(window: Window) -> pl.Expr:

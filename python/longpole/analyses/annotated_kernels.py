@@ -56,14 +56,11 @@ def annotated_kernels(
 def with_annotations(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
     """Give activities with the name of their annotation."""
     ranges = sweeps.device_ranges(trace)
-    calls = found["call"].drop_nulls().unique().sort()
     ours = trace.annotations.filter(~is_step(trace))["event"]
-    around = sweeps.enclosing(trace, calls, ours, "innermost").rename({"event": "call"})
-    joined = found.join(around, on="call", how="left", maintain_order="left").join(
-        ranges, on="event", how="left", maintain_order="left"
-    )
+    around = sweeps.around(trace, found["call"], ours, "innermost")
+    if not ranges.is_empty():
+        drawn = found.select("event").join(ranges, on="event", how="left", maintain_order="left")
+        around = drawn.select(pl.coalesce(around, "annotation")).to_series()
     # The rows of a frame of events are their numbers.
-    names = trace.events["name"].gather(
-        joined.select(pl.coalesce("around", "annotation")).to_series()
-    )
-    return joined.with_columns(names.alias("annotation")).drop("around")
+    names = trace.events["name"].gather(around)
+    return found.with_columns(names.alias("annotation"))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from longpole.analyses.statistics import spread
+from longpole.analyses.statistics import described
 from longpole.frames import typed
 from longpole.selection import matching
 from longpole.windows import choose_window
@@ -63,11 +63,12 @@ def annotation_times(
         matching(found.with_columns(side=side), where)
         .group_by("side", "name")
         .agg(
+            "inside_ns",
             count=pl.len().cast(pl.Int64),
             duration_ns=pl.col("inside_ns").sum(),
-            **spread("inside_ns"),
         )
         .with_columns(pl.col("name").cast(pl.String))
         .sort("side", "duration_ns", "name", descending=[False, True, False])
     )
-    return typed(grouped)
+    figures = described("inside_ns", grouped["inside_ns"])
+    return typed(pl.concat([grouped.drop("inside_ns"), figures], how="horizontal"))

@@ -84,15 +84,15 @@ def communication(
     told = trace.events.select("name", "device", "stream", "start_ns", "duration_ns")
     found = trace.collectives.hstack(told[trace.collectives["event"]])
     found = found.clear() if window is None else window.clip(found).drop("inside_ns")
-    launched = trace.launches.select("event", "work_class", "operator")
+    launched = sweeps.activities(trace).select("event", "work_class", "operator")
     compute = launched.filter(pl.col("work_class") == "compute")["event"]
     hidden = sweeps.overlaps(trace, found["event"], compute)
-    launched = launched.filter(pl.col("event").is_in(found["event"].implode()))
     joined = found.join(hidden, on="event", how="left", maintain_order="left").join(
         launched, on="event", how="left", maintain_order="left"
     )
-    rows = joined.with_columns(operator_name=trace.events["name"].gather(joined["operator"])).join(
-        _python(trace, found["call"]), on="call", how="left", maintain_order="left"
+    rows = joined.with_columns(
+        operator_name=trace.events["name"].gather(joined["operator"]),
+        python=_python(trace, joined["call"]),
     )
     shown = _measured(rows).sort("start_ns", "device", "stream", "name", "event").select(_SHOWN)
     return typed(matching(shown, where))
@@ -125,10 +125,10 @@ def _measured(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _python(trace: Trace, calls: pl.Series) -> pl.DataFrame:
+def _python(trace: Trace, calls: pl.Series) -> pl.Series:
     """Find the function of the program around each call."""
-    frames = trace.events.filter(pl.col("kind") == "python")
+    frames = trace.events.filter(pl.col("kind") == "python").select("event", "name")
     ours = frames.filter(~pl.col("name").cast(pl.String).str.contains(_IN_LIBRARIES))
-    around = sweeps.enclosing(trace, calls.drop_nulls().unique().sort(), ours["event"], "innermost")
-    names = frames.select(around="event", python="name")
-    return around.rename({"event": "call"}).join(names, on="around", how="left").drop("around")
+    around = sweeps.around(trace, calls, ours["event"], "innermost")
+    # The rows of a frame of events are their numbers.
+    return trace.events["name"].gather(around)

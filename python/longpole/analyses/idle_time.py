@@ -8,7 +8,6 @@ import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.activities import chosen
-from longpole.analyses.statistics import spread
 from longpole.windows import choose_window
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["idle_time"]
 
 _SHORT_NS: Final = 30_000
-_KEYS: Final = ("device", "stream", "cause")
 _SCHEMA: Final = pl.Schema(
     {
         "device": pl.Int32,
@@ -87,43 +85,15 @@ def idle_time(
     if window is None:
         return pl.DataFrame(schema=_SCHEMA)
     rows = chosen(trace, window, where)
-    devices = sweeps.gaps(trace, window, by_stream=False, chosen=rows)
-    streams = sweeps.gaps(trace, window, by_stream=True, chosen=rows)
-    whole = devices.with_columns(stream=pl.lit(None, pl.Int64)).select(streams.columns)
-    return _summed(_caused(trace, pl.concat([whole, streams]), short_ns), window.duration_ns)
-
-
-def _caused(trace: Trace, gaps: pl.DataFrame, short_ns: int) -> pl.DataFrame:
-    call_start_ns = trace.events["start_ns"].gather(gaps["call"]).alias("call_start_ns")
-    cause = (
-        pl.when(pl.col("next").is_null())
-        .then(pl.lit("after_last"))
-        .when(pl.col("call").is_null())
-        .then(pl.lit("unlinked"))
-        .when(pl.col("call_start_ns") > pl.col("start_ns"))
-        .then(pl.lit("waiting_for_launch"))
-        .when(pl.col("duration_ns") < short_ns)
-        .then(pl.lit("between_activities"))
-        .otherwise(pl.lit("other_wait"))
-    )
-    return gaps.with_columns(call_start_ns).with_columns(cause=cause)
-
-
-def _summed(gaps: pl.DataFrame, window_ns: int) -> pl.DataFrame:
+    found = sweeps.idle_causes(trace, window, short_ns, rows)
+    figures = ("mean", "std", "min", "p25", "median", "p75", "max")
     duration_ns = pl.col("duration_ns")
-    host_ns = pl.when(pl.col("host_ns").count() > 0).then(pl.col("host_ns").sum())
-    grouped = gaps.group_by(*_KEYS).agg(
-        count=pl.len().cast(pl.Int64),
-        duration_ns=duration_ns.sum(),
-        host_ns=host_ns,
-        **spread("duration_ns"),
-    )
-    shares = {
-        "share": duration_ns / duration_ns.sum().over("device", "stream"),
-        "window_share": duration_ns / max(window_ns, 1),
-    }
     return (
-        grouped.with_columns(**shares)
+        found.rename({name: f"{name}_ns" for name in figures})
+        .with_columns(
+            share=duration_ns / duration_ns.sum().over("device", "stream"),
+            window_share=duration_ns / max(window.duration_ns, 1),
+        )
         .sort("device", "stream", "duration_ns", "cause", descending=[False, False, True, False])
         .select(*_SCHEMA)
     )

@@ -61,26 +61,26 @@ def kernel_sequences(
     events = trace.events.select(columns) if where is None else trace.events
     operators = matching(events.filter(pl.col("kind") == "operator"), where)
     below = _below(trace, activities(trace, window), operators)
-    sequences = (
+    launched = (
         below.sort("start_ns", "event")
         .group_by("around", maintain_order=True)
         .agg(
             pl.col("operator_name", "operator_ns").first(),
             kernels=pl.col("name"),
-            numbers=pl.col("name").to_physical(),
             inside_ns=pl.col("inside_ns").sum(),
         )
         .filter(pl.col("kernels").list.len() >= min_length)
     )
     return (
-        sequences.group_by("operator_name", "numbers")
+        launched.with_columns(number=sweeps.sequences(launched["kernels"]))
+        .group_by("operator_name", "number", maintain_order=True)
         .agg(
             pl.col("kernels").first().cast(pl.List(pl.String)),
             count=pl.len().cast(pl.Int64),
             duration_ns=pl.col("inside_ns").sum(),
             operator_ns=pl.col("operator_ns").sum(),
         )
-        .drop("numbers")
+        .drop("number")
         .with_columns(
             pl.col("operator_name").cast(pl.String), key=pl.col("kernels").list.join("\n")
         )
@@ -92,8 +92,9 @@ def kernel_sequences(
 def _below(trace: Trace, found: pl.DataFrame, operators: pl.DataFrame) -> pl.DataFrame:
     """Give activities with the outermost of some operators above the call."""
     start = pl.coalesce("call", "operator").alias("start")
-    found = found.drop("operator_name").with_columns(start)
-    starts = found["start"].drop_nulls().unique().sort()
-    around = sweeps.enclosing(trace, starts, operators["event"], "outermost")
-    named = operators.select(around="event", operator_name="name", operator_ns="duration_ns")
-    return found.join(around.rename({"event": "start"}), on="start").join(named, on="around")
+    found = found.select("event", "name", "start_ns", "inside_ns", start)
+    around = sweeps.around(trace, found["start"], operators["event"], "outermost")
+    below = found.with_columns(around).filter(around.is_not_null())
+    # The rows of a frame of events are their numbers.
+    told = trace.events.select(operator_name="name", operator_ns="duration_ns")
+    return below.hstack(told[below["around"]])

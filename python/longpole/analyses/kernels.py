@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from longpole.analyses.activities import activities
-from longpole.analyses.statistics import spread
+from longpole.analyses.statistics import described
 from longpole.frames import typed
 
 if TYPE_CHECKING:
@@ -53,19 +53,20 @@ def kernels(
 def by_keys(found: pl.DataFrame, *keys: str) -> pl.DataFrame:
     """Group activities, the greatest sum first; ties go by the keys."""
     inside_ns = pl.col("inside_ns")
-    longest = pl.col("event").sort_by("inside_ns", "event", descending=[True, False]).first()
+    grouped = found.group_by(*keys).agg(
+        count=pl.len().cast(pl.Int64),
+        duration_ns=inside_ns.sum(),
+        inside_ns=inside_ns,
+        # Activities stand in the order of their numbers: of equals the first is the longest.
+        longest_event=pl.col("event").get(inside_ns.arg_max()),
+    )
+    figures = described("inside_ns", grouped["inside_ns"])
     grouped = (
-        found.group_by(*keys)
-        .agg(
-            count=pl.len().cast(pl.Int64),
-            duration_ns=inside_ns.sum(),
-            **spread("inside_ns"),
-            longest_event=longest,
-        )
+        pl.concat([grouped.drop("inside_ns"), figures], how="horizontal")
         .with_columns(pl.col(pl.Categorical).cast(pl.String))
         .with_columns(share=pl.col("duration_ns") / pl.col("duration_ns").sum())
         .sort("duration_ns", *keys, descending=[True, *(False for _ in keys)])
     )
-    last = [name for name in grouped.columns if name not in {*keys, "count", "duration_ns"}]
-    last.remove("share")
-    return typed(grouped.select(*keys, "count", "duration_ns", "share", *last))
+    return typed(
+        grouped.select(*keys, "count", "duration_ns", "share", *figures.columns, "longest_event")
+    )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from longpole.analyses.launch_times import launch_times
-from longpole.analyses.statistics import spread
+from longpole.analyses.statistics import described
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -19,6 +19,13 @@ _FLAGS: Final = {
     "n_short": "is_short",
     "n_slow_calls": "is_slow_call",
     "n_delayed": "is_long_delay",
+}
+
+
+_DESCRIBED: Final = {
+    "call_duration_ns": "call_",
+    "delay_ns": "delay_",
+    "duration_ns": "activity_",
 }
 
 
@@ -52,16 +59,16 @@ def launch_summary(
     >>> launch_summary(trace).select("call_name", "n_short", "delay_median_ns").row(0)
     ('cudaLaunchKernel', 1, 2000.0)
     """
-    return (
+    grouped = (
         launch_times(trace, window, where=where)
         .group_by("call_name")
         .agg(
+            *_DESCRIBED,
             count=pl.len().cast(pl.Int64),
             **{name: pl.col(flag).sum().cast(pl.Int64) for name, flag in _FLAGS.items()},
-            **spread("call_duration_ns", "call_"),
-            **spread("delay_ns", "delay_"),
-            **spread("duration_ns", "activity_"),
         )
         .with_columns(pl.col("call_name").cast(pl.String))
         .sort("count", "call_name", descending=[True, False])
     )
+    figures = [described(name, grouped[name], prefix) for name, prefix in _DESCRIBED.items()]
+    return pl.concat([grouped.drop(*_DESCRIBED), *figures], how="horizontal")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from longpole import sweeps
 from longpole.analyses.activities import activities
 
 if TYPE_CHECKING:
@@ -13,6 +14,18 @@ if TYPE_CHECKING:
     from longpole.windows import Window
 
 __all__ = ["operator_kernels"]
+
+
+_NEEDED: Final = (
+    "event",
+    "name",
+    "start_ns",
+    "inside_ns",
+    "call_start_ns",
+    "operator",
+    "operator_name",
+    "operator_start_ns",
+)
 
 
 def operator_kernels(
@@ -48,32 +61,36 @@ def operator_kernels(
     >>> operator_kernels(trace).drop("kernels").row(0)
     ('aten::mm', 1, 48000, 5000.0, 7000.0)
     """
-    found = activities(trace, window, where=where)
+    found = activities(trace, window, where=where).select(*_NEEDED)
     order = ("call_start_ns", "start_ns", "event")
     calls_ns = pl.col("call_start_ns") - pl.col("operator_start_ns")
     # Activities without an operator belong to no sequence: each is one of its own.
-    alone = pl.when(pl.col("operator").is_null()).then(pl.col("event"))
-    sequences = (
+    operator = pl.col("operator").cast(pl.Int64).fill_null(-1 - pl.col("event").cast(pl.Int64))
+    launched = (
         found.sort(*order, nulls_last=True)
-        .group_by("operator", alone.alias("alone"), maintain_order=True)
+        .group_by(operator, maintain_order=True)
         .agg(
             pl.col("operator_name").first(),
-            kernels=pl.col("name").cast(pl.String),
+            kernels=pl.col("name"),
             inside_ns=pl.col("inside_ns").sum(),
             launch_delay_ns=calls_ns.min(),
             start_delay_ns=(pl.col("start_ns") - pl.col("call_start_ns")).first(),
         )
     )
     return (
-        sequences.with_columns(pl.col("operator_name").cast(pl.String))
-        .group_by("operator_name", "kernels")
+        launched.with_columns(number=sweeps.sequences(launched["kernels"]))
+        .group_by("operator_name", "number", maintain_order=True)
         .agg(
+            pl.col("kernels").first().cast(pl.List(pl.String)),
             count=pl.len().cast(pl.Int64),
             duration_ns=pl.col("inside_ns").sum(),
             launch_delay_ns=pl.col("launch_delay_ns").mean(),
             start_delay_ns=pl.col("start_delay_ns").mean(),
         )
-        .with_columns(key=pl.col("kernels").list.join("\n"))
+        .drop("number")
+        .with_columns(
+            pl.col("operator_name").cast(pl.String), key=pl.col("kernels").list.join("\n")
+        )
         .sort("count", "duration_ns", "operator_name", "key", descending=[True, True, False, False])
         .drop("key")
     )

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakKeyDictionary
 
 import polars as pl
 
 from longpole.flops import MATRIX_OPERATORS, call_of, work_of
 from longpole.inputs import INPUT_ARGUMENTS, distinct_inputs
+from longpole.kept import kept
 from longpole.selection import matching
-from longpole.sweeps import activities, enclosing
+from longpole.sweeps import activities, around
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["operator_work", "operators_with_work", "outermost", "work_in_window"]
+__all__ = ["operators_with_work", "outermost", "work_in_window"]
 
 _INPUTS: Final = ("inputs", "shapes", "strides", "dtypes", "values")
-_KNOWN: Final[WeakKeyDictionary[Trace, pl.DataFrame]] = WeakKeyDictionary()
-"""The operators of a trace, which several questions ask for."""
-
 _CATEGORIES: Final = ("cpu_op", "Operator")
 _WORK: Final = {
     "flops": pl.Int64,
@@ -31,61 +28,48 @@ _WORK: Final = {
 }
 
 
-def operator_work(
-    trace: Trace, window: Window, *, where: pl.Expr | str | None = None
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Tell the operators that a formula is known for, and the kernels of a window.
-
-    Of operators inside one another the outermost with a formula counts: `aten::linear` and not
-    the `aten::addmm` in it.
-
-    Returns
-    -------
-    tuple of DataFrame
-        The operators: `operator` (event), `name`, `shapes`, `dtypes`, `flops`, `n_bytes`, `dtype`,
-        `is_matrix`, `is_recomputed` (a forward operator that a backward pass ran again). And all
-        kernels that compute: `event`, `device`, `kernel` (name), `operator` (null where none of
-        those operators launched it), `duration_ns`, and `inside_ns`, their time in the window.
-    """
-    operators = operators_with_work(trace)
-    kept = pl.Series(operators["operator"], dtype=pl.UInt32)
-    nodes = trace.backward_links["backward"]
-    is_again = outermost(trace, kept, nodes).is_not_null() & kept.is_in(_forward(trace).implode())
-    kernels = matching(activities(trace), where).filter(
-        pl.col("kind") == "kernel",
-        pl.col("work_class").cast(pl.String) == "compute",
-        pl.col("duration_ns") >= 0,
-    )
-    inside = window.clip(kernels).select("event", "inside_ns")
-    owners = outermost(trace, kernels["operator"], kept)
-    rows = kernels.select(
-        "event", "device", "duration_ns", kernel=pl.col("name").cast(pl.String), operator=owners
-    )
-    rows = rows.join(inside, on="event", how="left", maintain_order="left")
-    rows = rows.with_columns(pl.col("inside_ns").fill_null(0))
-    return operators.with_columns(is_recomputed=is_again), rows
-
-
 def work_in_window(
     trace: Trace, window: Window, where: pl.Expr | str | None = None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Tell what each operator that launched kernels in the window had to do there.
 
-    The columns are those of the operators, `device`, `kernel` (the longest), `n_kernels` and
-    `kernel_ns` in the window. Of an operator whose kernels are in the window in part, that part
-    of `flops` and `n_bytes` counts. Kernels of no such operator have a row each kernel name,
-    with `operator` null. The second frame gives each kernel (`event`) its `owner`, a row of the
-    first.
+    Of operators inside one another the outermost with a formula counts: `aten::linear` and not
+    the `aten::addmm` in it. Of an operator whose kernels are in the window in part, that part of
+    `flops` and `n_bytes` counts.
+
+    Returns
+    -------
+    tuple of DataFrame
+        A row for each operator and device: `owner` (row), `operator` (event), `device`, `kernel`
+        (the longest) and its `event`, `n_kernels` and `kernel_ns` in the window, the columns of
+        `operators_with_work`, `alike` (operators of one name with equal shapes and types have the
+        same number) and `is_recomputed` (a forward operator that a backward pass ran again).
+        Kernels of no such operator have a row each kernel name, with `operator` null. The second
+        frame gives each kernel (`event`) its `owner`.
     """
-    operators, kernels = operator_work(trace, window, where=where)
-    key = ["operator", "device"]
-    named = pl.when(pl.col("operator").is_null()).then(pl.col("kernel"))
-    kernels = kernels.with_columns(other=named)
+    if where is None:
+        return _all_work(trace, window)
+    return _work_of(trace, window, matching(activities(trace), where))
+
+
+@kept
+def _all_work(trace: Trace, window: Window) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Tell what all kernels of a window had to do, which several questions ask for."""
+    return _work_of(trace, window, activities(trace))
+
+
+def _work_of(
+    trace: Trace, window: Window, chosen: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    operators, works = _operators(trace)
+    kernels = _kernels(trace, window, chosen, operators["operator"])
+    longest = pl.col("duration_ns").arg_max()
     ran = (
-        kernels.sort("duration_ns", "event", descending=[True, False])
-        .group_by(*key, "other", maintain_order=True)
+        kernels.group_by("operator", "device", "other", maintain_order=True)
         .agg(
-            pl.col("kernel", "event").first(),
+            # Activities stand in the order of their numbers: of equals the first is the longest.
+            pl.col("kernel", "event").get(longest),
+            events=pl.col("event"),
             n_kernels=(pl.col("inside_ns") > 0).sum().cast(pl.Int64),
             kernel_ns=pl.col("inside_ns").sum(),
             all_ns=pl.col("duration_ns").sum(),
@@ -93,13 +77,37 @@ def work_in_window(
         .filter(pl.col("kernel_ns") > 0)
         .with_row_index("owner")
     )
-    owned = kernels.select(pl.col("event"), *key, "other").join(
-        ran.select("owner", *key, "other"), on=[*key, "other"], nulls_equal=True
+    owned = ran.select("owner", event="events").explode("event").select("event", "owner")
+    joined = (
+        ran.drop("other", "events")
+        .join(operators, on="operator", how="left", maintain_order="left")
+        .join(works, on="work", how="left", maintain_order="left")
     )
-    joined = ran.drop("other").join(operators, on="operator", how="left", maintain_order="left")
     part = pl.col("kernel_ns") / pl.col("all_ns")
     scaled = (pl.col("flops", "n_bytes") * part).round().cast(pl.Int64)
-    return joined.with_columns(scaled).drop("all_ns"), owned.select("event", "owner")
+    kernel = pl.col("kernel").cast(pl.String)
+    return joined.with_columns(scaled, kernel).drop("all_ns", "work"), owned
+
+
+def _kernels(
+    trace: Trace, window: Window, chosen: pl.DataFrame, operators: pl.Series
+) -> pl.DataFrame:
+    """List the kernels that compute, each with its operator among those with a formula."""
+    kernels = chosen.filter(
+        pl.col("kind") == "kernel", pl.col("work_class") == "compute", pl.col("duration_ns") >= 0
+    )
+    start_ns, end_ns = pl.col("start_ns"), pl.col("start_ns") + pl.col("duration_ns")
+    inside_ns = end_ns.clip(upper_bound=window.end_ns) - start_ns.clip(window.start_ns)
+    owner = outermost(trace, kernels["operator"], operators)
+    return kernels.select(
+        "event",
+        "device",
+        "duration_ns",
+        owner,
+        inside_ns=inside_ns.clip(0),
+        kernel="name",
+        other=pl.when(owner.is_null()).then("name"),
+    )
 
 
 def operators_with_work(trace: Trace) -> pl.DataFrame:
@@ -110,23 +118,41 @@ def operators_with_work(trace: Trace) -> pl.DataFrame:
     DataFrame
         `operator` (event), `name`, `shapes`, `dtypes`, `flops`, `n_bytes`, `dtype`, `is_matrix`.
     """
-    known = _KNOWN.get(trace)
-    if known is None:
-        found = [_of_category(trace, category) for category in _CATEGORIES]
-        operators = pl.concat(found).sort("operator")
-        counted = pl.Series(operators["operator"], dtype=pl.UInt32)
-        known = operators.filter(outermost(trace, counted, counted) == counted)
-        _KNOWN[trace] = known
-    return known
+    operators, works = _operators(trace)
+    joined = operators.join(works, on="work", maintain_order="left")
+    return joined.select("operator", "name", "shapes", "dtypes", *_WORK)
 
 
 def outermost(trace: Trace, events: pl.Series, among: pl.Series) -> pl.Series:
     """Find for each event the outermost of some others that encloses it or is it."""
-    rows = pl.DataFrame({"event": events}, schema={"event": pl.UInt32})
-    known = rows.drop_nulls().unique(maintain_order=True)
-    found = enclosing(trace, known["event"], among, "outermost")
-    joined = rows.join(found, on="event", how="left", maintain_order="left")
-    return joined["around"].alias("operator")
+    return around(trace, events, among, "outermost").alias("operator")
+
+
+@kept
+def _operators(trace: Trace) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """List operators with their `work`, and what each distinct work is: programs repeat it."""
+    parts, distinct = [], []
+    n_works = 0
+    for category in _CATEGORIES:
+        events, works = _of_category(trace, category, n_works)
+        n_works += works.height
+        parts.append(events)
+        distinct.append(works)
+    operators = pl.concat(parts).sort("operator")
+    counted = operators["operator"]
+    operators = operators.filter(outermost(trace, counted, counted) == counted)
+    nodes = trace.backward_links["backward"]
+    kept_rows = operators["operator"]
+    is_inside = outermost(trace, kept_rows, nodes).is_not_null()
+    is_again = is_inside & kept_rows.is_in(_forward(trace).implode())
+    return operators.with_columns(is_recomputed=is_again), _numbered(pl.concat(distinct))
+
+
+def _numbered(works: pl.DataFrame) -> pl.DataFrame:
+    """Give works of operators of one name with equal shapes and types one number."""
+    groups = works.group_by("name", "shapes", "dtypes", maintain_order=True).agg("work")
+    numbers = groups.select("work").with_row_index("alike").explode("work")
+    return works.join(numbers, on="work", how="left", maintain_order="left")
 
 
 def _forward(trace: Trace) -> pl.Series:
@@ -139,10 +165,10 @@ def _forward(trace: Trace) -> pl.Series:
     return arguments.filter(is_forward)["event"]
 
 
-def _of_category(trace: Trace, category: str) -> pl.DataFrame:
+def _of_category(trace: Trace, category: str, first: int) -> tuple[pl.DataFrame, pl.DataFrame]:
     events, calls = distinct_inputs(trace.args(category, INPUT_ARGUMENTS))
-    names = trace.events.select("event", "name")
-    named = events.join(names, on="event", maintain_order="left")
+    # The rows of a frame of events are their numbers.
+    named = events.with_columns(trace.events["name"].gather(events["event"]))
     distinct = named.select("name", "call").unique(maintain_order=True)
     described = distinct.join(calls, on="call", maintain_order="left")
     texts = described.with_columns(pl.col("name").cast(pl.String))
@@ -150,11 +176,13 @@ def _of_category(trace: Trace, category: str) -> pl.DataFrame:
     answers = pl.DataFrame(works, schema=_WORK, orient="row")
     keyed = pl.concat([described, answers], how="horizontal")
     is_matrix = texts["name"].is_in(sorted(MATRIX_OPERATORS))
-    known = keyed.filter(keyed["flops"].is_not_null() | is_matrix)
-    joined = named.join(known, on=["name", "call"], maintain_order="left")
+    known = keyed.filter(keyed["flops"].is_not_null() | is_matrix).with_row_index("work", first)
+    places = known.select("name", "call", "work")
+    joined = named.join(places, on=["name", "call"], maintain_order="left")
     columns = ("shapes", "dtypes", *_WORK)
-    return joined.select(
-        pl.col("event").alias("operator"), pl.col("name").cast(pl.String), *columns
+    return (
+        joined.select("work", operator="event").select("operator", "work"),
+        known.select("work", pl.col("name").cast(pl.String), *columns),
     )
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import polars as pl
-
+from longpole import sweeps
 from longpole.analyses.activities import activities
+from longpole.kept import kept
 from longpole.windows import choose_window
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from longpole.trace import Trace
     from longpole.windows import Window
 
@@ -49,15 +51,12 @@ def queue_length(
     [(0, 1), (5000, 2), (10000, 1), (20000, 0)]
     """
     window = window or choose_window(trace)
-    linked = activities(trace, window, where=where).filter(pl.col("call").is_not_null())
-    joined = linked.select("device", "stream", time_ns="call_start_ns", event="call", change=1)
-    left = linked.select("device", "stream", "event", time_ns="start_ns", change=-1).select(
-        joined.columns
-    )
-    order = ("device", "stream", "time_ns", "change", "event")
-    series = (
-        pl.concat([joined, left])
-        .sort(*order)
-        .with_columns(queue_length=pl.col("change").cum_sum().over("device", "stream"))
-    )
-    return series.select("device", "stream", "time_ns", "event", "queue_length")
+    if where is None:
+        return _all(trace, window)
+    return sweeps.queues(trace, activities(trace, window, where=where)["event"])
+
+
+@kept
+def _all(trace: Trace, window: Window | None) -> pl.DataFrame:
+    """List the changes by all activities of a window, which three questions ask for."""
+    return sweeps.queues(trace, activities(trace, window)["event"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from longpole.analyses.queue_length import queue_length
-from longpole.analyses.statistics import spread
+from longpole.analyses.statistics import described
 from longpole.windows import choose_window
 
 if TYPE_CHECKING:
@@ -49,23 +49,31 @@ def queue_summary(
     series = with_durations(queue_length(trace, window, where=where), window)
     weighted = (pl.col("queue_length") * pl.col("inside_ns")).sum()
     span_ns = 0 if window is None else window.duration_ns
-    return (
+    grouped = (
         series.group_by("device", "stream")
         .agg(
+            "queue_length",
             count=pl.len().cast(pl.Int64),
-            **spread("queue_length"),
             time_mean=weighted / span_ns if span_ns else pl.lit(None, pl.Float64),
         )
         .sort("device", "stream")
     )
+    figures = described("queue_length", grouped["queue_length"])
+    found = pl.concat([grouped.drop("queue_length"), figures], how="horizontal")
+    return found.select("device", "stream", "count", *figures.columns, "time_mean")
 
 
 def with_durations(series: pl.DataFrame, window: Window | None) -> pl.DataFrame:
-    """Give each value of a series the time it lasted in the window, as `inside_ns`."""
+    """Give each value of a series the time it lasted in the window, as `inside_ns`.
+
+    The values of one stream, and of one name, stand behind one another.
+    """
     if window is None:
         return series.with_columns(inside_ns=pl.lit(0, pl.Int64))
     bounds = window.start_ns, window.end_ns
     time_ns = pl.col("time_ns").clip(*bounds)
     keys = [name for name in ("device", "stream", "name") if name in series.columns]
-    until_ns = pl.col("time_ns").shift(-1).over(keys).fill_null(window.end_ns).clip(*bounds)
+    goes_on = pl.all_horizontal(pl.col(key).eq_missing(pl.col(key).shift(-1)) for key in keys)
+    next_ns = pl.col("time_ns").shift(-1)
+    until_ns = pl.when(goes_on).then(next_ns).fill_null(window.end_ns).clip(*bounds)
     return series.with_columns(inside_ns=until_ns - time_ns)

@@ -71,7 +71,8 @@ _MEASURED: Final = {
     "n_bytes": Column("bytes by formula", "count"),
     "dram_bytes": Column("bytes moved", "count"),
 }
-_KEY: Final = ("device", "name", "shapes", "dtypes", "precision", "is_matrix")
+_KEY: Final = ("device", "alike", "precision", "is_matrix")
+_INPUTS: Final = ("alike", "name", "shapes", "dtypes")
 _UNIT: Final = 1_000
 
 
@@ -229,15 +230,15 @@ def _path(trace: Trace, window: Window) -> CriticalPath:
 
 def _on_path(path: CriticalPath, owners: pl.DataFrame) -> pl.DataFrame:
     """Add up the time that the kernels of each owner have on the path."""
-    is_work = pl.col("kind").cast(pl.String).is_in(["kernel", "communication"])
-    segments = path.segments.filter(is_work).join(owners, on="event")
+    segments = path.kernel_segments().join(owners, on="event")
     return segments.group_by("owner").agg(path_ns=pl.col("duration_ns").sum())
 
 
 def _grouped(work: pl.DataFrame) -> pl.DataFrame:
     """Add up operators with equal inputs."""
     sums = ("n_kernels", "kernel_ns", "path_ns")
-    return (
+    named = work.select(*_INPUTS).unique("alike", maintain_order=True)
+    grouped = (
         work.with_columns(other=pl.when(pl.col("name").is_null()).then(pl.col("kernel")))
         .sort("kernel_ns", "event", descending=[True, False])
         .group_by(*_KEY, "other", maintain_order=True)
@@ -249,6 +250,7 @@ def _grouped(work: pl.DataFrame) -> pl.DataFrame:
             n_bytes=_sum_of_known("n_bytes"),
         )
     )
+    return grouped.join(named, on="alike", how="left", nulls_equal=True, maintain_order="left")
 
 
 def _sum_of_known(name: str) -> pl.Expr:

@@ -2,9 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import polars as pl
 
-__all__ = ["spread"]
+from longpole import sweeps
+
+__all__ = ["described", "spread"]
+
+_QUARTILES: Final = {"p25": 0.25, "median": 0.5, "p75": 0.75}
+
+
+def described(column: str, lists: pl.Series, prefix: str = "") -> pl.DataFrame:
+    """Describe lists of integers by the figures of `spread`, a row a list.
+
+    It takes a fraction of the time that expressions take where there are many groups.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> described("wait_ns", pl.Series([[1, 2, 4], [7]]))["median_ns"].to_list()
+    [2.0, 7.0]
+    """
+    found = sweeps.spreads(lists)
+    unit = _unit(column)
+    return found.rename({name: f"{prefix}{name}{unit}" for name in found.columns})
 
 
 def spread(column: str, prefix: str = "") -> dict[str, pl.Expr]:
@@ -20,13 +42,16 @@ def spread(column: str, prefix: str = "") -> dict[str, pl.Expr]:
     2.0
     """
     values = pl.col(column)
-    unit = "_ns" if column.endswith("_ns") else ""
-    quartiles = {"p25": 0.25, "median": 0.5, "p75": 0.75}
     figures = {
         "mean": values.mean(),
         "std": values.std(),
         "min": values.min(),
-        **{name: values.quantile(part, "linear") for name, part in quartiles.items()},
+        **{name: values.quantile(part, "linear") for name, part in _QUARTILES.items()},
         "max": values.max(),
     }
+    unit = _unit(column)
     return {f"{prefix}{name}{unit}": figure for name, figure in figures.items()}
+
+
+def _unit(column: str) -> str:
+    return "_ns" if column.endswith("_ns") else ""

@@ -106,6 +106,10 @@ class CriticalPath:
         """
         return frame_of(self._core.segments())
 
+    def kernel_segments(self) -> pl.DataFrame:
+        """List the parts of the path in which a kernel ran: `event` and `duration_ns`."""
+        return frame_of(self._core.kernel_segments())
+
     @cached_property
     def by_kind(self) -> pl.DataFrame:
         """The time of each kind, the greatest first: `kind`, `duration_ns`, `share`, `count`."""

@@ -235,6 +235,19 @@ impl CriticalPath {
         })
     }
 
+    /// The kernels of the path, one row a segment: `event` and `duration_ns`.
+    fn kernel_segments(&self, py: Python<'_>) -> PyResult<Table> {
+        detached(py, || {
+            let is_kernel =
+                |row: &&path::Segment| matches!(row.kind, Kind::Kernel | Kind::Communication);
+            let rows: Vec<_> = self.path.segments.iter().filter(is_kernel).collect();
+            Columns::default()
+                .rows("event", rows.iter().map(|row| row.event.in_column()).collect())
+                .integers("duration_ns", rows.iter().map(|row| row.duration_ns()).collect())
+                .into_table()
+        })
+    }
+
     /// The time of each kind, the greatest first: `(kind, name, duration_ns, count,
     /// longest_event)`; with `by_name` of each kind and name, else without names.
     #[pyo3(signature = (*, by_name))]

@@ -42,9 +42,9 @@ impl Trace {
         top: usize,
     ) -> PyResult<(Vec<NameRow>, usize)> {
         let (tables, nesting) = (self.tables(), self.nesting(py)?);
-        let rows = enter(py, None, None, |progress| {
-            measure::operators_by_name(tables, &nesting, (start_ns, end_ns), progress)
-        })?;
+        let window = (start_ns, end_ns);
+        let rows =
+            enter(py, None, None, |_| Ok(measure::operators_by_name(tables, &nesting, window)))?;
         Ok(first(tables, &rows, top))
     }
 

@@ -26,6 +26,7 @@ mod read;
 mod repaired;
 mod saved;
 mod source;
+mod statistics;
 mod sweeps;
 mod tables;
 mod trace;
@@ -75,7 +76,12 @@ mod _core {
     #[pymodule_export]
     use crate::repaired::repair_trace;
     #[pymodule_export]
-    use crate::sweeps::{activities, busy, class_times, device_ranges, enclosing, gaps, overlaps};
+    use crate::statistics::{sequences, spreads};
+    #[pymodule_export]
+    use crate::sweeps::{
+        activities, busy, class_times, device_ranges, enclosing, gaps, idle_causes, overlaps,
+        queues, running_at,
+    };
     #[pymodule_export]
     use crate::trace::Trace;
     #[pymodule_export]

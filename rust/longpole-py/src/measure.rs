@@ -64,8 +64,8 @@ impl Trace {
 
     /// The time of each event in which nothing that began after it ran on its thread.
     fn self_times(&self, py: Python<'_>) -> PyResult<Table> {
-        let tables = self.tables();
-        let own = enter(py, None, None, |progress| measure::self_time_ns(tables, progress))?;
+        let (nesting, tables) = (self.nesting(py)?, self.tables());
+        let own = enter(py, None, None, |_| Ok(measure::self_time_ns(tables, &nesting)))?;
         detached(py, || {
             Columns::default()
                 .rows("event", (0..row_in_column(tables.events.len())).collect())
@@ -80,9 +80,7 @@ impl Trace {
         let spans = spans
             .into_iter()
             .map(|(lane, start, end)| (LaneId::from_row(lane as usize), start, end));
-        let rows = enter(py, None, None, |progress| {
-            measure::times_within(tables, &nesting, spans, progress)
-        })?;
+        let rows = enter(py, None, None, |_| Ok(measure::times_within(tables, &nesting, spans)))?;
         detached(py, || {
             Columns::default()
                 .rows("event", rows.iter().map(|row| Some(row.event).in_column()).collect())

@@ -120,6 +120,50 @@ pub(crate) fn gaps(
         .into_table()
 }
 
+/// The idle time of devices and of their streams by cause, with figures of the intervals.
+#[pyfunction]
+#[pyo3(signature = (trace, window, short_ns, chosen=None))]
+#[allow(clippy::needless_pass_by_value)] // keywords, by value, from Python
+pub(crate) fn idle_causes(
+    py: Python<'_>,
+    trace: &Trace,
+    window: (i64, i64),
+    short_ns: i64,
+    chosen: Option<Rows>,
+) -> PyResult<Table> {
+    let (launches, tables) = (trace.linked(py)?, trace.tables());
+    let chosen = chosen_of(trace, chosen.as_ref());
+    let rows = enter(py, None, None, |_| {
+        Ok(measure::idle_causes(tables, &launches, window, short_ns, &chosen))
+    })?;
+    let spreads: Vec<_> = rows.iter().map(|row| Some(row.spread)).collect();
+    Columns::default()
+        .integers("device", rows.iter().map(|row| row.device.in_column()).collect())
+        .integers("stream", rows.iter().map(|row| row.stream.in_column()).collect())
+        .strings("cause", rows.iter().map(|row| Some(row.cause.name())))
+        .integers("count", rows.iter().map(|row| row.count).collect())
+        .integers("duration_ns", rows.iter().map(|row| row.duration_ns).collect())
+        .integers("host_ns", rows.iter().map(|row| row.host_ns.in_column()).collect())
+        .figures(&spreads)
+        .into_table()
+}
+
+/// The changes of the number of activities that wait on each stream.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // keywords, by value, from Python
+pub(crate) fn queues(py: Python<'_>, trace: &Trace, chosen: Rows) -> PyResult<Table> {
+    let (launches, tables) = (trace.linked(py)?, trace.tables());
+    let chosen = chosen_of(trace, Some(&chosen));
+    let rows = enter(py, None, None, |_| Ok(measure::queues(tables, &launches, &chosen)))?;
+    Columns::default()
+        .small_integers("device", rows.iter().map(|row| row.device.in_column()))
+        .integers("stream", rows.iter().map(|row| row.stream.in_column()).collect())
+        .integers("time_ns", rows.iter().map(|row| row.time_ns).collect())
+        .rows("event", rows.iter().map(|row| Some(row.event).in_column()).collect())
+        .integers("queue_length", rows.iter().map(|row| row.length).collect())
+        .into_table()
+}
+
 /// How long each device ran which classes of activity at once.
 #[pyfunction]
 #[pyo3(signature = (trace, start_ns, end_ns, chosen=None))]
@@ -147,6 +191,7 @@ pub(crate) fn class_times(
 }
 
 /// For each of the events `of`: the one among others that encloses it on its thread, or is it.
+/// Rows that the trace does not have are enclosed by none.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // keywords, by value, from Python
 pub(crate) fn enclosing(
@@ -159,12 +204,35 @@ pub(crate) fn enclosing(
     let nesting = trace.nesting(py)?;
     let among = chosen_of(trace, Some(&among));
     let side = if outermost { Side::Outermost } else { Side::Innermost };
-    let events = events_of(trace, &of);
+    let n_events = trace.tables().events.len();
     detached(py, || {
-        let around = events.iter().map(|&event| measure::enclosing(&nesting, event, &among, side));
+        let events = rows_of(&of)
+            .map(|row| ((row as usize) < n_events).then(|| EventId::from_row(row as usize)));
+        let around = measure::enclosing(&nesting, events, &among, side);
         Columns::default()
-            .rows("event", events.iter().map(|&event| Some(event).in_column()).collect())
-            .rows("around", around.map(InColumn::in_column).collect())
+            .rows("event", rows_of(&of).collect())
+            .rows("around", around.into_iter().map(InColumn::in_column).collect())
+            .into_table()
+    })
+}
+
+/// What had begun last and not ended at each of some times of a thread: rows of lanes, and ns.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // from Python, by value
+pub(crate) fn running_at(
+    py: Python<'_>,
+    trace: &Trace,
+    lanes: Rows,
+    times_ns: PyBackedBytes,
+) -> PyResult<Table> {
+    let (nesting, tables) = (trace.nesting(py)?, trace.tables());
+    detached(py, || {
+        let (times, _) = times_ns.as_chunks::<8>();
+        let times = times.iter().map(|&time| i64::from_ne_bytes(time));
+        let points: Vec<_> = rows_of(&lanes).zip(times).collect();
+        let found = measure::running_at(tables, &nesting, &points);
+        Columns::default()
+            .rows("event", found.into_iter().map(InColumn::in_column).collect())
             .into_table()
     })
 }

@@ -53,32 +53,49 @@ pub fn busy(tables: &Tables, window: (i64, i64), chosen: &Chosen) -> Vec<Busy> {
     let window = in_range(window);
     let events = &tables.events;
     let class_of = tables.work_classes();
-    let mut spreads: BTreeMap<(Option<i64>, Option<Option<i64>>), Spread> = BTreeMap::new();
+    let mut by_lane: Vec<Option<Spread>> = Vec::new();
+    by_lane.resize_with(tables.lanes.len(), || None);
     for event in events.ids().filter(|&event| chosen.holds(event)) {
         let (Some(class), Some((start, end))) = (class_of(event), events.span(event)) else {
             continue;
         };
-        let place = tables.lanes.place(events.lane(event));
         // A device is listed even where it did nothing within the window.
-        let mut add = |key| {
-            let spread: &mut Spread = spreads.entry(key).or_default();
-            let span = (start.max(window.0), end.min(window.1));
-            // Work without duration ran too, though it took no time.
-            if span.0 < span.1 || (start == end && span.0 == span.1) {
-                spread.of(class).push(span);
-            }
-        };
-        add((place.device, None));
-        add((place.device, Some(place.stream)));
+        let spread = by_lane[events.lane(event).row()].get_or_insert_default();
+        let span = (start.max(window.0), end.min(window.1));
+        // Work without duration ran too, though it took no time.
+        if span.0 < span.1 || (start == end && span.0 == span.1) {
+            spread.of(class).push(span);
+        }
     }
     let length = window.1 - window.0;
-    spreads
+    by_place(tables, by_lane)
         .into_iter()
         .map(|((device, stream), spread)| spread.measure(device, stream.flatten(), length))
         .collect()
 }
 
+/// The spans of devices and of their streams, in this order.
+fn by_place(tables: &Tables, by_lane: Vec<Option<Spread>>) -> BTreeMap<Place, Spread> {
+    let mut places: BTreeMap<Place, Spread> = BTreeMap::new();
+    for (lane, spread) in tables.lanes.ids().zip(by_lane) {
+        let Some(spread) = spread else { continue };
+        let place = tables.lanes.place(lane);
+        places.entry((place.device, None)).or_default().add(&spread);
+        places.entry((place.device, Some(place.stream))).or_default().add(&spread);
+    }
+    places
+}
+
+/// A device, and a stream of it or none for the device as a whole.
+type Place = (Option<i64>, Option<Option<i64>>);
+
 impl Spread {
+    fn add(&mut self, other: &Self) {
+        self.compute.extend_from_slice(&other.compute);
+        self.communication.extend_from_slice(&other.communication);
+        self.copy.extend_from_slice(&other.copy);
+    }
+
     fn of(&mut self, class: WorkClass) -> &mut Vec<(i64, i64)> {
         match class {
             WorkClass::Compute => &mut self.compute,

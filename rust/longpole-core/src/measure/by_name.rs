@@ -6,10 +6,8 @@
 use std::collections::HashMap;
 
 use super::{times_within, Blocking, Reason};
-use crate::error::Result;
 use crate::ids::{EventId, StringId};
 use crate::link::Launches;
-use crate::progress::Progress;
 use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables};
 
@@ -71,21 +69,12 @@ pub fn kernels_by_name(tables: &Tables, window: (i64, i64)) -> Vec<NameTime> {
 }
 
 /// The operators of a window by name, with the time in which nothing inside them ran.
-///
-/// # Errors
-///
-/// Only when `progress` asks to stop.
-pub fn operators_by_name(
-    tables: &Tables,
-    nesting: &Nesting,
-    window: (i64, i64),
-    progress: Progress<'_>,
-) -> Result<Vec<NameTime>> {
+pub fn operators_by_name(tables: &Tables, nesting: &Nesting, window: (i64, i64)) -> Vec<NameTime> {
     let spans = tables.lanes.ids().map(|lane| (lane, window.0, window.1));
-    let times = times_within(tables, nesting, spans, progress)?;
+    let times = times_within(tables, nesting, spans);
     let is_operator = |event| tables.events.kind(event) == EventKind::Operator;
     let operators = times.iter().filter(|row| is_operator(row.event));
-    Ok(by_name(tables, operators.map(|row| (row.event, row.self_ns))))
+    by_name(tables, operators.map(|row| (row.event, row.self_ns)))
 }
 
 /// The blocking calls of a window by name, on all threads together, and why the longest of each

@@ -31,14 +31,19 @@ pub fn class_times(tables: &Tables, window: (i64, i64), chosen: &Chosen) -> Vec<
     let window = in_range(window);
     let events = &tables.events;
     let class_of = tables.work_classes();
-    let mut by_device: BTreeMap<Option<i64>, [Vec<(i64, i64)>; N_CLASSES]> = BTreeMap::new();
+    let mut by_lane = vec![<[Vec<(i64, i64)>; N_CLASSES]>::default(); tables.lanes.len()];
     for event in events.ids().filter(|&event| chosen.holds(event)) {
-        let (Some(class), Some((start, end))) = (class_of(event), events.span(event)) else {
-            continue;
-        };
-        let device = tables.lanes.place(events.lane(event)).device;
-        let spans = &mut by_device.entry(device).or_default()[class as usize];
-        spans.push((start.max(window.0), end.min(window.1)));
+        if let (Some(class), Some((start, end))) = (class_of(event), events.span(event)) {
+            let spans = &mut by_lane[events.lane(event).row()][class as usize];
+            spans.push((start.max(window.0), end.min(window.1)));
+        }
+    }
+    let mut by_device: BTreeMap<Option<i64>, [Vec<(i64, i64)>; N_CLASSES]> = BTreeMap::new();
+    for (lane, mut spans) in tables.lanes.ids().zip(by_lane) {
+        if spans.iter().any(|spans| !spans.is_empty()) {
+            let all = by_device.entry(tables.lanes.place(lane).device).or_default();
+            all.iter_mut().zip(&mut spans).for_each(|(all, spans)| all.append(spans));
+        }
     }
     by_device.into_iter().flat_map(|(device, spans)| rows(device, spans, window)).collect()
 }

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::ids::{EventId, NO_ROW};
 use crate::link::{backward_links, queued_tasks, Launches};
 use crate::progress::Progress;
-use crate::stack::{outside_in, Nesting};
+use crate::stack::Nesting;
 use crate::tables::Tables;
 use crate::time::in_range;
 
@@ -86,10 +86,9 @@ pub fn context_times(
     let contexts = contexts(tables, nesting, frames, progress)?;
     let times = vec![ContextTime::default(); contexts.rows.len()];
     let mut found = ContextTimes { contexts, times, ..ContextTimes::default() };
-    let order = outside_in(tables, progress)?;
     let window = in_range(window);
-    found.count(&order, tables, window);
-    let forward = forward_of(&order, tables, nesting);
+    found.count(tables, nesting, window);
+    let forward = forward_of(tables, nesting);
     let owner = Owner {
         anchors: anchors(launches, tables, nesting),
         forward,
@@ -133,12 +132,16 @@ fn anchors(launches: &Launches, tables: &Tables, nesting: &Nesting) -> Vec<u32> 
 }
 
 /// The forward operator of each event inside an operator of a backward pass.
-fn forward_of(order: &[EventId], tables: &Tables, nesting: &Nesting) -> Vec<u32> {
+fn forward_of(tables: &Tables, nesting: &Nesting) -> Vec<u32> {
     let mut forward = vec![NO_ROW; tables.events.len()];
-    for link in backward_links(tables) {
+    let links = backward_links(tables);
+    for link in &links {
         forward[link.backward.row()] = crate::ids::row_in_column(link.forward.row());
     }
-    for &event in order {
+    if links.is_empty() {
+        return forward;
+    }
+    for event in nesting.outside_in() {
         if let (NO_ROW, Some(parent)) = (forward[event.row()], nesting.parent(event)) {
             forward[event.row()] = forward[parent.row()];
         }
@@ -153,18 +156,19 @@ fn inside(span: (i64, i64), window: (i64, i64)) -> Option<i64> {
 }
 
 impl ContextTimes {
-    fn count(&mut self, order: &[EventId], tables: &Tables, window: (i64, i64)) {
+    fn count(&mut self, tables: &Tables, nesting: &Nesting, window: (i64, i64)) {
         let (contexts, times) = (&self.contexts, &mut self.times);
-        let ran = |event: &&EventId| {
-            let span = tables.events.span(**event);
+        let ran = |event: &EventId| {
+            let span = tables.events.span(*event);
             span.is_some_and(|span| inside(span, window).is_some())
         };
-        for &event in order.iter().filter(|event| contexts.is_frame(**event)).filter(ran) {
+        let frames = nesting.outside_in().filter(|&event| contexts.is_frame(event));
+        for event in frames.filter(ran) {
             if let Some(row) = contexts.of(event) {
                 times[row].count += 1;
             }
         }
-        for_each_owned(&tables.events, order, |event, start, end| {
+        for_each_owned(&tables.events, nesting, |event, start, end| {
             let (Some(row), Some(ns)) = (contexts.of(event), inside((start, end), window)) else {
                 return;
             };

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use crate::error::Result;
 use crate::graph;
 use crate::ids::{row_in_column, EventId, InColumn, LaneId, NO_ROW};
-use crate::progress::Progress;
-use crate::stack::{outside_in, Nesting};
+use crate::progress::{report, Progress};
+use crate::stack::Nesting;
 use crate::tables::{argument_text_id, EventKind, Tables};
 use crate::vocabulary::module_name;
 
@@ -83,15 +83,17 @@ pub fn contexts(
     frames: &Frames<'_>,
     progress: Progress<'_>,
 ) -> Result<Contexts> {
+    report(progress, 0)?;
     let names = Names::of(tables, frames)?;
     let n_events = tables.events.len();
     let mut tree = Tree::default();
+    let mut labels = Labels::of(tables, frames);
     let mut found = Contexts {
         of_event: vec![NO_ROW; n_events],
         is_frame: vec![false; n_events],
         ..Contexts::default()
     };
-    for event in outside_in(tables, progress)? {
+    for event in nesting.outside_in() {
         let around = nesting.parent(event).map_or(NO_ROW, |parent| found.of_event[parent.row()]);
         let name = names.frame(event).filter(|&name| {
             // The operators inside one another all record the module that they run in.
@@ -101,7 +103,10 @@ pub fn contexts(
         });
         found.is_frame[event.row()] = name.is_some();
         found.of_event[event.row()] = match name {
-            Some(name) => tree.enter(around, (name, names.inputs(event)), event, tables),
+            Some(name) => {
+                let label = labels.number(name, || names.inputs(event));
+                tree.enter(around, (name, label), event, tables)
+            }
             None => around,
         };
     }
@@ -109,37 +114,85 @@ pub fn contexts(
     Ok(found)
 }
 
-/// What tells one frame of a chain from another: its name and its inputs.
-type Label = (u32, [u32; 2]);
+/// Numbers what tells one frame of a chain from another: its name and, where they count, its
+/// inputs.
+struct Labels {
+    n_names: u32,
+    /// The numbers of names with inputs.
+    known: Option<HashMap<(u32, [u32; 2]), u32>>,
+}
+
+impl Labels {
+    fn of(tables: &Tables, frames: &Frames<'_>) -> Self {
+        let n_names = row_in_column(tables.strings.len());
+        Self { n_names, known: frames.by_inputs.then(HashMap::new) }
+    }
+
+    fn number(&mut self, name: u32, inputs: impl FnOnce() -> [u32; 2]) -> u32 {
+        let Some(known) = &mut self.known else {
+            // What has no name comes behind all names.
+            return name.min(self.n_names);
+        };
+        let next = row_in_column(known.len());
+        *known.entry((name, inputs())).or_insert(next)
+    }
+}
 
 #[derive(Default)]
 struct Tree {
     rows: Vec<Context>,
-    known: HashMap<(u32, LaneId, Label), u32>,
-    /// The chain of the event before, and how often each name stands in it.
+    known: HashMap<(u32, LaneId, u32), u32>,
+    /// The chain of the event before, and how often each label stands in it.
     open: Vec<u32>,
-    n_open: HashMap<Label, u32>,
-    /// What each frame is counted as there.
-    label: Vec<Label>,
+    n_open: Vec<u32>,
+    /// The label of each row.
+    label: Vec<u32>,
+    /// The row that was entered after each row the last time: programs repeat themselves, so
+    /// that it mostly saves a search.
+    next: Vec<u32>,
+    last: u32,
 }
 
 impl Tree {
-    fn enter(&mut self, around: u32, label: Label, first: EventId, tables: &Tables) -> u32 {
+    fn enter(
+        &mut self,
+        around: u32,
+        (name, label): (u32, u32),
+        first: EventId,
+        tables: &Tables,
+    ) -> u32 {
         self.leave_to(around);
         let lane = tables.events.lane(first);
-        let known = self.known.get(&(around, lane, label)).copied();
-        let row = known.unwrap_or_else(|| self.add(around, lane, label, first));
+        let known = self.next_time(around, lane, label);
+        let known = known.or_else(|| self.known.get(&(around, lane, label)).copied());
+        let row = known.unwrap_or_else(|| self.add(around, lane, (name, label), first));
+        if let Some(next) = self.next.get_mut(self.last as usize) {
+            *next = row;
+        }
+        self.last = row;
         self.open.push(row);
-        *self.n_open.entry(label).or_default() += 1;
+        self.n_open[label as usize] += 1;
         row
     }
 
-    fn add(&mut self, around: u32, lane: LaneId, label: Label, first: EventId) -> u32 {
+    /// What followed the last row the last time, if it is the one that is looked for.
+    fn next_time(&self, around: u32, lane: LaneId, label: u32) -> Option<u32> {
+        let next = *self.next.get(self.last as usize)?;
+        let row = self.rows.get(next as usize)?;
+        let is_same = row.parent.unwrap_or(NO_ROW) == around && row.lane == lane;
+        (is_same && self.label[next as usize] == label).then_some(next)
+    }
+
+    fn add(&mut self, around: u32, lane: LaneId, (name, label): (u32, u32), first: EventId) -> u32 {
         let row = row_in_column(self.rows.len());
-        let is_outermost = self.n_open.get(&label).is_none_or(|&count| count == 0);
+        if self.n_open.len() <= label as usize {
+            self.n_open.resize(label as usize + 1, 0);
+        }
+        let is_outermost = self.n_open[label as usize] == 0;
         let parent = (around != NO_ROW).then_some(around);
-        self.rows.push(Context { parent, lane, first, name: label.0, is_outermost });
+        self.rows.push(Context { parent, lane, first, name, is_outermost });
         self.label.push(label);
+        self.next.push(NO_ROW);
         self.known.insert((around, lane, label), row);
         row
     }
@@ -149,12 +202,13 @@ impl Tree {
     fn leave_to(&mut self, around: u32) {
         while let Some(&last) = self.open.last().filter(|&&last| last != around) {
             self.open.pop();
-            if let Some(count) = self.n_open.get_mut(&self.label[last as usize]) {
-                *count -= 1;
-            }
+            self.n_open[self.label[last as usize] as usize] -= 1;
         }
     }
 }
+
+/// The argument of operators that names the module in which they ran.
+const MODULE_PATH: &str = "Module Hierarchy";
 
 /// Tells frames from other events by kind and name.
 struct Names<'a> {
@@ -162,6 +216,7 @@ struct Names<'a> {
     frames: &'a Frames<'a>,
     is_module: Vec<bool>,
     is_asked: Option<Vec<bool>>,
+    has_recorded: bool,
 }
 
 impl<'a> Names<'a> {
@@ -169,7 +224,11 @@ impl<'a> Names<'a> {
         let matching = |names| graph::matching(names, tables);
         let is_asked = frames.annotation_names.map(matching).transpose()?;
         let is_module = tables.strings.matching(|name| module_name(name).is_some());
-        Ok(Self { tables, frames, is_module, is_asked })
+        let has_recorded = tables
+            .args
+            .iter()
+            .any(|(_, table)| table.columns.iter().any(|column| column.key == MODULE_PATH));
+        Ok(Self { tables, frames, is_module, is_asked, has_recorded })
     }
 
     /// What the frame is called, if the event is one; [`NO_ROW`] for a frame without a name.
@@ -195,7 +254,10 @@ impl<'a> Names<'a> {
     }
 
     fn recorded_module(&self, event: EventId) -> Option<u32> {
-        let path = argument_text_id(event, "Module Hierarchy", self.tables)?;
+        if !self.has_recorded {
+            return None;
+        }
+        let path = argument_text_id(event, MODULE_PATH, self.tables)?;
         (!self.tables.strings.get(path).is_empty()).then(|| Some(path).in_column())
     }
 

@@ -17,18 +17,58 @@ pub enum Side {
     Outermost,
 }
 
-/// The chosen event of the same thread that encloses `event`, or is it.
+/// For each event: the chosen event of its thread that encloses it, or is it.
+///
+/// Every event is visited once, however deep events are nested and however many are asked for.
 pub fn enclosing(
     nesting: &Nesting,
-    event: EventId,
+    of: impl IntoIterator<Item = Option<EventId>>,
     chosen: &Chosen,
     side: Side,
-) -> Option<EventId> {
-    let around = std::iter::successors(Some(event), |&event| nesting.parent(event));
-    let mut around = around.filter(|&event| chosen.holds(event));
-    match side {
-        Side::Innermost => around.next(),
-        Side::Outermost => around.last(),
+) -> Vec<Option<EventId>> {
+    let mut around = Around {
+        found: vec![None; nesting.parents().len()],
+        is_known: vec![false; nesting.parents().len()],
+        chosen,
+        side,
+    };
+    let mut climbed = Vec::new();
+    of.into_iter().map(|event| around.of(event?, nesting, &mut climbed)).collect()
+}
+
+/// What is known of events that were asked for, and of those around them.
+struct Around<'a> {
+    found: Vec<Option<EventId>>,
+    is_known: Vec<bool>,
+    chosen: &'a Chosen,
+    side: Side,
+}
+
+impl Around<'_> {
+    fn of(
+        &mut self,
+        event: EventId,
+        nesting: &Nesting,
+        climbed: &mut Vec<EventId>,
+    ) -> Option<EventId> {
+        climbed.clear();
+        let (mut next, mut found) = (Some(event), None);
+        while let Some(event) = next {
+            if self.is_known[event.row()] {
+                found = self.found[event.row()];
+                break;
+            }
+            climbed.push(event);
+            next = nesting.parent(event);
+        }
+        for &event in climbed.iter().rev() {
+            if self.chosen.holds(event) && (self.side == Side::Innermost || found.is_none()) {
+                found = Some(event);
+            }
+            self.found[event.row()] = found;
+            self.is_known[event.row()] = true;
+        }
+        found
     }
 }
 
@@ -78,6 +118,32 @@ fn ranges_of_stream(tables: &Tables, mut lane: Vec<EventId>) -> Vec<(EventId, Ev
 mod tests {
     use super::*;
     use crate::read::{read_bytes, Options};
+
+    #[test]
+    fn the_innermost_and_the_outermost_of_some_events_are_found_and_an_event_encloses_itself() {
+        let spans = [(0, 100), (10, 80), (20, 60), (30, 40), (200, 210)];
+        let events: Vec<_> = spans
+            .iter()
+            .map(|(start, end)| {
+                let duration = end - start;
+                format!(
+                    r#"{{"ph":"X","cat":"cpu_op","name":"n","pid":1,"tid":1,"ts":{start},
+                    "dur":{duration}}}"#
+                )
+            })
+            .collect();
+        let text = format!("[{}]", events.join(","));
+        let tables = read_bytes(text.as_bytes(), &Options::default()).unwrap();
+        let nesting = crate::stack::nesting(&tables, &crate::progress::silent).unwrap();
+        let chosen = Chosen::of_rows([1, 2], tables.events.len());
+        let rows = |side| {
+            let of = [3, 2, 1, 0, 4].map(|row| Some(EventId::from_row(row))).into_iter();
+            let found = enclosing(&nesting, of.chain([None]), &chosen, side);
+            found.into_iter().map(|event| event.map(EventId::row)).collect::<Vec<_>>()
+        };
+        assert_eq!(rows(Side::Innermost), [Some(2), Some(2), Some(1), None, None, None]);
+        assert_eq!(rows(Side::Outermost), [Some(1), Some(1), Some(1), None, None, None]);
+    }
 
     #[test]
     fn an_activity_belongs_to_the_innermost_range_of_its_stream() {

@@ -5,11 +5,9 @@
 
 use std::collections::HashMap;
 
-use crate::error::Result;
 use crate::ids::{EventId, LaneId};
 use crate::intervals::Spans;
-use crate::progress::Progress;
-use crate::stack::{outside_in, Nesting};
+use crate::stack::Nesting;
 use crate::tables::{EventTable, Tables, NO_INTEGER};
 
 /// The time of each event in which nothing that began after it ran on its
@@ -17,18 +15,13 @@ use crate::tables::{EventTable, Tables, NO_INTEGER};
 ///
 /// Every instant of a thread belongs to the open event that started last, also
 /// where events cross; so self times sum to the time in which anything ran.
-///
-/// # Errors
-///
-/// Only when `progress` asks to stop.
-pub fn self_time_ns(tables: &Tables, progress: Progress<'_>) -> Result<Vec<i64>> {
-    let order = outside_in(tables, progress)?;
+pub fn self_time_ns(tables: &Tables, nesting: &Nesting) -> Vec<i64> {
     let mut own = vec![NO_INTEGER; tables.events.len()];
-    for event in &order {
+    for event in nesting.outside_in() {
         own[event.row()] = 0;
     }
-    for_each_owned(&tables.events, &order, |event, start, end| own[event.row()] += end - start);
-    Ok(own)
+    for_each_owned(&tables.events, nesting, |event, start, end| own[event.row()] += end - start);
+    own
 }
 
 /// How long an event ran within spans of its thread.
@@ -45,36 +38,30 @@ pub struct TimeWithin {
 /// What threads did in `spans`, each of which stands on one lane: the events
 /// that ran in them, from the outside in. Spans of a lane count once where they
 /// overlap.
-///
-/// # Errors
-///
-/// Only when `progress` asks to stop.
 pub fn times_within(
     tables: &Tables,
     nesting: &Nesting,
     spans: impl IntoIterator<Item = (LaneId, i64, i64)>,
-    progress: Progress<'_>,
-) -> Result<Vec<TimeWithin>> {
+) -> Vec<TimeWithin> {
     let spans = by_lane(spans);
-    let order = outside_in(tables, progress)?;
     let mut own = vec![0; tables.events.len()];
-    for_each_owned(&tables.events, &order, |event, start, end| {
+    for_each_owned(&tables.events, nesting, |event, start, end| {
         if let Some(spans) = spans.get(&tables.events.lane(event)) {
             own[event.row()] += spans.length_within_ns(start, end);
         }
     });
     let mut total = own.clone();
-    for &event in order.iter().rev() {
+    for event in nesting.outside_in().rev() {
         if let Some(parent) = nesting.parent(event) {
             total[parent.row()] += total[event.row()];
         }
     }
-    let times = order.into_iter().map(|event| TimeWithin {
+    let times = nesting.outside_in().map(|event| TimeWithin {
         event,
         self_ns: own[event.row()],
         total_ns: total[event.row()],
     });
-    Ok(times.filter(|row| row.total_ns > 0).collect())
+    times.filter(|row| row.total_ns > 0).collect()
 }
 
 fn by_lane(spans: impl IntoIterator<Item = (LaneId, i64, i64)>) -> HashMap<LaneId, Spans> {
@@ -86,15 +73,15 @@ fn by_lane(spans: impl IntoIterator<Item = (LaneId, i64, i64)>) -> HashMap<LaneI
 }
 
 /// Hands every span of time of every thread to `visit`, with the event that owns
-/// it. `order` is from the outside in.
+/// it.
 pub(super) fn for_each_owned(
     events: &EventTable,
-    order: &[EventId],
+    nesting: &Nesting,
     visit: impl FnMut(EventId, i64, i64),
 ) {
     let mut thread = Thread { visit, open: Vec::new(), now: i64::MIN };
     let mut lane = None;
-    for &event in order {
+    for event in nesting.outside_in() {
         let Some((start, end)) = events.span(event) else { continue };
         if lane.replace(events.lane(event)) != Some(events.lane(event)) {
             thread.go_to(i64::MAX);
@@ -155,7 +142,9 @@ mod tests {
 
     /// Self time in us.
     fn own(rows: &[(i64, i64, i64)]) -> Vec<i64> {
-        self_time_ns(&operators(rows), &silent).unwrap().iter().map(|ns| ns / 1000).collect()
+        let tables = operators(rows);
+        let nesting = nesting(&tables, &silent).unwrap();
+        self_time_ns(&tables, &nesting).iter().map(|ns| ns / 1000).collect()
     }
 
     #[test]
@@ -182,7 +171,7 @@ mod tests {
         let nesting = nesting(&tables, &silent).unwrap();
         let lane = tables.events.lane(EventId::from_row(0));
         let spans = [(lane, 0, 20_000), (lane, 15_000, 50_000), (lane, 200_000, 300_000)];
-        let found = times_within(&tables, &nesting, spans, &silent).unwrap();
+        let found = times_within(&tables, &nesting, spans);
         let figures: Vec<_> =
             found.iter().map(|row| (row.event.row(), row.self_ns, row.total_ns)).collect();
         assert_eq!(figures, [(0, 20_000, 50_000), (1, 30_000, 30_000)]);

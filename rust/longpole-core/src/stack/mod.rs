@@ -2,4 +2,4 @@
 
 mod nesting;
 
-pub use nesting::{nesting, outside_in, Nesting, NO_DEPTH, TOLERANCE_NS};
+pub use nesting::{nesting, Nesting, NO_DEPTH, TOLERANCE_NS};

@@ -13,6 +13,7 @@ use crate::tables::{by_content, Tables};
 pub struct Nesting {
     parent: Vec<u32>,
     depth: Vec<u16>,
+    order: Vec<u32>,
     /// Events that stand out of their parent by rounding, at most [`TOLERANCE_NS`].
     pub rounded: u64,
     /// Events that begin inside another one of their thread and end outside it.
@@ -35,6 +36,12 @@ impl Nesting {
         Some(self.depth[event.row()]).filter(|&depth| depth != NO_DEPTH)
     }
 
+    /// The events on threads, lane by lane, each from the outside in and in order of time: a
+    /// parent stands before its children.
+    pub fn outside_in(&self) -> impl DoubleEndedIterator<Item = EventId> + ExactSizeIterator + '_ {
+        self.order.iter().map(|&row| EventId::from_row(row as usize))
+    }
+
     /// The column of parents, one row for each event, [`NO_ROW`] for none.
     pub fn parents(&self) -> &[u32] {
         &self.parent
@@ -49,21 +56,6 @@ impl Nesting {
 /// Stands for "on no thread" in the column of depths. Deeper nesting than one
 /// less is given as that.
 pub const NO_DEPTH: u16 = u16::MAX;
-
-/// The events on threads, lane by lane, each from the outside in and in order of
-/// time: a parent stands before its children.
-///
-/// # Errors
-///
-/// Only when `progress` asks to stop.
-pub fn outside_in(tables: &Tables, progress: Progress<'_>) -> Result<Vec<EventId>> {
-    let mut rows = rows_by_lane(tables);
-    for lane in lanes_of(&mut rows, tables) {
-        report(progress, 0)?;
-        sort_outside_in(lane, tables);
-    }
-    Ok(rows.into_iter().map(|row| EventId::from_row(row as usize)).collect())
-}
 
 /// Finds for each event on a thread the last to begin of those that enclose it:
 /// the smallest, unless those cross one another.
@@ -87,6 +79,7 @@ pub fn nesting(tables: &Tables, progress: Progress<'_>) -> Result<Nesting> {
         sort_outside_in(lane, tables);
         found.nest(lane, tables);
     }
+    found.order = rows;
     Ok(found)
 }
 

@@ -3,30 +3,52 @@
 //! A kernel with the record of a collective communicates, whatever its name; else the
 //! [`Vocabulary`](crate::vocabulary::Vocabulary) is asked for its name.
 
-use super::{argument_text, EventKind, Tables};
-use crate::ids::EventId;
+use std::cell::Cell;
+
+use super::{argument_text, EventKind, Tables, Values};
+use crate::ids::{EventId, StringId};
 use crate::vocabulary::{pageable_ends, WorkClass, MEMORY_KINDS};
 
 impl Tables {
-    /// The class of each event that is work on a device, asked often: the names
-    /// are looked at once.
+    /// The class of each event that is work on a device, asked often: a name is looked at once,
+    /// and records are looked up beforehand.
     pub(crate) fn work_classes(&self) -> impl Fn(EventId) -> Option<WorkClass> + '_ {
-        let class_of_name: Vec<_> =
-            self.strings.iter().map(|name| self.vocabulary.class(name)).collect();
+        let class_of_name: Vec<Cell<Option<WorkClass>>> = vec![Cell::new(None); self.strings.len()];
+        let class_of = move |name: StringId| {
+            let known = &class_of_name[name.row()];
+            known.get().unwrap_or_else(|| {
+                let class = self.vocabulary.class(self.strings.get(name));
+                known.set(Some(class));
+                class
+            })
+        };
+        let is_collective = self.collectives();
         move |event| match self.events.kind(event) {
-            EventKind::Kernel if self.is_collective(event) => Some(WorkClass::Communication),
+            EventKind::Kernel if is_collective.get(event.row()) == Some(&true) => {
+                Some(WorkClass::Communication)
+            }
             EventKind::Kernel => {
-                let name = self.events.name(event);
-                Some(name.map_or(WorkClass::Compute, |name| class_of_name[name.row()]))
+                Some(self.events.name(event).map_or(WorkClass::Compute, &class_of))
             }
             EventKind::Copy | EventKind::Fill => Some(WorkClass::Copy),
             _ => None,
         }
     }
 
-    /// Whether the profiler attached the record of a collective.
-    fn is_collective(&self, event: EventId) -> bool {
-        argument_text(event, "Collective name", self).is_some_and(|name| !name.is_empty())
+    /// Whether the profiler attached the record of a collective to each event; empty where it
+    /// did to none.
+    fn collectives(&self) -> Vec<bool> {
+        let mut found = Vec::new();
+        for (_, table) in self.args.iter() {
+            let column = table.columns.iter().find(|column| column.key == "Collective name");
+            let Some(Values::Texts(names)) = column.map(|column| &column.values) else { continue };
+            found.resize(self.events.len(), false);
+            for (&row, &name) in table.event.iter().zip(names) {
+                let name = StringId::from_column(name);
+                found[row as usize] = name.is_some_and(|name| !self.strings.get(name).is_empty());
+            }
+        }
+        found
     }
 
     /// Whether the source and the destination of a memcpy are pageable memory, which the

@@ -1,0 +1,45 @@
+"""Answers that several questions about a trace need: computed once, kept with the trace."""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+__all__ = ["kept"]
+
+Found = TypeVar("Found")
+
+
+def kept(compute: Callable[..., Found]) -> Callable[..., Found]:
+    """Keep the last answer of a function for each trace, which is its first argument.
+
+    Only one answer a trace and function is kept, so that many windows take no memory. The other
+    arguments must be hashable. What was answered must not be changed.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> asked = []
+    >>> @kept
+    ... def n_events(trace):
+    ...     asked.append(trace)
+    ...     return trace.n_events
+    >>> trace = TraceBuilder().operator("aten::mm", (0, 20)).read()
+    >>> n_events(trace), n_events(trace), len(asked)
+    (1, 1, 1)
+    """
+    known: WeakKeyDictionary[Any, tuple[tuple[Hashable, ...], Any]] = WeakKeyDictionary()
+
+    @wraps(compute)
+    def answer(trace: Any, *arguments: Hashable) -> Found:
+        last = known.get(trace)
+        if last is None or last[0] != arguments:
+            last = known[trace] = (arguments, compute(trace, *arguments))
+        found: Found = last[1]
+        return found
+
+    return answer

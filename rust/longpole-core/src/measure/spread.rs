@@ -1,0 +1,63 @@
+//! Describes values by their mean, deviation, extremes and quartiles.
+//!
+//! Questions ask for them of every name, stream and cause, so that they are found without sorting.
+
+/// The figures of some values.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation of a sample; NaN of a single value.
+    pub std: f64,
+    /// The least.
+    pub min: i64,
+    /// Three values that cut them into quarters, interpolated linearly.
+    pub quartiles: [f64; 3],
+    /// The greatest.
+    pub max: i64,
+}
+
+/// The figures of `values`, whose order changes; none without any.
+#[allow(clippy::cast_precision_loss)] // figures for people
+pub fn spread(values: &mut [i64]) -> Option<Spread> {
+    let (&min, &max) = (values.iter().min()?, values.iter().max()?);
+    let count = values.len() as f64;
+    let sum: i128 = values.iter().map(|&value| i128::from(value)).sum();
+    let mean = sum as f64 / count;
+    let squares: f64 = values.iter().map(|&value| (value as f64 - mean).powi(2)).sum();
+    let std = if values.len() > 1 { (squares / (count - 1.0)).sqrt() } else { f64::NAN };
+    let quartiles = [1, 2, 3].map(|quarter| quartile(values, quarter));
+    Some(Spread { mean, std, min, quartiles, max })
+}
+
+/// The value below which `quarter` quarters of the values lie.
+#[allow(clippy::cast_precision_loss)]
+fn quartile(values: &mut [i64], quarter: usize) -> f64 {
+    let place = quarter * (values.len() - 1);
+    let (below, part) = (place / 4, (place % 4) as f64 / 4.0);
+    let (_, &mut low, above) = values.select_nth_unstable(below);
+    match above.iter().min() {
+        Some(&high) if part > 0.0 => low as f64 + (high as f64 - low as f64) * part,
+        _ => low as f64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quartiles_lie_between_values() {
+        let found = spread(&mut [9, 1, 4, 2]).unwrap();
+        assert_eq!((found.min, found.max, found.mean), (1, 9, 4.0));
+        assert_eq!(format!("{:?}", found.quartiles), "[1.75, 3.0, 5.25]");
+        assert!((found.std - 3.559_026).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_single_value_has_no_deviation_and_no_value_has_no_figures() {
+        let found = spread(&mut [7]).unwrap();
+        assert_eq!(format!("{:?} {:?}", found.quartiles, found.std), "[7.0, 7.0, 7.0] NaN");
+        assert_eq!(spread(&mut []), None);
+    }
+}
