@@ -7,8 +7,11 @@ READY := $(VENV)/.ready
 BUILT := $(VENV)/.built
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 EXAMPLE := .build/example.json.gz
+FUZZ_SECONDS ?= 600
+TARGET ?= reader
+FROM ?= 0
 
-.PHONY: help run test test-rust test-python test-long test-torch bench-read bench-truth bench-quiet bench-path bench-analyses bench-runner bench-extract bench-chakra bench-diff clean tools
+.PHONY: help run test test-rust test-python test-long fuzz fuzz-coverage audit test-torch bench-read bench-truth bench-quiet bench-path bench-analyses bench-runner bench-extract bench-chakra bench-diff clean tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -54,10 +57,23 @@ test-python: $(BUILT)
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2 -m "not slow"
 
-test-long: $(BUILT) ## the checks that take minutes
+test-long: $(BUILT) audit ## the checks that take minutes
 	cargo test --release --locked -- --include-ignored
+	cargo run --release --locked --quiet -p longpole-fuzz --bin fuzz -- $(FUZZ_SECONDS)
 	$(BIN)/pytest -n 2
 	$(BIN)/python tests/oracles/mutations.py
+
+fuzz: tools ## look for inputs that are not survived; FUZZ_SECONDS=600, TARGETS=all, FROM=a seed
+	cargo run --release --locked --quiet -p longpole-fuzz --bin fuzz -- $(FUZZ_SECONDS) --from $(FROM) $(TARGETS)
+
+fuzz-coverage: tools ## the same guided by coverage, which grows the corpus: TARGET=reader
+	@cargo fuzz --version >/dev/null 2>&1 || { echo "missing: cargo-fuzz (cargo install cargo-fuzz)" >&2; exit 1; }
+	@cargo +nightly --version >/dev/null 2>&1 || { echo "missing: a nightly toolchain (rustup toolchain install nightly)" >&2; exit 1; }
+	@mkdir -p rust/longpole-fuzz/corpus/$(TARGET)
+	cargo +nightly fuzz run --fuzz-dir rust/longpole-fuzz/libfuzzer $(TARGET) rust/longpole-fuzz/corpus/$(TARGET) -- -max_total_time=$(FUZZ_SECONDS) -timeout=5 -rss_limit_mb=2048
+
+audit: $(READY) ## licences and sources of all dependencies; advisories where their database is
+	$(BIN)/python tests/oracles/audit.py
 
 test-torch: $(BUILT) ## the checks that need torch, which must be installed in .venv
 	$(BIN)/pytest -m torch

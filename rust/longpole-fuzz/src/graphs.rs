@@ -1,0 +1,75 @@
+//! The graph and the path of random tables: whatever threads, streams and ids there are, the
+//! segments of the path tile the window.
+
+use std::fmt::Write as _;
+
+use longpole_core::path::{self, Choice, Schedule};
+use longpole_core::progress::silent;
+use longpole_core::read::{read_bytes, Options};
+use longpole_core::{graph, link, vocabulary};
+
+/// Categories and names of events whose meaning the graph knows.
+const WORDS: [(&str, &str); 16] = [
+    ("cpu_op", "aten::mm"),
+    ("cpu_op", "aten::add"),
+    ("user_annotation", "ProfilerStep#1"),
+    ("python_function", "train.py(3): step"),
+    ("cuda_runtime", "cudaLaunchKernel"),
+    ("cuda_runtime", "cudaMemcpyAsync"),
+    ("cuda_runtime", "cudaMemcpy"),
+    ("cuda_runtime", "cudaStreamSynchronize"),
+    ("cuda_runtime", "cudaDeviceSynchronize"),
+    ("cuda_runtime", "cudaEventRecord"),
+    ("cuda_runtime", "cudaStreamWaitEvent"),
+    ("cuda_runtime", "cudaGraphLaunch"),
+    ("kernel", "gemm"),
+    ("kernel", "ncclDevKernel_AllReduce"),
+    ("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)"),
+    ("cuda_sync", "Stream Sync"),
+];
+const BYTES_OF_EVENT: usize = 6;
+const MOST_EVENTS: usize = 300;
+
+/// Six bytes are an event: what, where, when, how long, and two ids.
+pub(crate) fn graph(bytes: &[u8]) {
+    let text = document(bytes);
+    let Ok(tables) = read_bytes(text.as_bytes(), &Options::default()) else { return };
+    let launches = link::launches(&tables, &silent).expect("no one asks to stop");
+    let built = graph::build(&tables, &launches, vocabulary::DATA_LOADING, &silent)
+        .expect("the pattern is ours");
+    let Ok(window) = path::window(&tables, &launches, &Choice::Whole, None) else { return };
+    let found = path::walk(&built, &window, &Schedule::observed(&built));
+    let mut now_ns = window.start_ns;
+    for segment in &found.segments {
+        assert_eq!(segment.start_ns, now_ns, "segments lie behind one another: {text}");
+        assert!(segment.end_ns >= segment.start_ns);
+        now_ns = segment.end_ns;
+    }
+    if !found.segments.is_empty() {
+        assert_eq!(now_ns, window.end_ns, "the path ends with the window: {text}");
+    }
+}
+
+fn document(bytes: &[u8]) -> String {
+    let mut text = String::from("[");
+    let mut now = 0_u32;
+    for (number, event) in bytes.chunks_exact(BYTES_OF_EVENT).take(MOST_EVENTS).enumerate() {
+        let (category, name) = WORDS[usize::from(event[0]) % WORDS.len()];
+        let is_device = matches!(category, "kernel" | "gpu_memcpy" | "cuda_sync");
+        now += u32::from(event[2] % 16);
+        let (place, duration, id) = (event[1] % 4, event[3], event[4] % 32);
+        let comma = if number > 0 { "," } else { "" };
+        let _ = write!(
+            text,
+            r#"{comma}{{"ph":"X","cat":"{category}","name":"{name}","pid":{},"tid":{place},"ts":{now},
+            "dur":{duration},"args":{{"correlation":{id},"stream":{place},"device":{},
+            "wait_on_stream":{},"wait_on_cuda_event_record_corr_id":{}}}}}"#,
+            u8::from(!is_device),
+            event[5] >> 7,
+            event[5] % 4,
+            event[5] % 32,
+        );
+    }
+    text.push(']');
+    text
+}

@@ -1,0 +1,56 @@
+//! What must hold of every input, as functions of bytes: a fuzzer calls one of [`TARGETS`] with
+//! inputs that it makes up, and a panic is a find.
+//!
+//! The binary `fuzz` makes inputs by mutation alone and needs a stable toolchain only. In
+//! `libfuzzer/` the same functions are targets of cargo-fuzz, which is guided by coverage.
+
+#![forbid(unsafe_code)]
+
+mod graphs;
+mod mutation;
+mod reading;
+mod seeds;
+mod text;
+
+pub use mutation::{mutated, Random};
+
+/// A part of longpole that takes bytes from strangers.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// Its name.
+    pub name: &'static str,
+    /// Panics if something does not hold of the bytes.
+    pub check: fn(&[u8]),
+    /// Inputs to begin with.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+}
+
+/// Every target.
+pub const TARGETS: &[Target] = &[
+    Target { name: "scanner", check: reading::scanner, seeds: seeds::values },
+    Target { name: "reader", check: reading::reader, seeds: seeds::traces },
+    Target { name: "gzip", check: reading::gzip, seeds: seeds::packed_traces },
+    Target { name: "extract", check: text::extract, seeds: seeds::logs },
+    Target { name: "graph", check: graphs::graph, seeds: seeds::tables },
+];
+
+/// The target with a name.
+pub fn target(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|target| target.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_inputs_of_every_target_hold() {
+        for target in TARGETS {
+            let seeds = (target.seeds)();
+            for number in 0..300 {
+                let mut random = Random::new(number);
+                (target.check)(&mutated(&seeds, &mut random));
+            }
+        }
+    }
+}

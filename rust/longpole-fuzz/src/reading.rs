@@ -1,0 +1,108 @@
+//! Reading traces: strict means RFC 8259, pieces give what the whole gives, prediction changes
+//! nothing, and the stages behind the reader end.
+
+use std::io::{Read, Write as _};
+
+use longpole_core::progress::silent;
+use longpole_core::read::{read, read_bytes, Options};
+use longpole_core::tables::Tables;
+use longpole_core::{link, measure, stack};
+use serde_json::Value;
+
+use crate::Random;
+
+/// The bytes stand where an argument of an event would: what is no JSON is refused when reading
+/// strictly, and never ends the program otherwise.
+pub(crate) fn scanner(bytes: &[u8]) {
+    let around = [&b"[{\"ph\":\"X\",\"ts\":1,\"dur\":1,\"args\":{\"a\":"[..], bytes, b"}}]"];
+    let document = around.concat();
+    let is_json = serde_json::from_slice::<Value>(&document);
+    let strict = Options { strict: true, ..Options::default() };
+    if read_bytes(&document, &strict).is_ok() {
+        // The grammar allows these, which serde_json has no value for.
+        let allowed = ["recursion limit", "number out of range", "surrogate"];
+        let error = is_json.err().map_or_else(String::new, |error| error.to_string());
+        assert!(error.is_empty() || allowed.iter().any(|why| error.contains(why)), "{error}");
+    }
+    let _ = read_bytes(&document, &Options::default());
+}
+
+/// Any bytes as a trace.
+pub(crate) fn reader(bytes: &[u8]) {
+    let predicted = outcome(read_bytes(bytes, &Options::default()));
+    let scanning = Options { scan_all: true, ..Options::default() };
+    assert_eq!(predicted, outcome(read_bytes(bytes, &scanning)), "predicted, scanned");
+    assert_eq!(predicted, outcome(in_pieces(bytes)), "at once, in pieces");
+    if let Ok(tables) = read_bytes(bytes, &Options::default()) {
+        stages(&tables);
+    }
+}
+
+/// Any bytes as the body of a gzip file.
+pub(crate) fn gzip(bytes: &[u8]) {
+    let header = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+    let file =
+        if bytes.starts_with(&header[..2]) { bytes.to_vec() } else { [&header, bytes].concat() };
+    assert_eq!(outcome(read_bytes(&file, &Options::default())), outcome(in_pieces(&file)));
+}
+
+/// What follows from a trace; nothing may fail but what a person asked to stop.
+fn stages(tables: &Tables) {
+    let nesting = stack::nesting(tables, &silent).expect("no one asks to stop");
+    let launches = link::launches(tables, &silent).expect("no one asks to stop");
+    let own = measure::self_time_ns(tables, &nesting);
+    assert_eq!(own.len(), tables.events.len());
+    for event in nesting.outside_in() {
+        let mut around = std::iter::successors(Some(event), |&event| nesting.parent(event));
+        assert!(around.nth(tables.events.len()).is_none(), "events enclose each other");
+    }
+    assert_eq!(measure::launches(tables, &launches, &nesting).len(), n_activities(tables));
+}
+
+fn n_activities(tables: &Tables) -> usize {
+    tables.events.ids().filter(|&event| tables.events.kind(event).is_device_work()).count()
+}
+
+fn in_pieces(bytes: &[u8]) -> longpole_core::Result<Tables> {
+    let mut random = Random::new(bytes.len() as u64);
+    read(Pieces { bytes, random: &mut random }, &Options::default(), &silent)
+}
+
+/// All that one can see of a reading, as text.
+fn outcome(result: longpole_core::Result<Tables>) -> String {
+    match result {
+        Err(error) => format!("{error:?}"),
+        Ok(tables) => format!(
+            "{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+            tables.strings.iter().collect::<Vec<_>>(),
+            tables.events,
+            tables.args,
+            tables.header,
+            tables.diagnostics,
+        ),
+    }
+}
+
+/// A source that gives a few bytes at a time.
+struct Pieces<'a> {
+    bytes: &'a [u8],
+    random: &'a mut Random,
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let most = if self.random.below(2) == 0 { 3 } else { 700 };
+        let wish = 1 + self.random.below(most);
+        let length = wish.min(buffer.len()).min(self.bytes.len());
+        buffer[..length].copy_from_slice(&self.bytes[..length]);
+        self.bytes = &self.bytes[length..];
+        Ok(length)
+    }
+}
+
+/// Packs bytes as gzip does.
+pub(crate) fn packed(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+    encoder.write_all(bytes).expect("memory takes everything");
+    encoder.finish().expect("memory takes everything")
+}

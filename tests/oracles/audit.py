@@ -1,0 +1,125 @@
+"""Check what longpole is built from: licences, sources, and advisories where these can be had.
+
+The list in `rust/DEPENDENCIES.md` holds every crate of the lock file with its licence; a crate
+that is not on it, or is not allowed, fails. `cargo deny`, where it is installed, checks the same
+by `deny.toml`, and `cargo audit` the advisories where its database is on the machine.
+
+    python tests/oracles/audit.py [--write]
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parents[2]
+LIST: Final = ROOT / "rust" / "DEPENDENCIES.md"
+REGISTRY: Final = "registry+https://github.com/rust-lang/crates.io-index"
+ALLOWED: Final = {
+    "0BSD",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "CC0-1.0",
+    "ISC",
+    "MIT",
+    "MIT-0",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+}
+HEAD: Final = """# Dependencies
+
+Every crate of `Cargo.lock` that is not part of longpole, with its licence, from
+`python tests/oracles/audit.py --write`. All come from crates.io; the lock file holds their
+checksums.
+
+The advisories of RustSec are **not** checked where their database cannot be reached: `make audit`
+says whether it was. With a network, run `cargo audit`.
+
+| crate | version | licence |
+| --- | --- | --- |
+"""
+
+
+def main() -> int:
+    """Check, or write the list; 1 where something is wrong."""
+    crates = dependencies()
+    if "--write" in sys.argv:
+        LIST.write_text(listed(crates), encoding="utf-8")
+    problems = [problem for crate in crates for problem in problems_of(crate)]
+    if not LIST.exists() or LIST.read_text(encoding="utf-8") != listed(crates):
+        problems.append(f"{LIST.relative_to(ROOT)} is not what the lock file says: --write it")
+    for problem in problems:
+        print(problem)
+    print(f"{len(crates)} crates: licences and sources {'wrong' if problems else 'as allowed'}")
+    failed = [name for name, command in TOOLS.items() if not passes(name, command)]
+    return int(bool(problems or failed))
+
+
+TOOLS: Final = {
+    "cargo-deny": ["cargo", "deny", "--offline", "check", "licenses", "bans", "sources"],
+    "cargo-audit": ["cargo", "audit", "--no-fetch", "--stale"],
+}
+
+
+def passes(name: str, command: list[str]) -> bool:
+    """Run a tool; one that is not here, or lacks its database, is said and fails nothing."""
+    if shutil.which(name) is None:
+        print(f"{name}: not installed, not run")
+        return True
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if name == "cargo-audit" and "advisory database" in done.stderr and done.returncode > 1:
+        print("cargo-audit: no advisory database on this machine, not run")
+        return True
+    print(f"{name}: {'passed' if done.returncode == 0 else done.stdout + done.stderr}")
+    return done.returncode == 0
+
+
+def dependencies() -> list[dict[str, Any]]:
+    """List the crates that are not part of longpole, by name and version."""
+    command = ["cargo", "metadata", "--locked", "--format-version", "1"]
+    told = json.loads(subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout)
+    members = set(told["workspace_members"])
+    crates = [crate for crate in told["packages"] if crate["id"] not in members]
+    return sorted(crates, key=lambda crate: (crate["name"], crate["version"]))
+
+
+def problems_of(crate: dict[str, Any]) -> list[str]:
+    """Say what is wrong with a crate."""
+    name = f"{crate['name']} {crate['version']}"
+    found = [] if crate["source"] == REGISTRY else [f"{name} is not from crates.io"]
+    licence = crate["license"] or ""
+    return found if is_allowed(licence) else [*found, f"the licence of {name} is {licence!r}"]
+
+
+def is_allowed(licence: str) -> bool:
+    """Tell whether an expression of licences can be met by allowed ones.
+
+    Examples
+    --------
+    >>> is_allowed("MIT OR GPL-3.0"), is_allowed("(MIT OR ISC) AND GPL-3.0"), is_allowed("")
+    (True, False, False)
+    """
+    parts = re.split(r"\s+AND\s+(?![^()]*\))", licence)
+    return all(
+        any(choice.strip("() ") in ALLOWED for choice in re.split(r"\s+OR\s+|/", part))
+        for part in parts
+    )
+
+
+def listed(crates: list[dict[str, Any]]) -> str:
+    """Write the list down."""
+    rows = (f"| {crate['name']} | {crate['version']} | {crate['license']} |" for crate in crates)
+    return HEAD + "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

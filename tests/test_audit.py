@@ -1,0 +1,23 @@
+"""What longpole is built from is on the list, and its licences are allowed."""
+
+from __future__ import annotations
+
+import doctest
+import shutil
+
+import pytest
+
+from oracles import audit
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
+def test_every_crate_is_on_the_list_and_has_an_allowed_licence():
+    crates = audit.dependencies()
+    assert [problem for crate in crates for problem in audit.problems_of(crate)] == []
+    assert audit.LIST.read_text(encoding="utf-8") == audit.listed(crates)
+
+
+def test_a_crate_from_elsewhere_or_with_another_licence_is_a_problem():
+    crate = {"name": "a", "version": "1", "source": "git+https://x", "license": "GPL-3.0-only"}
+    assert len(audit.problems_of(crate)) == 2
+    assert doctest.testmod(audit).failed == 0
