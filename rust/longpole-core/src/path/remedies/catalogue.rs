@@ -94,17 +94,20 @@ fn halved(matching: Option<String>) -> Change {
 pub(super) fn kernels(question: &Question<'_>) -> Vec<Remedy> {
     let strings = &question.tables.strings;
     let times = question.time_on_path(|kind| kind == Kind::Kernel);
-    let mut of_family: BTreeMap<&str, Vec<(EventId, i64)>> = BTreeMap::new();
     let mut of_name: BTreeMap<StringId, Vec<(EventId, i64)>> = BTreeMap::new();
     for &(event, ns) in &times {
         if let Some(name) = question.tables.events.name(event) {
-            of_family.entry(family(strings.get(name))).or_default().push((event, ns));
             of_name.entry(name).or_default().push((event, ns));
         }
     }
-    let all = kernel_names(question);
+    let mut of_family: BTreeMap<&str, Vec<(EventId, i64)>> = BTreeMap::new();
+    for (name, times) in &of_name {
+        of_family.entry(family(strings.get(*name))).or_default().extend(times);
+    }
+    let all: Vec<_> = kernel_names(question).into_iter().map(|name| (family(name), name)).collect();
     let families = most(of_family).into_iter().map(|(of, times)| {
-        let names: Vec<_> = all.iter().copied().filter(|name| family(name) == of).collect();
+        let of_this = all.iter().filter(|(family, _)| *family == of);
+        let names: Vec<_> = of_this.map(|(_, name)| *name).collect();
         part(of.to_owned(), &names, times)
     });
     let names = most(of_name).into_iter().map(|(name, times)| {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::model::Side;
 use super::question::Question;
 use crate::graph::Kind;
-use crate::ids::{EventId, StringId};
+use crate::ids::{row_in_column, EventId, StringId, NO_ROW};
 use crate::tables::EventKind;
 
 /// A function, module or annotation of the program.
@@ -63,16 +63,19 @@ pub struct Busiest {
 
 /// The name that has most of the host's time on the path.
 pub(super) fn busiest(question: &Question<'_>) -> Option<Busiest> {
-    let mut of_name: HashMap<StringId, (i64, usize, i64)> = HashMap::new();
+    let mut of_name = vec![(0_i64, 0_usize, 0_i64); question.tables.strings.len()];
     for (event, ns) in question.time_on_path(|kind| Side::Host.has(kind) && kind != Kind::Launch) {
         let is_label = question.tables.events.kind(event) == EventKind::Annotation;
         if let Some(name) = question.tables.events.name(event).filter(|_| !is_label) {
-            let (total_ns, n_events, longest_ns) = of_name.entry(name).or_default();
+            let (total_ns, n_events, longest_ns) = &mut of_name[name.row()];
             (*total_ns, *n_events) = (*total_ns + ns, *n_events + 1);
             *longest_ns = ns.max(*longest_ns);
         }
     }
-    let best = of_name.into_iter().max_by_key(|&(name, (ns, ..))| (ns, Reverse(name)));
+    let known = of_name.into_iter().enumerate().filter(|(_, (_, n_events, _))| *n_events > 0);
+    let best = known
+        .map(|(row, times)| (StringId::from_row(row), times))
+        .max_by_key(|&(name, (ns, ..))| (ns, Reverse(name)));
     let total_ns: i64 = question.paths.iter().map(|path| path.end_ns - path.start_ns).sum();
     #[allow(clippy::cast_precision_loss)] // a share
     let share = |ns: i64| ns as f64 / total_ns.max(1) as f64;
@@ -114,7 +117,8 @@ struct Tree<'a> {
     question: &'a Question<'a>,
     places: Vec<Place>,
     children: HashMap<(usize, StringId), usize>,
-    place_of: HashMap<EventId, usize>,
+    /// The place of each event, [`NO_ROW`] where it is not known yet.
+    place_of: Vec<u32>,
 }
 
 /// A function called by those of another place.
@@ -129,7 +133,8 @@ struct Place {
 impl<'a> Tree<'a> {
     fn new(question: &'a Question<'a>) -> Self {
         let root = Place { name: None, parent: 0, depth: 0, self_ns: 0, is_loop: true };
-        Self { question, places: vec![root], children: HashMap::new(), place_of: HashMap::new() }
+        let place_of = vec![NO_ROW; question.tables.events.len()];
+        Self { question, places: vec![root], children: HashMap::new(), place_of }
     }
 
     fn add(&mut self, event: EventId, ns: i64) {
@@ -143,8 +148,9 @@ impl<'a> Tree<'a> {
         let mut next = Some(event);
         let mut place = 0;
         while let Some(event) = next {
-            if let Some(&known) = self.place_of.get(&event) {
-                place = known;
+            let known = self.place_of[event.row()];
+            if known != NO_ROW {
+                place = known as usize;
                 break;
             }
             unknown.push(event);
@@ -152,7 +158,7 @@ impl<'a> Tree<'a> {
         }
         for event in unknown.into_iter().rev() {
             place = self.inner(place, event);
-            self.place_of.insert(event, place);
+            self.place_of[event.row()] = row_in_column(place);
         }
         place
     }

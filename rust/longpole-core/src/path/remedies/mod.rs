@@ -218,6 +218,10 @@ impl Answers {
     }
 }
 
+fn changes_of(remedies: &[Remedy]) -> Vec<Vec<Change>> {
+    remedies.iter().map(|remedy| remedy.changes.clone()).collect()
+}
+
 impl Question<'_> {
     /// Tries the catalogue: sides and remedies first, then the parts of what gains.
     fn answers(&self, progress: Progress<'_>) -> Result<Answers> {
@@ -230,58 +234,63 @@ impl Question<'_> {
         let n_sides = Side::ALL.len();
         let whole = catalogue::whole(self, function.as_ref());
         changes.extend(whole.iter().map(|remedy| remedy.changes.clone()));
+        let sites = sites::sites(self);
+        let fits = sites.len() <= trials.n_free(&changes);
+        if fits {
+            changes.extend(changes_of(&sites));
+        }
         let mut sides = self.tried(&trials, &changes, progress)?;
-        let gained = sides.split_off(n_sides + 2);
+        let mut gained = sides.split_off(n_sides + 2);
+        let of_sites = gained.split_off(whole.len());
         let mut remedies: Vec<_> = whole.into_iter().zip(gained).collect();
         let [kernels_and_host, everything] =
             [n_sides, n_sides + 1].map(|place| sides[place].clone());
         sides.truncate(n_sides);
-        remedies.extend(self.parts(&trials, &sides, &remedies, progress)?);
+        let gains = |trial: &Trial| trial.gain(None) >= rule::LEAST_GAIN;
+        let blocking = remedies.iter().find(|(of, _)| of.kind == RemedyKind::BlockingCalls);
+        let sites = match blocking.is_some_and(|(_, trial)| gains(trial)) {
+            true if fits => sites.into_iter().zip(of_sites).collect(),
+            true => self.each(&trials, sites, progress)?,
+            false => Vec::new(),
+        };
+        let has_kernels = gains(&sides[Side::Kernels as usize]);
+        let kernels = if has_kernels { catalogue::kernels(self) } else { Vec::new() };
+        remedies.extend(self.parts(&trials, kernels, sites, progress)?);
         Ok(Answers { sides, kernels_and_host, everything, remedies, function })
     }
 
-    /// Tries kernels by family and name, and the places that block, where these gain.
+    fn each(
+        &self,
+        trials: &Trials<'_>,
+        remedies: Vec<Remedy>,
+        progress: Progress<'_>,
+    ) -> Result<Vec<(Remedy, Trial)>> {
+        let gained = self.tried(trials, &changes_of(&remedies), progress)?;
+        Ok(remedies.into_iter().zip(gained).collect())
+    }
+
+    /// Tries kernels, and the sites that block together, in order of their own gain: one alone
+    /// gains little where the next call waits for the same work.
     fn parts(
         &self,
         trials: &Trials<'_>,
-        sides: &[Trial],
-        whole: &[(Remedy, Trial)],
-        progress: Progress<'_>,
-    ) -> Result<Vec<(Remedy, Trial)>> {
-        let mut parts = Vec::new();
-        if sides[Side::Kernels as usize].gain(None) >= rule::LEAST_GAIN {
-            parts.extend(catalogue::kernels(self));
-        }
-        let n_kernels = parts.len();
-        let blocking = whole.iter().find(|(remedy, _)| remedy.kind == RemedyKind::BlockingCalls);
-        if blocking.is_some_and(|(_, trial)| trial.gain(None) >= rule::LEAST_GAIN) {
-            parts.extend(sites::sites(self));
-        }
-        let changes: Vec<_> = parts.iter().map(|remedy| remedy.changes.clone()).collect();
-        let gained = self.tried(trials, &changes, progress)?;
-        let mut found: Vec<_> = parts.into_iter().zip(gained).collect();
-        let places = found.split_off(n_kernels);
-        found.extend(self.cumulative(trials, places, progress)?);
-        Ok(found)
-    }
-
-    /// Puts the sites that block in order of their own gain, and tries them together, too:
-    /// one alone gains little where the next call waits for the same work.
-    fn cumulative(
-        &self,
-        trials: &Trials<'_>,
+        kernels: Vec<Remedy>,
         mut sites: Vec<(Remedy, Trial)>,
         progress: Progress<'_>,
     ) -> Result<Vec<(Remedy, Trial)>> {
         sites.sort_by_key(|(_, trial)| std::cmp::Reverse(trial.gain_ns()));
-        let changes: Vec<Vec<Change>> = (1..=sites.len())
-            .map(|count| sites[..count].iter().flat_map(|(site, _)| site.changes.clone()).collect())
-            .collect();
-        let together = self.tried(trials, &changes, progress)?;
-        for ((site, _), trial) in sites.iter_mut().zip(together) {
-            site.cumulative = Some(trial.gain(None));
+        let mut changes = changes_of(&kernels);
+        changes.extend((2..=sites.len()).map(|count| {
+            sites[..count].iter().flat_map(|(site, _)| site.changes.clone()).collect()
+        }));
+        let mut gained = self.tried(trials, &changes, progress)?;
+        let together = gained.split_off(kernels.len());
+        let first = sites.first().map(|(_, trial)| trial.gain(None));
+        let cumulative = first.into_iter().chain(together.iter().map(|trial| trial.gain(None)));
+        for ((site, _), gain) in sites.iter_mut().zip(cumulative.collect::<Vec<_>>()) {
+            site.cumulative = Some(gain);
         }
-        Ok(sites)
+        Ok(kernels.into_iter().zip(gained).chain(sites).collect())
     }
 
     fn tried(

@@ -152,8 +152,13 @@ impl Remedy {
 
 /// The events with most time.
 fn longest(mut times: Vec<(EventId, i64)>) -> Vec<EventId> {
-    times.sort_by_key(|&(event, ns)| (Reverse(ns), event));
-    times.into_iter().take(MOST_EVENTS).map(|(event, _)| event).collect()
+    let order = |&(event, ns): &(EventId, i64)| (Reverse(ns), event);
+    if times.len() > MOST_EVENTS {
+        times.select_nth_unstable_by_key(MOST_EVENTS, order);
+        times.truncate(MOST_EVENTS);
+    }
+    times.sort_by_key(order);
+    times.into_iter().map(|(event, _)| event).collect()
 }
 
 pub(super) fn dropped(kind: Kind) -> Change {

@@ -1,13 +1,16 @@
 //! Many changes tried in one pass over the graph.
 //!
 //! A trial is a set of changes. What bounds a single what-if is the way through memory, so
-//! several trials share it: a node has a time for each.
+//! several trials share it: a node has a time for each. Trials that change no edge, or the
+//! same edges as another one, take no pass at all.
+//!
+//! Times are floating-point numbers, which every processor adds and compares in pairs. They
+//! are counted from the first node, so that they are exact for traces of up to 104 days.
 
-use std::cell::RefCell;
-use std::ops::Range;
+use std::cell::{OnceCell, RefCell};
 
 use crate::error::Result;
-use crate::graph::{Edge, Graph, Kind, Role};
+use crate::graph::{matching, Edge, Graph, Kind, Role};
 use crate::ids::{row_in_column, NodeId};
 use crate::path::clip::{moved, node_of};
 use crate::path::what_if::{Change, Chosen, Effect, Ratio};
@@ -18,7 +21,7 @@ use crate::tables::Tables;
 /// So many trials share a pass: their times fill a line of the cache.
 const LANES: usize = 8;
 
-type Times = [i64; LANES];
+type Times = [f64; LANES];
 
 /// What happens to the lag of an edge; of several effects the last one holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,7 +41,7 @@ pub(super) struct Trials<'a> {
     tables: &'a Tables,
     lags_ns: &'a [i64],
     windows: Vec<Prepared<'a>>,
-    edges_of: EdgesOf,
+    edges_of: EdgesOf<'a>,
     n_nodes: usize,
     /// What all passes share: fresh memory costs as much as a pass over it.
     scratch: RefCell<Scratch>,
@@ -65,6 +68,14 @@ impl<'a> Trials<'a> {
         Self { graph, tables, lags_ns, windows, edges_of, n_nodes, scratch }
     }
 
+    /// So many more trials fit into the passes that some take.
+    pub(super) fn n_free(&self, trials: &[Vec<Change>]) -> usize {
+        let is_new = |place: usize| !trials[..place].contains(&trials[place]);
+        let works = |place: &usize| is_new(*place) && self.may_change(&trials[*place]);
+        let n_working = (0..trials.len()).filter(works).count();
+        n_working.next_multiple_of(LANES) - n_working
+    }
+
     /// How long each window takes in each trial: a row for each trial.
     ///
     /// Changes drop, halve, or remove waits; no other factor is known here.
@@ -77,17 +88,53 @@ impl<'a> Trials<'a> {
         trials: &[&[Change]],
         progress: Progress<'_>,
     ) -> Result<Vec<Vec<i64>>> {
-        let mut lengths = Vec::with_capacity(trials.len());
+        let mut different: Vec<&[Change]> = Vec::new();
+        let mut place_of = Vec::with_capacity(trials.len());
+        for trial in trials {
+            let known = different.iter().position(|other| other == trial);
+            place_of.push(known.unwrap_or(different.len()));
+            if known.is_none() {
+                different.push(trial);
+            }
+        }
+        let lengths = self.different_lengths_ns(&different, progress)?;
+        Ok(place_of.into_iter().map(|place| lengths[place].clone()).collect())
+    }
+
+    fn different_lengths_ns(
+        &self,
+        trials: &[&[Change]],
+        progress: Progress<'_>,
+    ) -> Result<Vec<Vec<i64>>> {
+        let mut lengths = vec![Vec::with_capacity(self.windows.len()); trials.len()];
+        let places: Vec<_> = (0..trials.len()).collect();
+        let (working, idle): (Vec<_>, Vec<_>) =
+            places.into_iter().partition(|&place| self.may_change(trials[place]));
+        for place in idle {
+            lengths[place].extend(self.windows.iter().map(Prepared::observed_ns));
+        }
         let Scratch { fates, times } = &mut *self.scratch.borrow_mut();
-        for group in trials.chunks(LANES) {
-            self.find_fates(group, fates)?;
+        for group in working.chunks(LANES) {
+            let changes: Vec<_> = group.iter().map(|&place| trials[place]).collect();
+            self.find_fates(&changes, fates)?;
             self.retime(fates, times, progress)?;
-            for lane in 0..group.len() {
-                let of = |window: &Prepared<'_>| window.length_ns(self.graph, times, lane);
-                lengths.push(self.windows.iter().map(of).collect());
+            for window in &self.windows {
+                let of_lanes = window.lengths_ns(self.graph, times);
+                for (&place, length_ns) in group.iter().zip(of_lanes) {
+                    lengths[place].push(length_ns);
+                }
             }
         }
         Ok(lengths)
+    }
+
+    /// Whether there is an edge of a kind that is changed.
+    fn may_change(&self, changes: &[Change]) -> bool {
+        changes.iter().any(|change| match (change.effect, change.kind) {
+            (Effect::RemoveWait, _) => !self.edges_of.waits().is_empty(),
+            (Effect::Scale(_), Some(kind)) => self.edges_of.has_kind[kind as usize],
+            (Effect::Scale(_), None) => true,
+        })
     }
 
     /// For each edge what happens to it in each lane.
@@ -120,6 +167,7 @@ impl<'a> Trials<'a> {
             |edge: &Edge| combined(of_kind[edge.kind as usize], of_role[edge.role as usize]);
         fates.clear();
         fates.extend(edges.iter().map(plain));
+        self.find_named(&mut special, fates)?;
         for (lane, fate, change) in special {
             let chosen = Chosen::by(change, self.graph, self.tables)?;
             for &number in self.edges_of.candidates(change) {
@@ -132,23 +180,68 @@ impl<'a> Trials<'a> {
         Ok(())
     }
 
+    /// The same for changes of a kind by name alone, which share a pass; takes them out of the
+    /// others.
+    fn find_named(
+        &self,
+        special: &mut Vec<(usize, Fate, &Change)>,
+        fates: &mut [u16],
+    ) -> Result<()> {
+        let strings = &self.tables.strings;
+        let mut of_kinds: Vec<Vec<u16>> = vec![Vec::new(); Kind::ALL.len()];
+        for (lane, fate, change) in special.iter() {
+            let Some((kind, pattern)) = named(change) else { continue };
+            let of_kind = &mut of_kinds[kind as usize];
+            of_kind.resize(strings.len(), 0);
+            for (of_name, is_meant) in of_kind.iter_mut().zip(matching(pattern, self.tables)?) {
+                if is_meant {
+                    raise(of_name, *lane, *fate);
+                }
+            }
+        }
+        special.retain(|(_, _, change)| named(change).is_none());
+        let timeline = &self.graph.timeline;
+        let edges = self.graph.edges.as_slice();
+        for (kind, of_name) in Kind::ALL.iter().zip(&of_kinds) {
+            if of_name.is_empty() {
+                continue;
+            }
+            for &number in self.edges_of.of_kind(*kind) {
+                let name = edges[number as usize].event().and_then(|event| timeline.name(event));
+                if let Some(name) = name {
+                    let known = &mut fates[number as usize];
+                    *known = combined(*known, of_name[name.row()]);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The time of each node in each lane, counted from the first node.
-    fn retime(&self, fates: &[u16], times: &mut Vec<Times>, progress: Progress<'_>) -> Result<()> {
+    fn retime(
+        &self,
+        fates: &mut [u16],
+        times: &mut Vec<Times>,
+        progress: Progress<'_>,
+    ) -> Result<()> {
+        let weights = Weights::of(fates);
         times.clear();
         times.reserve(self.n_nodes);
         let first_ns = self.first_ns();
+        let edges = self.graph.edges.as_slice();
         for node in self.graph.nodes.ids().take(self.n_nodes) {
             if node.row() % (1 << 16) == 0 {
                 report(progress, node.row() as u64)?;
             }
-            let mut latest = [REMOVED; LANES];
+            let mut latest = [f64::NEG_INFINITY; LANES];
             for number in self.graph.edges.range(node) {
-                let source = &times[self.graph.edges.as_slice()[number].source.row()];
-                reach(&mut latest, source, self.lags_ns[number], fates[number]);
+                let source = &times[edges[number].source.row()];
+                let weights = &weights[usize::from(fates[number])];
+                weights.reach(&mut latest, source, self.lags_ns[number]);
             }
             // Nodes to which nothing leads keep their time; all others come behind the first.
-            let observed_ns = self.graph.nodes.time_ns(node) - first_ns;
-            times.push(latest.map(|time_ns| if time_ns < 0 { observed_ns } else { time_ns }));
+            let observed_ns = float(self.graph.nodes.time_ns(node) - first_ns);
+            times.push(latest.map(|time_ns| if time_ns < 0.0 { observed_ns } else { time_ns }));
         }
         Ok(())
     }
@@ -158,23 +251,71 @@ impl<'a> Trials<'a> {
     }
 }
 
-/// Added to any time, this makes it negative: times here count from the first node.
-const REMOVED: i64 = i64::MIN;
+#[allow(clippy::cast_precision_loss)] // exact below 2^53
+fn float(time_ns: i64) -> f64 {
+    time_ns as f64
+}
 
-/// Lets a node come no earlier than an edge says, in each lane.
-#[inline]
-fn reach(latest: &mut Times, source: &Times, lag_ns: i64, fates: u16) {
-    if fates == 0 {
-        for (latest, source) in latest.iter_mut().zip(source) {
-            *latest = (*latest).max(source.wrapping_add(lag_ns));
+#[allow(clippy::cast_possible_truncation)] // a sum of integers
+fn integer(time_ns: f64) -> i64 {
+    time_ns as i64
+}
+
+/// How often a lag and its half count in each lane, and what is added: infinitely little where
+/// the edge is gone.
+struct Weights {
+    whole: Times,
+    half: Times,
+    added: Times,
+}
+
+impl Weights {
+    /// The different rows of fates; each edge is given the number of its row instead.
+    fn of(fates: &mut [u16]) -> Vec<Self> {
+        let mut row_of = vec![u16::MAX; 1 << 16];
+        let mut rows = Vec::new();
+        for fates in fates {
+            let row = &mut row_of[usize::from(*fates)];
+            if *row == u16::MAX {
+                *row = u16::try_from(rows.len()).unwrap_or(u16::MAX);
+                rows.push(Self::of_lanes(*fates));
+            }
+            *fates = *row;
         }
-        return;
+        rows
     }
-    let changed_ns = [lag_ns, Ratio::HALF.of(lag_ns), 0, REMOVED];
-    for (lane, (latest, source)) in latest.iter_mut().zip(source).enumerate() {
-        let fate = usize::from(fates >> (BITS * lane)) % changed_ns.len();
-        *latest = (*latest).max(source.wrapping_add(changed_ns[fate]));
+
+    fn of_lanes(fates: u16) -> Self {
+        let fate = |lane: usize| (fates >> (BITS * lane)) & 3;
+        let lanes: [u16; LANES] = std::array::from_fn(fate);
+        let counts = |of: Fate| lanes.map(|fate| f64::from(u8::from(fate == of as u16)));
+        let is_gone = |fate| if fate == Fate::Removed as u16 { f64::NEG_INFINITY } else { 0.0 };
+        Self { whole: counts(Fate::Kept), half: counts(Fate::Halved), added: lanes.map(is_gone) }
     }
+
+    /// Lets a node come no earlier than an edge says, in each lane.
+    #[inline]
+    fn reach(&self, latest: &mut Times, source: &Times, lag_ns: i64) {
+        let (whole, half) = (float(lag_ns), float(half_ns(lag_ns)));
+        for lane in 0..LANES {
+            let lag = whole * self.whole[lane] + half * self.half[lane] + self.added[lane];
+            let reached = source[lane] + lag;
+            latest[lane] = if reached > latest[lane] { reached } else { latest[lane] };
+        }
+    }
+}
+
+/// Half of a time, rounded to even, as [`Ratio::HALF`] has it.
+fn half_ns(time_ns: i64) -> i64 {
+    let floor = time_ns >> 1;
+    floor + (time_ns & floor & 1)
+}
+
+/// The kind and the pattern of a change that chooses by these alone.
+fn named(change: &Change) -> Option<(Kind, &str)> {
+    let is_scaled = matches!(change.effect, Effect::Scale(_));
+    let by_these_alone = is_scaled && change.events.is_none() && change.event_kind.is_none();
+    Some((change.kind?, change.matching.as_deref()?)).filter(|_| by_these_alone)
 }
 
 fn fate(effect: Effect) -> Fate {
@@ -202,47 +343,47 @@ fn combined(one: u16, two: u16) -> u16 {
     (0..LANES).fold(0, |all, lane| all | strongest(lane) << (BITS * lane))
 }
 
-/// The numbers of the edges of each kind, and of those that wait.
-struct EdgesOf {
-    numbers: Vec<u32>,
-    of_kind: Vec<Range<usize>>,
-    waits: Vec<u32>,
+/// The numbers of the edges of each kind, and of those that wait, found when asked for.
+struct EdgesOf<'a> {
+    graph: &'a Graph,
+    has_kind: Vec<bool>,
+    of_kind: Vec<OnceCell<Vec<u32>>>,
+    work: OnceCell<Vec<u32>>,
+    waits: OnceCell<Vec<u32>>,
 }
 
-impl EdgesOf {
-    fn of(graph: &Graph) -> Self {
-        let edges = graph.edges.as_slice();
-        let mut count = vec![0_usize; Kind::ALL.len() + 1];
-        for edge in edges {
-            count[edge.kind as usize + 1] += 1;
+impl<'a> EdgesOf<'a> {
+    fn of(graph: &'a Graph) -> Self {
+        let mut has_kind = vec![false; Kind::ALL.len()];
+        for edge in graph.edges.as_slice() {
+            has_kind[edge.kind as usize] = true;
         }
-        for kind in 1..count.len() {
-            count[kind] += count[kind - 1];
-        }
-        let of_kind = count.windows(2).map(|pair| pair[0]..pair[1]).collect();
-        let mut numbers = vec![0; edges.len()];
-        let mut waits = Vec::new();
-        for (number, edge) in edges.iter().enumerate() {
-            let slot = &mut count[edge.kind as usize];
-            numbers[*slot] = row_in_column(number);
-            *slot += 1;
-            if edge.role.waits().is_some() {
-                waits.push(row_in_column(number));
-            }
-        }
-        Self { numbers, of_kind, waits }
+        let of_kind = Kind::ALL.iter().map(|_| OnceCell::new()).collect();
+        Self { graph, has_kind, of_kind, work: OnceCell::new(), waits: OnceCell::new() }
     }
 
     /// Those that a change may be about.
     fn candidates(&self, change: &Change) -> &[u32] {
         match (change.effect, change.kind) {
-            (Effect::RemoveWait, _) => &self.waits,
-            (Effect::Scale(_), Some(kind)) => &self.numbers[self.of_kind[kind as usize].clone()],
-            // Without a kind, a change is about work, whose kinds come first.
+            (Effect::RemoveWait, _) => self.waits(),
+            (Effect::Scale(_), Some(kind)) => self.of_kind(kind),
             (Effect::Scale(_), None) => {
-                &self.numbers[..self.of_kind[Kind::Communication as usize].end]
+                self.work.get_or_init(|| self.numbers(|edge| edge.kind.is_work()))
             }
         }
+    }
+
+    fn of_kind(&self, kind: Kind) -> &[u32] {
+        self.of_kind[kind as usize].get_or_init(|| self.numbers(|edge| edge.kind == kind))
+    }
+
+    fn waits(&self) -> &[u32] {
+        self.waits.get_or_init(|| self.numbers(|edge| edge.role.waits().is_some()))
+    }
+
+    fn numbers(&self, counts: impl Fn(&Edge) -> bool) -> Vec<u32> {
+        let edges = self.graph.edges.as_slice().iter().enumerate();
+        edges.filter(|(_, edge)| counts(edge)).map(|(number, _)| row_in_column(number)).collect()
     }
 }
 
@@ -281,21 +422,66 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    fn length_ns(&self, graph: &Graph, times: &[Times], lane: usize) -> i64 {
+    fn observed_ns(&self) -> i64 {
+        self.window.end_ns - self.window.start_ns
+    }
+
+    /// How long it takes in each lane.
+    fn lengths_ns(&self, graph: &Graph, times: &[Times]) -> [i64; LANES] {
         let first_ns = graph.nodes.times_ns().first().copied().unwrap_or(0);
         let Some((opening, ends)) = &self.nodes else {
-            let time_ns = |node: NodeId| times[node.row()][lane] + first_ns;
-            let (start_ns, end_ns) = moved(graph, self.window, &time_ns);
-            return end_ns - start_ns;
+            return std::array::from_fn(|lane| {
+                let time_ns = |node: NodeId| integer(times[node.row()][lane]) + first_ns;
+                let (start_ns, end_ns) = moved(graph, self.window, &time_ns);
+                end_ns - start_ns
+            });
         };
-        let time_ns = |node: NodeId| times[node.row()][lane] + first_ns;
-        let start_ns = opening.iter().map(|&node| time_ns(node)).max();
-        let start_ns = start_ns.unwrap_or(self.window.start_ns);
+        let (starts, ends_in) = (latest(opening, times), latest(ends, times));
         let observed_ns = ends.iter().map(|&node| graph.nodes.time_ns(node)).max();
-        let end_ns = match (ends.iter().map(|&node| time_ns(node)).max(), observed_ns) {
-            (Some(moved_ns), Some(observed_ns)) => moved_ns + self.window.end_ns - observed_ns,
-            _ => self.window.end_ns,
-        };
-        (end_ns - start_ns).max(0)
+        std::array::from_fn(|lane| {
+            let start_ns = match opening.is_empty() {
+                true => self.window.start_ns,
+                false => integer(starts[lane]) + first_ns,
+            };
+            let end_ns = observed_ns.map_or(self.window.end_ns, |observed_ns| {
+                integer(ends_in[lane]) + first_ns + self.window.end_ns - observed_ns
+            });
+            (end_ns - start_ns).max(0)
+        })
+    }
+}
+
+/// When the last of some nodes comes, in each lane.
+fn latest(nodes: &[NodeId], times: &[Times]) -> Times {
+    let mut latest = [f64::NEG_INFINITY; LANES];
+    for node in nodes {
+        for (latest, time_ns) in latest.iter_mut().zip(&times[node.row()]) {
+            *latest = if *time_ns > *latest { *time_ns } else { *latest };
+        }
+    }
+    latest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_a_time_is_what_a_change_by_half_gives() {
+        for time_ns in -9..10 {
+            assert_eq!(half_ns(time_ns), Ratio::HALF.of(time_ns), "{time_ns}");
+        }
+    }
+
+    #[test]
+    fn each_lane_has_its_own_fate() {
+        let mut fates = 0;
+        let all = [Fate::Kept, Fate::Halved, Fate::Dropped, Fate::Removed];
+        for (lane, fate) in all.into_iter().enumerate() {
+            raise(&mut fates, lane, fate);
+        }
+        let mut latest = [f64::NEG_INFINITY; LANES];
+        Weights::of_lanes(fates).reach(&mut latest, &[100.0; LANES], 7);
+        assert_eq!(latest[..4], [107.0, 104.0, 100.0, f64::NEG_INFINITY]);
     }
 }

@@ -172,10 +172,12 @@ fn of_run(found: &Steps, run: &[usize], reason: String) -> Scope {
     }
 }
 
-/// Where no complete step follows another: the median of the complete ones, else of all.
+/// Where no complete step follows another: the median of the complete ones, else of all, in
+/// which time passes.
 fn lone_step(found: &Steps) -> Option<Scope> {
-    let complete = found.complete();
-    let all: Vec<_> = (0..found.rows.len()).collect();
+    let takes_time = |row: &usize| found.rows[*row].length_ns() > 0;
+    let complete: Vec<_> = found.complete().into_iter().filter(takes_time).collect();
+    let all: Vec<_> = (0..found.rows.len()).filter(takes_time).collect();
     let (rows, which) = if complete.is_empty() {
         (all, "none of them is complete")
     } else {

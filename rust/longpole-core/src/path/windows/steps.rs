@@ -241,18 +241,24 @@ impl Completeness {
 
 impl Steps {
     /// The longest run of complete iterations that follow one another and have one before
-    /// them; of equals the first.
+    /// them; of equals the first. A run in which no time passes, for all of it was completed
+    /// with the iteration before, tells nothing.
     pub fn run(&self) -> Vec<usize> {
         let qualifies = |row: usize| self.rows[row].is_complete && self.rows[row].before.is_some();
         let mut order: Vec<_> = (0..self.rows.len()).filter(|&row| qualifies(row)).collect();
         order.sort_by_key(|&row| (self.rows[row].number, row));
         let mut length = vec![0_usize; self.rows.len()];
+        let mut total_ns = vec![0_i64; self.rows.len()];
         for &row in &order {
-            length[row] = 1 + self.rows[row].before.map_or(0, |before| length[before]);
+            let before = self.rows[row].before;
+            length[row] = 1 + before.map_or(0, |before| length[before]);
+            let before_ns = before.map_or(0, |before| total_ns[before]);
+            total_ns[row] = before_ns.saturating_add(self.rows[row].length_ns());
         }
-        let last = (0..self.rows.len()).rev().max_by_key(|&row| length[row]);
+        let takes_time = |row: &usize| total_ns[*row] > 0;
+        let last = (0..self.rows.len()).rev().filter(takes_time).max_by_key(|&row| length[row]);
         let mut run = Vec::new();
-        let mut next = last.filter(|&row| length[row] > 0);
+        let mut next = last;
         while let Some(row) = next.filter(|&row| length[row] > 0) {
             run.push(row);
             next = self.rows[row].before;
