@@ -52,6 +52,17 @@ def test_an_empty_step_at_the_end_is_not_complete():
     assert read(events).verdict().steps == (1, 2)
 
 
+def test_steps_that_were_over_with_the_one_before_tell_nothing():
+    events = iterations([0, 100, 200, 300], step)
+    events += [launch(50, 55, 9), kernel("long", 60, 195, 9, stream=20)]
+    lost = [event for event in events if event["args"].get("correlation") != 3 or is_launch(event)]
+    assert read(lost).verdict().steps == (3,)
+
+
+def is_launch(event):
+    return event["cat"] == "cuda_runtime"
+
+
 @pytest.mark.parametrize(
     ("name", "first"),
     [

@@ -248,10 +248,12 @@ impl Question<'_> {
         sides.truncate(n_sides);
         let gains = |trial: &Trial| trial.gain(None) >= rule::LEAST_GAIN;
         let blocking = remedies.iter().find(|(of, _)| of.kind == RemedyKind::BlockingCalls);
-        let sites = match blocking.is_some_and(|(_, trial)| gains(trial)) {
-            true if fits => sites.into_iter().zip(of_sites).collect(),
-            true => self.each(&trials, sites, progress)?,
-            false => Vec::new(),
+        let sites = if !blocking.is_some_and(|(_, trial)| gains(trial)) {
+            Vec::new()
+        } else if fits {
+            sites.into_iter().zip(of_sites).collect()
+        } else {
+            self.each(&trials, sites, progress)?
         };
         let has_kernels = gains(&sides[Side::Kernels as usize]);
         let kernels = if has_kernels { catalogue::kernels(self) } else { Vec::new() };

@@ -439,10 +439,8 @@ impl<'a> Prepared<'a> {
         let (starts, ends_in) = (latest(opening, times), latest(ends, times));
         let observed_ns = ends.iter().map(|&node| graph.nodes.time_ns(node)).max();
         std::array::from_fn(|lane| {
-            let start_ns = match opening.is_empty() {
-                true => self.window.start_ns,
-                false => integer(starts[lane]) + first_ns,
-            };
+            let moved_ns = integer(starts[lane]).saturating_add(first_ns);
+            let start_ns = if opening.is_empty() { self.window.start_ns } else { moved_ns };
             let end_ns = observed_ns.map_or(self.window.end_ns, |observed_ns| {
                 integer(ends_in[lane]) + first_ns + self.window.end_ns - observed_ns
             });
