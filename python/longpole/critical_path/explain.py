@@ -119,6 +119,12 @@ def _notes(path: Told) -> list[str]:
             f"{count(n_early, 'GPU activity', 'GPU activities')} began before the call that "
             "launched it: the clocks of host and device differ."
         )
+    if path.undecided_ns >= _SMALLEST_SHARE * path.length_ns > 0:
+        part = share(path.undecided_ns / path.length_ns)
+        notes.append(
+            f"Undecided: {part} of its time lies behind nodes of a CUDA graph that ended at the same "
+            "time. Record three or more launches of the graph, which tell what its nodes wait for."
+        )
     if path.status == "inconclusive":
         notes.append("Too much of the path is unexplained to base a decision on it.")
     return notes

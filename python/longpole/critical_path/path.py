@@ -54,7 +54,10 @@ class CriticalPath:
 
     @property
     def status(self) -> Literal["ok", "inconclusive"]:
-        """`inconclusive` where more than a tenth of the window is unexplained."""
+        """`inconclusive` where more than a tenth of the window is unexplained.
+
+        Of `undecided_ns` half counts.
+        """
         return "inconclusive" if self._core.is_inconclusive else "ok"
 
     @property
@@ -74,6 +77,15 @@ class CriticalPath:
     def doubtful_ns(self) -> int:
         """The time on the path whose certainty is `doubtful`; see `segments`."""
         return self._core.doubtful_ns
+
+    @property
+    def undecided_ns(self) -> int:
+        """The time behind a choice that nothing in the trace decides.
+
+        Of a graph that the trace launches once or twice, a node may have waited for either of two
+        others that ended at the same time. The path follows one of them.
+        """
+        return self._core.undecided_ns
 
     @property
     def clock_shifts(self) -> tuple[tuple[int | None, int], ...]:

@@ -193,6 +193,12 @@ impl CriticalPath {
         self.path.behind_unknown_ns()
     }
 
+    /// The time behind a choice between two nodes of a graph that nothing decides.
+    #[getter]
+    fn undecided_ns(&self) -> i64 {
+        self.path.undecided_ns
+    }
+
     /// Whether so much is unexplained that the path is no basis for a decision.
     #[getter]
     fn is_inconclusive(&self) -> bool {

@@ -2,8 +2,8 @@
 
 use super::clip::{last_of, moved};
 use super::windows::Window;
-use crate::graph::limits::INCONCLUSIVE_PART;
-use crate::graph::{Certainty, Edge, Evidence, Graph, Kind};
+use crate::graph::limits::{INCONCLUSIVE_PART, TOGETHER_NS};
+use crate::graph::{Certainty, Edge, Evidence, Graph, Kind, Role};
 use crate::ids::{EventId, NodeId, NO_ROW};
 
 /// A piece of the path.
@@ -43,6 +43,9 @@ pub struct Path {
     pub segments: Vec<Segment>,
     /// The numbers of the edges they come from, in order.
     pub edges: Vec<u32>,
+    /// The time behind a choice that nothing in the trace decides: of a graph launched once or
+    /// twice, two nodes that ended together may both have been waited for.
+    pub undecided_ns: i64,
 }
 
 /// When every node comes, and the number of the edge it is reached by ([`NO_ROW`] for
@@ -85,10 +88,11 @@ impl Path {
         last.map_or(0, |last| self.segments[last].start_ns - self.start_ns)
     }
 
-    /// Whether so much is unknown that the path is no basis for a decision.
+    /// Whether so much is unknown that the path is no basis for a decision. Of what is undecided
+    /// half counts: the chances are even.
     pub fn is_inconclusive(&self) -> bool {
         let length_ns = self.end_ns - self.start_ns;
-        self.kinds_ns(Kind::UNKNOWN) > length_ns / INCONCLUSIVE_PART
+        self.kinds_ns(Kind::UNKNOWN) + self.undecided_ns / 2 > length_ns / INCONCLUSIVE_PART
     }
 
     fn sum_ns(&self, counts: impl Fn(&Segment) -> bool) -> i64 {
@@ -102,12 +106,14 @@ impl Path {
 ///
 /// What lies behind an edge that nothing explains is doubtful until the walk comes to
 /// another lane: had the true reason been known, the path might not have come this way.
+/// The same holds behind an undecided wait, until the walk leaves the devices.
 pub fn walk(graph: &Graph, window: &Window, schedule: &Schedule) -> Path {
     let (start_ns, end_ns) = moved(graph, window, &|node| schedule.times_ns[node.row()]);
     let mut path = Path { start_ns, end_ns, ..Path::default() };
     let Some(mut node) = last_node(graph, window, schedule) else { return path };
     let time_ns = |node: NodeId| schedule.times_ns[node.row()];
     let mut is_behind_unknown = false;
+    let mut is_undecided = false;
     if time_ns(node) < end_ns {
         path.push(unknown(time_ns(node), end_ns, Kind::AfterLastEvent));
     }
@@ -120,17 +126,39 @@ pub fn walk(graph: &Graph, window: &Window, schedule: &Schedule) -> Path {
         let edge = &graph.edges.as_slice()[number as usize];
         path.edges.push(number);
         is_behind_unknown &= graph.is_within_lane(edge);
+        is_undecided &= is_on_device(graph, edge.source);
         let mut found = segment(graph, edge, &schedule.times_ns);
-        if is_behind_unknown {
+        if is_behind_unknown || is_undecided {
             found.certainty = found.certainty.max(Certainty::Doubtful);
+        }
+        if is_undecided {
+            path.undecided_ns += found.end_ns - found.start_ns.max(start_ns);
         }
         path.push(found);
         is_behind_unknown |= edge.evidence == Evidence::None;
+        is_undecided |= is_toss_up(graph, edge);
         node = edge.source;
     }
     path.segments.reverse();
     path.edges.reverse();
     path
+}
+
+fn is_on_device(graph: &Graph, node: NodeId) -> bool {
+    graph.timeline.kind(graph.nodes.event(node)).is_device_work()
+}
+
+/// Whether a node of a graph waited for one of two others that ended together, and nothing says
+/// for which.
+fn is_toss_up(graph: &Graph, edge: &Edge) -> bool {
+    let Some(rival) = edge.rival().filter(|_| edge.role == Role::EventWait) else { return false };
+    let timeline = &graph.timeline;
+    let (source, target) = (graph.nodes.event(edge.source), graph.nodes.event(edge.target));
+    let launcher = timeline.launcher(target);
+    let is_within_launch = launcher.is_some()
+        && [source, rival].iter().all(|&work| timeline.launcher(work) == launcher);
+    let apart_ns = timeline.end_ns(source).abs_diff(timeline.end_ns(rival));
+    is_within_launch && apart_ns <= TOGETHER_NS
 }
 
 /// The segment that an edge becomes, in any times of the nodes.

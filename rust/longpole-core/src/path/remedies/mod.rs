@@ -234,30 +234,30 @@ impl Question<'_> {
         let n_sides = Side::ALL.len();
         let whole = catalogue::whole(self, function.as_ref());
         changes.extend(whole.iter().map(|remedy| remedy.changes.clone()));
-        let sites = sites::sites(self);
-        let fits = sites.len() <= trials.n_free(&changes);
+        let places = sites::sites(self);
+        let fits = places.len() <= trials.n_free(&changes);
         if fits {
-            changes.extend(changes_of(&sites));
+            changes.extend(changes_of(&places));
         }
         let mut sides = self.tried(&trials, &changes, progress)?;
         let mut gained = sides.split_off(n_sides + 2);
-        let of_sites = gained.split_off(whole.len());
+        let of_places = gained.split_off(whole.len());
         let mut remedies: Vec<_> = whole.into_iter().zip(gained).collect();
         let [kernels_and_host, everything] =
             [n_sides, n_sides + 1].map(|place| sides[place].clone());
         sides.truncate(n_sides);
         let gains = |trial: &Trial| trial.gain(None) >= rule::LEAST_GAIN;
         let blocking = remedies.iter().find(|(of, _)| of.kind == RemedyKind::BlockingCalls);
-        let sites = if !blocking.is_some_and(|(_, trial)| gains(trial)) {
+        let places = if !blocking.is_some_and(|(_, trial)| gains(trial)) {
             Vec::new()
         } else if fits {
-            sites.into_iter().zip(of_sites).collect()
+            places.into_iter().zip(of_places).collect()
         } else {
-            self.each(&trials, sites, progress)?
+            self.each(&trials, places, progress)?
         };
         let has_kernels = gains(&sides[Side::Kernels as usize]);
         let kernels = if has_kernels { catalogue::kernels(self) } else { Vec::new() };
-        remedies.extend(self.parts(&trials, kernels, sites, progress)?);
+        remedies.extend(self.parts(&trials, kernels, places, progress)?);
         Ok(Answers { sides, kernels_and_host, everything, remedies, function })
     }
 
