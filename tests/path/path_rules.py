@@ -22,7 +22,13 @@ TWO_STREAMS = [launch(0, 2, 1), launch(11, 13, 2)]
 """Launches of two kernels."""
 
 
-BEYOND_TWIN = ("graph_launches", "polling_loops", "queue_waits", "unrecorded_waits")
+BEYOND_TWIN = (
+    "graph_launches",
+    "lost_copy_calls",
+    "polling_loops",
+    "queue_waits",
+    "unrecorded_waits",
+)
 """Counts of rules that the naive twin does not have: the simulator is their judge."""
 
 

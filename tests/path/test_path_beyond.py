@@ -6,7 +6,7 @@ is judged on simulated programs.
 
 from itertools import chain
 
-from tiny_traces import call, frame, kernel, launch, operator, path_of, read
+from tiny_traces import call, copy, frame, kernel, launch, operator, path_of, read
 
 
 def counts(events):
@@ -313,3 +313,34 @@ def test_a_loop_of_queries_is_one_wait():
 
 def test_a_short_run_of_queries_is_no_wait():
     assert counts(polling(until=20))["polling_loops"] == 0
+
+
+# Lost calls of copies
+
+
+def copied(memory, *, between=()):
+    """Copy from a device within an operator, in a call that the profiler lost."""
+    return [
+        *(launch(0, 2, 1), kernel("K", 4, 20, 1), operator("aten::item", 3, 60)),
+        *(copy(f"Memcpy DtoH (Device -> {memory})", 21, 50, 99), call("cudaFree", 53, 56)),
+        *between,
+    ]
+
+
+def test_a_thread_waits_for_a_copy_to_pageable_memory_whose_call_is_lost():
+    events = copied("Pageable")
+    assert counts(events)["lost_copy_calls"] == 1
+    assert whole(events)[-4:] == [
+        (21, 50, "copy", "Memcpy DtoH (Device -> Pageable)"),
+        (50, 53, "sync_return", "aten::item"),
+        (53, 56, "runtime", "cudaFree"),
+        (56, 60, "operator", "aten::item"),
+    ]
+
+
+def test_nobody_waits_for_a_copy_to_pinned_memory_or_while_doing_other_things():
+    assert counts(copied("Pinned"))["lost_copy_calls"] == 0
+    busy = copied("Pageable", between=[operator("aten::mul", 30, 40)])
+    assert counts(busy)["lost_copy_calls"] == 0
+    in_a_call = copied("Pageable", between=[call("cudaMemcpy", 10, 53)])
+    assert counts(in_a_call)["lost_copy_calls"] == 0

@@ -3,6 +3,8 @@
 Each test is a tiny trace, in microseconds.
 """
 
+from itertools import chain
+
 import pytest
 from path_rules import TWO_STREAMS
 
@@ -80,3 +82,32 @@ def test_a_clock_that_is_behind_is_said_with_its_shift():
     ((device, shift_ns),) = path.clock_shifts
     assert (device, shift_ns > 0) == (0, True)
     assert f"Device 0 has a clock {shift_ns / 1000:.1f} µs behind the host's" in path.explain()
+
+
+def graph_launch(start, number, ends):
+    """Launch a graph whose last node may wait for a node of either of two other streams."""
+    at = [(7, 10, 20), (8, 10, ends[0]), (9, 10, ends[1]), (7, 102, 110)]
+    nodes = [
+        kernel(f"node {place}", start + begin, start + end, number, stream=stream)
+        for place, (stream, begin, end) in enumerate(at)
+    ]
+    return [call("cudaGraphLaunch", start, start + 5, number), *nodes]
+
+
+@pytest.mark.parametrize(
+    ("ends", "undecided_ns", "status"),
+    [((100, 99.95), 90_000, "inconclusive"), ((100, 97), 0, "ok")],
+)
+def test_nodes_of_a_graph_that_end_together_leave_undecided_which_was_waited_for(
+    ends, undecided_ns, status
+):
+    path = read(graph_launch(0, 1, ends)).critical_path(whole=True)
+    assert (path.undecided_ns, path.status) == (undecided_ns, status)
+    waited = [row["certainty"] for row in path.segments.iter_rows(named=True)]
+    assert ("doubtful" in waited[:3]) == bool(undecided_ns)
+
+
+def test_replays_of_a_graph_tell_what_its_nodes_wait_for():
+    launches = [graph_launch(500 * n, n + 1, (100, 99.95 - 10 * n)) for n in range(4)]
+    path = read(chain.from_iterable(launches)).critical_path(whole=True)
+    assert path.undecided_ns == 0

@@ -60,6 +60,8 @@ class Told(Protocol):
     @property
     def doubtful_ns(self) -> int: ...
     @property
+    def undecided_ns(self) -> int: ...
+    @property
     def clock_shifts(self) -> tuple[tuple[int | None, int], ...]: ...
     @property
     def status(self) -> str: ...
@@ -122,8 +124,8 @@ def _notes(path: Told) -> list[str]:
     if path.undecided_ns >= _SMALLEST_SHARE * path.length_ns > 0:
         part = share(path.undecided_ns / path.length_ns)
         notes.append(
-            f"Undecided: {part} of its time lies behind nodes of a CUDA graph that ended at the same "
-            "time. Record three or more launches of the graph, which tell what its nodes wait for."
+            f"Undecided: {part} of its time lies behind nodes of a CUDA graph that ended together. "
+            "Record three or more launches of the graph, which tell what its nodes wait for."
         )
     if path.status == "inconclusive":
         notes.append("Too much of the path is unexplained to base a decision on it.")

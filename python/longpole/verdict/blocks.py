@@ -49,6 +49,8 @@ class _Verdict(Protocol):
     """What is told of a verdict."""
 
     @property
+    def status(self) -> str: ...
+    @property
     def sentence(self) -> str: ...
     @property
     def record(self) -> str | None: ...
@@ -66,8 +68,12 @@ def verdict_blocks(verdict: _Verdict) -> list[Block]:
 
 
 def remedies_table(verdict: _Verdict) -> Table:
-    """List the remedies that gain most; gains overlap."""
-    helpful = [row for row in verdict.remedies if row.named or row.gain >= _LEAST_GAIN]
+    """List the remedies that gain most; gains overlap.
+
+    Of a trace without GPU activities there are none: nothing tells what the host holds up.
+    """
+    known = [] if verdict.status == "no_device" else verdict.remedies
+    helpful = [row for row in known if row.named or row.gain >= _LEAST_GAIN]
     helpful.sort(key=lambda row: -row.gain_ns)
     return table_of(helpful[:_MOST_ROWS])
 

@@ -71,6 +71,8 @@ pub struct Counts {
     pub queue_waits: u64,
     /// Runs of queries that waited for work.
     pub polling_loops: u64,
+    /// Copies to pageable memory whose missing call kept a thread waiting.
+    pub lost_copy_calls: u64,
     /// Threads whose first event follows the main thread.
     pub thread_starts: u64,
     /// Launches of graphs.
@@ -81,7 +83,7 @@ pub struct Counts {
 
 impl Counts {
     /// Each count with its name, in a fixed order.
-    pub fn named(&self) -> [(&'static str, u64); 20] {
+    pub fn named(&self) -> [(&'static str, u64); 21] {
         [
             ("negative_duration", self.negative_duration),
             ("untimed", self.untimed),
@@ -100,6 +102,7 @@ impl Counts {
             ("unrecorded_waits", self.unrecorded_waits),
             ("queue_waits", self.queue_waits),
             ("polling_loops", self.polling_loops),
+            ("lost_copy_calls", self.lost_copy_calls),
             ("thread_starts", self.thread_starts),
             ("graph_launches", self.graph_launches),
             ("sibling_devices", self.sibling_devices),

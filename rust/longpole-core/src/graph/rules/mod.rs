@@ -23,6 +23,7 @@ mod joint_collectives;
 mod latent_waits;
 mod launches;
 mod learned_waits;
+mod lost_copies;
 mod occupied;
 mod overlapped;
 mod polling;
@@ -56,8 +57,9 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
     let queues = queues::edges(&edges, &explained, facts);
     let polls = polling::polls(facts);
     let polled = polling::apply(&polls, &mut edges, facts);
-    let found = (queues.len() as u64, polled.len() as u64);
-    let handovers = [handovers, queues, polled].concat();
+    let lost_copies = lost_copies::edges(&edges, facts);
+    let found = (queues.len() as u64, polled.len() as u64, lost_copies.len() as u64);
+    let handovers = [handovers, queues, polled, lost_copies].concat();
     starts::edges(facts, &mut edges, progress)?;
     calls::edges(facts, &mut edges, progress)?;
     let joint = joint_collectives::edges(facts);
@@ -84,6 +86,7 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
         unrecorded_waits: unrecorded,
         queue_waits: found.0,
         polling_loops: found.1,
+        lost_copy_calls: found.2,
         thread_starts: n_first_events,
         graph_launches: facts.graphs.n_launches,
         sibling_devices: facts.streams.n_siblings(),

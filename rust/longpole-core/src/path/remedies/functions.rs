@@ -98,6 +98,7 @@ fn is_place(name: &str) -> bool {
         "torch.",
         "<built-in function next>",
         "enumerate(DataLoader)",
+        "ProfilerStep#",
     ];
     !wrappers.iter().any(|wrapper| name.contains(wrapper))
 }
