@@ -117,8 +117,8 @@ def trials(
 def weight(name: str, planted: str) -> float:
     """Say how much of the time a row deserves."""
     shares = {"turns": 4.0, "one": 0.5, "separate": 1.5, "commands": 1.0}
-    word = name.split(maxsplit=1)[0].strip(",")
-    return shares.get(word, 0.4) * {"again": 4.0, "3": 2.5, "10": 1.0}[planted]
+    first = name.split(maxsplit=1)[0].strip(",")
+    return shares.get(first, 0.4) * {"again": 4.0, "3": 2.5, "10": 1.0}[planted]
 
 
 def limits(count: int, n: int) -> tuple[float, float]:
