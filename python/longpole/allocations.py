@@ -65,9 +65,14 @@ class Allocations:
     has the blocks of a snapshot's segments: `device`, `n_bytes`, `is_free`, `function`.
     """
 
-    source: Literal["trace", "timeline", "snapshot"]
+    source: Literal["trace", "timeline", "snapshot", "profile"]
     events: pl.DataFrame
     blocks: pl.DataFrame
+
+    @classmethod
+    def of_rows(cls, source: Literal["profile"], rows: list[dict[str, Any]]) -> Allocations:
+        """Make it of changes in order of time; what a row lacks is null."""
+        return cls(source, _frame(rows), _blocks([]))
 
 
 def is_memory_file(path: str | os.PathLike[str]) -> bool:

@@ -99,7 +99,8 @@ def memory(
     Parameters
     ----------
     recording
-        A trace with `profile_memory=True`, or what `longpole.read_memory` read.
+        A trace with `profile_memory=True`, one of an Ascend profile with its memory files or
+        tables, or what `longpole.read_memory` read.
     window
         Where to look for the peak; by default in all of the recording.
     where

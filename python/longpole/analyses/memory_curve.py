@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from longpole.allocations import Allocations, trace_allocations
+from longpole.ascend.memory import recorded_memory
 from longpole.selection import matching
 
 if TYPE_CHECKING:
@@ -65,5 +66,10 @@ def memory_curve(
 
 
 def allocations_of(recording: Trace | Allocations) -> Allocations:
-    """Take the allocations of a trace; those of a file as they are."""
-    return recording if isinstance(recording, Allocations) else trace_allocations(recording)
+    """Take the allocations of a trace, or of its Ascend profile; those of a file as they are."""
+    if isinstance(recording, Allocations):
+        return recording
+    found = trace_allocations(recording)
+    if found.events.is_empty() and recording.core.profiler != "torch":
+        return recorded_memory(recording.path) or found
+    return found

@@ -50,7 +50,7 @@ def memory(
 ) -> int:
     """Show how much memory was allocated at the most, and what it was for.
 
-    FILE is a trace (profile_memory=True), a raw memory timeline
+    FILE is a trace (profile_memory=True), an Ascend profile, a raw memory timeline
     (export_memory_timeline("x.raw.json.gz")), or a memory snapshot written as JSON. Pickles are
     refused: opening one runs the code in it.
 
