@@ -37,7 +37,7 @@ pub(in crate::read) fn read(
     progress: Progress<'_>,
 ) -> Result<Tables> {
     let mut document = document(window, diagnostics, options, progress);
-    document.events.parts = Parts::new(options);
+    document.parts = Parts::new(options);
     let end = document.whole()?;
     document.finish(end)
 }
@@ -71,6 +71,7 @@ fn document<'a>(
     let collector = Collector::new(Arc::clone(&options.vocabulary));
     Document {
         events: EventReader::new(EventStream::new(elements, scanner), collector, !options.scan_all),
+        parts: None,
         options,
         fields: Vec::new(),
         n_lists: 0,
@@ -79,6 +80,8 @@ fn document<'a>(
 
 struct Document<'a> {
     events: EventReader<'a>,
+    /// How the list is read by several threads, if it is.
+    parts: Option<Parts<'a>>,
     options: &'a Options,
     fields: Vec<(String, String)>,
     n_lists: usize,
@@ -291,7 +294,7 @@ impl Document<'_> {
                 return Ok(End::Limit);
             }
             if byte == b'{' {
-                if let Some(offset) = self.events.take_parts()? {
+                if let Some(offset) = self.take_parts()? {
                     (after_value, after_comma) = (false, Some(offset));
                     continue;
                 }
@@ -313,6 +316,14 @@ impl Document<'_> {
                 // Damage was skipped: the next byte begins an event or ends the list.
                 None => (after_value, after_comma) = (false, None),
             }
+        }
+    }
+
+    /// Has threads read what they can; gives the byte of the comma behind that.
+    fn take_parts(&mut self) -> Result<Option<u64>> {
+        match &mut self.parts {
+            Some(parts) => parts.take(&mut self.events),
+            None => Ok(None),
         }
     }
 

@@ -86,65 +86,62 @@ impl<'a> Parts<'a> {
     }
 }
 
-impl EventReader<'_> {
+impl Parts<'_> {
     /// Reads as many parts as count, from the event at the front of the window on; gives the
     /// byte of the comma behind the last of them, none where no part counted.
-    pub(super) fn take_parts(&mut self) -> Result<Option<u64>> {
-        let window = &self.stream.elements.window;
+    pub(super) fn take(&mut self, events: &mut EventReader<'_>) -> Result<Option<u64>> {
+        let window = &events.stream.elements.window;
         let (here, at_hand) = (window.offset(), window.text().len() as u64);
-        let Some(mut parts) = self.parts.take_if(|parts| parts.from <= here) else {
+        if here < self.from {
             return Ok(None);
-        };
-        let outcome = self.take_parts_of(&mut parts);
-        self.parts = Some(parts);
+        }
+        let outcome = self.take_from(here, events);
         // When more is asked for depends on what is at hand, and so does what is said first.
-        self.stream.elements.window.bring_back(here + at_hand);
+        events.stream.elements.window.bring_back(here + at_hand);
         outcome
     }
 
-    fn take_parts_of(&mut self, parts: &mut Parts<'_>) -> Result<Option<u64>> {
-        let here = self.stream.elements.window.offset();
-        let Some(separator) = separator(self.stream.text(), &self.stream.indent) else {
-            parts.failed(here);
+    fn take_from(&mut self, here: u64, events: &mut EventReader<'_>) -> Result<Option<u64>> {
+        let Some(separator) = separator(events.stream.text(), &events.stream.indent) else {
+            self.failed(here);
             return Ok(None);
         };
-        let mut cutter = Cutter { separator, part_bytes: parts.part_bytes, ..Cutter::default() };
+        let mut cutter = Cutter { separator, part_bytes: self.part_bytes, ..Cutter::default() };
         let mut first = VecDeque::new();
         while first.len() < MIN_PARTS {
-            self.stream.elements.report(here)?;
-            match cutter.next(self) {
+            events.stream.elements.report(here)?;
+            match cutter.next(events) {
                 Some(piece) => first.push_back(piece),
                 None => break,
             }
         }
         if first.len() < MIN_PARTS {
-            parts.failed(self.stream.elements.window.offset());
-            self.put_back(first, cutter);
+            self.failed(events.stream.elements.window.offset());
+            put_back(events, first, cutter);
             return Ok(None);
         }
-        let n_before = self.position;
-        let outcome = std::thread::scope(|scope| {
-            let mut crew = Crew::start(scope, parts, &self.stream.indent, first);
-            crew.numbers.resize_with(parts.threads, || Numbers::new(self.n_given_keys));
-            let outcome = crew.work(self, &mut cutter);
-            parts.ended(crew.n_joined, self.stream.elements.window.offset());
-            self.put_back(crew.end(), cutter);
+        let n_before = events.position;
+        std::thread::scope(|scope| {
+            let mut crew = Crew::start(scope, self, &events.stream.indent, first);
+            crew.numbers.resize_with(self.threads, || Numbers::new(events.n_given_keys));
+            let outcome = crew.work(events, &mut cutter);
+            self.ended(crew.n_joined, events.stream.elements.window.offset());
+            put_back(events, crew.end(), cutter);
             outcome
-        });
-        outcome?;
-        let window = &self.stream.elements.window;
-        Ok((self.position > n_before).then(|| window.offset() - 1))
+        })?;
+        let window = &events.stream.elements.window;
+        Ok((events.position > n_before).then(|| window.offset() - 1))
     }
+}
 
-    /// Puts parts back that nobody joined, and what stands behind them.
-    fn put_back(&mut self, left: VecDeque<Piece>, cutter: Cutter) {
-        let window = &mut self.stream.elements.window;
-        window.put_back(cutter.rest);
-        for piece in left.into_iter().rev() {
-            let mut bytes = piece.bytes;
-            bytes.truncate(piece.length);
-            window.put_back(bytes);
-        }
+/// Puts parts back that nobody joined, and what stands behind them.
+fn put_back(events: &mut EventReader<'_>, left: VecDeque<Piece>, cutter: Cutter) {
+    let window = &mut events.stream.elements.window;
+    window.put_back(cutter.rest);
+    for piece in left.into_iter().rev() {
+        let mut bytes = piece.bytes;
+        bytes.truncate(piece.length);
+        window.put_back(bytes);
     }
 }
 
@@ -387,8 +384,7 @@ mod tests {
         let scanner = EventScanner::new(options.arguments.keys());
         let collector = Collector::new(Arc::clone(&options.vocabulary));
         let mut events = EventReader::new(EventStream::new(elements, scanner), collector, true);
-        events.parts = Parts::new(&options);
-        let end = events.take_parts().unwrap();
+        let end = Parts::new(&options).unwrap().take(&mut events).unwrap();
         (events.collector.n_events(), end)
     }
 

@@ -1,7 +1,6 @@
 //! The events at the front of a stream, and the tables that they become rows of.
 
 use super::collect::Collector;
-use super::parts::Parts;
 use super::place::{Findings, Whereabouts};
 use super::predicted::{learn, take_run, RunEnd};
 use super::repaired::Repaired;
@@ -18,8 +17,6 @@ pub(super) struct EventReader<'a> {
     pub(super) position: u32,
     /// Where the text of what is kept goes, if anywhere.
     pub(super) repaired: Option<Repaired<'a>>,
-    /// How the list is read by several threads, if it is.
-    pub(super) parts: Option<Parts<'a>>,
     /// How many keys of arguments every reader begins with.
     pub(super) n_given_keys: usize,
     is_predicting: bool,
@@ -34,7 +31,6 @@ impl<'a> EventReader<'a> {
             said: Vec::new(),
             position: 0,
             repaired: None,
-            parts: None,
             n_given_keys,
             is_predicting,
         }
