@@ -6,6 +6,8 @@
 //!
 //! Times are floating-point numbers, which every processor adds and compares in pairs. They
 //! are counted from the first node, so that they are exact for traces of up to 104 days.
+//!
+//! One file: what a pass does and what it saves explain each other.
 
 use std::cell::{OnceCell, RefCell};
 
