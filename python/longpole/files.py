@@ -30,7 +30,8 @@ def new_file(path: Path, *, force: bool = False, inputs: Sequence[Path] = ()) ->
     Raises
     ------
     FileExistsError
-        The file exists and `force` is not given, or it is one of the inputs.
+        The file exists and `force` is not given, it is one of the inputs, or it is no plain file:
+        devices, pipes and sockets are never replaced.
 
     Examples
     --------
@@ -59,6 +60,9 @@ def _check_free(path: Path, *, force: bool, inputs: Sequence[Path]) -> None:
         return
     if any(each.exists() and path.samefile(each) for each in inputs):
         message = f"{path} is an input, which is never replaced"
+        raise FileExistsError(message)
+    if not path.is_file():
+        message = f"{path} is no plain file, and is never replaced"
         raise FileExistsError(message)
     if not force:
         message = f"{path} exists; to replace it, use -f (force=True in Python)"

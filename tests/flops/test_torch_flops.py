@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import longpole
-from longpole.analyses.operator_work import operator_work
+from longpole.analyses.operator_work import operators_with_work
 from longpole.flops import MATRIX_OPERATORS
 from longpole.flops.attention import ATTENTION
 from longpole.flops.convolutions import CONVOLUTIONS
@@ -95,8 +95,7 @@ def run(model, inputs, *, backward):
 
 
 def counted(trace):
-    operators, _ = operator_work(trace, longpole.choose_window(trace, whole=True))
-    return operators
+    return operators_with_work(trace)
 
 
 def without_attention(operators):

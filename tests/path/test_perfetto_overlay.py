@@ -1,11 +1,13 @@
 """The overlay for Perfetto decodes with the published schema into the pieces of the path."""
 
 import json
+import os
 import zipfile
 
 import pytest
 
 import longpole
+from longpole.files import new_file
 from tiny_traces import call, frame, kernel, launch, operator, read
 
 WAITING = [
@@ -115,3 +117,15 @@ def test_the_trace_itself_is_never_written_over(tmp_path):
     with pytest.raises(FileExistsError, match="is an input, which is never replaced"):
         read(WAITING).critical_path(whole=True).to_perfetto(original, beside=original, force=True)
     assert json.loads(original.read_text())["traceEvents"] == WAITING
+
+
+def test_a_pipe_is_never_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with (
+        pytest.raises(FileExistsError, match="is no plain file, and is never replaced"),
+        new_file(pipe, force=True) as unfinished,
+    ):
+        unfinished.write_text("answer")
+    assert pipe.is_fifo()
+    assert [file.name for file in tmp_path.iterdir()] == ["pipe"]

@@ -116,11 +116,12 @@ def operators_with_work(trace: Trace) -> pl.DataFrame:
     Returns
     -------
     DataFrame
-        `operator` (event), `name`, `shapes`, `dtypes`, `flops`, `n_bytes`, `dtype`, `is_matrix`.
+        `operator` (event), `name`, `shapes`, `dtypes`, `flops`, `n_bytes`, `dtype`, `is_matrix`,
+        `is_recomputed` (a forward operator that a backward pass ran again).
     """
     operators, works = _operators(trace)
     joined = operators.join(works, on="work", maintain_order="left")
-    return joined.select("operator", "name", "shapes", "dtypes", *_WORK)
+    return joined.select("operator", "name", "shapes", "dtypes", *_WORK, "is_recomputed")
 
 
 def outermost(trace: Trace, events: pl.Series, among: pl.Series) -> pl.Series:

@@ -29,8 +29,12 @@ def written_whole(target: Path, *, replace: bool) -> Iterator[IO[bytes]]:
     Raises
     ------
     FileExistsError
-        There is a file of that name, and it is not to be replaced. It is left as it is.
+        There is a file of that name, and it is not to be replaced, or it is no plain file. It is
+        left as it is.
     """
+    if target.exists() and not target.is_file():
+        message = f"{target} is no plain file, and is never replaced"
+        raise FileExistsError(message)
     with tempfile.NamedTemporaryFile(
         dir=target.parent, prefix=f".{target.name}.", delete=False
     ) as file:

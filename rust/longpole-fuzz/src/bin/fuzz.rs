@@ -77,6 +77,7 @@ fn files(folder: &Path) -> Vec<Vec<u8>> {
 }
 
 /// Writes an input down, to look at.
+#[expect(clippy::disallowed_methods, reason = "this program's finds are files of its own")]
 fn kept(name: &str, seed: u64, bytes: &[u8]) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("finds");
     let path = folder.join(format!("{name}-{seed}"));
