@@ -92,7 +92,7 @@ def idle_causes(
 
 
 def queues(trace: Trace, chosen: pl.Series) -> pl.DataFrame:
-    """List the changes of the number of chosen activities that were launched and not begun.
+    """List the changes of the number of chosen activities that wait in the launch queue.
 
     Columns: `device`, `stream`, `time_ns`, `event` (the call, or the activity that began) and
     `queue_length` from then on, by device, stream and time.

@@ -40,7 +40,7 @@ class IdleTime:
     host_ns: int | None
     """The call that launches the next work had not returned: the device is launch-bound."""
     launched_ns: int | None
-    """The next work was launched and had not begun."""
+    """The next work was launched and had not started."""
     after_last_ns: int
     """No work follows in the window."""
     unlinked_ns: int

@@ -39,7 +39,7 @@ class OpenCall:
     missing: tuple[int, ...]
     """Ranks of the group that have not called it."""
     scheduled: tuple[int, ...]
-    """Ranks that called it and whose GPU has not begun it."""
+    """Ranks that called it and on whose GPU it has not started."""
     started: tuple[int, ...]
     """Ranks whose GPU waits in it."""
     completed: tuple[int, ...]

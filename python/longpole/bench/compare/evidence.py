@@ -57,7 +57,7 @@ class Side:
     spread
         How far runs lie from one another, robust, as a share; None for a single run.
     n_failed, n_unusable, n_dropped, n_disturbed
-        Runs that failed, times that are none, samples dropped for the conditions they were
+        Runs that failed, unusable times, samples dropped for the conditions they were
         taken in, and runs with too many of these.
     """
 

@@ -71,7 +71,7 @@ class ResultsFile:
         self.n_skipped = 0
 
     def records(self) -> Iterator[Record]:
-        """Give every record in the order of writing, and count them and the rows that are none."""
+        """Give every record in the order of writing; count records and damaged rows."""
         self.n_records = self.n_skipped = 0
         for line in rows_of(self.path):
             record = parse_record(line)

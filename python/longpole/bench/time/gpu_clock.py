@@ -2,9 +2,9 @@
 
 Two events around a few calls do not time the kernels but their launches, where a launch takes
 longer than a kernel: the device waits for the host between them. So the host gets a head start:
-a *pad*, a kernel that keeps the device busy for a known time, is queued first, then the start
+a *pad*, a kernel that keeps the device busy for a known time, is launched first, then the start
 event, the calls, and the stop event. Whether the head start was long enough is checked for every
-sample: if the start event has come before the stop event was queued, the host was late, the
+sample: if the start event has come before the stop event was recorded, the host was late, the
 sample is dropped and the pad is made longer. The pad is bounded, so a function that waits for the
 device cannot deadlock.
 
