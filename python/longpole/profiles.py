@@ -98,8 +98,8 @@ def timeline_at(path: Path) -> FoundTimeline | None:
     TraceError
         The file is one that cannot be read here.
     """
-    from longpole.ascend.database import DatabaseTimeline
-    from longpole.ascend.joined import JoinedTimeline
+    from longpole.ascend.database import database_timeline
+    from longpole.ascend.joined import joined_timeline
     from longpole.ascend.layout import only_timeline, rank_of
     from longpole.ascend.problems import not_exported
     from longpole.mindspore.layouts import files_beside
@@ -108,7 +108,7 @@ def timeline_at(path: Path) -> FoundTimeline | None:
 
     if path.is_dir():
         found = only_timeline(path)
-        source = JoinedTimeline(found.parts) if found.parts else found.path
+        source = joined_timeline(found.parts) if found.parts else found.path
         return FoundTimeline(cast("Path | BinaryIO", source), found.path, found.rank)
     if not _PROFILE_FILE.search(path.name) or not path.is_file():
         return None
@@ -121,7 +121,7 @@ def timeline_at(path: Path) -> FoundTimeline | None:
     if files is not None:
         return FoundTimeline(rank_events(files), path, files.rank)
     if path.suffix == ".db":
-        return FoundTimeline(cast("BinaryIO", DatabaseTimeline(path)), path, rank_of(path))
+        return FoundTimeline(cast("BinaryIO", database_timeline(path)), path, rank_of(path))
     return FoundTimeline(path, path, rank_of(path))
 
 

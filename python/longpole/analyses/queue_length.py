@@ -1,4 +1,4 @@
-"""Table `queue_length`: how many activities were launched and not begun, over time."""
+"""Table `queue_length`: how many launched activities waited to start, over time."""
 
 from __future__ import annotations
 

@@ -12,9 +12,11 @@ missing costs what it would have told, and nothing else.
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.ascend.pieces import PieceFile
 from longpole.ascend.rows import Database, open_database
 from longpole.ascend.statements import Process, event, flat, microseconds
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-__all__ = ["DatabaseTimeline"]
+__all__ = ["database_timeline"]
 
 _LAYERS: Final = {
     "acl": "AscendCL",
@@ -43,52 +45,32 @@ _COUNTERS: Final = (
 )
 
 
-class DatabaseTimeline:
-    """The timeline of a database as a file that is made while it is read.
+def database_timeline(path: str | os.PathLike[str]) -> PieceFile:
+    """Give the timeline of a database as a file that is made while it is read.
 
     Raises
     ------
     TraceError
         The file is no such database.
     """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._database = open_database(path)
-        self._pieces = _document(self._database)
-        self._rest = b""
-
-    def read(self, size: int = -1) -> bytes:
-        """Give the next bytes: at least one but for the end, at most `size`."""
-        pieces = [self._rest]
-        length = len(self._rest)
-        while length < size or size < 0:
-            piece = next(self._pieces, None)
-            if piece is None:
-                self._database.close()
-                break
-            encoded = piece.encode()
-            pieces.append(encoded)
-            length += len(encoded)
-        whole = b"".join(pieces)
-        if size < 0:
-            size = len(whole)
-        self._rest = whole[size:]
-        return whole[:size]
+    return PieceFile(_document(open_database(path)))
 
 
-def _document(database: Database) -> Iterator[str]:
-    yield "["
-    separator = "\n"
-    for text in chain(
+def _document(database: Database) -> Iterator[bytes]:
+    events = chain(
         _framework(database),
         _cann(database),
         _tasks(database),
         _collectives(database),
         _counters(database),
-    ):
-        yield f"{separator}{text}"
-        separator = ",\n"
-    yield "\n]\n"
+    )
+    yield b"["
+    separator = "\n"
+    with closing(database):
+        for text in events:
+            yield f"{separator}{text}".encode()
+            separator = ",\n"
+    yield b"\n]\n"
 
 
 def _framework(database: Database) -> Iterator[str]:

@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.ascend.job import read_job
+from longpole.ascend.pieces import PieceFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from longpole.ascend.job import Job
 
-__all__ = ["JoinedTimeline", "iteration_of", "slice_of"]
+__all__ = ["iteration_of", "joined_timeline", "slice_of"]
 
 _ITERATION: Final = re.compile(r"^msprof_(\d+)_(\d+)_(\d+)\.json$")
 _SLICE: Final = re.compile(r"^msprof_slice_(\d+)_(\w+)\.json$")
@@ -43,34 +44,15 @@ def slice_of(name: str) -> tuple[str, int] | None:
     return (found[2], int(found[1])) if found else None
 
 
-class JoinedTimeline:
-    """The parts of a timeline as one file, made while it is read.
+def joined_timeline(parts: Sequence[Path]) -> PieceFile:
+    """Give the parts of a timeline as one file, made while it is read.
 
     Raises
     ------
     OSError
-        A part cannot be read.
+        A part cannot be read; raised where the file is read.
     """
-
-    def __init__(self, parts: Sequence[Path]) -> None:
-        self._pieces = _document(parts)
-        self._rest = b""
-
-    def read(self, size: int = -1) -> bytes:
-        """Give the next bytes: at least one but for the end, at most `size`."""
-        pieces = [self._rest]
-        length = len(self._rest)
-        while length < size or size < 0:
-            piece = next(self._pieces, None)
-            if piece is None:
-                break
-            pieces.append(piece)
-            length += len(piece)
-        whole = b"".join(pieces)
-        if size < 0:
-            size = len(whole)
-        self._rest = whole[size:]
-        return whole[:size]
+    return PieceFile(_document(parts))
 
 
 def _document(parts: Sequence[Path]) -> Iterator[bytes]:

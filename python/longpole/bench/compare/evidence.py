@@ -16,6 +16,7 @@ from longpole.bench.compare.ranks import (
     sign_p_value,
 )
 from longpole.bench.compare.stats import Interval
+from longpole.bench.records.record import HIGH_PRESSURE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,9 +35,6 @@ _TURNS_A_BLOCK: Final = 10
 _MOST_DISTURBED: Final = 0.25
 _MOST_DROPPED_MORE: Final = 0.10
 _MOST_CLOCK_APART: Final = 0.01
-
-# Above it, runs are said to be disturbed by other programs; judgement, not measured.
-_HIGH_PRESSURE: Final = 0.20
 
 # Smallest change found in 80 of 100 comparisons, in spreads of the runs: normal noise, with
 # the efficiency of the median and of rank sums.
@@ -274,11 +272,11 @@ def _crowded(base: Runs, new: Runs) -> str | None:
     Sides in turns, or that alternate, bear that alike; sides measured apart do not.
     """
     for name, runs in (("base", base), ("new", new)):
-        n_crowded = sum(each > _HIGH_PRESSURE for each in runs.cpu_pressures)
+        n_crowded = sum(each > HIGH_PRESSURE for each in runs.cpu_pressures)
         if n_crowded > _MOST_DISTURBED * len(runs.log_times):
             return (
                 f"in {n_crowded} of {len(runs.log_times)} runs in {name} programs waited for the "
-                f"processors for more than {_HIGH_PRESSURE:.0%} of the time, and the sides were "
+                f"processors for more than {HIGH_PRESSURE:.0%} of the time, and the sides were "
                 "measured apart: measure them in turns"
             )
     return None

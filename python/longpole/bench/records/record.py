@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, Self
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Measurement", "Omitted", "Outcome", "Record", "is_duration_ns"]
+__all__ = ["HIGH_PRESSURE", "Measurement", "Omitted", "Outcome", "Record", "is_duration_ns"]
 
 SCHEMA: Final = "longpole.bench.record/1"
+
+HIGH_PRESSURE: Final = 0.20
+"""Work that waited for a processor for more than this share of the time was disturbed by other
+programs; judgement, not measured."""
 
 LONGEST_NS: Final = 10**18
 """Thirty years. A longer time is a misprint."""

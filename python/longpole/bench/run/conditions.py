@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
+from longpole.bench.records.record import HIGH_PRESSURE
 from longpole.devices import SLOWDOWNS, sampler_source
 from longpole.errors import DeviceError
 
@@ -39,9 +40,6 @@ __all__ = [
 
 # NVBench's rule: a clock below this share of the usual one is that of a throttled device.
 _LOWEST_CLOCK: Final = 0.75
-
-# Above it, a stretch between two readings counts as crowded; judgement, not measured.
-_HIGH_PRESSURE: Final = 0.20
 
 # More samples than this share are not dropped for pressure: the run is crowded as a whole.
 _MOST_DROPPED: Final = 0.20
@@ -324,7 +322,7 @@ def _has_moved(before: int | None, after: int | None) -> bool:
 
 def _is_crowded(before: Moment, after: Moment) -> bool:
     share = _pressure(before, after)
-    return share is not None and share > _HIGH_PRESSURE
+    return share is not None and share > HIGH_PRESSURE
 
 
 def _pressure(before: Moment, after: Moment) -> float | None:

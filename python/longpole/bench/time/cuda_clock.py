@@ -13,7 +13,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from longpole.bench.time.gpu_clock import GpuClock, Mode, cycles_per_ns
+from longpole.bench.time.gpu_clock import GpuClock, Mode, cycles_per_ns, flush_size_bytes
 from longpole.errors import DeviceError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["CudaClock", "CudaGpu"]
 
 _NS_PER_MS: Final = 1e6
-_SMALLEST_FLUSH_BYTES: Final = 320 << 20
-_FLUSH_FACTOR: Final = 1.25
 _DEFAULT_STREAM: Final = 0
 _SPIN: Final = b"""
 extern "C" __global__ void longpole_spin(long long cycles) {
@@ -63,7 +61,7 @@ class CudaGpu:
         number = self._ask(runtime.cudaGetDevice())
         properties = self._ask(runtime.cudaGetDeviceProperties(number))
         self.device: str = _text(properties.name)
-        n_bytes = max(_SMALLEST_FLUSH_BYTES, round(_FLUSH_FACTOR * properties.l2CacheSize))
+        n_bytes = flush_size_bytes(properties.l2CacheSize)
         self._n_bytes = n_bytes
         self._flushed = self._ask(runtime.cudaMalloc(n_bytes))
 

@@ -9,11 +9,11 @@ kernels a little slower to start, not slower.
 from __future__ import annotations
 
 import time
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench.time.clocks import Steady
-from longpole.errors import DeviceError, MissingDependencyError
+from longpole.bench.time.torch_clock import flush_buffer, torch_with_device
+from longpole.errors import DeviceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["CuptiClock"]
 
 _NS_PER_US: Final = 1000.0
-_SMALLEST_FLUSH_BYTES: Final = 320 << 20
-_FLUSH_FACTOR: Final = 1.25
 
 
 class CuptiClock(Steady):
@@ -54,13 +52,11 @@ class CuptiClock(Steady):
             message = "--clock cupti times kernels one by one: use --cache hot or cold"
             raise DeviceError(message)
         self.cache: Mode = cache
-        self._torch = torch = _import_torch()
+        self._torch = torch = _torch_with_profiler()
         properties = torch.cuda.get_device_properties(torch.cuda.current_device())
         self.name = "roctracer" if torch.version.hip else "cupti"
         self.device: str = properties.name
-        cache_bytes = getattr(properties, "L2_cache_size", 0)
-        n_bytes = max(_SMALLEST_FLUSH_BYTES, round(_FLUSH_FACTOR * cache_bytes))
-        self._flushed = torch.empty(n_bytes, dtype=torch.int8, device="cuda")
+        self._flushed = flush_buffer(torch)
 
     def now_ns(self) -> int:
         """Tell the time of the host."""
@@ -116,15 +112,8 @@ def _covered(intervals: Iterable[tuple[float, float]]) -> float:
     return total
 
 
-def _import_torch() -> Any:
-    try:
-        torch = import_module("torch")
-    except ImportError as error:
-        message = "--clock cupti needs torch\nhint: pip install 'longpole[torch]'"
-        raise MissingDependencyError(message) from error
-    if not torch.cuda.is_available():
-        message = "torch sees no device to time on"
-        raise DeviceError(message)
+def _torch_with_profiler() -> Any:
+    torch = torch_with_device("--clock cupti")
     if torch.profiler.ProfilerActivity.CUDA not in torch.profiler.supported_activities():
         message = "the profiler of this torch cannot record the device: use --clock torch"
         raise DeviceError(message)

@@ -8,7 +8,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.bench.time.gpu_clock import GpuClock, Mode, cycles_per_ns
+from longpole.bench.time.gpu_clock import GpuClock, Mode, cycles_per_ns, flush_size_bytes
 from longpole.errors import DeviceError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["CupyClock", "CupyGpu"]
 
 _NS_PER_MS: Final = 1e6
-_SMALLEST_FLUSH_BYTES: Final = 320 << 20
-_FLUSH_FACTOR: Final = 1.25
 _SPIN: Final = """
 extern "C" __global__ void longpole_spin(long long cycles) {
     long long begin = clock64();
@@ -56,8 +54,7 @@ class CupyGpu:
         properties = runtime.getDeviceProperties(cupy.cuda.Device().id)
         self.name = "hip" if runtime.is_hip else "cuda"
         self.device: str = properties["name"].decode()
-        cache_bytes = properties.get("l2CacheSize", 0)
-        n_bytes = max(_SMALLEST_FLUSH_BYTES, round(_FLUSH_FACTOR * cache_bytes))
+        n_bytes = flush_size_bytes(properties.get("l2CacheSize", 0))
         self._flushed = cupy.empty(n_bytes, dtype="int8")
         self._kernel = cupy.RawKernel(_SPIN, "longpole_spin")
 

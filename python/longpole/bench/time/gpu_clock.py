@@ -30,9 +30,21 @@ if TYPE_CHECKING:
 
     Function: TypeAlias = Callable[[], object]
 
-__all__ = ["Event", "GpuClock", "GpuLibrary", "Mode", "WrongStreamError", "cycles_per_ns"]
+__all__ = [
+    "Event",
+    "GpuClock",
+    "GpuLibrary",
+    "Mode",
+    "WrongStreamError",
+    "cycles_per_ns",
+    "flush_size_bytes",
+]
 
 Mode: TypeAlias = Literal["cold", "hot", "graph"]
+
+# The largest last cache so far is that of the MI300X; some devices report a smaller one.
+_SMALLEST_FLUSH_BYTES: Final = 320 << 20
+_FLUSH_FACTOR: Final = 1.25
 
 _FLOOR_SAMPLES: Final = 100
 _MOST_CALLS_PADDED: Final = 32
@@ -310,6 +322,17 @@ class GpuClock:
             return ()
         times = f"the device needs {device_ns / 1000:.1f} us a call, the host"
         return (f"{times} {known.host_ns / 1000:.1f} us: host-bound unless captured in a graph",)
+
+
+def flush_size_bytes(cache_bytes: int) -> int:
+    """Say how many bytes to write so that nothing else is left in the last cache.
+
+    Examples
+    --------
+    >>> flush_size_bytes(50 << 20) >> 20, flush_size_bytes(512 << 20) >> 20
+    (320, 640)
+    """
+    return max(_SMALLEST_FLUSH_BYTES, round(_FLUSH_FACTOR * cache_bytes))
 
 
 def cycles_per_ns(library: GpuLibrary, spin_cycles: Callable[[int], object]) -> float:

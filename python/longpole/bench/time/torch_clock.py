@@ -8,7 +8,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.bench.time.gpu_clock import GpuClock, Mode, cycles_per_ns
+from longpole.bench.time.gpu_clock import GpuClock, Mode, cycles_per_ns, flush_size_bytes
 from longpole.errors import DeviceError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -16,13 +16,9 @@ if TYPE_CHECKING:
 
     from longpole.devices import Reading
 
-__all__ = ["TorchClock", "TorchGpu"]
+__all__ = ["TorchClock", "TorchGpu", "flush_buffer", "torch_with_device"]
 
 _NS_PER_MS: Final = 1e6
-
-# The largest last cache so far is that of the MI300X; some devices report a smaller one.
-_SMALLEST_FLUSH_BYTES: Final = 320 << 20
-_FLUSH_FACTOR: Final = 1.25
 
 
 class TorchClock(GpuClock):
@@ -52,13 +48,11 @@ class TorchGpu:
     """What the clock needs of torch."""
 
     def __init__(self) -> None:
-        self._torch = torch = _import_torch()
+        self._torch = torch = torch_with_device("timing on a device")
         properties = torch.cuda.get_device_properties(torch.cuda.current_device())
         self.name = "hip" if torch.version.hip else "cuda"
         self.device: str = properties.name
-        cache_bytes = getattr(properties, "L2_cache_size", 0)
-        n_bytes = max(_SMALLEST_FLUSH_BYTES, round(_FLUSH_FACTOR * cache_bytes))
-        self._flushed = torch.empty(n_bytes, dtype=torch.int8, device="cuda")
+        self._flushed = flush_buffer(torch)
 
     def now_ns(self) -> int:
         """Tell the time of the host."""
@@ -114,11 +108,27 @@ class TorchEvent:
         return elapsed_ms * _NS_PER_MS
 
 
-def _import_torch() -> Any:
+def flush_buffer(torch: Any) -> Any:
+    """Allocate more bytes on the current device than its last cache holds."""
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    n_bytes = flush_size_bytes(getattr(properties, "L2_cache_size", 0))
+    return torch.empty(n_bytes, dtype=torch.int8, device="cuda")
+
+
+def torch_with_device(purpose: str) -> Any:
+    """Import torch, and make sure that it sees a device.
+
+    Raises
+    ------
+    MissingDependencyError
+        torch is not installed.
+    DeviceError
+        torch sees no device.
+    """
     try:
         torch = import_module("torch")
     except ImportError as error:
-        message = "timing on a device needs torch\nhint: pip install 'longpole[torch]'"
+        message = f"{purpose} needs torch\nhint: pip install 'longpole[torch]'"
         raise MissingDependencyError(message) from error
     if not torch.cuda.is_available():
         message = "torch sees no device to time on"

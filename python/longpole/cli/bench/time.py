@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longpole.bench import Record
+    from longpole.cli.answer.emit import Answer
     from longpole.devices import Busy
 
     Point: TypeAlias = dict[str, int | float | str]
@@ -215,17 +216,26 @@ def time(
         work=WorkPlan(moved, computed, dtype),
     )
     _check_work(campaign)
-    if campaign.commands is not None and (axes or factory):
-        message = "--axis and --factory are for functions"
-        raise click.UsageError(message)
+    _check_axes(campaign)
+    answer = _timed(campaign, output, force=force, append=append)
+    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
+
+
+def _timed(campaign: Campaign, output: str | None, *, force: bool, append: bool) -> Answer:
+    """Run a campaign, write its records, and compare what was timed."""
     try:
         with _opened(output, force=force, append=append) as store:
             records = list(_written(time_in_processes(campaign), store))
     except TargetError as error:
         raise click.UsageError(str(error)) from error
     comparisons = compare_points(campaign, records) if len(campaign.names) > 1 else []
-    answer = timings_answer(campaign, records, [comparison for _, comparison in comparisons])
-    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
+    return timings_answer(campaign, records, [comparison for _, comparison in comparisons])
+
+
+def _check_axes(campaign: Campaign) -> None:
+    if campaign.commands is not None and (campaign.points != [{}] or campaign.factory):
+        message = "--axis and --factory are for functions"
+        raise click.UsageError(message)
 
 
 def _check_subjects(functions: tuple[str, ...], commands: list[str]) -> None:
