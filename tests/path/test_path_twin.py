@@ -75,7 +75,7 @@ def windows_of(graph):
     return windows
 
 
-@pytest.mark.parametrize("file", real_traces(500_000))
+@pytest.mark.parametrize("file", real_traces(100_000))
 def test_real_traces(file):
     if not file.is_file():
         pytest.skip(f"{file} is not here")

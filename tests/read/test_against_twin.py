@@ -5,14 +5,11 @@ from hypothesis import given
 
 import longpole
 from oracles.twin import trace_twin as twin
-from real_traces import SHARED
+from real_traces import real_traces
 from strategies import traces
 from styles import document
 from tables import assert_table, plain
 
-KINETO_FILES = sorted(
-    [*SHARED.glob("traces/**/*.json.gz"), *SHARED.glob("et_pairs/*.kineto.json.gz")]
-)
 EVENT_COLUMNS = [
     *("kind", "category", "name", "process", "thread", "device", "stream"),
     *("start_ns", "duration_ns", "correlation", "external_id", "position"),
@@ -24,9 +21,10 @@ def test_a_generated_trace_gives_the_tables_of_the_twin(events):
     assert_agrees(document(events))
 
 
-@pytest.mark.skipif(not KINETO_FILES, reason=f"no traces in {SHARED}")
-@pytest.mark.parametrize("path", KINETO_FILES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", real_traces(slow_bytes=300_000))
 def test_a_real_trace_gives_the_tables_of_the_twin(path):
+    if not path.is_file():
+        pytest.skip(f"no traces in {path}")
     assert_agrees(path.read_bytes())
 
 
