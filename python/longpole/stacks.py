@@ -9,7 +9,10 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["stack_of", "subtree"]
+__all__ = ["ADDRESS", "stack_of", "subtree"]
+
+ADDRESS: Final = r" at 0x[0-9a-f]+"
+"""Built-in methods are named with the place of their object, another one in each run."""
 
 _SHOWN: Final = ("kind", "name", "start_ns", "duration_ns")
 _TOLERANCE_NS: Final = 1_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import longpole
 from longpole.analyses.diff.fusions import shared_out
 from longpole.analyses.diff.judgement import judge_runs, judge_step, judge_steps
 from longpole.analyses.diff.noise import is_beyond_noise, moderated_t
+from longpole.analyses.diff.sentences import sentence
 from longpole.analyses.diff.sides import side_of
 from longpole.cli import program
 from longpole.testing import TraceBuilder
@@ -222,6 +224,42 @@ def test_one_step_is_compared_with_the_others():
     assert other.verdict == "inconclusive"
     with pytest.raises(longpole.WindowError):
         longpole.diff_steps(trace, 77)
+
+
+def test_the_place_of_an_object_is_no_part_of_its_name(read_steps):
+    base, new = (read_steps(f"<built-in method f of O object at 0x{n:x}>") for n in (255, 4080))
+    found = longpole.diff(base, new)
+    gaps = [change for change in found.changes if change.kind == "host_gap"]
+    assert {"<built-in method f of O object>"} <= {
+        name for each in gaps for name in each.base_names
+    }
+    assert all(each.base_count == each.new_count for each in gaps)
+    assert found.n_differences == 0
+
+
+@pytest.fixture
+def read_steps():
+    def read_steps(function):
+        builder = TraceBuilder()
+        for step in range(5):
+            start = 100 * step
+            builder.step(step, (start, start + 100)).python(function, (start + 40, start + 60))
+            builder.launch("gemm", call=(start + 10, start + 12), work=(start + 20, start + 30))
+        return builder.read()
+
+    return read_steps
+
+
+def test_a_change_that_explains_little_is_not_called_the_cause(base):
+    found = longpole.diff(base, base)
+    [*_, change] = found.changes
+    little = replace(change, stands_out=True, effect_ns=50.0, new_ns=change.base_ns + 50.0)
+    longer = replace(found.new, mean_ns=found.base.mean_ns + 1_000.0)
+    told = sentence(replace(found, new=longer, changes=(little,), n_differences=1, change=0.1))
+    assert "No change that stands out from the noise of the steps explains that" in told
+    much = replace(little, effect_ns=900.0)
+    told = sentence(replace(found, new=longer, changes=(much,), n_differences=1, change=0.1))
+    assert "What changed most is" in told
 
 
 def test_a_missing_side_or_a_gate_that_is_no_share_is_refused(base):

@@ -8,6 +8,7 @@ import polars as pl
 
 from longpole.analyses.frame_times import FrameTimes, with_shares
 from longpole.contexts import context_times
+from longpole.stacks import ADDRESS
 from longpole.windows import choose_window
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["functions"]
 
-_ADDRESS: Final = r" at 0x[0-9a-f]+"
-"""Built-in methods are named with the place of their object, which tells nothing."""
 _HINT: Final = "The trace has no Python functions: record with profile(..., with_stack=True)."
 
 
@@ -76,7 +75,7 @@ def _grouped(tree: pl.DataFrame) -> pl.DataFrame:
     totals = ("total_ns", "n_activities", "device_ns", "backward_ns")
     return (
         tree.filter(ran)
-        .with_columns(pl.col("name").cast(pl.String).str.replace_all(_ADDRESS, ""))
+        .with_columns(pl.col("name").cast(pl.String).str.replace_all(ADDRESS, ""))
         .group_by("name", maintain_order=True)
         .agg(
             pl.col("count", "self_ns", "device_self_ns", "backward_self_ns").sum(),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from longpole.analyses.diff.matching import match_sequences, places_of
 from longpole.analyses.diff.noise import is_beyond_noise, moderated_t
 from longpole.analyses.diff.sequences import activities, operators
+from longpole.stacks import ADDRESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -141,7 +142,8 @@ class _Collected:
         import polars as pl
 
         for number, side in enumerate(self.sides):
-            name = pl.col("name").cast(pl.String).str.replace(*STEP_NAME)
+            text = pl.col("name").cast(pl.String)
+            name = text.str.replace(*STEP_NAME).str.replace_all(ADDRESS, "")
             names = side.trace.events.select("event", name)
             kind = pl.col("kind").cast(pl.String)
             rows = side.work.filter(kind.is_in([*_BY_NAME, "data_loading"]))

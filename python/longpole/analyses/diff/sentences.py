@@ -24,6 +24,9 @@ _WIDEST: Final = 60
 _LEAST_EFFECT: Final = 0.001
 _LEAST: Final = 0.0005
 
+# A change that does less of the whole than this does not explain it; judgement, not measured.
+_LEAST_SHARE: Final = 0.1
+
 _BECAME: Final = {
     "renamed": "{base} is now {new}",
     "fused": "{base} are now one, {new}",
@@ -81,8 +84,18 @@ def _causes(diff: Findings) -> list[str]:
     certain = [change for change in diff.changes if change.stands_out]
     if not certain:
         return ["Nothing that ran changed by more than the steps differ themselves."]
-    first = f"What changed most is {cause(certain[0])}."
-    return [first]
+    first = cause(certain[0])
+    if _explains(certain[0], diff):
+        return [f"What changed most is {first}."]
+    told = "No change that stands out from the noise of the steps explains that"
+    return [f"{told}; the largest is {first}."]
+
+
+def _explains(change: Change, diff: Findings) -> bool:
+    """Tell whether a change does enough to the step to be called its cause."""
+    if change.effect_ns is None:
+        return True
+    return abs(change.effect_ns) >= _LEAST_SHARE * abs(diff.new.mean_ns - diff.base.mean_ns)
 
 
 def _numbers(side: DiffSide) -> str:
