@@ -514,7 +514,12 @@ def expand_hops(
 ) -> Table:
     """Give the segments of some stretches of the path within one rank."""
 
-def repair_trace(path: str | os.PathLike[str], output: str | os.PathLike[str], gzip: bool) -> int:
+def repair_trace(
+    source: str | os.PathLike[str] | bytes | BinaryIO,
+    output: str | os.PathLike[str],
+    gzip: bool,
+    rank: int | None = None,
+) -> int:
     """Write what can be read of a trace; see `longpole.convert.repaired.repair`."""
 
 def align(

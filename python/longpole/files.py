@@ -25,7 +25,8 @@ def new_file(path: Path, *, force: bool = False, inputs: Sequence[Path] = ()) ->
     force
         Replace the file if it exists.
     inputs
-        Files that are never replaced, whatever `force` says, under any of their names.
+        Files that are never replaced, whatever `force` says, under any of their names. Nor are
+        files in a folder that is named here.
 
     Raises
     ------
@@ -58,9 +59,15 @@ def new_file(path: Path, *, force: bool = False, inputs: Sequence[Path] = ()) ->
 def _check_free(path: Path, *, force: bool, inputs: Sequence[Path]) -> None:
     if not path.exists():
         return
-    if any(each.exists() and path.samefile(each) for each in inputs):
-        message = f"{path} is an input, which is never replaced"
-        raise FileExistsError(message)
+    for each in inputs:
+        if not each.exists():
+            continue
+        if path.samefile(each):
+            message = f"{path} is an input, which is never replaced"
+            raise FileExistsError(message)
+        if each.is_dir() and path.resolve().is_relative_to(each.resolve()):
+            message = f"{path} lies in the folder that is read, whose files are never replaced"
+            raise FileExistsError(message)
     if not path.is_file():
         message = f"{path} is no plain file, and is never replaced"
         raise FileExistsError(message)

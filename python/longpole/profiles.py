@@ -14,7 +14,14 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-__all__ = ["FoundTimeline", "profile_rank", "profile_timelines", "timeline_at", "timeline_in"]
+__all__ = [
+    "FoundTimeline",
+    "profile_rank",
+    "profile_timelines",
+    "timeline_at",
+    "timeline_in",
+    "timeline_of",
+]
 
 _PROFILE_FILE: Final = re.compile(
     r"^(?:trace_view|msprof).*\.json$|\.(?:db|txt|csv|pb)$|^op_range_|\.slice_\d+$"
@@ -64,6 +71,17 @@ def profile_rank(path: Path) -> int | None:
 
     rank = rank_of_file(path)
     return rank_of(path) if rank is None else rank
+
+
+def timeline_of(path: Path) -> FoundTimeline | None:
+    """Find the timeline that a file or folder stands for; None where it is read as it is.
+
+    Raises
+    ------
+    TraceError
+        There are several, or the profile must be exported first, or has no timeline.
+    """
+    return timeline_in(path) if path.is_dir() else timeline_at(path)
 
 
 def timeline_in(folder: Path) -> FoundTimeline | None:

@@ -106,7 +106,6 @@ def _timeline(source: str | os.PathLike[str] | bytes | BinaryIO) -> FoundTimelin
     """Find the timeline of a profile; None where the source is read as it is."""
     if not isinstance(source, str | os.PathLike):
         return None
-    from longpole.profiles import timeline_at, timeline_in
+    from longpole.profiles import timeline_of
 
-    path = Path(source)
-    return timeline_in(path) if path.is_dir() else timeline_at(path)
+    return timeline_of(Path(source))

@@ -11,10 +11,12 @@ import polars as pl
 
 from longpole._core import Cut
 from longpole.files import new_file
+from longpole.profiles import FoundTimeline, timeline_of
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
+    from typing import BinaryIO
 
     from longpole.trace import Trace
     from longpole.windows import Window
@@ -45,7 +47,7 @@ def cut(
     trace
         The trace, as it was read from `source`.
     source
-        Its file, plain or gzip.
+        Its file, plain or gzip, or the profile folder or database that it is the timeline of.
     window
         From `choose_window`.
     output
@@ -61,7 +63,7 @@ def cut(
     Raises
     ------
     FileExistsError
-        The file exists and `force` is not given, or it is the source.
+        The file exists and `force` is not given, or it is the source, or a file in it.
     ValueError
         The file is damaged, or has events whose beginnings and ends stand apart.
 
@@ -79,11 +81,12 @@ def cut(
     """
     _check(trace)
     kept = Cut(_kept(trace, window).tobytes())
-    target = Path(output)
-    with new_file(target, force=force, inputs=[Path(source)]) as unfinished:
+    path, target = Path(source), Path(output)
+    found = timeline_of(path) or FoundTimeline(path, path)
+    with new_file(target, force=force, inputs=[path, found.path]) as unfinished:
         opened: Any = gzip.open if target.suffix == ".gz" else open
         with opened(unfinished, "wb") as file:
-            for part in _parts(Path(source)):
+            for part in _parts(found.source):
                 file.write(kept.feed(part))
     return kept.n_written
 
@@ -158,7 +161,17 @@ def _with_ancestors(
     return np.unique(np.concatenate(found))
 
 
-def _parts(source: Path) -> Iterator[bytes]:
+def _parts(source: Path | bytes | BinaryIO) -> Iterator[bytes]:
+    """Give the text of a timeline in parts, unpacked."""
+    if isinstance(source, Path):
+        yield from _parts_of_file(source)
+    elif isinstance(source, bytes):
+        yield source
+    else:
+        yield from iter(lambda: source.read(_PART), b"")
+
+
+def _parts_of_file(source: Path) -> Iterator[bytes]:
     with source.open("rb") as file:
         is_packed = file.read(2) == _GZIP
     opened: Any = gzip.open if is_packed else open

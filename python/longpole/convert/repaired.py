@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from longpole._core import repair_trace
 from longpole.files import new_file
+from longpole.profiles import FoundTimeline, timeline_of
 
 if TYPE_CHECKING:
     import os
@@ -26,7 +27,8 @@ def repair(
     Parameters
     ----------
     source
-        The file of the trace, plain or gzip.
+        The file of the trace, plain or gzip, or a profile folder or database that has one
+        timeline. The rank that a profile names is written with it.
     output
         The file to write, as gzip where its name ends in `.gz`.
     force
@@ -40,7 +42,7 @@ def repair(
     Raises
     ------
     FileExistsError
-        The file exists and `force` is not given, or it is the source.
+        The file exists and `force` is not given, or it is the source, or a file in it.
     TraceError
         The source holds no trace.
 
@@ -55,6 +57,8 @@ def repair(
     ...     n_written, read_trace(cut).status, read_trace(Path(folder, "whole.json")).status
     (1, 'recovered', 'ok')
     """
-    target = Path(output)
-    with new_file(target, force=force, inputs=[Path(source)]) as unfinished:
-        return repair_trace(Path(source), unfinished, gzip=target.suffix == ".gz")
+    path, target = Path(source), Path(output)
+    found = timeline_of(path) or FoundTimeline(path, path)
+    with new_file(target, force=force, inputs=[path, found.path]) as unfinished:
+        is_packed = target.suffix == ".gz"
+        return repair_trace(found.source, unfinished, gzip=is_packed, rank=found.rank)

@@ -10,21 +10,31 @@ use longpole_core::read;
 use pyo3::prelude::*;
 
 use crate::enter::enter;
+use crate::source::Source;
 
 /// Writes what can be read of a trace to a file that is made anew, plain or as gzip; gives the
-/// number of its events.
+/// number of its events. The rank is written where the trace names none.
 #[pyfunction]
+#[pyo3(signature = (source, output, gzip, rank = None))]
 #[allow(clippy::needless_pass_by_value)] // by value, from Python
 pub(crate) fn repair_trace(
     py: Python<'_>,
-    path: PathBuf,
+    source: Source,
     output: PathBuf,
     gzip: bool,
+    rank: Option<u64>,
 ) -> PyResult<u64> {
-    let name = path.display().to_string();
+    let (name, raised) = (source.name(), source.raised());
     let mut out = Output::new(BufWriter::new(File::create(&output)?), gzip);
-    let n_written =
-        enter(py, Some(&name), None, |progress| read::repair(&path, &mut out, progress))?;
+    let outcome = enter(py, name.as_deref(), None, |progress| match source {
+        Source::Path(path) => read::repair_path(&path, rank, &mut out, progress),
+        Source::Bytes(bytes) => read::repair(&bytes[..], rank, &mut out, progress),
+        Source::Reader(reader) => read::repair(reader, rank, &mut out, progress),
+    });
+    if let Some(raised) = raised.lock().ok().and_then(|mut raised| raised.take()) {
+        return Err(raised);
+    }
+    let n_written = outcome?;
     out.finish()?;
     Ok(n_written)
 }

@@ -66,12 +66,31 @@ pub fn read(source: impl Read, options: &Options, progress: Progress<'_>) -> Res
 ///
 /// When the file cannot be opened or read or holds no trace as text, when `out` cannot be written
 /// to, and when `progress` asks to stop.
-pub fn repair(path: &Path, out: &mut dyn Write, progress: Progress<'_>) -> Result<u64> {
-    let mut window = window::Window::new(Box::new(source::open(path)?), None)?;
+pub fn repair_path(
+    path: &Path,
+    rank: Option<u64>,
+    out: &mut dyn Write,
+    progress: Progress<'_>,
+) -> Result<u64> {
+    repair(source::open(path)?, rank, out, progress)
+}
+
+/// Writes what can be read of the trace that a reader gives as a sound document.
+///
+/// # Errors
+///
+/// As [`repair_path`].
+pub fn repair(
+    source: impl Read,
+    rank: Option<u64>,
+    out: &mut dyn Write,
+    progress: Progress<'_>,
+) -> Result<u64> {
+    let mut window = window::Window::new(Box::new(source), None)?;
     let mut diagnostics = Diagnostics::default();
     match sniff::format(&mut window, &mut diagnostics)? {
         Format::Chrome => {
-            let (options, repaired) = (Options::default(), chrome::Repaired::new(out));
+            let (options, repaired) = (Options::default(), chrome::Repaired::new(out, rank));
             chrome::repair(window, diagnostics, &options, repaired, progress)
         }
         Format::Saved => Err(Error::new(

@@ -16,13 +16,15 @@ use crate::strings::{spelled_text, spelling_faults, SpellingFaults};
 /// A sound document on its way.
 pub(in crate::read) struct Repaired<'a> {
     out: &'a mut dyn Write,
+    rank: Option<u64>,
     is_list: bool,
     n_written: u64,
 }
 
 impl<'a> Repaired<'a> {
-    pub(in crate::read) fn new(out: &'a mut dyn Write) -> Self {
-        Self { out, is_list: false, n_written: 0 }
+    /// A rank is written where the header names none.
+    pub(in crate::read) fn new(out: &'a mut dyn Write, rank: Option<u64>) -> Self {
+        Self { out, rank, is_list: false, n_written: 0 }
     }
 
     /// How many events were written.
@@ -30,10 +32,10 @@ impl<'a> Repaired<'a> {
         self.n_written
     }
 
-    /// Begins the document, which is a bare list of events or an object.
+    /// Begins the document, which is a bare list of events or an object: a list has no rank.
     pub(super) fn begin(&mut self, is_list: bool) -> Result<()> {
-        self.is_list = is_list;
-        self.write(if is_list { b"[" } else { b"{\"traceEvents\": [" })
+        self.is_list = is_list && self.rank.is_none();
+        self.write(if self.is_list { b"[" } else { b"{\"traceEvents\": [" })
     }
 
     /// Takes the text of an event that became rows, of which was `said` what is wrong with it.
@@ -58,12 +60,20 @@ impl<'a> Repaired<'a> {
             push_sound(&mut field, value.as_bytes(), false);
             self.write(&field)?;
         }
+        if let Some(rank) = self.rank.filter(|_| !names_rank(fields)) {
+            self.write(format!(",\n\"distributedInfo\": {{\"rank\": {rank}}}").as_bytes())?;
+        }
         self.write(b"}\n")
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.out.write_all(bytes).map_err(|error| io_error(&error, 0))
     }
+}
+
+/// A second field of that name would hide the first.
+fn names_rank(fields: &[(String, String)]) -> bool {
+    fields.iter().any(|(name, _)| name == "distributedInfo")
 }
 
 /// Appends a value that the scanner took as sound JSON, and otherwise as it stands: arguments that
