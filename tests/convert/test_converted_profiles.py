@@ -49,11 +49,11 @@ def test_a_stretch_of_a_profile_becomes_a_trace(profile, tmp_path):
 def test_no_file_of_a_profile_is_replaced(profile, tmp_path, capsys):
     folder = tmp_path / "in"
     before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-    for file in before:
+    for file, data in before.items():
         output = file.with_suffix(".csv") if file.suffix == ".txt" else file
-        output.write_bytes(before[file])
+        output.write_bytes(data)
         table = ["--table", "events"] if output.suffix == ".csv" else []
         assert program.run(["convert", str(profile), "-fo", str(output), *table]) != 0
-        assert output.read_bytes() == before[file]
+        assert output.read_bytes() == data
         if profile.is_dir():
             assert "never replaced" in capsys.readouterr().err

@@ -57,6 +57,12 @@ _ENDINGS: Final[dict[str, tuple[str, ...]]] = {
     help="Whose time a flame graph shows: of threads, devices or the critical path."
     "  [default: host]",
 )
+@click.option(
+    "--normalise",
+    is_flag=True,
+    help="Write a trace that every viewer shows as it is: exact stamps from the first event on,"
+    " small ids, slices that nest.",
+)
 @window_options
 @shared_options
 def convert(
@@ -67,6 +73,7 @@ def convert(
     table: str,
     where: str | None,
     time: Time | None,
+    normalise: bool,
     window: Asked,
     options: Options,
 ) -> int:
@@ -87,18 +94,26 @@ def convert(
       longpole convert trace.json.gz --table kernels --step 3 -o kernels.csv
       longpole convert trace.json.gz --step 3 -o step3.json.gz
       longpole convert damaged.json -o whole.json.gz
+      longpole convert rank0_ascend_pt -o rank0.json.gz --normalise
       longpole convert trace.json.gz -o trace.longpole
       longpole convert trace.json.gz --time device -o device.folded
     """
     from longpole.cli.answer.convert import CONVERT
 
     form = _form_of(output)
-    given = {"--table": table != "events", "--where": where, "--time": time}
+    given = {
+        "--table": table != "events",
+        "--where": where,
+        "--time": time,
+        "--normalise": normalise,
+    }
     _check(form, [*(name for name, value in given.items() if value)], window)
     if form != "table" and trace == "-":
         message = "only tables are written from a pipe; give a file"
         raise click.UsageError(message)
     shown = (table, where)
+    if normalise:
+        form = "normalised"
     answer, arguments = _answer(form, output, window, shown, time or "host", force=force)
     return answer_each([trace], options, CONVERT, answer, arguments=arguments)
 
@@ -115,9 +130,13 @@ def _form_of(output: Path) -> str:
 
 def _check(form: str, given: list[str], window: Asked) -> None:
     """Refuse what has no meaning for a form."""
-    allowed = {"table": ["--table", "--where"], "flame": ["--time"]}.get(form, [])
+    allowed = {
+        "table": ["--table", "--where"],
+        "flame": ["--time"],
+        "trace": ["--normalise"],
+    }.get(form, [])
     wrong = [name for name in given if name not in allowed]
-    if form == "saved" and window.is_any:
+    if window.is_any and (form == "saved" or "--normalise" in given):
         wrong.append("a window")
     if wrong:
         what = {"table": "a table", "flame": "a flame graph", "saved": "all tables"}
@@ -140,8 +159,9 @@ def _answer(
     from longpole.cli.answer.table import Shown, arguments_for
 
     to: Any = {"output": output, "force": force}
-    if form == "saved":
-        return partial(answers.save_trace, **to), "default"
+    if form in ("saved", "normalised"):
+        whole_trace = answers.save_trace if form == "saved" else answers.normalise_trace
+        return partial(whole_trace, **to), "default" if form == "saved" else "ids"
     if form == "flame":
         flame = partial(answers.write_flame, time=time, **to)
         return about_stretch(CONVERT, window, flame), "ids"

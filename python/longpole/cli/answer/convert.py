@@ -34,6 +34,7 @@ __all__ = [
     "convert_path",
     "convert_question",
     "cut_trace",
+    "normalise_trace",
     "repair_trace",
     "save_trace",
     "write_flame",
@@ -71,6 +72,15 @@ def repair_trace(path: str, trace: Trace, *, output: Path, force: bool) -> Answe
     from longpole.convert.repaired import repair
 
     n_written = repair(path, output, force=force)
+    known = known_of_window(path, trace, None)
+    return _document("trace", n_written, output, known), exit_codes.OK
+
+
+def normalise_trace(path: str, trace: Trace, *, output: Path, force: bool) -> Answer:
+    """Write all that could be read of a trace so that every viewer shows it as it is."""
+    from longpole.convert.normalised import normalise
+
+    n_written = normalise(path, output, force=force)
     known = known_of_window(path, trace, None)
     return _document("trace", n_written, output, known), exit_codes.OK
 
