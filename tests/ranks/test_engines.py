@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from polars.testing import assert_frame_equal
 
 import longpole
 from longpole import Scale, read_traces
+from longpole.errors import RanksError
+from longpole.traces.engines import Lost, run, started_ray
 from oracles.simulator.ranks_kineto import write_ranks
 from oracles.simulator.ranks_programs import random_ranks
 
-WAIT_S = 60
+# On a busy machine, Ray needs a minute and more for new workers.
+WAIT_S = 240
+pytestmark = pytest.mark.timeout(900)
 needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds readers in /proc")
 
 
@@ -31,7 +39,7 @@ def folder(tmp_path):
 def ray():
     ray = pytest.importorskip("ray", reason="engine='ray' needs ray")
     # What Ray starts ends with the thread that started it: not with that of a test.
-    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False)
+    started_ray(4)
     yield ray
     ray.shutdown()
 
@@ -63,15 +71,15 @@ class Piped:
             except OSError:
                 time.sleep(0.02)
                 continue
-            for _ in range(200):
-                process = self._process()
+            while time.monotonic() < until:
+                process = self.process()
                 if process is not None:
                     return process, feed
                 time.sleep(0.02)
             os.close(feed)
         pytest.fail("nobody reads the rank")
 
-    def _process(self):
+    def process(self):
         for link in Path("/proc").glob("[0-9]*/fd/*"):
             try:
                 is_it = link.readlink() == self.path and int(link.parts[2]) != os.getpid()
@@ -85,7 +93,7 @@ class Piped:
         process, feed = self.reader()
         os.kill(process, signal.SIGKILL)
         until = time.monotonic() + WAIT_S
-        while self._process() == process and time.monotonic() < until:
+        while self.process() == process and time.monotonic() < until:
             time.sleep(0.01)
         os.close(feed)
 
@@ -99,6 +107,19 @@ class Piped:
         whole.write_bytes(self.content)
         whole.replace(self.path)
 
+    @contextmanager
+    def read(self, files, **how):
+        """Read in a thread. Whatever a test finds, nobody is left waiting for the pipe."""
+        with ThreadPoolExecutor(1) as pool:
+            reading = pool.submit(read_traces, files, **how)
+            try:
+                yield reading
+            finally:
+                while not reading.done():
+                    if stat.S_ISFIFO(self.path.stat().st_mode):
+                        os.close(os.open(self.path, os.O_RDWR))
+                    time.sleep(0.1)
+
 
 def test_processes_give_the_same_answer_as_threads(folder):
     assert_same(read_traces(folder), read_traces(folder, engine="processes", workers=2))
@@ -108,8 +129,7 @@ def test_processes_give_the_same_answer_as_threads(folder):
 def test_a_rank_whose_process_dies_each_time_is_named_and_the_rest_is_answered(folder):
     files = sorted(folder.iterdir())
     piped = Piped(folder)
-    with ThreadPoolExecutor(1) as pool:
-        reading = pool.submit(read_traces, files, engine="processes", workers=2)
+    with piped.read(files, engine="processes", workers=2) as reading:
         piped.kill_reader()
         piped.kill_reader()
         ranks = reading.result(WAIT_S)
@@ -123,8 +143,7 @@ def assert_survives_one_kill(folder, engine, workers):
     expected = read_traces(folder)
     files = sorted(folder.iterdir())
     piped = Piped(folder)
-    with ThreadPoolExecutor(1) as pool:
-        reading = pool.submit(read_traces, files, engine=engine, workers=workers)
+    with piped.read(files, engine=engine, workers=workers) as reading:
         piped.kill_reader()
         piped.feed()
         ranks = reading.result(WAIT_S)
@@ -140,6 +159,88 @@ def test_a_rank_whose_process_dies_once_is_read_again(folder):
 def test_ray_gives_the_same_answer_though_one_of_four_workers_is_killed(folder, ray):
     assert ray
     assert_survives_one_kill(folder, "ray", workers=4)
+
+
+@needs_proc
+def test_a_rank_that_ray_does_not_finish_in_time_is_named_and_the_rest_is_answered(folder, ray):
+    assert ray
+    files = sorted(folder.iterdir())
+    assert_same(read_traces(files), read_traces(files, engine="ray", workers=4))
+    piped = Piped(folder)
+    with piped.read(files, engine="ray", workers=4, timeout_s=15) as reading:
+        _, feed = piped.reader()
+        ranks = reading.result(WAIT_S)
+        os.close(feed)
+    assert ranks.rank_numbers == (0, 1, 2)
+    [finding] = [it for it in ranks.findings if it.kind == "unreadable rank"]
+    assert "rank3.json" in finding.message
+    assert "finished no rank for 15 s" in finding.message
+    assert_same(read_traces(files[:3]), ranks)
+
+
+class StuckRay:
+    """Stands in for Ray: works at once, but never finishes what is stuck."""
+
+    def __init__(self, *stuck):
+        self.stuck = stuck
+        self.cancelled = []
+        self.exceptions = SimpleNamespace(RayTaskError=ZeroDivisionError, RayError=OSError)
+
+    def is_initialized(self):
+        return True
+
+    def remote(self, **_):
+        return lambda task: SimpleNamespace(remote=lambda work, item: (item, task(work, item)))
+
+    def put(self, it):
+        return it
+
+    def wait(self, references, **_):
+        done = [it for it in references if it[0] not in self.stuck]
+        return done[:1], references
+
+    def get(self, reference, **_):
+        return reference[1]
+
+    def cancel(self, reference, **_):
+        self.cancelled.append(reference[0])
+
+
+@pytest.mark.parametrize(
+    ("stuck", "left"), [((2,), {2}), ((1, 4), {1, 4}), ((0, 1, 2), {0, 1, 2, 3, 4, 5})]
+)
+def test_what_ray_never_finishes_does_not_hold_up_what_it_does(monkeypatch, stuck, left):
+    ray = StuckRay(*stuck)
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    found = run("ray", lambda item: item * 10, range(6), workers=3, timeout_s=7)
+    assert {at for at, it in enumerate(found) if isinstance(it, Lost)} == left
+    assert {it.reason for it in found if isinstance(it, Lost)} == {
+        "the Ray cluster finished no rank for 7 s"
+    }
+    assert all(it == at * 10 for at, it in enumerate(found) if at not in left)
+    assert sorted(ray.cancelled) == sorted(stuck)
+
+
+@pytest.mark.parametrize("n_failures", [1, 2])
+def test_ray_is_started_a_second_time_and_then_given_up(monkeypatch, n_failures):
+    ray = StuckRay()
+    started = []
+
+    def init(**_):
+        started.append(1)
+        if len(started) <= n_failures:
+            message = "The current node timed out during startup"
+            raise Exception(message)  # noqa: TRY002 - as Ray does
+
+    ray.is_initialized, ray.init, ray.shutdown = lambda: False, init, lambda: None
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    if n_failures == 1:
+        assert run("ray", str, [3], workers=1) == ["3"]
+    else:
+        with pytest.raises(RanksError, match=r"did not start.*timed out"):
+            run("ray", str, [3], workers=1)
+    assert len(started) == 2
 
 
 def test_addresses_are_opened_by_fsspec(folder):

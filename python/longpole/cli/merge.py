@@ -47,6 +47,7 @@ def merge(
     step_name: str | None,
     workers: int | None,
     engine: Engine,
+    timeout: float,
     options: Options,
 ) -> int:
     """Write the ranks of a run as one aligned trace for ui.perfetto.dev.
@@ -71,6 +72,7 @@ def merge(
         options,
         workers=workers,
         engine=engine,
+        timeout_s=timeout,
         step_name=step_name,
         schema=MERGE,
         answer=partial(write, progress=rank_progress(options, "writing")),

@@ -36,6 +36,7 @@ def ranks(
     all_ranks: bool,
     workers: int | None,
     engine: Engine,
+    timeout: float,
     options: Options,
 ) -> int:
     """Say which rank makes the others wait, why, and what mending it gains.
@@ -64,6 +65,7 @@ def ranks(
         options,
         workers=workers,
         engine=engine,
+        timeout_s=timeout,
         step_name=step_name,
         schema="longpole.ranks/1",
         answer=lambda traces: ranks_answer(sources, traces, step, all_ranks=all_ranks),

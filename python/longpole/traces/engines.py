@@ -1,24 +1,30 @@
 """Where the ranks are read: threads, processes, or the workers of a Ray cluster.
 
 Every engine does a piece of work for each item and gives the results in the order of the items.
-The work of a worker that dies is done again; an item that kills its worker each time is `Lost`.
+The work of a worker that dies is done again; an item that kills its worker each time is `Lost`, and
+so are those that a Ray cluster does not answer in time.
 """
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
-from longpole.errors import MissingDependencyError
+from longpole.errors import MissingDependencyError, RanksError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["ENGINES", "Engine", "Lost", "run"]
+__all__ = ["ENGINES", "TIMEOUT_S", "Engine", "Lost", "run", "started_ray"]
 
 Engine = Literal["threads", "processes", "ray"]
 ENGINES: Final = ("threads", "processes", "ray")
+
+TIMEOUT_S: Final = 600.0
+"""So long a Ray cluster may finish nothing."""
 
 _RETRIES: Final = 2
 _Item = TypeVar("_Item")
@@ -27,7 +33,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What became of an item whose worker died each time."""
+    """What became of an item whose worker died each time, or did not answer in time."""
 
     reason: str
 
@@ -38,24 +44,32 @@ def run(
     items: Sequence[_Item],
     *,
     workers: int,
+    timeout_s: float = TIMEOUT_S,
     progress: Callable[[int, int], object] | None = None,
 ) -> list[_Result | Lost]:
     """Do the work for every item, at most `workers` at once.
+
+    Where Ray finishes none for `timeout_s`, those left are given up.
 
     Raises
     ------
     MissingDependencyError
         The engine is not installed.
+    RanksError
+        Ray does not start.
     ValueError
         There is no such engine.
     """
-    if engine not in _RUNS:
+    if engine not in ENGINES:
         message = f"no engine is called {engine!r}; there are {', '.join(ENGINES)}"
         raise ValueError(message)
     if not items:
         return []
     done = _Count(len(items), progress)
-    return _RUNS[engine](work, items, workers, done)
+    if engine == "ray":
+        return _with_ray(work, items, workers, timeout_s, done)
+    in_pool = _in_threads if engine == "threads" else _in_processes
+    return in_pool(work, items, workers, done)
 
 
 class _Count:
@@ -125,8 +139,60 @@ def _one_pool(
 
 
 def _with_ray(
-    work: Callable[[Any], Any], items: Sequence[Any], workers: int, done: _Count
+    work: Callable[[Any], Any], items: Sequence[Any], workers: int, timeout_s: float, done: _Count
 ) -> list[Any]:
+    """Work on a cluster. Ray itself starts anew what ran on a worker that died.
+
+    It does so for ever where it kills workers for want of memory, and waits for ever for workers
+    that never come. Hence the time limit.
+    """
+    ray = started_ray(workers)
+    task = ray.remote(max_retries=_RETRIES)(_done)
+    shared = ray.put(work)
+    found: dict[int, Any] = {}
+    running: dict[Any, int] = {}
+    left = deque(range(len(items)))
+    try:
+        while left or running:
+            while left and len(running) < workers:
+                place = left.popleft()
+                running[task.remote(shared, items[place])] = place
+            ready, _ = ray.wait(list(running), num_returns=1, timeout=timeout_s)
+            if not ready:
+                break
+            found[running[ready[0]]] = _answer(ray, ready[0], timeout_s)
+            del running[ready[0]]
+            done.one()
+    finally:
+        for reference in running:
+            ray.cancel(reference, force=True)
+    late = Lost(f"the Ray cluster finished no rank for {timeout_s:g} s")
+    return [found.get(at, late) for at in range(len(items))]
+
+
+def _done(work: Callable[[Any], Any], item: Any) -> Any:
+    return work(item)
+
+
+def _answer(ray: Any, reference: Any, timeout_s: float) -> Any:
+    try:
+        return ray.get(reference, timeout=timeout_s)
+    except ray.exceptions.RayTaskError:
+        raise
+    except ray.exceptions.RayError as error:
+        return Lost(f"its worker died {_RETRIES + 1} times ({type(error).__name__})")
+
+
+def started_ray(workers: int) -> Any:
+    """Join the cluster that the environment names, or start one on this machine.
+
+    Raises
+    ------
+    MissingDependencyError
+        Ray is not installed.
+    RanksError
+        It does not start.
+    """
     try:
         import ray
     except ImportError as error:
@@ -134,45 +200,25 @@ def _with_ray(
         raise MissingDependencyError(message) from error
     if not ray.is_initialized():
         _join_ray(ray, workers)
-    task = ray.remote(max_retries=_RETRIES)(_done)
-    shared = ray.put(work)
-    found: dict[int, Any] = {}
-    running: dict[Any, int] = {}
-    for at in range(len(items) + workers):
-        if at < len(items):
-            running[task.remote(shared, items[at])] = at
-        while running and (len(running) >= workers or at >= len(items)):
-            ready, _ = ray.wait(list(running), num_returns=1)
-            place = running.pop(ready[0])
-            try:
-                found[place] = ray.get(ready[0])
-            except ray.exceptions.RayTaskError:
-                raise
-            except ray.exceptions.RayError as error:
-                found[place] = Lost(
-                    f"its worker died {_RETRIES + 1} times ({type(error).__name__})"
-                )
-            done.one()
-    return [found[at] for at in range(len(items))]
-
-
-def _done(work: Callable[[Any], Any], item: Any) -> Any:
-    return work(item)
+    return ray
 
 
 def _join_ray(ray: Any, workers: int) -> None:
-    """Join the cluster that the environment names, or start one on this machine."""
-    import os
-
-    quiet = {"log_to_driver": False, "include_dashboard": False, "logging_level": "ERROR"}
+    quiet = {"log_to_driver": False, "logging_level": "ERROR"}
     if os.environ.get("RAY_ADDRESS"):
-        ray.init(address="auto", log_to_driver=False, logging_level="ERROR")
-    else:
-        ray.init(num_cpus=workers, **quiet)
-
-
-_RUNS: Final[dict[str, Callable[..., list[Any]]]] = {
-    "threads": _in_threads,
-    "processes": _in_processes,
-    "ray": _with_ray,
-}
+        ray.init(address="auto", **quiet)
+        return
+    for is_last in (False, True):
+        try:
+            ray.init(num_cpus=workers, include_dashboard=False, **quiet)
+        except Exception as error:
+            # On a busy machine, what Ray starts may miss Ray's own limit of 30 s.
+            ray.shutdown()
+            if is_last:
+                message = (
+                    f"Ray did not start on this machine, twice: {error}\n"
+                    "hint: start a cluster with `ray start --head` and set RAY_ADDRESS"
+                )
+                raise RanksError(message) from error
+        else:
+            return

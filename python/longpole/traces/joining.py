@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from longpole.traces.engines import TIMEOUT_S
 from longpole.traces.reading import Reading, read_ranks
 from longpole.traces.sources import find_sources
 from longpole.traces.trace_set import TraceSet
@@ -23,6 +24,7 @@ def read_traces(
     *,
     workers: int | None = None,
     engine: Engine = "threads",
+    timeout_s: float = TIMEOUT_S,
     data_load: str | None = None,
     step_name: str | None = None,
     vocabulary: str | None = None,
@@ -45,6 +47,9 @@ def read_traces(
         `threads` of this process; `processes`, of which one may die without the others; or
         `ray`: the workers of the cluster that `RAY_ADDRESS` names or that was joined before, else
         of one started on this machine. With the last two, no trace is read in this process.
+    timeout_s
+        With `ray`: when the cluster finishes no rank for so long, the ranks that are left are
+        named in `TraceSet.findings`, and the rest is answered.
     data_load, step_name
         As for `Trace.critical_path`.
     vocabulary
@@ -55,7 +60,7 @@ def read_traces(
     Raises
     ------
     RanksError
-        There is no trace, or none of them can be read.
+        There is no trace, none of them can be read, or Ray does not start.
     MissingDependencyError
         Ray or fsspec is needed and not installed.
 
@@ -67,8 +72,10 @@ def read_traces(
     found = find_sources(sources)
     reading = Reading(vocabulary, data_load, step_name)
     n_workers = workers or min(4, os.cpu_count() or 1)
-    ranks = read_ranks(found, reading, engine=engine, workers=n_workers, progress=progress)
-    return TraceSet(ranks, reading, engine=engine, workers=n_workers)
+    ranks = read_ranks(
+        found, reading, engine=engine, workers=n_workers, timeout_s=timeout_s, progress=progress
+    )
+    return TraceSet(ranks, reading, engine=engine, workers=n_workers, timeout_s=timeout_s)
 
 
 def join_traces(traces: Sequence[tuple[str, Trace]], *, step_name: str | None = None) -> TraceSet:

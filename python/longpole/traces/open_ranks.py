@@ -33,12 +33,14 @@ class OpenRanks:
         *,
         engine: Engine,
         workers: int,
+        timeout_s: float,
         kept: Mapping[str, Trace],
     ) -> None:
         self.files = files
         self._reading = reading
         self._engine: Engine = engine
         self._workers = workers
+        self._timeout_s = timeout_s
         self._places = {path: place for place, path in enumerate(files)}
         self._open = OrderedDict((self._places[path], trace) for path, trace in kept.items())
         self._lock = threading.Lock()
@@ -74,7 +76,7 @@ class OpenRanks:
         return dict(zip(stretches, found, strict=True))
 
     def _run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        found = run(self._engine, work, items, workers=self._workers)
+        found = run(self._engine, work, items, workers=self._workers, timeout_s=self._timeout_s)
         for item, result in zip(items, found, strict=True):
             if isinstance(result, Lost):
                 message = f"{item.path} cannot be read again: {result.reason}"

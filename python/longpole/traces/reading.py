@@ -143,10 +143,13 @@ def read_ranks(
     *,
     engine: Engine,
     workers: int,
+    timeout_s: float,
     progress: Callable[[int, int], object] | None,
 ) -> list[ReadRank]:
     """Read and reduce every file, at most `workers` at once; the result is in their order."""
-    found = run(engine, reading.read, sources, workers=workers, progress=progress)
+    found = run(
+        engine, reading.read, sources, workers=workers, timeout_s=timeout_s, progress=progress
+    )
     return [
         ReadRank(source, problem=it.reason) if isinstance(it, Lost) else it
         for source, it in zip(sources, found, strict=True)

@@ -15,6 +15,7 @@ from longpole.errors import RanksError, WindowError
 from longpole.frames import frame_of
 from longpole.report.html import html
 from longpole.traces.bandwidth import with_bandwidth
+from longpole.traces.engines import TIMEOUT_S
 from longpole.traces.findings import RankFinding, disagreement, in_order
 from longpole.traces.late_ranks import late_ranks
 from longpole.traces.open_ranks import OpenRanks
@@ -51,11 +52,14 @@ class TraceSet:
         *,
         engine: Engine = "threads",
         workers: int = 1,
+        timeout_s: float = TIMEOUT_S,
         kept: Mapping[str, Trace] | None = None,
     ) -> None:
         self._read, self._file_findings = in_order(read)
         files = [it.source.path for it in self._read]
-        self._opened = OpenRanks(files, reading, engine=engine, workers=workers, kept=kept or {})
+        self._opened = OpenRanks(
+            files, reading, engine=engine, workers=workers, timeout_s=timeout_s, kept=kept or {}
+        )
         if not self._read:
             reasons = "; ".join(finding.message for finding in self._file_findings[:3])
             message = f"no rank could be read: {reasons}"

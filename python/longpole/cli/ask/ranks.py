@@ -10,7 +10,7 @@ import click
 from longpole.cli.answer.emit import failed
 from longpole.cli.answer.problems import Problem
 from longpole.errors import LongpoleError
-from longpole.traces.engines import ENGINES
+from longpole.traces.engines import ENGINES, TIMEOUT_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -43,7 +43,14 @@ def engine_options(command: Callable[..., int]) -> Callable[..., int]:
         default="threads",
         help="Where ranks are read: one process may die without the others.  [default: threads]",
     )
-    return workers(engine(command))
+    timeout = click.option(
+        "--timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        default=TIMEOUT_S,
+        help="Give up the ranks left when Ray finishes none for so long.  [default: 600]",
+    )
+    return workers(engine(timeout(command)))
 
 
 def joined_ranks(
@@ -52,6 +59,7 @@ def joined_ranks(
     *,
     workers: int | None,
     engine: Engine,
+    timeout_s: float,
     step_name: str | None,
     schema: str,
     answer: Callable[[TraceSet], Answer],
@@ -64,6 +72,7 @@ def joined_ranks(
             list(sources),
             workers=workers,
             engine=engine,
+            timeout_s=timeout_s,
             step_name=step_name,
             vocabulary=options.vocabulary,
             progress=rank_progress(options, "reading"),
