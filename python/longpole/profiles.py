@@ -45,10 +45,16 @@ def profile_timelines(folder: Path) -> list[tuple[Path, int | None]]:
     Raises
     ------
     TraceError
-        The profile must be exported first, or has several recordings of one rank.
+        The profile must be exported first, has several recordings of one rank, or no timeline.
     """
     from longpole.ascend.layout import collected, timelines
-    from longpole.mindspore.layouts import drawn_timelines, is_profile, timeline_files
+    from longpole.ascend.problems import profile_error
+    from longpole.mindspore.layouts import (
+        drawn_timelines,
+        is_profile,
+        is_without_timeline,
+        timeline_files,
+    )
 
     exported = timelines(folder)
     if exported:
@@ -61,6 +67,10 @@ def profile_timelines(folder: Path) -> list[tuple[Path, int | None]]:
     binary = collected(folder)
     if binary is not None:
         raise binary
+    if is_without_timeline(folder):
+        hint = "ask `longpole mindspore` about it, which answers what the files tell"
+        reason = "a MindSpore profile without a timeline"
+        raise profile_error(folder, reason, "no_timeline", hint)
     return []
 
 
@@ -92,19 +102,12 @@ def timeline_in(folder: Path) -> FoundTimeline | None:
     TraceError
         There are several, or the profile must be exported first, or has no timeline.
     """
-    from longpole.ascend.problems import profile_error
-    from longpole.mindspore.layouts import is_without_timeline
-
     found = profile_timelines(folder)
     if len(found) > 1:
         raise _several(folder, [path for path, _ in found])
     if found:
         [(path, rank)] = found
         return timeline_at(path) or FoundTimeline(path, path, rank)
-    if is_without_timeline(folder):
-        hint = "ask `longpole mindspore` about it, which answers what the files tell"
-        reason = "a MindSpore profile without a timeline"
-        raise profile_error(folder, reason, "no_timeline", hint)
     return None
 
 

@@ -106,3 +106,28 @@ def test_real_ranks_wait_for_the_one_that_their_tasks_name() -> None:
 def test_a_folder_with_nothing_names_what_was_looked_for(tmp_path: Path) -> None:
     with pytest.raises(RanksError, match=f"{tmp_path}: no trace .* MindSpore profiles"):
         longpole.read_traces([tmp_path])
+
+
+def test_one_clock_agrees_with_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cpu_profile(tmp_path, 0)
+    assert program.run(["ranks", str(tmp_path)]) == 4
+    said = capsys.readouterr().out
+    assert "No collectives were found; ask the one rank" in said
+    assert "Clocks" not in said
+    both = ascend_ranks(tmp_path / "ascend")
+    assert program.run(["ranks", str(both)]) == 0
+    assert "Clocks" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [["ranks"], ["summary"], ["diff", "."]])
+def test_a_profile_without_a_timeline_is_one_clear_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    (tmp_path / "minddata_pipeline_summary_0.json").write_text("{}")
+    (tmp_path / "pipeline_profiling_0.json").write_text("{}")
+    [name, *rest] = command
+    assert program.run([name, str(tmp_path), *(str(tmp_path) for _ in rest)]) == 3
+    said = capsys.readouterr().err
+    assert said.count(str(tmp_path)) == 1
+    assert "without a timeline [no_timeline]" in said
+    assert "longpole mindspore" in said

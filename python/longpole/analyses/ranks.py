@@ -23,6 +23,7 @@ _MOST_ROWS: Final = 8
 _MOST_CALLS: Final = 5
 _MOST_FINDINGS: Final = 8
 _MOST_KINDS: Final = 6
+_FEWEST_CLOCKS: Final = 2
 _CALL_FIELDS: Final = (
     "call",
     "group",
@@ -168,7 +169,7 @@ class Ranks:
             return [Sentence(self._matched()), self._apart(), *self._notes()]
         tables = [self._ranks(), self._calls()]
         return [
-            *(Sentence(text) for text in (self._matched(), self._clocks(), *self._verdict())),
+            *(Sentence(text) for text in (self._matched(), *self._clocks(), *self._verdict())),
             *(table for table in tables if table.rows),
             Sentence(self._path()),
             *self._notes(),
@@ -194,6 +195,8 @@ class Ranks:
 
     def _matched(self) -> str:
         calls = self.set.calls
+        if calls.is_empty() and len(self.set) == 1:
+            return "No collectives were found; ask the one rank with `longpole summary`."
         if calls.is_empty():
             return (
                 "No collectives were found: the ranks cannot be joined, and each is on its own "
@@ -208,8 +211,10 @@ class Ranks:
             f"matched {matched}."
         )
 
-    def _clocks(self) -> str:
+    def _clocks(self) -> list[str]:
         clocks = self.set.clocks
+        if clocks.height < _FEWEST_CLOCKS:
+            return []
         shift = max((clocks["offset_ns"] - clocks["base_ns"]).abs().to_list())
         residual = sorted(clocks["residual_ns"].to_list())[clocks.height // 2]
         bound = max(clocks["bound_ns"].to_list())
@@ -217,10 +222,8 @@ class Ranks:
         moved = f"shifted by up to {duration(shift)}" if shift else "not shifted"
         edge = max(clocks["edge_bound_ns"].to_list())
         outside = f" ({duration(edge)} where there are no calls)" if edge > 2 * bound else ""
-        return (
-            f"Clocks: {moved}; ends of calls then agree within {duration(residual)} (median), "
-            f"bound {duration(bound)}{outside}; drift {drift}."
-        )
+        agree = f"ends of calls then agree within {duration(residual)} (median)"
+        return [f"Clocks: {moved}; {agree}, bound {duration(bound)}{outside}; drift {drift}."]
 
     def _verdict(self) -> list[str]:
         found = self.set
