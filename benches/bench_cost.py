@@ -10,7 +10,6 @@ square. Small costs say little: ratios below a floor of time are left out.
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import tempfile
@@ -27,9 +26,20 @@ COMMANDS: Final = {
     "path": ["path", "--whole"],
     "whatif": ["whatif", "--whole", "--drop", "kernel"],
     "overlap": ["overlap"],
-    "overlay": ["overlay", "-f", "-o", os.devnull],
+    "overlay": ["overlay", "-f", "-o", "OUTPUT.json"],
     "table sync": ["table", "TRACE", "sync", "--json"],
-    "table slack": ["table", "TRACE", "slack", "--csv"],
+    "table slack": ["table", "TRACE", "slack", "--format", "csv"],
+    "table kernels": ["table", "TRACE", "kernels", "--whole", "--json"],
+    "table idle_time": ["table", "TRACE", "idle_time", "--whole", "--json"],
+    "operators": ["operators", "--whole", "--json"],
+    "functions": ["functions", "--whole", "--json"],
+    "diff": ["diff", "TRACE", "TRACE"],
+    "ranks": ["ranks"],
+    "report": ["report", "-f", "-o", "OUTPUT.html"],
+    "convert": ["convert", "TRACE", "-f", "-o", "OUTPUT.json"],
+    "normalise": ["convert", "TRACE", "-f", "-o", "OUTPUT.json", "--normalise"],
+    "flame": ["convert", "TRACE", "-f", "-o", "OUTPUT.folded"],
+    "save": ["convert", "TRACE", "-f", "-o", "OUTPUT.longpole"],
 }
 ALLOWED: Final = 2.3
 FLOOR_S: Final = 0.15
@@ -80,11 +90,13 @@ def row(shape: str, name: str, base_s: float, once: Path, twice: Path) -> bool:
 def cost(name: str, trace: Path) -> tuple[float, float]:
     """CPU seconds and peak megabytes of a command."""
     words = COMMANDS[name]
-    words = [str(trace) if word == "TRACE" else word for word in words]
+    output = str(trace.with_name("answer"))
+    words = [word.replace("TRACE", str(trace)).replace("OUTPUT", output) for word in words]
     words += [] if "TRACE" in COMMANDS[name] else [str(trace)]
     measured = (
         "import resource, subprocess, sys\n"
-        "subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"
+        "done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)\n"
+        "assert done.returncode in (0, 4), done.stderr.decode()\n"
         "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
         "print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)"
     )

@@ -118,8 +118,9 @@ def _notes(path: Told) -> list[str]:
     n_early = path.counts.get("clock_skew", 0)
     if n_early:
         notes.append(
-            f"{count(n_early, 'GPU activity', 'GPU activities')} began before the call that "
-            "launched it: the clocks of host and device differ."
+            f"{count(n_early, 'GPU activity', 'GPU activities')} began before "
+            f"{'the call that launched it' if n_early == 1 else 'the calls that launched them'}: "
+            "the clocks of host and device differ."
         )
     if path.undecided_ns >= _SMALLEST_SHARE * path.length_ns > 0:
         part = share(path.undecided_ns / path.length_ns)
