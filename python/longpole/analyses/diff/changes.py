@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from longpole.analyses.diff.matching import match_sequences, places_of
@@ -131,10 +132,13 @@ class _Collected:
         for number, side in enumerate(self.sides):
             keys = self._keys_of_places(matches, usual, number)
             works = _work_by_event(side, kinds)
-            for row, step in enumerate(steps[number]):
+            names = _names_of(side, steps[number])
+            for row, (step, names_) in enumerate(zip(steps[number], names, strict=True)):
                 places = places_of(step, usual[number]).tolist()
                 told = [keys.get(place) for place in places]
-                self._add_step((number, row), step, told, works)
+                self._add_step(
+                    (number, row), zip(step.events.tolist(), told, names_, strict=True), works
+                )
         return _similarity(matches, usual)
 
     def names(self) -> None:
@@ -168,7 +172,8 @@ class _Collected:
         self, matches: Iterable[Match], usual: list[Sequence], number: int
     ) -> dict[int, tuple[Relation, Names, Names]]:
         """Give the group of each place of the median step of a side."""
-        names = [_names_of(side, step) for side, step in zip(self.sides, usual, strict=True)]
+        sides = zip(self.sides, usual, strict=True)
+        names = [names for side, step in sides for names in _names_of(side, [step])]
         keys: dict[int, tuple[Relation, Names, Names]] = {}
         for match in matches:
             base = tuple(names[0][place] for place in match.base)
@@ -180,14 +185,12 @@ class _Collected:
     def _add_step(
         self,
         at: tuple[int, int],
-        step: Sequence,
-        told: Iterable[tuple[Relation, Names, Names] | None],
+        events: Iterable[tuple[int, tuple[Relation, Names, Names] | None, str | None]],
         works: dict[int, tuple[str, int]],
     ) -> None:
-        """Add the events of one step of a side to their groups."""
+        """Add the events of one step of a side to their groups: each with its group and name."""
         number, row = at
-        names = _names_of(self.sides[number], step)
-        for event, key, name in zip(step.events.tolist(), told, names, strict=True):
+        for event, key, name in events:
             if event in works:
                 kind, work_ns = works[event]
                 group = self._group(kind, *(key or ("same", (name,), (name,))))
@@ -222,9 +225,13 @@ def _told(relation: Relation, base: Names, new: Names) -> Relation:
     return "same" if relation == "moved" and base == new else relation
 
 
-def _names_of(side: Side, step: Sequence) -> list[str | None]:
-    names: list[str | None] = side.trace.events["name"].gather(step.events).cast(str).to_list()
-    return names
+def _names_of(side: Side, steps: list[Sequence]) -> list[list[str | None]]:
+    """Give the names of the events of each step."""
+    import numpy as np
+
+    events = np.concatenate([step.events for step in steps])
+    names = iter(side.trace.events["name"].gather(events).cast(str).to_list())
+    return [[*islice(names, len(step.events))] for step in steps]
 
 
 def _work_by_event(side: Side, kinds: tuple[str, ...]) -> dict[int, tuple[str, int]]:
