@@ -6,6 +6,11 @@ after its imports to the end of reading; memory is the growth of its peak. The f
 by `workloads.py`; `LONGPOLE_BENCH_TRACE` names another, `LONGPOLE_BENCH_MEGABYTES` a size.
 
     python benches/bench_read.py [READER ...]
+    python benches/bench_read.py memory
+
+The second form prints what a trace that was read keeps, in bytes an event of the file, without
+and with the frame of its events. It asks glibc what it has handed out (`mallinfo2`), which two
+runs agree on, unlike resident memory; columns that polars copies are added.
 """
 
 from __future__ import annotations
@@ -101,6 +106,40 @@ print(json.dumps({"cpu_s": usage() - begun["cpu"], "peak_bytes": peak() - begun[
 """
 
 
+KEPT = """
+import ctypes, gc, json, sys
+import longpole, polars
+NUMBERS = ("arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost").split()
+class Mallinfo(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in NUMBERS]
+libc = ctypes.CDLL(None)
+libc.mallinfo2.restype = Mallinfo
+def kept():
+    gc.collect()
+    facts = libc.mallinfo2()
+    return facts.uordblks + facts.hblkhd
+def resident():
+    for line in open("/proc/self/status"):
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) * 1024
+longpole.read_trace(b'{"traceEvents":[]}').events
+before, resident_before = kept(), resident()
+trace = longpole.read_trace(sys.argv[1], args=sys.argv[2], threads=int(sys.argv[3]))
+read, resident_read = kept(), resident()
+events = trace.events
+# Columns of texts without nulls are what polars allocates anew, with an allocator of its own.
+texts = [column for column in events if column.dtype == polars.Categorical]
+own = sum(column.estimated_size() for column in texts if not column.null_count())
+framed, resident_framed = kept(), resident()
+print(json.dumps({
+    "event": (read - before) / trace.n_events,
+    "row": (framed - read + own) / len(events),
+    "resident_event": (resident_read - resident_before) / trace.n_events,
+    "resident_row": (resident_framed - resident_read) / len(events),
+}))
+"""
+
+
 @dataclass(frozen=True)
 class Reading:
     """One reader on one file: medians."""
@@ -113,6 +152,9 @@ def main() -> None:
     """Read the plain and the compressed file with every reader that is installed."""
     wanted = sys.argv[1:] or list(READERS)
     plain, packed = files()
+    if wanted == ["memory"]:
+        show_memory(plain)
+        return
     n_bytes = plain.stat().st_size
     print(
         f"{plain.name}: {n_bytes / 1e9:.3f} GB of JSON, {packed.stat().st_size / 1e6:.0f} MB as gz"
@@ -164,6 +206,20 @@ def read(name: str, path: Path) -> Reading:
         statistics.median(each["cpu_s"] for each in found),
         statistics.median(each["peak_bytes"] for each in found),
     )
+
+
+def show_memory(path: Path) -> None:
+    """Print what a trace keeps in memory, for each choice of arguments and threads."""
+    print(f"{'arguments, threads':24}{'B/event':>9}{'frame B/row':>13}{'resident':>10}{'frame':>8}")
+    for arguments in ("ids", "default"):
+        for threads in (1, 2):
+            command = [sys.executable, "-c", KEPT, str(path), arguments, str(threads)]
+            printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            kept = json.loads(printed)
+            print(
+                f"{arguments + ', ' + str(threads):24}{kept['event']:9.1f}{kept['row']:13.1f}"
+                f"{kept['resident_event']:10.1f}{kept['resident_row']:8.1f}"
+            )
 
 
 def show(path: Path, n_bytes: int, readings: dict[str, Reading]) -> None:

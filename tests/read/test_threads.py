@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
+import itertools
 import json
+import signal
+import subprocess
+import sys
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
 from polars.testing import assert_frame_equal
 
 import longpole
+from longpole.cli.answer import exit_codes
 from longpole.cli.program import run
 
 if TYPE_CHECKING:
@@ -81,6 +88,36 @@ def test_what_progress_raises_ends_all_threads(large_trace):
 
     with pytest.raises(KeyboardInterrupt):
         longpole.read_trace(Slow(large_trace * 8), threads=2, progress=stop)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_ctrl_c_ends_a_program_whose_threads_read(large_trace, threads):
+    head, rest = large_trace.split(b"[", 1)
+    events = rest[: rest.rindex(b"]")] + b","
+    command = [sys.executable, "-m", "longpole", "summary", "-", "--threads", str(threads)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        is_read = threading.Event()
+
+        def feed() -> None:
+            """Write events without end, so that all threads are at work."""
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(head + b"[")
+                for number in itertools.count():
+                    process.stdin.write(events)
+                    if number == 1:
+                        is_read.set()
+
+        feeder = threading.Thread(target=feed)
+        feeder.start()
+        assert is_read.wait(30)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == exit_codes.INTERRUPTED
+        feeder.join(30)
+        assert process.stderr.read() == b""
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
 
 
 def test_a_number_of_threads_is_at_least_one():

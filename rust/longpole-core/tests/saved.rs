@@ -54,7 +54,7 @@ fn fewer_arguments_are_as_if_the_trace_had_been_read_so() {
         let tables = tables.args.iter();
         let keys = tables.map(|(_, table)| {
             let keys: Vec<_> = table.columns.iter().map(|column| column.key.clone()).collect();
-            (table.event.clone(), keys)
+            (table.events().collect::<Vec<_>>(), keys)
         });
         keys.collect::<Vec<_>>()
     };
@@ -96,7 +96,7 @@ fn values_that_no_reader_gives_are_refused() {
         |tables| Arc::make_mut(&mut tables.counters).name[0] = 99,
         |tables| Arc::make_mut(&mut tables.counters).time_ns[0] = i64::MAX,
         |tables| Arc::make_mut(&mut tables.metadata).count.clear(),
-        |tables| Arc::make_mut(&mut tables.flows).position.push(1),
+        |tables| Arc::make_mut(&mut tables.flows).phase.push(b's'),
         |tables| tables.phases.push((0, u64::MAX)),
     ];
     for (number, change) in changes.iter().enumerate() {

@@ -16,11 +16,14 @@ use bytes::Bytes;
 use longpole_core::ids::{StringId, NO_ROW};
 use longpole_core::stack::NO_DEPTH;
 use longpole_core::strings::Strings;
-use longpole_core::tables::{Values, NO_INTEGER, NO_SHORT};
+use longpole_core::tables::{Values, NO_INTEGER};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use pyo3::IntoPyObjectExt;
+
+/// Stands for "none" among small integers.
+const NO_SHORT: i32 = i32::MIN;
 
 /// Columns owned by the core, handed over through the Arrow stream protocol.
 #[pyclass(frozen, module = "longpole._core")]
@@ -175,22 +178,11 @@ impl Columns {
     /// The values of an argument, each in the widest type of its kind.
     pub(crate) fn values(self, name: &str, values: &Values, strings: &Strings) -> Self {
         match values {
-            Values::Shorts(values) => {
-                let wide =
-                    values.iter().map(
-                        |&value| {
-                            if value == NO_SHORT {
-                                NO_INTEGER
-                            } else {
-                                value.into()
-                            }
-                        },
-                    );
-                self.integers(name, wide.collect())
+            Values::Integers(values) => self.integers(name, values.iter().collect()),
+            Values::Floats(values) => {
+                self.floats(name, values.iter().map(Values::float_of).collect())
             }
-            Values::Integers(values) => self.integers(name, values.clone()),
-            Values::Floats(values) => self.floats(name, values.clone()),
-            Values::Texts(values) => self.texts(name, values.iter().copied(), strings),
+            Values::Texts(values) => self.texts(name, values.rows(), strings),
         }
     }
 

@@ -114,7 +114,7 @@ impl Trace {
         };
         let Some(table) = self.tables().args.of(known) else { return Ok(None) };
         detached(py, || {
-            let mut columns = Columns::default().rows("event", table.event.clone());
+            let mut columns = Columns::default().rows("event", table.event.rows().collect());
             let is_asked = |key: &str| {
                 names.as_ref().is_none_or(|names| names.iter().any(|name| **name == *key))
             };
@@ -141,10 +141,9 @@ impl Trace {
         let (events, lanes, strings) =
             (&self.tables().events, &self.tables().lanes, &self.tables().strings);
         let texts_of_lane = |table: Columns, column: Vec<u32>| {
-            table.texts(name, events.lanes().iter().map(|&lane| column[lane as usize]), strings)
+            table.texts(name, events.lanes().map(|lane| column[lane as usize]), strings)
         };
-        let of_lane =
-            |column: Vec<i64>| events.lanes().iter().map(move |&lane| column[lane as usize]);
+        let of_lane = |column: Vec<i64>| events.lanes().map(move |lane| column[lane as usize]);
         Ok(match (name, nesting) {
             ("parent", Some(nesting)) => table.shared_rows(name, nesting, Nesting::parents),
             ("depth", Some(nesting)) => table.shared_depths(name, nesting, Nesting::depths),
@@ -153,8 +152,8 @@ impl Trace {
                 let kinds = EventKind::NAMES;
                 table.choices(name, events.kinds().iter().map(|&kind| u32::from(kind)), kinds)
             }
-            ("category", _) => table.texts(name, events.categories().iter().copied(), strings),
-            ("name", _) => table.texts(name, events.names().iter().copied(), strings),
+            ("category", _) => table.texts(name, events.categories(), strings),
+            ("name", _) => table.texts(name, events.names(), strings),
             ("process", _) => texts_of_lane(table, lanes.processes()),
             ("thread", _) => texts_of_lane(table, lanes.threads()),
             ("device", _) => table.small_integers(name, of_lane(lanes.devices())),
@@ -163,8 +162,8 @@ impl Trace {
             ("duration_ns", _) => table.shared_integers(name, events, EventTable::durations_ns),
             ("correlation", _) => table.shared_integers(name, events, EventTable::correlations),
             ("external_id", _) => table.shared_integers(name, events, EventTable::external_ids),
-            ("lane", _) => table.shared_rows(name, events, EventTable::lanes),
-            ("position", _) => table.shared_rows(name, events, EventTable::positions),
+            ("lane", _) => table.rows(name, events.lanes().collect()),
+            ("position", _) => table.rows(name, events.positions().collect()),
             _ => return Err(PyValueError::new_err(format!("events have no column {name:?}"))),
         })
     }
@@ -180,8 +179,8 @@ impl Trace {
             .texts("name", flows.column(|source| source.name), strings)
             .texts("process", flows.column(|source| Some(source.process)), strings)
             .texts("thread", flows.column(|source| Some(source.thread)), strings)
-            .integers("time_ns", flows.time_ns.clone())
-            .rows("position", flows.position.clone())
+            .integers("time_ns", flows.time_ns.iter().collect())
+            .rows("position", flows.position.rows().collect())
             .into_table()
     }
 }

@@ -65,11 +65,11 @@ fn callers(tables: &Tables) -> BTreeMap<LaneId, BTreeMap<LaneId, Votes>> {
     let ends = Ends::of(tables);
     let mut callers: BTreeMap<LaneId, BTreeMap<LaneId, Votes>> = BTreeMap::new();
     for &(key, _, row) in &ends.finishes {
-        let Some(start) = ends.start_of(key, flows.time_ns[row]) else { continue };
+        let Some(start) = ends.start_of(key, flows.time_ns(row)) else { continue };
         let (source, target) = (ends.thread_of(start, flows), ends.thread_of(row, flows));
         if let (Some(source), Some(target)) = (source, target) {
             if source != target {
-                let start_ns = flows.time_ns[start];
+                let start_ns = flows.time_ns(start);
                 let first = Votes { count: 0, first_ns: start_ns };
                 let votes = callers.entry(target).or_default().entry(source).or_insert(first);
                 votes.count += 1;
@@ -135,7 +135,7 @@ impl Ends {
             };
             let mut rows: Vec<_> = (0..flows.len())
                 .filter(is_end)
-                .filter_map(|row| Some((key(row)?, flows.time_ns[row], row)))
+                .filter_map(|row| Some((key(row)?, flows.time_ns(row), row)))
                 .collect();
             rows.sort_unstable();
             rows

@@ -68,10 +68,8 @@ fn rows_with_numbers<'a>(
     args: &'a ArgTable,
     tables: &'a Tables,
 ) -> impl Iterator<Item = Numbered> + 'a {
-    let column = |key: &str| args.columns.iter().find(|column| column.key == key);
-    let (numbers, threads) = (column("Sequence number"), column("Fwd thread id"));
-    let numbered = move |(row, &event): (usize, &u32)| {
-        let event = EventId::from_row(event as usize);
+    let (numbers, threads) = (args.column("Sequence number"), args.column("Fwd thread id"));
+    let numbered = move |(row, event): (usize, EventId)| {
         let is_operator = tables.events.kind(event) == EventKind::Operator;
         let number = numbers?.integer(row).filter(|&number| is_operator && number >= 0)?;
         let lane = tables.events.lane(event);
@@ -79,7 +77,7 @@ fn rows_with_numbers<'a>(
         let process = tables.lanes.place(lane).process;
         Some(Numbered { process, number, forward_thread, lane, event })
     };
-    args.event.iter().enumerate().filter_map(numbered)
+    args.events().enumerate().filter_map(numbered)
 }
 
 /// The thread that each forward thread id stands for: the one that has most of its numbers.

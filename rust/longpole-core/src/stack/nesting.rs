@@ -6,14 +6,14 @@
 use crate::error::Result;
 use crate::ids::{row_in_column, EventId, InColumn, NO_ROW};
 use crate::progress::{report, Progress};
-use crate::tables::{by_content, Tables};
+use crate::tables::{by_content, Packed, Tables};
 
 /// Which event encloses which. See [`nesting`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Nesting {
     parent: Vec<u32>,
     depth: Vec<u16>,
-    order: Vec<u32>,
+    order: Packed,
     /// Events that stand out of their parent by rounding, at most [`TOLERANCE_NS`].
     pub rounded: u64,
     /// Events that begin inside another one of their thread and end outside it.
@@ -39,7 +39,8 @@ impl Nesting {
     /// The events on threads, lane by lane, each from the outside in and in order of time: a
     /// parent stands before its children.
     pub fn outside_in(&self) -> impl DoubleEndedIterator<Item = EventId> + ExactSizeIterator + '_ {
-        self.order.iter().map(|&row| EventId::from_row(row as usize))
+        let event = |place| EventId::from_row(self.order.row(place) as usize);
+        (0..self.order.len()).map(event)
     }
 
     /// The column of parents, one row for each event, [`NO_ROW`] for none.
@@ -79,14 +80,14 @@ pub fn nesting(tables: &Tables, progress: Progress<'_>) -> Result<Nesting> {
         sort_outside_in(lane, tables);
         found.nest(lane, tables);
     }
-    found.order = rows;
+    found.order = rows.into_iter().collect();
     Ok(found)
 }
 
 /// The runs of rows that stand on one lane.
 fn lanes_of<'a>(rows: &'a mut [u32], tables: &'a Tables) -> impl Iterator<Item = &'a mut [u32]> {
-    let lanes = tables.events.lanes();
-    rows.chunk_by_mut(|&one, &two| lanes[one as usize] == lanes[two as usize])
+    let lane = |row: u32| tables.events.lane(EventId::from_row(row as usize));
+    rows.chunk_by_mut(move |&one, &two| lane(one) == lane(two))
 }
 
 /// The rows of all events that nest, lane by lane, each lane in order of the file.

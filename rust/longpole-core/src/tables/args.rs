@@ -3,7 +3,7 @@
 //! Kinds of events have different arguments, and most cells of one wide table would be empty. A
 //! column starts as integers and widens to floating point or text when a value asks for it.
 
-use super::{Column, ColumnMut};
+use super::{Column, Packed};
 use crate::ids::{row_in_column, EventId, InColumn, StringId, NO_INTEGER, NO_ROW};
 use crate::strings::Strings;
 
@@ -21,18 +21,16 @@ pub enum ArgValue {
 /// The values of one argument.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
-    /// Integers that all fit 32 bits, as most ids do; [`NO_SHORT`] for none.
-    Shorts(Vec<i32>),
-    /// [`NO_INTEGER`] for none.
-    Integers(Vec<i64>),
-    /// NaN for none.
-    Floats(Vec<f64>),
-    /// [`NO_ROW`] for none.
-    Texts(Vec<u32>),
+    /// Integers.
+    Integers(Packed),
+    /// Floats, as [`float_of`](Self::float_of) reads them.
+    Floats(Packed),
+    /// Handles of texts.
+    Texts(Packed),
 }
 
-/// Stands for "none" among [`Values::Shorts`].
-pub const NO_SHORT: i32 = i32::MIN;
+/// How many rows are appended before they are packed.
+const BATCH: usize = 1024;
 
 /// One argument of the events of one category.
 ///
@@ -49,12 +47,14 @@ pub struct ArgColumn {
 /// The arguments of the events of one category: a row for each event that has any.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ArgTable {
-    /// The events.
-    pub event: Vec<u32>,
+    /// The events, in order of their rows.
+    pub event: Packed,
     /// The arguments, in order of first use.
     pub columns: Vec<ArgColumn>,
     /// Which column holds the key with a number given by the reader.
     column_of_key: Vec<u32>,
+    /// Whether the rows are left as they come, for who appends them to another table.
+    is_part: bool,
 }
 
 /// Every table of arguments, in order of the first use of its category.
@@ -62,6 +62,7 @@ pub struct ArgTable {
 pub struct ArgTables {
     tables: Vec<(Option<StringId>, ArgTable)>,
     table_of_category: Vec<u32>,
+    is_part: bool,
 }
 
 impl ArgTables {
@@ -77,11 +78,20 @@ impl ArgTables {
         self.tables.iter().map(|(category, table)| (*category, table))
     }
 
-    /// Makes every column as long as its table.
-    pub(crate) fn pad(&mut self) {
+    /// The arguments of a part of the file, which are left as they come.
+    pub(crate) fn of_part() -> Self {
+        Self { is_part: true, ..Self::default() }
+    }
+
+    /// Makes every column as long as its table: nothing is added any more.
+    pub(crate) fn finish(&mut self) {
+        self.tables.shrink_to_fit();
         for (_, table) in &mut self.tables {
+            table.event.finish();
+            table.columns.shrink_to_fit();
             for column in &mut table.columns {
                 column.values.pad(table.event.len());
+                column.values.packed_mut().finish();
             }
         }
     }
@@ -131,7 +141,8 @@ impl ArgTables {
         }
         if self.table_of_category[slot] == NO_ROW {
             self.table_of_category[slot] = row_in_column(self.tables.len());
-            self.tables.push((category, ArgTable::default()));
+            let table = ArgTable { is_part: self.is_part, ..ArgTable::default() };
+            self.tables.push((category, table));
         }
         &mut self.tables[self.table_of_category[slot] as usize].1
     }
@@ -143,13 +154,31 @@ fn slot(category: Option<StringId>) -> usize {
 }
 
 impl ArgTable {
+    /// The row of the arguments of an event.
+    pub fn row_of(&self, event: EventId) -> Option<usize> {
+        self.event.find(Some(event).in_column().into())
+    }
+
+    /// Every event with arguments, in order of their rows.
+    pub fn events(&self) -> impl Iterator<Item = EventId> + '_ {
+        self.event.rows().filter_map(EventId::from_column)
+    }
+
+    /// The argument with a key.
+    pub fn column(&self, key: &str) -> Option<&ArgColumn> {
+        self.columns.iter().find(|column| column.key == key)
+    }
+
     fn drop_empty_rows(&mut self) {
         let is_kept: Vec<_> = (0..self.event.len())
-            .map(|row| !self.columns.iter().all(|column| column.values.is_none(row)))
+            .map(|row| !self.columns.iter().all(|column| column.values.get(row).is_none()))
             .collect();
         if is_kept.contains(&false) {
-            retain(&mut self.event, &is_kept);
-            self.columns.iter_mut().for_each(|column| column.values.retain(&is_kept));
+            self.event = retained(&self.event, &is_kept);
+            for column in &mut self.columns {
+                let values = column.values.packed_mut();
+                *values = retained(values, &is_kept);
+            }
         }
     }
 
@@ -163,20 +192,29 @@ impl ArgTable {
         value: ArgValue,
         strings: &mut Strings,
     ) {
-        let event = Some(event).in_column();
-        if self.event.last() != Some(&event) {
+        let event = i64::from(Some(event).in_column());
+        if self.event.last() != Some(event) {
+            if !self.is_part && self.event.len().is_multiple_of(BATCH) {
+                self.seal();
+            }
             self.event.push(event);
         }
         let row = self.event.len() - 1;
-        let column = self.column(key_number, key, value);
+        let column = self.column_for(key_number, key, value);
         self.columns[column].values.set(row, Some(value), strings);
     }
 
-    fn column(&mut self, key_number: usize, key: &str, first: ArgValue) -> usize {
+    /// Packs the rows so far.
+    fn seal(&mut self) {
+        self.event.seal();
+        self.columns.iter_mut().for_each(|column| column.values.packed_mut().seal());
+    }
+
+    fn column_for(&mut self, key_number: usize, key: &str, first: ArgValue) -> usize {
         self.column_like(key_number, key, || match first {
-            ArgValue::Integer(_) => Values::Shorts(Vec::new()),
-            ArgValue::Float(_) => Values::Floats(Vec::new()),
-            ArgValue::Text(_) => Values::Texts(Vec::new()),
+            ArgValue::Integer(_) => Values::Integers(Packed::default()),
+            ArgValue::Float(_) => Values::Floats(Packed::default()),
+            ArgValue::Text(_) => Values::Texts(Packed::default()),
         })
     }
 
@@ -200,7 +238,7 @@ impl ArgTable {
 
     fn append(&mut self, later: &Self, row: u32, texts: &[u32], keys: &[usize]) {
         let n_before = self.event.len();
-        self.event.extend(later.event.iter().map(|&event| event + row));
+        self.event.append(&later.event, |event| event + i64::from(row));
         for (number, column) in later.columns_by_key() {
             let later = &later.columns[column];
             let own = self.column_like(keys[number], &later.key, || later.values.empty());
@@ -208,6 +246,7 @@ impl ArgTable {
             own.pad(n_before);
             own.append(&later.values, texts);
         }
+        self.seal();
     }
 
     /// The number of the key of each column, and the column, in order of first use.
@@ -233,7 +272,7 @@ impl ArgColumn {
 
 impl Default for Values {
     fn default() -> Self {
-        Self::Shorts(Vec::new())
+        Self::Integers(Packed::default())
     }
 }
 
@@ -244,75 +283,88 @@ impl Values {
     }
 
     /// Sets the value of a row, which is the last or a new one; rows in between get none.
+    #[inline]
     fn set(&mut self, row: usize, value: Option<ArgValue>, strings: &mut Strings) {
         let Some(value) = value else { return self.pad(row + 1) };
+        match (&mut *self, value) {
+            (Self::Integers(values), ArgValue::Integer(value)) => {
+                strings.is_order_bound |= value == NO_INTEGER;
+                values.set(row, value);
+            }
+            (Self::Texts(values), ArgValue::Text(text)) => values.set(row, code(text)),
+            _ => self.set_other(row, value, strings),
+        }
+    }
+
+    /// Sets a value where a float is, was or will be.
+    fn set_other(&mut self, row: usize, value: ArgValue, strings: &mut Strings) {
         self.widen(value, strings);
         match self {
-            Self::Shorts(values) => set(values, row, value.short().unwrap_or(NO_SHORT), NO_SHORT),
-            Self::Integers(values) => {
-                let integer = value.integer();
-                strings.is_order_bound |= integer == NO_INTEGER;
-                set(values, row, integer, NO_INTEGER);
-            }
-            Self::Floats(values) => set(values, row, value.float(), f64::NAN),
-            Self::Texts(values) => set(values, row, value.text(strings).in_column(), NO_ROW),
+            Self::Integers(_) => {}
+            Self::Floats(values) => values.set(row, of_float(value.float())),
+            Self::Texts(values) => values.set(row, code(value.text(strings))),
         }
+    }
+
+    /// The packed values, of whatever type they are.
+    pub fn packed(&self) -> &Packed {
+        match self {
+            Self::Integers(values) | Self::Floats(values) | Self::Texts(values) => values,
+        }
+    }
+
+    pub(crate) fn packed_mut(&mut self) -> &mut Packed {
+        match self {
+            Self::Integers(values) | Self::Floats(values) | Self::Texts(values) => values,
+        }
+    }
+
+    /// The float that a packed value of [`Values::Floats`] stands for; NaN for none.
+    pub fn float_of(packed: i64) -> f64 {
+        f64::from_bits(packed.cast_unsigned() ^ FLOAT_MASK)
+    }
+
+    /// The values of floats, NaN for none.
+    pub(crate) fn of_floats(values: &[f64]) -> Self {
+        Self::Floats(values.iter().copied().map(of_float).collect())
     }
 
     /// No values, in a column of the same type.
     fn empty(&self) -> Self {
         match self {
-            Self::Shorts(_) => Self::Shorts(Vec::new()),
-            Self::Integers(_) => Self::Integers(Vec::new()),
-            Self::Floats(_) => Self::Floats(Vec::new()),
-            Self::Texts(_) => Self::Texts(Vec::new()),
+            Self::Integers(_) => Self::Integers(Packed::default()),
+            Self::Floats(_) => Self::Floats(Packed::default()),
+            Self::Texts(_) => Self::Texts(Packed::default()),
         }
     }
 
     /// Adds rows without a value up to `length`.
     fn pad(&mut self, length: usize) {
-        match self {
-            Self::Shorts(values) => values.resize(length, NO_SHORT),
-            Self::Integers(values) => values.resize(length, NO_INTEGER),
-            Self::Floats(values) => values.resize(length, f64::NAN),
-            Self::Texts(values) => values.resize(length, NO_ROW),
-        }
+        self.packed_mut().pad(length);
     }
 
     /// Makes room for a value of a wider type.
     fn widen(&mut self, value: ArgValue, strings: &mut Strings) {
-        let is_wide_enough = match (&*self, value) {
-            (Self::Shorts(_), ArgValue::Integer(_)) => value.short().is_some(),
-            (Self::Shorts(_) | Self::Integers(_), ArgValue::Float(_) | ArgValue::Text(_))
-            | (Self::Floats(_), ArgValue::Text(_)) => false,
-            _ => true,
-        };
-        if is_wide_enough {
-            return;
-        }
-        *self = match value {
-            ArgValue::Integer(_) => self.as_integers(),
-            ArgValue::Float(_) => self.as_floats(),
-            ArgValue::Text(_) => {
+        match (&*self, value) {
+            (Self::Integers(_), ArgValue::Float(_)) => *self = self.as_floats(),
+            (Self::Integers(_) | Self::Floats(_), ArgValue::Text(_)) => {
                 let mut text = |value: ArgValue| value.text(strings);
-                let texts = self.iter().map(|value| value.and_then(&mut text).in_column());
-                Self::Texts(texts.collect())
+                let texts =
+                    self.iter().map(|value| value.map_or(NO_INTEGER, |value| code(text(value))));
+                *self = Self::Texts(unfinished(texts));
             }
-        };
-    }
-
-    fn as_integers(&self) -> Self {
-        Self::Integers(
-            self.iter().map(|value| value.map_or(NO_INTEGER, ArgValue::integer)).collect(),
-        )
+            _ => {}
+        }
     }
 
     fn as_floats(&self) -> Self {
-        Self::Floats(self.iter().map(|value| value.map_or(f64::NAN, ArgValue::float)).collect())
+        let floats = self.iter().map(|value| value.map_or(f64::NAN, ArgValue::float));
+        Self::Floats(unfinished(floats.map(of_float)))
     }
 
-    fn iter(&self) -> impl Iterator<Item = Option<ArgValue>> + '_ {
-        (0..self.len()).map(|row| self.get(row))
+    /// Every value, where there is one.
+    pub fn iter(&self) -> impl Iterator<Item = Option<ArgValue>> + '_ {
+        self.packed().iter().map(|packed| self.value(packed))
     }
 
     /// Whether appending `later` gives what pushing its values would give.
@@ -332,24 +384,18 @@ impl Values {
     /// Appends what [`takes`](Self::takes) lets through; `texts` says which text each is here.
     pub(super) fn append(&mut self, later: &Self, texts: &[u32]) {
         match (&*self, later) {
-            (Self::Shorts(_), Self::Integers(_)) => *self = self.as_integers(),
-            (Self::Shorts(_) | Self::Integers(_), Self::Floats(_)) => *self = self.as_floats(),
-            (_, Self::Texts(_)) if self.is_empty() => *self = Self::Texts(Vec::new()),
+            (Self::Integers(_), Self::Floats(_)) => *self = self.as_floats(),
+            (_, Self::Texts(_)) if self.is_empty() => *self = Self::Texts(Packed::default()),
             _ => {}
         }
         match (&mut *self, later) {
-            (Self::Shorts(values), Self::Shorts(later)) => values.extend_from_slice(later),
-            (Self::Integers(values), Self::Integers(later)) => values.extend_from_slice(later),
-            (Self::Floats(values), Self::Floats(later)) => values.extend_from_slice(later),
+            (Self::Integers(values), Self::Integers(later))
+            | (Self::Floats(values), Self::Floats(later)) => values.append(later, |value| value),
+            (Self::Floats(values), Self::Integers(later)) => {
+                values.append(later, |value| of_float(ArgValue::Integer(value).float()));
+            }
             (Self::Texts(values), Self::Texts(later)) => {
-                values.extend(later.iter().map(|&text| renamed(text, texts)));
-            }
-            (Self::Integers(values), later) => {
-                values
-                    .extend(later.iter().map(|value| value.map_or(NO_INTEGER, ArgValue::integer)));
-            }
-            (Self::Floats(values), later) => {
-                values.extend(later.iter().map(|value| value.map_or(f64::NAN, ArgValue::float)));
+                values.append(later, |text| new_code(text, texts))
             }
             _ => self.pad(self.len() + later.len()),
         }
@@ -357,87 +403,75 @@ impl Values {
 
     /// How many rows there are.
     pub fn len(&self) -> usize {
-        match self {
-            Self::Shorts(values) => values.len(),
-            Self::Integers(values) => values.len(),
-            Self::Floats(values) => values.len(),
-            Self::Texts(values) => values.len(),
-        }
+        self.packed().len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.packed().is_empty()
     }
 
     /// The values as a column.
     pub(crate) fn column(&self) -> Column<'_> {
         match self {
-            Self::Shorts(values) => Column::Shorts(values),
-            Self::Integers(values) => Column::Integers(values),
-            Self::Floats(values) => Column::Floats(values),
-            Self::Texts(values) => Column::Rows(values),
-        }
-    }
-
-    /// The values as a column, to be filled.
-    pub(crate) fn column_mut(&mut self) -> ColumnMut<'_> {
-        match self {
-            Self::Shorts(values) => ColumnMut::Shorts(values),
-            Self::Integers(values) => ColumnMut::Integers(values),
-            Self::Floats(values) => ColumnMut::Floats(values),
-            Self::Texts(values) => ColumnMut::Rows(values),
-        }
-    }
-
-    /// Whether a row has no value.
-    fn is_none(&self, row: usize) -> bool {
-        self.get(row).is_none()
-    }
-
-    /// Keeps the rows that are true.
-    fn retain(&mut self, is_kept: &[bool]) {
-        match self {
-            Self::Shorts(values) => retain(values, is_kept),
-            Self::Integers(values) => retain(values, is_kept),
-            Self::Floats(values) => retain(values, is_kept),
-            Self::Texts(values) => retain(values, is_kept),
+            Self::Integers(values) => Column::PackedNumbers(values),
+            Self::Floats(values) => Column::PackedFloats(values),
+            Self::Texts(values) => Column::PackedRows(values),
         }
     }
 
     /// The value in a row, if it has one.
     pub fn get(&self, row: usize) -> Option<ArgValue> {
-        match self {
-            Self::Shorts(values) => {
-                let value = *values.get(row).filter(|&&value| value != NO_SHORT)?;
-                Some(ArgValue::Integer(value.into()))
-            }
-            Self::Integers(values) => {
-                values.get(row).copied().filter(|&value| value != NO_INTEGER).map(ArgValue::Integer)
-            }
-            Self::Floats(values) => {
-                values.get(row).copied().filter(|value| !value.is_nan()).map(ArgValue::Float)
-            }
-            Self::Texts(values) => StringId::from_column(*values.get(row)?).map(ArgValue::Text),
-        }
+        self.value(self.packed().get(row)?)
+    }
+
+    #[inline]
+    fn value(&self, packed: i64) -> Option<ArgValue> {
+        (packed != NO_INTEGER).then(|| match self {
+            Self::Integers(_) => ArgValue::Integer(packed),
+            Self::Floats(_) => ArgValue::Float(Self::float_of(packed)),
+            Self::Texts(_) => ArgValue::Text(text_of(packed)),
+        })
     }
 }
 
+/// What makes of the float that stands for none, NaN, the integer that does.
+const FLOAT_MASK: u64 = 0xfff8_0000_0000_0000;
+
+fn of_float(value: f64) -> i64 {
+    if value.is_nan() {
+        NO_INTEGER
+    } else {
+        (value.to_bits() ^ FLOAT_MASK).cast_signed()
+    }
+}
+
+/// A text as it is packed.
+fn code(text: StringId) -> i64 {
+    Some(text).in_column().into()
+}
+
+/// A text that was packed.
+fn text_of(packed: i64) -> StringId {
+    StringId::from_row(usize::try_from(packed).unwrap_or(usize::MAX))
+}
+
+/// A packed text of a later part of the file, with the number it has here.
+pub(super) fn new_code(packed: i64, texts: &[u32]) -> i64 {
+    texts[text_of(packed).row()].into()
+}
+
+/// A column to which more is added.
+fn unfinished(values: impl Iterator<Item = i64>) -> Packed {
+    let mut column = Packed::default();
+    for value in values {
+        column.push(value);
+        column.seal();
+    }
+    column
+}
+
 impl ArgValue {
-    fn short(self) -> Option<i32> {
-        match self {
-            Self::Integer(value) => i32::try_from(value).ok().filter(|&value| value != NO_SHORT),
-            Self::Float(_) | Self::Text(_) => None,
-        }
-    }
-
-    fn integer(self) -> i64 {
-        match self {
-            Self::Integer(value) => value,
-            Self::Float(_) | Self::Text(_) => NO_INTEGER,
-        }
-    }
-
     /// Integers above 2^53 round: they came into a column of floats.
     #[allow(clippy::cast_precision_loss)]
     fn float(self) -> f64 {
@@ -448,17 +482,16 @@ impl ArgValue {
         }
     }
 
-    #[allow(clippy::unnecessary_wraps)] // the column takes an option
-    fn text(self, strings: &mut Strings) -> Option<StringId> {
+    fn text(self, strings: &mut Strings) -> StringId {
         if let Self::Text(text) = self {
-            return Some(text);
+            return text;
         }
         strings.is_order_bound = true;
-        Some(match self {
+        match self {
             Self::Text(text) => text,
             Self::Integer(value) => strings.intern(&value.to_string()),
             Self::Float(value) => strings.intern(&value.to_string()),
-        })
+        }
     }
 }
 
@@ -471,18 +504,8 @@ pub(crate) fn renamed(text: u32, texts: &[u32]) -> u32 {
     }
 }
 
-fn retain<T>(values: &mut Vec<T>, is_kept: &[bool]) {
-    let mut kept = is_kept.iter();
-    values.retain(|_| kept.next().copied().unwrap_or(false));
-}
-
-fn set<T: Copy>(values: &mut Vec<T>, row: usize, value: T, none: T) {
-    if values.len() <= row {
-        values.resize(row, none);
-        values.push(value);
-    } else {
-        values[row] = value;
-    }
+fn retained(values: &Packed, is_kept: &[bool]) -> Packed {
+    values.iter().zip(is_kept).filter(|(_, &is_kept)| is_kept).map(|(value, _)| value).collect()
 }
 
 #[cfg(test)]
@@ -502,8 +525,9 @@ mod tests {
         }
         let Values::Texts(values) = &table.columns[0].values else { panic!("no texts") };
         let texts: Vec<_> =
-            values.iter().map(|&id| strings.get(StringId::from_column(id).unwrap())).collect();
-        assert_eq!((texts, table.event), (vec!["4", "0.5", "7, 1, 1"], vec![0, 2, 4]));
+            values.rows().map(|id| strings.get(StringId::from_column(id).unwrap())).collect();
+        assert_eq!(texts, ["4", "0.5", "7, 1, 1"]);
+        assert_eq!(table.event.rows().collect::<Vec<_>>(), [0, 2, 4]);
     }
 
     #[test]
@@ -513,6 +537,7 @@ mod tests {
         for (row, key, value) in [(0, 0, 1), (1, 1, 2), (1, 1, 3)] {
             table.push(EventId::from_row(row), key, "key", ArgValue::Integer(value), &mut strings);
         }
-        assert_eq!(table.columns[1].values, Values::Shorts(vec![NO_SHORT, 3]));
+        let values: Vec<_> = table.columns[1].values.iter().collect();
+        assert_eq!(values, [None, Some(ArgValue::Integer(3))]);
     }
 }

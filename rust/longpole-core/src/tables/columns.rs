@@ -1,6 +1,12 @@
 //! The columns of a table by their names, for those who write all of them down and read
 //! them back.
 
+use super::{Packed, Values};
+use crate::ids::NO_INTEGER;
+
+/// Stands for "none" in columns of short integers.
+const NO_SHORT: i32 = i32::MIN;
+
 /// A column as it is written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Column<'a> {
@@ -10,6 +16,14 @@ pub(crate) enum Column<'a> {
     Integers(&'a [i64]),
     Counts(&'a [u64]),
     Floats(&'a [f64]),
+    /// Written as [`Rows`](Self::Rows).
+    PackedRows(&'a Packed),
+    /// Written as [`Integers`](Self::Integers).
+    PackedIntegers(&'a Packed),
+    /// Written as [`Shorts`](Self::Shorts) where all values fit, else as integers.
+    PackedNumbers(&'a Packed),
+    /// Written as [`Floats`](Self::Floats).
+    PackedFloats(&'a Packed),
 }
 
 /// A column as it is filled.
@@ -21,6 +35,17 @@ pub(crate) enum ColumnMut<'a> {
     Integers(&'a mut Vec<i64>),
     Counts(&'a mut Vec<u64>),
     Floats(&'a mut Vec<f64>),
+    PackedRows(&'a mut Packed),
+    PackedIntegers(&'a mut Packed),
+}
+
+/// The values of a column that is packed, as they are written.
+#[derive(Debug)]
+pub(crate) enum Unpacked {
+    Rows(Vec<u32>),
+    Shorts(Vec<i32>),
+    Integers(Vec<i64>),
+    Floats(Vec<f64>),
 }
 
 /// Declares the columns of a table, each with its type, for writing and for filling.
@@ -54,6 +79,52 @@ impl Column<'_> {
             Self::Integers(values) => values.len(),
             Self::Counts(values) => values.len(),
             Self::Floats(values) => values.len(),
+            Self::PackedRows(values)
+            | Self::PackedIntegers(values)
+            | Self::PackedNumbers(values)
+            | Self::PackedFloats(values) => values.len(),
         }
     }
+
+    /// The values of a column that is packed.
+    pub(crate) fn unpacked(self) -> Option<Unpacked> {
+        Some(match self {
+            Self::PackedRows(values) => Unpacked::Rows(values.rows().collect()),
+            Self::PackedIntegers(values) => Unpacked::Integers(values.iter().collect()),
+            Self::PackedNumbers(values) => match values.iter().map(short).collect() {
+                Some(shorts) => Unpacked::Shorts(shorts),
+                None => Unpacked::Integers(values.iter().collect()),
+            },
+            Self::PackedFloats(values) => {
+                Unpacked::Floats(values.iter().map(Values::float_of).collect())
+            }
+            _ => return None,
+        })
+    }
+}
+
+impl Unpacked {
+    /// The values as a column.
+    pub(crate) fn column(&self) -> Column<'_> {
+        match self {
+            Self::Rows(values) => Column::Rows(values),
+            Self::Shorts(values) => Column::Shorts(values),
+            Self::Integers(values) => Column::Integers(values),
+            Self::Floats(values) => Column::Floats(values),
+        }
+    }
+}
+
+/// A value in 32 bits, where it fits.
+fn short(value: i64) -> Option<i32> {
+    if value == NO_INTEGER {
+        return Some(NO_SHORT);
+    }
+    i32::try_from(value).ok().filter(|&value| value != NO_SHORT)
+}
+
+/// The values of a column of short integers.
+pub(crate) fn of_shorts(values: &[i32]) -> Packed {
+    let wide = |&value: &i32| if value == NO_SHORT { NO_INTEGER } else { value.into() };
+    values.iter().map(wide).collect()
 }

@@ -3,8 +3,9 @@
 //! A row costs a few dozen bytes whatever its names are: names are numbers into `strings`, places
 //! are rows of `lanes`. A value that the file does not give is a marked integer, not an `Option`.
 
-use super::args::renamed;
+use super::args::new_code;
 use super::columns::columns;
+use super::Packed;
 use crate::ids::{EventId, InColumn, LaneId, StringId, NO_INTEGER};
 use crate::vocabulary::{EventKind, Names};
 
@@ -37,57 +38,92 @@ pub struct EventRow {
 #[derive(Debug, Clone, Default)]
 pub struct EventTable {
     kind: Vec<u8>,
-    category: Vec<u32>,
-    name: Vec<u32>,
-    lane: Vec<u32>,
+    category: Packed,
+    name: Packed,
+    lane: Packed,
     start_ns: Vec<i64>,
     duration_ns: Vec<i64>,
     correlation: Vec<i64>,
     external_id: Vec<i64>,
-    position: Vec<u32>,
+    position: Packed,
+    /// Whether the rows are left as they come, for who appends them to another table.
+    is_part: bool,
 }
+
+/// How many rows are appended before they are packed.
+const BATCH: usize = 1024;
 
 columns! {
     EventTable:
     kind Bytes,
-    category Rows,
-    name Rows,
-    lane Rows,
+    category PackedRows,
+    name PackedRows,
+    lane PackedRows,
     start_ns Integers,
     duration_ns Integers,
     correlation Integers,
     external_id Integers,
-    position Rows,
+    position PackedRows,
 }
 
 impl EventTable {
+    /// The events of a part of the file, which are left as they come.
+    pub(crate) fn of_part() -> Self {
+        Self { is_part: true, ..Self::default() }
+    }
+
     /// Appends an event and returns its handle.
     pub fn push(&mut self, row: &EventRow) -> EventId {
         let id = EventId::from_row(self.kind.len());
+        if !self.is_part && self.len().is_multiple_of(BATCH) {
+            self.seal();
+        }
         self.kind.push(row.kind as u8);
-        self.category.push(row.category.in_column());
-        self.name.push(row.name.in_column());
-        self.lane.push(Some(row.lane).in_column());
+        self.category.push_row(row.category.in_column());
+        self.name.push_row(row.name.in_column());
+        self.lane.push_row(Some(row.lane).in_column());
         self.start_ns.push(row.start_ns);
         self.duration_ns.push(row.duration_ns.unwrap_or(NO_INTEGER));
         self.correlation.push(row.correlation.unwrap_or(NO_INTEGER));
         self.external_id.push(row.external_id.unwrap_or(NO_INTEGER));
-        self.position.push(row.position);
+        self.position.push(row.position.into());
         id
+    }
+
+    /// Packs the rows so far.
+    fn seal(&mut self) {
+        self.category.seal();
+        self.name.seal();
+        self.lane.seal();
+        self.position.seal();
+    }
+
+    /// Gives back the room that was kept for more: nothing is added any more.
+    pub(crate) fn finish(&mut self) {
+        self.category.finish();
+        self.name.finish();
+        self.lane.finish();
+        self.position.finish();
+        self.kind.shrink_to_fit();
+        self.start_ns.shrink_to_fit();
+        self.duration_ns.shrink_to_fit();
+        self.correlation.shrink_to_fit();
+        self.external_id.shrink_to_fit();
     }
 
     /// Appends the events of a later part of the file, whose texts and lanes have these numbers
     /// here, and whose elements stand behind `position` others.
     pub(crate) fn append(&mut self, later: &Self, texts: &[u32], lanes: &[u32], position: u32) {
         self.kind.extend_from_slice(&later.kind);
-        self.category.extend(later.category.iter().map(|&text| renamed(text, texts)));
-        self.name.extend(later.name.iter().map(|&text| renamed(text, texts)));
-        self.lane.extend(later.lane.iter().map(|&lane| renamed(lane, lanes)));
+        self.category.append(&later.category, |text| new_code(text, texts));
+        self.name.append(&later.name, |text| new_code(text, texts));
+        self.lane.append(&later.lane, |lane| new_code(lane, lanes));
         self.start_ns.extend_from_slice(&later.start_ns);
         self.duration_ns.extend_from_slice(&later.duration_ns);
         self.correlation.extend_from_slice(&later.correlation);
         self.external_id.extend_from_slice(&later.external_id);
-        self.position.extend(later.position.iter().map(|&place| place + position));
+        self.position.append(&later.position, |place| place + i64::from(position));
+        self.seal();
     }
 
     /// The reader found the end of a begin event.
@@ -100,9 +136,14 @@ impl EventTable {
         self.kind[event.row()] = kind as u8;
     }
 
+    /// Lets [`assign_lane`](Self::assign_lane) change any row, until [`finish`](Self::finish).
+    pub(crate) fn reopen_lanes(&mut self) {
+        self.lane.reopen();
+    }
+
     /// The reader found out where it happened.
     pub(crate) fn assign_lane(&mut self, event: EventId, lane: LaneId) {
-        self.lane[event.row()] = Some(lane).in_column();
+        self.lane.replace(event.row(), i64::from(Some(lane).in_column()));
     }
 
     /// How many events there are.
@@ -127,17 +168,17 @@ impl EventTable {
 
     /// What the profiler called its kind.
     pub fn category(&self, event: EventId) -> Option<StringId> {
-        StringId::from_column(self.category[event.row()])
+        StringId::from_column(self.category.row(event.row()))
     }
 
     /// Its name.
     pub fn name(&self, event: EventId) -> Option<StringId> {
-        StringId::from_column(self.name[event.row()])
+        StringId::from_column(self.name.row(event.row()))
     }
 
     /// Where it happened.
     pub fn lane(&self, event: EventId) -> LaneId {
-        LaneId::from_row(self.lane[event.row()] as usize)
+        LaneId::from_row(self.lane.row(event.row()) as usize)
     }
 
     /// When it began.
@@ -175,7 +216,7 @@ impl EventTable {
 
     /// Its place among the elements of the event list of the file.
     pub fn position(&self, event: EventId) -> u32 {
-        self.position[event.row()]
+        self.position.row(event.row())
     }
 
     /// The column of kinds, as [`EventKind::ALL`] counts them.
@@ -184,18 +225,18 @@ impl EventTable {
     }
 
     /// The column of categories, [`NO_ROW`](crate::ids::NO_ROW) for none.
-    pub fn categories(&self) -> &[u32] {
-        &self.category
+    pub fn categories(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+        self.category.rows()
     }
 
     /// The column of names, [`NO_ROW`](crate::ids::NO_ROW) for none.
-    pub fn names(&self) -> &[u32] {
-        &self.name
+    pub fn names(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+        self.name.rows()
     }
 
     /// The column of lanes.
-    pub fn lanes(&self) -> &[u32] {
-        &self.lane
+    pub fn lanes(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+        self.lane.rows()
     }
 
     /// The column of starts.
@@ -219,8 +260,8 @@ impl EventTable {
     }
 
     /// The column of positions.
-    pub fn positions(&self) -> &[u32] {
-        &self.position
+    pub fn positions(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+        self.position.rows()
     }
 }
 

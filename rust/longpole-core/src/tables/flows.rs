@@ -4,9 +4,10 @@
 
 use std::collections::HashMap;
 
-use super::args::{renamed, ArgValue, Values};
+use super::args::{new_code, ArgValue, Values};
 use super::columns::columns;
-use crate::ids::{row_in_column, InColumn, StringId};
+use super::Packed;
+use crate::ids::{row_in_column, InColumn, StringId, NO_INTEGER};
 use crate::strings::Strings;
 
 /// What ends of arrows have in common: there are millions of ends and a few of these.
@@ -31,20 +32,25 @@ pub struct FlowTable {
     /// The ids.
     pub id: Values,
     /// When.
-    pub time_ns: Vec<i64>,
+    pub time_ns: Packed,
     /// Its place among the elements of the event list.
-    pub position: Vec<u32>,
-    source: Vec<u32>,
+    pub position: Packed,
+    source: Packed,
     sources: Vec<FlowSource>,
     source_rows: HashMap<FlowSource, u32>,
+    /// Whether the rows are left as they come, for who appends them to another table.
+    is_part: bool,
 }
+
+/// How many rows are appended before they are packed.
+const BATCH: usize = 1024;
 
 columns! {
     FlowTable:
     phase Bytes,
-    time_ns Integers,
-    position Rows,
-    source Rows,
+    time_ns PackedIntegers,
+    position PackedRows,
+    source PackedRows,
 }
 
 impl FlowTable {
@@ -58,7 +64,12 @@ impl FlowTable {
         let length = self.len();
         self.columns().iter().all(|(_, column)| column.len() == length)
             && self.id.len() == length
-            && self.source.iter().all(|&row| (row as usize) < self.sources.len())
+            && self.source.rows().all(|row| (row as usize) < self.sources.len())
+    }
+
+    /// An empty table for a part of the file, whose rows are left as they come.
+    pub(crate) fn of_part() -> Self {
+        Self { is_part: true, ..Self::default() }
     }
 
     /// The number of a source, for [`push`](Self::push).
@@ -78,11 +89,29 @@ impl FlowTable {
         position: u32,
         strings: &mut Strings,
     ) {
+        if !self.is_part && self.len().is_multiple_of(BATCH) {
+            self.seal();
+        }
         self.id.push(id, strings);
         self.phase.push(phase);
         self.time_ns.push(time_ns);
-        self.position.push(position);
-        self.source.push(source);
+        self.position.push(position.into());
+        self.source.push(source.into());
+    }
+
+    /// Packs the rows so far.
+    fn seal(&mut self) {
+        self.packed_mut().into_iter().for_each(Packed::seal);
+    }
+
+    /// Gives back the room that was kept for more: nothing is added any more.
+    pub(crate) fn finish(&mut self) {
+        self.packed_mut().into_iter().for_each(Packed::finish);
+        self.phase.shrink_to_fit();
+    }
+
+    fn packed_mut(&mut self) -> [&mut Packed; 4] {
+        [self.id.packed_mut(), &mut self.time_ns, &mut self.position, &mut self.source]
     }
 
     /// The rows so far, without their sources, which stay known here.
@@ -93,6 +122,7 @@ impl FlowTable {
             time_ns: std::mem::take(&mut self.time_ns),
             position: std::mem::take(&mut self.position),
             source: std::mem::take(&mut self.source),
+            is_part: self.is_part,
             ..Self::default()
         }
     }
@@ -107,14 +137,15 @@ impl FlowTable {
     pub(crate) fn append(&mut self, later: &Self, texts: &[u32], sources: &[u32], position: u32) {
         self.phase.extend_from_slice(&later.phase);
         self.id.append(&later.id, texts);
-        self.time_ns.extend_from_slice(&later.time_ns);
-        self.position.extend(later.position.iter().map(|&place| place + position));
-        self.source.extend(later.source.iter().map(|&source| renamed(source, sources)));
+        self.time_ns.append(&later.time_ns, |time_ns| time_ns);
+        self.position.append(&later.position, |place| place + i64::from(position));
+        self.source.append(&later.source, |source| new_code(source, sources));
+        self.seal();
     }
 
     /// The number of the source of the last row.
     pub(crate) fn last_source_row(&self) -> Option<u32> {
-        self.source.last().copied()
+        self.source.last().and_then(|row| u32::try_from(row).ok())
     }
 
     /// How many ends there are.
@@ -127,9 +158,14 @@ impl FlowTable {
         self.phase.is_empty()
     }
 
+    /// When a row is.
+    pub fn time_ns(&self, row: usize) -> i64 {
+        self.time_ns.get(row).unwrap_or(NO_INTEGER)
+    }
+
     /// Category, name, process and thread of a row.
     pub fn source(&self, row: usize) -> FlowSource {
-        self.sources[self.source[row] as usize]
+        self.sources[self.source.row(row) as usize]
     }
 
     /// A column of what the ends have in common.
@@ -138,6 +174,6 @@ impl FlowTable {
         part: impl Fn(&FlowSource) -> Option<StringId> + 'a,
     ) -> impl Iterator<Item = u32> + 'a {
         let values: Vec<_> = self.sources.iter().map(|source| part(source).in_column()).collect();
-        self.source.iter().map(move |&row| values[row as usize])
+        self.source.rows().map(move |row| values[row as usize])
     }
 }

@@ -15,15 +15,16 @@ mod header;
 mod lanes;
 mod metadata;
 mod order;
+mod packed;
 mod sound;
 mod work;
 
 use std::sync::Arc;
 
 pub(crate) use args::renamed;
-pub use args::{ArgColumn, ArgTable, ArgTables, ArgValue, Values, NO_SHORT};
+pub use args::{ArgColumn, ArgTable, ArgTables, ArgValue, Values};
 pub use choice::Arguments;
-pub(crate) use columns::{Column, ColumnMut};
+pub(crate) use columns::{of_shorts, Column, ColumnMut};
 pub use counters::CounterTable;
 pub use events::{EventRow, EventTable};
 pub use execution::{
@@ -35,6 +36,7 @@ pub use lanes::{LaneTable, Place};
 pub use metadata::MetadataTable;
 pub use order::by_content;
 pub(crate) use order::{argument, argument_text, argument_text_id, track};
+pub use packed::Packed;
 
 use crate::diagnostics::Diagnostics;
 pub use crate::ids::NO_INTEGER;

@@ -79,9 +79,7 @@ pub(crate) fn argument_text_id(event: EventId, key: &str, tables: &Tables) -> Op
 
 fn argument_value(event: EventId, key: &str, tables: &Tables) -> Option<ArgValue> {
     let table = tables.args.of(tables.events.category(event))?;
-    let column = table.columns.iter().find(|column| column.key == key)?;
-    let row = table.event.binary_search_by_key(&event.row(), |&row| row as usize).ok()?;
-    column.values.get(row)
+    table.column(key)?.values.get(table.row_of(event)?)
 }
 
 fn name(event: EventId, tables: &Tables) -> &str {

@@ -29,15 +29,19 @@ impl Tables {
         let is_sound = events.kinds().iter().all(|&kind| usize::from(kind) < EventKind::ALL.len())
             && self.are_texts(events.categories())
             && self.are_texts(events.names())
-            && events.lanes().iter().all(|&lane| (lane as usize) < self.lanes.len())
-            && are_times(events.starts_ns());
+            && events.lanes().all(|lane| (lane as usize) < self.lanes.len())
+            && are_times(events.starts_ns().iter().copied());
         (!is_sound).then_some("an event has a value that none can have")
     }
 
     fn fault_of_args(&self) -> Option<&'static str> {
         let is_sound = self.args.iter().all(|(_, table)| {
-            table.event.is_sorted_by(|one, two| one < two)
-                && table.event.last().is_none_or(|&event| (event as usize) < self.events.len())
+            table.event.rows().is_sorted_by(|one, two| one < two)
+                && table
+                    .event
+                    .rows()
+                    .last()
+                    .is_none_or(|event| (event as usize) < self.events.len())
                 && table.columns.iter().all(|column| {
                     column.values.len() == table.event.len() && self.are_values(&column.values)
                 })
@@ -51,25 +55,28 @@ impl Tables {
         let statements = [&metadata.name, &metadata.process, &metadata.thread, &metadata.value];
         let is_sound = are_even(&counters.columns())
             && are_even(&metadata.columns())
-            && texts.into_iter().chain(statements).all(|column| self.are_texts(column))
-            && are_times(&counters.time_ns)
+            && texts
+                .into_iter()
+                .chain(statements)
+                .all(|column| self.are_texts(column.iter().copied()))
+            && are_times(counters.time_ns.iter().copied())
             && [&self.flows, &self.asyncs].into_iter().all(|flows| self.are_flows(flows));
         (!is_sound).then_some("a counter, arrow or name has a value that none can have")
     }
 
     fn are_flows(&self, flows: &FlowTable) -> bool {
-        flows.is_even() && self.are_values(&flows.id) && are_times(&flows.time_ns)
+        flows.is_even() && self.are_values(&flows.id) && are_times(flows.time_ns.iter())
     }
 
     fn are_values(&self, values: &Values) -> bool {
         match values {
-            Values::Texts(texts) => self.are_texts(texts),
-            Values::Shorts(_) | Values::Integers(_) | Values::Floats(_) => true,
+            Values::Texts(texts) => self.are_texts(texts.rows()),
+            Values::Integers(_) | Values::Floats(_) => true,
         }
     }
 
-    fn are_texts(&self, column: &[u32]) -> bool {
-        column.iter().all(|&text| text == NO_ROW || (text as usize) < self.strings.len())
+    fn are_texts(&self, mut column: impl Iterator<Item = u32>) -> bool {
+        column.all(|text| text == NO_ROW || (text as usize) < self.strings.len())
     }
 }
 
@@ -77,6 +84,6 @@ fn are_even(columns: &[(&str, Column<'_>)]) -> bool {
     columns.windows(2).all(|pair| pair[0].1.len() == pair[1].1.len())
 }
 
-fn are_times(times_ns: &[i64]) -> bool {
-    times_ns.iter().all(|time_ns| (-MAX_TIME_NS..=MAX_TIME_NS).contains(time_ns))
+fn are_times(mut times_ns: impl Iterator<Item = i64>) -> bool {
+    times_ns.all(|time_ns| (-MAX_TIME_NS..=MAX_TIME_NS).contains(&time_ns))
 }

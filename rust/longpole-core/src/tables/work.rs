@@ -40,12 +40,12 @@ impl Tables {
     fn collectives(&self) -> Vec<bool> {
         let mut found = Vec::new();
         for (_, table) in self.args.iter() {
-            let column = table.columns.iter().find(|column| column.key == "Collective name");
+            let column = table.column("Collective name");
             let Some(Values::Texts(names)) = column.map(|column| &column.values) else { continue };
             found.resize(self.events.len(), false);
-            for (&row, &name) in table.event.iter().zip(names) {
+            for (event, name) in table.events().zip(names.rows()) {
                 let name = StringId::from_column(name);
-                found[row as usize] = name.is_some_and(|name| !self.strings.get(name).is_empty());
+                found[event.row()] = name.is_some_and(|name| !self.strings.get(name).is_empty());
             }
         }
         found

@@ -33,7 +33,7 @@ pub fn save(tables: &Tables, out: &mut impl Write) -> io::Result<()> {
     archive.column("lanes", LANES, Column::Integers(&places(&tables.lanes)))?;
     for (number, (_, table)) in tables.args.iter().enumerate() {
         let name = format!("args/{number}");
-        archive.column(&name, "event", Column::Rows(&table.event))?;
+        archive.column(&name, "event", Column::PackedRows(&table.event))?;
         for (place, column) in table.columns.iter().enumerate() {
             archive.column(&name, &place.to_string(), column.values.column())?;
         }
@@ -80,6 +80,9 @@ impl<W: Write> Archive<'_, W> {
     }
 
     fn column(&mut self, table: &str, column: &str, values: Column<'_>) -> io::Result<()> {
+        if let Some(unpacked) = values.unpacked() {
+            return self.column(table, column, unpacked.column());
+        }
         let (data_type, bytes) = match values {
             Column::Bytes(values) => ("|u1", values),
             Column::Rows(values) => ("<u4", bytemuck::cast_slice(values)),
@@ -87,6 +90,7 @@ impl<W: Write> Archive<'_, W> {
             Column::Integers(values) => ("<i8", bytemuck::cast_slice(values)),
             Column::Counts(values) => ("<u8", bytemuck::cast_slice(values)),
             Column::Floats(values) => ("<f8", bytemuck::cast_slice(values)),
+            _ => return Ok(()), // they were unpacked
         };
         let header = array_header(data_type, values.len() as u64);
         self.member(member_of(table, column), &[&header, bytes])

@@ -61,12 +61,8 @@ pub(super) fn by_record_function(
 ) -> Agreement {
     let mut events = HashMap::new();
     for (_, table) in tables.args.iter() {
-        let Some(column) = table.columns.iter().find(|column| column.key == "Record function id")
-        else {
-            continue;
-        };
-        for (row, &event) in table.event.iter().enumerate() {
-            let event = EventId::from_row(event as usize);
+        let Some(column) = table.column("Record function id") else { continue };
+        for (row, event) in table.events().enumerate() {
             let number = column.values.get(row).and_then(|value| integer(value, tables));
             if let Some(number) = number.filter(|_| is_candidate(event, tables)) {
                 let earlier = |known: &mut EventId| *known = first(*known, event, tables);

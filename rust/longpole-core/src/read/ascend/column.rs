@@ -13,13 +13,12 @@ pub(super) struct Column<'a> {
 impl<'a> Column<'a> {
     pub(super) fn of(key: &str, args: &'a ArgTables) -> Option<Self> {
         let table = args.of(None)?;
-        let column = table.columns.iter().find(|column| column.key == key)?;
+        let column = table.column(key)?;
         Some(Self { table, column })
     }
 
     fn value(&self, event: EventId) -> Option<ArgValue> {
-        let row = self.table.event.binary_search_by_key(&event.row(), |&row| row as usize).ok()?;
-        self.column.values.get(row)
+        self.column.values.get(self.table.row_of(event)?)
     }
 
     pub(super) fn text(&self, event: EventId) -> Option<StringId> {

@@ -35,6 +35,7 @@ pub(super) fn interpret(mut parts: Parts<'_>) -> u64 {
     let parts = &mut parts;
     let Some(layers) = Layers::of(parts.metadata, parts.strings) else { return 0 };
     let tasks = Tasks::of(parts, &layers);
+    parts.events.reopen_lanes();
     let mut n_unknown = 0;
     for event in parts.events.ids() {
         let place = parts.lanes.place(parts.events.lane(event));
@@ -57,6 +58,7 @@ pub(super) fn interpret(mut parts: Parts<'_>) -> u64 {
             Layer::Framework => framework(event, parts),
         }
     }
+    parts.events.finish();
     n_unknown
 }
 

@@ -398,6 +398,14 @@ impl Collector {
         self.n_events
     }
 
+    /// Nothing is added to the tables any more.
+    pub(super) fn finish(&mut self) {
+        self.events.finish();
+        self.args.finish();
+        self.flows.finish();
+        self.asyncs.finish();
+    }
+
     pub(super) fn freeze_strings(&mut self) -> Arc<Strings> {
         std::mem::take(&mut self.strings).freeze()
     }

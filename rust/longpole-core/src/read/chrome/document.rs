@@ -416,7 +416,7 @@ impl Document<'_> {
         for (code, offset) in said {
             self.events.stream.elements.note(code, offset)?;
         }
-        self.events.collector.args.pad();
+        self.events.collector.finish();
         for _ in 0..self.events.collector.interpret() {
             self.events.stream.elements.note(Code::UnknownTaskType, 0)?;
         }

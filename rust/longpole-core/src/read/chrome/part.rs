@@ -83,6 +83,8 @@ impl PartReader {
         stream.indent = indent;
         let mut collector = Collector::new(Arc::clone(&options.vocabulary));
         collector.statements = Some(Vec::new());
+        (collector.events, collector.args) = (EventTable::of_part(), ArgTables::of_part());
+        (collector.flows, collector.asyncs) = (FlowTable::of_part(), FlowTable::of_part());
         let events = EventReader::new(stream, collector, !options.scan_all);
         Self { events, known, is_strict: options.strict }
     }
@@ -161,8 +163,8 @@ impl PartReader {
             flow_sources: fresh_rows(&mut known.flow_sources, collector.flows.sources()),
             async_sources: fresh_rows(&mut known.async_sources, collector.asyncs.sources()),
             new_statements: new_statements.map(|row| collector.metadata.statement(row)).collect(),
-            events: std::mem::take(&mut collector.events),
-            args: std::mem::take(&mut collector.args),
+            events: std::mem::replace(&mut collector.events, EventTable::of_part()),
+            args: std::mem::replace(&mut collector.args, ArgTables::of_part()),
             flows: collector.flows.take_rows(),
             asyncs: collector.asyncs.take_rows(),
             counters: std::mem::take(&mut collector.counters),

@@ -8,7 +8,7 @@ use crate::diagnostics::Diagnostics;
 use crate::error::{Error, Result};
 use crate::progress::{report, Progress};
 use crate::read::window::Window;
-use crate::tables::{ColumnMut, Values};
+use crate::tables::{of_shorts, ColumnMut, Packed, Values};
 
 /// How many bytes of a column are read before looking at the progress.
 const PART_BYTES: usize = 1 << 20;
@@ -71,15 +71,27 @@ impl<'a> Archive<'a> {
     pub(super) fn values(&mut self, name: &str, column: &str) -> Result<Values> {
         self.open(&member_of(name, column))?;
         let header = self.array_header()?;
-        let mut values = match header.get(21..24) {
-            Some(b"<i4") => Values::Shorts(Vec::new()),
-            Some(b"<i8") => Values::Integers(Vec::new()),
-            Some(b"<f8") => Values::Floats(Vec::new()),
-            Some(b"<u4") => Values::Texts(Vec::new()),
+        let (mut shorts, mut integers, mut floats) = (Vec::new(), Packed::default(), Vec::new());
+        let mut texts = Packed::default();
+        Ok(match header.get(21..24) {
+            Some(b"<i4") => {
+                self.column(&header, ColumnMut::Shorts(&mut shorts))?;
+                Values::Integers(of_shorts(&shorts))
+            }
+            Some(b"<i8") => {
+                self.column(&header, ColumnMut::PackedIntegers(&mut integers))?;
+                Values::Integers(integers)
+            }
+            Some(b"<f8") => {
+                self.column(&header, ColumnMut::Floats(&mut floats))?;
+                Values::of_floats(&floats)
+            }
+            Some(b"<u4") => {
+                self.column(&header, ColumnMut::PackedRows(&mut texts))?;
+                Values::Texts(texts)
+            }
             _ => return Err(differs()),
-        };
-        self.column(&header, values.column_mut())?;
-        Ok(values)
+        })
     }
 
     /// The directory, which must list the members as they were.
@@ -126,6 +138,16 @@ impl<'a> Archive<'a> {
             ColumnMut::Integers(values) => self.array(header, "<i8", values)?,
             ColumnMut::Counts(values) => self.array(header, "<u8", values)?,
             ColumnMut::Floats(values) => self.array(header, "<f8", values)?,
+            ColumnMut::PackedRows(packed) => {
+                let mut values: Vec<u32> = Vec::new();
+                self.array(header, "<u4", &mut values)?;
+                *packed = values.into_iter().collect();
+            }
+            ColumnMut::PackedIntegers(packed) => {
+                let mut values: Vec<i64> = Vec::new();
+                self.array(header, "<i8", &mut values)?;
+                *packed = values.into_iter().collect();
+            }
         }
         self.close()
     }

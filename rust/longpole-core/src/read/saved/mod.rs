@@ -146,7 +146,7 @@ fn args(
             return Err(damaged("a category stands in it twice"));
         }
         let name = format!("args/{number}");
-        archive.table(&name, vec![("event", ColumnMut::Rows(&mut table.event))])?;
+        archive.table(&name, vec![("event", ColumnMut::PackedRows(&mut table.event))])?;
         for (place, key) in keys.iter().enumerate() {
             let values = archive.values(&name, &place.to_string())?;
             table.columns.push(ArgColumn { key: key.clone(), values });

@@ -1,0 +1,541 @@
+//! A column of integers in blocks, each as narrow as its values let it be.
+//!
+//! A trace of a million events has a dozen columns of ids, texts and places, in which values that
+//! stand close together are close to each other, equal, or missing. A block of [`BLOCK`] rows
+//! keeps its smallest value and the distance of each value from it, in the fewest bytes that hold
+//! the largest distance; a value that all rows have takes no byte more. Rows without a value are
+//! left out, and a bitmap says which they are.
+//!
+//! Values are appended to an open end, which [`seal`](Packed::seal) packs. What is packed does not
+//! change any more. Reading a row at random is a few instructions more than in a slice, so what
+//! is read in every inner loop, such as times, stays a slice.
+
+use std::fmt;
+
+use crate::ids::{NO_INTEGER, NO_ROW};
+
+/// How many rows a block has.
+const BLOCK: usize = 256;
+
+/// How many bytes say which rows of a block have a value.
+const BITMAP_BYTES: usize = BLOCK / 8;
+
+/// How many rows are appended before they are packed.
+const BATCH: usize = 4 * BLOCK;
+
+/// A column of integers, of which each may be missing.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Packed {
+    blocks: Vec<Block>,
+    bytes: Vec<u8>,
+    /// The rows behind the blocks, [`NO_INTEGER`] for none.
+    open: Vec<i64>,
+    /// How many rows there are: those behind the open ones have no value.
+    length: usize,
+}
+
+/// Where the values of some rows stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Block {
+    /// The smallest value, [`NO_INTEGER`] where no row has one.
+    base: i64,
+    /// Where the bytes begin, above the width and whether there are gaps.
+    place: u64,
+}
+
+impl Packed {
+    /// The value of a row, if it has one.
+    #[inline]
+    pub fn get(&self, row: usize) -> Option<i64> {
+        let value = match self.blocks.get(row / BLOCK) {
+            Some(block) => block.get(&self.bytes, row % BLOCK),
+            None => *self.open.get(row - self.blocks.len() * BLOCK)?,
+        };
+        (value != NO_INTEGER).then_some(value)
+    }
+
+    /// The value of a row that numbers rows of another table, [`NO_ROW`] for none.
+    #[inline]
+    pub fn row(&self, row: usize) -> u32 {
+        self.get(row).map_or(NO_ROW, to_row)
+    }
+
+    /// Every value, [`NO_INTEGER`] for none.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = i64> + '_ {
+        Iter { column: self, row: 0, block: [NO_INTEGER; BLOCK] }
+    }
+
+    /// Every value as the number of a row of another table, [`NO_ROW`] for none.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+        self.iter().map(|value| if value == NO_INTEGER { NO_ROW } else { to_row(value) })
+    }
+
+    /// The row of a value, where every row has one and each is above the one before.
+    pub fn find(&self, value: i64) -> Option<usize> {
+        let number = self.blocks.partition_point(|block| block.base <= value);
+        if number == self.blocks.len() {
+            if let Ok(place) = self.open.binary_search(&value) {
+                return Some(number * BLOCK + place);
+            }
+        }
+        let number = number.checked_sub(1)?;
+        let value_of = |place| self.blocks[number].get(&self.bytes, place);
+        let (mut low, mut high) = (0, BLOCK);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if value_of(middle) < value {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        (low < BLOCK && value_of(low) == value).then_some(number * BLOCK + low)
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// The value of the last row.
+    pub(crate) fn last(&self) -> Option<i64> {
+        self.get(self.length.checked_sub(1)?)
+    }
+
+    /// Appends a value, [`NO_INTEGER`] for none.
+    #[inline]
+    pub(crate) fn push(&mut self, value: i64) {
+        if self.length > self.stored() {
+            self.fill(self.length);
+        }
+        self.open.push(value);
+        self.length += 1;
+    }
+
+    /// Appends the number of a row of another table, [`NO_ROW`] for none.
+    #[inline]
+    pub(crate) fn push_row(&mut self, row: u32) {
+        self.push(from_row(row));
+    }
+
+    /// Sets the value of a row, which is the last or a new one; rows in between get none.
+    #[inline]
+    pub(crate) fn set(&mut self, row: usize, value: i64) {
+        if row < self.stored() {
+            let place = row - self.blocks.len() * BLOCK;
+            self.open[place] = value;
+        } else {
+            self.fill(row);
+            self.open.push(value);
+            self.length = row + 1;
+        }
+    }
+
+    /// Replaces the value of any row of a column that was [reopened](Self::reopen).
+    pub(crate) fn replace(&mut self, row: usize, value: i64) {
+        self.open[row] = value;
+    }
+
+    /// Takes all rows out of their blocks, so that each can be replaced.
+    pub(crate) fn reopen(&mut self) {
+        self.open = self.iter().collect();
+        self.blocks.clear();
+        self.bytes.clear();
+    }
+
+    /// Adds rows without a value up to `length`, which cost nothing until another value comes.
+    pub(crate) fn pad(&mut self, length: usize) {
+        self.length = self.length.max(length);
+    }
+
+    /// Appends what `value_of` makes of the values of another column; rows without a value stay so.
+    pub(crate) fn append(&mut self, later: &Self, value_of: impl Fn(i64) -> i64) {
+        let length = self.length + later.length;
+        let value_of = |value| if value == NO_INTEGER { NO_INTEGER } else { value_of(value) };
+        for block in &later.blocks {
+            if block.base == NO_INTEGER {
+                self.length += BLOCK;
+            } else {
+                self.fill(self.length);
+                self.open.extend(block.values(&later.bytes).into_iter().map(value_of));
+                self.length += BLOCK;
+            }
+        }
+        if !later.open.is_empty() {
+            self.fill(self.length);
+            self.open.extend(later.open.iter().map(|&value| value_of(value)));
+        }
+        self.length = length;
+    }
+
+    /// Packs the rows so far, but for the last ones, which may still change.
+    #[inline]
+    pub(crate) fn seal(&mut self) {
+        if self.open.len() > BATCH {
+            self.pack((self.open.len() - 1) / BLOCK);
+        }
+    }
+
+    /// Packs all rows: there will be no more.
+    pub(crate) fn finish(&mut self) {
+        self.pack(self.open.len() / BLOCK);
+        self.blocks.shrink_to_fit();
+        self.bytes.shrink_to_fit();
+        self.open.shrink_to_fit();
+    }
+
+    /// Rows that are packed or open.
+    #[inline]
+    fn stored(&self) -> usize {
+        self.blocks.len() * BLOCK + self.open.len()
+    }
+
+    /// Stores rows without a value up to `length`.
+    #[inline]
+    fn fill(&mut self, length: usize) {
+        if length > self.stored() {
+            self.fill_gap(length);
+        }
+    }
+
+    #[cold]
+    fn fill_gap(&mut self, length: usize) {
+        if length - self.stored() > 2 * BLOCK {
+            self.open.resize(self.open.len().next_multiple_of(BLOCK), NO_INTEGER);
+            self.pack(self.open.len() / BLOCK);
+            let n_blocks = (length - self.stored()) / BLOCK;
+            self.blocks.extend(std::iter::repeat_n(Block::EMPTY, n_blocks));
+        }
+        let missing = length - self.stored();
+        self.open.resize(self.open.len() + missing, NO_INTEGER);
+    }
+
+    /// Packs the first open rows, so many blocks of them.
+    fn pack(&mut self, n_blocks: usize) {
+        for values in self.open.as_chunks::<BLOCK>().0.iter().take(n_blocks) {
+            self.blocks.push(Block::of(values, &mut self.bytes));
+        }
+        self.open.drain(..n_blocks * BLOCK);
+    }
+}
+
+impl Block {
+    /// Rows of which none has a value.
+    const EMPTY: Self = Self { base: NO_INTEGER, place: 0 };
+
+    fn new(base: i64, at: usize, width: u8, has_gaps: bool) -> Self {
+        Self { base, place: (at as u64) << 8 | u64::from(has_gaps) << 7 | u64::from(width) }
+    }
+
+    /// Where the bytes begin.
+    #[allow(clippy::cast_possible_truncation)] // it came from a usize
+    fn at(self) -> usize {
+        (self.place >> 8) as usize
+    }
+
+    /// How many bytes each distance takes: 0, 1, 2, 4 or 8.
+    fn width(self) -> usize {
+        (self.place & 0xf) as usize
+    }
+
+    /// Whether a bitmap stands before the distances, because rows without a value are left out.
+    fn has_gaps(self) -> bool {
+        self.place >> 7 & 1 == 1
+    }
+
+    /// Packs values behind others.
+    fn of(values: &[i64; BLOCK], bytes: &mut Vec<u8>) -> Self {
+        let (low, high) = bounds(values);
+        if low > high {
+            return Self::EMPTY;
+        }
+        let at = bytes.len();
+        let has_gaps = values.contains(&NO_INTEGER);
+        let distances = values.iter().filter(|&&value| value != NO_INTEGER);
+        let distances = distances.map(|&value| value.wrapping_sub(low).cast_unsigned());
+        let width = width_of(high.wrapping_sub(low).cast_unsigned());
+        if has_gaps {
+            bytes.extend(bitmap(values));
+            extend(bytes, distances, width);
+        } else {
+            // The same without asking each value again.
+            let distances = values.iter().map(|&value| value.wrapping_sub(low).cast_unsigned());
+            extend(bytes, distances, width);
+        }
+        Self::new(low, at, width, has_gaps)
+    }
+
+    #[inline]
+    fn get(self, bytes: &[u8], place: usize) -> i64 {
+        let at = self.at();
+        if !self.has_gaps() {
+            return self.value(bytes, at, place);
+        }
+        match rank(&bytes[at..at + BITMAP_BYTES], place) {
+            Some(place) => self.value(bytes, at + BITMAP_BYTES, place),
+            None => NO_INTEGER,
+        }
+    }
+
+    #[inline]
+    fn value(self, bytes: &[u8], at: usize, place: usize) -> i64 {
+        let at = at + place * self.width();
+        let distance = match self.width() {
+            0 => 0,
+            1 => u64::from(bytes[at]),
+            2 => u64::from(u16::from_le_bytes(array(&bytes[at..at + 2]))),
+            4 => u64::from(u32::from_le_bytes(array(&bytes[at..at + 4]))),
+            _ => u64::from_le_bytes(array(&bytes[at..at + 8])),
+        };
+        self.base.wrapping_add(distance.cast_signed())
+    }
+
+    /// All values.
+    fn values(self, bytes: &[u8]) -> [i64; BLOCK] {
+        let mut values = [self.base; BLOCK];
+        if self.has_gaps() {
+            for (place, value) in values.iter_mut().enumerate() {
+                *value = self.get(bytes, place);
+            }
+        } else if self.width() > 0 {
+            let bytes = &bytes[self.at()..self.at() + BLOCK * self.width()];
+            match self.width() {
+                1 => add(&mut values, bytes.iter().map(|&byte| byte.into())),
+                2 => add(&mut values, words(bytes).map(|word| u16::from_le_bytes(word).into())),
+                4 => add(&mut values, words(bytes).map(|word| u32::from_le_bytes(word).into())),
+                _ => add(&mut values, words(bytes).map(u64::from_le_bytes)),
+            }
+        }
+        values
+    }
+}
+
+/// The values of a column, unpacked a block at a time.
+struct Iter<'a> {
+    column: &'a Packed,
+    row: usize,
+    block: [i64; BLOCK],
+}
+
+impl Iterator for Iter<'_> {
+    type Item = i64;
+
+    #[inline]
+    fn next(&mut self) -> Option<i64> {
+        let (row, column) = (self.row, self.column);
+        if row >= column.length {
+            return None;
+        }
+        self.row += 1;
+        let Some(block) = column.blocks.get(row / BLOCK) else {
+            let place = row - column.blocks.len() * BLOCK;
+            return Some(column.open.get(place).copied().unwrap_or(NO_INTEGER));
+        };
+        if row.is_multiple_of(BLOCK) {
+            self.block = block.values(&column.bytes);
+        }
+        Some(self.block[row % BLOCK])
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.column.length - self.row;
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Iter<'_> {}
+
+/// The smallest and the largest value; the smallest is the larger one where there is none.
+fn bounds(values: &[i64; BLOCK]) -> (i64, i64) {
+    values.iter().fold((i64::MAX, i64::MIN), |(low, high), &value| {
+        // The mark for none is the smallest integer, and no maximum.
+        let known = if value == NO_INTEGER { i64::MAX } else { value };
+        (low.min(known), high.max(value))
+    })
+}
+
+fn width_of(distance: u64) -> u8 {
+    match distance {
+        0 => 0,
+        0x1..=0xff => 1,
+        0x100..=0xffff => 2,
+        0x1_0000..=0xffff_ffff => 4,
+        _ => 8,
+    }
+}
+
+fn bitmap(values: &[i64; BLOCK]) -> impl Iterator<Item = u8> + '_ {
+    values.chunks(8).map(|values| {
+        let bits = values.iter().enumerate();
+        bits.fold(0, |byte, (bit, &value)| byte | (u8::from(value != NO_INTEGER) << bit))
+    })
+}
+
+/// How many rows before one have a value; none where the row itself has none.
+#[inline]
+fn rank(bitmap: &[u8], place: usize) -> Option<usize> {
+    let word = |number: usize| u64::from_le_bytes(array(&bitmap[8 * number..8 * number + 8]));
+    let (number, bit) = (place / 64, place % 64);
+    let here = word(number);
+    let before = (0..number).map(|number| word(number).count_ones()).sum::<u32>();
+    let in_word = (here & ((1 << bit) - 1)).count_ones();
+    (here >> bit & 1 == 1).then_some((before + in_word) as usize)
+}
+
+/// Appends distances, which all fit the width.
+#[allow(clippy::cast_possible_truncation)] // the width was chosen so
+fn extend(bytes: &mut Vec<u8>, distances: impl Iterator<Item = u64>, width: u8) {
+    match width {
+        0 => {}
+        1 => bytes.extend(distances.map(|distance| distance as u8)),
+        2 => distances.for_each(|distance| bytes.extend((distance as u16).to_le_bytes())),
+        4 => distances.for_each(|distance| bytes.extend((distance as u32).to_le_bytes())),
+        _ => distances.for_each(|distance| bytes.extend(distance.to_le_bytes())),
+    }
+}
+
+fn add(values: &mut [i64; BLOCK], distances: impl Iterator<Item = u64>) {
+    for (value, distance) in values.iter_mut().zip(distances) {
+        *value = value.wrapping_add(distance.cast_signed());
+    }
+}
+
+fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> + '_ {
+    bytes.as_chunks::<N>().0.iter().copied()
+}
+
+#[inline]
+fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    bytes.try_into().unwrap_or([0; N])
+}
+
+#[inline]
+fn from_row(row: u32) -> i64 {
+    if row == NO_ROW {
+        NO_INTEGER
+    } else {
+        row.into()
+    }
+}
+
+/// A number that came from a row, which is why it fits.
+#[inline]
+fn to_row(value: i64) -> u32 {
+    u32::try_from(value).unwrap_or(NO_ROW)
+}
+
+impl FromIterator<i64> for Packed {
+    fn from_iter<T: IntoIterator<Item = i64>>(values: T) -> Self {
+        let mut column = Self::default();
+        for value in values {
+            column.push(value);
+            column.seal();
+        }
+        column.finish();
+        column
+    }
+}
+
+impl FromIterator<u32> for Packed {
+    fn from_iter<T: IntoIterator<Item = u32>>(rows: T) -> Self {
+        rows.into_iter().map(from_row).collect()
+    }
+}
+
+impl fmt::Debug for Packed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let values = self.iter().map(|value| (value != NO_INTEGER).then_some(value));
+        formatter.debug_list().entries(values).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Columns of every width, with and without gaps, with long runs of equal and of no values.
+    fn columns() -> Vec<Vec<i64>> {
+        let mut columns = Vec::new();
+        for shift in [0, 6, 14, 30, 62] {
+            for gap in [1, 2, 7, 300, 5000] {
+                let value = |row: i64| (row * 37 % 5 - 2) << shift;
+                let is_some = |row: i64| if gap == 1 { true } else { row % gap == gap / 2 };
+                let values =
+                    (0..3000).map(|row| if is_some(row) { value(row) } else { NO_INTEGER });
+                columns.push(values.collect());
+            }
+        }
+        columns.push((0..3000).map(|row| if row < 1500 { 7 } else { i64::MAX }).collect());
+        columns
+            .push((0..700).map(|row| if row % 2 == 0 { i64::MIN + 1 } else { i64::MAX }).collect());
+        columns
+    }
+
+    #[test]
+    fn every_value_is_what_it_was() {
+        for values in columns() {
+            let column: Packed = values.iter().copied().collect();
+            assert_eq!(column.iter().collect::<Vec<_>>(), values);
+            for (row, &value) in values.iter().enumerate() {
+                assert_eq!(column.get(row).unwrap_or(NO_INTEGER), value, "{row}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_column_is_the_same_in_whatever_steps_it_was_made() {
+        for values in columns() {
+            let at_once: Packed = values.iter().copied().collect();
+            for step in [1, 255, 256, 700] {
+                let mut joined = Packed::default();
+                for part in values.chunks(step) {
+                    let mut later = Packed::default();
+                    let rows = part.iter().enumerate().filter(|(_, &value)| value != NO_INTEGER);
+                    rows.for_each(|(row, &value)| later.set(row, -value));
+                    later.pad(part.len());
+                    joined.append(&later, |value| -value);
+                    joined.seal();
+                }
+                let mut one_by_one = Packed::default();
+                for (row, &value) in values.iter().enumerate() {
+                    if value != NO_INTEGER {
+                        one_by_one.set(row, 0);
+                        one_by_one.set(row, value);
+                        one_by_one.seal();
+                    }
+                }
+                one_by_one.pad(values.len());
+                for mut column in [joined, one_by_one] {
+                    assert_eq!(column.len(), values.len());
+                    assert!(column.iter().eq(values.iter().copied()), "step {step}");
+                    column.finish();
+                    assert!(column.iter().eq(at_once.iter()), "step {step}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_of_a_rising_column_is_found_by_its_value() {
+        let values: Vec<i64> = (0..2000).map(|row| row * 3 + row / 300 * 1000).collect();
+        let column: Packed = values.iter().copied().collect();
+        for value in -2..values[1999] + 3 {
+            assert_eq!(column.find(value), values.binary_search(&value).ok(), "{value}");
+        }
+    }
+
+    #[test]
+    fn values_take_the_bytes_that_their_distances_need() {
+        let bytes =
+            |values: &dyn Fn(i64) -> i64| (0..2560).map(values).collect::<Packed>().bytes.len();
+        assert_eq!(bytes(&|_| 1 << 40), 0);
+        assert_eq!(bytes(&|row| (1 << 40) + row), 2560);
+        assert_eq!(bytes(&|row| row * 200), 2 * 2560);
+        assert_eq!(bytes(&|row| if row < 1000 { NO_INTEGER } else { 5 }), BITMAP_BYTES);
+    }
+}
