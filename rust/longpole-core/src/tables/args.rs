@@ -2,6 +2,8 @@
 //!
 //! Kinds of events have different arguments, and most cells of one wide table would be empty. A
 //! column starts as integers and widens to floating point or text when a value asks for it.
+//!
+//! One file: tables, columns and values join and widen by the same rules.
 
 use super::{Column, Packed};
 use crate::ids::{row_in_column, EventId, InColumn, StringId, NO_INTEGER, NO_ROW};
@@ -395,7 +397,7 @@ impl Values {
                 values.append(later, |value| of_float(ArgValue::Integer(value).float()));
             }
             (Self::Texts(values), Self::Texts(later)) => {
-                values.append(later, |text| new_code(text, texts))
+                values.append(later, |text| new_code(text, texts));
             }
             _ => self.pad(self.len() + later.len()),
         }

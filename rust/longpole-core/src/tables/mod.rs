@@ -1,4 +1,4 @@
-//! Columns. One file a table, one `Vec` a column, rows named by handles.
+//! Columns. One file a table, one `Vec` or [`Packed`] a column, rows named by handles.
 //!
 //! The reader writes them once; what a later stage learns goes into a table of
 //! its own, aligned by row or carrying the row's handle.

@@ -1,24 +1,19 @@
 //! A column of integers in blocks, each as narrow as its values let it be.
 //!
 //! A trace of a million events has a dozen columns of ids, texts and places, in which values that
-//! stand close together are close to each other, equal, or missing. A block of [`BLOCK`] rows
-//! keeps its smallest value and the distance of each value from it, in the fewest bytes that hold
-//! the largest distance; a value that all rows have takes no byte more. Rows without a value are
-//! left out, and a bitmap says which they are.
+//! stand close together are close to each other, equal, or missing. What a block does with that is
+//! said in [`block`].
 //!
 //! Values are appended to an open end, which [`seal`](Packed::seal) packs. What is packed does not
 //! change any more. Reading a row at random is a few instructions more than in a slice, so what
 //! is read in every inner loop, such as times, stays a slice.
 
+mod block;
+
 use std::fmt;
 
+use self::block::{Block, BLOCK};
 use crate::ids::{NO_INTEGER, NO_ROW};
-
-/// How many rows a block has.
-const BLOCK: usize = 256;
-
-/// How many bytes say which rows of a block have a value.
-const BITMAP_BYTES: usize = BLOCK / 8;
 
 /// How many rows are appended before they are packed.
 const BATCH: usize = 4 * BLOCK;
@@ -32,15 +27,6 @@ pub struct Packed {
     open: Vec<i64>,
     /// How many rows there are: those behind the open ones have no value.
     length: usize,
-}
-
-/// Where the values of some rows stand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Block {
-    /// The smallest value, [`NO_INTEGER`] where no row has one.
-    base: i64,
-    /// Where the bytes begin, above the width and whether there are gaps.
-    place: u64,
 }
 
 impl Packed {
@@ -224,97 +210,6 @@ impl Packed {
     }
 }
 
-impl Block {
-    /// Rows of which none has a value.
-    const EMPTY: Self = Self { base: NO_INTEGER, place: 0 };
-
-    fn new(base: i64, at: usize, width: u8, has_gaps: bool) -> Self {
-        Self { base, place: (at as u64) << 8 | u64::from(has_gaps) << 7 | u64::from(width) }
-    }
-
-    /// Where the bytes begin.
-    #[allow(clippy::cast_possible_truncation)] // it came from a usize
-    fn at(self) -> usize {
-        (self.place >> 8) as usize
-    }
-
-    /// How many bytes each distance takes: 0, 1, 2, 4 or 8.
-    fn width(self) -> usize {
-        (self.place & 0xf) as usize
-    }
-
-    /// Whether a bitmap stands before the distances, because rows without a value are left out.
-    fn has_gaps(self) -> bool {
-        self.place >> 7 & 1 == 1
-    }
-
-    /// Packs values behind others.
-    fn of(values: &[i64; BLOCK], bytes: &mut Vec<u8>) -> Self {
-        let (low, high) = bounds(values);
-        if low > high {
-            return Self::EMPTY;
-        }
-        let at = bytes.len();
-        let has_gaps = values.contains(&NO_INTEGER);
-        let distances = values.iter().filter(|&&value| value != NO_INTEGER);
-        let distances = distances.map(|&value| value.wrapping_sub(low).cast_unsigned());
-        let width = width_of(high.wrapping_sub(low).cast_unsigned());
-        if has_gaps {
-            bytes.extend(bitmap(values));
-            extend(bytes, distances, width);
-        } else {
-            // The same without asking each value again.
-            let distances = values.iter().map(|&value| value.wrapping_sub(low).cast_unsigned());
-            extend(bytes, distances, width);
-        }
-        Self::new(low, at, width, has_gaps)
-    }
-
-    #[inline]
-    fn get(self, bytes: &[u8], place: usize) -> i64 {
-        let at = self.at();
-        if !self.has_gaps() {
-            return self.value(bytes, at, place);
-        }
-        match rank(&bytes[at..at + BITMAP_BYTES], place) {
-            Some(place) => self.value(bytes, at + BITMAP_BYTES, place),
-            None => NO_INTEGER,
-        }
-    }
-
-    #[inline]
-    fn value(self, bytes: &[u8], at: usize, place: usize) -> i64 {
-        let at = at + place * self.width();
-        let distance = match self.width() {
-            0 => 0,
-            1 => u64::from(bytes[at]),
-            2 => u64::from(u16::from_le_bytes(array(&bytes[at..at + 2]))),
-            4 => u64::from(u32::from_le_bytes(array(&bytes[at..at + 4]))),
-            _ => u64::from_le_bytes(array(&bytes[at..at + 8])),
-        };
-        self.base.wrapping_add(distance.cast_signed())
-    }
-
-    /// All values.
-    fn values(self, bytes: &[u8]) -> [i64; BLOCK] {
-        let mut values = [self.base; BLOCK];
-        if self.has_gaps() {
-            for (place, value) in values.iter_mut().enumerate() {
-                *value = self.get(bytes, place);
-            }
-        } else if self.width() > 0 {
-            let bytes = &bytes[self.at()..self.at() + BLOCK * self.width()];
-            match self.width() {
-                1 => add(&mut values, bytes.iter().map(|&byte| byte.into())),
-                2 => add(&mut values, words(bytes).map(|word| u16::from_le_bytes(word).into())),
-                4 => add(&mut values, words(bytes).map(|word| u32::from_le_bytes(word).into())),
-                _ => add(&mut values, words(bytes).map(u64::from_le_bytes)),
-            }
-        }
-        values
-    }
-}
-
 /// The values of a column, unpacked a block at a time.
 struct Iter<'a> {
     column: &'a Packed,
@@ -349,70 +244,6 @@ impl Iterator for Iter<'_> {
 }
 
 impl ExactSizeIterator for Iter<'_> {}
-
-/// The smallest and the largest value; the smallest is the larger one where there is none.
-fn bounds(values: &[i64; BLOCK]) -> (i64, i64) {
-    values.iter().fold((i64::MAX, i64::MIN), |(low, high), &value| {
-        // The mark for none is the smallest integer, and no maximum.
-        let known = if value == NO_INTEGER { i64::MAX } else { value };
-        (low.min(known), high.max(value))
-    })
-}
-
-fn width_of(distance: u64) -> u8 {
-    match distance {
-        0 => 0,
-        0x1..=0xff => 1,
-        0x100..=0xffff => 2,
-        0x1_0000..=0xffff_ffff => 4,
-        _ => 8,
-    }
-}
-
-fn bitmap(values: &[i64; BLOCK]) -> impl Iterator<Item = u8> + '_ {
-    values.chunks(8).map(|values| {
-        let bits = values.iter().enumerate();
-        bits.fold(0, |byte, (bit, &value)| byte | (u8::from(value != NO_INTEGER) << bit))
-    })
-}
-
-/// How many rows before one have a value; none where the row itself has none.
-#[inline]
-fn rank(bitmap: &[u8], place: usize) -> Option<usize> {
-    let word = |number: usize| u64::from_le_bytes(array(&bitmap[8 * number..8 * number + 8]));
-    let (number, bit) = (place / 64, place % 64);
-    let here = word(number);
-    let before = (0..number).map(|number| word(number).count_ones()).sum::<u32>();
-    let in_word = (here & ((1 << bit) - 1)).count_ones();
-    (here >> bit & 1 == 1).then_some((before + in_word) as usize)
-}
-
-/// Appends distances, which all fit the width.
-#[allow(clippy::cast_possible_truncation)] // the width was chosen so
-fn extend(bytes: &mut Vec<u8>, distances: impl Iterator<Item = u64>, width: u8) {
-    match width {
-        0 => {}
-        1 => bytes.extend(distances.map(|distance| distance as u8)),
-        2 => distances.for_each(|distance| bytes.extend((distance as u16).to_le_bytes())),
-        4 => distances.for_each(|distance| bytes.extend((distance as u32).to_le_bytes())),
-        _ => distances.for_each(|distance| bytes.extend(distance.to_le_bytes())),
-    }
-}
-
-fn add(values: &mut [i64; BLOCK], distances: impl Iterator<Item = u64>) {
-    for (value, distance) in values.iter_mut().zip(distances) {
-        *value = value.wrapping_add(distance.cast_signed());
-    }
-}
-
-fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> + '_ {
-    bytes.as_chunks::<N>().0.iter().copied()
-}
-
-#[inline]
-fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
-    bytes.try_into().unwrap_or([0; N])
-}
 
 #[inline]
 fn from_row(row: u32) -> i64 {
@@ -456,6 +287,7 @@ impl fmt::Debug for Packed {
 
 #[cfg(test)]
 mod tests {
+    use super::block::BITMAP_BYTES;
     use super::*;
 
     /// Columns of every width, with and without gaps, with long runs of equal and of no values.

@@ -1,0 +1,177 @@
+//! Some rows of a column, as narrow as their values let them be.
+//!
+//! A block keeps its smallest value and the distance of each value from it, in the fewest bytes
+//! that hold the largest distance; a value that all rows have takes no byte more. Rows without a
+//! value are left out, and a bitmap says which they are.
+
+use crate::ids::NO_INTEGER;
+
+/// How many rows a block has.
+pub(super) const BLOCK: usize = 256;
+
+/// How many bytes say which rows of a block have a value.
+pub(super) const BITMAP_BYTES: usize = BLOCK / 8;
+
+/// Where the values of some rows stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Block {
+    /// The smallest value, [`NO_INTEGER`] where no row has one.
+    pub(super) base: i64,
+    /// Where the bytes begin, above the width and whether there are gaps.
+    place: u64,
+}
+
+impl Block {
+    /// Rows of which none has a value.
+    pub(super) const EMPTY: Self = Self { base: NO_INTEGER, place: 0 };
+
+    fn new(base: i64, at: usize, width: u8, has_gaps: bool) -> Self {
+        Self { base, place: (at as u64) << 8 | u64::from(has_gaps) << 7 | u64::from(width) }
+    }
+
+    /// Where the bytes begin.
+    #[allow(clippy::cast_possible_truncation)] // it came from a usize
+    fn at(self) -> usize {
+        (self.place >> 8) as usize
+    }
+
+    /// How many bytes each distance takes: 0, 1, 2, 4 or 8.
+    fn width(self) -> usize {
+        (self.place & 0xf) as usize
+    }
+
+    /// Whether a bitmap stands before the distances, because rows without a value are left out.
+    fn has_gaps(self) -> bool {
+        self.place >> 7 & 1 == 1
+    }
+
+    /// Packs values behind others.
+    pub(super) fn of(values: &[i64; BLOCK], bytes: &mut Vec<u8>) -> Self {
+        let (low, high) = bounds(values);
+        if low > high {
+            return Self::EMPTY;
+        }
+        let at = bytes.len();
+        let has_gaps = values.contains(&NO_INTEGER);
+        let distances = values.iter().filter(|&&value| value != NO_INTEGER);
+        let distances = distances.map(|&value| value.wrapping_sub(low).cast_unsigned());
+        let width = width_of(high.wrapping_sub(low).cast_unsigned());
+        if has_gaps {
+            bytes.extend(bitmap(values));
+            extend(bytes, distances, width);
+        } else {
+            // The same without asking each value again.
+            let distances = values.iter().map(|&value| value.wrapping_sub(low).cast_unsigned());
+            extend(bytes, distances, width);
+        }
+        Self::new(low, at, width, has_gaps)
+    }
+
+    #[inline]
+    pub(super) fn get(self, bytes: &[u8], place: usize) -> i64 {
+        let at = self.at();
+        if !self.has_gaps() {
+            return self.value(bytes, at, place);
+        }
+        match rank(&bytes[at..at + BITMAP_BYTES], place) {
+            Some(place) => self.value(bytes, at + BITMAP_BYTES, place),
+            None => NO_INTEGER,
+        }
+    }
+
+    #[inline]
+    fn value(self, bytes: &[u8], at: usize, place: usize) -> i64 {
+        let at = at + place * self.width();
+        let distance = match self.width() {
+            0 => 0,
+            1 => u64::from(bytes[at]),
+            2 => u64::from(u16::from_le_bytes(array(&bytes[at..at + 2]))),
+            4 => u64::from(u32::from_le_bytes(array(&bytes[at..at + 4]))),
+            _ => u64::from_le_bytes(array(&bytes[at..at + 8])),
+        };
+        self.base.wrapping_add(distance.cast_signed())
+    }
+
+    /// All values.
+    pub(super) fn values(self, bytes: &[u8]) -> [i64; BLOCK] {
+        let mut values = [self.base; BLOCK];
+        if self.has_gaps() {
+            for (place, value) in values.iter_mut().enumerate() {
+                *value = self.get(bytes, place);
+            }
+        } else if self.width() > 0 {
+            let bytes = &bytes[self.at()..self.at() + BLOCK * self.width()];
+            match self.width() {
+                1 => add(&mut values, bytes.iter().map(|&byte| byte.into())),
+                2 => add(&mut values, words(bytes).map(|word| u16::from_le_bytes(word).into())),
+                4 => add(&mut values, words(bytes).map(|word| u32::from_le_bytes(word).into())),
+                _ => add(&mut values, words(bytes).map(u64::from_le_bytes)),
+            }
+        }
+        values
+    }
+}
+
+/// The smallest and the largest value; the smallest is the larger one where there is none.
+fn bounds(values: &[i64; BLOCK]) -> (i64, i64) {
+    values.iter().fold((i64::MAX, i64::MIN), |(low, high), &value| {
+        // The mark for none is the smallest integer, and no maximum.
+        let known = if value == NO_INTEGER { i64::MAX } else { value };
+        (low.min(known), high.max(value))
+    })
+}
+
+fn width_of(distance: u64) -> u8 {
+    match distance {
+        0 => 0,
+        0x1..=0xff => 1,
+        0x100..=0xffff => 2,
+        0x1_0000..=0xffff_ffff => 4,
+        _ => 8,
+    }
+}
+
+fn bitmap(values: &[i64; BLOCK]) -> impl Iterator<Item = u8> + '_ {
+    values.chunks(8).map(|values| {
+        let bits = values.iter().enumerate();
+        bits.fold(0, |byte, (bit, &value)| byte | (u8::from(value != NO_INTEGER) << bit))
+    })
+}
+
+/// How many rows before one have a value; none where the row itself has none.
+#[inline]
+fn rank(bitmap: &[u8], place: usize) -> Option<usize> {
+    let word = |number: usize| u64::from_le_bytes(array(&bitmap[8 * number..8 * number + 8]));
+    let (number, bit) = (place / 64, place % 64);
+    let here = word(number);
+    let before = (0..number).map(|number| word(number).count_ones()).sum::<u32>();
+    let in_word = (here & ((1 << bit) - 1)).count_ones();
+    (here >> bit & 1 == 1).then_some((before + in_word) as usize)
+}
+
+/// Appends distances, which all fit the width.
+#[allow(clippy::cast_possible_truncation)] // the width was chosen so
+fn extend(bytes: &mut Vec<u8>, distances: impl Iterator<Item = u64>, width: u8) {
+    match width {
+        0 => {}
+        1 => bytes.extend(distances.map(|distance| distance as u8)),
+        2 => distances.for_each(|distance| bytes.extend((distance as u16).to_le_bytes())),
+        4 => distances.for_each(|distance| bytes.extend((distance as u32).to_le_bytes())),
+        _ => distances.for_each(|distance| bytes.extend(distance.to_le_bytes())),
+    }
+}
+
+fn add(values: &mut [i64; BLOCK], distances: impl Iterator<Item = u64>) {
+    for (value, distance) in values.iter_mut().zip(distances) {
+        *value = value.wrapping_add(distance.cast_signed());
+    }
+}
+
+fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> + '_ {
+    bytes.as_chunks::<N>().0.iter().copied()
+}
+
+#[inline]
+fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    bytes.try_into().unwrap_or([0; N])
+}
