@@ -76,7 +76,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         rank=_FOLDER,
     ),
     "mindspore": Options(
-        device="device_target='Ascend' or 'GPU' if the program is to use a device",
+        device="device_target='Ascend' or 'GPU'",
         launches="with mindspore.profiler.profile of MindSpore 2.4 or later, on Ascend "
         "(profiler_level=ProfilerLevel.Level1), since its text files name no launching calls",
         waits="profiler_level=ProfilerLevel.Level2, on Ascend",

@@ -146,8 +146,9 @@ def test_without_device_work_no_gain_is_promised():
     verdict = read([operator("aten::mm", 0, 90)]).verdict()
     assert (verdict.status, verdict.sides) == ("no_device", ())
     assert verdict.sentence == (
-        "No GPU activity is recorded. The host is busy in aten::mm for 100 % of the time. Record "
-        "with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]."
+        "The trace takes 90.0 µs; no GPU activity is recorded. The host is busy in aten::mm for "
+        "100 % of the time. If the program uses a GPU, record with "
+        "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]."
     )
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from longpole.recording import Options
     from longpole.verdict.parts import VerdictParts
 
-__all__ = ["MOSTLY_UNNAMED", "advice", "cause"]
+__all__ = ["MOSTLY_UNNAMED", "advice", "cause", "ends_in_time", "mostly_stopped"]
 
 # What the trace lacks, and what to record instead; the blanks are those of `Options`.
 _SCHEDULE: Final = "{schedule}, so that the launches before the window are known"
@@ -45,6 +45,12 @@ _SHARE_OF: Final = {"unlinked": "unlinked", "remaining": "floor", "polling": "po
 # With more of the host's time without a name, the function is not known.
 MOSTLY_UNNAMED: Final = 0.5
 
+# Beyond this share of a window behind the end of the recording, that is what to mend first.
+_MUCH_STOPPED: Final = 0.4
+
+# Where threads and devices are seen to work for less than this, events were taken out of the trace.
+_LITTLE_RECORDED: Final = 0.1
+
 
 def cause(parts: VerdictParts) -> tuple[float, str] | None:
     """Give the share that makes a trace inconclusive, and what it is."""
@@ -62,14 +68,46 @@ def advice(parts: VerdictParts) -> tuple[str, str | None]:
     if parts["status"] == "inconclusive" and found is not None:
         part, what = found
         record = _CAUSES[str(parts["cause"])][1].format(**options._asdict())
+        if parts["cause"] == "unlinked" and _is_nearly_empty(parts):
+            record = f"the whole program, if this trace was cut or sampled; otherwise {record}"
         return f"{part:.0%} {what} ({reason})".replace("%", " %"), record
     return reason, _better(parts, options)
+
+
+def mostly_stopped(parts: VerdictParts) -> bool:
+    """Whether most of the shown window lies behind the end of the recording."""
+    return parts["recorded"]["stopped_ns"] > _MUCH_STOPPED * parts["lengths_ns"][0]
+
+
+def ends_in_time(parts: VerdictParts) -> str:
+    """Say what to record where the profiler stopped too early."""
+    step = OPTIONS[parts["profiler"]].step
+    return f"a {parts['unit']} that ends before the profiler stops ({step})"
+
+
+def _is_nearly_empty(parts: VerdictParts) -> bool:
+    recorded = parts["recorded"]
+    return recorded["device"] + recorded["host"] < _LITTLE_RECORDED
+
+
+def _device(parts: VerdictParts, options: Options) -> str:
+    """Say what records GPU activities, by what shows that they are missing."""
+    if parts["recorded"]["n_counter_ranges"]:
+        return "once more without performance counters (experimental_config)"
+    if parts["recorded"]["n_launching"]:
+        return (
+            f"again, with {options.synchronize} before the profiler stops and no other profiler "
+            "at work"
+        )
+    return f"with {options.device}"
 
 
 def _better(parts: VerdictParts, options: Options) -> str | None:
     """Say which recording would tell more than this one does."""
     if parts["status"] == "no_device":
-        return options.device
+        return _device(parts, options)
+    if mostly_stopped(parts):
+        return ends_in_time(parts)
     if parts["unit"] in {"trace", "repetition"}:
         return f"{options.step}, or name the annotation of an iteration with --step-name"
     if "host" in parts["sides"] and parts["doubt"]["unnamed_host"] > MOSTLY_UNNAMED:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from longpole.report.blocks import Column, Notes, Sentence, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from longpole.report.blocks import Block
 
@@ -24,7 +24,21 @@ REMEDY_WORDS: Final = {
     "host_work": "no host work",
     "kernels": "kernels twice as fast",
 }
-_MOST_ROWS: Final = 6
+_MOST_ROWS: Final = 8
+
+# The order in which a sentence names them.
+_TOLD: Final = (
+    "data_loading",
+    "allocation",
+    "host_work",
+    "communication",
+    "copies",
+    "kernels",
+    "blocking_calls",
+    "stream_waits",
+    "function",
+)
+_WAITS: Final = ("blocking_calls", "stream_waits")
 _LEAST_GAIN: Final = 0.02
 
 
@@ -45,6 +59,13 @@ class _Remedy(Protocol):
     def events(self) -> tuple[int, ...]: ...
 
 
+class _Span(Protocol):
+    """What is told of the window that is shown."""
+
+    @property
+    def n(self) -> int: ...
+
+
 class _Verdict(Protocol):
     """What is told of a verdict."""
 
@@ -52,6 +73,10 @@ class _Verdict(Protocol):
     def status(self) -> str: ...
     @property
     def sentence(self) -> str: ...
+    @property
+    def gains(self) -> Mapping[Any, float]: ...
+    @property
+    def window(self) -> _Span: ...
     @property
     def record(self) -> str | None: ...
     @property
@@ -68,20 +93,27 @@ def verdict_blocks(verdict: _Verdict) -> list[Block]:
 
 
 def remedies_table(verdict: _Verdict) -> Table:
-    """List the remedies that gain most; gains overlap.
+    """List the remedies: those that the sentence names in its order, then what gains most.
 
     Of a trace without GPU activities there are none: nothing tells what the host holds up.
     """
     known = [] if verdict.status == "no_device" else verdict.remedies
-    helpful = [row for row in known if row.named or row.gain >= _LEAST_GAIN]
-    helpful.sort(key=lambda row: -row.gain_ns)
-    return table_of(helpful[:_MOST_ROWS])
+    best = max(verdict.gains.values(), default=0.0)
+
+    def told(row: _Remedy) -> tuple[bool, int]:
+        leads = row.remedy in _WAITS and row.gain > best
+        return not leads, _TOLD.index(row.remedy)
+
+    named = sorted((row for row in known if row.named), key=told)
+    others = [row for row in known if not row.named and row.gain >= _LEAST_GAIN]
+    others.sort(key=lambda row: -row.gain_ns)
+    return table_of([*named, *others][:_MOST_ROWS], n_windows=verdict.window.n)
 
 
-def table_of(remedies: Sequence[_Remedy]) -> Table:
-    """Give remedies as rows, with what each saves at the most."""
+def table_of(remedies: Sequence[_Remedy], *, n_windows: int = 1) -> Table:
+    """Give remedies as rows, with what each saves at the most: of several steps, in the mean."""
     columns = (
-        Column("saves up to", "duration"),
+        Column("saves up to (mean)" if n_windows > 1 else "saves up to", "duration"),
         Column("share", "share"),
         Column("with"),
         Column("name", "name"),
@@ -89,12 +121,19 @@ def table_of(remedies: Sequence[_Remedy]) -> Table:
     )
     rows = [
         (
-            row.gain_ns,
-            row.gain,
-            REMEDY_WORDS[row.remedy],
-            row.name,
+            max(row.gain_ns, 0),
+            max(row.gain, 0.0),
+            *_what(row),
             row.events[0] if row.events else None,
         )
         for row in remedies
     ]
     return Table(columns, rows)
+
+
+def _what(row: _Remedy) -> tuple[str, str | None]:
+    """Say what is done, and where: calls that wait with the operator they are in."""
+    operator, separator, frame = (row.name or "").partition(" in ")
+    if row.remedy == "blocking_calls" and separator:
+        return f"no waiting in {operator}", frame
+    return REMEDY_WORDS[row.remedy], row.name

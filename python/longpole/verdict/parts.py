@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 if TYPE_CHECKING:
     from longpole.recording import Profiler
 
-__all__ = ["AwaitedParts", "ChangeParts", "RemedyParts", "VerdictParts"]
+__all__ = ["AwaitedParts", "ChangeParts", "RecordedParts", "RemedyParts", "VerdictParts"]
 
 Status = Literal["ok", "balanced", "inconclusive", "no_device"]
 Side = Literal["kernels", "host", "communication", "copies"]
@@ -50,6 +50,29 @@ class AwaitedParts(TypedDict):
     total_ns: int
 
 
+class RecordedParts(TypedDict):
+    """What the trace holds of the window that is shown; shares are of its time."""
+
+    busy: list[tuple[Side, float]]
+    """What the busiest device did, as the table of the summary has it: computing before
+    communicating before copying."""
+    device: float
+    """Time with a GPU activity."""
+    host: float
+    """Time with an operator, a call or a function of Python."""
+    n_activities: int
+    n_unlinked: int
+    """GPU activities, and those whose launching call is not known."""
+    host_collectives: tuple[str, float] | None
+    """The collective of a library of the CPU that is open longest, and for how long any is."""
+    stopped_ns: int
+    """How long before the end of the window the profiler stopped."""
+    n_launching: int
+    """Calls of the whole trace that launch."""
+    n_counter_ranges: int
+    """Kernels of the whole trace with performance counters."""
+
+
 class VerdictParts(TypedDict):
     """What holds a program up, in plain values."""
 
@@ -79,5 +102,6 @@ class VerdictParts(TypedDict):
     loader: Literal["workers", "main_thread", "own"] | None
     usual: tuple[list[Side], list[str], float] | None
     awaited: AwaitedParts | None
+    recorded: RecordedParts
     profiler: Profiler
     """Which one wrote the trace: whose options advice names."""

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.recording import OPTIONS
-from longpole.verdict.advice import MOSTLY_UNNAMED, advice, cause
+from longpole.verdict.advice import MOSTLY_UNNAMED, ends_in_time, mostly_stopped
+from longpole.verdict.beside import ONE_RANK, beside, much_left
+from longpole.verdict.missing import (
+    WIDEST_NAME,
+    inconclusive,
+    no_device,
+    stopped,
+    window,
+)
 from longpole.wording import count, duration, short_name
 
 if TYPE_CHECKING:
@@ -18,9 +26,6 @@ __all__ = ["sentence"]
 # Gains that rest on inference are given in whole tens.
 _MUCH_INFERRED: Final = 0.2
 
-# With more left over, the trace does not show what the rest waits for.
-_MUCH_LEFT: Final = 0.2
-
 # A part is worth naming from here.
 _LEAST_PART: Final = 0.02
 
@@ -30,8 +35,6 @@ _MOSTLY_WAITING: Final = 0.5
 _HIDE_IT: Final = (
     "Hide it behind computing: start it earlier, change the bucket size, send fewer bytes."
 )
-
-_WIDEST_NAME: Final = 60
 
 # One name, or one event, that has so much of the time is what to look at.
 _MOST_OF_HOST: Final = 0.4
@@ -61,9 +64,9 @@ fast, all kernels save up to 45 %, gemm alone 45 %.
     words = _Words(parts)
     match parts["status"]:
         case "no_device":
-            told = words.no_device()
+            told = no_device(parts)
         case "inconclusive":
-            told = words.inconclusive()
+            told = inconclusive(parts)
         case "balanced":
             told = words.balanced()
         case _:
@@ -104,15 +107,7 @@ class _Words:
 
     def window(self) -> str:
         """Say how long the window takes."""
-        shown_ns, min_ns, max_ns, _ = self.parts["lengths_ns"]
-        n_windows, unit = self.parts["n_windows"], self.parts["unit"]
-        if unit == "repetition":
-            return f"One of {n_windows} repetitions takes {duration(shown_ns)}"
-        noun = {"stretch": "The window", "annotation": "The annotation"}.get(unit, f"The {unit}")
-        if n_windows == 1:
-            return f"{noun} takes {duration(shown_ns)}"
-        spread = f"median of {n_windows}, {duration(min_ns)} to {duration(max_ns)}"
-        return f"{noun} takes {duration(shown_ns)} ({spread})"
+        return window(self.parts)
 
     def named(self) -> list[str]:
         """Say what holds the program up."""
@@ -125,7 +120,7 @@ class _Words:
             told = [self.two_sides(), *self.remedies(), *self.waits()]
         else:
             told = [*_SIDES[parts["sides"][0]](self), *self.waits()]
-        return [*told, *self.function(), *self.rest(), *self.usual()]
+        return [*told, *self.function(), *beside(parts, self.percent), *self.rest(), *self.usual()]
 
     def two_sides(self) -> str:
         """Name two sides that gain alike."""
@@ -156,14 +151,16 @@ class _Words:
         told = f"Twice as fast, all kernels save up to {self.percent(self.gain_of('kernels'))}"
         parts = [row for row in self.named_parts("kernels") if row["gain"] >= _LEAST_PART]
         for row in parts[:1]:
-            name = short_name(row["name"], _WIDEST_NAME)
+            name = short_name(row["name"], WIDEST_NAME)
             told += f", {name} alone {self.percent(row['gain'])}"
         return [f"{told}."]
 
     def host(self) -> list[str]:
         """Name the host, and its cheap remedies before the others."""
-        remedies = self.remedies()
-        return [f"{self.window()}; the host holds it up.", *remedies]
+        if mostly_stopped(self.parts):
+            told = f"{self.window()}; the host holds it up, but {stopped(self.parts)}."
+            return [told, f"Record {ends_in_time(self.parts)}."]
+        return [f"{self.window()}; the host holds it up.", *self.remedies()]
 
     def remedies(self) -> list[str]:
         """Say what can be done about the named sides."""
@@ -234,13 +231,16 @@ class _Words:
         """Say what removes host work, or why the trace does not tell."""
         if self.parts["doubt"]["unnamed_host"] > MOSTLY_UNNAMED:
             stack = self.options.stack
-            return f"most of that has no name in the trace, which {stack} gives it"
+            return f"most of that lies outside operators and calls: record {stack} to see what runs"
         name, share, n_events, longest = self.parts["busiest"] or ("", 0.0, 0, 0.0)
-        where = short_name(name, _WIDEST_NAME)
+        where = short_name(name, WIDEST_NAME)
         if longest >= _MOST_OF_HOST and self.launches_are_sparse():
+            how = self.options.schedule
+            if self.parts["unit"] == "trace":
+                how += f" and {self.options.step}"
             return (
                 f"{100 * longest:.0f} % is one call of {where}: if it sets something up, record a "
-                f"later step, with {self.options.schedule}"
+                f"later step, with {how}"
             )
         if self.parts["unit"] == "trace":
             return "the trace marks no iterations, so that set-up may be most of it"
@@ -267,8 +267,7 @@ class _Words:
         """Say what to do about communication."""
         awaited = self.parts["awaited"]
         if awaited is None:
-            alone = "One rank cannot tell whether others are late; compare the traces of all."
-            return [_HIDE_IT, alone]
+            return [_HIDE_IT, ONE_RANK]
         waiting, total = duration(awaited["waiting_ns"]), duration(awaited["total_ns"])
         if awaited["waiting_ns"] < _MOSTLY_WAITING * awaited["total_ns"]:
             return [_HIDE_IT, f"Waiting for other ranks is {waiting} of {total} in collectives."]
@@ -325,14 +324,11 @@ class _Words:
         if function is None or not self.named_parts("function"):
             return []
         name, part = function
-        return [f"{100 * part:.0f} % of the host's time is in {short_name(name, _WIDEST_NAME)}."]
+        return [f"{100 * part:.0f} % of the host's time is in {short_name(name, WIDEST_NAME)}."]
 
     def rest(self) -> list[str]:
         """Admit that much is left that the trace does not explain."""
-        doubt = self.parts["doubt"]
-        if max(doubt["floor"], doubt["rest"]) <= _MUCH_LEFT:
-            return []
-        return ["The trace does not show what holds up the rest."]
+        return ["The trace does not show what holds up the rest."] if much_left(self.parts) else []
 
     def usual(self) -> list[str]:
         """Say what the median step alone says, if that is something else."""
@@ -367,32 +363,11 @@ class _Words:
     def _best_two(self) -> Sequence[tuple[str, float]]:
         return sorted(self.gains.items(), key=lambda row: -row[1])[:2]
 
-    def no_device(self) -> list[str]:
-        """Say that the trace is about the host alone."""
-        told = ["No GPU activity is recorded."]
-        busiest = self.parts["busiest"]
-        if busiest is not None:
-            name, part, _, _ = busiest
-            where = short_name(name, _WIDEST_NAME)
-            told.append(f"The host is busy in {where} for {100 * part:.0f} % of the time.")
-        _, record = advice(self.parts)
-        return [*told, f"Record with {record}."]
-
-    def inconclusive(self) -> list[str]:
-        """Say why the trace does not tell, and what to record."""
-        part, what = cause(self.parts) or (0.0, "")
-        _, record = advice(self.parts)
-        share = f"{100 * part:.0f} %"
-        return [
-            f"{self.window()}; the trace does not tell what holds it up: {share} {what}.",
-            f"Record {record}.",
-        ]
-
 
 def _place(name: str) -> str:
     """Shorten the frame of a place, and keep the operator."""
     what, separator, frame = name.partition(" in ")
-    return f"{what}{separator}{short_name(frame, _WIDEST_NAME)}" if frame else what
+    return f"{what}{separator}{short_name(frame, WIDEST_NAME)}" if frame else what
 
 
 _SIDES: Final = {

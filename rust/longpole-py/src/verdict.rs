@@ -41,7 +41,48 @@ pub(crate) struct VerdictParts {
     loader: Option<&'static str>,
     usual: Option<(Vec<&'static str>, Vec<&'static str>, f64)>,
     awaited: Option<AwaitedParts>,
+    recorded: RecordedParts,
     profiler: &'static str,
+}
+
+/// What the trace holds of the shown window as a dictionary.
+#[derive(IntoPyObject)]
+struct RecordedParts {
+    busy: Vec<(&'static str, f64)>,
+    device: f64,
+    host: f64,
+    n_activities: u64,
+    n_unlinked: u64,
+    host_collectives: Option<(String, f64)>,
+    stopped_ns: i64,
+    n_launching: usize,
+    n_counter_ranges: usize,
+}
+
+impl RecordedParts {
+    #[allow(clippy::cast_precision_loss)] // shares
+    fn of(tables: &Tables, launches: &Launches, scope: &Scope) -> Self {
+        let window = scope.window();
+        let found = measure::recorded(tables, launches, (window.start_ns, window.end_ns));
+        let length_ns = (window.end_ns - window.start_ns).max(1) as f64;
+        let share = |time_ns: i64| time_ns as f64 / length_ns;
+        let text = |name| tables.strings.get(name).to_owned();
+        Self {
+            busy: vec![
+                (Side::Kernels.name(), share(found.compute_ns)),
+                (Side::Communication.name(), share(found.communication_ns)),
+                (Side::Copies.name(), share(found.copy_ns)),
+            ],
+            device: share(found.device_ns),
+            host: share(found.host_ns),
+            n_activities: found.activities.0,
+            n_unlinked: found.activities.1,
+            host_collectives: found.host_collectives.map(|(name, ns)| (text(name), share(ns))),
+            stopped_ns: found.stopped_ns,
+            n_launching: found.n_launching,
+            n_counter_ranges: found.n_counter_ranges,
+        }
+    }
 }
 
 /// What collectives waited for as a dictionary.
@@ -110,10 +151,10 @@ impl VerdictParts {
             let verdict = path::verdict(graph, tables, launches, nesting, &scope, progress)?;
             Ok((scope, verdict))
         })?;
-        Ok(Self::of(tables, scope, verdict))
+        Ok(Self::of(tables, launches, scope, verdict))
     }
 
-    fn of(tables: &Tables, scope: Scope, verdict: Verdict) -> Self {
+    fn of(tables: &Tables, launches: &Launches, scope: Scope, verdict: Verdict) -> Self {
         let doubt = &verdict.doubt;
         let lengths = &verdict.lengths;
         let sides = |sides: &[Side]| sides.iter().map(|side| side.name()).collect();
@@ -123,6 +164,7 @@ impl VerdictParts {
         };
         Self {
             awaited: AwaitedParts::of(tables, &scope),
+            recorded: RecordedParts::of(tables, launches, &scope),
             profiler: measure::profiler(tables).name(),
             status: verdict.status.name(),
             sides: sides(&verdict.sides),

@@ -77,7 +77,7 @@ def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
         blocks=lambda: [
             Headline(f"{name_of(name)}: {found.title}"),
             Sentence(verdict.sentence),
-            table_of(helpful),
+            table_of(helpful, n_windows=verdict.window.n),
             *_useless(len(ranked) - len(helpful)),
         ],
         records=lambda: [_record(name, row) for row in ranked],

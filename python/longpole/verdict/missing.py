@@ -1,0 +1,123 @@
+"""What is still true of a trace that holds too little, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from longpole.recording import OPTIONS
+from longpole.verdict.advice import advice, cause, mostly_stopped
+from longpole.wording import count, duration, short_name
+
+if TYPE_CHECKING:
+    from longpole.verdict.parts import VerdictParts
+
+__all__ = ["WIDEST_NAME", "inconclusive", "no_device", "stopped", "whole_percent", "window"]
+
+WIDEST_NAME: Final = 60
+
+# From this share of the time on, collectives of the CPU are worth a sentence.
+_MUCH_COLLECTIVE: Final = 0.1
+
+
+def whole_percent(share: float) -> str:
+    """Write a share as a whole per cent; only nothing is 0 %, and only all is 100 %.
+
+    Examples
+    --------
+    >>> [whole_percent(share) for share in (0.0, 0.002, 0.31, 0.998, 1.0)]
+    ['0 %', 'less than 1 %', '31 %', 'over 99 %', '100 %']
+    """
+    if 0 < share < 0.005:  # noqa: PLR2004
+        return "less than 1 %"
+    if 0.995 <= share < 1:  # noqa: PLR2004
+        return "over 99 %"
+    return f"{100 * share:.0f} %"
+
+
+def window(parts: VerdictParts) -> str:
+    """Say how long the window takes."""
+    shown_ns, min_ns, max_ns, _ = parts["lengths_ns"]
+    n_windows = parts["n_windows"]
+    if parts["unit"] == "repetition":
+        return f"One of {n_windows} repetitions takes {duration(shown_ns)}"
+    noun = f"The {_noun(parts)}"
+    if n_windows == 1:
+        return f"{noun} takes {duration(shown_ns)}"
+    spread = f"median of {n_windows}, {duration(min_ns)} to {duration(max_ns)}"
+    return f"{noun} takes {duration(shown_ns)} ({spread})"
+
+
+def _noun(parts: VerdictParts) -> str:
+    return {"stretch": "window"}.get(parts["unit"], parts["unit"])
+
+
+def stopped(parts: VerdictParts) -> str:
+    """Say that the profiler stopped long before the window ended."""
+    stopped_ns = parts["recorded"]["stopped_ns"]
+    return (
+        f"the profiler stopped {duration(stopped_ns)} before the {_noun(parts)} ended, and nothing "
+        "is recorded of that time"
+    )
+
+
+def no_device(parts: VerdictParts) -> list[str]:
+    """Say what is known of a program of which no GPU activity is recorded."""
+    told = [f"{window(parts)}; no GPU activity is recorded{_although(parts)}.", *_host(parts)]
+    if mostly_stopped(parts):
+        told.append(f"{stopped(parts).capitalize()}.")
+    _, record = advice(parts)
+    is_certain = parts["recorded"]["n_launching"] > 0
+    return [*told, f"{'Record' if is_certain else 'If the program uses a GPU, record'} {record}."]
+
+
+def _although(parts: VerdictParts) -> str:
+    """Say what shows that GPU activities are missing rather than absent."""
+    recorded = parts["recorded"]
+    if recorded["n_counter_ranges"]:
+        kernels = count(recorded["n_counter_ranges"], "kernel")
+        return f", only performance counters of {kernels}, which make launches slow"
+    if recorded["n_launching"]:
+        return f", though {count(recorded['n_launching'], 'call')} launched kernels"
+    return ""
+
+
+def _host(parts: VerdictParts) -> list[str]:
+    """Say what the host did: its collectives, what it was busy with, what has no name."""
+    told = []
+    collectives = parts["recorded"]["host_collectives"]
+    if collectives is not None and collectives[1] >= _MUCH_COLLECTIVE:
+        name, share = collectives
+        told.append(
+            f"Collectives on the CPU ({short_name(name, WIDEST_NAME)}) are open for "
+            f"{whole_percent(share)} of the time: compare the traces of all ranks to see who is "
+            "late."
+        )
+    busiest = parts["busiest"]
+    if busiest is not None:
+        name, share, _, _ = busiest
+        where = short_name(name, WIDEST_NAME)
+        told.append(f"The host is busy in {where} for {whole_percent(share)} of the time.")
+    elif not parts["recorded"]["host"]:
+        stack = OPTIONS[parts["profiler"]].stack
+        told.append(f"No operator or call is recorded; {stack} shows the functions.")
+    return told
+
+
+def inconclusive(parts: VerdictParts) -> list[str]:
+    """Say why the trace does not tell, what it holds, and what to record."""
+    share, what = cause(parts) or (0.0, "")
+    why = f"{whole_percent(share)} {what}"
+    recorded = parts["recorded"]
+    told = []
+    if parts["cause"] == "unlinked":
+        n_activities, n_unlinked = recorded["n_activities"], recorded["n_unlinked"]
+        if n_unlinked:
+            by = f"{n_unlinked:,} of {n_activities:,} GPU activities"
+            why = f"{by} are not linked to the call that launched them"
+        told.append(
+            f"GPU activities fill {whole_percent(recorded['device'])} of the time, operators and "
+            f"calls {whole_percent(recorded['host'])}."
+        )
+    _, record = advice(parts)
+    reason = f"{window(parts)}; the trace does not tell what holds it up: {why}."
+    return [reason, *told, f"Record {record}."]

@@ -1,0 +1,144 @@
+//! What a trace holds of a window: how much of it devices and threads were seen to work, and
+//! what the profiler left out.
+//!
+//! A verdict reads it to say what is still true where little is recorded, and which recording
+//! would tell more.
+
+use std::collections::BTreeMap;
+
+use super::busy::busy;
+use super::by_name::unlinked;
+use super::Chosen;
+use crate::ids::{EventId, StringId};
+use crate::intervals::Spans;
+use crate::link::Launches;
+use crate::tables::{EventKind, Tables};
+use crate::vocabulary::{runs_on_cpu, ApiRole};
+
+/// What a trace holds of a window.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// The longest time that one device computed.
+    pub compute_ns: i64,
+    /// The longest time that one device communicated and did not compute.
+    pub communication_ns: i64,
+    /// The longest time that one device copied and ran no kernel.
+    pub copy_ns: i64,
+    /// Time in which any device worked.
+    pub device_ns: i64,
+    /// Time in which an operator, a call or a function of Python was open.
+    pub host_ns: i64,
+    /// GPU activities, and those of them without a known launching call.
+    pub activities: (u64, u64),
+    /// The collective of a library of the CPU that was open longest, and for how long one was.
+    pub host_collectives: Option<(StringId, i64)>,
+    /// How long before the end of the window the profiler stopped.
+    pub stopped_ns: i64,
+    /// Calls of the whole trace that launch or copy.
+    pub n_launching: usize,
+    /// Ranges of the whole trace over which performance counters were read.
+    pub n_counter_ranges: usize,
+}
+
+/// What the trace holds of a window.
+pub fn recorded(tables: &Tables, launches: &Launches, window: (i64, i64)) -> Recorded {
+    let devices = busy(tables, window, &Chosen::All);
+    let most = |time_ns: fn(&super::Busy) -> i64| {
+        devices.iter().filter(|row| row.stream.is_none()).map(time_ns).max().unwrap_or(0)
+    };
+    let events = &tables.events;
+    let overlaps = |&(start_ns, end_ns): &(i64, i64)| start_ns < window.1 && end_ns > window.0;
+    let open_ns = |counts: &dyn Fn(EventKind) -> bool| {
+        let counted = events.ids().filter(|&event| counts(events.kind(event)));
+        Spans::union_of(counted.filter_map(|event| events.span(event)).filter(overlaps))
+            .length_within_ns(window.0, window.1)
+    };
+    let is_work = |kind| matches!(kind, EventKind::Operator | EventKind::Python);
+    let ranges = events.ids().filter(|&event| events.kind(event) == EventKind::CounterRange);
+    Recorded {
+        compute_ns: most(|row| row.compute_ns),
+        communication_ns: most(|row| row.communication_ns),
+        copy_ns: most(|row| row.copy_ns),
+        device_ns: open_ns(&EventKind::is_device_work),
+        host_ns: open_ns(&|kind| is_work(kind) || kind.is_call()),
+        activities: unlinked(tables, launches, window),
+        host_collectives: host_collectives(tables, window),
+        stopped_ns: stopped_ns(tables, window.1),
+        n_launching: n_launching(tables),
+        n_counter_ranges: ranges.count(),
+    }
+}
+
+fn n_launching(tables: &Tables) -> usize {
+    let (events, roles) = (&tables.events, tables.roles());
+    let launches = |event: &EventId| {
+        let role = events.name(*event).map(|name| roles[name.row()]);
+        matches!(role, Some(ApiRole::Launch | ApiRole::GraphLaunch))
+    };
+    events.ids().filter(|&event| events.kind(event).is_call()).filter(launches).count()
+}
+
+/// How long before a time the recording ended; 0 where the trace does not say when it did.
+fn stopped_ns(tables: &Tables, time_ns: i64) -> i64 {
+    let events = &tables.events;
+    let frames = events.ids().filter(|&event| events.kind(event) == EventKind::Span);
+    let end_ns = frames.filter_map(|event| events.end_ns(event)).max();
+    end_ns.map_or(0, |end_ns| time_ns.saturating_sub(end_ns).max(0))
+}
+
+/// The collective of the CPU that is open longest in a window, and how long any is.
+fn host_collectives(tables: &Tables, window: (i64, i64)) -> Option<(StringId, i64)> {
+    let events = &tables.events;
+    let mut spans: BTreeMap<StringId, Vec<(i64, i64)>> = BTreeMap::new();
+    for event in events.ids().filter(|&event| events.kind(event) == EventKind::Annotation) {
+        let name = events.name(event).filter(|&name| runs_on_cpu(tables.strings.get(name)));
+        if let (Some(name), Some(span)) = (name, events.span(event)) {
+            spans.entry(name).or_default().push(span);
+        }
+    }
+    let within = |spans: Vec<_>| Spans::union_of(spans).length_within_ns(window.0, window.1);
+    let all_ns = within(spans.values().flatten().copied().collect());
+    let longest = spans.into_iter().map(|(name, spans)| (within(spans), name)).max()?;
+    (longest.0 > 0).then_some((longest.1, all_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::launches;
+    use crate::read::{read_bytes, Options};
+
+    fn found(events: &str) -> Recorded {
+        let tables = read_bytes(format!("[{events}]").as_bytes(), &Options::default()).unwrap();
+        let launches = launches(&tables);
+        recorded(&tables, &launches, (0, 100_000))
+    }
+
+    #[test]
+    fn time_after_the_profiler_stopped_is_told() {
+        let step = r#"{"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":1,"tid":1,"ts":0,"dur":100}"#;
+        let frame = r#"{"ph":"X","cat":"Trace","name":"PyTorch Profiler (0)","pid":"Spans","tid":"PyTorch Profiler","ts":0,"dur":40}"#;
+        assert_eq!(found(&format!("{step},{frame}")).stopped_ns, 60_000);
+        assert_eq!(found(step).stopped_ns, 0);
+    }
+
+    #[test]
+    fn collectives_of_the_host_count_once_where_threads_run_them_beside_each_other() {
+        let range = |thread: i64, start: i64| {
+            format!(
+                r#"{{"ph":"X","cat":"user_annotation","name":"gloo:all_reduce","pid":1,"tid":{thread},"ts":{start},"dur":30}}"#
+            )
+        };
+        let found = found(&format!("{},{}", range(1, 0), range(2, 10)));
+        assert_eq!(found.host_collectives.map(|(_, ns)| ns), Some(40_000));
+        assert_eq!((found.host_ns, found.device_ns), (0, 0));
+    }
+
+    #[test]
+    fn calls_that_launch_are_counted_though_nothing_of_theirs_is_there() {
+        let call = r#"{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":0,"dur":5,"args":{"correlation":1}}"#;
+        let range = r#"{"ph":"X","cat":"cuda_profiler_range","name":"gemm","pid":0,"tid":0,"ts":0,"dur":5}"#;
+        let found = found(&format!("{call},{range}"));
+        assert_eq!((found.n_launching, found.n_counter_ranges, found.host_ns), (1, 1, 5_000));
+    }
+}

@@ -1,0 +1,159 @@
+"""Sentences of verdicts say what is true of a trace that holds little, and what to do about it."""
+
+from __future__ import annotations
+
+import pytest
+
+import longpole
+from longpole.testing import TraceBuilder
+from longpole.verdict.blocks import remedies_table
+from longpole.verdict.missing import whole_percent
+from real_traces import SHARED
+
+TRACES = SHARED / "traces"
+
+
+def waiting(builder: TraceBuilder, start: float, end: float) -> TraceBuilder:
+    """Let the thread wait for the device."""
+    return builder.call("cudaDeviceSynchronize", (start, end))
+
+
+def loops(n_steps: int = 5, length: int = 1_000) -> TraceBuilder:
+    """Steps that load data, compute on the host, and launch one kernel."""
+    builder = TraceBuilder()
+    for number in range(n_steps):
+        begin = number * length
+        builder.step(number, (begin, begin + length))
+        name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+        builder.annotation(name, (begin + 1, begin + 450))
+        builder.operator("aten::mm", (begin + 450, begin + 900))
+        call, work = (begin + 890, begin + 895), (begin + 900, begin + 920)
+        builder.launch("gemm", call=call, work=work)
+        waiting(builder, begin + 900, begin + 925)
+    return builder
+
+
+def beside(name: str) -> longpole.Trace:
+    """Record steps whose host is slow while one long kernel runs on a stream of its own."""
+    builder = loops()
+    for number in range(5):
+        begin = 1_000 * number
+        builder.launch(name, call=(begin + 1, begin + 3), work=(begin + 5, begin + 400), stream=9)
+    return builder.read()
+
+
+def test_the_table_lists_remedies_in_the_order_of_the_sentence():
+    verdict = loops().read().verdict()
+    of = {row.remedy: row.gain for row in verdict.remedies if row.name is None}
+    assert of["host_work"] > of["data_loading"]
+    assert [row[2] for row in remedies_table(verdict).rows[:2]] == [
+        "no data loading",
+        "no host work",
+    ]
+    assert verdict.sentence.index("data loading") < verdict.sentence.index("Operators, Python")
+
+
+def test_waits_that_lead_the_sentence_lead_the_table():
+    builder = TraceBuilder()
+    for number in range(8):
+        begin = 100 * number
+        builder.step(number, (begin, begin + 100)).operator("aten::mm", (begin + 1, begin + 30))
+        builder.launch("gemm", call=(begin + 26, begin + 28), work=(begin + 31, begin + 62))
+        builder.call("cudaStreamSynchronize", (begin + 31, begin + 64))
+        call, work = (begin + 65, begin + 66), (begin + 67, begin + 96)
+        builder.launch("ncclDevKernel_AllReduce_Sum_f32", call=call, work=work, stream=9)
+        builder.call("cudaStreamSynchronize", (begin + 67, begin + 98))
+    verdict = builder.read().verdict()
+    assert " µs). " in verdict.sentence.partition("shorter")[0]
+    assert remedies_table(verdict).rows[0][2] == "no waiting for the GPU"
+
+
+def test_gains_of_several_steps_are_called_means():
+    verdict = loops().read().verdict()
+    assert remedies_table(verdict).columns[0].title == "saves up to (mean)"
+    alone = loops(1).read().verdict()
+    assert remedies_table(alone).columns[0].title == "saves up to"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "told"),
+    [
+        ("ncclDevKernel_AllReduce_Sum_f32", "Communication takes 40 % of the time"),
+        ("gemm", "Kernels take 42 % of the time"),
+        ("Memcpy HtoD (Pinned -> Device)", "Memory copies take 40 % of the time"),
+    ],
+)
+def test_what_keeps_a_device_busy_without_holding_up_anything_is_told(kernel, told):
+    verdict = beside(kernel).verdict()
+    assert verdict.sides == ("host",)
+    assert f"{told}, but shortening" in verdict.sentence
+    assert "alone saves " in verdict.sentence
+    assert ("compare the traces of all" in verdict.sentence) == kernel.startswith("nccl")
+
+
+def test_what_takes_little_of_the_time_is_not_told():
+    assert "but shortening" not in loops().read().verdict().sentence
+
+
+def test_launches_without_gpu_activities_ask_for_another_recording():
+    trace = TraceBuilder().call("cudaLaunchKernel", (0, 90), correlation=1).read()
+    verdict = trace.verdict()
+    assert (verdict.status, verdict.sides) == ("no_device", ())
+    assert "though 1 call launched kernels" in verdict.sentence
+    assert "ProfilerActivity" not in verdict.sentence
+    assert verdict.record is not None
+    assert "no other profiler" in verdict.record
+
+
+def test_counters_are_the_reason_where_they_replace_gpu_activities():
+    builder = TraceBuilder().call("cudaLaunchKernel", (0, 90), correlation=1)
+    counters = {"ph": "X", "cat": "cuda_profiler_range", "pid": 0, "tid": 0, "ts": 0, "dur": 9}
+    verdict = builder.event(name="gemm", **counters).read().verdict()
+    assert "only performance counters of 1 kernel" in verdict.sentence
+    assert verdict.record == "once more without performance counters (experimental_config)"
+
+
+def test_collectives_of_the_cpu_are_told_where_nothing_else_is_recorded():
+    builder = TraceBuilder().step(1, (0, 100)).annotation("gloo:all_reduce", (10, 90), thread=2)
+    sentence = builder.read().verdict().sentence
+    assert "Collectives on the CPU (gloo:all_reduce) are open for 80 % of the time" in sentence
+    assert "No operator or call is recorded" in sentence
+
+
+def test_a_step_that_outlives_the_recording_promises_nothing():
+    frame = {"ph": "X", "cat": "Trace", "pid": "Spans", "tid": "PyTorch Profiler", "ts": 0}
+    builder = TraceBuilder().launch("gemm", call=(1, 2), work=(3, 5)).step(1, (0, 1_000))
+    verdict = builder.event(name="PyTorch Profiler (0)", dur=40, **frame).read().verdict()
+    assert "the profiler stopped 960 µs before the step ended" in verdict.sentence
+    assert "shorter if operators" not in verdict.sentence
+    assert verdict.record == "a step that ends before the profiler stops (prof.step() in the loop)"
+    told = builder.event(name="PyTorch Profiler (1)", dur=1_000, **frame).read().verdict()
+    assert "the profiler stopped" not in told.sentence
+
+
+def test_unlinked_work_is_counted_as_in_the_table():
+    builder = TraceBuilder().step(1, (0, 1_000)).launch("gemm", call=(1, 2), work=(3, 5))
+    for number in range(3):
+        builder.kernel("orphan", (100 * number + 10, 100 * number + 12), correlation=900 + number)
+    verdict = builder.read().verdict()
+    assert verdict.status == "inconclusive"
+    assert "3 of 4 GPU activities are not linked" in verdict.sentence
+    assert "GPU activities fill 1 % of the time" in verdict.sentence
+    assert verdict.record is not None
+    assert verdict.record.startswith("the whole program, if this trace was cut or sampled")
+
+
+def test_a_share_is_nothing_or_all_only_where_it_is():
+    shares = [0.0, 0.001, 0.5, 0.997, 1.0]
+    told = ["0 %", "less than 1 %", "50 %", "over 99 %", "100 %"]
+    assert [whole_percent(share) for share in shares] == told
+
+
+@pytest.mark.skipif(not TRACES.is_dir(), reason="the shared traces are not here")
+@pytest.mark.parametrize("file", sorted(TRACES.glob("**/*.json.gz")), ids=lambda file: file.stem)
+def test_the_table_of_a_real_trace_begins_with_what_its_sentence_names(file):
+    verdict = longpole.read_trace(file).verdict()
+    n_named = min(sum(row.named for row in verdict.remedies), len(remedies_table(verdict).rows))
+    named = {row.events[0] for row in verdict.remedies if row.named and row.events}
+    shown = [row[4] for row in remedies_table(verdict).rows[:n_named]]
+    assert set(shown) <= named
