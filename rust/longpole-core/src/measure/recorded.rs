@@ -106,11 +106,12 @@ fn host_collectives(tables: &Tables, window: (i64, i64)) -> Option<(StringId, i6
 mod tests {
     use super::*;
     use crate::link::launches;
+    use crate::progress::silent;
     use crate::read::{read_bytes, Options};
 
     fn found(events: &str) -> Recorded {
         let tables = read_bytes(format!("[{events}]").as_bytes(), &Options::default()).unwrap();
-        let launches = launches(&tables);
+        let launches = launches(&tables, &silent).unwrap();
         recorded(&tables, &launches, (0, 100_000))
     }
 
