@@ -2,9 +2,10 @@
 
 A stretch of a path is *right* where the machine spent the same time on the same event for the same
 reason. Kinds of latency count as one: what they are called in a queue, a loop that polls or a graph
-is a matter of taste. Where clocks disagree, a border may lie a few microseconds off. A stretch is
-*falsely certain* where it is wrong, is not of a kind that admits ignorance, and the path is not
-called inconclusive.
+is a matter of taste. The time of a call that is not in the trace is that of the event around it,
+which is all that the trace can name. Where clocks disagree, a border may lie a few microseconds
+off. A stretch is *falsely certain* where it is wrong, is not of a kind that admits ignorance, and
+the path is not called inconclusive.
 """
 
 from __future__ import annotations
@@ -188,7 +189,7 @@ def _right_ns(
     What is true at most the tolerance before or after is right too.
     """
     start_ns, end_ns = shared
-    if one.is_right(truth[number]):
+    if one.is_right(truth[number]) or _is_around(one, truth, number):
         return end_ns - start_ns
     until_ns, good_ns = start_ns, 0
     for other in _near(truth, number, start_ns - tolerance_ns, end_ns + tolerance_ns):
@@ -197,6 +198,14 @@ def _right_ns(
             until_ns = max(until_ns, min(end_ns, other.end_ns + tolerance_ns))
             good_ns += max(0, until_ns - from_ns)
     return good_ns
+
+
+def _is_around(one: Piece, truth: Sequence[Piece], number: int) -> bool:
+    """Whether the true piece is a call that is not in the trace, and `one` the event around it."""
+    if (truth[number].kind, truth[number].row) != ("runtime", None):
+        return False
+    beside = [*truth[max(number - 1, 0) : number], *truth[number + 1 : number + 2]]
+    return any(one.is_right(other) for other in beside)
 
 
 def _near(truth: Sequence[Piece], number: int, start_ns: int, end_ns: int) -> Sequence[Piece]:

@@ -6,7 +6,7 @@ is judged on simulated programs.
 
 from itertools import chain
 
-from tiny_traces import call, copy, frame, kernel, launch, operator, path_of, read
+from tiny_traces import call, copy, frame, kernel, launch, operator, path_of, read, sync_record
 
 
 def counts(events):
@@ -192,7 +192,7 @@ def test_work_without_a_launcher_that_starts_late_follows_the_thread_that_launch
     path = whole(events)
     assert path[-5:] == [
         (3, 60, "operator", "slow"),
-        (60, 72, "launch", "orphan"),
+        (60, 72, "operator", "lost"),
         (72, 90, "kernel", "orphan"),
         (90, 91, "kernel_delay", "next"),
         (91, 300, "kernel", "next"),
@@ -315,14 +315,30 @@ def test_a_short_run_of_queries_is_no_wait():
     assert counts(polling(until=20))["polling_loops"] == 0
 
 
+def test_work_without_a_launcher_that_began_before_the_end_of_what_was_waited_for_did_not_wait():
+    waits = {"wait_on_stream": 20, "wait_on_cuda_event_record_corr_id": 3}
+    events = [
+        *(launch(0, 2, 1), call("cudaEventRecord", 3, 4, 3), launch(5, 6, 6)),
+        *(call("cudaStreamWaitEvent", 8, 9, 5), launch(11, 13, 7)),
+        sync_record("Stream Wait Event", 8, 5, 28, **waits),
+        *(kernel("waited", 4, 50, 1, stream=20), kernel("first", 7, 8, 6, stream=28)),
+        *(kernel("orphan", 9, 12, 99, stream=28), kernel("waiting", 51, 60, 7, stream=28)),
+    ]
+    assert whole(events)[-3:] == [
+        (4, 50, "kernel", "waited"),
+        (50, 51, "event_wait", "waiting"),
+        (51, 60, "kernel", "waiting"),
+    ]
+
+
 # Lost calls of copies
 
 
-def copied(memory, *, between=()):
-    """Copy from a device within an operator, in a call that the profiler lost."""
+def copied(memory, *, between=(), name="Memcpy DtoH (Device -> {})"):
+    """Copy from or to a device within an operator, in a call that the profiler lost."""
     return [
         *(launch(0, 2, 1), kernel("K", 4, 20, 1), operator("aten::item", 3, 60)),
-        *(copy(f"Memcpy DtoH (Device -> {memory})", 21, 50, 99), call("cudaFree", 53, 56)),
+        *(copy(name.format(memory), 21, 50, 99), call("cudaFree", 53, 56)),
         *between,
     ]
 
@@ -336,6 +352,12 @@ def test_a_thread_waits_for_a_copy_to_pageable_memory_whose_call_is_lost():
         (53, 56, "runtime", "cudaFree"),
         (56, 60, "operator", "aten::item"),
     ]
+
+
+def test_a_thread_waits_for_a_copy_from_pageable_memory_whose_call_is_lost():
+    name = "Memcpy HtoD ({} -> Device)"
+    assert counts(copied("Pageable", name=name))["lost_copy_calls"] == 1
+    assert counts(copied("Pinned", name=name))["lost_copy_calls"] == 0
 
 
 def test_nobody_waits_for_a_copy_to_pinned_memory_or_while_doing_other_things():

@@ -138,7 +138,7 @@ fn add_lost(
     let ends = (0..nodes.len()).filter(|&node| !is_followed[node] && nodes[node].is_none());
     let sources = known_before(ends, nodes, preceding);
     let home = streams.stream_of(streams.launched_by(call)[0]);
-    let next = streams.all[home].next_submitted_after(streams.timeline.start_ns(call));
+    let next = streams.all[home].submitted_after(streams.timeline.start_ns(call)).next();
     if let Some(next) = next.filter(|_| !sources.is_empty()) {
         let late_ns = limits::LATE_AFTER_LOST_NS;
         graphs.behind_lost.entry(next).or_insert(BehindLost { sources, late_ns });

@@ -391,10 +391,10 @@ impl Stream {
         behind.checked_sub(1).map(|last| self.ends[last].1)
     }
 
-    /// The work submitted next after a time.
-    pub(in crate::graph) fn next_submitted_after(&self, at_ns: i64) -> Option<Order> {
+    /// The work submitted after a time, in order.
+    pub(in crate::graph) fn submitted_after(&self, at_ns: i64) -> impl Iterator<Item = Order> + '_ {
         let next = self.submitted.partition_point(|&(submitted, _)| submitted <= at_ns);
-        self.submitted.get(next).map(|&(_, work)| work)
+        self.submitted[next..].iter().map(|&(_, work)| work)
     }
 
     /// How much of the work submitted before a time ends after it.

@@ -49,7 +49,7 @@ fn around(call: Order, facts: &Facts<'_>) -> Vec<(Order, Edge)> {
     let home = streams.stream_of(works[0]);
     let called_ns = timeline.start_ns(call);
     let before = streams.all[home].last_submitted_before(called_ns);
-    let next = streams.all[home].next_submitted_after(called_ns);
+    let next = streams.all[home].submitted_after(called_ns).next();
     let edge = |source: Order, target: Order| {
         let nodes = (facts.nodes.end(source), facts.nodes.start(target));
         let named = (Kind::KernelDelay, Role::GraphOrder);

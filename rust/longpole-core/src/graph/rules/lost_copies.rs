@@ -33,7 +33,7 @@ fn resumed(copy: Order, facts: &Facts<'_>) -> Option<(NodeId, Order)> {
     let is_lost = timeline.kind(copy).is_device_work()
         && facts.streams.kind_of(copy) == Kind::Copy
         && timeline.launcher(copy).is_none();
-    if !is_lost || !facts.tables.pageable_ends(timeline.event(copy))[1] {
+    if !is_lost || !facts.tables.pageable_ends(timeline.event(copy)).contains(&true) {
         return None;
     }
     let thread = timeline.lane(facts.streams.linked_before(copy)?);

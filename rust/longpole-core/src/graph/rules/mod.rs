@@ -52,6 +52,7 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
     let timeline = facts.timeline;
     let mut edges = Vec::with_capacity(facts.nodes.len() * 5 / 4);
     let crossing = threads::edges(facts, &mut edges, progress)?;
+    let n_chains = edges.len();
     let handovers = [autograd::edges(&edges, facts), task_queue::edges(facts)].concat();
     let explained = handovers.iter().map(|edge| edge.target).collect();
     let queues = queues::edges(&edges, &explained, facts);
@@ -61,6 +62,7 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
     let found = (queues.len() as u64, polled.len() as u64, lost_copies.len() as u64);
     let handovers = [handovers, queues, polled, lost_copies].concat();
     starts::edges(facts, &mut edges, progress)?;
+    unlinked::name_by_thread(&mut edges, n_chains, facts);
     calls::edges(facts, &mut edges, progress)?;
     let joint = joint_collectives::edges(facts);
     let joint_collectives = joint.len() as u64;

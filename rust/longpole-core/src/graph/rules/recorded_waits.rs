@@ -24,16 +24,24 @@ fn edge(record: &SyncRecord, facts: &Facts<'_>) -> Option<(Order, Edge)> {
     }
     let streams = &facts.streams;
     let asked_ns = facts.tables.events.start_ns(record.call.unwrap_or(record.event));
-    let waiter = streams.numbered(record.device, record.stream)?.next_submitted_after(asked_ns)?;
     let recorded_ns =
         record.recorded_by.map_or(asked_ns, |call| facts.tables.events.start_ns(call));
     let other = streams.recorded_on(record, number, facts.tables)?;
-    let start_ns = facts.timeline.start_ns(waiter);
-    let just_before = (start_ns - limits::WAIT_RELEASE_NS - 1, start_ns);
-    let producer = other
-        .unlinked_in(recorded_ns, just_before, facts.timeline)
-        .or_else(|| other.last_submitted_before(recorded_ns))?;
-    (waiter != producer).then(|| (waiter, facts.wait_edge(producer, waiter, Evidence::Recorded)))
+    let waiting = streams.numbered(record.device, record.stream)?;
+    let (waiter, producer) = waiting.submitted_after(asked_ns).find_map(|waiter| {
+        let start_ns = facts.timeline.start_ns(waiter);
+        let just_before = (start_ns - limits::WAIT_RELEASE_NS - 1, start_ns);
+        let producer = other
+            .unlinked_in(recorded_ns, just_before, facts.timeline)
+            .or_else(|| other.last_submitted_before(recorded_ns));
+        // When work without a launcher was submitted is not known: where it began before the other
+        // work ended, it was before the wait.
+        let waited = facts.timeline.launcher(waiter).is_some()
+            || producer.is_none_or(|it| facts.timeline.end_ns(it) <= start_ns);
+        waited.then_some((waiter, producer))
+    })?;
+    let producer = producer.filter(|&producer| producer != waiter)?;
+    Some((waiter, facts.wait_edge(producer, waiter, Evidence::Recorded)))
 }
 
 /// The edge of a wait of which the device tells when the event was recorded and when it ended:

@@ -2,14 +2,18 @@
 //!
 //! Where it starts late, and may have been submitted just before, the thread that launched the
 //! work before it on its stream is taken to have launched it, too, unless only another thread
-//! that launches on the device did anything meanwhile. No device is said to be occupied. Work to which nothing leads,
-//! no call in the trace and nothing before it on its stream, counts as late however soon it comes: what ended just before released it, or a
-//! running kernel held the device, or it follows the last work of the device unexplained.
+//! that launches on the device did anything meanwhile. What that thread did until then is what the
+//! work waited for: the operator that was open has the time. No device is said to be occupied. Work
+//! to which nothing leads, no call in the trace and nothing before it on its stream, counts as late
+//! however soon it comes: what ended just before released it, or a running kernel held the device,
+//! or it follows the last work of the device unexplained.
+
+use std::collections::HashMap;
 
 use super::ended_before;
 use crate::graph::facts::{Facts, Mark};
 use crate::graph::model::{limits, Edge, Evidence, Kind, Role};
-use crate::ids::Order;
+use crate::ids::{NodeId, Order};
 
 /// The edge from what the launching thread did when it must have launched late work.
 pub(super) fn launch(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
@@ -34,6 +38,27 @@ pub(super) fn launch(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Ed
     let before = last(own).or_else(|| others.filter_map(|&thread| last(thread)).max())?;
     let nodes = (before, facts.nodes.start(work));
     Some(Edge::new(nodes, (Kind::Launch, Role::Launch), Some(work), Evidence::Inferred))
+}
+
+/// Gives the time before late work to the operator that was open on the thread that launched it: the
+/// call, which is not in the trace, came at the end of it. `chains` are the edges of threads.
+pub(super) fn name_by_thread(edges: &mut [Edge], n_chains: usize, facts: &Facts<'_>) {
+    let (chains, others) = edges.split_at_mut(n_chains);
+    let is_long = |edge: &Edge| edge.gap_ns(facts.nodes) > 2 * limits::USUAL_LAUNCH_NS;
+    let guessed = others.iter_mut().filter(|edge| {
+        edge.role == Role::Launch && edge.evidence == Evidence::Inferred && is_long(edge)
+    });
+    let mut guessed: HashMap<NodeId, Vec<&mut Edge>> =
+        guessed.fold(HashMap::new(), |mut of_source, edge| {
+            of_source.entry(edge.source).or_insert_with(Vec::new).push(edge);
+            of_source
+        });
+    for chain in chains.iter().filter(|chain| chain.kind != Kind::Runtime) {
+        for edge in guessed.remove(&chain.source).into_iter().flatten() {
+            let named = (chain.kind, Role::Launch);
+            *edge = Edge::new((edge.source, edge.target), named, chain.event(), edge.evidence);
+        }
+    }
 }
 
 /// The reason for the start of work to which nothing leads.
