@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from longpole.analyses.frame_times import FrameTimes
     from longpole.analyses.full_queue import full_queue
     from longpole.analyses.functions import functions
+    from longpole.analyses.graph_kernels import graph_kernels
     from longpole.analyses.idle_time import idle_time
     from longpole.analyses.kernel_sequences import kernel_sequences
     from longpole.analyses.kernels import kernels
@@ -166,6 +167,7 @@ __all__ = [
     "full_queue",
     "functions",
     "get_counter_data_with_operators",
+    "graph_kernels",
     "idle_time",
     "kernel_sequences",
     "kernels",

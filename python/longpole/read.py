@@ -24,6 +24,7 @@ def read_trace(
     *,
     args: Literal["ids", "default"] | Sequence[str] = "default",
     vocabulary: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    capture_traces: Sequence[str | os.PathLike[str] | bytes | Trace] = (),
     strict: bool = False,
     max_bytes: int | None = None,
     max_events: int | None = None,
@@ -51,6 +52,9 @@ def read_trace(
         A TOML file (or its content) with regular expressions for names that longpole does not
         know, such as those of the kernels of one's own collectives. The page on formats has
         an example.
+    capture_traces
+        Traces of the captures of CUDA graphs that this trace replays: what to read, or traces.
+        `Trace.graph_nodes` and `longpole.graph_kernels` name operators of replayed kernels by them.
     strict
         Raise on the first finding instead of recovering; the file must be JSON as in
         RFC 8259.
@@ -86,6 +90,12 @@ def read_trace(
         raise ValueError(message)
     if not isinstance(args, str):
         args = list(args)
+    captures = [
+        capture
+        if isinstance(capture, Trace)
+        else read_trace(capture, vocabulary=vocabulary, strict=strict, threads=threads)
+        for capture in capture_traces
+    ]
     found = _timeline(source)
     core = read_core(
         source if found is None else found.source,
@@ -98,8 +108,9 @@ def read_trace(
         progress=progress,
     )
     if found is not None:
-        return Trace(core, found.path, found.rank)
-    return Trace(core, source if isinstance(source, str | os.PathLike) else None)
+        return Trace(core, found.path, found.rank, captures)
+    path = source if isinstance(source, str | os.PathLike) else None
+    return Trace(core, path, capture_traces=captures)
 
 
 def _timeline(source: str | os.PathLike[str] | bytes | BinaryIO) -> FoundTimeline | None:

@@ -18,6 +18,7 @@ from longpole.windows import step_number
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
     import polars as pl
 
@@ -41,14 +42,37 @@ class Trace(TraceTables):
         core: CoreTrace,
         path: str | os.PathLike[str] | None = None,
         named_rank: int | None = None,
+        capture_traces: Sequence[Trace] = (),
     ) -> None:
         super().__init__(core, named_rank)
         self._path = None if path is None else Path(path).absolute()
+        self._capture_traces = tuple(capture_traces)
 
     @property
     def path(self) -> Path | None:
         """Where the trace was read from; None for bytes and open files."""
         return self._path
+
+    @property
+    def capture_traces(self) -> tuple[Trace, ...]:
+        """Traces of the captures of its CUDA graphs, as `read_trace` was given them."""
+        return self._capture_traces
+
+    @cached_property
+    def graph_nodes(self) -> pl.DataFrame:
+        """Each GPU activity (`event`) of a launch of a CUDA graph, and the call that captured it.
+
+        The call is looked for in the trace itself and in `capture_traces`. Columns: `event`,
+        `launch` (the call that launched the graph), `graph` and `graph_node` (their numbers, where
+        the profiler gave them), `annotation` (of `torch.cuda.graph_annotations`, where it was
+        written into the trace), `capture` (0 for this trace, else the number of the trace of the
+        capture), `captured_call` (its event there), `operator_name` (the innermost operator
+        around that call), `operators` (all of them, the outermost first), `joined_by` (`node_id`
+        where call and activity have the same number, else `order`). What is not known is null.
+        """
+        from longpole.captures import graph_nodes
+
+        return graph_nodes(self, self.capture_traces)
 
     @cached_property
     def launches(self) -> pl.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import click
@@ -29,6 +30,14 @@ __all__ = ["table"]
     metavar="N",
     help="How many rows to print.  [default: 50 as text, md and html, else all]",
 )
+@click.option(
+    "--capture-trace",
+    "capture_traces",
+    type=click.Path(dir_okay=False),
+    multiple=True,
+    metavar="FILE",
+    help="Trace of the capture of CUDA graphs, for graph_kernels; may be given several times.",
+)
 @shared_options
 def table(
     *,
@@ -37,6 +46,7 @@ def table(
     window: Asked,
     where: str | None,
     top: int | None,
+    capture_traces: tuple[str, ...],
     options: Options,
 ) -> int:
     """Print one of the tables behind the answers; without NAME, list them.
@@ -46,12 +56,14 @@ def table(
       longpole table trace.json.gz
       longpole table trace.json.gz kernels --where "name LIKE '%gemm%'"
       longpole table trace.json.gz slack --step 3 --format jsonl
+      longpole table trace.json.gz graph_kernels --capture-trace capture.json.gz
     """
     from longpole.cli.answer.table import Shown, arguments_for, path_table, question_table
 
     if name is None:
         return list_of_tables(trace, options.form, options.color)
     shown = Shown(name, where, top)
+    options = replace(options, capture_traces=capture_traces)
     if name in PATH_TABLES:
         answer = about_window(TABLE, window, partial(path_table, shown=shown))
         return answer_each([trace], options, TABLE, answer)

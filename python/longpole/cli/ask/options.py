@@ -26,6 +26,7 @@ class Options:
     debug: bool
     vocabulary: str | None = None
     threads: int | None = None
+    capture_traces: tuple[str, ...] = ()
 
 
 def shared_options(command: Callable[..., int]) -> Callable[..., int]:

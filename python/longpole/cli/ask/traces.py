@@ -112,6 +112,7 @@ def _read(
                 source,
                 args=arguments,
                 vocabulary=options.vocabulary,
+                capture_traces=options.capture_traces,
                 threads=options.threads,
                 progress=progress,
             )

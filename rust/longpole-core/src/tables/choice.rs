@@ -71,6 +71,7 @@ const DEFAULT: &[&str] = &[
     "Dst Rank",
     "Seq",
     "Comms Id",
+    "name",
     "Python id",
     "Python parent id",
     "Python module id",

@@ -1,0 +1,70 @@
+"""Table `graph_kernels`: the kernels of CUDA graphs by the operator that was captured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from longpole.analyses.activities import activities
+from longpole.selection import matching
+from longpole.windows import choose_window
+
+if TYPE_CHECKING:
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["NEEDS_ARGUMENTS", "graph_kernels"]
+
+NEEDS_ARGUMENTS: Final = True
+
+_KEYS: Final = ("operator_name", "annotation", "kind", "name")
+
+
+def graph_kernels(
+    trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
+) -> pl.DataFrame:
+    """Rank the GPU activities of CUDA graphs by the operators that were captured.
+
+    The operators come from a trace of the capture: `read_trace(path, capture_traces=[...])`, or
+    the trace itself where it holds the capture.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    window
+        From `choose_window`; by default the window that it chooses without more.
+    where
+        A condition on the columns of `activities` and `Trace.graph_nodes`, such as
+        `"annotation = 'attention'"`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each operator and name, those with most time first: `operator_name` (the
+        innermost operator around the captured call; null where it is not known), `annotation`
+        (what `torch.cuda.graph_annotations` recorded for the node, where the trace has it),
+        `kind`, `name`, `count`, `duration_ns` in the window, and `joined_by` (`node_id` or
+        `order`; null where no capture is known).
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> builder = TraceBuilder().launch("gemm", call=(0, 5), work=(8, 20), by="cudaGraphLaunch")
+    >>> graph_kernels(builder.read()).select("operator_name", "name", "duration_ns").row(0)
+    (None, 'gemm', 12000)
+    """
+    window = window or choose_window(trace)
+    nodes = trace.graph_nodes.drop("operator_name").with_columns(
+        captured_name=trace.graph_nodes["operator_name"]
+    )
+    found = activities(trace, window).drop("operator_name").join(nodes, on="event")
+    found = matching(found.rename({"captured_name": "operator_name"}), where)
+    return (
+        found.with_columns(pl.col("kind", "name").cast(pl.String))
+        .group_by(*_KEYS, "joined_by")
+        .agg(count=pl.len().cast(pl.Int64), duration_ns=pl.col("inside_ns").sum())
+        .sort("duration_ns", *_KEYS, descending=[True, *(False for _ in _KEYS)])
+        .select(*_KEYS, "count", "duration_ns", "joined_by")
+    )
