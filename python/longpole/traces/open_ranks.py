@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from longpole.errors import RanksError
 from longpole.traces.engines import Lost, run
+from longpole.traces.reading import give_back_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -52,6 +53,7 @@ class OpenRanks:
             if found is None:
                 while len(self._open) >= self._workers:
                     self._open.popitem(last=False)
+                    give_back_memory()
                 found = self._reading.open(self.files[place])
             self._open[place] = found
             return found

@@ -4,6 +4,7 @@ use longpole_core::ids::EventId;
 use longpole_core::measure::{self, Chosen, NameTime, Places, Reason};
 use longpole_core::tables::Tables;
 use longpole_core::vocabulary::Names;
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
 use crate::enter::enter;
@@ -107,6 +108,20 @@ impl Trace {
                 )
             })
             .collect())
+    }
+
+    /// The names of some events, without a frame of all.
+    #[allow(clippy::needless_pass_by_value)] // from Python
+    fn event_names(&self, events: Vec<usize>) -> PyResult<Vec<Option<String>>> {
+        let tables = self.tables();
+        let name = |row: usize| {
+            if row >= tables.events.len() {
+                return Err(PyIndexError::new_err("the trace has no such event"));
+            }
+            let name = tables.events.name(EventId::from_row(row));
+            Ok(name.map(|name| tables.strings.get(name).to_owned()))
+        };
+        events.into_iter().map(name).collect()
     }
 
     /// The events that are launches of work which the trace does not hold.

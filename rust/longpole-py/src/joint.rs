@@ -22,7 +22,7 @@ use crate::trace::Trace;
 #[pyclass(frozen, module = "longpole._core")]
 pub(crate) struct JointRanks {
     ranks: Vec<Arc<Rank>>,
-    matching: Matching,
+    matching: Arc<Matching>,
     clocks: Vec<Clock>,
     transfers: Vec<Transfer>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct JointRanks {
 #[pyclass(frozen, module = "longpole._core")]
 pub(crate) struct JointSolution {
     ranks: Vec<Arc<Rank>>,
-    matching: Matching,
+    matching: Arc<Matching>,
     clocks: Vec<Clock>,
     solution: Solution,
 }
@@ -52,7 +52,7 @@ impl JointRanks {
             let matching = ranks::matching(&these);
             let clocks = ranks::clocks(&these, &matching.calls);
             let transfers = ranks::transfers(&these, &matching.calls, &clocks);
-            Ok((matching, clocks, transfers))
+            Ok((Arc::new(matching), clocks, transfers))
         })?;
         let (matching, clocks, transfers) = found;
         Ok(Self { ranks, matching, clocks, transfers })
@@ -145,7 +145,7 @@ impl JointRanks {
             let joint = Joint { ranks: &these, calls: &self.matching.calls, clocks: &self.clocks };
             Ok(ranks::solve(joint, &references(&self.ranks), &earlier_ns))
         })?;
-        let (matching, clocks) = (self.matching.clone(), self.clocks.clone());
+        let (matching, clocks) = (Arc::clone(&self.matching), self.clocks.clone());
         Ok(JointSolution { ranks, matching, clocks, solution })
     }
 }
@@ -217,16 +217,14 @@ impl JointRanks {
     fn member_table(&self) -> PyResult<Table> {
         let mut places = Vec::new();
         let mut times: [Vec<i64>; 4] = Default::default();
-        for (call, (row, transfer)) in self.matching.calls.iter().zip(&self.transfers).enumerate() {
+        let these = references(&self.ranks);
+        for (call, row) in self.matching.calls.iter().enumerate() {
+            let shares = ranks::shares(row, &these, &self.clocks);
             for &(rank, member) in &row.members {
                 places.push((row_in_column(call), rank, member));
             }
-            let columns = [
-                &transfer.arrivals_ns,
-                &transfer.ends_ns,
-                &transfer.waits_ns,
-                &transfer.transfers_ns,
-            ];
+            let columns =
+                [shares.arrivals_ns, shares.ends_ns, shares.waits_ns, shares.transfers_ns];
             times.iter_mut().zip(columns).for_each(|(to, from)| to.extend(from));
         }
         let [arrivals, ends, waits, transfers] = times;

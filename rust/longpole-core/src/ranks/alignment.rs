@@ -11,6 +11,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::model::Maybe;
+
 /// Ends of one call differ by no more than this once clocks agree: 332 us were seen.
 const ENDS_AGREE_NS: i64 = 500_000;
 
@@ -57,7 +59,7 @@ pub(super) struct Item {
     /// Which member it is.
     pub(super) member: u32,
     /// The step in which it was called.
-    pub(super) step: Option<i64>,
+    pub(super) step: Maybe,
     /// Operation, data type and size, hashed.
     pub(super) likeness: u64,
     /// Which side of a message it is, if it is one.
@@ -119,7 +121,7 @@ fn is_one_sequence(sequences: &[(u32, Vec<Item>)]) -> bool {
     others.iter().all(|(_, items)| {
         let is_alike = first.len() == items.len()
             && first.iter().zip(items).all(|(one, other)| may_be_one(one, other));
-        let has_steps = || first.iter().chain(items).all(|item| item.step.is_some());
+        let has_steps = || first.iter().chain(items).all(|item| item.step.get().is_some());
         let found = strays(first, items);
         let few = |one_in: usize| found.n * one_in <= first.len();
         is_alike
@@ -208,7 +210,7 @@ fn is_nearly(count: usize, best: usize) -> bool {
 }
 
 fn may_be_one(one: &Item, other: &Item) -> bool {
-    let same_step = one.step.zip(other.step).is_none_or(|(one, other)| one == other);
+    let same_step = one.step.get().zip(other.step.get()).is_none_or(|(one, other)| one == other);
     let both_ways = one.way.is_none() || one.way != other.way;
     one.likeness == other.likeness && same_step && both_ways
 }

@@ -14,15 +14,15 @@ pub(super) enum GroupKey {
     Cpu,
 }
 
-/// What a call is found by, if the trace numbers calls.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// What a call of a group is found by, if the trace numbers calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
     /// The number that all ranks give to it.
     Id(u64),
     /// Its number within the group.
-    Numbered(GroupKey, i64),
+    Numbered(i64),
     /// From one rank to another, with its number or its place among those of the pair.
-    Pair(GroupKey, i64, i64, i64),
+    Pair(i64, i64, i64),
 }
 
 impl GroupKey {
@@ -64,13 +64,13 @@ pub(super) fn pair(member: &Member, own: Option<i64>) -> Option<(i64, i64)> {
     }
 }
 
-/// The key of a member, and how sure a match by it is. None where only its place tells.
-pub(super) fn key(member: &Member, group: &GroupKey, own: Option<i64>) -> Option<Key> {
+/// The key of a member within its group. None where only its place tells.
+pub(super) fn key(member: &Member, own: Option<i64>) -> Option<Key> {
     if member.id != 0 {
         return Some(Key::Id(member.id));
     }
     if let Some((from, to)) = pair(member, own) {
-        return Some(Key::Pair(group.clone(), from, to, member.sequence.get().unwrap_or(-1)));
+        return Some(Key::Pair(from, to, member.sequence.get().unwrap_or(-1)));
     }
-    Some(Key::Numbered(group.clone(), member.sequence.get()?))
+    Some(Key::Numbered(member.sequence.get()?))
 }

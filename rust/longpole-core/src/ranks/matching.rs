@@ -13,7 +13,7 @@ use super::alignment::{align, Item, Way};
 use super::calls::{Call, Method};
 use super::disagreements::{disagreements, operation_name, sizes_agree, Finding, FindingKind};
 use super::keys::{key, pair, GroupKey, Key};
-use super::model::{Member, Rank};
+use super::model::{Channel, Member, Rank};
 use crate::ids::row_in_column;
 use crate::vocabulary::{Collective, DataType};
 
@@ -30,7 +30,8 @@ pub struct Matching {
 pub fn matching(ranks: &[&Rank]) -> Matching {
     let matcher = Matcher::new(ranks);
     let mut found = Matching::default();
-    for group in matcher.groups.values() {
+    for &group in matcher.places.values() {
+        let group = &matcher.groups[group];
         matcher.numbered(group, &mut found);
         matcher.ordered(group, &mut found);
     }
@@ -58,7 +59,9 @@ struct Matcher<'a> {
     ranks: &'a [&'a Rank],
     place_of: BTreeMap<i64, u32>,
     world_size: Option<i64>,
-    groups: BTreeMap<GroupKey, GroupCalls>,
+    groups: Vec<GroupCalls>,
+    /// The place of each group among these.
+    places: BTreeMap<GroupKey, usize>,
 }
 
 impl<'a> Matcher<'a> {
@@ -67,7 +70,8 @@ impl<'a> Matcher<'a> {
         let place_of =
             places.filter_map(|(place, it)| Some((it.rank?, row_in_column(place)))).collect();
         let world_size = ranks.iter().find_map(|it| it.world_size);
-        let mut matcher = Self { ranks, place_of, world_size, groups: BTreeMap::new() };
+        let (groups, places) = (Vec::new(), BTreeMap::new());
+        let mut matcher = Self { ranks, place_of, world_size, groups, places };
         for place in 0..ranks.len() {
             matcher.sort_members(place);
         }
@@ -76,30 +80,41 @@ impl<'a> Matcher<'a> {
 
     fn sort_members(&mut self, place: usize) {
         let rank = self.ranks[place];
-        let mut seen: BTreeMap<Key, u32> = BTreeMap::new();
+        let mut seen: BTreeMap<(usize, Key), u32> = BTreeMap::new();
+        // The key of a group may list thousands of ranks: it is made once.
+        let mut known: BTreeMap<Channel, usize> = BTreeMap::new();
         for (member, row) in rank.members.iter().enumerate() {
-            let group = GroupKey::of(row, rank);
-            let calls = self.groups.entry(group.clone()).or_insert_with(|| GroupCalls {
-                key: group.clone(),
-                numbered: BTreeMap::new(),
-                ordered: BTreeMap::new(),
-                users: BTreeMap::new(),
-            });
+            let group = *known.entry(row.channel).or_insert_with(|| self.group(row, rank));
+            let calls = &mut self.groups[group];
             let (place, member) = (row_in_column(place), row_in_column(member));
             let numbers = calls.users.entry(place).or_default();
             if let Some(number) = row.sequence.get() {
                 let (least, greatest) = numbers.unwrap_or((number, number));
                 *numbers = Some((least.min(number), greatest.max(number)));
             }
-            match key(row, &group, rank.rank) {
+            match key(row, rank.rank) {
                 Some(key) => {
-                    let nth = seen.entry(key.clone()).or_default();
+                    let nth = seen.entry((group, key)).or_default();
                     calls.numbered.entry((key, *nth)).or_default().push((place, member));
                     *nth += 1;
                 }
                 None => calls.ordered.entry(place).or_default().push(member),
             }
         }
+    }
+
+    /// The place of the group of a member.
+    fn group(&mut self, member: &Member, rank: &Rank) -> usize {
+        let key = GroupKey::of(member, rank);
+        *self.places.entry(key).or_insert_with_key(|key| {
+            self.groups.push(GroupCalls {
+                key: key.clone(),
+                numbered: BTreeMap::new(),
+                ordered: BTreeMap::new(),
+                users: BTreeMap::new(),
+            });
+            self.groups.len() - 1
+        })
     }
 
     fn member(&self, (rank, member): (u32, u32)) -> &'a Member {
@@ -110,7 +125,7 @@ impl<'a> Matcher<'a> {
         for ((key, _), members) in &group.numbered {
             let method = match key {
                 Key::Id(_) => Method::CallId,
-                Key::Numbered(..) => Method::Sequence,
+                Key::Numbered(_) => Method::Sequence,
                 Key::Pair(..) => Method::Pair,
             };
             let call = self.call(members.clone(), method, group);
@@ -127,7 +142,7 @@ impl<'a> Matcher<'a> {
             let base_ns = self.ranks[rank as usize].base_ns;
             Item {
                 member,
-                step: row.step.get(),
+                step: row.step,
                 likeness: likeness(row),
                 way: way(row),
                 start_ns: base_ns + row.start_ns,
@@ -139,31 +154,30 @@ impl<'a> Matcher<'a> {
         };
         let sequences: Vec<_> = group.ordered.iter().map(items).collect();
         let aligned = align(sequences);
-        let mut left: BTreeSet<(u32, u32)> = group
-            .ordered
-            .iter()
-            .flat_map(|(&rank, members)| members.iter().map(move |&member| (rank, member)))
-            .collect();
+        let has_call = |&rank: &u32| vec![false; self.ranks[rank as usize].members.len()];
+        let mut has_call: BTreeMap<u32, Vec<bool>> =
+            group.ordered.keys().map(|rank| (*rank, has_call(rank))).collect();
         for mut members in aligned.calls {
             members.sort_unstable();
-            for member in &members {
-                left.remove(member);
+            for (rank, member) in &members {
+                has_call.entry(*rank).and_modify(|it| it[*member as usize] = true);
             }
             found.calls.push(self.call(members, Method::Order, group));
         }
         for (one, other) in aligned.ambiguous {
             found.findings.push(finding(FindingKind::AmbiguousAlignment, group, &[one], &[other]));
         }
-        self.alone(group, &left, found);
+        self.alone(group, &has_call, found);
     }
 
     /// Calls without partner: of absent ranks they are calls all the same.
-    fn alone(&self, group: &GroupCalls, left: &BTreeSet<(u32, u32)>, found: &mut Matching) {
-        let mut of_rank: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for &(rank, member) in left {
-            of_rank.entry(rank).or_default().push(member);
-        }
-        for (rank, members) in of_rank {
+    fn alone(&self, group: &GroupCalls, has_call: &BTreeMap<u32, Vec<bool>>, found: &mut Matching) {
+        for (&rank, members) in &group.ordered {
+            let is_alone = |member: &u32| !has_call[&rank][*member as usize];
+            let members: Vec<u32> = members.iter().copied().filter(is_alone).collect();
+            if members.is_empty() {
+                continue;
+            }
             if self.expected(group).0 == 1 || self.ranks.len() == 1 {
                 let calls =
                     members.iter().map(|&it| self.call(vec![(rank, it)], Method::Order, group));

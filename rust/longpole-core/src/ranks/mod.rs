@@ -48,4 +48,4 @@ pub use reduction::reduce;
 pub use route::{lateness, route, Leg, LegKind};
 pub use scaling::{scaled_lags_ns, Scaling};
 pub use solve::{solve, Joint, Solution};
-pub use transfers::{transfers, Cause, Transfer};
+pub use transfers::{shares, transfers, Cause, Shares, Transfer};

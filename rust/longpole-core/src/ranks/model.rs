@@ -32,7 +32,7 @@ impl From<Option<i64>> for Maybe {
 }
 
 /// What tells the calls of a rank apart where they are not numbered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Channel {
     /// A process group, by place among those of the rank.
     Group(u32),

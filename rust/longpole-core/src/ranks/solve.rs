@@ -7,10 +7,12 @@
 //! Limits: latencies of a rank are scaled with the drift of its clock, rounded to the
 //! nanosecond.
 
+use std::collections::HashMap;
+
 use super::awaited::waits_for;
 use super::calls::Call;
 use super::clock::Clock;
-use super::model::{Boundary, Rank, ROOT};
+use super::model::{Boundary, BoundaryKind, Rank, ROOT};
 use super::targets::Targets;
 use crate::ids::{row_in_column, NO_ROW};
 use crate::tables::NO_INTEGER;
@@ -61,14 +63,6 @@ impl Solution {
     }
 }
 
-/// The edges of one end of a member: from which arrivals, and how long after the last.
-struct Transfer {
-    call: u32,
-    lag_ns: i64,
-    /// Members of the call whose arrival counts; none for all.
-    only: Option<Vec<u32>>,
-}
-
 /// Solves the joint graph. `observed` gives what the transfers took; it is `joint.ranks`
 /// unless some of these were changed. Each rank's beginning is moved earlier by `earlier_ns`.
 pub fn solve(joint: Joint<'_>, observed: &[&Rank], earlier_ns: &[i64]) -> Solution {
@@ -78,28 +72,22 @@ pub fn solve(joint: Joint<'_>, observed: &[&Rank], earlier_ns: &[i64]) -> Soluti
     solver.finish()
 }
 
-/// The arrival and the end of each member of each rank: where they were observed, and where
-/// they are now.
-struct Nodes {
-    observed: Vec<Vec<(u32, u32)>>,
-    solved: Vec<Vec<(u32, u32)>>,
-}
+/// The arrival and the end of each member of a rank.
+type MemberNodes = Vec<(u32, u32)>;
 
-fn nodes_of(ranks: &[&Rank]) -> Vec<Vec<(u32, u32)>> {
-    ranks.iter().map(|rank| rank.nodes_of_members()).collect()
-}
-
+/// Nodes are counted in millions: what a few have is not kept in a column.
 struct Solver<'a> {
     joint: Joint<'a>,
     first: Vec<usize>,
-    /// For each node that ends a matched member.
-    transfers: Vec<Option<Transfer>>,
-    /// For each node, the call that waits for this arrival.
-    hub_of: Vec<u32>,
-    /// The arrivals of each call: nodes of all ranks.
-    arrivals: Vec<Vec<usize>>,
-    /// The end of an arrival, and the arrival of an end.
-    partner: Vec<u32>,
+    members: Vec<MemberNodes>,
+    /// For the arrival and the end of a matched member its call, else [`NO_ROW`].
+    call_of: Vec<u32>,
+    /// For each member of each rank, how long after the last arrival it ends.
+    transfers_ns: Vec<Vec<i64>>,
+    /// The ends that wait for some members of their call, and for which.
+    waits_for: HashMap<usize, Vec<u32>>,
+    /// For each call whose members have all arrived, which one came last, and when.
+    last_of_all: Vec<Option<(u32, i64)>>,
     found: Solution,
 }
 
@@ -113,57 +101,45 @@ impl<'a> Solver<'a> {
         let mut solver = Self {
             joint,
             first,
-            transfers: Vec::new(),
-            hub_of: vec![NO_ROW; n],
-            arrivals: vec![Vec::new(); joint.calls.len()],
-            partner: vec![NO_ROW; n],
+            members: joint.ranks.iter().map(|rank| rank.nodes_of_members()).collect(),
+            call_of: vec![NO_ROW; n],
+            transfers_ns: joint.ranks.iter().map(|rank| vec![0; rank.members.len()]).collect(),
+            waits_for: HashMap::new(),
+            last_of_all: vec![None; joint.calls.len()],
             found: Solution::default(),
         };
-        solver.transfers.resize_with(n, || None);
-        solver.pair_nodes();
         // Changes may cut a rank elsewhere: its nodes have other places than the observed ones.
-        let nodes = Nodes { observed: nodes_of(observed), solved: nodes_of(joint.ranks) };
+        let changed = joint.ranks.iter().zip(observed).enumerate();
+        let changed = changed.filter(|(_, (rank, observed))| !std::ptr::eq(**rank, **observed));
+        let changed = changed.map(|(place, (_, observed))| (place, observed.nodes_of_members()));
+        let changed: HashMap<usize, MemberNodes> = changed.collect();
         for place in 0..joint.calls.len() {
-            solver.add_call(place, observed, &nodes);
+            solver.add_call(place, observed, &changed);
         }
         solver
     }
 
-    fn pair_nodes(&mut self) {
-        for (rank, &base) in self.joint.ranks.iter().zip(&self.first) {
-            for (arrival, end) in rank.nodes_of_members() {
-                if arrival != ROOT && end != ROOT {
-                    self.partner[base + arrival as usize] = row_in_column(base + end as usize);
-                    self.partner[base + end as usize] = row_in_column(base + arrival as usize);
-                }
-            }
-        }
-    }
-
-    fn add_call(&mut self, place: usize, observed: &[&Rank], nodes: &Nodes) {
+    fn add_call(
+        &mut self,
+        place: usize,
+        observed: &[&Rank],
+        changed: &HashMap<usize, MemberNodes>,
+    ) {
         let call = &self.joint.calls[place];
-        let ends: Vec<_> = call
-            .members
-            .iter()
-            .map(|&(rank, member)| {
-                let (rank, member) = (rank as usize, member as usize);
-                let (arrival, end) = nodes.solved[rank][member];
-                let seen = nodes.observed[rank][member];
-                let node = |place: u32| observed[rank].reduced.nodes.get(place as usize).copied();
-                (rank, arrival, end, node(seen.0), node(seen.1))
-            })
-            .collect();
-        let is_lost = |place: u32| place == ROOT;
-        if ends.iter().any(|it| it.3.is_none() || it.4.is_none() || is_lost(it.1) || is_lost(it.2))
-        {
-            return;
-        }
+        let seen = |&(rank, member): &(u32, u32)| {
+            let (rank, member) = (rank as usize, member as usize);
+            let now = self.members[rank][member];
+            let then = changed.get(&rank).map_or(now, |nodes| nodes[member]);
+            let node = |place: u32| observed[rank].reduced.nodes.get(place as usize).copied();
+            let is_lost = now.0 == ROOT || now.1 == ROOT;
+            Some((rank, node(then.0)?, node(then.1)?)).filter(|_| !is_lost)
+        };
+        let Some(ends) = call.members.iter().map(seen).collect::<Option<Vec<_>>>() else { return };
         let stamp = |rank: usize, time_ns: i64| self.joint.clocks[rank].common_ns(time_ns);
         let arrived: Vec<_> =
-            ends.iter().map(|it| stamp(it.0, it.3.map_or(0, |node| node.time_ns))).collect();
-        for (at, &(rank, arrival, end, _, node)) in ends.iter().enumerate() {
-            let Some(node) = node else { continue };
-            let end_ns = stamp(rank, node.time_ns);
+            ends.iter().map(|&(rank, arrival, _)| stamp(rank, arrival.time_ns)).collect();
+        for (at, &(rank, _, end)) in ends.iter().enumerate() {
+            let end_ns = stamp(rank, end.time_ns);
             let waits_for = waits_for(call, at, observed, &arrived, end_ns);
             if waits_for.as_ref().is_some_and(|only| only.len() < ends.len()) && !call.is_pair {
                 self.found.n_early_ends += 1;
@@ -172,17 +148,37 @@ impl<'a> Solver<'a> {
                 waits_for.as_ref().is_none_or(|it| it.contains(&row_in_column(place)))
             };
             let last_ns = (0..ends.len()).filter(|&it| counted(it)).map(|it| arrived[it]).max();
-            let others_ns = match node.others_ns {
+            let others_ns = match end.others_ns {
                 NO_INTEGER => i64::MIN,
                 time_ns => stamp(rank, time_ns),
             };
-            let lag_ns = (end_ns - last_ns.unwrap_or(end_ns).max(others_ns)).max(0);
-            let call = row_in_column(place);
-            self.transfers[self.first[rank] + end as usize] =
-                Some(Transfer { call, lag_ns, only: waits_for });
-            self.hub_of[self.first[rank] + arrival as usize] = call;
-            self.arrivals[place].push(self.first[rank] + arrival as usize);
+            let member = call.members[at].1 as usize;
+            let nodes = self.members[rank][member];
+            let node = |place: u32| self.first[rank] + place as usize;
+            self.transfers_ns[rank][member] =
+                (end_ns - last_ns.unwrap_or(end_ns).max(others_ns)).max(0);
+            self.call_of[node(nodes.0)] = row_in_column(place);
+            self.call_of[node(nodes.1)] = row_in_column(place);
+            if let Some(only) = waits_for {
+                self.waits_for.insert(node(nodes.1), only);
+            }
         }
+    }
+
+    /// The call at which a node is an arrival.
+    fn arrival(&self, node: usize) -> Option<u32> {
+        let call = Some(self.call_of[node]).filter(|&call| call != NO_ROW)?;
+        let (rank, local) = self.place(node);
+        let kind = self.joint.ranks[rank].reduced.nodes[local].kind;
+        matches!(kind, BoundaryKind::Arrival(_)).then_some(call)
+    }
+
+    /// The call and the member whose end a node of a rank is.
+    fn end(&self, rank: usize, local: usize) -> Option<(u32, usize)> {
+        let kind = self.joint.ranks[rank].reduced.nodes[local].kind;
+        let BoundaryKind::End(member) = kind else { return None };
+        let call = self.call_of[self.first[rank] + local];
+        (call != NO_ROW).then_some((call, member as usize))
     }
 
     fn link(&mut self) {
@@ -198,12 +194,11 @@ impl<'a> Solver<'a> {
         let n = self.first[self.first.len() - 1];
         let mut open: Vec<u32> = (0..n).map(|node| self.n_open(node)).collect();
         let mut hub_open: Vec<u32> =
-            self.arrivals.iter().map(|it| row_in_column(it.len())).collect();
+            self.joint.calls.iter().map(|it| row_in_column(it.members.len())).collect();
         let targets = self.targets();
         let mut ready: Vec<usize> = (0..n).filter(|&node| open[node] == 0).collect();
         let mut is_done = vec![false; n];
-        let mut next_forced = 0;
-        let order = self.by_time();
+        let mut left = None;
         loop {
             while let Some(node) = ready.pop() {
                 if is_done[node] {
@@ -214,39 +209,34 @@ impl<'a> Solver<'a> {
                 for &target in targets.of_node(node) {
                     lower(&mut open, target as usize, &mut ready);
                 }
-                let hub = self.hub_of[node];
-                if hub != NO_ROW {
-                    hub_open[hub as usize] -= 1;
-                    if hub_open[hub as usize] == 0 {
-                        for end in self.ends_of(hub as usize) {
+                if let Some(call) = self.arrival(node) {
+                    hub_open[call as usize] -= 1;
+                    if hub_open[call as usize] == 0 {
+                        self.last_of_all[call as usize] = Some(self.last_arrival(call, None));
+                        for end in self.ends_of(call as usize) {
                             lower(&mut open, end, &mut ready);
                         }
                     }
                 }
             }
-            while next_forced < n && is_done[order[next_forced]] {
-                next_forced += 1;
-            }
-            let Some(&stuck) = order.get(next_forced) else { break };
+            let left = left.get_or_insert_with(|| self.by_time(&is_done));
+            let Some(stuck) = left.find(|&node| !is_done[node]) else { break };
             self.found.n_circles += 1;
             ready.push(stuck);
         }
     }
 
-    /// The nodes in order of observed time, for what a circle within one instant holds up.
-    fn by_time(&self) -> Vec<usize> {
-        let mut order: Vec<_> = (0..self.first[self.first.len() - 1]).collect();
-        let stamps: Vec<_> = self
-            .joint
-            .ranks
-            .iter()
-            .zip(self.joint.clocks)
-            .flat_map(|(rank, clock)| {
-                rank.reduced.nodes.iter().map(|it| clock.common_ns(it.time_ns))
-            })
-            .collect();
-        order.sort_by_key(|&node| (stamps[node], node));
-        order
+    /// The nodes that a circle within one instant holds up, in order of observed time.
+    fn by_time(&self, is_done: &[bool]) -> std::vec::IntoIter<usize> {
+        let left = (0..is_done.len()).filter(|&node| !is_done[node]);
+        let stamped = left.map(|node| {
+            let (rank, local) = self.place(node);
+            let time_ns = self.joint.ranks[rank].reduced.nodes[local].time_ns;
+            (self.joint.clocks[rank].common_ns(time_ns), node)
+        });
+        let mut order: Vec<_> = stamped.collect();
+        order.sort_unstable();
+        order.into_iter().map(|(_, node)| node).collect::<Vec<_>>().into_iter()
     }
 
     fn n_open(&self, node: usize) -> u32 {
@@ -254,17 +244,16 @@ impl<'a> Solver<'a> {
         let sources = self.joint.ranks[rank].reduced.reaching(local);
         let n_local = row_in_column(sources.filter(|&(source, _)| source != ROOT).count());
         let own = self.own_source(rank, local).is_some();
-        n_local + u32::from(own) + u32::from(self.transfers[node].is_some())
+        n_local + u32::from(own) + u32::from(self.end(rank, local).is_some())
     }
 
     /// The own arrival of the end of a member that stayed alone.
     fn own_source(&self, rank: usize, local: usize) -> Option<(u32, i64)> {
-        let node = self.joint.ranks[rank].reduced.nodes[local];
-        let base = self.first[rank];
-        let is_alone = self.transfers[base + local].is_none();
-        let arrival = self.partner[base + local];
-        (is_alone && node.own_ns != NO_INTEGER && arrival != NO_ROW)
-            .then(|| (row_in_column(arrival as usize - base), node.own_ns))
+        let node = &self.joint.ranks[rank].reduced.nodes[local];
+        let BoundaryKind::End(member) = node.kind else { return None };
+        let is_alone = self.call_of[self.first[rank] + local] == NO_ROW;
+        let (arrival, _) = self.members[rank][member as usize];
+        (is_alone && node.own_ns != NO_INTEGER && arrival != ROOT).then_some((arrival, node.own_ns))
     }
 
     fn place(&self, node: usize) -> (usize, usize) {
@@ -272,23 +261,34 @@ impl<'a> Solver<'a> {
         (rank, node - self.first[rank])
     }
 
-    fn ends_of(&self, call: usize) -> Vec<usize> {
-        self.arrivals[call].iter().map(|&node| self.partner[node] as usize).collect()
+    /// The nodes at which the members of a call arrive.
+    fn arrivals_of(&self, call: u32) -> impl Iterator<Item = usize> + '_ {
+        self.joint.calls[call as usize].members.iter().map(|&(rank, member)| {
+            let (rank, member) = (rank as usize, member as usize);
+            self.first[rank] + self.members[rank][member].0 as usize
+        })
+    }
+
+    /// The nodes at which they end.
+    fn ends_of(&self, call: usize) -> impl Iterator<Item = usize> + '_ {
+        self.joint.calls[call].members.iter().map(|&(rank, member)| {
+            let (rank, member) = (rank as usize, member as usize);
+            self.first[rank] + self.members[rank][member].1 as usize
+        })
     }
 
     /// Which nodes hang on each node of their own rank.
     fn targets(&self) -> Targets {
-        let mut pairs: Vec<(u32, u32)> = Vec::new();
-        for (place, rank) in self.joint.ranks.iter().enumerate() {
-            let base = self.first[place];
-            for local in 0..rank.reduced.nodes.len() {
-                let sources = rank.reduced.reaching(local).chain(self.own_source(place, local));
-                let sources = sources.filter(|&(source, _)| source != ROOT);
-                let target = row_in_column(base + local);
-                pairs.extend(sources.map(|(it, _)| (row_in_column(base + it as usize), target)));
-            }
-        }
-        Targets::of(pairs, self.found.times_ns.len())
+        Targets::of(self.found.times_ns.len(), || {
+            self.joint.ranks.iter().enumerate().flat_map(move |(place, rank)| {
+                let base = self.first[place];
+                (0..rank.reduced.nodes.len()).flat_map(move |local| {
+                    let sources = rank.reduced.reaching(local).chain(self.own_source(place, local));
+                    let sources = sources.filter(|&(source, _)| source != ROOT);
+                    sources.map(move |(it, _)| (base + it as usize, row_in_column(base + local)))
+                })
+            })
+        })
     }
 
     fn settle(&mut self, node: usize, earlier_ns: &[i64]) {
@@ -306,10 +306,13 @@ impl<'a> Solver<'a> {
             };
             best = best.max((time_ns, source == reduced.nodes[local].bound_by, source));
         }
-        if let Some(transfer) = &self.transfers[node] {
-            let (last, last_ns) = self.last_arrival(transfer);
-            self.found.last[transfer.call as usize] = last;
-            let time_ns = last_ns.saturating_add(clock.scaled_ns(transfer.lag_ns));
+        if let Some((call, member)) = self.end(rank, local) {
+            let only = self.waits_for.get(&node);
+            let of_all = self.last_of_all[call as usize].filter(|_| only.is_none());
+            let (last, last_ns) = of_all.unwrap_or_else(|| self.last_arrival(call, only));
+            self.found.last[call as usize] = last;
+            let transfer_ns = clock.scaled_ns(self.transfers_ns[rank][member]);
+            let time_ns = last_ns.saturating_add(transfer_ns);
             let is_first = last_ns >= self.others_ns(rank, local, best.0);
             if time_ns > best.0 || (time_ns == best.0 && is_first) {
                 best = (time_ns, true, CALL);
@@ -328,13 +331,14 @@ impl<'a> Solver<'a> {
         }
     }
 
-    fn last_arrival(&self, transfer: &Transfer) -> (u32, i64) {
-        let arrivals = &self.arrivals[transfer.call as usize];
-        let counted = (0..arrivals.len()).filter(|&it| {
-            transfer.only.as_ref().is_none_or(|only| only.contains(&row_in_column(it)))
-        });
-        let timed = counted.map(|it| (self.found.times_ns[arrivals[it]], std::cmp::Reverse(it)));
-        timed.max().map_or((0, i64::MIN), |(time_ns, it)| (row_in_column(it.0), time_ns))
+    /// The member of a call that arrives last, of all or of some, and when.
+    fn last_arrival(&self, call: u32, only: Option<&Vec<u32>>) -> (u32, i64) {
+        let arrivals = self.arrivals_of(call).enumerate();
+        let counted = arrivals
+            .map(|(it, node)| (row_in_column(it), node))
+            .filter(|(it, _)| only.is_none_or(|only| only.contains(it)));
+        let timed = counted.map(|(it, node)| (self.found.times_ns[node], std::cmp::Reverse(it)));
+        timed.max().map_or((0, i64::MIN), |(time_ns, it)| (it.0, time_ns))
     }
 
     fn finish(mut self) -> Solution {

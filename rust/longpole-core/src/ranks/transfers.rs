@@ -37,9 +37,9 @@ impl Names for Cause {
     const NAMES: &'static [&'static str] = &["transfer", "late arrival", "mixed", "inconclusive"];
 }
 
-/// Waiting and transfer of one call, by the common clock.
+/// The share of each member in a call, by the common clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Transfer {
+pub struct Shares {
     /// When each member arrived.
     pub arrivals_ns: Vec<i64>,
     /// When it ended.
@@ -48,6 +48,11 @@ pub struct Transfer {
     pub waits_ns: Vec<i64>,
     /// How long it moved data.
     pub transfers_ns: Vec<i64>,
+}
+
+/// What the time of one call was spent on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transfer {
     /// The place of the member that came last; none where ranks are absent.
     pub last: Option<usize>,
     /// By how much that was later than the median.
@@ -63,7 +68,8 @@ pub fn transfers(ranks: &[&Rank], calls: &[Call], clocks: &[Clock]) -> Vec<Trans
     calls.iter().map(|call| transfer(call, ranks, clocks)).collect()
 }
 
-fn transfer(call: &Call, ranks: &[&Rank], clocks: &[Clock]) -> Transfer {
+/// Waiting and transfer of each member of a call.
+pub fn shares(call: &Call, ranks: &[&Rank], clocks: &[Clock]) -> Shares {
     let stamp = |time: fn(&super::model::Member) -> i64| -> Vec<i64> {
         let common = |&(rank, member): &(u32, u32)| {
             let rank = rank as usize;
@@ -73,9 +79,15 @@ fn transfer(call: &Call, ranks: &[&Rank], clocks: &[Clock]) -> Transfer {
     };
     let (arrivals_ns, ends_ns) = (stamp(|it| it.start_ns), stamp(|it| it.end_ns));
     let last_ns = arrivals_ns.iter().copied().max().unwrap_or_default();
+    let waits_ns = arrivals_ns.iter().map(|it| last_ns - it).collect();
+    let transfers_ns = ends_ns.iter().map(|end| (end - last_ns).max(0)).collect();
+    Shares { arrivals_ns, ends_ns, waits_ns, transfers_ns }
+}
+
+fn transfer(call: &Call, ranks: &[&Rank], clocks: &[Clock]) -> Transfer {
+    let Shares { arrivals_ns, ends_ns, waits_ns, transfers_ns } = shares(call, ranks, clocks);
+    let last_ns = arrivals_ns.iter().copied().max().unwrap_or_default();
     let last = arrivals_ns.iter().position(|&it| it == last_ns);
-    let waits_ns: Vec<_> = arrivals_ns.iter().map(|it| last_ns - it).collect();
-    let transfers_ns: Vec<_> = ends_ns.iter().map(|end| (end - last_ns).max(0)).collect();
     let bound_ns = call.members.iter().map(|it| clocks[it.0 as usize].bound_ns).max().unwrap_or(0);
     let is_connected =
         call.members.iter().all(|it| clocks[it.0 as usize].is_connected) || call.members.len() == 1;
@@ -104,10 +116,6 @@ fn transfer(call: &Call, ranks: &[&Rank], clocks: &[Clock]) -> Transfer {
         late_ns: last_ns - median(&arrivals_ns),
         last: last.filter(|_| !is_alone),
         is_impossible: first_end_ns < last_ns - bound_ns,
-        arrivals_ns,
-        ends_ns,
-        waits_ns,
-        transfers_ns,
         cause,
     }
 }
