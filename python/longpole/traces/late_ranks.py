@@ -31,11 +31,13 @@ _UNIFORM_SPREAD: Final = 0.08
 _UNIFORM_SHARE: Final = 0.8
 _LEAST_COMPARABLE: Final = 0.25
 _SLOW_KERNEL: Final = 1.15
+_THREADS: Final = ("host", "helper_threads")
 
 _DOES: Final = {
     "data_loading": "loads data",
     "host": "works on its main thread",
     "helper_threads": "works on its other threads",
+    "threads": "works on its threads",
     "kernels": "runs kernels",
     "copies": "copies memory",
 }
@@ -95,30 +97,54 @@ def late_ranks(
     ranks: Sequence[ReducedRank],
     numbers: Sequence[int],
     pace_ns: int,
-    changed_paces_ns: Callable[[Sequence[tuple[int, tuple[Any, ...]]]], list[int]],
+    changed_paces_ns: Callable[[Sequence[tuple[int, list[tuple[Any, ...]]]]], list[int]],
 ) -> tuple[RankRemedy, ...]:
     """Try what stands out on each rank as on the median rank; keep what gains 2 % or more."""
     totals = _totals(ranks)
-    candidates = _candidates(totals)
-    scalings = [(row["place"], _scaling(totals, row["place"], row["class"])) for row in candidates]
+    candidates = _joined(ranks, _candidates(totals))
+    scalings = [
+        (it.place, [_scaling(totals, it.place, one) for one in it.classes]) for it in candidates
+    ]
     found = []
-    for row, changed_ns in zip(candidates, changed_paces_ns(scalings), strict=True):
+    for it, changed_ns in zip(candidates, changed_paces_ns(scalings), strict=True):
         if pace_ns - changed_ns < _LEAST_GAIN * pace_ns:
             continue
-        cause, name = _cause(ranks, row["place"], row["class"])
-        found.append(
-            RankRemedy(
-                numbers[row["place"]],
-                cause,
-                row["class"],
-                name,
-                row["own_ns"],
-                row["median_ns"],
-                pace_ns,
-                changed_ns,
-            )
-        )
+        cause, name = _cause(ranks, it.place, it.classes[0])
+        time_class = it.classes[0] if len(it.classes) == 1 else "threads"
+        times_ns = (it.own_ns, it.median_ns, pace_ns, changed_ns)
+        found.append(RankRemedy(numbers[it.place], cause, time_class, name, *times_ns))
     return tuple(sorted(found, key=lambda remedy: (-remedy.gain_ns, remedy.rank)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """Time of a rank that stands out."""
+
+    place: int
+    classes: tuple[str, ...]
+    own_ns: int
+    median_ns: int
+
+
+def _joined(ranks: Sequence[ReducedRank], candidates: Sequence[_Candidate]) -> Sequence[_Candidate]:
+    """Make one candidate of the threads of a rank if all are slow by one factor.
+
+    A slow core, or a share of one, is one cause, and mending it mends all of them.
+    """
+    threads: dict[int, list[_Candidate]] = {}
+    for it in candidates:
+        if it.classes[0] in _THREADS:
+            threads.setdefault(it.place, []).append(it)
+    joined = {}
+    for place, these in threads.items():
+        if len(these) == len(_THREADS) and all(
+            _cause(ranks, place, it.classes[0])[0] == "slow core" for it in these
+        ):
+            own_ns, median_ns = sum(it.own_ns for it in these), sum(it.median_ns for it in these)
+            classes = tuple(it.classes[0] for it in these)
+            joined[place] = _Candidate(place, classes, own_ns, median_ns)
+    left = (it for it in candidates if it.classes[0] not in _THREADS or it.place not in joined)
+    return [*left, *joined.values()]
 
 
 def _totals(ranks: Sequence[ReducedRank]) -> pl.DataFrame:
@@ -140,7 +166,7 @@ def _totals(ranks: Sequence[ReducedRank]) -> pl.DataFrame:
     return every.with_columns(median_ns=median.cast(pl.Int64))
 
 
-def _candidates(totals: pl.DataFrame) -> list[dict[str, Any]]:
+def _candidates(totals: pl.DataFrame) -> list[_Candidate]:
     import polars as pl
 
     excess = (pl.col("total_ns") - pl.col("median_ns")).clip(lower_bound=0)
@@ -153,7 +179,10 @@ def _candidates(totals: pl.DataFrame) -> list[dict[str, Any]]:
     order = summed.filter(stands_out).sort(
         "excess_ns", "place", "class", descending=[True, False, False]
     )
-    return order.head(_MOST_CANDIDATES).to_dicts()
+    rows = order.head(_MOST_CANDIDATES).iter_rows(named=True)
+    return [
+        _Candidate(row["place"], (row["class"],), row["own_ns"], row["median_ns"]) for row in rows
+    ]
 
 
 def _scaling(totals: pl.DataFrame, place: int, time_class: str) -> tuple[Any, ...]:

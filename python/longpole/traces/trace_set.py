@@ -378,9 +378,9 @@ class TraceSet:
         """Read the trace of one rank again; the last few are kept."""
         return self._opened.trace(self._place(rank))
 
-    def _scaled_paces_ns(self, scalings: Sequence[tuple[int, tuple[Any, ...]]]) -> list[int]:
+    def _scaled_paces_ns(self, scalings: Sequence[tuple[int, list[tuple[Any, ...]]]]) -> list[int]:
         """Say how long the run takes without start skew, with each of some times scaled."""
-        asked = [self._change(place, scalings=[scaling]) for place, scaling in scalings]
+        asked = [self._change(place, scalings=these) for place, these in scalings]
         found = []
         for (place, _), reduced in zip(scalings, self._opened.reduced(asked), strict=True):
             solved = self._joint.solve([(place, reduced)], together=self.has_start_skew)
