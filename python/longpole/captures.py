@@ -11,6 +11,7 @@ is joined only where one capture fits it, by the number and kinds of its nodes.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -226,11 +227,12 @@ def _captures(trace: _Trace) -> Iterator[list[_Captured]]:
     having = set(trace.launches["call"].drop_nulls())
     nodes, operators = _arguments(trace, _NODE), _Operators(trace)
     calls = _node_calls(trace)
+    starts_ns = [start_ns for _, _, _, start_ns, _, _ in calls]
     for process, begin_ns, end_ns in _spans(borders):
         captured = []
-        for event, name, of_process, start_ns, parent, role in calls:
-            is_inside = of_process == process and begin_ns <= start_ns < end_ns
-            if is_inside and event not in having and parent not in having:
+        first, last = bisect_left(starts_ns, begin_ns), bisect_left(starts_ns, end_ns)
+        for event, name, of_process, _, parent, role in calls[first:last]:
+            if of_process == process and event not in having and parent not in having:
                 node = nodes.get(event)
                 number = node if isinstance(node, int) else None
                 kind = _kind(name, role)

@@ -40,6 +40,7 @@ _TOLD: Final = (
 )
 _WAITS: Final = ("blocking_calls", "stream_waits")
 _LEAST_GAIN: Final = 0.02
+_WITHOUT_GAINS: Final = frozenset({"no_device", "inconclusive"})
 
 
 class _Remedy(Protocol):
@@ -95,9 +96,10 @@ def verdict_blocks(verdict: _Verdict) -> list[Block]:
 def remedies_table(verdict: _Verdict) -> Table:
     """List the remedies: those that the sentence names in its order, then what gains most.
 
-    Of a trace without GPU activities there are none: nothing tells what the host holds up.
+    There are none without GPU activities, where nothing tells what the host holds up, and none
+    where the trace does not tell what holds the program up: the gains would not hold either.
     """
-    known = [] if verdict.status == "no_device" else verdict.remedies
+    known = [] if verdict.status in _WITHOUT_GAINS else verdict.remedies
     best = max(verdict.gains.values(), default=0.0)
 
     def told(row: _Remedy) -> tuple[bool, int]:
