@@ -289,6 +289,28 @@ def test_a_queue_serves_who_waited_longest():
     assert (last_end, last_end + 60, "handover", None) in path
 
 
+def slow_consumer(n, *, takes_more=0):
+    """Wake a thread 70 to 109 us after a batch is made; every other time it finds one more.
+
+    It may take more batches than are made: then it does not wait for them.
+    """
+    events, made = [operator("setup", -90, -80)], 0
+    for number in range(n):
+        made += 260
+        woken = made + 70 + number * 17 % 40
+        events += [frame("make", made - 120, made, tid=2), operator("use", woken, woken + 20)]
+        if number % 2:
+            events += [frame("make", made - 90, made + 60, tid=3)]
+        for more in range(number % 2 + takes_more):
+            events += [operator("use", woken + 21 + 5 * more, woken + 25 + 5 * more)]
+    return events
+
+
+def test_few_gaps_are_a_queue_where_as_many_are_taken_as_made():
+    assert counts(slow_consumer(7))["queue_waits"] == 7
+    assert counts(slow_consumer(7, takes_more=1))["queue_waits"] == 0
+
+
 def test_a_few_gaps_are_no_queue():
     assert counts([operator("setup", -40, -30), *consumer(4, lag_us=6)])["queue_waits"] == 0
 

@@ -109,6 +109,10 @@ pub const QUEUE_PERCENT: usize = 80;
 /// near, and a hundredth of it would miss eight loaders.
 pub const QUEUE_CHANCE: f64 = 1e-4;
 
+/// The same where, in nearly every gap, as many ended as the thread has gone on for: who takes one
+/// from a queue for each that was put into it counts alike.
+pub const COUNTED_QUEUE_CHANCE: f64 = 1e-3;
+
 /// A synchronising call that returns this long after all that it is known to have waited
 /// for, waited for something else: those that found nothing took up to 47 us in profiles.
 pub const UNRECORDED_WAIT_NS: i64 = 50 * US;

@@ -237,14 +237,21 @@ impl Waiter<'_> {
             Some((name, lags, n_hits, lag_ns / i64::try_from(n_hits.max(1)).unwrap_or(1)))
         });
         let accepted = found.filter(|(name, lags, n_hits, _)| {
-            self.is_common(*n_hits) && self.is_no_chance(*name, *n_hits, lags)
+            let hits = || within(&by_name[name], lags);
+            self.is_common(*n_hits) && self.is_no_chance(*name, *n_hits, lags, hits())
         });
         let best = accepted.max_by_key(|&(_, _, n_hits, lag_ns)| (n_hits, Reverse(lag_ns)));
         best.map(|(name, lags, _, _)| (name, lags))
     }
 
     /// Whether so many gaps would hardly end by chance this soon after an end of the name.
-    fn is_no_chance(&self, name: StringId, n_hits: usize, lags: &Lags) -> bool {
+    fn is_no_chance(
+        &self,
+        name: StringId,
+        n_hits: usize,
+        lags: &Lags,
+        hits: impl Iterator<Item = (usize, i64)>,
+    ) -> bool {
         let is_of_name = |&&(_, event): &&(i64, Order)| {
             self.facts.timeline.name(event) == Some(name) && self.is_elsewhere(event)
         };
@@ -260,7 +267,30 @@ impl Waiter<'_> {
         };
         let mean = spans.iter().map(chance).sum::<f64>() / spans.len() as f64;
         let trials = if *lags.start() == 0 { 1.0 } else { limits::QUEUE_STRETCHES };
-        trials * chance_of(n_hits, spans.len(), mean) < limits::QUEUE_CHANCE
+        let found = trials * chance_of(n_hits, spans.len(), mean);
+        found < limits::QUEUE_CHANCE
+            || (found < limits::COUNTED_QUEUE_CHANCE && self.counts_alike(hits, &ends_ns))
+    }
+
+    /// Whether in nearly every gap one end of the name more had come, for each time that the thread
+    /// had gone on with what follows its gaps. `hits` are the ends that may have ended a gap.
+    fn counts_alike(&self, hits: impl Iterator<Item = (usize, i64)>, ends_ns: &[i64]) -> bool {
+        let timeline = self.facts.timeline;
+        let next = |gap: &Edge| timeline.name(self.facts.nodes.event(gap.target));
+        let Some(name) = self.gaps.first().and_then(next) else { return false };
+        let is_turn = |&event: &Order| {
+            timeline.name(event) == Some(name) && timeline.lane(event) == self.thread
+        };
+        let turns_ns: Vec<_> =
+            timeline.orders().filter(is_turn).map(|event| timeline.start_ns(event)).collect();
+        let mut gaps_of: BTreeMap<usize, HashSet<usize>> = BTreeMap::new();
+        for (place, lag_ns) in hits {
+            let (_, until_ns) = self.span_ns(&self.gaps[place]);
+            let n_turns = turns_ns.partition_point(|&turn_ns| turn_ns <= until_ns);
+            let n_ended = ends_ns.partition_point(|&it| it <= until_ns - lag_ns);
+            gaps_of.entry(n_ended.wrapping_sub(n_turns)).or_default().insert(place);
+        }
+        gaps_of.values().any(|gaps| self.is_common(gaps.len()))
     }
 }
 
