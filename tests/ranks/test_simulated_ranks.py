@@ -53,6 +53,16 @@ def test_a_slow_core_is_mended_on_all_threads_of_its_rank(tmp_path):
     assert "works on its threads for 13.4 ms, the median rank for 8.3" in remedy.sentence
 
 
+def test_a_slow_kernel_is_mended_and_not_those_beside_it(tmp_path):
+    run = random_ranks(12130)
+    [straggler] = run.stragglers
+    assert straggler.cause == "slow kernel"
+    write_ranks(run.job, run.job.times_ns(), run.clocks, tmp_path)
+    [remedy] = read_traces(tmp_path).late_ranks()
+    assert (remedy.rank, remedy.cause, remedy.name) == (5, "slow kernel", "gemm_128x64")
+    assert remedy.changed_ns == pytest.approx(run.without_ns(straggler), rel=0.03)
+
+
 def test_recordings_that_begin_two_seconds_apart_change_no_verdict(tmp_path):
     run = random_ranks(11, pattern="data", n_stragglers=1, largest_entry_ns=2_000_000_000)
     true = random_ranks(11, pattern="data", n_stragglers=1, largest_entry_ns=0)

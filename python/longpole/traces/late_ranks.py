@@ -32,6 +32,7 @@ _UNIFORM_SHARE: Final = 0.8
 _LEAST_COMPARABLE: Final = 0.25
 _SLOW_KERNEL: Final = 1.15
 _THREADS: Final = ("host", "helper_threads")
+_NAMED: Final = (*_THREADS, "kernels")
 
 _DOES: Final = {
     "data_loading": "loads data",
@@ -103,7 +104,8 @@ def late_ranks(
     totals = _totals(ranks)
     candidates = _joined(ranks, _candidates(totals))
     scalings = [
-        (it.place, [_scaling(totals, it.place, one) for one in it.classes]) for it in candidates
+        (it.place, [part for one in it.classes for part in _scalings(ranks, totals, it.place, one)])
+        for it in candidates
     ]
     found = []
     for it, changed_ns in zip(candidates, changed_paces_ns(scalings), strict=True):
@@ -198,6 +200,49 @@ def _scaling(totals: pl.DataFrame, place: int, time_class: str) -> tuple[Any, ..
     return (time_class, None, factors)
 
 
+def _scalings(
+    ranks: Sequence[ReducedRank], totals: pl.DataFrame, place: int, time_class: str
+) -> list[tuple[Any, ...]]:
+    """Scale what is longer than on the median rank: some functions or kernels, else the class.
+
+    To shorten a slow kernel and those beside it alike would gain less where ranks meet between
+    them.
+    """
+    whole = _scaling(totals, place, time_class)
+    if time_class not in _NAMED or _is_uniform(_by_name(ranks, place, time_class)):
+        return [whole]
+    slow = _slow_names(_by_name(ranks, place, time_class, keys=("name",)))
+    steps = totals.filter((totals["place"] == place) & (totals["class"] == time_class))
+    medians_ns = dict(steps.select("step", "median_ns").iter_rows())
+    excess_ns = {step: own - median for step, median, own in whole[2]}
+    total_ns, total_excess_ns = sum(medians_ns.values()), sum(excess_ns.values())
+    if 2 * sum(more for _, more, _ in slow) < total_excess_ns or not total_ns:
+        return [whole]
+    # Totals of names are not known by step: what they exceed is where the class does.
+    return [
+        (
+            time_class,
+            name,
+            [
+                (step, usual_ns, usual_ns + round(more_ns * part / total_excess_ns))
+                for step, part in excess_ns.items()
+                if (usual_ns := round(median_ns * medians_ns[step] / total_ns))
+            ],
+        )
+        for name, more_ns, median_ns in slow
+    ]
+
+
+def _slow_names(names: pl.DataFrame) -> list[tuple[str, int, int]]:
+    """Give what other ranks run too and this one longer: name, excess and median."""
+    import polars as pl
+
+    rows = names.filter(
+        pl.col("is_common") & (pl.col("excess_ns") > _LEAST_EXCESS * pl.col("median_ns"))
+    )
+    return list(rows.select("name", "excess_ns", "median_ns").iter_rows())
+
+
 def _cause(ranks: Sequence[ReducedRank], place: int, time_class: str) -> tuple[str, str | None]:
     """Name what makes a class of time of a rank longer than that of others."""
     if time_class == "data_loading":
@@ -217,19 +262,24 @@ def _largest_excess(ranks: Sequence[ReducedRank], place: int, time_class: str) -
     return _first_name(_by_name(ranks, place, time_class))
 
 
-def _by_name(ranks: Sequence[ReducedRank], place: int, time_class: str) -> pl.DataFrame:
+def _by_name(
+    ranks: Sequence[ReducedRank],
+    place: int,
+    time_class: str,
+    keys: tuple[str, ...] = ("name", "shape"),
+) -> pl.DataFrame:
     """Compare each name and shape of a rank with the median of all ranks."""
     import polars as pl
 
     frames = []
     for at, rank in enumerate(ranks):
         rows = frame_of(rank.name_totals()).filter(pl.col("class") == time_class)
-        summed = rows.group_by("name", "shape").agg(pl.col("total_ns").sum(), pl.col("count").sum())
+        summed = rows.group_by(keys).agg(pl.col("total_ns").sum(), pl.col("count").sum())
         frames.append(summed.with_columns(pl.col("name").cast(pl.String), place=at))
     every = pl.concat(frames)
     own = every.filter(pl.col("place") == place)
     usual = (
-        every.group_by("name", "shape")
+        every.group_by(keys)
         .agg(
             median_ns=pl.col("total_ns").quantile(0.5, "lower"),
             median_count=pl.col("count").quantile(0.5, "lower"),
@@ -237,10 +287,10 @@ def _by_name(ranks: Sequence[ReducedRank], place: int, time_class: str) -> pl.Da
         )
         .with_columns(is_common=pl.col("n_ranks") * 2 > len(ranks))
     )
-    joined = own.join(usual, on=["name", "shape"], how="left")
+    joined = own.join(usual, on=keys, how="left")
     median = pl.when("is_common").then(pl.col("median_ns")).otherwise(0)
     return joined.with_columns(excess_ns=pl.col("total_ns") - median).sort(
-        "excess_ns", "name", "shape", descending=[True, False, False]
+        "excess_ns", *keys, descending=[True, *(False for _ in keys)]
     )
 
 
