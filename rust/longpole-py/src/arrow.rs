@@ -179,9 +179,7 @@ impl Columns {
     pub(crate) fn values(self, name: &str, values: &Values, strings: &Strings) -> Self {
         match values {
             Values::Integers(values) => self.integers(name, values.iter().collect()),
-            Values::Floats(values) => {
-                self.floats(name, values.iter().map(Values::float_of).collect())
-            }
+            Values::Floats(values) => self.floats(name, values.floats().collect()),
             Values::Texts(values) => self.texts(name, values.rows(), strings),
         }
     }

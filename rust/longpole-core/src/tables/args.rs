@@ -5,6 +5,7 @@
 //!
 //! One file: tables, columns and values join and widen by the same rules.
 
+use super::packed::{float_of, of_float};
 use super::{Column, Packed};
 use crate::ids::{row_in_column, EventId, InColumn, StringId, NO_INTEGER, NO_ROW};
 use crate::strings::Strings;
@@ -25,7 +26,7 @@ pub enum ArgValue {
 pub enum Values {
     /// Integers.
     Integers(Packed),
-    /// Floats, as [`float_of`](Self::float_of) reads them.
+    /// Floats, as [`Packed::floats`] reads them.
     Floats(Packed),
     /// Handles of texts.
     Texts(Packed),
@@ -321,11 +322,6 @@ impl Values {
         }
     }
 
-    /// The float that a packed value of [`Values::Floats`] stands for; NaN for none.
-    pub fn float_of(packed: i64) -> f64 {
-        f64::from_bits(packed.cast_unsigned() ^ FLOAT_MASK)
-    }
-
     /// The values of floats, NaN for none.
     pub(crate) fn of_floats(values: &[f64]) -> Self {
         Self::Floats(values.iter().copied().map(of_float).collect())
@@ -431,20 +427,9 @@ impl Values {
     fn value(&self, packed: i64) -> Option<ArgValue> {
         (packed != NO_INTEGER).then(|| match self {
             Self::Integers(_) => ArgValue::Integer(packed),
-            Self::Floats(_) => ArgValue::Float(Self::float_of(packed)),
+            Self::Floats(_) => ArgValue::Float(float_of(packed)),
             Self::Texts(_) => ArgValue::Text(text_of(packed)),
         })
-    }
-}
-
-/// What makes of the float that stands for none, NaN, the integer that does.
-const FLOAT_MASK: u64 = 0xfff8_0000_0000_0000;
-
-fn of_float(value: f64) -> i64 {
-    if value.is_nan() {
-        NO_INTEGER
-    } else {
-        (value.to_bits() ^ FLOAT_MASK).cast_signed()
     }
 }
 

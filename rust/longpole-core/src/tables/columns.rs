@@ -1,7 +1,7 @@
 //! The columns of a table by their names, for those who write all of them down and read
 //! them back.
 
-use super::{Packed, Values};
+use super::Packed;
 use crate::ids::NO_INTEGER;
 
 /// Stands for "none" in columns of short integers.
@@ -95,9 +95,7 @@ impl Column<'_> {
                 Some(shorts) => Unpacked::Shorts(shorts),
                 None => Unpacked::Integers(values.iter().collect()),
             },
-            Self::PackedFloats(values) => {
-                Unpacked::Floats(values.iter().map(Values::float_of).collect())
-            }
+            Self::PackedFloats(values) => Unpacked::Floats(values.floats().collect()),
             _ => return None,
         })
     }

@@ -9,10 +9,12 @@
 //! is read in every inner loop, such as times, stays a slice.
 
 mod block;
+mod float;
 
 use std::fmt;
 
 use self::block::{Block, BLOCK};
+pub(crate) use self::float::{float_of, of_float};
 use crate::ids::{NO_INTEGER, NO_ROW};
 
 /// How many rows are appended before they are packed.
@@ -54,6 +56,11 @@ impl Packed {
     /// Every value as the number of a row of another table, [`NO_ROW`] for none.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.iter().map(|value| if value == NO_INTEGER { NO_ROW } else { to_row(value) })
+    }
+
+    /// Every value as the float that it stands for, NaN for none.
+    pub fn floats(&self) -> impl ExactSizeIterator<Item = f64> + '_ {
+        self.iter().map(float_of)
     }
 
     /// The row of a value, where every row has one and each is above the one before.
