@@ -19,6 +19,9 @@ use longpole_core::{link, stack};
 
 use traces::{damaged, gzip, outcome, rewritten, trace, Pieces, Random, LAYOUTS};
 
+/// The length of a trace that is cut at every byte, which costs its square.
+const SHORT: usize = 32 << 10;
+
 fn try_read(bytes: &[u8]) -> Option<Tables> {
     read_bytes(bytes, &Options::default()).ok()
 }
@@ -30,17 +33,24 @@ fn whole(ends: &[usize], length: usize) -> u64 {
 
 #[test]
 fn a_cut_at_any_even_byte_keeps_every_whole_event() {
-    cuts_keep_every_whole_event(2);
+    cuts_keep_every_whole_event(SHORT, 2);
 }
 
 /// The other half, for another core.
 #[test]
 fn a_cut_at_any_odd_byte_keeps_every_whole_event() {
-    cuts_keep_every_whole_event(1);
+    cuts_keep_every_whole_event(SHORT, 1);
 }
 
-fn cuts_keep_every_whole_event(first: usize) {
-    let (text, ends) = trace(128 << 10);
+#[test]
+#[ignore = "minutes: part of `make test-long`"]
+fn a_cut_at_any_byte_of_a_longer_trace_keeps_every_whole_event() {
+    cuts_keep_every_whole_event(4 * SHORT, 1);
+    cuts_keep_every_whole_event(4 * SHORT, 2);
+}
+
+fn cuts_keep_every_whole_event(n_bytes: usize, first: usize) {
+    let (text, ends) = trace(n_bytes);
     let key = b"\"traceEvents\": [";
     let list = text.windows(key.len()).position(|window| window == key).unwrap() + key.len();
     let body_end = text.len() - 1;
@@ -62,7 +72,17 @@ fn cuts_keep_every_whole_event(first: usize) {
 
 #[test]
 fn a_cut_at_any_byte_of_gzip_keeps_every_whole_event() {
-    let (text, ends) = trace(256 << 10);
+    gzip_cuts_keep_every_whole_event(2 * SHORT);
+}
+
+#[test]
+#[ignore = "minutes: part of `make test-long`"]
+fn a_cut_at_any_byte_of_a_longer_gzip_keeps_every_whole_event() {
+    gzip_cuts_keep_every_whole_event(8 * SHORT);
+}
+
+fn gzip_cuts_keep_every_whole_event(n_bytes: usize) {
+    let (text, ends) = trace(n_bytes);
     let packed = gzip(&text);
     let mut before = 0;
     for cut in 10..packed.len() {
