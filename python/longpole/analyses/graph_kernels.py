@@ -56,11 +56,8 @@ def graph_kernels(
     (None, 'gemm', 12000)
     """
     window = window or choose_window(trace)
-    nodes = trace.graph_nodes.drop("operator_name").with_columns(
-        captured_name=trace.graph_nodes["operator_name"]
-    )
-    found = activities(trace, window).drop("operator_name").join(nodes, on="event")
-    found = matching(found.rename({"captured_name": "operator_name"}), where)
+    found = activities(trace, window).drop("operator_name").join(trace.graph_nodes, on="event")
+    found = matching(found, where)
     return (
         found.with_columns(pl.col("kind", "name").cast(pl.String))
         .group_by(*_KEYS, "joined_by")
