@@ -185,7 +185,7 @@ def test_a_comparison_is_a_page(tmp_path, written):
 
 def test_a_trace_of_which_nothing_can_be_said_has_a_page(tmp_path, written):
     page, _ = written(TraceBuilder().write(tmp_path / "empty.json"))
-    assert "no event with a duration" in page
+    assert "no event of a known kind with a duration" in page
     assert '<section id="diagnostics"' in page
 
 

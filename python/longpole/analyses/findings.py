@@ -57,7 +57,7 @@ class Kind(NamedTuple):
 KINDS: Final = {
     "no_timed_events": Kind(
         "warning",
-        "no timed event: nothing has a time and a duration",
+        "no timed event: nothing of a known kind has a time and a duration",
         "there is nothing to analyse",
         "record at least one step between the start and the stop of the profiler",
     ),

@@ -54,7 +54,7 @@ LIMITS: Final = (
 )
 """What nobody should conclude from a report."""
 
-_NOTHING: Final = "The trace has no event with a duration"
+_NOTHING: Final = "The trace has no event of a known kind with a duration"
 _MOST_WORK: Final = 60
 _WORK: Final = {
     "kind": Column("kind"),

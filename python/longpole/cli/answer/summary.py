@@ -45,7 +45,8 @@ def summary_answer(
     """Say where the time of a window went."""
     found = summary(trace, step=step, whole=whole, step_name=step_name, top=top)
     if found is None:
-        return abstained(SUMMARY, path, trace, "the trace has no event with a duration")
+        why = "the trace has no event of a known kind with a duration"
+        return abstained(SUMMARY, path, trace, why)
     window = found.window
     if not window.duration_ns:
         reason = f"{window.name} is 0 ns long, so that nothing can be measured"

@@ -67,7 +67,8 @@ def answer_analysis(
     def answer(path: str, trace: Trace) -> Answer:
         window = chosen_window(trace, step, whole=whole, step_name=step_name)
         if window is None or not window.duration_ns:
-            return abstained(schema, path, trace, "the trace has no event with a duration")
+            why = "the trace has no event of a known kind with a duration"
+            return abstained(schema, path, trace, why)
         return _answer(schema, path, trace, window, _result(analysis, trace, window, choices))
 
     needs_arguments = getattr(module, "NEEDS_ARGUMENTS", False)
