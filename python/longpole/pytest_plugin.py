@@ -158,6 +158,20 @@ class Benchmarks:
         if path and Path(path).exists():
             message = f"--longpole-records: {path} exists"
             raise pytest.UsageError(message)
+        self._refuse_baselines()
+
+    def _refuse_baselines(self) -> None:
+        """Find out before measuring what would be found out after it."""
+        from longpole.bench.records.baselines import baseline_path, find_measurements
+
+        try:
+            if name := self._config.getoption("longpole_baseline"):
+                find_measurements(name)
+            if (name := self._config.getoption("longpole_save")) and baseline_path(name).exists():
+                message = f"--longpole-save: there is a baseline {name}"
+                raise pytest.UsageError(message)
+        except (OSError, ValueError) as error:
+            raise pytest.UsageError(str(error)) from error
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

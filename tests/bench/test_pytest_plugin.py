@@ -129,7 +129,8 @@ def test_a_run_that_fails_is_told(folder):
     ("arguments", "message"),
     [
         (["--longpole-baseline", "absent"], "neither a file nor a baseline"),
-        (["--longpole-save", "no/name", "--longpole-runs", "1"], "names no baseline"),
+        (["--longpole-save", "no/name"], "names no baseline"),
+        (["--longpole-save", "main"], "there is a baseline main"),
         (["--longpole-gate", "3"], "invalid"),
         (["--longpole-runs", "0"], "invalid"),
         (["--longpole-records", "mine"], "mine exists"),
@@ -137,7 +138,11 @@ def test_a_run_that_fails_is_told(folder):
 )
 def test_wrong_use_is_named_and_nothing_is_written_over(arguments, message, folder):
     (folder / "mine").write_text("mine")
+    (folder / "kept").mkdir()
+    (folder / "kept" / "main.jsonl").write_text("kept")
     code, said = run_pytest("test_it.py::test_sum", *arguments)
     assert code == 4, said
     assert message in said
+    assert "1 passed" not in said
     assert (folder / "mine").read_text() == "mine"
+    assert (folder / "kept" / "main.jsonl").read_text() == "kept"
