@@ -6,6 +6,8 @@ is judged on simulated programs.
 
 from itertools import chain
 
+from path_rules import graph_of
+
 from tiny_traces import call, copy, frame, kernel, launch, operator, path_of, read, sync_record
 
 
@@ -61,6 +63,65 @@ def test_launches_that_take_longer_than_on_another_device_show_a_clock_that_is_a
 
 def test_clocks_that_agree_are_left_alone():
     assert counts(launches(9, device_clock_us=0))["clock_shifts"] == 0
+
+
+def behind(*others):
+    """Launch on a device whose clock is 50 us behind, 2 us after each call: launches say 52 us."""
+    return [
+        event
+        for number in range(1, 5)
+        for event in (
+            launch(number * 200, number * 200 + 4, number),
+            kernel("K", number * 200 - 48, number * 200 - 8, number, device=1),
+            *(event for other in others for event in other(number)),
+        )
+    ]
+
+
+def beside(number):
+    """Launch on another device, whose clock is right."""
+    start, correlation = number * 200 + 100, 10 + number
+    return [
+        launch(start, start + 3, correlation),
+        kernel("K", start + 4, start + 9, correlation, device=0),
+    ]
+
+
+def synchronize(number):
+    """Wait for the device whose work ends 2 us before that is over."""
+    return [call("cudaDeviceSynchronize", number * 200 + 5, number * 200 + 44)]
+
+
+def waiting(delay_us):
+    """Let the other device wait for the end of that work, and start so long after it."""
+
+    def both(number):
+        start, correlation = number * 200, 10 + number
+        end = start + 42 + delay_us
+        return [
+            call("cudaEventRecord", start + 5, start + 6),
+            call("cudaStreamWaitEvent", start + 7, start + 8),
+            launch(start + 9, start + 12, correlation),
+            kernel("K", end, end + 9, correlation, device=0),
+        ]
+
+    return both
+
+
+def test_calls_that_return_too_soon_move_a_clock_back():
+    assert shifts_of(behind(beside)) == ((1, 52_000),)
+    assert shifts_of(behind(beside, synchronize)) == ((1, 50_000),)
+
+
+def test_work_of_another_device_that_starts_too_soon_after_what_it_waits_for_moves_a_clock_back():
+    assert shifts_of(behind(waiting(1))) == ((1, 50_000),)
+    assert shifts_of(behind(waiting(9))) == ((1, 52_000),)
+    assert shifts_of(behind(waiting(-20))) == ((1, 52_000),)
+
+
+def shifts_of(events):
+    graph_of(events)
+    return read(events).critical_path(whole=True).clock_shifts
 
 
 # Lost work

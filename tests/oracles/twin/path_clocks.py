@@ -12,7 +12,7 @@ from .path_pairs import is_asked_just_now
 from .path_waits import DEVICE_SYNC_CALL, recorded_syncs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from .path_devices import Devices
 
@@ -71,7 +71,82 @@ def clock_shifts(trace: Trace, devices: Devices) -> dict[object, int]:
             quickest_ns = min(launched_ns[device]) + beside_ns
             if beside_ns <= -limits.LATE_LAUNCHES_NS and quickest_ns >= limits.QUICKEST_LAUNCH_NS:
                 shifts[device] = beside_ns
+    evidence = _Evidence(launched_ns, late_ns)
+    _agree_on_syncs(shifts, evidence, trace, devices)
+    _agree_on_waits(shifts, evidence, trace, devices)
     return shifts
+
+
+class _Evidence(NamedTuple):
+    """By device: how soon work started after its call, and ended after what waited for it."""
+
+    launched_ns: Mapping[object, Sequence[int]]
+    late_ns: Mapping[object, Sequence[int]]
+
+    def may_move(self, device: object, shift_ns: int) -> bool:
+        """Say whether work would still start after its call and end before what waited."""
+        is_after_call = all(
+            ns + shift_ns >= limits.QUICKEST_LAUNCH_NS for ns in self.launched_ns.get(device, [])
+        )
+        return is_after_call and all(ns + shift_ns <= 0 for ns in self.late_ns.get(device, []))
+
+
+def _agree_on_syncs(
+    shifts: dict[object, int], evidence: _Evidence, trace: Trace, devices: Devices
+) -> None:
+    """Move stamps back where calls that wait for a device return a little too soon."""
+    calls = [
+        event
+        for event in trace.events
+        if event.event_class is EventClass.RUNTIME and DEVICE_SYNC_CALL.search(event.name)
+    ]
+    for device, shift_ns in list(shifts.items()):
+        threads = devices.launching_threads(device)
+        lanes = devices.lanes_of(device)
+        returns_ns = []
+        for call in calls:
+            last = [devices.streams[lane].last_finished_before(call.start_ns) for lane in lanes]
+            ends_ns = [work.end_ns for work in last if work]
+            if call.lane in threads and ends_ns:
+                returns_ns.append(call.end_ns - max(ends_ns) - shift_ns)
+        quickest = _quickest(returns_ns)
+        is_early = quickest and quickest[0] < limits.QUICKEST_RETURN_NS
+        if is_early and quickest[-1] < limits.USUAL_RETURN_NS:
+            moved_ns = shift_ns - (limits.USUAL_RETURN_NS - quickest[0])
+            if evidence.may_move(device, moved_ns):
+                shifts[device] = moved_ns
+
+
+def _agree_on_waits(
+    shifts: dict[object, int], evidence: _Evidence, trace: Trace, devices: Devices
+) -> None:
+    """Move stamps where what waited for another device seems to start a little too soon."""
+    if not shifts or not devices.has_siblings:
+        return
+    delays_ns: dict[tuple[object, object], list[int]] = defaultdict(list)
+    order = list(dict.fromkeys(lane.owner for lane in devices.streams))
+    for work in trace.events:
+        for other in devices.paired.get(work, []):
+            if other.lane.owner != work.lane.owner:
+                pair = (other.lane.owner, work.lane.owner)
+                delays_ns[pair].append(work.start_ns - other.end_ns)
+    for awaited, waiting in sorted(delays_ns, key=lambda pair: tuple(map(order.index, pair))):
+        apart_ns = shifts.get(waiting, 0) - shifts.get(awaited, 0)
+        quickest = _quickest([ns + apart_ns for ns in delays_ns[awaited, waiting]])
+        if not quickest or quickest[-1] >= limits.QUICKEST_RELEASE_NS:
+            continue
+        by_ns = limits.QUICKEST_RELEASE_NS - quickest[-1]
+        for device, moved_ns in ((awaited, -by_ns), (waiting, by_ns)):
+            if device in shifts and evidence.may_move(device, shifts[device] + moved_ns):
+                shifts[device] += moved_ns
+                break
+
+
+def _quickest(delays_ns: Sequence[int]) -> list[int]:
+    """Give the three least delays that are no chance; none where there are fewer."""
+    found = sorted(ns for ns in delays_ns if ns >= -limits.UNEVEN_CLOCKS_NS)
+    is_enough = len(found) >= limits.LEAST_CLOCK_EVIDENCE
+    return found[: limits.LEAST_CLOCK_EVIDENCE] if is_enough else []
 
 
 class _Shift(NamedTuple):

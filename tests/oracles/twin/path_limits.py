@@ -57,6 +57,14 @@ NEVER_WAITING_PART = 10
 USUAL_RETURN_NS = 2 * US
 """What a call takes to return from a wait, at the least, where a clock is corrected."""
 
+QUICKEST_RELEASE_NS = US
+"""Work that waited for an end on another device starts no sooner than this after it: 1 us was seen
+at the least within a device."""
+
+UNEVEN_CLOCKS_NS = 5 * US
+"""Clocks that were moved may still disagree by this: 3 us were left on simulated programs. What
+seems to have been released earlier was not waited for."""
+
 LEAST_CLOCK_EVIDENCE = 3
 """So many events must say that a clock is off: one or two may be badly stamped."""
 

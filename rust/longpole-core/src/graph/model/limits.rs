@@ -50,6 +50,14 @@ pub const LATE_LAUNCHES_NS: i64 = 8 * US;
 /// What a call takes to return from a wait, at the least, where clocks are corrected.
 pub const USUAL_RETURN_NS: i64 = 2 * US;
 
+/// Work that waited for an end on another device starts no sooner than this after it: 1 us was
+/// seen at the least within a device.
+pub const QUICKEST_RELEASE_NS: i64 = US;
+
+/// Clocks that were moved may still disagree by this: 3 us were left on simulated programs. What
+/// seems to have been released earlier was not waited for.
+pub const UNEVEN_CLOCKS_NS: i64 = 5 * US;
+
 /// So many events must say that a clock is off: one or two may be badly stamped.
 pub const LEAST_CLOCK_EVIDENCE: usize = 3;
 

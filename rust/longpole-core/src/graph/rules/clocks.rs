@@ -6,6 +6,8 @@
 //! the rules that infer waits allow for disagreeing clocks. An offset of up to 3 us breaks
 //! nothing and stays; one that drifts is corrected by its worst only.
 
+use std::collections::BTreeMap;
+
 use crate::graph::facts::{Asked, Facts};
 use crate::graph::model::{limits, ClockShift};
 use crate::ids::Order;
@@ -53,9 +55,88 @@ pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
             Some(Shift { shift_ns, .. }) => shift_ns,
             None => devices[device].shift_beside_ns(siblings().filter_map(usual_ns).min()?)?,
         };
-        Some(ClockShift { device: facts.streams.device_number(device), shift_ns })
+        Some(shift_ns)
     };
-    (0..devices.len()).filter_map(shift).collect()
+    let mut shifts: Vec<_> = (0..devices.len()).map(shift).collect();
+    agree_on_syncs(&mut shifts, &devices, facts);
+    agree_on_waits(&mut shifts, &devices, facts);
+    let shift = |(device, &shift_ns): (usize, &Option<i64>)| {
+        Some(ClockShift { device: facts.streams.device_number(device), shift_ns: shift_ns? })
+    };
+    shifts.iter().enumerate().filter_map(shift).collect()
+}
+
+/// Makes up for what is left of a clock that was moved: calls that wait for a device seem to return
+/// a little too soon after its work. Where a process has several devices, such a call names none, so
+/// that only those that return about when the work of a device ends are counted.
+fn agree_on_syncs(shifts: &mut [Option<i64>], devices: &[Evidence], facts: &Facts<'_>) {
+    for device in 0..devices.len() {
+        let Some(shift_ns) = shifts[device] else { continue };
+        let mut quickest_ns = Quickest::NONE;
+        let returns_ns = returns_from_device(device, facts).map(|ns| ns - shift_ns);
+        returns_ns.filter(|&ns| ns >= -limits::UNEVEN_CLOCKS_NS).for_each(|ns| quickest_ns.add(ns));
+        let by_ns = limits::USUAL_RETURN_NS.saturating_sub(quickest_ns.first());
+        let is_early = quickest_ns.first() < limits::QUICKEST_RETURN_NS
+            && quickest_ns.last() < limits::USUAL_RETURN_NS;
+        if is_early && devices[device].may_move(shift_ns - by_ns) {
+            shifts[device] = Some(shift_ns - by_ns);
+        }
+    }
+}
+
+/// How long after the last work of a device the calls returned that may have waited for it.
+fn returns_from_device<'f>(device: usize, facts: &'f Facts<'_>) -> impl Iterator<Item = i64> + 'f {
+    let may_wait = move |&call: &Order| {
+        facts.purpose(call) == ApiRole::DeviceSynchronize
+            && facts.launching_threads[device].contains(&facts.timeline.lane(call))
+    };
+    facts.calls().filter(may_wait).filter_map(move |call| {
+        let whole = facts.streams.whole_device(device);
+        let work = whole.last_finished_before(facts.timeline.start_ns(call))?;
+        Some(facts.timeline.end_ns(call) - facts.timeline.end_ns(work))
+    })
+}
+
+/// Makes up for what is left between the clocks of two devices of a process once they are moved:
+/// what one of them waited for on the other seems to have ended a little too late. The clock of the
+/// awaited one is moved back, or else that of the waiting one ahead.
+fn agree_on_waits(shifts: &mut [Option<i64>], devices: &[Evidence], facts: &Facts<'_>) {
+    if shifts.iter().all(Option::is_none) {
+        return;
+    }
+    for ((awaited, waiting), delays_ns) in waits_between_devices(facts) {
+        let shift_of = |device: usize| shifts[device].unwrap_or(0);
+        let moved_ns = shift_of(waiting) - shift_of(awaited);
+        let mut quickest_ns = Quickest::NONE;
+        let delays_ns = delays_ns.iter().map(|&delay_ns| delay_ns + moved_ns);
+        delays_ns.filter(|&ns| ns >= -limits::UNEVEN_CLOCKS_NS).for_each(|ns| quickest_ns.add(ns));
+        let by_ns = limits::QUICKEST_RELEASE_NS - quickest_ns.last();
+        if by_ns <= 0 {
+            continue;
+        }
+        if shifts[awaited].is_some_and(|ns| devices[awaited].may_move(ns - by_ns)) {
+            shifts[awaited] = shifts[awaited].map(|ns| ns - by_ns);
+        } else if shifts[waiting].is_some_and(|ns| devices[waiting].may_move(ns + by_ns)) {
+            shifts[waiting] = shifts[waiting].map(|ns| ns + by_ns);
+        }
+    }
+}
+
+/// For two devices of a process, how long after its end on the first something started on the
+/// second that its thread let wait for it.
+fn waits_between_devices(facts: &Facts<'_>) -> BTreeMap<(usize, usize), Vec<i64>> {
+    let mut delays_ns: BTreeMap<_, Vec<i64>> = BTreeMap::new();
+    for work in facts.works() {
+        let waiting = facts.streams.device_of(work);
+        for &awaited in facts.paired_on_devices(work).into_iter().flatten() {
+            let device = facts.streams.device_of(awaited);
+            if device != waiting {
+                let after_ns = facts.timeline.start_ns(work) - facts.timeline.end_ns(awaited);
+                delays_ns.entry((device, waiting)).or_default().push(after_ns);
+            }
+        }
+    }
+    delays_ns
 }
 
 /// By how much stamps must be moved.
@@ -107,9 +188,13 @@ impl Quickest {
         self.0[0]
     }
 
+    fn last(&self) -> i64 {
+        self.0[self.0.len() - 1]
+    }
+
     /// The first, if there are enough that are much the same.
     fn agreed(&self) -> Option<i64> {
-        let last_ns = self.0[self.0.len() - 1];
+        let last_ns = self.last();
         let are_alike = last_ns != i64::MAX && last_ns - self.0[0] <= limits::ALIKE_LAUNCHES_NS;
         are_alike.then_some(self.0[0])
     }
@@ -155,6 +240,14 @@ impl Evidence {
         let quickest_ns = self.quickest_launches_ns.first().saturating_add(shift_ns);
         let is_ahead = shift_ns <= -limits::LATE_LAUNCHES_NS;
         (is_ahead && quickest_ns >= limits::QUICKEST_LAUNCH_NS).then_some(shift_ns)
+    }
+
+    /// Whether stamps that are moved by so much let work start after its call, and end before a
+    /// call that waited for it returned.
+    fn may_move(&self, shift_ns: i64) -> bool {
+        let quickest_ns = self.quickest_launches_ns.first().saturating_add(shift_ns);
+        let latest_ns = self.latest_return_ns.saturating_add(shift_ns);
+        quickest_ns >= limits::QUICKEST_LAUNCH_NS && latest_ns <= 0
     }
 
     /// Adds a wait, and how many pieces of the work it was for ended too late.
