@@ -471,6 +471,7 @@ class JointSolution:
     def late_ns(self) -> list[int]: ...
     def legs(self, step: int | None, start_ns: int) -> Table: ...
     def common_ns(self, place: int, time_ns: int) -> int: ...
+    def clock(self, place: int) -> tuple[int, float, int]: ...
 
 def reduce_rank(
     trace: Trace,
@@ -511,9 +512,13 @@ def merged_path(segments: Sequence[tuple[int, int, int, str, str]]) -> bytes:
     """
 
 def expand_hops(
-    trace: Trace, hops: Sequence[tuple[int | None, int]], *, data_load: str | None = None
+    trace: Trace,
+    hops: Sequence[tuple[int | None, int]],
+    clock: tuple[int, float, int],
+    *,
+    data_load: str | None = None,
 ) -> Table:
-    """Give the segments of some stretches of the path within one rank."""
+    """Give the segments of some stretches of the path within one rank, on the common clock."""
 
 def repair_trace(
     source: str | os.PathLike[str] | bytes | BinaryIO,

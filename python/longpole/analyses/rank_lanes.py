@@ -49,8 +49,8 @@ def rank_lanes(
     start_ns, end_ns = traces.window(step)
     if path.is_empty() or end_ns <= start_ns:
         return None
-    kind = pl.col("kind").str.replace_all("_", " ")
-    path = path.with_columns(kind=kind, name=pl.coalesce("name", kind))
+    kind = pl.col("kind").cast(pl.String).str.replace_all("_", " ")
+    path = path.with_columns(kind=kind, name=pl.coalesce(pl.col("name").cast(pl.String), kind))
     layout = Layout(Window("trace", None, start_ns, end_ns, "the path across ranks"))
     layout.add("critical path", path, is_path=True)
     on_path = path.group_by("rank").agg(pl.col("duration_ns").sum())

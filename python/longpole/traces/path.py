@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from longpole.frames import typed
 from longpole.traces.reading import Stretch
 
 if TYPE_CHECKING:
@@ -17,8 +18,17 @@ if TYPE_CHECKING:
 
 __all__ = ["PathRanks", "path_frame"]
 
-_Row = tuple[Any, ...]
-_BEFORE: Final = ("before_first_event", None, None, "none", "unknown", None)
+_COLUMNS: Final = (
+    "rank",
+    "start_ns",
+    "end_ns",
+    "kind",
+    "event",
+    "name",
+    "evidence",
+    "certainty",
+    "call",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +39,7 @@ class PathRanks:
     files: Sequence[str]
     expand: Callable[[Mapping[int, Stretch]], Mapping[int, Expanded]]
 
-    def opened(self, legs: pl.DataFrame) -> Mapping[int, Expanded]:
+    def opened(self, legs: pl.DataFrame, solution: JointSolution) -> Mapping[int, Expanded]:
         """Open every rank on the path once, for its hops and the names of its transfers."""
         import polars as pl
 
@@ -39,7 +49,10 @@ class PathRanks:
             hops = own.filter(pl.col("kind") == "within").select("source", "target")
             events = own.filter(pl.col("kind") == "transfer")["target"]
             stretches[place] = Stretch(
-                self.files[place], list(hops.iter_rows()), sorted(set(events.to_list()))
+                self.files[place],
+                list(hops.iter_rows()),
+                sorted(set(events.to_list())),
+                solution.clock(place),
             )
         return self.expand(stretches)
 
@@ -54,67 +67,80 @@ def path_frame(
     """Put the parts of a path together, so that they tile the window."""
     import polars as pl
 
-    opened = ranks.opened(legs)
-    expanded = _within(legs, opened, solution)
-    rows: list[_Row] = []
-    for number, leg in enumerate(legs.iter_rows(named=True)):
-        rank = ranks.numbers[leg["place"]]
-        if leg["kind"] == "transfer":
-            rows.append((rank, leg["start_ns"], leg["end_ns"], *_transfer(leg, opened, calls)))
-        else:
-            rows += [(rank, *row) for row in expanded.get(number, [])]
-    schema = {
-        "rank": pl.Int64,
-        "start_ns": pl.Int64,
-        "end_ns": pl.Int64,
-        "kind": pl.String,
-        "event": pl.UInt32,
-        "name": pl.String,
-        "evidence": pl.String,
-        "certainty": pl.String,
-        "call": pl.UInt32,
-    }
-    frame = pl.DataFrame(_tiled(rows, *window_ns), schema=schema, orient="row")
-    return frame.with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
+    opened = ranks.opened(legs, solution)
+    legs = legs.with_row_index("leg")
+    parts = [_within(legs, place, expanded) for place, expanded in opened.items()]
+    parts.append(_transfers(legs, opened, calls))
+    numbers = pl.Series("rank", ranks.numbers, dtype=pl.Int64)
+    frame = pl.concat(parts).sort("leg", maintain_order=True)
+    frame = frame.with_columns(rank=numbers.gather(frame["place"])).select(_COLUMNS)
+    return _tiled(frame, *window_ns)
 
 
-def _within(
-    legs: pl.DataFrame, opened: Mapping[int, Expanded], solution: JointSolution
-) -> dict[int, list[_Row]]:
-    """Give the segments within ranks, on the common clock, by number of their leg."""
+def _within(legs: pl.DataFrame, place: int, expanded: Expanded) -> pl.DataFrame:
+    """Give the segments within a rank, each with the number of its leg."""
     import polars as pl
 
-    found: dict[int, list[_Row]] = {}
-    within = legs.with_row_index("leg").filter(pl.col("kind") == "within")
-    for place, expanded in opened.items():
-        numbers = within.filter(pl.col("place") == place)["leg"].to_list()
-        for row in expanded.rows:
-            times = (solution.common_ns(place, row[end]) for end in ("start_ns", "end_ns"))
-            facts = (row[name] for name in ("kind", "event", "name", "evidence", "certainty"))
-            found.setdefault(numbers[row["hop"]], []).append((*times, *facts, None))
-    return found
+    own = legs.filter(pl.col("kind") == "within", pl.col("place") == place)
+    return expanded.segments.select(
+        leg=own["leg"].gather(expanded.segments["hop"]),
+        place=pl.lit(place, pl.UInt32),
+        call=pl.lit(None, pl.UInt32),
+        **{name: pl.col(name) for name in _COLUMNS[1:-1]},
+    )
 
 
-def _transfer(leg: Mapping[str, Any], opened: Mapping[int, Expanded], calls: pl.DataFrame) -> _Row:
-    """Name the time from the last arrival of a call; it may be waiting for an absent rank."""
-    name = opened[leg["place"]].names[leg["target"]]
-    if calls["last"][leg["call"]] is None:
-        return ("communication", leg["target"], name, "inferred", "doubtful", leg["call"])
-    is_order = str(calls["matched_by"][leg["call"]]) == "order"
-    known = ("inferred", "likely") if is_order else ("recorded", "certain")
-    return ("transfer", leg["target"], name, *known, leg["call"])
+def _transfers(
+    legs: pl.DataFrame, opened: Mapping[int, Expanded], calls: pl.DataFrame
+) -> pl.DataFrame:
+    """Name the time from the last arrival of each call; it may be waiting for an absent rank."""
+    import polars as pl
+
+    named = [
+        (place, event, name)
+        for place, expanded in opened.items()
+        for event, name in expanded.names.items()
+    ]
+    schema = {"place": pl.UInt32, "target": pl.UInt32, "name": pl.String}
+    names = typed(pl.DataFrame(named, schema=schema, orient="row"))
+    found = legs.filter(pl.col("kind") == "transfer").join(names, on=["place", "target"])
+    found = found.with_columns(
+        is_absent=calls["last"].is_null().gather(found["call"]),
+        is_order=(calls["matched_by"].cast(pl.String) == "order").gather(found["call"]),
+    )
+    absent, order = pl.when("is_absent"), pl.col("is_absent") | pl.col("is_order")
+    likely = pl.when("is_order").then(pl.lit("likely")).otherwise(pl.lit("certain"))
+    words = {
+        "kind": absent.then(pl.lit("communication")).otherwise(pl.lit("transfer")),
+        "evidence": pl.when(order).then(pl.lit("inferred")).otherwise(pl.lit("recorded")),
+        "certainty": absent.then(pl.lit("doubtful")).otherwise(likely),
+    }
+    facts = {name: value.cast(pl.Categorical) for name, value in words.items()}
+    columns = ("leg", "place", "call", *_COLUMNS[1:-1])
+    return found.with_columns(event=pl.col("target"), **facts).select(columns)
 
 
-def _tiled(rows: Sequence[_Row], start_ns: int, end_ns: int) -> list[_Row]:
+def _tiled(frame: pl.DataFrame, start_ns: int, end_ns: int) -> pl.DataFrame:
     """Let segments follow each other without gaps; what is before the first has a name."""
-    found: list[_Row] = []
-    now = start_ns
-    for row in rows:
-        rank, start, end, *rest = row
-        if not found and start > now:
-            found.append((rank, now, start, *_BEFORE))
-            now = start
-        if end > now:
-            found.append((rank, now, min(end, end_ns), *rest))
-            now = min(end, end_ns)
-    return found
+    import polars as pl
+
+    frame = frame.with_columns(pl.col("end_ns").clip(upper_bound=end_ns))
+    before_ns = pl.col("end_ns").cum_max().shift(1).fill_null(start_ns).clip(lower_bound=start_ns)
+    frame = frame.with_columns(before_ns=before_ns).filter(pl.col("end_ns") > pl.col("before_ns"))
+    first_ns = max(int(frame["start_ns"][0]), start_ns) if frame.height else start_ns
+    is_first = pl.int_range(pl.len()) == 0
+    frame = frame.with_columns(
+        start_ns=pl.when(is_first).then(first_ns).otherwise("before_ns")
+    ).drop("before_ns")
+    if first_ns > start_ns:
+        opening = {
+            "rank": frame["rank"][0],
+            "start_ns": start_ns,
+            "end_ns": first_ns,
+            "kind": "before_first_event",
+            "evidence": "none",
+            "certainty": "unknown",
+        }
+        unknown = {name: opening.get(name) for name in _COLUMNS}
+        frame = pl.concat([pl.DataFrame([unknown], schema=frame.schema), frame])
+    return frame.with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))

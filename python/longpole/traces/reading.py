@@ -28,6 +28,8 @@ from longpole.traces.sources import file_system, is_address
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import polars as pl
+
     from longpole.trace import Trace
     from longpole.traces.engines import Engine
     from longpole.traces.sources import RankSource
@@ -65,13 +67,15 @@ class Stretch:
     path: str
     hops: Sequence[tuple[int | None, int]]
     events: Sequence[int]
+    clock: tuple[int, float, int]
+    """The offset, drift and origin that bring its times to the common clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """The answer: for each segment its hop, times and facts; the names by event."""
+    """The answer: for each segment its hop, common times and facts; the names by event."""
 
-    rows: list[dict[str, Any]]
+    segments: pl.DataFrame
     names: dict[int, str | None]
 
 
@@ -133,10 +137,11 @@ class Reading:
         )
 
     def expanded(self, trace: Trace, stretch: Stretch) -> Expanded:
-        """Give the segments of some stretches of the path, by the clock of the rank."""
-        segments = frame_of(expand_hops(trace.core, list(stretch.hops), data_load=self.data_load))
+        """Give the segments of some stretches of the path, on the common clock."""
+        hops = list(stretch.hops)
+        segments = expand_hops(trace.core, hops, stretch.clock, data_load=self.data_load)
         names = trace.core.event_names(list(stretch.events))
-        return Expanded(segments.to_dicts(), dict(zip(stretch.events, names, strict=True)))
+        return Expanded(frame_of(segments), dict(zip(stretch.events, names, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -338,22 +338,39 @@ impl JointSolution {
 
     /// Brings a time of a rank to the common clock.
     fn common_ns(&self, place: usize, time_ns: i64) -> PyResult<i64> {
-        let clock = self.clocks.get(place);
-        Ok(clock.ok_or_else(|| PyIndexError::new_err("no rank has that place"))?.common_ns(time_ns))
+        Ok(self.clock_at(place)?.common_ns(time_ns))
+    }
+
+    /// How the clock of a rank is brought to the common one: offset, drift and origin.
+    fn clock(&self, place: usize) -> PyResult<RankClock> {
+        let clock = self.clock_at(place)?;
+        Ok((clock.offset_ns, clock.drift, clock.origin_ns))
     }
 }
 
-/// The segments of some stretches of the path within one rank, by its own clock: for each
+impl JointSolution {
+    fn clock_at(&self, place: usize) -> PyResult<&Clock> {
+        self.clocks.get(place).ok_or_else(|| PyIndexError::new_err("no rank has that place"))
+    }
+}
+
+/// The offset, drift and origin of a [`Clock`], as Python hands them to other processes.
+type RankClock = (i64, f64, i64);
+
+/// The segments of some stretches of the path within one rank, on the common clock: for each
 /// stretch `(source, target)`, nodes of its graph.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // from Python
-#[pyo3(signature = (trace, hops, *, data_load=None))]
+#[pyo3(signature = (trace, hops, clock, *, data_load=None))]
 pub(crate) fn expand_hops(
     py: Python<'_>,
     trace: &Trace,
     hops: Vec<(Option<u32>, u32)>,
+    clock: RankClock,
     data_load: Option<&str>,
 ) -> PyResult<Table> {
+    let (offset_ns, drift, origin_ns) = clock;
+    let clock = Clock { offset_ns, drift, origin_ns, ..Clock::default() };
     let graph = trace.graph(py, data_load)?;
     let n_nodes = graph.nodes.len();
     if hops.iter().any(|&(source, target)| source.unwrap_or(0).max(target) as usize >= n_nodes) {
@@ -372,8 +389,8 @@ pub(crate) fn expand_hops(
     let words = |all: Vec<&'static str>| all;
     Columns::default()
         .rows("hop", rows.iter().map(|row| row.0).collect())
-        .integers("start_ns", rows.iter().map(|row| row.1.start_ns).collect())
-        .integers("end_ns", rows.iter().map(|row| row.1.end_ns).collect())
+        .integers("start_ns", rows.iter().map(|row| clock.common_ns(row.1.start_ns)).collect())
+        .integers("end_ns", rows.iter().map(|row| clock.common_ns(row.1.end_ns)).collect())
         .choices(
             "kind",
             rows.iter().map(|row| row.1.kind as u32),
