@@ -39,7 +39,8 @@ def test_the_path_is_drawn_on_the_lanes_of_its_ranks_and_tiles_the_run(folder):
     assert {lane for bar in bars for lane in bar["y"]} == {
         f"rank {rank}" for rank in path["rank"].unique()
     }
-    lanes = rank_lanes(ranks)
+    lanes, n_left_out = rank_lanes(ranks)
+    assert n_left_out == 0
     assert lanes.rows[0]["label"] == "critical path"
     assert sum(lanes.rows[0]["lengths"]) == ranks.duration_ns
     assert sum(sum(row["lengths"]) for row in lanes.rows[1:]) == ranks.duration_ns

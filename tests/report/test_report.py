@@ -166,6 +166,21 @@ def test_the_longest_events_are_drawn_and_the_others_counted():
     assert 688_000 in drawn
 
 
+def test_what_is_nested_too_deep_or_on_too_many_threads_is_counted():
+    nested = TraceBuilder()
+    for depth in range(9):
+        nested.operator(f"level {depth}", (depth, 100 - depth))
+    picture, n_left_out = lanes(nested.read())
+    assert (picture.rows[0]["lengths"], len(picture.rows)) == ([100_000], 6)
+    assert n_left_out == 3
+    threads = TraceBuilder()
+    for thread in range(1, 251):
+        threads.operator("op", (0, thread), thread=thread)
+    picture, n_left_out = lanes(threads.read())
+    assert (len(picture.rows), n_left_out) == (200, 50)
+    assert min(row["lengths"][0] for row in picture.rows) == 51_000
+
+
 def test_several_traces_share_a_page(tmp_path, written):
     traces = [builder().write(tmp_path / f"rank{n}.json") for n in range(2)]
     page, _ = written(*traces)

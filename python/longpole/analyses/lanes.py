@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.report.page import Lanes
 from longpole.windows import choose_window
-from longpole.wording import duration, short_name
+from longpole.wording import count, duration, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["Layout", "lanes", "longest_segments"]
+__all__ = ["Layout", "lanes", "longest", "longest_segments", "not_drawn"]
 
 # More would take long to draw and to load; the longest are kept.
 _MOST_EVENTS: Final = 40_000
 _MOST_DEPTH: Final = 6
+_MOST_ROWS: Final = 200
 _WIDEST: Final = 120
 _MOST_BUTTONS: Final = 8
 _WIDEST_BUTTON: Final = 44
@@ -58,13 +60,14 @@ def lanes(
     path
         The critical path of the window, for the first lane.
     most
-        So many events are drawn, the longest of them; those of the path always.
+        So many events are drawn, the longest of them.
 
     Returns
     -------
     tuple of Lanes and int, or None
-        The lanes, and how many events are too short to be among them; None where nothing in
-        the trace has a duration.
+        The lanes, and how many events and segments of the path are not among them: the shortest
+        where there are too many, those nested or overlapping too deep, and those of the streams and
+        threads that did least; None where nothing in the trace has a duration.
     """
     window = window or choose_window(trace)
     if window is None or not window.duration_ns:
@@ -72,9 +75,13 @@ def lanes(
     events, n_left_out = _events(trace, window, most)
     layout = Layout(window)
     if path is not None:
-        layout.add("critical path", path.segments, is_path=True)
-    for label, level, rows in _rows(trace, events):
+        segments = longest(path.segments)
+        n_left_out += path.segments.height - segments.height
+        layout.add("critical path", segments, is_path=True)
+    n_drawn = 0
+    for label, level, rows in islice(_rows(trace, events), _MOST_ROWS):
         layout.add(label, rows, is_inner=level > 0)
+        n_drawn += rows.height
     label = f"What ran in {window.name}; use the buttons to walk along the critical path."
     found = Lanes(
         window.duration_ns,
@@ -85,7 +92,21 @@ def lanes(
         label,
         () if path is None else longest_segments(layout),
     )
-    return found, n_left_out
+    return found, n_left_out + events.height - n_drawn
+
+
+def longest(rows: pl.DataFrame, most: int = _MOST_EVENTS) -> pl.DataFrame:
+    """Keep the longest rows, in order of time."""
+    if rows.height <= most:
+        return rows
+    order = rows.sort("duration_ns", "start_ns", descending=[True, False], maintain_order=True)
+    return order.head(most).sort("start_ns", maintain_order=True)
+
+
+def not_drawn(number: int) -> str:
+    """Say how many events and segments of the path a picture leaves out."""
+    is_or_are = "is" if number == 1 else "are"
+    return f"{count(number, 'shorter or more deeply nested part')} {is_or_are} not drawn."
 
 
 def longest_segments(layout: Layout) -> tuple[tuple[int, str], ...]:
@@ -137,7 +158,7 @@ def _rows(trace: Trace, events: pl.DataFrame) -> Iterator[tuple[str, int, pl.Dat
     threads = events.filter(~on_device)
     for (_lane,), rows in _busiest_first(threads, "lane"):
         label = rows["label"][0] or f"thread {rows['lane_thread'][0]}"
-        for level, part in enumerate(_without_overlap(rows)[:_MOST_DEPTH]):
+        for level, part in enumerate(_without_overlap(rows)):
             yield str(label), level, part
 
 
@@ -152,23 +173,23 @@ def _busiest_first(events: pl.DataFrame, *keys: str) -> list[tuple[tuple[Any, ..
 
 
 def _without_overlap(events: pl.DataFrame) -> list[pl.DataFrame]:
-    """Share events out to rows in which they follow one another, the outer ones first."""
-    import numpy as np
+    """Share events out to rows in which they follow one another, the outer ones first.
+
+    What is deeper than the rows that are drawn is left out.
+    """
     import polars as pl
 
     ordered = events.sort("start_ns", "duration_ns", "event", descending=[False, True, False])
     ends: list[int] = []
-    levels = np.zeros(ordered.height, np.int64)
-    starts = ordered["start_ns"].to_list()
-    lengths = ordered["duration_ns"].to_list()
-    for row, (start, length) in enumerate(zip(starts, lengths, strict=True)):
-        level = next((level for level, end in enumerate(ends) if end <= start), len(ends))
-        ends[level : level + 1] = [start + length]
-        levels[row] = level
-    marked = ordered.with_columns(level=pl.Series(levels))
-    return [
-        marked.filter(pl.col("level") == level) for level in range(int(levels.max(initial=0)) + 1)
-    ]
+    levels = []
+    times = ordered.select("start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+    for start_ns, end_ns in times.iter_rows():
+        level = next((level for level, until in enumerate(ends) if until <= start_ns), len(ends))
+        if level < _MOST_DEPTH:
+            ends[level : level + 1] = [end_ns]
+        levels.append(level)
+    marked = ordered.with_columns(level=pl.Series(levels, dtype=pl.Int64))
+    return [marked.filter(pl.col("level") == level) for level in range(len(ends))]
 
 
 class Layout:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.analyses.lanes import Layout, longest_segments
+from longpole.analyses.lanes import Layout, longest, longest_segments
 from longpole.report.page import Lanes
 from longpole.windows import Window
 
@@ -31,8 +31,8 @@ _COLORS: Final = {
 
 def rank_lanes(
     traces: TraceSet, path: pl.DataFrame | None = None, step: int | None = None
-) -> Lanes | None:
-    """Lay out the path across ranks; None where there is none.
+) -> tuple[Lanes, int] | None:
+    """Lay out the path across ranks, and count the segments that are too short to be drawn.
 
     Parameters
     ----------
@@ -42,6 +42,11 @@ def rank_lanes(
         From `TraceSet.path`, if it is there already.
     step
         The number of a step; by default the whole run.
+
+    Returns
+    -------
+    tuple of Lanes and int, or None
+        None where there is no path.
     """
     import polars as pl
 
@@ -51,15 +56,16 @@ def rank_lanes(
         return None
     kind = pl.col("kind").cast(pl.String).str.replace_all("_", " ")
     path = path.with_columns(kind=kind, name=pl.coalesce(pl.col("name").cast(pl.String), kind))
+    n_segments, path = path.height, longest(path)
     layout = Layout(Window("trace", None, start_ns, end_ns, "the path across ranks"))
     layout.add("critical path", path, is_path=True)
     on_path = path.group_by("rank").agg(pl.col("duration_ns").sum())
-    longest = on_path.sort("duration_ns", "rank", descending=[True, False]).head(_MOST_RANKS)
-    for rank in longest["rank"].sort():
+    most = on_path.sort("duration_ns", "rank", descending=[True, False]).head(_MOST_RANKS)
+    for rank in most["rank"].sort():
         layout.add(f"rank {rank}", path.filter(pl.col("rank") == rank))
     colors = {kind: _COLORS.get(kind, "annotation") for kind in layout.kinds}
     label = "The critical path across ranks; use the buttons to walk along it."
-    return Lanes(
+    drawn = Lanes(
         end_ns - start_ns,
         layout.names,
         layout.kinds,
@@ -68,3 +74,4 @@ def rank_lanes(
         label,
         longest_segments(layout),
     )
+    return drawn, n_segments - path.height

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from longpole.analyses.lanes import not_drawn
 from longpole.analyses.rank_lanes import rank_lanes
 from longpole.analyses.ranks import Ranks
 from longpole.plot.rank_figures import lateness_figure
+from longpole.report.blocks import Notes
 from longpole.report.page import Section
 from longpole.traces.joining import join_traces
 
@@ -35,4 +37,6 @@ def rank_sections(
     yield Section("ranks", "Ranks as one program", [*parts, *([late] if late else [])])
     drawn = rank_lanes(found, path)
     if drawn is not None:
-        yield Section("rank-path", "Critical path across ranks", [drawn])
+        picture, n_left_out = drawn
+        notes = [Notes([not_drawn(n_left_out)])] if n_left_out else []
+        yield Section("rank-path", "Critical path across ranks", [picture, *notes])

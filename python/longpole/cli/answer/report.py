@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from longpole.analyses.lanes import lanes
+from longpole.analyses.lanes import lanes, not_drawn
 from longpole.analyses.questions import answer_blocks, questions
 from longpole.analyses.summary import summary
 from longpole.cli.answer import exit_codes
@@ -244,7 +244,7 @@ class _About:
             picture, n_left_out = drawn
             parts.append(picture)
             if n_left_out:
-                parts.append(Notes([f"{count(n_left_out, 'shorter event')} are not drawn."]))
+                parts.append(Notes([not_drawn(n_left_out)]))
         title = f"{window.name}, {duration(window.duration_ns)} ({window.reason})"
         return self.section(
             "timeline", "Timeline", [Sentence(f"{title[0].upper()}{title[1:]}."), *parts]
