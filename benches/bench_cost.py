@@ -95,18 +95,18 @@ def cost(name: str, trace: Path) -> tuple[float, float]:
     words += [] if "TRACE" in COMMANDS[name] else [str(trace)]
     measured = (
         "import resource, subprocess, sys\n"
-        "done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)\n"
+        "quiet = {'stdout': subprocess.DEVNULL, 'stderr': subprocess.PIPE}\n"
+        "try:\n"
+        "    done = subprocess.run(sys.argv[2:], timeout=float(sys.argv[1]), **quiet)\n"
+        "except subprocess.TimeoutExpired:\n"
+        "    sys.exit(print('inf nan'))\n"
         "assert done.returncode in (0, 4), done.stderr.decode()\n"
         "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
         "print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)"
     )
-    command = [sys.executable, "-c", measured, sys.executable, "-m", "longpole", *words]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=True, timeout=TIME_LIMIT_S
-        )
-    except subprocess.TimeoutExpired:
-        return float("inf"), float("nan")
+    program = [sys.executable, "-m", "longpole", *words]
+    command = [sys.executable, "-c", measured, str(TIME_LIMIT_S), *program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     seconds, megabytes = map(float, done.stdout.split())
     return seconds, megabytes
 

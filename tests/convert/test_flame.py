@@ -57,13 +57,15 @@ def test_a_profile_of_speedscope_names_each_frame_once():
     assert sum(profile["profiles"][0]["weights"]) == profile["profiles"][0]["endValue"] == 100_000
 
 
-def test_a_deep_stack_is_no_deep_call():
+def test_a_stack_that_is_too_deep_keeps_its_time():
+    n = 3_000
     builder = TraceBuilder()
-    for depth in range(3000):
-        builder.operator(f"op{depth % 7}", (depth, 9000 - depth))
-    stacks = list(flame(builder.read(), time="host"))
-    assert max(len(stack) for stack, _ in stacks) == 3001
-    assert sum(ns for _, ns in stacks) == 9_000_000
+    for depth in range(n):
+        builder.operator(f"level {depth}", (depth, 2 * n - depth))
+    stacks = list(flame(builder.read()))
+    assert sum(ns for _, ns in stacks) == 2 * n * 1_000
+    deepest = max((names for names, _ in stacks), key=len)
+    assert (len(deepest), deepest[-2:]) == (1_001, ("level 998", "(deeper)"))
 
 
 def test_an_empty_profile_is_sound():

@@ -32,6 +32,8 @@ Time = Literal["host", "device", "path"]
 """Whose time a flame graph shows."""
 
 _FRAMES: Final = ("annotation", "operator", "python", "call", "other")
+_MOST_NAMES: Final = 1_000
+_DEEPER: Final = "(deeper)"
 _SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 
 
@@ -59,6 +61,7 @@ def flame(
     -------
     iterator of Stack
         In order of the names. Times sum to the time of threads, of GPU activities, or of the path.
+        A stack of more than 1,000 names ends with `(deeper)`, which has the time of all below.
 
     Raises
     ------
@@ -138,12 +141,18 @@ class _Sums:
     def __init__(self) -> None:
         self._nodes: dict[tuple[int, str], int] = {}
         self._ns: list[int] = []
+        self._depths: list[int] = []
 
     def node(self, parent: int, name: str) -> int:
         """Give the stack of a name below another stack, -1 for none."""
-        node = self._nodes.setdefault((parent, name), len(self._ns))
+        depth = 0 if parent < 0 else self._depths[parent] + 1
+        if depth > _MOST_NAMES:
+            return parent
+        key = (parent, name if depth < _MOST_NAMES else _DEEPER)
+        node = self._nodes.setdefault(key, len(self._ns))
         if node == len(self._ns):
             self._ns.append(0)
+            self._depths.append(depth)
         return node
 
     def add(self, node: int, ns: int) -> None:
