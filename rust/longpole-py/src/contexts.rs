@@ -38,9 +38,10 @@ pub(crate) fn context_times(
         by_inputs,
     };
     let (launches, nesting, tables) = (trace.linked(py)?, trace.nesting(py)?, trace.tables());
+    let links = trace.backward_links(py)?;
     let counted = chosen.map(|rows| flags(rows, tables.events.len()));
     let found = enter(py, None, None, |progress| {
-        let stages = (&*launches, &*nesting);
+        let stages = (&*launches, &*nesting, links.as_slice());
         measure::context_times(tables, stages, &frames, window, counted.as_deref(), progress)
     })?;
     let rest = |rest: Rest| (rest.count, rest.duration_ns);
@@ -95,8 +96,7 @@ fn events(trace: &Trace, found: &ContextTimes) -> PyResult<Table> {
 /// Each operator of a backward pass and the forward operator that it differentiates.
 #[pyfunction]
 pub(crate) fn backward_links(py: Python<'_>, trace: &Trace) -> PyResult<Table> {
-    let tables = trace.tables();
-    let links = enter(py, None, None, |_| Ok(longpole_core::link::backward_links(tables)))?;
+    let links = trace.backward_links(py)?;
     let column = |side: fn(&longpole_core::link::BackwardLink) -> EventId| {
         links.iter().map(|link| Some(side(link)).in_column()).collect()
     };

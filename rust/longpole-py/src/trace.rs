@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use longpole_core::graph::{self, Graph};
-use longpole_core::link::{self, Launches};
+use longpole_core::link::{self, BackwardLink, Launches};
 use longpole_core::measure;
 use longpole_core::stack::{self, Nesting};
 use longpole_core::tables::Tables;
@@ -19,6 +19,7 @@ pub(crate) struct Trace {
     tables: Tables,
     launches: OnceLock<Arc<Launches>>,
     nesting: OnceLock<Arc<Nesting>>,
+    backward_links: OnceLock<Arc<Vec<BackwardLink>>>,
     /// The graph that was asked for last, with its pattern of what loads data.
     graph: Mutex<Option<(String, Arc<Graph>)>>,
 }
@@ -103,6 +104,7 @@ impl Trace {
             tables,
             launches: OnceLock::new(),
             nesting: OnceLock::new(),
+            backward_links: OnceLock::new(),
             graph: Mutex::new(None),
         }
     }
@@ -125,6 +127,14 @@ impl Trace {
         }
         let found = enter(py, None, None, |progress| stack::nesting(&self.tables, progress))?;
         Ok(Arc::clone(self.nesting.get_or_init(|| Arc::new(found))))
+    }
+
+    pub(crate) fn backward_links(&self, py: Python<'_>) -> PyResult<Arc<Vec<BackwardLink>>> {
+        if let Some(known) = self.backward_links.get() {
+            return Ok(Arc::clone(known));
+        }
+        let found = enter(py, None, None, |_| Ok(link::backward_links(&self.tables)))?;
+        Ok(Arc::clone(self.backward_links.get_or_init(|| Arc::new(found))))
     }
 
     /// The graph, made anew when another pattern says what loads data.

@@ -10,7 +10,7 @@ use super::contexts::{contexts, Contexts, Frames};
 use super::self_time::for_each_owned;
 use crate::error::Result;
 use crate::ids::{EventId, NO_ROW};
-use crate::link::{backward_links, queued_tasks, Launches};
+use crate::link::{queued_tasks, BackwardLink, Launches};
 use crate::progress::Progress;
 use crate::stack::Nesting;
 use crate::tables::Tables;
@@ -77,7 +77,7 @@ pub struct ContextTimes {
 /// When the pattern is no regular expression, or `progress` asks to stop.
 pub fn context_times(
     tables: &Tables,
-    (launches, nesting): (&Launches, &Nesting),
+    (launches, nesting, links): (&Launches, &Nesting, &[BackwardLink]),
     frames: &Frames<'_>,
     window: (i64, i64),
     chosen: Option<&[bool]>,
@@ -88,7 +88,7 @@ pub fn context_times(
     let mut found = ContextTimes { contexts, times, ..ContextTimes::default() };
     let window = in_range(window);
     found.count(tables, nesting, window);
-    let forward = forward_of(tables, nesting);
+    let forward = forward_of(tables.events.len(), links, nesting);
     let owner = Owner {
         anchors: anchors(launches, tables, nesting),
         forward,
@@ -132,10 +132,9 @@ fn anchors(launches: &Launches, tables: &Tables, nesting: &Nesting) -> Vec<u32> 
 }
 
 /// The forward operator of each event inside an operator of a backward pass.
-fn forward_of(tables: &Tables, nesting: &Nesting) -> Vec<u32> {
-    let mut forward = vec![NO_ROW; tables.events.len()];
-    let links = backward_links(tables);
-    for link in &links {
+fn forward_of(n_events: usize, links: &[BackwardLink], nesting: &Nesting) -> Vec<u32> {
+    let mut forward = vec![NO_ROW; n_events];
+    for link in links {
         forward[link.backward.row()] = crate::ids::row_in_column(link.forward.row());
     }
     if links.is_empty() {
@@ -273,7 +272,7 @@ fn sorted(pairs: HashMap<(usize, usize), i64>) -> Vec<((usize, usize), i64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::launches;
+    use crate::link::{backward_links, launches};
     use crate::progress::silent;
     use crate::read::{read_bytes, Options};
     use crate::stack::nesting;
@@ -296,9 +295,9 @@ mod tests {
         let tables = read_bytes(text.as_bytes(), &Options::default()).unwrap();
         let nesting = nesting(&tables, &silent).unwrap();
         let launches = launches(&tables, &silent).unwrap();
-        let whole = (0, 1_000_000);
-        let found =
-            context_times(&tables, (&launches, &nesting), frames, whole, None, &silent).unwrap();
+        let (links, whole) = (backward_links(&tables), (0, 1_000_000));
+        let stages = (&launches, &nesting, links.as_slice());
+        let found = context_times(&tables, stages, frames, whole, None, &silent).unwrap();
         let name = |row: &crate::measure::Context| {
             let id = crate::ids::StringId::from_column(row.name).unwrap();
             tables.strings.get(id).to_owned()

@@ -63,9 +63,10 @@ pub fn gaps(
         });
         let busy = Spans::union_of(rows.iter().map(|&(start, end, _)| (start, end)));
         let idle = Spans::union_of([window]).minus(&busy);
+        let mut behind = 0;
         found.extend(idle.as_slice().iter().map(|&(start_ns, end_ns)| {
             // The first work that begins where the gap ends, unless the window ends there.
-            let behind = rows.partition_point(|row| row.0 < end_ns);
+            behind += rows[behind..].iter().take_while(|row| row.0 < end_ns).count();
             let next = rows.get(behind).filter(|row| row.0 == end_ns && end_ns < window.1);
             let next = next.map(|&(_, _, event)| event);
             let call = next.and_then(|next| launches.launcher(next));
@@ -85,17 +86,22 @@ fn runs(
     chosen: &Chosen,
 ) -> BTreeMap<(Option<i64>, Option<i64>), Runs> {
     let events = &tables.events;
-    let mut work: BTreeMap<_, Runs> = BTreeMap::new();
+    let mut by_lane: Vec<Option<Runs>> = vec![None; tables.lanes.len()];
     let is_work = |event: &EventId| events.kind(*event).is_device_work() && chosen.holds(*event);
     for event in events.ids().filter(is_work) {
         if let Some((start, end)) = events.span(event) {
-            let place = tables.lanes.place(events.lane(event));
-            let stream = place.stream.filter(|_| places == Places::Streams);
-            let rows = work.entry((place.device, stream)).or_default();
+            let rows = by_lane[events.lane(event).row()].get_or_insert_default();
             if start < end {
                 rows.push((start, end, event));
             }
         }
+    }
+    let mut work: BTreeMap<_, Runs> = BTreeMap::new();
+    for (lane, rows) in tables.lanes.ids().zip(by_lane) {
+        let Some(mut rows) = rows else { continue };
+        let place = tables.lanes.place(lane);
+        let stream = place.stream.filter(|_| places == Places::Streams);
+        work.entry((place.device, stream)).or_default().append(&mut rows);
     }
     work
 }

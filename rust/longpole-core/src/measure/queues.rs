@@ -29,20 +29,24 @@ type Change = (i64, i64, EventId);
 /// first. Activities that nothing known launched do not count.
 pub fn queues(tables: &Tables, launches: &Launches, chosen: &Chosen) -> Vec<QueueChange> {
     let events = &tables.events;
-    let mut by_lane: Vec<Vec<Change>> = vec![Vec::new(); tables.lanes.len()];
+    let mut by_lane: Vec<[Vec<Change>; 2]> = vec![Default::default(); tables.lanes.len()];
     let is_work = |work: &EventId| events.kind(*work).is_device_work() && chosen.holds(*work);
     for work in events.ids().filter(is_work) {
         if let Some(call) = launches.launcher(work) {
-            let changes = &mut by_lane[events.lane(work).row()];
-            changes.push((events.start_ns(call), 1, call));
-            changes.push((events.start_ns(work), -1, work));
+            let [joining, leaving] = &mut by_lane[events.lane(work).row()];
+            joining.push((events.start_ns(call), 1, call));
+            leaving.push((events.start_ns(work), -1, work));
         }
     }
     let mut by_place: BTreeMap<_, Vec<Change>> = BTreeMap::new();
-    for (lane, mut changes) in tables.lanes.ids().zip(by_lane) {
-        if !changes.is_empty() {
+    for (lane, changes) in tables.lanes.ids().zip(by_lane) {
+        if !changes[0].is_empty() {
             let place = tables.lanes.place(lane);
-            by_place.entry((place.device, place.stream)).or_default().append(&mut changes);
+            let of_place = by_place.entry((place.device, place.stream)).or_default();
+            // Each side is mostly in order, so that the sort below has runs to merge.
+            for mut side in changes {
+                of_place.append(&mut side);
+            }
         }
     }
     let n_changes = by_place.values().map(Vec::len).sum();

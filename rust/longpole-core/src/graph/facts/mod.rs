@@ -65,7 +65,7 @@ pub(super) struct Facts<'a> {
     /// For each device, the threads that launch work of it.
     pub(super) launching_threads: Vec<Vec<usize>>,
     purposes: Purposes,
-    nodes_of_thread: OnceCell<HashMap<usize, Vec<NodeId>>>,
+    nodes_of_thread: OnceCell<Vec<Vec<NodeId>>>,
 }
 
 impl<'a> Facts<'a> {
@@ -155,7 +155,7 @@ impl<'a> Facts<'a> {
 
     /// The last node of a thread at or before a time.
     pub(super) fn last_of_thread(&self, thread: usize, at_ns: i64) -> Option<NodeId> {
-        let nodes = self.nodes_of_threads().get(&thread)?;
+        let nodes = self.nodes_of_threads().get(thread)?;
         let behind = nodes.partition_point(|&node| self.nodes.time_ns(node) <= at_ns);
         behind.checked_sub(1).map(|last| nodes[last])
     }
@@ -173,14 +173,14 @@ impl<'a> Facts<'a> {
         (0..places.len()).filter(|&lane| self.is_main[lane]).find(is_of_process)
     }
 
-    /// The nodes of each thread, in order; made where they are asked for.
-    pub(super) fn nodes_of_threads(&self) -> &HashMap<usize, Vec<NodeId>> {
+    /// The nodes of each thread by its lane, in order; made where they are asked for.
+    pub(super) fn nodes_of_threads(&self) -> &[Vec<NodeId>] {
         self.nodes_of_thread.get_or_init(|| {
-            let mut nodes: HashMap<usize, Vec<NodeId>> = HashMap::new();
+            let mut nodes = vec![Vec::new(); self.tables.lanes.len()];
             for node in self.nodes.ids() {
                 let event = self.nodes.event(node);
                 if !self.timeline.kind(event).is_device_work() {
-                    nodes.entry(self.timeline.lane(event)).or_default().push(node);
+                    nodes[self.timeline.lane(event)].push(node);
                 }
             }
             nodes

@@ -141,7 +141,7 @@ impl Graph {
             graph.reorder(&order, &mut edges);
         }
         graph.thread_nodes = ThreadNodes::of(&graph.timeline, &graph.nodes);
-        graph.edges = Edges::of(&edges, &graph.nodes);
+        graph.edges = Edges::of(edges, &graph.nodes);
         graph.count_skew();
         graph
     }

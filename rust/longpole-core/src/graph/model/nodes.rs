@@ -25,10 +25,13 @@ pub struct Nodes {
 
 impl Nodes {
     pub(in crate::graph) fn of(timeline: &Timeline) -> Self {
+        let n_nodes = 2 * timeline.len();
         let mut nodes = Self {
+            time_ns: Vec::with_capacity(n_nodes),
+            event: Vec::with_capacity(n_nodes),
+            is_end: Vec::with_capacity(n_nodes),
             start: vec![NO_ROW; timeline.len()],
             end: vec![NO_ROW; timeline.len()],
-            ..Self::default()
         };
         let mut open = BinaryHeap::new();
         let orders: Vec<_> = timeline.orders().collect();

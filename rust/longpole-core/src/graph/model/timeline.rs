@@ -137,6 +137,7 @@ impl Timeline {
 
     fn fill(&mut self, order: &[(i64, EventId)], tables: &Tables) {
         let events = &tables.events;
+        self.reserve(order.len());
         for (place, &(start, event)) in order.iter().enumerate() {
             self.order_of_event[event.row()] = row_in_column(place);
             self.event.push(Some(event).in_column());
@@ -146,6 +147,15 @@ impl Timeline {
             self.start_ns.push(start);
             self.end_ns.push(start + events.duration_ns(event).unwrap_or(0));
         }
+    }
+
+    fn reserve(&mut self, n_events: usize) {
+        self.event.reserve_exact(n_events);
+        self.kind.reserve_exact(n_events);
+        self.lane.reserve_exact(n_events);
+        self.name.reserve_exact(n_events);
+        self.start_ns.reserve_exact(n_events);
+        self.end_ns.reserve_exact(n_events);
     }
 
     /// How many events take part.

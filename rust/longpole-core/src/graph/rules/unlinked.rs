@@ -53,6 +53,9 @@ pub(super) fn name_by_thread(edges: &mut [Edge], n_chains: usize, facts: &Facts<
             of_source.entry(edge.source).or_insert_with(Vec::new).push(edge);
             of_source
         });
+    if guessed.is_empty() {
+        return;
+    }
     for chain in chains.iter().filter(|chain| chain.kind != Kind::Runtime) {
         for edge in guessed.remove(&chain.source).into_iter().flatten() {
             let named = (chain.kind, Role::Launch);
