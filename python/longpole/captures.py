@@ -38,7 +38,7 @@ _NODE: Final = "graph node id"
 _GRAPH: Final = "graph id"
 _ANNOTATION: Final = "name"
 _CALLS: Final = ("runtime", "driver")
-_ACTIVITIES: Final = ("kernel", "copy", "fill")
+_OF_BORDER: Final = ("process", "thread", "name", "start_ns", "duration_ns")
 
 
 class _Trace(Protocol):
@@ -91,13 +91,15 @@ Capture = tuple[int, "list[_Captured]"]
 
 def graph_nodes(trace: _Trace, capture_traces: Sequence[_Trace]) -> pl.DataFrame:
     """List each GPU activity of a graph launch; `Trace.graph_nodes` gives the columns."""
+    graphs = _graphs(trace)
+    if not graphs:
+        return _frame([])
     sources = [trace, *capture_traces]
     captures = [
         (number, captured)
         for number, source in enumerate(sources)
         for captured in _captures(source)
     ]
-    graphs = _graphs(trace)
     annotations = _arguments(trace, _ANNOTATION)
     chosen = _fitting(graphs, captures)
     of_node = _by_node(captures)
@@ -182,6 +184,8 @@ def _fitting(
 def _graphs(trace: _Trace) -> list[_Graph]:
     """List the launches of graphs with their nodes, in order of graph and time."""
     roles = trace.api_roles.filter(pl.col("role") == "graph_launch").select(call="event")
+    if roles.is_empty():
+        return []
     works = (
         trace.launches.join(roles, on="call", how="semi")
         .select("event", "call")
@@ -219,9 +223,8 @@ def _captures(trace: _Trace) -> Iterator[list[_Captured]]:
 
     Other threads of the process, such as that of autograd, take part in a capture.
     """
-    names = trace.events["name"].cast(pl.String)
-    is_call = trace.events["kind"].cast(pl.String).is_in(_CALLS)
-    borders = trace.events.filter(is_call & names.str.contains("BeginCapture|EndCapture"))
+    is_border = pl.col("name").cast(pl.String).str.contains("BeginCapture|EndCapture")
+    borders = trace.events.select("kind", *_OF_BORDER).filter(_is_call()).filter(is_border)
     if not borders.height:
         return
     having = set(trace.launches["call"].drop_nulls())
@@ -252,9 +255,14 @@ _Call = tuple[int, str, object, int, "int | None", str]
 
 def _node_calls(trace: _Trace) -> list[_Call]:
     """List the calls that launch, copy or fill, none of those inside another."""
-    events = trace.events.with_columns(pl.col("name", "kind").cast(pl.String))
+    columns = ("event", "kind", "name", "process", "start_ns", "parent")
     roles = trace.api_roles.select("event", pl.col("role").cast(pl.String))
-    of_calls = events.filter(pl.col("kind").is_in(_CALLS)).join(roles, on="event")
+    of_calls = (
+        trace.events.select(columns)
+        .filter(_is_call())
+        .with_columns(pl.col("name").cast(pl.String))
+        .join(roles, on="event")
+    )
     launches = pl.col("role").is_in(["launch", "copy", "blocking_copy"])
     chosen = of_calls.filter(launches | pl.col("name").str.contains("(?i)memset"))
     inside = pl.col("parent").is_in(chosen["event"].implode())
@@ -262,12 +270,15 @@ def _node_calls(trace: _Trace) -> list[_Call]:
     return outer.select("event", "name", "process", "start_ns", "parent", "role").rows()
 
 
+def _is_call() -> pl.Expr:
+    return pl.any_horizontal(pl.col("kind") == kind for kind in _CALLS)
+
+
 def _spans(borders: pl.DataFrame) -> Iterator[tuple[object, int, int]]:
     """Give process, start and end of each capture: from the end of a call to the next start."""
     open_ns: dict[tuple[object, object], int] = {}
-    columns = ("process", "thread", "name", "start_ns", "duration_ns")
     for process, thread, name, start_ns, duration_ns in (
-        borders.sort("start_ns").select(columns).iter_rows()
+        borders.sort("start_ns").select(_OF_BORDER).iter_rows()
     ):
         if "BeginCapture" in str(name):
             open_ns.setdefault((process, thread), start_ns + (duration_ns or 0))

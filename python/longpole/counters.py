@@ -119,8 +119,10 @@ def _kernels(trace: Counted, *, has_counters: bool) -> pl.DataFrame:
     """
     import polars as pl
 
+    if not has_counters:
+        numbers: dict[str, Any] = {"kernel": pl.UInt32, "call": pl.UInt32}
+        return pl.DataFrame(schema={**numbers, "correlation": pl.Int64, "kernel_name": pl.String})
     events = trace.events.select("event", "kind", "name", "start_ns", "correlation")
-    events = events if has_counters else events.clear()
     recorded = events.filter(pl.col("kind") == "kernel").join(
         trace.launches.select("event", "call"), on="event"
     )

@@ -64,8 +64,15 @@ def busy(trace: Trace, window: Window, chosen: pl.Series | None = None) -> pl.Da
 
     Only the `chosen` events count, by default all.
     """
-    rows = core_busy(trace.core, window.start_ns, window.end_ns, _bytes(chosen))
-    return frame_of(rows)
+    if chosen is None:
+        return _busy_with_all(trace, window)
+    return frame_of(core_busy(trace.core, window.start_ns, window.end_ns, _row_bytes(chosen)))
+
+
+@kept
+def _busy_with_all(trace: Trace, window: Window) -> pl.DataFrame:
+    """Measure it with all activities, as several questions do."""
+    return frame_of(core_busy(trace.core, window.start_ns, window.end_ns, None))
 
 
 def gaps(
@@ -127,9 +134,12 @@ def spreads(lists: pl.Series) -> pl.DataFrame:
     """
     import polars as pl
 
-    known = lists.cast(pl.List(pl.Int64)).list.drop_nulls()
-    values = known.explode().drop_nulls().to_numpy().tobytes()
-    return frame_of(core_spreads(_row_bytes(known.list.len()), values))
+    known = lists.cast(pl.List(pl.Int64))
+    values = known.explode()
+    if values.null_count():
+        known = known.list.drop_nulls()
+        values = known.explode().drop_nulls()
+    return frame_of(core_spreads(_row_bytes(known.list.len()), values.to_numpy().tobytes()))
 
 
 def class_times(trace: Trace, window: Window, chosen: pl.Series | None = None) -> pl.DataFrame:

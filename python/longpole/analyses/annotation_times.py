@@ -52,7 +52,8 @@ def annotation_times(
     ('host', 'fit', 2, 40000.0)
     """
     window = window or choose_window(trace)
-    found = trace.events.filter(pl.col("kind").cast(pl.String).is_in(list(_SIDES)))
+    is_annotation = pl.any_horizontal(pl.col("kind") == kind for kind in _SIDES)
+    found = trace.events.filter(is_annotation)
     found = (
         found.clear().with_columns(inside_ns="duration_ns")
         if window is None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from longpole.analyses.activities import activities
+from longpole.kept import kept
 from longpole.selection import matching
 
 if TYPE_CHECKING:
@@ -80,17 +81,20 @@ def copies(
         The columns of `activities`, `direction`, `bytes` and `bandwidth_gbps` (as the
         profiler gives it, else bytes by duration; null without either).
     """
+    return matching(_all_copies(trace, window), where)
+
+
+@kept
+def _all_copies(trace: Trace, window: Window | None) -> pl.DataFrame:
+    """List all copies of a window, which several questions ask for."""
     found = activities(trace, window).filter(pl.col("work_class") == "copy")
     joined = found.join(_sizes(trace), on="event", how="left", maintain_order="left")
     name = pl.col("name").cast(pl.String)
     measured = pl.when(pl.col("duration_ns") > 0).then(pl.col("bytes") / pl.col("duration_ns"))
-    return matching(
-        joined.with_columns(
-            direction=pl.coalesce(name.str.extract(_DIRECTION, 1), name),
-            bandwidth_gbps=pl.coalesce("recorded_gbps", measured),
-        ).drop("recorded_gbps"),
-        where,
-    )
+    return joined.with_columns(
+        direction=pl.coalesce(name.str.extract(_DIRECTION, 1), name),
+        bandwidth_gbps=pl.coalesce("recorded_gbps", measured),
+    ).drop("recorded_gbps")
 
 
 def _sizes(trace: Trace) -> pl.DataFrame:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from longpole.analyses.queue_length import queue_length
-from longpole.analyses.queue_summary import with_durations
+from longpole.analyses.queue_summary import timed_lengths
 from longpole.windows import choose_window
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def full_queue(
     (5000, 0.25, 1)
     """
     window = window or choose_window(trace)
-    series = with_durations(queue_length(trace, window, where=where), window)
+    series = timed_lengths(trace, window, where)
     span_ns = 0 if window is None else window.duration_ns
     full_ns = pl.col("inside_ns").filter(pl.col("queue_length") >= max_length).sum()
     return (

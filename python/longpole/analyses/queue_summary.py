@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["queue_summary", "with_durations"]
+__all__ = ["queue_summary", "timed_lengths"]
 
 
 def queue_summary(
@@ -46,7 +46,7 @@ def queue_summary(
     (1, 0.25)
     """
     window = window or choose_window(trace)
-    series = with_durations(queue_length(trace, window, where=where), window)
+    series = timed_lengths(trace, window, where)
     weighted = (pl.col("queue_length") * pl.col("inside_ns")).sum()
     span_ns = 0 if window is None else window.duration_ns
     grouped = (
@@ -63,17 +63,14 @@ def queue_summary(
     return found.select("device", "stream", "count", *figures.columns, "time_mean")
 
 
-def with_durations(series: pl.DataFrame, window: Window | None) -> pl.DataFrame:
-    """Give each value of a series the time it lasted in the window, as `inside_ns`.
-
-    The values of one stream, and of one name, stand behind one another.
-    """
+def timed_lengths(trace: Trace, window: Window | None, where: pl.Expr | str | None) -> pl.DataFrame:
+    """Give the rows of `queue_length`, and how long each lasted in the window as `inside_ns`."""
+    series = queue_length(trace, window, where=where)
     if window is None:
         return series.with_columns(inside_ns=pl.lit(0, pl.Int64))
     bounds = window.start_ns, window.end_ns
-    time_ns = pl.col("time_ns").clip(*bounds)
-    keys = [name for name in ("device", "stream", "name") if name in series.columns]
+    keys = ("device", "stream")
     goes_on = pl.all_horizontal(pl.col(key).eq_missing(pl.col(key).shift(-1)) for key in keys)
     next_ns = pl.col("time_ns").shift(-1)
     until_ns = pl.when(goes_on).then(next_ns).fill_null(window.end_ns).clip(*bounds)
-    return series.with_columns(inside_ns=until_ns - time_ns)
+    return series.with_columns(inside_ns=until_ns - pl.col("time_ns").clip(*bounds))
