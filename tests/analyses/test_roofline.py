@@ -213,3 +213,14 @@ def test_the_kernels_of_real_traces_are_all_accounted_for(path):
     ).filter(pl.col("kind") == "kernel")
     found = longpole.roofline(trace, window)
     assert found.kernel_ns == window.clip(kernels)["inside_ns"].sum()
+
+
+def test_without_recorded_shapes_the_answer_says_how_to_record_them():
+    trace = TraceBuilder().operator("aten::mm", (0, 5)).launch("gemm", call=(1, 2), work=(2, 20))
+    trace = trace.read()
+    for answer in (longpole.roofline(trace), longpole.mfu(trace)):
+        texts = [str(block) for block in answer.blocks()]
+        assert any("record_shapes=True" in text for text in texts)
+    shown = product(TraceBuilder(), 0, 200).read()
+    assert longpole.roofline(shown).hint is None
+    assert longpole.mfu(shown).hint is None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from longpole.analyses.device_peaks import device_peaks, peak_sentences, precision
-from longpole.analyses.operator_work import work_in_window
+from longpole.analyses.operator_work import shapes_hint, work_in_window
 from longpole.report.blocks import Column, Sentence, Table
 from longpole.windows import choose_window
 from longpole.wording import share
@@ -70,6 +70,8 @@ class Mfu:
     """The time of kernels of no operator that a formula is known for; products may be in it."""
     kernel_ns: int
     """The time of all kernels that compute."""
+    hint: str | None = None
+    """What to record where no shapes are known."""
 
     @property
     def mfu(self) -> float | None:
@@ -100,7 +102,8 @@ class Mfu:
     def blocks(self) -> list[Block]:
         """Show the utilisation and what it rests on."""
         if not self.rows:
-            return [Sentence("No product, convolution or attention with known shapes ran in it.")]
+            none = "No product, convolution or attention with known shapes ran in it."
+            return [Sentence(none), *(Sentence(hint) for hint in [self.hint] if hint)]
         cells = [
             [
                 row.device,
@@ -207,7 +210,7 @@ def mfu(
     other = work.filter(pl.col("name").is_null())
     times = [int(part["kernel_ns"].sum()) for part in (unknown, other, work)]
     used = {row.device: known[row.device] for row in rows if row.device in known}
-    return Mfu(rows, used, *times)
+    return Mfu(rows, used, *times, hint=None if rows else shapes_hint(trace))
 
 
 def _row(row: tuple[Any, ...], peaks: Mapping[int | None, Peaks], window_ns: int) -> MfuRow:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["operators_with_work", "outermost", "work_in_window"]
+__all__ = ["operators_with_work", "outermost", "shapes_hint", "work_in_window"]
 
 _INPUTS: Final = ("inputs", "shapes", "strides", "dtypes", "values")
 _CATEGORIES: Final = ("cpu_op", "Operator")
@@ -122,6 +122,17 @@ def operators_with_work(trace: Trace) -> pl.DataFrame:
     operators, works = _operators(trace)
     joined = operators.join(works, on="work", maintain_order="left")
     return joined.select("operator", "name", "shapes", "dtypes", *_WORK, "is_recomputed")
+
+
+def shapes_hint(trace: Trace) -> str | None:
+    """Say what to record where no operator has shapes, which all formulas need."""
+    tables = (trace.args(category, INPUT_ARGUMENTS) for category in _CATEGORIES)
+    if any(table is not None and table.width > 1 for table in tables):
+        return None
+    return (
+        "The trace has no shapes of inputs, which the formulas need: record with "
+        "profile(..., record_shapes=True)."
+    )
 
 
 def outermost(trace: Trace, events: pl.Series, among: pl.Series) -> pl.Series:

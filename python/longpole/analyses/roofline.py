@@ -10,7 +10,7 @@ import polars as pl
 from longpole.analyses.device_peaks import device_peaks, peak_sentences, precision
 from longpole.analyses.frame_times import flat
 from longpole.analyses.measured_work import measured_work
-from longpole.analyses.operator_work import work_in_window
+from longpole.analyses.operator_work import shapes_hint, work_in_window
 from longpole.inputs import shapes_in_words
 from longpole.report.blocks import Column, Sentence, Table
 from longpole.windows import choose_window
@@ -98,6 +98,8 @@ class Roofline:
     path_length_ns: int
     top: int
     measured: pl.DataFrame
+    hint: str | None = None
+    """What to record where no shapes are known."""
 
     @property
     def kernel_ns(self) -> int:
@@ -133,10 +135,11 @@ class Roofline:
         if self.rows.is_empty():
             return [Sentence("No kernel ran in it."), *counted]
         known = self.known_ns / self.kernel_ns if self.kernel_ns else 0.0
+        missing = f" {self.hint}" if self.hint else self._missing()
         sentences: list[Block] = [
             Sentence(
                 f"The formula is known for {share(known)} of the kernel time "
-                f"({duration(self.kernel_ns)}); concurrent kernels count each.{self._missing()}"
+                f"({duration(self.kernel_ns)}); concurrent kernels count each.{missing}"
             ),
             *map(Sentence, peak_sentences(self.peaks)),
         ]
@@ -219,7 +222,8 @@ def roofline(
     used = {device: known[device] for device in rows["device"].unique().sort() if device in known}
     # The condition is about kernels, which counters are not.
     measured = measured_work(trace, window, where=None if where is None else pl.lit(value=False))
-    return Roofline(window, _rooflines(rows, known), used, path.length_ns, top, measured)
+    hint = None if rows["flops"].count() else shapes_hint(trace)
+    return Roofline(window, _rooflines(rows, known), used, path.length_ns, top, measured, hint)
 
 
 def _path(trace: Trace, window: Window) -> CriticalPath:
