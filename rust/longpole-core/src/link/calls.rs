@@ -1,17 +1,24 @@
 //! Looks runtime API calls up by their correlation id.
 //!
 //! Ids are reused in long traces, so a lookup takes the call nearest before a time. Sorted once,
-//! every lookup is a binary search. Calls without an id, or with 0, are never found.
+//! every lookup is a binary search, or a look into a list where ids lie close together, as those
+//! of profilers do. Calls without an id, or with 0, are never found.
 
 use std::cmp::Ordering;
 
-use crate::ids::EventId;
+use crate::ids::{row_in_column, EventId};
 use crate::tables::{by_content, EventTable, Tables};
 
 /// Every call with its number, in order of number, then time.
 pub(super) struct Calls {
     rows: Vec<(i64, i64, EventId)>,
+    /// Where the rows of each number begin, from the lowest one on, and where the last end; empty
+    /// where the numbers lie far apart.
+    first: Vec<u32>,
 }
+
+/// As many numbers for each call are listed at the most.
+const NUMBERS_A_CALL: usize = 8;
 
 impl Calls {
     pub(super) fn of(tables: &Tables) -> Self {
@@ -25,7 +32,7 @@ impl Calls {
             Ordering::Equal => by_content(one.2, two.2, tables),
             decided => decided,
         });
-        Self { rows }
+        Self { first: first_rows(&rows), rows }
     }
 
     pub(super) fn with_number_of(
@@ -49,13 +56,68 @@ impl Calls {
     }
 
     fn with_number(&self, number: i64) -> &[(i64, i64, EventId)] {
+        if let (Some(lowest), false) = (self.rows.first(), self.first.is_empty()) {
+            let place = usize::try_from(number.saturating_sub(lowest.0)).unwrap_or(usize::MAX);
+            return match self.first.get(place..place.saturating_add(2)) {
+                Some(&[start, end]) => &self.rows[start as usize..end as usize],
+                _ => &[],
+            };
+        }
         let start = self.rows.partition_point(|row| row.0 < number);
         let length = self.rows[start..].partition_point(|row| row.0 == number);
         &self.rows[start..start + length]
     }
 }
 
+fn first_rows(rows: &[(i64, i64, EventId)]) -> Vec<u32> {
+    let (Some(lowest), Some(highest)) = (rows.first(), rows.last()) else { return Vec::new() };
+    let most = rows.len().saturating_mul(NUMBERS_A_CALL);
+    let span = highest.0.checked_sub(lowest.0).and_then(|span| usize::try_from(span).ok());
+    let Some(span) = span.filter(|&span| span < most) else { return Vec::new() };
+    let mut first = vec![0; span + 2];
+    for (place, row) in rows.iter().enumerate() {
+        // Rows are in order of number: the last of each says where the next ones begin.
+        if let Ok(number) = usize::try_from(row.0 - lowest.0) {
+            first[number + 1] = row_in_column(place + 1);
+        }
+    }
+    for number in 1..first.len() {
+        first[number] = first[number].max(first[number - 1]);
+    }
+    first
+}
+
 /// The number that joins, which 0 never does.
 pub(super) fn number(events: &EventTable, event: EventId) -> Option<i64> {
     events.correlation(event).filter(|&number| number > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn calls(numbers: &[i64]) -> Calls {
+        let rows: Vec<_> = numbers
+            .iter()
+            .zip(0_u8..)
+            .map(|(&n, row)| (n, 0, EventId::from_row(row.into())))
+            .collect();
+        Calls { first: first_rows(&rows), rows }
+    }
+
+    #[test]
+    fn numbers_close_together_and_far_apart_are_found_alike() {
+        let close = [3, 4, 4, 7, 9, 9, 9];
+        let far = close.map(|number| number * 1_000_000_000_000);
+        let (listed, searched) = (calls(&close), calls(&far));
+        assert!(!listed.first.is_empty() && searched.first.is_empty());
+        for number in 1..12 {
+            let found = listed.with_number(number).iter().map(|row| row.2);
+            let others = searched.with_number(number * 1_000_000_000_000).iter().map(|row| row.2);
+            assert!(found.clone().eq(others), "{number}");
+            assert_eq!(found.count(), close.iter().filter(|&&known| known == number).count());
+        }
+        assert!(calls(&[]).with_number(1).is_empty());
+        assert!(calls(&[1, i64::MAX]).with_number(2).is_empty());
+    }
 }

@@ -51,7 +51,7 @@ pub fn times_within(
         }
     });
     let mut total = own.clone();
-    for event in nesting.outside_in().rev() {
+    for event in nesting.inside_out() {
         if let Some(parent) = nesting.parent(event) {
             total[parent.row()] += total[event.row()];
         }

@@ -38,9 +38,14 @@ impl Nesting {
 
     /// The events on threads, lane by lane, each from the outside in and in order of time: a
     /// parent stands before its children.
-    pub fn outside_in(&self) -> impl DoubleEndedIterator<Item = EventId> + ExactSizeIterator + '_ {
+    pub fn outside_in(&self) -> impl ExactSizeIterator<Item = EventId> + '_ {
+        self.order.rows().map(|row| EventId::from_row(row as usize))
+    }
+
+    /// The same from the end: children stand before their parent.
+    pub fn inside_out(&self) -> impl ExactSizeIterator<Item = EventId> + '_ {
         let event = |place| EventId::from_row(self.order.row(place) as usize);
-        (0..self.order.len()).map(event)
+        (0..self.order.len()).rev().map(event)
     }
 
     /// The column of parents, one row for each event, [`NO_ROW`] for none.
