@@ -208,9 +208,11 @@ def mfu(
     rows = tuple(_row(row, known, window.duration_ns) for row in ordered)
     unknown = work.filter(pl.col("name").is_not_null() & ~has_flops)
     other = work.filter(pl.col("name").is_null())
-    times = [int(part["kernel_ns"].sum()) for part in (unknown, other, work)]
+    times = (int(part["kernel_ns"].sum()) for part in (unknown, other, work))
     used = {row.device: known[row.device] for row in rows if row.device in known}
-    return Mfu(rows, used, *times, hint=None if rows else shapes_hint(trace))
+    unknown_ns, without_formula_ns, kernel_ns = times
+    hint = None if rows else shapes_hint(trace)
+    return Mfu(rows, used, unknown_ns, without_formula_ns, kernel_ns, hint)
 
 
 def _row(row: tuple[Any, ...], peaks: Mapping[int | None, Peaks], window_ns: int) -> MfuRow:
