@@ -284,6 +284,17 @@ def test_a_reader_that_leaves_is_no_error(trace):
     assert (done.returncode, done.stderr) == (exit_codes.OK, b"")
 
 
+def test_a_reader_that_leaves_a_usage_error_gets_no_traceback(trace):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [*LONGPOLE, "whatif", trace, "--format", "json"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False, text=True)
+    os.close(writer)
+    assert done.returncode == exit_codes.USAGE
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr
+
+
 def test_ctrl_c_ends_with_130_and_without_a_word():
     with subprocess.Popen(
         [*LONGPOLE, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE

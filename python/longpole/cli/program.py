@@ -85,8 +85,7 @@ def run(arguments: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return exit_codes.INTERRUPTED
     except (ClosedPipeError, BrokenPipeError):
-        # Nobody reads any more; flushing at exit must not complain about it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_stdout()
         return exit_codes.OK
     except Exception as error:  # noqa: BLE001 (no traceback without --debug)
         return _fail(error, arguments)
@@ -111,7 +110,14 @@ def _fail(error: Exception, arguments: Sequence[str]) -> int:
         except OSError:
             # What cannot be written to stdout, as on a full disk, stands on stderr already.
             return problem.exit_code
+        except ClosedPipeError:
+            _leave_stdout()
     return problem.exit_code
+
+
+def _leave_stdout() -> None:
+    """Nobody reads any more; flushing at exit must not complain about it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _form(arguments: Sequence[str]) -> str:
