@@ -269,13 +269,18 @@ fn to_row(value: i64) -> u32 {
 
 impl FromIterator<i64> for Packed {
     fn from_iter<T: IntoIterator<Item = i64>>(values: T) -> Self {
-        let mut column = Self::default();
-        for value in values {
-            column.push(value);
-            column.seal();
+        let (mut values, mut column) = (values.into_iter(), Self::default());
+        loop {
+            let n_open = column.open.len();
+            column.open.extend(values.by_ref().take(BATCH));
+            let n_new = column.open.len() - n_open;
+            column.length += n_new;
+            if n_new < BATCH {
+                column.finish();
+                return column;
+            }
+            column.pack(BATCH / BLOCK);
         }
-        column.finish();
-        column
     }
 }
 
