@@ -224,3 +224,8 @@ def test_without_recorded_shapes_the_answer_says_how_to_record_them():
     shown = product(TraceBuilder(), 0, 200).read()
     assert longpole.roofline(shown).hint is None
     assert longpole.mfu(shown).hint is None
+
+
+def test_a_trace_in_which_no_time_passes_is_answered():
+    found = longpole.roofline(TraceBuilder().operator("aten::mm", (1, 1)).read())
+    assert (found.rows.height, found.path_length_ns) == (0, 0)

@@ -229,6 +229,8 @@ def roofline(
 def _path(trace: Trace, window: Window) -> CriticalPath:
     if window.step is not None:
         return trace.critical_path(step=window.step)
+    if window.kind == "trace":
+        return trace.critical_path(whole=True)
     return trace.critical_path(between=(window.start_ns, window.end_ns))
 
 
