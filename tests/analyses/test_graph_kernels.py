@@ -161,6 +161,13 @@ def test_the_command_takes_the_trace_of_the_capture(tmp_path, capsys):
     assert [(row["operator_name"], row["joined_by"]) for row in rows] == [("aten::mm", "order")]
 
 
+def test_a_table_that_reads_no_capture_refuses_one(tmp_path, capsys):
+    capture = captured("aten::mm").write(tmp_path / "capture.json")
+    replay = launched("gemm").write(tmp_path / "replay.json")
+    assert run_command(["table", str(replay), "kernels", "--capture-trace", str(capture)]) == 2
+    assert "only graph_kernels reads the trace of a capture" in capsys.readouterr().err
+
+
 def test_a_trace_without_graphs_has_no_graph_nodes():
     trace = TraceBuilder().launch("gemm", call=(0, 5), work=(8, 20)).read()
     assert trace.graph_nodes.height == 0

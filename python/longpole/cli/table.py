@@ -60,6 +60,9 @@ def table(
     """
     from longpole.cli.answer.table import Shown, arguments_for, path_table, question_table
 
+    if capture_traces and name != "graph_kernels":
+        message = "only graph_kernels reads the trace of a capture"
+        raise click.BadParameter(message, param_hint="--capture-trace")
     if name is None:
         return list_of_tables(trace, options.form, options.color)
     shown = Shown(name, where, top)
