@@ -39,7 +39,7 @@ const BATCH: usize = 1024;
 ///
 /// The type is the narrowest that holds every value of the file: integers
 /// become floats when a number with a point turns up, and texts when a text does.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ArgColumn {
     /// The key in the file.
     pub key: String,
@@ -58,6 +58,8 @@ pub struct ArgTable {
     column_of_key: Vec<u32>,
     /// Whether the rows are left as they come, for who appends them to another table.
     is_part: bool,
+    /// Columns of no rows, to use again.
+    spare: Vec<ArgColumn>,
 }
 
 /// Every table of arguments, in order of the first use of its category.
@@ -66,6 +68,8 @@ pub struct ArgTables {
     tables: Vec<(Option<StringId>, ArgTable)>,
     table_of_category: Vec<u32>,
     is_part: bool,
+    /// Tables of no rows, to use again.
+    spare: Vec<ArgTable>,
 }
 
 impl ArgTables {
@@ -84,6 +88,16 @@ impl ArgTables {
     /// The arguments of a part of the file, which are left as they come.
     pub(crate) fn of_part() -> Self {
         Self { is_part: true, ..Self::default() }
+    }
+
+    /// Leaves no table, and the room for as many.
+    pub(crate) fn clear(&mut self) {
+        self.table_of_category.clear();
+        // The next one is most likely the first one again.
+        for (_, mut table) in self.tables.drain(..).rev() {
+            table.clear();
+            self.spare.push(table);
+        }
     }
 
     /// Makes every column as long as its table: nothing is added any more.
@@ -144,7 +158,8 @@ impl ArgTables {
         }
         if self.table_of_category[slot] == NO_ROW {
             self.table_of_category[slot] = row_in_column(self.tables.len());
-            let table = ArgTable { is_part: self.is_part, ..ArgTable::default() };
+            let new = || ArgTable { is_part: self.is_part, ..ArgTable::default() };
+            let table = self.spare.pop().unwrap_or_else(new);
             self.tables.push((category, table));
         }
         &mut self.tables[self.table_of_category[slot] as usize].1
@@ -170,6 +185,16 @@ impl ArgTable {
     /// The argument with a key.
     pub fn column(&self, key: &str) -> Option<&ArgColumn> {
         self.columns.iter().find(|column| column.key == key)
+    }
+
+    fn clear(&mut self) {
+        self.event.clear();
+        self.column_of_key.clear();
+        for mut column in self.columns.drain(..).rev() {
+            column.key.clear();
+            column.values.packed_mut().clear();
+            self.spare.push(column);
+        }
     }
 
     fn drop_empty_rows(&mut self) {
@@ -215,19 +240,27 @@ impl ArgTable {
 
     fn column_for(&mut self, key_number: usize, key: &str, first: ArgValue) -> usize {
         self.column_like(key_number, key, || match first {
-            ArgValue::Integer(_) => Values::Integers(Packed::default()),
-            ArgValue::Float(_) => Values::Floats(Packed::default()),
-            ArgValue::Text(_) => Values::Texts(Packed::default()),
+            ArgValue::Integer(_) => Values::Integers,
+            ArgValue::Float(_) => Values::Floats,
+            ArgValue::Text(_) => Values::Texts,
         })
     }
 
-    fn column_like(&mut self, key_number: usize, key: &str, new: impl Fn() -> Values) -> usize {
+    fn column_like(
+        &mut self,
+        key_number: usize,
+        key: &str,
+        of: impl Fn() -> fn(Packed) -> Values,
+    ) -> usize {
         if key_number >= self.column_of_key.len() {
             self.column_of_key.resize(key_number + 1, NO_ROW);
         }
         if self.column_of_key[key_number] == NO_ROW {
             self.column_of_key[key_number] = row_in_column(self.columns.len());
-            self.columns.push(ArgColumn { key: key.to_owned(), values: new() });
+            let mut column = self.spare.pop().unwrap_or_default();
+            column.key.push_str(key);
+            column.values = of()(std::mem::take(column.values.packed_mut()));
+            self.columns.push(column);
         }
         self.column_of_key[key_number] as usize
     }
@@ -241,10 +274,10 @@ impl ArgTable {
 
     fn append(&mut self, later: &Self, row: u32, texts: &[u32], keys: &[usize]) {
         let n_before = self.event.len();
-        self.event.append(&later.event, |event| event + i64::from(row));
+        self.event.append_shifted(&later.event, row);
         for (number, column) in later.columns_by_key() {
             let later = &later.columns[column];
-            let own = self.column_like(keys[number], &later.key, || later.values.empty());
+            let own = self.column_like(keys[number], &later.key, || later.values.kind());
             let own = &mut self.columns[own].values;
             own.pad(n_before);
             own.append(&later.values, texts);
@@ -327,12 +360,12 @@ impl Values {
         Self::Floats(values.iter().copied().map(of_float).collect())
     }
 
-    /// No values, in a column of the same type.
-    fn empty(&self) -> Self {
+    /// What makes packed values a column of the same type.
+    fn kind(&self) -> fn(Packed) -> Self {
         match self {
-            Self::Integers(_) => Self::Integers(Packed::default()),
-            Self::Floats(_) => Self::Floats(Packed::default()),
-            Self::Texts(_) => Self::Texts(Packed::default()),
+            Self::Integers(_) => Self::Integers,
+            Self::Floats(_) => Self::Floats,
+            Self::Texts(_) => Self::Texts,
         }
     }
 
@@ -388,13 +421,15 @@ impl Values {
         }
         match (&mut *self, later) {
             (Self::Integers(values), Self::Integers(later))
-            | (Self::Floats(values), Self::Floats(later)) => values.append(later, |value| value),
+            | (Self::Floats(values), Self::Floats(later)) => values.append(later),
             (Self::Floats(values), Self::Integers(later)) => {
-                values.append(later, |value| of_float(ArgValue::Integer(value).float()));
+                let floats = later.iter().map(|value| match value {
+                    NO_INTEGER => NO_INTEGER,
+                    value => of_float(ArgValue::Integer(value).float()),
+                });
+                values.append(&unfinished(floats));
             }
-            (Self::Texts(values), Self::Texts(later)) => {
-                values.append(later, |text| new_code(text, texts));
-            }
+            (Self::Texts(values), Self::Texts(later)) => values.append_renumbered(later, texts),
             _ => self.pad(self.len() + later.len()),
         }
     }
@@ -441,11 +476,6 @@ fn code(text: StringId) -> i64 {
 /// A text that was packed.
 fn text_of(packed: i64) -> StringId {
     StringId::from_row(usize::try_from(packed).unwrap_or(usize::MAX))
-}
-
-/// A packed text of a later part of the file, with the number it has here.
-pub(super) fn new_code(packed: i64, texts: &[u32]) -> i64 {
-    texts[text_of(packed).row()].into()
 }
 
 /// A column to which more is added.

@@ -61,6 +61,14 @@ impl CounterTable {
         self.position.extend(later.position.iter().map(|&place| place + position));
     }
 
+    /// Leaves no sample, and the room for as many.
+    pub(crate) fn clear(&mut self) {
+        let columns = [&mut self.name, &mut self.series, &mut self.process, &mut self.position];
+        columns.into_iter().for_each(Vec::clear);
+        self.time_ns.clear();
+        self.value.clear();
+    }
+
     /// How many samples there are.
     pub fn len(&self) -> usize {
         self.name.len()

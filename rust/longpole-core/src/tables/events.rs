@@ -3,7 +3,6 @@
 //! A row costs a few dozen bytes whatever its names are: names are numbers into `strings`, places
 //! are rows of `lanes`. A value that the file does not give is a marked integer, not an `Option`.
 
-use super::args::new_code;
 use super::columns::columns;
 use super::Packed;
 use crate::ids::{EventId, InColumn, LaneId, StringId, NO_INTEGER};
@@ -72,6 +71,17 @@ impl EventTable {
         Self { is_part: true, ..Self::default() }
     }
 
+    /// Leaves no event, and the room for as many.
+    pub(crate) fn clear(&mut self) {
+        let columns = [&mut self.category, &mut self.name, &mut self.lane, &mut self.position];
+        columns.into_iter().for_each(Packed::clear);
+        let columns = [&mut self.start_ns, &mut self.duration_ns];
+        columns.into_iter().for_each(Vec::clear);
+        let columns = [&mut self.correlation, &mut self.external_id];
+        columns.into_iter().for_each(Vec::clear);
+        self.kind.clear();
+    }
+
     /// Appends an event and returns its handle.
     pub fn push(&mut self, row: &EventRow) -> EventId {
         let id = EventId::from_row(self.kind.len());
@@ -115,14 +125,14 @@ impl EventTable {
     /// here, and whose elements stand behind `position` others.
     pub(crate) fn append(&mut self, later: &Self, texts: &[u32], lanes: &[u32], position: u32) {
         self.kind.extend_from_slice(&later.kind);
-        self.category.append(&later.category, |text| new_code(text, texts));
-        self.name.append(&later.name, |text| new_code(text, texts));
-        self.lane.append(&later.lane, |lane| new_code(lane, lanes));
+        self.category.append_renumbered(&later.category, texts);
+        self.name.append_renumbered(&later.name, texts);
+        self.lane.append_renumbered(&later.lane, lanes);
         self.start_ns.extend_from_slice(&later.start_ns);
         self.duration_ns.extend_from_slice(&later.duration_ns);
         self.correlation.extend_from_slice(&later.correlation);
         self.external_id.extend_from_slice(&later.external_id);
-        self.position.append(&later.position, |place| place + i64::from(position));
+        self.position.append_shifted(&later.position, position);
         self.seal();
     }
 

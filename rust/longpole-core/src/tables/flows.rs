@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::args::{new_code, ArgValue, Values};
+use super::args::{ArgValue, Values};
 use super::columns::columns;
 use super::Packed;
 use crate::ids::{row_in_column, InColumn, StringId, NO_INTEGER};
@@ -114,17 +114,20 @@ impl FlowTable {
         [self.id.packed_mut(), &mut self.time_ns, &mut self.position, &mut self.source]
     }
 
-    /// The rows so far, without their sources, which stay known here.
-    pub(crate) fn take_rows(&mut self) -> Self {
-        Self {
-            phase: std::mem::take(&mut self.phase),
-            id: std::mem::take(&mut self.id),
-            time_ns: std::mem::take(&mut self.time_ns),
-            position: std::mem::take(&mut self.position),
-            source: std::mem::take(&mut self.source),
-            is_part: self.is_part,
-            ..Self::default()
-        }
+    /// Changes the rows for those of another table, without the sources, which stay known here.
+    pub(crate) fn swap_rows(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.phase, &mut other.phase);
+        std::mem::swap(&mut self.id, &mut other.id);
+        std::mem::swap(&mut self.time_ns, &mut other.time_ns);
+        std::mem::swap(&mut self.position, &mut other.position);
+        std::mem::swap(&mut self.source, &mut other.source);
+    }
+
+    /// Leaves no row, and the room for as many.
+    pub(crate) fn clear(&mut self) {
+        self.phase.clear();
+        self.packed_mut().into_iter().for_each(Packed::clear);
+        self.id = Values::Integers(std::mem::take(self.id.packed_mut()));
     }
 
     /// Whether appending `later` gives what pushing its rows would give.
@@ -137,9 +140,9 @@ impl FlowTable {
     pub(crate) fn append(&mut self, later: &Self, texts: &[u32], sources: &[u32], position: u32) {
         self.phase.extend_from_slice(&later.phase);
         self.id.append(&later.id, texts);
-        self.time_ns.append(&later.time_ns, |time_ns| time_ns);
-        self.position.append(&later.position, |place| place + i64::from(position));
-        self.source.append(&later.source, |source| new_code(source, sources));
+        self.time_ns.append(&later.time_ns);
+        self.position.append_shifted(&later.position, position);
+        self.source.append_renumbered(&later.source, sources);
         self.seal();
     }
 

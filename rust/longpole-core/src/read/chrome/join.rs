@@ -41,27 +41,28 @@ impl Collector {
     /// possible. Where it was not, nothing has changed.
     pub(super) fn join(
         &mut self,
-        part: Part,
+        part: &Part,
         numbers: &mut Numbers,
         keys: &mut Keys,
         position: u32,
     ) -> bool {
-        if !self.takes(&part, numbers, keys, position) {
+        if !self.takes(part, numbers, keys, position) {
             return false;
         }
-        self.number(&part, numbers, keys);
+        self.number(part, numbers, keys);
+        let rows = &part.rows;
         let row = self.events.len();
         let first_row = crate::ids::row_in_column(row);
-        self.events.append(&part.events, &numbers.texts, &numbers.lanes, position);
-        self.args.append(&part.args, first_row, &numbers.texts, &numbers.keys);
-        self.flows.append(&part.flows, &numbers.texts, &numbers.flow_sources, position);
-        self.asyncs.append(&part.asyncs, &numbers.texts, &numbers.async_sources, position);
-        self.counters.append(&part.counters, &numbers.texts, position);
-        for (statement, at) in part.statements {
+        self.events.append(&rows.events, &numbers.texts, &numbers.lanes, position);
+        self.args.append(&rows.args, first_row, &numbers.texts, &numbers.keys);
+        self.flows.append(&rows.flows, &numbers.texts, &numbers.flow_sources, position);
+        self.asyncs.append(&rows.asyncs, &numbers.texts, &numbers.async_sources, position);
+        self.counters.append(&rows.counters, &numbers.texts, position);
+        for &(statement, at) in &rows.statements {
             self.metadata.repeat(numbers.statements[statement], at + position);
         }
-        self.brackets.append(part.brackets, &numbers.texts, position, row);
-        for (count, more) in self.phases.0.iter_mut().zip(part.phases.0) {
+        self.brackets.append(&rows.brackets, &numbers.texts, position, row);
+        for (count, more) in self.phases.0.iter_mut().zip(&part.phases.0) {
             *count += more;
         }
         self.n_events += part.n_events;
@@ -78,9 +79,9 @@ impl Collector {
         let elements_fit = position.checked_add(part.n_elements).is_some_and(|end| end < u32::MAX);
         elements_fit
             && keys.has_room(n_new)
-            && self.args.takes(&part.args, known)
-            && self.flows.takes(&part.flows)
-            && self.asyncs.takes(&part.asyncs)
+            && self.args.takes(&part.rows.args, known)
+            && self.flows.takes(&part.rows.flows)
+            && self.asyncs.takes(&part.rows.asyncs)
     }
 
     /// Gives numbers to what is new in a part.

@@ -14,6 +14,7 @@ pub(super) struct Brackets {
     brackets: Vec<Bracket>,
 }
 
+#[derive(Clone, Copy)]
 struct Bracket {
     track: Track,
     time_ns: i64,
@@ -37,14 +38,19 @@ impl Brackets {
 
     /// Appends those of a later part of the file, whose texts have these numbers here, and whose
     /// elements and events stand behind so many others.
-    pub(super) fn append(&mut self, later: Self, texts: &[u32], position: u32, row: usize) {
+    pub(super) fn append(&mut self, later: &Self, texts: &[u32], position: u32, row: usize) {
         let text = |id: StringId| StringId::from_row(texts[id.row()] as usize);
-        self.brackets.extend(later.brackets.into_iter().map(|bracket| Bracket {
+        self.brackets.extend(later.brackets.iter().map(|&bracket| Bracket {
             track: (text(bracket.track.0), text(bracket.track.1)),
             position: bracket.position + position,
             begin: bracket.begin.map(|begin| EventId::from_row(begin.row() + row)),
             ..bracket
         }));
+    }
+
+    /// Leaves none, and the room for as many.
+    pub(super) fn clear(&mut self) {
+        self.brackets.clear();
     }
 
     /// Closes each begin with the end that belongs to it: on each track, in order

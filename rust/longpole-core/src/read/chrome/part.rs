@@ -27,6 +27,58 @@ pub(super) struct Piece {
     pub(super) length: usize,
     /// The place of the first byte in the file.
     pub(super) offset: u64,
+    /// Tables without a row, to use again.
+    pub(super) rows: Rows,
+}
+
+/// The rows of a part.
+pub(super) struct Rows {
+    pub(super) events: EventTable,
+    pub(super) args: ArgTables,
+    pub(super) flows: FlowTable,
+    pub(super) asyncs: FlowTable,
+    pub(super) counters: CounterTable,
+    pub(super) statements: Vec<(usize, u32)>,
+    pub(super) brackets: Brackets,
+}
+
+impl Default for Rows {
+    fn default() -> Self {
+        Self {
+            events: EventTable::of_part(),
+            args: ArgTables::of_part(),
+            flows: FlowTable::of_part(),
+            asyncs: FlowTable::of_part(),
+            counters: CounterTable::default(),
+            statements: Vec::new(),
+            brackets: Brackets::default(),
+        }
+    }
+}
+
+impl Rows {
+    /// Leaves none, and the room for as many, so that tables need not grow anew in every part.
+    pub(super) fn clear(&mut self) {
+        self.events.clear();
+        self.args.clear();
+        self.flows.clear();
+        self.asyncs.clear();
+        self.counters.clear();
+        self.statements.clear();
+        self.brackets.clear();
+    }
+
+    /// Changes them for those that a collector has.
+    fn swap(&mut self, collector: &mut Collector) {
+        std::mem::swap(&mut self.events, &mut collector.events);
+        std::mem::swap(&mut self.args, &mut collector.args);
+        self.flows.swap_rows(&mut collector.flows);
+        self.asyncs.swap_rows(&mut collector.asyncs);
+        std::mem::swap(&mut self.counters, &mut collector.counters);
+        let own = std::mem::take(&mut self.statements);
+        self.statements = collector.statements.replace(own).unwrap_or_default();
+        std::mem::swap(&mut self.brackets, &mut collector.brackets);
+    }
 }
 
 /// What was read of a part. Texts, lanes, sources and statements are numbered as the thread
@@ -39,13 +91,7 @@ pub(super) struct Part {
     pub(super) flow_sources: Vec<FlowSource>,
     pub(super) async_sources: Vec<FlowSource>,
     pub(super) new_statements: Vec<[u32; 4]>,
-    pub(super) events: EventTable,
-    pub(super) args: ArgTables,
-    pub(super) flows: FlowTable,
-    pub(super) asyncs: FlowTable,
-    pub(super) counters: CounterTable,
-    pub(super) statements: Vec<(usize, u32)>,
-    pub(super) brackets: Brackets,
+    pub(super) rows: Rows,
     pub(super) phases: Phases,
     pub(super) n_events: u64,
     /// How many elements it has.
@@ -82,9 +128,9 @@ impl PartReader {
         let mut stream = EventStream::new(elements, scanner);
         stream.indent = indent;
         let mut collector = Collector::new(Arc::clone(&options.vocabulary));
-        collector.statements = Some(Vec::new());
-        (collector.events, collector.args) = (EventTable::of_part(), ArgTables::of_part());
+        // So that statements are kept, and no row is packed.
         (collector.flows, collector.asyncs) = (FlowTable::of_part(), FlowTable::of_part());
+        Rows::default().swap(&mut collector);
         let events = EventReader::new(stream, collector, !options.scan_all);
         Self { events, known, is_strict: options.strict }
     }
@@ -100,7 +146,7 @@ impl PartReader {
         let is_refused = self.is_strict && !elements.diagnostics.is_empty();
         let is_joinable = !self.events.collector.strings.is_order_bound
             && !self.events.stream.scanner.argument_keys.is_full();
-        (is_whole && !is_refused && is_joinable).then(|| self.part())
+        (is_whole && !is_refused && is_joinable).then(|| self.part(std::mem::take(&mut piece.rows)))
     }
 
     /// Whether all of the window is events, each with its comma.
@@ -148,13 +194,14 @@ impl PartReader {
         Ok(true)
     }
 
-    /// Takes what was read, and what is new in what stays.
-    fn part(&mut self) -> Part {
+    /// Takes what was read, and what is new in what stays; leaves `rows`, which are empty.
+    fn part(&mut self, mut rows: Rows) -> Part {
         let EventReader { stream, collector, position, .. } = &mut self.events;
         let keys = &stream.scanner.argument_keys;
         let known = &mut self.known;
         let new_texts = fresh(&mut known.texts, collector.strings.len());
         let new_keys = fresh(&mut known.keys, keys.len());
+        rows.swap(collector);
         let new_statements = fresh(&mut known.statements, collector.metadata.len());
         Part {
             texts: collector.strings.iter().skip(new_texts.start).map(str::to_owned).collect(),
@@ -163,13 +210,7 @@ impl PartReader {
             flow_sources: fresh_rows(&mut known.flow_sources, collector.flows.sources()),
             async_sources: fresh_rows(&mut known.async_sources, collector.asyncs.sources()),
             new_statements: new_statements.map(|row| collector.metadata.statement(row)).collect(),
-            events: std::mem::replace(&mut collector.events, EventTable::of_part()),
-            args: std::mem::replace(&mut collector.args, ArgTables::of_part()),
-            flows: collector.flows.take_rows(),
-            asyncs: collector.asyncs.take_rows(),
-            counters: std::mem::take(&mut collector.counters),
-            statements: collector.statements.replace(Vec::new()).unwrap_or_default(),
-            brackets: std::mem::take(&mut collector.brackets),
+            rows,
             phases: std::mem::take(&mut collector.phases),
             n_events: std::mem::take(&mut collector.n_events),
             n_elements: std::mem::take(position),

@@ -20,7 +20,7 @@ use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use super::join::Numbers;
-use super::part::{Part, PartReader, Piece};
+use super::part::{Part, PartReader, Piece, Rows};
 use super::reader::EventReader;
 use crate::error::Result;
 use crate::read::json::is_whitespace;
@@ -161,8 +161,8 @@ struct Cutter {
     part_bytes: usize,
     /// What was read behind the last cut.
     rest: Vec<u8>,
-    /// Buffers to use again.
-    spare: Vec<Vec<u8>>,
+    /// Buffers and tables to use again.
+    spare: Vec<(Vec<u8>, Rows)>,
     is_ended: bool,
 }
 
@@ -174,7 +174,7 @@ impl Cutter {
         }
         let window = &mut events.stream.elements.window;
         let offset = window.offset() - self.rest.len() as u64;
-        let mut bytes = self.spare.pop().unwrap_or_default();
+        let (mut bytes, rows) = self.spare.pop().unwrap_or_default();
         let length = self.rest.len() + self.part_bytes;
         bytes.resize(length, 0);
         bytes[..self.rest.len()].copy_from_slice(&self.rest);
@@ -189,7 +189,7 @@ impl Cutter {
             self.is_ended = true;
             return None;
         }
-        Some(Piece { bytes, length: cut, offset })
+        Some(Piece { bytes, length: cut, offset, rows })
     }
 }
 
@@ -309,13 +309,14 @@ impl<'scope> Crew<'scope> {
         let indent = std::mem::take(&mut part.indent);
         let keys = &mut events.stream.scanner.argument_keys;
         let numbers = &mut self.numbers[done.thread];
-        if !events.collector.join(part, numbers, keys, events.position) {
+        if !events.collector.join(&part, numbers, keys, events.position) {
             return Err(Box::new(done));
         }
         events.position += n_elements;
         events.stream.elements.diagnostics.append(&diagnostics);
         events.stream.indent = indent;
-        cutter.spare.push(done.piece.bytes);
+        part.rows.clear();
+        cutter.spare.push((done.piece.bytes, part.rows));
         self.n_joined += 1;
         Ok(())
     }

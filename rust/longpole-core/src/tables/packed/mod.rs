@@ -146,16 +146,38 @@ impl Packed {
         self.length = self.length.max(length);
     }
 
-    /// Appends what `value_of` makes of the values of another column; rows without a value stay so.
-    pub(crate) fn append(&mut self, later: &Self, value_of: impl Fn(i64) -> i64) {
+    /// Appends the values of another column.
+    pub(crate) fn append(&mut self, later: &Self) {
+        self.append_each(later, |value| value);
+    }
+
+    /// Appends the values of another column, each of them larger by `distance`.
+    pub(crate) fn append_shifted(&mut self, later: &Self, distance: u32) {
+        let distance = i64::from(distance);
+        let shifted = |value: i64| match value {
+            NO_INTEGER => NO_INTEGER,
+            value => value.saturating_add(distance),
+        };
+        self.append_each(later, shifted);
+    }
+
+    /// Appends the values of another column, which are rows of `numbers`, as what stands there.
+    pub(crate) fn append_renumbered(&mut self, later: &Self, numbers: &[u32]) {
+        // No value is beyond the rows, as every negative one is.
+        let row = |value: i64| usize::try_from(value).ok().and_then(|row| numbers.get(row));
+        self.append_each(later, |value| row(value).map_or(NO_INTEGER, |&number| number.into()));
+    }
+
+    /// Appends what `value_of` makes of the values of another column; rows without a value must
+    /// stay so.
+    fn append_each(&mut self, later: &Self, value_of: impl Fn(i64) -> i64) {
         let length = self.length + later.length;
-        let value_of = |value| if value == NO_INTEGER { NO_INTEGER } else { value_of(value) };
         for block in &later.blocks {
             if block.base == NO_INTEGER {
                 self.length += BLOCK;
             } else {
                 self.fill(self.length);
-                self.open.extend(block.values(&later.bytes).into_iter().map(value_of));
+                self.open.extend(block.values(&later.bytes).into_iter().map(&value_of));
                 self.length += BLOCK;
             }
         }
@@ -164,6 +186,14 @@ impl Packed {
             self.open.extend(later.open.iter().map(|&value| value_of(value)));
         }
         self.length = length;
+    }
+
+    /// Leaves no row, and the room for as many.
+    pub(crate) fn clear(&mut self) {
+        self.blocks.clear();
+        self.bytes.clear();
+        self.open.clear();
+        self.length = 0;
     }
 
     /// Packs the rows so far, but for the last ones, which may still change.
@@ -342,7 +372,7 @@ mod tests {
                     let rows = part.iter().enumerate().filter(|(_, &value)| value != NO_INTEGER);
                     rows.for_each(|(row, &value)| later.set(row, -value));
                     later.pad(part.len());
-                    joined.append(&later, |value| -value);
+                    joined.append_each(&later, i64::wrapping_neg);
                     joined.seal();
                 }
                 let mut one_by_one = Packed::default();
@@ -362,6 +392,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn rows_are_renumbered_and_shifted_where_they_have_a_value() {
+        let later: Packed = [2, NO_INTEGER, 0, 1, 2].repeat(200).into_iter().collect();
+        let (mut renumbered, mut shifted) = (Packed::default(), Packed::default());
+        renumbered.append_renumbered(&later, &[7, 5, 6]);
+        shifted.append_shifted(&later, 9);
+        assert!(renumbered.iter().eq([6, NO_INTEGER, 7, 5, 6].repeat(200)));
+        assert!(shifted.iter().eq([11, NO_INTEGER, 9, 10, 11].repeat(200)));
     }
 
     #[test]
