@@ -294,11 +294,11 @@ impl Document<'_> {
                 return Ok(End::Limit);
             }
             if byte == b'{' {
-                if let Some(offset) = self.take_parts()? {
-                    (after_value, after_comma) = (false, Some(offset));
-                    continue;
-                }
-                match self.events.take_predicted(limit) {
+                let end = match self.take_parts()? {
+                    Some(end) => Some(end),
+                    None => self.events.take_predicted(limit),
+                };
+                match end {
                     Some(RunEnd::BehindEvent) => {
                         after_value = true;
                         continue;
@@ -319,8 +319,8 @@ impl Document<'_> {
         }
     }
 
-    /// Has threads read what they can; gives the byte of the comma behind that.
-    fn take_parts(&mut self) -> Result<Option<u64>> {
+    /// Has threads read what they can.
+    fn take_parts(&mut self) -> Result<Option<RunEnd>> {
         match &mut self.parts {
             Some(parts) => parts.take(&mut self.events),
             None => Ok(None),

@@ -9,14 +9,11 @@ use std::sync::Arc;
 use super::collect::{Collector, Phases};
 use super::event::EventScanner;
 use super::pairs::Brackets;
-use super::place::Whereabouts;
-use super::predicted::RunEnd;
 use super::reader::EventReader;
 use super::stream::EventStream;
 use crate::diagnostics::Diagnostics;
-use crate::error::Result;
 use crate::progress::silent;
-use crate::read::elements::{Elements, Outcome};
+use crate::read::elements::Elements;
 use crate::read::window::Window;
 use crate::read::Options;
 use crate::tables::{ArgTables, CounterTable, EventTable, FlowSource, FlowTable, Place};
@@ -27,6 +24,8 @@ pub(super) struct Piece {
     pub(super) length: usize,
     /// The place of the first byte in the file.
     pub(super) offset: u64,
+    /// Whether the indent of its first event was taken already, and must not be learned anew.
+    pub(super) is_indent_taken: bool,
     /// Tables without a row, to use again.
     pub(super) rows: Rows,
 }
@@ -140,58 +139,14 @@ impl PartReader {
         let bytes = std::mem::take(&mut piece.bytes);
         let elements = &mut self.events.stream.elements;
         elements.window = Window::on(bytes, piece.length, piece.offset);
-        let is_whole = matches!(self.whole(), Ok(true));
+        let is_whole =
+            matches!(self.events.take_whole(piece.is_indent_taken), Ok(end) if end.is_whole);
         let elements = &mut self.events.stream.elements;
         piece.bytes = std::mem::replace(&mut elements.window, empty_window()).into_buffer();
         let is_refused = self.is_strict && !elements.diagnostics.is_empty();
         let is_joinable = !self.events.collector.strings.is_order_bound
             && !self.events.stream.scanner.argument_keys.is_full();
         (is_whole && !is_refused && is_joinable).then(|| self.part(std::mem::take(&mut piece.rows)))
-    }
-
-    /// Whether all of the window is events, each with its comma.
-    fn whole(&mut self) -> Result<bool> {
-        let mut next = self.first()?;
-        let mut after_value = false;
-        loop {
-            match next {
-                None => return Ok(!after_value),
-                Some(b',') if after_value => {
-                    self.events.stream.elements.window.consume(1);
-                    after_value = false;
-                }
-                Some(b'{') if !after_value => match self.events.take_predicted(u64::MAX) {
-                    Some(RunEnd::BehindEvent) => after_value = true,
-                    Some(RunEnd::BehindComma(_)) => {}
-                    None if self.event()? => after_value = true,
-                    None => return Ok(false),
-                },
-                Some(_) => return Ok(false),
-            }
-            next = self.events.stream.next_separated()?;
-        }
-    }
-
-    /// The first byte of an event. Where no white space is before it, its indent was taken
-    /// already, and must not be learned anew.
-    fn first(&mut self) -> Result<Option<u8>> {
-        match self.events.stream.text().first() {
-            Some(b'{') => Ok(Some(b'{')),
-            _ => self.events.stream.next_separated(),
-        }
-    }
-
-    /// Whether a whole event could be read.
-    fn event(&mut self) -> Result<bool> {
-        let offset = self.events.stream.elements.window.offset();
-        let Outcome::Whole((), end) = self.events.stream.attempt_event()? else {
-            return Ok(false);
-        };
-        let here = Whereabouts { offset, position: self.events.position };
-        self.events.keep(here, end)?;
-        self.events.accept(end)?;
-        self.events.next_position();
-        Ok(true)
     }
 
     /// Takes what was read, and what is new in what stays; leaves `rows`, which are empty.

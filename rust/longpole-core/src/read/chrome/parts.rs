@@ -2,10 +2,13 @@
 //!
 //! The calling thread reads the source, inflates it, and cuts it before what looks like the
 //! beginning of an event; threads read the parts; the calling thread joins them in the order of
-//! the file. A part counts only if all before it count and it ended, with no damage, exactly
-//! where the next one begins: then it began where one thread would have begun an event. At the
-//! first part that does not, the threads end, its bytes and all behind it are put back, and one
-//! thread reads on from there, so that damage is said and repaired in one place only.
+//! the file. Where it would wait for them it keeps a later part for itself, and reads that into
+//! the tables when its turn has come, so that nothing of it is joined. A part counts only if all
+//! before it count and it ended, with no damage, exactly where the next one begins: then it began
+//! where one thread would have begun an event. At the first part that does not, the threads end,
+//! its bytes and all behind it are put back, and one thread reads on from there, so that damage
+//! is said and repaired in one place only. Of a part that the calling thread reads, the events
+//! before the damage count.
 //!
 //! Limits: eight parts of [`PART_BYTES`], or two for each thread and two more, are in memory at
 //! one time. After a part that did not count, the next attempt comes after twice as
@@ -21,9 +24,11 @@ use std::time::Duration;
 
 use super::join::Numbers;
 use super::part::{Part, PartReader, Piece, Rows};
+use super::predicted::RunEnd;
 use super::reader::EventReader;
 use crate::error::Result;
 use crate::read::json::is_whitespace;
+use crate::read::window::Window;
 use crate::read::Options;
 
 /// The length of a part: long enough to be worth handing over, and all that is at work fits
@@ -35,6 +40,9 @@ const MIN_PARTS: usize = 8;
 
 /// After so many parts in a row a failure counts as the first one.
 const LONG_RUN: usize = 64;
+
+/// How many parts at a time the calling thread keeps for itself.
+const MAX_KEPT: usize = 2;
 
 /// How often the caller is asked whether to go on while threads are waited for.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -87,9 +95,9 @@ impl<'a> Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// Reads as many parts as count, from the event at the front of the window on; gives the
-    /// byte of the comma behind the last of them, none where no part counted.
-    pub(super) fn take(&mut self, events: &mut EventReader<'_>) -> Result<Option<u64>> {
+    /// Reads as many parts as count, from the event at the front of the window on; none where
+    /// no part counted.
+    pub(super) fn take(&mut self, events: &mut EventReader<'_>) -> Result<Option<RunEnd>> {
         let window = &events.stream.elements.window;
         let (here, at_hand) = (window.offset(), window.text().len() as u64);
         if here < self.from {
@@ -101,7 +109,7 @@ impl Parts<'_> {
         outcome
     }
 
-    fn take_from(&mut self, here: u64, events: &mut EventReader<'_>) -> Result<Option<u64>> {
+    fn take_from(&mut self, here: u64, events: &mut EventReader<'_>) -> Result<Option<RunEnd>> {
         let Some(separator) = separator(events.stream.text(), &events.stream.indent) else {
             self.failed(here);
             return Ok(None);
@@ -121,16 +129,19 @@ impl Parts<'_> {
             return Ok(None);
         }
         let n_before = events.position;
-        std::thread::scope(|scope| {
+        let is_behind_event = std::thread::scope(|scope| {
             let mut crew = Crew::start(scope, self, &events.stream.indent, first);
             crew.numbers.resize_with(self.threads, || Numbers::new(events.n_given_keys));
             let outcome = crew.work(events, &mut cutter);
             self.ended(crew.n_joined, events.stream.elements.window.offset());
+            let is_behind_event = crew.is_behind_event;
             put_back(events, crew.end(), cutter);
-            outcome
+            outcome.map(|()| is_behind_event)
         })?;
-        let window = &events.stream.elements.window;
-        Ok((events.position > n_before).then(|| window.offset() - 1))
+        let offset = events.stream.elements.window.offset();
+        let end =
+            if is_behind_event { RunEnd::BehindEvent } else { RunEnd::BehindComma(offset - 1) };
+        Ok((events.position > n_before).then_some(end))
     }
 }
 
@@ -163,6 +174,8 @@ struct Cutter {
     rest: Vec<u8>,
     /// Buffers and tables to use again.
     spare: Vec<(Vec<u8>, Rows)>,
+    /// Whether a part was cut off already.
+    is_behind_first: bool,
     is_ended: bool,
 }
 
@@ -189,7 +202,8 @@ impl Cutter {
             self.is_ended = true;
             return None;
         }
-        Some(Piece { bytes, length: cut, offset, rows })
+        let is_indent_taken = !std::mem::replace(&mut self.is_behind_first, true);
+        Some(Piece { bytes, length: cut, offset, is_indent_taken, rows })
     }
 }
 
@@ -205,6 +219,12 @@ struct Crew<'scope> {
     waiting: VecDeque<Piece>,
     /// Parts that came back, by their place in the file.
     back: BTreeMap<usize, Done>,
+    /// Parts that the calling thread reads.
+    kept: BTreeMap<usize, Piece>,
+    /// Whether the calling thread waited since it kept a part.
+    has_waited: bool,
+    /// Whether the last event that was read has no comma.
+    is_behind_event: bool,
     n_sent: usize,
     n_joined: usize,
     n_at_once: usize,
@@ -228,7 +248,7 @@ impl<'scope> Crew<'scope> {
         let (jobs, taken) = channel();
         let (give, done) = channel();
         let (taken, stop) = (Arc::new(Mutex::new(taken)), Arc::new(AtomicBool::new(false)));
-        let threads = (0..parts.threads).map_while(|thread| {
+        let threads = (1..parts.threads).map_while(|thread| {
             let (taken, give, stop) = (Arc::clone(&taken), give.clone(), Arc::clone(&stop));
             let (options, indent) = (parts.options, indent.to_vec());
             let read = move || read_parts(thread, &taken, &give, &stop, options, indent);
@@ -242,6 +262,9 @@ impl<'scope> Crew<'scope> {
             numbers: Vec::new(),
             waiting,
             back: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            has_waited: false,
+            is_behind_event: false,
             n_sent: 0,
             n_joined: 0,
             n_at_once: parts.parts_at_once(),
@@ -258,12 +281,17 @@ impl<'scope> Crew<'scope> {
             if self.n_joined == self.n_sent {
                 return Ok(());
             }
-            self.receive(events)?;
-            while let Some(done) = self.back.remove(&self.n_joined) {
+            if let Some(piece) = self.kept.remove(&self.n_joined) {
+                if !self.read_kept(piece, events, cutter)? {
+                    return Ok(());
+                }
+            } else if let Some(done) = self.back.remove(&self.n_joined) {
                 if let Err(done) = self.join(done, events, cutter) {
                     self.back.insert(done.place, *done);
                     return Ok(());
                 }
+            } else {
+                self.receive(events)?;
             }
         }
     }
@@ -272,11 +300,45 @@ impl<'scope> Crew<'scope> {
         while self.n_sent - self.n_joined < self.n_at_once {
             let piece = self.waiting.pop_front().or_else(|| cutter.next(events));
             let Some(piece) = piece else { return };
-            if let Err(refused) = self.jobs.send((self.n_sent, piece)) {
+            if self.has_waited && self.kept.len() < MAX_KEPT {
+                self.has_waited = false;
+                self.kept.insert(self.n_sent, piece);
+            } else if let Err(refused) = self.jobs.send((self.n_sent, piece)) {
                 return self.waiting.push_front(refused.0 .1);
             }
             self.n_sent += 1;
         }
+    }
+
+    /// Reads a part into the tables that all others are joined to; gives whether it was whole.
+    /// Where it was not, what was not read of it comes back.
+    fn read_kept(
+        &mut self,
+        mut piece: Piece,
+        events: &mut EventReader<'_>,
+        cutter: &mut Cutter,
+    ) -> Result<bool> {
+        let part = Window::on(std::mem::take(&mut piece.bytes), piece.length, piece.offset);
+        let source = std::mem::replace(&mut events.stream.elements.window, part);
+        // What was said before must not be refused by a strict reader when it asks for more.
+        let mut said = std::mem::take(&mut events.stream.elements.diagnostics);
+        let end = events.take_whole(piece.is_indent_taken);
+        said.append(&events.stream.elements.diagnostics);
+        events.stream.elements.diagnostics = said;
+        let part = std::mem::replace(&mut events.stream.elements.window, source);
+        piece.bytes = part.into_buffer();
+        let end = end?;
+        if end.is_whole {
+            cutter.spare.push((piece.bytes, piece.rows));
+            self.n_joined += 1;
+            return Ok(true);
+        }
+        self.is_behind_event = end.is_behind_event;
+        let n_read = usize::try_from(end.offset - piece.offset).unwrap_or(piece.length);
+        piece.bytes.drain(..n_read);
+        piece.length -= n_read;
+        self.kept.insert(self.n_joined, piece);
+        Ok(false)
     }
 
     /// Waits for a part that was read.
@@ -284,6 +346,11 @@ impl<'scope> Crew<'scope> {
         let joined = events.stream.elements.window.offset();
         loop {
             events.stream.elements.report(joined)?;
+            if let Ok(done) = self.done.try_recv() {
+                self.back.insert(done.place, done);
+                return Ok(());
+            }
+            self.has_waited = true;
             match self.done.recv_timeout(PATIENCE) {
                 Ok(done) => {
                     self.back.insert(done.place, done);
@@ -331,8 +398,8 @@ impl<'scope> Crew<'scope> {
                 resume_unwind(panic);
             }
         }
-        let back = self.back.into_values().map(|done| done.piece);
-        back.chain(self.waiting).collect()
+        self.kept.extend(self.back.into_values().map(|done| (done.place, done.piece)));
+        self.kept.into_values().chain(self.waiting).collect()
     }
 
     /// A thread that is at its end while parts are waited for made a mistake.
@@ -376,7 +443,7 @@ mod tests {
     use crate::read::elements::Elements;
     use crate::read::window::Window;
 
-    /// How many of the events that `text` begins with come from threads, and where they end.
+    /// How many of the events that `text` begins with are read in parts, and the comma behind.
     fn joined(text: &str) -> (u64, Option<u64>) {
         let options = Options { threads: 3, part_bytes: Some(300), ..Options::default() };
         let window = Window::new(Box::new(text.as_bytes()), None).unwrap();
@@ -386,7 +453,11 @@ mod tests {
         let collector = Collector::new(Arc::clone(&options.vocabulary));
         let mut events = EventReader::new(EventStream::new(elements, scanner), collector, true);
         let end = Parts::new(&options).unwrap().take(&mut events).unwrap();
-        (events.collector.n_events(), end)
+        let comma = end.map(|end| match end {
+            RunEnd::BehindComma(offset) => offset,
+            RunEnd::BehindEvent => panic!("no comma"),
+        });
+        (events.collector.n_events(), comma)
     }
 
     fn event(number: usize) -> String {

@@ -6,6 +6,7 @@ use super::predicted::{learn, take_run, RunEnd};
 use super::repaired::Repaired;
 use super::stream::EventStream;
 use crate::error::Result;
+use crate::read::elements::Outcome;
 
 /// Events on their way from bytes to tables.
 pub(super) struct EventReader<'a> {
@@ -20,6 +21,16 @@ pub(super) struct EventReader<'a> {
     /// How many keys of arguments every reader begins with.
     pub(super) n_given_keys: usize,
     is_predicting: bool,
+}
+
+/// Where reading whole events came to an end.
+pub(super) struct WholeEnd {
+    /// Whether there was nothing else in the window.
+    pub(super) is_whole: bool,
+    /// Whether the last event has no comma.
+    pub(super) is_behind_event: bool,
+    /// Behind the last event, or its comma.
+    pub(super) offset: u64,
 }
 
 impl<'a> EventReader<'a> {
@@ -43,6 +54,51 @@ impl<'a> EventReader<'a> {
             return None;
         }
         take_run(&mut self.stream, &mut self.collector, &mut self.position, max_events)
+    }
+
+    /// Reads whole events with a comma behind each, up to something else or the end of the
+    /// window.
+    pub(super) fn take_whole(&mut self, is_indent_taken: bool) -> Result<WholeEnd> {
+        let mut is_indent_taken = is_indent_taken && self.stream.text().starts_with(b"{");
+        let mut is_behind_event = false;
+        loop {
+            let offset = self.stream.elements.window.offset();
+            let next = if std::mem::take(&mut is_indent_taken) {
+                Some(b'{')
+            } else {
+                self.stream.next_separated()?
+            };
+            match next {
+                Some(b',') if is_behind_event => {
+                    self.stream.elements.window.consume(1);
+                    is_behind_event = false;
+                }
+                Some(b'{') if !is_behind_event && self.take_event(&mut is_behind_event)? => {}
+                _ => {
+                    let is_whole = next.is_none() && !is_behind_event;
+                    return Ok(WholeEnd { is_whole, is_behind_event, offset });
+                }
+            }
+        }
+    }
+
+    /// Whether a whole event could be read, or several of them.
+    fn take_event(&mut self, is_behind_event: &mut bool) -> Result<bool> {
+        *is_behind_event = match self.take_predicted(u64::MAX) {
+            Some(RunEnd::BehindEvent) => true,
+            Some(RunEnd::BehindComma(_)) => false,
+            None => {
+                let offset = self.stream.elements.window.offset();
+                let Outcome::Whole((), end) = self.stream.attempt_event()? else {
+                    return Ok(false);
+                };
+                self.keep(Whereabouts { offset, position: self.position }, end)?;
+                self.accept(end)?;
+                self.next_position();
+                true
+            }
+        };
+        Ok(true)
     }
 
     /// Keeps the event in the draft, which ends at `end` of the window.
