@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from weakref import WeakKeyDictionary
 
 from longpole.errors import TraceError
+from longpole.frames import argument
 from longpole.sweeps import around, running_at
 
 if TYPE_CHECKING:
@@ -143,12 +144,7 @@ def _of_trace(trace: Trace) -> Allocations:
     needed = {"Bytes", "Total Allocated"}
     if arguments is None or not needed <= set(arguments.columns):
         return Allocations("trace", _frame([]), _blocks([]))
-    known = [
-        pl.col(key).cast(pl.Int64).alias(name)
-        if key in arguments.columns
-        else pl.lit(None, pl.Int64).alias(name)
-        for name, key in columns.items()
-    ]
+    known = [argument(arguments, key, pl.Int64).alias(name) for name, key in columns.items()]
     times = trace.events.select("lane", time_ns="start_ns")
     rows = arguments.select("event", *known).filter(pl.col("n_bytes").is_not_null())
     placed = rows.hstack(times[rows["event"]])

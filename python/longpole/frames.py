@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from longpole._core import Table
 
-__all__ = ["frame_of", "typed"]
+__all__ = ["argument", "frame_of", "typed"]
 
 _TEXTS = ("kind", "name", "process", "thread")
 
@@ -40,3 +40,23 @@ def typed(frame: pl.DataFrame) -> pl.DataFrame:
         for name in wrong
         if name in dtypes
     )
+
+
+def argument(table: pl.DataFrame, key: str, dtype: pl.DataType | type[pl.DataType]) -> pl.Expr:
+    """Take an argument of events as numbers; what is none, or is not there, is null.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> table = pl.DataFrame({"bytes": ["8", "many"]}, schema={"bytes": pl.Categorical})
+    >>> table.select(argument(table, "bytes", pl.Int64), argument(table, "at", pl.Int64)).rows()
+    [(8, None), (None, None)]
+    """
+    import polars as pl
+
+    if key not in table.columns:
+        return pl.lit(None, dtype).alias(key)
+    values = pl.col(key)
+    # Where some event has a text, or a number beyond 64 bits, all are texts.
+    is_text = table.schema[key] == pl.Categorical
+    return (values.cast(pl.String) if is_text else values).cast(dtype, strict=False)

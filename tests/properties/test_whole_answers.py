@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import longpole
 import strategies
 from longpole.analyses.questions import questions
 from longpole.cli import program
@@ -184,3 +185,29 @@ def test_a_device_that_is_no_number_ends_no_answer(tmp_path):
     path = tmp_path / "trace.json"
     path.write_bytes(document([event | {"args": {"device": []}}, work]))
     assert asked(["table", str(path), "copy_summary"])[0] == exit_codes.OK
+
+
+def test_sizes_that_are_no_numbers_end_no_answer(tmp_path):
+    event = {"ph": "X", "pid": 1, "tid": 1, "ts": 1, "cat": "gpu_memcpy", "name": "n", "dur": 1}
+    memory = {
+        "ph": "i",
+        "pid": 1,
+        "tid": 1,
+        "ts": 2,
+        "cat": "cpu_instant_event",
+        "name": "[memory]",
+    }
+    events = [
+        event | {"args": {"device": 0, "stream": 7, "bytes": size}} for size in (64, 2**63, "many")
+    ]
+    events += [
+        memory | {"args": {"Bytes": size, "Total Allocated": size, "Device Id": 0}}
+        for size in (64, 2**63, "many")
+    ]
+    path = tmp_path / "trace.json"
+    path.write_bytes(document(events))
+    for name in ("copy_bandwidth", "memory"):
+        assert asked(["table", str(path), name])[0] == exit_codes.OK
+    assert asked(["diff", str(path), str(path)])[0] != exit_codes.INTERNAL
+    trace = longpole.read_trace(path)
+    assert longpole.copy_summary(trace).select("n_without_size", "bytes").rows() == [(2, 64)]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from longpole.frames import argument
 from longpole.selection import matching
 from longpole.windows import choose_window
 
@@ -66,9 +67,9 @@ def communication_links(
     arguments = None if tasks.is_empty() else trace.args(None)
     if arguments is None or not set(_ARGUMENTS) <= set(arguments.columns):
         return matching(pl.DataFrame(schema=_SCHEMA), where)
-    moved = tasks.join(arguments.select("event", *_ARGUMENTS), on="event").with_columns(
-        pl.col(_ARGUMENTS[:3]).cast(pl.Int64, strict=False)
-    )
+    numbers = [argument(arguments, key, pl.Int64) for key in _ARGUMENTS[:3]]
+    known = arguments.select("event", *numbers, *_ARGUMENTS[3:])
+    moved = tasks.join(known, on="event")
     chosen = window or choose_window(trace)
     if chosen is not None:
         moved = chosen.starting(moved)

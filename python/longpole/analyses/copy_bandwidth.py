@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from longpole.analyses.activities import activities
+from longpole.frames import argument
 from longpole.kept import kept
 from longpole.selection import matching
 
@@ -106,11 +107,6 @@ def _sizes(trace: Trace) -> pl.DataFrame:
         table = trace.args(category, [*given.values()])
         if table is None or table.width == 1:
             continue
-        columns = [
-            (pl.col(key) if key in table.columns else pl.lit(None))
-            .cast(schema[name], strict=False)
-            .alias(name)
-            for name, key in given.items()
-        ]
+        columns = [argument(table, key, schema[name]).alias(name) for name, key in given.items()]
         parts.append(table.select("event", *columns))
     return pl.concat(parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from longpole.analyses.diff.values import Counts
+from longpole.frames import argument
 from longpole.windows import launching_calls
 
 if TYPE_CHECKING:
@@ -26,14 +27,19 @@ def peak_memory_bytes(side: Side) -> int | None:
     import polars as pl
 
     start_ns, end_ns = side.steps["window_start_ns"][0], side.steps["window_end_ns"][-1]
-    args = side.trace.args("cpu_instant_event")
-    if args is None or not {"Total Allocated", "Device Id"} <= set(args.columns):
+    args = side.trace.args("cpu_instant_event", ["Total Allocated", "Device Id"])
+    if args is None:
         return None
-    times = side.trace.events.select("event", "start_ns")
-    inside = args.join(times, on="event").filter(
-        pl.col("start_ns").is_between(start_ns, end_ns), pl.col("Device Id") >= 0
+    known = args.select(
+        "event",
+        device=argument(args, "Device Id", pl.Int64),
+        allocated=argument(args, "Total Allocated", pl.Int64),
     )
-    peak = inside["Total Allocated"].max()
+    times = side.trace.events.select("event", "start_ns")
+    inside = known.join(times, on="event").filter(
+        pl.col("start_ns").is_between(start_ns, end_ns), pl.col("device") >= 0
+    )
+    peak = inside["allocated"].max()
     return peak if isinstance(peak, int) else None
 
 
