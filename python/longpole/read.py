@@ -61,8 +61,8 @@ def read_trace(
     max_bytes, max_events
         Stop there; `Trace.diagnostics` then holds `limit_reached`.
     threads
-        How many threads read the events of a large file, beside the calling one, which reads and
-        inflates it: all cores by default, `1` for the calling thread alone. The trace is the same.
+        How many threads read the events of a large file, the calling one among them, which also
+        reads and inflates it: all cores by default. The trace is the same.
     progress
         Called now and then with the number of bytes read (uncompressed). What it
         raises ends the reading.
