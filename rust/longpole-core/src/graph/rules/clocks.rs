@@ -2,8 +2,8 @@
 //!
 //! Work cannot start before its call does, and cannot end after a call that is known to
 //! have waited for it. Where several events of a device break one of these, its stamps are
-//! moved by the worst of them and the usual latency. What is inferred proves nothing here:
-//! the rules that infer waits allow for disagreeing clocks. An offset of up to 3 us breaks
+//! moved by the worst of them and the usual latency. What is inferred moves no clock by itself,
+//! for the rules that infer waits allow for disagreeing clocks; it only settles one that was moved. An offset of up to 3 us breaks
 //! nothing and stays; one that drifts is corrected by its worst only.
 
 use std::collections::BTreeMap;
@@ -72,9 +72,8 @@ pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
 fn agree_on_syncs(shifts: &mut [Option<i64>], devices: &[Evidence], facts: &Facts<'_>) {
     for device in 0..devices.len() {
         let Some(shift_ns) = shifts[device] else { continue };
-        let mut quickest_ns = Quickest::NONE;
         let returns_ns = returns_from_device(device, facts).map(|ns| ns - shift_ns);
-        returns_ns.filter(|&ns| ns >= -limits::UNEVEN_CLOCKS_NS).for_each(|ns| quickest_ns.add(ns));
+        let quickest_ns = Quickest::believable(returns_ns);
         let by_ns = limits::USUAL_RETURN_NS.saturating_sub(quickest_ns.first());
         let is_early = quickest_ns.first() < limits::QUICKEST_RETURN_NS
             && quickest_ns.last() < limits::USUAL_RETURN_NS;
@@ -107,9 +106,7 @@ fn agree_on_waits(shifts: &mut [Option<i64>], devices: &[Evidence], facts: &Fact
     for ((awaited, waiting), delays_ns) in waits_between_devices(facts) {
         let shift_of = |device: usize| shifts[device].unwrap_or(0);
         let moved_ns = shift_of(waiting) - shift_of(awaited);
-        let mut quickest_ns = Quickest::NONE;
-        let delays_ns = delays_ns.iter().map(|&delay_ns| delay_ns + moved_ns);
-        delays_ns.filter(|&ns| ns >= -limits::UNEVEN_CLOCKS_NS).for_each(|ns| quickest_ns.add(ns));
+        let quickest_ns = Quickest::believable(delays_ns.iter().map(|&ns| ns + moved_ns));
         let by_ns = limits::QUICKEST_RELEASE_NS - quickest_ns.last();
         if by_ns <= 0 {
             continue;
@@ -175,6 +172,13 @@ struct Quickest([i64; limits::LEAST_CLOCK_EVIDENCE]);
 
 impl Quickest {
     const NONE: Self = Self([i64::MAX; limits::LEAST_CLOCK_EVIDENCE]);
+
+    /// Of what took some time, but for what came sooner than clocks that were moved can explain.
+    fn believable(delays_ns: impl Iterator<Item = i64>) -> Self {
+        let mut found = Self::NONE;
+        delays_ns.filter(|&ns| ns >= -limits::UNEVEN_CLOCKS_NS).for_each(|ns| found.add(ns));
+        found
+    }
 
     fn add(&mut self, after_ns: i64) {
         let place = self.0.partition_point(|&ns| ns <= after_ns);
