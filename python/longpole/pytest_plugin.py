@@ -170,8 +170,12 @@ class Benchmarks:
             if (name := self._config.getoption("longpole_save")) and baseline_path(name).exists():
                 message = f"--longpole-save: there is a baseline {name}"
                 raise pytest.UsageError(message)
-        except (OSError, ValueError) as error:
-            raise pytest.UsageError(str(error)) from error
+        except FileNotFoundError as error:
+            message = f"--longpole-baseline: {error.strerror}: {error.filename}"
+            raise pytest.UsageError(message) from error
+        except ValueError as error:
+            message = f"--longpole-save: {error}"
+            raise pytest.UsageError(message) from error
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

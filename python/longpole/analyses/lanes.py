@@ -106,7 +106,10 @@ def longest(rows: pl.DataFrame, most: int = _MOST_EVENTS) -> pl.DataFrame:
 def not_drawn(number: int) -> str:
     """Say how many events and segments of the path a picture leaves out."""
     is_or_are = "is" if number == 1 else "are"
-    return f"{count(number, 'shorter or more deeply nested part')} {is_or_are} not drawn."
+    return (
+        f"{count(number, 'part')} {is_or_are} not drawn: the shortest, the most deeply nested, and "
+        "those of the least busy streams and threads."
+    )
 
 
 def longest_segments(layout: Layout) -> tuple[tuple[int, str], ...]:
