@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,6 +42,8 @@ def new_file(path: Path, *, force: bool = False, inputs: Sequence[Path] = ()) ->
     ...     [file.name for file in Path(folder).iterdir()]
     ['answer.txt']
     """
+    import tempfile  # only who writes a file waits for it
+
     _check_free(path, force=force, inputs=inputs)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     os.close(descriptor)

@@ -119,6 +119,9 @@ def timeline_at(path: Path) -> FoundTimeline | None:
     TraceError
         The file is one that cannot be read here.
     """
+    is_directory = path.is_dir()
+    if not is_directory and not (_PROFILE_FILE.search(path.name) and path.is_file()):
+        return None
     from longpole.ascend.database import database_timeline
     from longpole.ascend.joined import joined_timeline
     from longpole.ascend.layout import only_timeline, rank_of
@@ -127,12 +130,10 @@ def timeline_at(path: Path) -> FoundTimeline | None:
     from longpole.mindspore.refusals import refused_file
     from longpole.mindspore.timeline import rank_events
 
-    if path.is_dir():
+    if is_directory:
         found = only_timeline(path)
         source = joined_timeline(found.parts) if found.parts else found.path
         return FoundTimeline(cast("Path | BinaryIO", source), found.path, found.rank)
-    if not _PROFILE_FILE.search(path.name) or not path.is_file():
-        return None
     if _COLLECTED.search(path.name):
         raise not_exported(path, path.parent)
     refused = refused_file(path)

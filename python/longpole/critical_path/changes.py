@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from operator import index
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from fractions import Fraction
 
 __all__ = [
     "Change",
@@ -173,6 +173,8 @@ def change_of(plain: Mapping[str, Any]) -> Change:
 
 
 def _factor(by: float | Fraction) -> Fraction:
+    from fractions import Fraction
+
     try:
         exact = by if isinstance(by, Fraction) else Fraction(str(by))
     except ValueError:

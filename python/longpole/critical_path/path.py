@@ -10,9 +10,6 @@ from longpole.critical_path.changes import Drop, RemoveWait, Scale, parts_of
 from longpole.critical_path.explain import path_blocks
 from longpole.files import new_file
 from longpole.frames import frame_of, typed
-from longpole.report.html import html
-from longpole.report.terminal import Terminal
-from longpole.report.text import text
 from longpole.wording import duration, share
 
 if TYPE_CHECKING:
@@ -237,6 +234,9 @@ class CriticalPath:
         Names are shortened to lines of `width` characters. The event beside a name is the
         one that has the longest segment, as a row of `Trace.events`.
         """
+        from longpole.report.terminal import Terminal
+        from longpole.report.text import text
+
         return text(path_blocks(self, top), Terminal(width))
 
     def to_perfetto(
@@ -295,6 +295,8 @@ class CriticalPath:
                 getattr(self, name).write_parquet(unfinished)
 
     def _repr_html_(self) -> str:
+        from longpole.report.html import html
+
         return html(path_blocks(self, _TOP))
 
     def __repr__(self) -> str:

@@ -7,23 +7,27 @@ Examples
 >>> found.ranks[0].operators.frame()  # doctest: +SKIP
 """
 
-from longpole.mindspore.errors import ProfileError, RankError
-from longpole.mindspore.findings import FileFinding
-from longpole.mindspore.host_info import HostInfo, read_host_info
-from longpole.mindspore.offline import Analysis, AnalysisHandle, offline_analyse
-from longpole.mindspore.operators import OpAnalysis, OpRow, op_analyse
-from longpole.mindspore.option_findings import (
-    OptionFinding,
-    OptionStateError,
-    OptionTypeError,
-    OptionValueError,
-)
-from longpole.mindspore.options import ProfilerOptions
-from longpole.mindspore.profiler import Profiler, ProfilerStateError, Recording
-from longpole.mindspore.rank_analysis import RankAnalysis
-from longpole.mindspore.step_callback import step_callback
-from longpole.mindspore.step_trace import StepPoints, StepTrace, read_step_trace
-from longpole.mindspore.timeline import timeline_events
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from longpole.mindspore.callback import step_callback
+    from longpole.mindspore.errors import ProfileError, RankError
+    from longpole.mindspore.findings import FileFinding
+    from longpole.mindspore.host_info import HostInfo, read_host_info
+    from longpole.mindspore.offline import Analysis, AnalysisHandle, offline_analyse
+    from longpole.mindspore.operators import OpAnalysis, OpRow, op_analyse
+    from longpole.mindspore.option_findings import (
+        OptionFinding,
+        OptionStateError,
+        OptionTypeError,
+        OptionValueError,
+    )
+    from longpole.mindspore.options import ProfilerOptions
+    from longpole.mindspore.profiler import Profiler, ProfilerStateError, Recording
+    from longpole.mindspore.rank_analysis import RankAnalysis
+    from longpole.mindspore.step_trace import StepPoints, StepTrace, read_step_trace
+    from longpole.mindspore.timeline import timeline_events
 
 __all__ = [
     "Analysis",
@@ -52,3 +56,29 @@ __all__ = [
     "step_callback",
     "timeline_events",
 ]
+
+# To recognise a file of a profile must not cost what analyses one.
+_NAMES_OF = {
+    "errors": ("ProfileError", "RankError"),
+    "findings": ("FileFinding",),
+    "host_info": ("HostInfo", "read_host_info"),
+    "offline": ("Analysis", "AnalysisHandle", "offline_analyse"),
+    "operators": ("OpAnalysis", "OpRow", "op_analyse"),
+    "option_findings": ("OptionFinding", "OptionStateError", "OptionTypeError", "OptionValueError"),
+    "options": ("ProfilerOptions",),
+    "profiler": ("Profiler", "ProfilerStateError", "Recording"),
+    "rank_analysis": ("RankAnalysis",),
+    "callback": ("step_callback",),
+    "step_trace": ("StepPoints", "StepTrace", "read_step_trace"),
+    "timeline": ("timeline_events",),
+}
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _NAMES_OF.items():
+        if name in names:
+            found = getattr(import_module(f"longpole.mindspore.{module}"), name)
+            globals()[name] = found
+            return found
+    message = f"module 'longpole.mindspore' has no attribute {name!r}"
+    raise AttributeError(message)

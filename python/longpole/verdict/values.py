@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from longpole.critical_path.changes import change_of, plain_change
-from longpole.report.html import html
 from longpole.verdict.advice import advice
 from longpole.verdict.blocks import verdict_blocks
 from longpole.verdict.sentences import sentence
@@ -105,6 +104,8 @@ class Verdict:
         return verdict_blocks(self)
 
     def _repr_html_(self) -> str:
+        from longpole.report.html import html
+
         return html(self.blocks())
 
     def to_dict(self) -> dict[str, Any]:
