@@ -12,15 +12,16 @@
 
 mod facts;
 mod model;
+mod names;
 mod rules;
 
 pub use model::{
     limits, Certainty, ClockShift, Counts, Edge, Edges, Evidence, Graph, Kind, Nodes, Role,
     Timeline,
 };
-use regex::Regex;
+pub(crate) use names::{matching, pattern_of};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::link::Launches;
 use crate::progress::{report, Progress};
 use crate::tables::Tables;
@@ -60,17 +61,4 @@ pub fn build(
         let counts = Counts { clock_shifts: clock_shifts.len() as u64, ..counts };
         return Ok(Graph { clock_shifts, ..Graph::of(timeline, nodes, edges, counts) });
     }
-}
-
-/// Which names a pattern is found in, one row for each text.
-pub(crate) fn matching(pattern: &str, tables: &Tables) -> Result<Vec<bool>> {
-    let pattern =
-        Regex::new(pattern).map_err(|error| Error::new(ErrorKind::Pattern(sentence(&error)), 0))?;
-    Ok(tables.strings.matching(|name| pattern.is_match(name)))
-}
-
-/// The reason without the drawing of where it is.
-fn sentence(error: &regex::Error) -> String {
-    let drawn = error.to_string();
-    drawn.rsplit("error: ").next().unwrap_or(&drawn).trim().to_owned()
 }

@@ -8,7 +8,7 @@ use super::functions::Function;
 use super::model::{dropped, Remedy, RemedyKind, Side, HOST};
 use super::question::Question;
 use super::rule::Ruling;
-use crate::graph::Kind;
+use crate::graph::{pattern_of, Kind};
 use crate::ids::{EventId, StringId};
 use crate::path::what_if::{Change, Effect, Ratio};
 use crate::tables::EventKind;
@@ -125,8 +125,7 @@ fn most<Key: Ord>(of: BTreeMap<Key, Vec<(EventId, i64)>>) -> Vec<(Key, Vec<(Even
 }
 
 fn part(name: String, names: &[&str], times: Vec<(EventId, i64)>) -> Remedy {
-    let escaped: Vec<_> = names.iter().map(|name| regex::escape(name)).collect();
-    let pattern = format!("^(?:{})$", escaped.join("|"));
+    let pattern = pattern_of(names);
     Remedy::new(RemedyKind::Kernels, Some(name), vec![halved(Some(pattern))]).shown_by(times)
 }
 

@@ -235,15 +235,20 @@ impl<'a> Trials<'a> {
             if node.row() % (1 << 16) == 0 {
                 report(progress, node.row() as u64)?;
             }
+            let range = self.graph.edges.range(node);
+            let edges = edges[range.clone()].iter();
+            let (fates, lags_ns) = (&fates[range.clone()], &self.lags_ns[range]);
             let mut latest = [f64::NEG_INFINITY; LANES];
-            for number in self.graph.edges.range(node) {
-                let source = &times[edges[number].source.row()];
-                let weights = &weights[usize::from(fates[number])];
-                weights.reach(&mut latest, source, self.lags_ns[number]);
+            for ((edge, fate), lag_ns) in edges.zip(fates).zip(lags_ns) {
+                let source = &times[edge.source.row()];
+                weights[usize::from(*fate)].reach(&mut latest, source, *lag_ns);
             }
             // Nodes to which nothing leads keep their time; all others come behind the first.
-            let observed_ns = float(self.graph.nodes.time_ns(node) - first_ns);
-            times.push(latest.map(|time_ns| if time_ns < 0.0 { observed_ns } else { time_ns }));
+            if latest.iter().any(|time_ns| *time_ns < 0.0) {
+                let observed_ns = float(self.graph.nodes.time_ns(node) - first_ns);
+                latest = latest.map(|time_ns| if time_ns < 0.0 { observed_ns } else { time_ns });
+            }
+            times.push(latest);
         }
         Ok(())
     }
@@ -266,6 +271,8 @@ fn integer(time_ns: f64) -> i64 {
 /// How often a lag and its half count in each lane, and what is added: infinitely little where
 /// the edge is gone.
 struct Weights {
+    /// Whether all lags count whole in all lanes, as most do.
+    is_kept: bool,
     whole: Times,
     half: Times,
     added: Times,
@@ -292,16 +299,22 @@ impl Weights {
         let lanes: [u16; LANES] = std::array::from_fn(fate);
         let counts = |of: Fate| lanes.map(|fate| f64::from(u8::from(fate == of as u16)));
         let is_gone = |fate| if fate == Fate::Removed as u16 { f64::NEG_INFINITY } else { 0.0 };
-        Self { whole: counts(Fate::Kept), half: counts(Fate::Halved), added: lanes.map(is_gone) }
+        let is_kept = fates == 0;
+        Self { is_kept, whole: counts(Fate::Kept), half: counts(Fate::Halved), added: lanes.map(is_gone) }
     }
 
     /// Lets a node come no earlier than an edge says, in each lane.
     #[inline]
     fn reach(&self, latest: &mut Times, source: &Times, lag_ns: i64) {
-        let (whole, half) = (float(lag_ns), float(half_ns(lag_ns)));
+        let mut lags = [float(lag_ns); LANES];
+        if !self.is_kept {
+            let half = float(half_ns(lag_ns));
+            for (lane, lag) in lags.iter_mut().enumerate() {
+                *lag = *lag * self.whole[lane] + half * self.half[lane] + self.added[lane];
+            }
+        }
         for lane in 0..LANES {
-            let lag = whole * self.whole[lane] + half * self.half[lane] + self.added[lane];
-            let reached = source[lane] + lag;
+            let reached = source[lane] + lags[lane];
             latest[lane] = if reached > latest[lane] { reached } else { latest[lane] };
         }
     }

@@ -1,0 +1,81 @@
+//! Which names a pattern is found in.
+
+use std::collections::BTreeSet;
+
+use regex::Regex;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::tables::Tables;
+
+/// Which names a pattern is found in, one row for each text.
+pub(crate) fn matching(pattern: &str, tables: &Tables) -> Result<Vec<bool>> {
+    if let Some(names) = whole_names(pattern) {
+        return Ok(tables.strings.matching(|name| names.contains(name)));
+    }
+    let pattern =
+        Regex::new(pattern).map_err(|error| Error::new(ErrorKind::Pattern(sentence(&error)), 0))?;
+    Ok(tables.strings.matching(|name| pattern.is_match(name)))
+}
+
+/// The reason without the drawing of where it is.
+fn sentence(error: &regex::Error) -> String {
+    let drawn = error.to_string();
+    drawn.rsplit("error: ").next().unwrap_or(&drawn).trim().to_owned()
+}
+
+/// A pattern that some names match as a whole, and nothing else.
+pub(crate) fn pattern_of(names: &[&str]) -> String {
+    let escaped: Vec<_> = names.iter().map(|name| regex::escape(name)).collect();
+    format!("^(?:{})$", escaped.join("|"))
+}
+
+/// The names that [`pattern_of`] made a pattern of: they are looked up, which is cheaper than to
+/// compile them.
+fn whole_names(pattern: &str) -> Option<BTreeSet<String>> {
+    let inner = pattern.strip_prefix("^(?:")?.strip_suffix(")$")?;
+    let mut names = BTreeSet::new();
+    let mut name = String::new();
+    let mut characters = inner.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => name.push(characters.next().filter(|next| is_escaped(*next))?),
+            '|' => _ = names.insert(std::mem::take(&mut name)),
+            other if is_escaped(other) => return None,
+            other => name.push(other),
+        }
+    }
+    names.insert(name);
+    Some(names)
+}
+
+/// What [`regex::escape`] puts a backslash before.
+fn is_escaped(character: char) -> bool {
+    r"\.+*?()|[]{}^$#&-~".contains(character)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_from_other_patterns() {
+        let names = ["void gemm<float, (Tile)1>(int const*)", "a|b", "\\d$^", "ä b\n", "~{#&-}[x]?+."];
+        let found = whole_names(&pattern_of(&names)).unwrap();
+        assert_eq!(found, names.map(str::to_owned).into());
+        assert_eq!(whole_names(&pattern_of(&[""])).unwrap(), [String::new()].into());
+        for other in ["gemm", "^(?:a.b)$", "^(?:a)|(?:b)$", r"^(?:\d)$", r"^(?:a\)$", "^(?:a[b])$"] {
+            assert_eq!(whole_names(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn names_match_as_the_pattern_does() {
+        let names = ["a.b", "c|d", "(e)", "f\\", "g\n"];
+        let pattern = pattern_of(&names);
+        let compiled = Regex::new(&pattern).unwrap();
+        let found = whole_names(&pattern).unwrap();
+        for text in ["a.b", "axb", "c", "c|d", "d", "(e)", "e", "f\\", "g", "g\n", "", "a.b "] {
+            assert_eq!(found.contains(text), compiled.is_match(text), "{text:?}");
+        }
+    }
+}
