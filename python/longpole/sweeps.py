@@ -180,12 +180,12 @@ def running_at(trace: Trace, lanes: pl.Series, times_ns: pl.Series) -> pl.Series
     return frame_of(core_running_at(trace.core, _row_bytes(lanes), times))["event"]
 
 
-def device_ranges(trace: Trace) -> pl.DataFrame:
-    """Find the annotation on its stream in which a GPU activity began.
+def device_ranges(trace: Trace, ranges: pl.Series | None = None) -> pl.DataFrame:
+    """Find the annotation on its stream, of `ranges` or all, in which a GPU activity began.
 
     Columns: `event` and `annotation`; the last of several to begin is taken.
     """
-    return frame_of(core_device_ranges(trace.core))
+    return frame_of(core_device_ranges(trace.core, _bytes(ranges)))
 
 
 def counters_for_perfetto(series: Sequence[tuple[str, pl.Series, pl.Series]]) -> bytes:

@@ -7,6 +7,7 @@ import pytest
 
 import longpole
 from longpole.devices.peaks import PEAKS, peaks_of
+from longpole.report.blocks import Table
 from longpole.testing import TraceBuilder
 from real_traces import real_traces
 
@@ -99,6 +100,20 @@ def test_kernels_without_a_formula_are_listed_and_not_judged():
         None,
     )
     assert (found.kernel_ns, found.known_ns) == (5_000, 0)
+
+
+def test_kernels_of_no_known_operator_stand_under_their_own_name_without_calls():
+    trace = TraceBuilder().launch("gemm", call=(0, 1), work=(2, 7)).read()
+    found = longpole.roofline(trace, tflops={"fp32": 20}, bandwidth=1000)
+    assert found.rows.select("name", "kernel", "calls", "n_kernels").row(0) == (
+        None,
+        "gemm",
+        None,
+        1,
+    )
+    [table] = [block for block in found.blocks() if isinstance(block, Table)]
+    shown = dict(zip((column.title for column in table.columns), table.rows[0], strict=True))
+    assert (shown["operator"], shown["calls"], shown["bound by"]) == ("gemm", None, "unknown")
 
 
 def test_communication_is_not_compared_with_the_peaks_of_a_device():

@@ -12,6 +12,7 @@ import pytest
 import longpole
 from longpole.cli import program
 from longpole.cli.answer.list_of_tables import PATH_TABLES, tables
+from longpole.report.frames import table_of
 from longpole.testing import TraceBuilder
 
 QUESTIONS = sorted(set(tables()) - set(PATH_TABLES))
@@ -130,3 +131,35 @@ def test_json_is_ascii_whatever_the_names_are(tmp_path, capsys):
         out = capsys.readouterr().out
         assert out.isascii()
         assert rows_of(out)[0]["name"] == name
+
+
+def test_a_step_that_the_profiler_drew_on_a_stream_is_not_what_a_kernel_belongs_to(tmp_path):
+    ranges = [("ProfilerStep#1", 0, 100), ("forward", 10, 30)]
+    drawn = [event(name, "gpu_user_annotation", (0, 7), start, end) for name, start, end in ranges]
+    kernels = [event("a", "kernel", (0, 7), 12, 20), event("b", "kernel", (0, 7), 50, 60)]
+    step = [event("ProfilerStep#1", "user_annotation", (1, 1), 0, 100)]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": [*step, *drawn, *kernels]}))
+    trace = longpole.read_trace(path)
+    found = longpole.annotated_kernels(trace, longpole.choose_window(trace, whole=True))
+    assert sorted(found.select("name", "annotation").rows()) == [("a", "forward"), ("b", None)]
+
+
+def event(name, category, place, start_us, end_us):
+    process, thread = place
+    return {
+        "ph": "X",
+        "name": name,
+        "cat": category,
+        "pid": process,
+        "tid": thread,
+        "ts": start_us,
+        "dur": end_us - start_us,
+        "args": {"device": 0, "stream": 7} if process == 0 else {},
+    }
+
+
+def test_the_time_of_a_kernel_is_not_titled_as_its_name():
+    frame = pl.DataFrame({"kernel": ["gemm"], "kernel_ns": [5], "operator_name": ["mm"]})
+    titles = [column.title for column in table_of(frame.with_columns(operator_ns=1)).columns]
+    assert titles == ["kernel", "kernel time", "operator_name", "operator time"]

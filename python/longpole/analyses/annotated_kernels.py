@@ -37,8 +37,9 @@ def annotated_kernels(
     -------
     DataFrame
         The columns of `kernels`, and `annotation` before them: the innermost around the call
-        that launched the activity, steps aside, else the one that the profiler drew on the
-        stream. It is null where there is neither: every activity is in one row.
+        that launched the activity, else the one that the profiler drew on the stream. Steps
+        say when and not what, and do not count. It is null where there is neither: every
+        activity is in one row.
 
     Examples
     --------
@@ -55,7 +56,7 @@ def annotated_kernels(
 
 def with_annotations(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
     """Give activities with the name of their annotation."""
-    ranges = sweeps.device_ranges(trace)
+    ranges = sweeps.device_ranges(trace, _drawn_ranges(trace))
     ours = trace.annotations.filter(~is_step(trace))["event"]
     around = sweeps.around(trace, found["call"], ours, "innermost")
     if not ranges.is_empty():
@@ -64,3 +65,11 @@ def with_annotations(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
     # The rows of a frame of events are their numbers.
     names = trace.events["name"].gather(around)
     return found.with_columns(names.alias("annotation"))
+
+
+def _drawn_ranges(trace: Trace) -> pl.Series:
+    """List the annotations that the profiler drew on streams, without those of steps."""
+    events = trace.events
+    drawn = events.filter(pl.col("kind") == "device_annotation")
+    steps = trace.steps["name"].cast(pl.String).unique()
+    return drawn.filter(~pl.col("name").cast(pl.String).is_in(steps.implode()))["event"]

@@ -17,7 +17,7 @@ from longpole.windows import choose_window
 from longpole.wording import count, duration, share, short_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from longpole.critical_path.path import CriticalPath
     from longpole.devices.peaks import Peaks
@@ -251,12 +251,18 @@ def _grouped(work: pl.DataFrame) -> pl.DataFrame:
         .agg(
             pl.col("kernel").first(),
             *(pl.col(name).sum().alias(name) for name in sums),
-            calls=pl.col("operator").count().cast(pl.Int64),
+            calls=_calls(),
             flops=_sum_of_known("flops"),
             n_bytes=_sum_of_known("n_bytes"),
         )
     )
     return grouped.join(named, on="alike", how="left", nulls_equal=True, maintain_order="left")
+
+
+def _calls() -> pl.Expr:
+    """Count operators; kernels of none have no calls that are known."""
+    n_operators = pl.col("operator").count().cast(pl.Int64)
+    return pl.when(n_operators > 0).then(n_operators)
 
 
 def _sum_of_known(name: str) -> pl.Expr:
@@ -334,10 +340,15 @@ def _table(rows: pl.DataFrame, top: int) -> Table:
     title = f"operator ({top} of {count(rows.height)})" if rows.height > top else "operator"
     columns = [Column(title, "name"), *_SHOWN.values()]
     cells: list[list[Cell]] = [
-        [_label(row), *(_rounded(row[name]) for name in _SHOWN)]
+        [_label(row), *(_rounded(value) for value in _shown(row))]
         for row in rows.head(top).iter_rows(named=True)
     ]
     return Table(columns, cells)
+
+
+def _shown(row: dict[str, Any]) -> Iterator[Cell]:
+    for name in _SHOWN:
+        yield "unknown" if name == "bound" and row["flops"] is None else row[name]
 
 
 def _measured_table(measured: pl.DataFrame, top: int) -> list[Block]:
@@ -360,6 +371,6 @@ def _rounded(value: Cell) -> Cell:
 
 def _label(row: dict[str, Any]) -> str:
     if row["name"] is None:
-        return f"(no formula) {row['kernel']}"
+        return str(row["kernel"])
     sizes = "x".join(str(shape).replace(" ", "") for shape in row["shapes"] or () if shape)
     return f"{row['name']} {sizes}"

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["flat", "table_of"]
 
 _POINTS_IN_TIME: Final = ("start_ns", "end_ns", "time_ns")
+_NAMES: Final = frozenset(
+    ("annotation", "function", "kernel", "kernels", "name", "operator", "python")
+)
 
 
 def flat(frame: pl.DataFrame) -> pl.DataFrame:
@@ -29,11 +32,16 @@ def flat(frame: pl.DataFrame) -> pl.DataFrame:
 def table_of(frame: pl.DataFrame) -> Table:
     """Give a frame as a table for people."""
     types = {name: _type(name, dtype) for name, dtype in frame.schema.items()}
-    columns = [
-        Column(name.removesuffix("_ns") if each == "duration" else name, each)
-        for name, each in types.items()
-    ]
+    columns = [Column(_title(name, types), each) for name, each in types.items()]
     return Table(columns, _rounded(flat(frame), types).rows())
+
+
+def _title(name: str, types: Mapping[str, Type]) -> str:
+    """Leave the unit of a duration away; a kernel's time is not its name."""
+    if types[name] != "duration":
+        return name
+    stem = name.removesuffix("_ns")
+    return f"{stem} time" if stem in types or f"{stem}_name" in types else stem
 
 
 def _rounded(frame: pl.DataFrame, types: Mapping[str, Type]) -> pl.DataFrame:
@@ -48,7 +56,7 @@ def _rounded(frame: pl.DataFrame, types: Mapping[str, Type]) -> pl.DataFrame:
 def _type(name: str, dtype: pl.DataType) -> Type:
     if name.endswith("_ns") and not name.endswith(_POINTS_IN_TIME):
         return "duration"
-    if name in {"name", "kernels"} or name.endswith("_name"):
+    if not dtype.is_numeric() and (name in _NAMES or name.endswith("_name")):
         return "name"
     if name.endswith("share"):
         return "share"

@@ -250,11 +250,17 @@ pub(crate) fn overlaps(py: Python<'_>, trace: &Trace, of: Rows, beside: Rows) ->
         .into_table()
 }
 
-/// The annotation on its stream in which each GPU activity began, where there is one.
+/// The annotation on its stream, of some or all, in which each GPU activity began.
 #[pyfunction]
-pub(crate) fn device_ranges(py: Python<'_>, trace: &Trace) -> PyResult<Table> {
+#[allow(clippy::needless_pass_by_value)] // as Python gives it
+pub(crate) fn device_ranges(
+    py: Python<'_>,
+    trace: &Trace,
+    ranges: Option<Rows>,
+) -> PyResult<Table> {
     let tables = trace.tables();
-    let rows = enter(py, None, None, |_| Ok(measure::device_ranges(tables)))?;
+    let chosen = chosen_of(trace, ranges.as_ref());
+    let rows = enter(py, None, None, |_| Ok(measure::device_ranges(tables, &chosen)))?;
     Columns::default()
         .rows("event", rows.iter().map(|row| Some(row.0).in_column()).collect())
         .rows("annotation", rows.iter().map(|row| Some(row.1).in_column()).collect())

@@ -59,11 +59,13 @@ mod tests {
 
     #[test]
     fn names_are_told_from_other_patterns() {
-        let names = ["void gemm<float, (Tile)1>(int const*)", "a|b", "\\d$^", "ä b\n", "~{#&-}[x]?+."];
+        let names =
+            ["void gemm<float, (Tile)1>(int const*)", "a|b", "\\d$^", "ä b\n", "~{#&-}[x]?+."];
         let found = whole_names(&pattern_of(&names)).unwrap();
         assert_eq!(found, names.map(str::to_owned).into());
         assert_eq!(whole_names(&pattern_of(&[""])).unwrap(), [String::new()].into());
-        for other in ["gemm", "^(?:a.b)$", "^(?:a)|(?:b)$", r"^(?:\d)$", r"^(?:a\)$", "^(?:a[b])$"] {
+        for other in ["gemm", "^(?:a.b)$", "^(?:a)|(?:b)$", r"^(?:\d)$", r"^(?:a\)$", "^(?:a[b])$"]
+        {
             assert_eq!(whole_names(other), None, "{other}");
         }
     }

@@ -73,13 +73,14 @@ impl Around<'_> {
 }
 
 /// The annotation on the stream of each GPU activity in which the activity began, by row of the
-/// activity: the last of these to begin.
-pub fn device_ranges(tables: &Tables) -> Vec<(EventId, EventId)> {
+/// activity: the last of these to begin. Only `chosen` annotations count.
+pub fn device_ranges(tables: &Tables, chosen: &Chosen) -> Vec<(EventId, EventId)> {
     let events = &tables.events;
     let mut by_lane: BTreeMap<LaneId, Vec<EventId>> = BTreeMap::new();
-    let takes_part = |kind: EventKind| kind.is_device_work() || kind == EventKind::DeviceAnnotation;
-    for event in events.ids().filter(|&event| takes_part(events.kind(event))) {
-        if events.span(event).is_some() {
+    for event in events.ids() {
+        let kind = events.kind(event);
+        let is_range = kind == EventKind::DeviceAnnotation && chosen.holds(event);
+        if (is_range || kind.is_device_work()) && events.span(event).is_some() {
             by_lane.entry(events.lane(event)).or_default().push(event);
         }
     }
@@ -166,10 +167,11 @@ mod tests {
             .collect();
         let text = format!("[{}]", events.join(","));
         let tables = read_bytes(text.as_bytes(), &Options::default()).unwrap();
-        let found: Vec<_> = device_ranges(&tables)
-            .into_iter()
-            .map(|(event, range)| (event.row(), range.row()))
-            .collect();
-        assert_eq!(found, [(2, 1), (3, 0)]);
+        let found = |chosen: &Chosen| -> Vec<_> {
+            let ranges = device_ranges(&tables, chosen).into_iter();
+            ranges.map(|(event, range)| (event.row(), range.row())).collect()
+        };
+        assert_eq!(found(&Chosen::All), [(2, 1), (3, 0)]);
+        assert_eq!(found(&Chosen::of_rows([0], tables.events.len())), [(2, 0), (3, 0)]);
     }
 }

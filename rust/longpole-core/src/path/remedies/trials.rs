@@ -300,7 +300,12 @@ impl Weights {
         let counts = |of: Fate| lanes.map(|fate| f64::from(u8::from(fate == of as u16)));
         let is_gone = |fate| if fate == Fate::Removed as u16 { f64::NEG_INFINITY } else { 0.0 };
         let is_kept = fates == 0;
-        Self { is_kept, whole: counts(Fate::Kept), half: counts(Fate::Halved), added: lanes.map(is_gone) }
+        Self {
+            is_kept,
+            whole: counts(Fate::Kept),
+            half: counts(Fate::Halved),
+            added: lanes.map(is_gone),
+        }
     }
 
     /// Lets a node come no earlier than an edge says, in each lane.
