@@ -11,7 +11,7 @@ FUZZ_SECONDS ?= 600
 TARGET ?= reader
 FROM ?= 0
 
-.PHONY: help run test test-rust test-python test-long fuzz fuzz-coverage audit test-torch bench-read bench-truth bench-quiet bench-path bench-analyses bench-runner bench-extract bench-chakra bench-diff clean tools
+.PHONY: help run test test-rust test-python test-long fuzz fuzz-coverage audit test-torch bench-read bench-truth bench-quiet bench-commands bench-path bench-analyses bench-runner bench-extract bench-chakra bench-diff clean tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -106,6 +106,9 @@ bench-compare: $(BUILT) ## how often a comparison is right, on simulated runs
 
 bench-diff: $(BUILT) ## how often a comparison of two traces is right, on simulated runs
 	$(BIN)/python benches/bench_diff.py
+
+bench-commands: $(BUILT) ## time commands as whole processes
+	$(BIN)/python benches/bench_commands.py
 
 bench-path: $(BUILT) ## time the critical path, on a trace and on a graph of 10 million nodes
 	$(BIN)/python -m pip install --quiet --group bench
