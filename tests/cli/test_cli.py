@@ -356,6 +356,25 @@ def test_answers_in_text_and_json_do_not_wait_for_polars(trace, command, form):
     assert done.stderr.splitlines()[-1].endswith(" False")
 
 
+@pytest.mark.parametrize(
+    ("command", "expected"), [("table", "1"), ("bench", None), ("tunableop", None)]
+)
+def test_only_commands_without_jobs_of_their_own_forbid_numpy_its_threads(command, expected):
+    script = (
+        "import os; from longpole.cli.program import run; "
+        f"run([{command!r}, '--help']); print(os.environ.get('OPENBLAS_NUM_THREADS'))"
+    )
+    environment = {name: text for name, text in os.environ.items() if "OPENBLAS" not in name}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    assert done.stdout.splitlines()[-1] == str(expected)
+
+
 @pytest.mark.parametrize(("is_terminal", "is_ci"), [(True, False), (True, True), (False, False)])
 def test_a_bar_moves_only_where_somebody_watches(trace, monkeypatch, is_terminal, is_ci):
     monkeypatch.setattr("sys.stderr", io.StringIO())

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["main", "run"]
 
 _COMPLETION: Final = "_LONGPOLE_COMPLETE"
+_STARTS_PROGRAMS: Final = frozenset({"bench", "tunableop"})
+"""Commands whose jobs inherit the environment."""
 _OPTIONS_BEFORE_A_COMMAND: Final = {"-h", "--help", "-V", "--version", "--debug"}
 
 
@@ -38,6 +40,14 @@ class Program(Commands):
         if first is not None and (self._is_file(args[first]) or args[first].startswith("-")):
             args = [*args[:first], "summary", *args[first:]]
         return super().parse_args(ctx, args)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in _STARTS_PROGRAMS:
+            # numpy's BLAS, which nothing here uses, starts a thread on every core, and each
+            # spins for a tenth of a second.
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        return super().get_command(ctx, cmd_name)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete commands and, as a file may stand in their place, files."""
