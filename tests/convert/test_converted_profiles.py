@@ -41,9 +41,10 @@ def test_a_profile_becomes_a_trace_with_its_rank(profile, tmp_path):
 def test_a_stretch_of_a_profile_becomes_a_trace(profile, tmp_path):
     trace = read_trace(profile)
     window = choose_window(trace, whole=True)
-    cut(trace, profile, window, tmp_path / "part.json")
-    names = set(read_trace(tmp_path / "part.json").events["name"].cast(str))
-    assert names == set(trace.events["name"].cast(str))
+    n_written = cut(trace, profile, window, tmp_path / "part.json")
+    part = read_trace(tmp_path / "part.json", strict=True)
+    assert set(part.events["name"].cast(str)) == set(trace.events["name"].cast(str))
+    assert (part.rank, part.n_events) == (trace.rank, n_written)
 
 
 def test_no_file_of_a_profile_is_replaced(profile, tmp_path, capsys):

@@ -25,6 +25,7 @@ __all__ = ["cut"]
 
 _PART: Final = 1 << 20
 _GZIP: Final = b"\x1f\x8b"
+_BEFORE_TEXT: Final = b"\xef\xbb\xbf \t\r\n"
 
 
 def cut(
@@ -40,7 +41,7 @@ def cut(
     Beside the events that ran in the window these are the calls that launched its GPU
     activities, all that these calls launched, what encloses the calls, and for a step all of
     the step before. Other steps lose their annotations, so that no part of a step is taken for
-    a whole. What stands beside the events is copied.
+    a whole. What stands beside the events is copied, and the rank that a profile names is written.
 
     Parameters
     ----------
@@ -86,9 +87,21 @@ def cut(
     with new_file(target, force=force, inputs=[path, found.path]) as unfinished:
         opened: Any = gzip.open if target.suffix == ".gz" else open
         with opened(unfinished, "wb") as file:
-            for part in _parts(found.source):
-                file.write(kept.feed(part))
+            pieces = (kept.feed(part) for part in _parts(found.source))
+            is_told = found.rank is None or "distributedInfo" in trace.metadata
+            file.writelines(pieces if is_told else _with_rank(pieces, found.rank))
     return kept.n_written
+
+
+def _with_rank(pieces: Iterator[bytes], rank: int | None) -> Iterator[bytes]:
+    """Put the rank that folders name before the text of a trace, an object or a bare list."""
+    told = f'{{"distributedInfo":{{"rank":{rank}}},'.encode()
+    begun = (piece.lstrip(_BEFORE_TEXT) for piece in pieces)
+    first = next(filter(None, begun), b"")
+    is_list = first.startswith(b"[")
+    yield told + (b'"traceEvents":' + first if is_list else first.removeprefix(b"{"))
+    yield from pieces
+    yield b"}" if is_list else b""
 
 
 def _check(trace: Trace) -> None:
