@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 from longpole import read_traces
@@ -87,3 +88,18 @@ def test_how_ranks_fare_in_each_step_is_a_table(tmp_path):
     assert times.columns == ["step", "rank", "completion_ns", "duration_ns", "late_ns"]
     assert times["duration_ns"].null_count() == 3
     assert times["step"].to_list() == [1, 1, 1, 2, 2, 2]
+
+
+def test_of_a_long_path_the_longest_segments_are_drawn_and_the_rest_counted():
+    n_segments = 20_003
+    starts = pl.int_range(n_segments, dtype=pl.Int64, eager=True) * 10
+    path = pl.DataFrame({"start_ns": starts}).with_columns(
+        duration_ns=pl.when(pl.col("start_ns") < 30).then(1).otherwise(9),
+        rank=(pl.col("start_ns") // 10) % 2,
+        kind=pl.lit("kernel"),
+        name=pl.lit("gemm"),
+    )
+    found = rank_path_figure(path)
+    assert len(found.data[0]["x"]) == 20_000
+    assert set(found.data[0]["x"]) == {9 / 1e6}
+    assert found.label.endswith("3 shorter segments are not drawn.")

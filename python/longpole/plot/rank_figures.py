@@ -5,7 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.analyses.lanes import longest
 from longpole.report.page import Figure
+from longpole.wording import count
 
 if TYPE_CHECKING:
     import polars as pl
@@ -16,6 +18,7 @@ __all__ = ["lateness_figure", "rank_path_figure"]
 
 _MOST_CALLS: Final = 400
 _MOST_RANKS: Final = 64
+_MOST_SEGMENTS: Final = 20_000
 _LATE: Final = [[0, "#f3f4f6"], [0.5, "#e3a08a"], [1, "#b42318"]]
 _KINDS: Final = {
     "kernel": "kernel",
@@ -75,14 +78,17 @@ def lateness_figure(traces: TraceSet) -> Figure | None:
 
 def rank_path_figure(path: pl.DataFrame) -> Figure | None:
     """Draw the path across ranks: a lane for each rank on it, and a step where it changes rank."""
+    import polars as pl
+
     if path.is_empty():
         return None
     zero_ns = int(path["start_ns"][0])
-    ranks = sorted(set(path["rank"].to_list()))
+    drawn = longest(path, _MOST_SEGMENTS)
+    ranks = sorted(drawn["rank"].unique())
     lanes = {rank: f"rank {rank}" for rank in ranks}
     data: list[dict[str, Any]] = []
-    for kind in sorted(set(path["kind"].to_list())):
-        rows = [row for row in path.iter_rows(named=True) if row["kind"] == kind]
+    for kind in sorted(set(drawn["kind"].cast(pl.String))):
+        rows = list(drawn.filter(pl.col("kind").cast(pl.String) == kind).iter_rows(named=True))
         told = kind.replace("_", " ")
         data.append(
             {
@@ -98,7 +104,7 @@ def rank_path_figure(path: pl.DataFrame) -> Figure | None:
             }
         )
     hops: tuple[list[float | None], list[str | None]] = ([], [])
-    for start_ns, before, behind in _hops(path):
+    for start_ns, before, behind in _hops(drawn):
         hops[0].extend([(start_ns - zero_ns) / 1e6] * 2 + [None])
         hops[1].extend([lanes[before], lanes[behind], None])
     line = {"type": "scatter", "mode": "lines", "x": hops[0], "y": hops[1], "hoverinfo": "skip"}
@@ -114,7 +120,10 @@ def rank_path_figure(path: pl.DataFrame) -> Figure | None:
         "legend": {"orientation": "h", "y": 1.12},
         "height": 160 + 28 * len(ranks),
     }
-    return Figure(data, layout, "Where the critical path ran: only the ranks on it.")
+    n_left = path.height - drawn.height
+    left = f" {count(n_left, 'shorter segment')} {'is' if n_left == 1 else 'are'} not drawn."
+    caption = f"Where the critical path ran: only the ranks on it.{left if n_left else ''}"
+    return Figure(data, layout, caption)
 
 
 def _hops(path: pl.DataFrame) -> list[tuple[int, int, int]]:
