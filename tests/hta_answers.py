@@ -354,7 +354,7 @@ def memory_bw(name):
     starts = [events.filter(pl.col("duration_ns") >= 0)["start_ns"].min() for events in of_job]
     start_ns = min(starts)
     ours = {
-        (row["name"], (row["time_ns"] - start_ns) / US): round(row["bandwidth_gbps"], 6)
+        (row["name"], (row["time_ns"] - start_ns) / US): round(row["bandwidth_gb_per_s"], 6)
         for row in longpole.copy_bandwidth(trace, window).iter_rows(named=True)
     }
     return theirs, ours

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +33,8 @@ def new_file(path: Path, *, force: bool = False, inputs: Sequence[Path] = ()) ->
     FileExistsError
         The file exists and `force` is not given, it is one of the inputs, or it is no plain file:
         devices, pipes and sockets are never replaced.
+    FileNotFoundError
+        There is no such folder.
 
     Examples
     --------
@@ -45,6 +48,8 @@ def new_file(path: Path, *, force: bool = False, inputs: Sequence[Path] = ()) ->
     import tempfile  # only who writes a file waits for it
 
     _check_free(path, force=force, inputs=inputs)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path.parent))
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     os.close(descriptor)
     unfinished = Path(name)

@@ -135,7 +135,8 @@ def choose_window(
     Raises
     ------
     WindowError
-        There is no such step or annotation; the message names those there are.
+        There is no such step or annotation; the message names those there are. Or `step_name`
+        marks no iterations.
     ValueError
         `step` is not the number of a step, `between` ends before it starts, or more than one
         of `step`, `annotation`, `between` and `whole` is given.
@@ -161,7 +162,7 @@ def choose_window(
             number, annotation=annotation, instance=instance, whole=whole, step_name=step_name
         )
     except WindowError:
-        if step is not None or annotation is not None:
+        if (step, annotation, step_name) != (None, None, None):
             raise
         return None
     kind: Any = unit

@@ -64,8 +64,8 @@ def only_row(builder):
 def test_the_bandwidth_of_a_link_does_not_depend_on_the_number_of_ranks(operation, factor):
     row = only_row(collective(operation))
     assert row["bytes"] == 4 * ELEMENTS
-    assert row["algorithm_gbps"] == pytest.approx(4 * ELEMENTS / 100_000)
-    assert row["bus_gbps"] == pytest.approx(factor * 4 * ELEMENTS / 100_000)
+    assert row["algorithm_gb_per_s"] == pytest.approx(4 * ELEMENTS / 100_000)
+    assert row["bus_gb_per_s"] == pytest.approx(factor * 4 * ELEMENTS / 100_000)
 
 
 def test_a_collective_is_hidden_while_a_kernel_computes():
@@ -83,7 +83,7 @@ def test_it_is_given_to_the_operator_and_the_line_of_the_program():
 def test_what_the_trace_does_not_say_has_no_bandwidth():
     builder = TraceBuilder().launch("ncclDevKernel_AllReduce_Sum_f32", call=(0, 1), work=(2, 9))
     row = only_row(builder)
-    figures = ("bytes", "group_size", "algorithm_gbps", "bus_gbps", "python")
+    figures = ("bytes", "group_size", "algorithm_gb_per_s", "bus_gb_per_s", "python")
     assert [row[figure] for figure in figures] == [None] * 5
 
 
@@ -92,5 +92,5 @@ def test_the_window_and_the_condition_choose():
     early = longpole.choose_window(trace, between=(0, 50_000))
     assert longpole.communication(trace, early).is_empty()
     whole = longpole.choose_window(trace, whole=True)
-    assert longpole.communication(trace, whole, where="bus_gbps > 1").is_empty()
+    assert longpole.communication(trace, whole, where="bus_gb_per_s > 1").is_empty()
     assert longpole.communication(trace, whole, where="\"group\" = '0'").height == 1

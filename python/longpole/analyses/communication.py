@@ -37,8 +37,8 @@ _SHOWN: Final = (
     "duration_ns",
     "hidden_ns",
     "exposed_ns",
-    "algorithm_gbps",
-    "bus_gbps",
+    "algorithm_gb_per_s",
+    "bus_gb_per_s",
     "operator_name",
     "python",
 )
@@ -65,8 +65,8 @@ def communication(
         `stream`, `operation` and `named_by` (what says so), `group` and `group_size`, `bytes`
         (of the larger of the two buffers), `data_type`, `start_ns`, `duration_ns` (whole, also
         where it lies across an end of the window), `hidden_ns` (a kernel computed on the device
-        meanwhile) and `exposed_ns` (none did), which sum to the duration, `algorithm_gbps`
-        (bytes by duration, 10^9 a second) and `bus_gbps` (what a link carries, by the formulas
+        meanwhile) and `exposed_ns` (none did), which sum to the duration, `algorithm_gb_per_s`
+        (bytes by duration, 10^9 a second) and `bus_gb_per_s` (what a link carries, by the formulas
         of nccl-tests), the innermost `operator_name` around the call, and `python`: the
         innermost function around it that is not torch's. A bandwidth is null where bytes,
         operation or group size are not known; the duration includes waiting for other ranks.
@@ -120,8 +120,8 @@ def _measured(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(
         hidden_ns="overlap_ns",
         exposed_ns=pl.col("duration_ns") - pl.col("overlap_ns"),
-        algorithm_gbps=rate,
-        bus_gbps=known.then(rate * factor),
+        algorithm_gb_per_s=rate,
+        bus_gb_per_s=known.then(rate * factor),
     )
 
 

@@ -27,7 +27,7 @@ _SCHEMA: Final = {
     "count": pl.Int64,
     "bytes": pl.Int64,
     "duration_ns": pl.Int64,
-    "bandwidth_gbps": pl.Float64,
+    "bandwidth_gb_per_s": pl.Float64,
 }
 
 
@@ -54,7 +54,7 @@ def communication_links(
         A row for each pair and kind of link: `source_rank`, `target_rank` (numbers within the
         group; the rank itself where data stays on the device), `link` (`HCCS`, `PCIE`, `ROCE`,
         `ON_CHIP`, ...), `count`, `bytes`, `duration_ns` (the sum over the tasks) and
-        `bandwidth_gbps` (10^9 bytes a second).
+        `bandwidth_gb_per_s` (10^9 bytes a second).
 
     Examples
     --------
@@ -87,7 +87,7 @@ def communication_links(
             duration_ns=pl.col("duration_ns").sum(),
         )
         .with_columns(
-            bandwidth_gbps=pl.when(pl.col("duration_ns") > 0).then(
+            bandwidth_gb_per_s=pl.when(pl.col("duration_ns") > 0).then(
                 pl.col("bytes") / pl.col("duration_ns")
             )
         )

@@ -36,13 +36,13 @@ def copy_bandwidth(
         From `choose_window`; by default the window that it chooses without more.
     where
         A condition on the columns of `copies`: those of `activities`, `direction`, `bytes`
-        and `bandwidth_gbps`.
+        and `bandwidth_gb_per_s`.
 
     Returns
     -------
     DataFrame
         A row for each change, by device, direction and time: `device`, `name` (the direction,
-        as `Memcpy HtoD` or `Memset`), `time_ns` and `bandwidth_gbps` from then on (10^9 bytes
+        as `Memcpy HtoD` or `Memset`), `time_ns` and `bandwidth_gb_per_s` from then on (10^9 bytes
         a second, the sum of what runs at the same time). Copies whose bandwidth is not known
         do not change it.
 
@@ -53,11 +53,11 @@ def copy_bandwidth(
     ...     ph="X", cat="gpu_memcpy", name="Memcpy HtoD (Pageable -> Device)", pid=0, tid=7,
     ...     ts=0, dur=2, args={"device": 0, "stream": 7, "bytes": 8000},
     ... )
-    >>> copy_bandwidth(builder.read()).select("name", "time_ns", "bandwidth_gbps").rows()
+    >>> copy_bandwidth(builder.read()).select("name", "time_ns", "bandwidth_gb_per_s").rows()
     [('Memcpy HtoD', 0, 4.0), ('Memcpy HtoD', 2000, 0.0)]
     """
-    known = copies(trace, window, where=where).filter(pl.col("bandwidth_gbps").is_not_null())
-    rate = pl.col("bandwidth_gbps")
+    known = copies(trace, window, where=where).filter(pl.col("bandwidth_gb_per_s").is_not_null())
+    rate = pl.col("bandwidth_gb_per_s")
     begin = known.select("device", name="direction", time_ns="start_ns", change=rate, event="event")
     end_ns = pl.col("start_ns") + pl.col("duration_ns")
     end = known.select("device", name="direction", time_ns=end_ns, change=-rate, event="event")
@@ -67,7 +67,7 @@ def copy_bandwidth(
         pl.concat([begin, end])
         .sort("device", "name", "time_ns", units, "event")
         .with_columns(total=units.cum_sum().over("device", "name"))
-        .select("device", "name", "time_ns", bandwidth_gbps=pl.col("total") / 1e9)
+        .select("device", "name", "time_ns", bandwidth_gb_per_s=pl.col("total") / 1e9)
     )
 
 
@@ -79,7 +79,7 @@ def copies(
     Returns
     -------
     DataFrame
-        The columns of `activities`, `direction`, `bytes` and `bandwidth_gbps` (as the
+        The columns of `activities`, `direction`, `bytes` and `bandwidth_gb_per_s` (as the
         profiler gives it, else bytes by duration; null without either).
     """
     return matching(_all_copies(trace, window), where)
@@ -94,15 +94,15 @@ def _all_copies(trace: Trace, window: Window | None) -> pl.DataFrame:
     measured = pl.when(pl.col("duration_ns") > 0).then(pl.col("bytes") / pl.col("duration_ns"))
     return joined.with_columns(
         direction=pl.coalesce(name.str.extract(_DIRECTION, 1), name),
-        bandwidth_gbps=pl.coalesce("recorded_gbps", measured),
-    ).drop("recorded_gbps")
+        bandwidth_gb_per_s=pl.coalesce("recorded_gb_per_s", measured),
+    ).drop("recorded_gb_per_s")
 
 
 def _sizes(trace: Trace) -> pl.DataFrame:
     """Give the bytes and the bandwidth that were recorded with events."""
-    schema = {"event": pl.UInt32, "bytes": pl.Int64, "recorded_gbps": pl.Float64}
+    schema = {"event": pl.UInt32, "bytes": pl.Int64, "recorded_gb_per_s": pl.Float64}
     parts = [pl.DataFrame(schema=schema)]
-    given = {"bytes": "bytes", "recorded_gbps": "memory bandwidth (GB/s)"}
+    given = {"bytes": "bytes", "recorded_gb_per_s": "memory bandwidth (GB/s)"}
     for category in trace.categories:
         table = trace.args(category, [*given.values()])
         if table is None or table.width == 1:

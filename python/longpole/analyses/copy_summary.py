@@ -34,7 +34,7 @@ def copy_summary(
     -------
     DataFrame
         A row for each device and direction: `device`, `name`, `count`, `n_without_size`,
-        `bytes`, `duration_ns` (the sum of the parts in the window), `bandwidth_gbps` (the
+        `bytes`, `duration_ns` (the sum of the parts in the window), `bandwidth_gb_per_s` (the
         bytes by the whole duration of those whose size is known), and the figures of the
         changes of `copy_bandwidth` above 0: `n_changes`, `mean`, `std`, `min`, `p25`,
         `median`, `p75`, `max` (10^9 bytes a second).
@@ -46,9 +46,9 @@ def copy_summary(
     >>> copy_summary(trace).select("name", "count", "n_without_size", "bytes").row(0)
     ('Memset', 1, 1, None)
     """
-    series = copy_bandwidth(trace, window, where=where).filter(pl.col("bandwidth_gbps") > 0)
+    series = copy_bandwidth(trace, window, where=where).filter(pl.col("bandwidth_gb_per_s") > 0)
     changes = series.group_by("device", "name").agg(
-        n_changes=pl.len().cast(pl.Int64), **spread("bandwidth_gbps")
+        n_changes=pl.len().cast(pl.Int64), **spread("bandwidth_gb_per_s")
     )
     has_size = pl.col("bytes").is_not_null() & (pl.col("duration_ns") > 0)
     summed = pl.col("bytes").filter(has_size).sum() / pl.col("duration_ns").filter(has_size).sum()
@@ -60,7 +60,7 @@ def copy_summary(
             n_without_size=pl.col("bytes").null_count().cast(pl.Int64),
             bytes=pl.when(pl.col("bytes").count() > 0).then(pl.col("bytes").sum()),
             duration_ns=pl.col("inside_ns").sum(),
-            bandwidth_gbps=pl.when(has_size.any()).then(summed),
+            bandwidth_gb_per_s=pl.when(has_size.any()).then(summed),
         )
         .join(changes, on=["device", "name"], how="left", nulls_equal=True)
         .sort("device", "name")

@@ -51,7 +51,7 @@ def counter_tracks(
     return counters_for_perfetto(
         [
             *_tracks(queues, "queue length: device {}, stream {}", "stream", "queue_length"),
-            *_tracks(copies, "copies (GB/s): device {}, {}", "name", "bandwidth_gbps"),
+            *_tracks(copies, "copies (GB/s): device {}, {}", "name", "bandwidth_gb_per_s"),
         ]
     )
 

@@ -40,8 +40,8 @@ _CALL_FIELDS: Final = (
     "wait_share",
     "awaited",
     "transfer_ns",
-    "algorithm_gb_s",
-    "bus_gb_s",
+    "algorithm_gb_per_s",
+    "bus_gb_per_s",
     "slow_transfer",
     "cause",
 )
@@ -328,7 +328,7 @@ class Ranks:
         for row in calls.iter_rows(named=True):
             number = row["call"] if row["sequence"] is None else row["sequence"]
             name = f"{short_name(row['group'], _WIDEST_GROUP) if row['group'] else '-'}/{number}"
-            bus = row["bus_gb_s"]
+            bus = row["bus_gb_per_s"]
             rows.append(
                 [
                     escape(name),

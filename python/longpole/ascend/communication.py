@@ -34,14 +34,14 @@ def read_communication(path: str | os.PathLike[str]) -> pl.DataFrame:
 
     Columns: `step`, `kind` (`p2p`, `collective`), `name`, `group`, `elapse_ns`, `transit_ns`,
     `wait_ns`, `synchronization_ns`, `idle_ns` (as the tool computed them), `transport`,
-    `transit_mb`, `bandwidth_gbps`. What the file does not say is null.
+    `transit_mb`, `bandwidth_gb_per_s`. What the file does not say is null.
 
     Raises
     ------
     TraceError
         The file is no JSON of this kind.
     """
-    columns = (*_NAMED, *_TIMES, "transport", "transit_mb", "bandwidth_gbps")
+    columns = (*_NAMED, *_TIMES, "transport", "transit_mb", "bandwidth_gb_per_s")
     return _frame(_operations(_document(path)), columns)
 
 
@@ -49,7 +49,7 @@ def read_communication_matrix(path: str | os.PathLike[str]) -> pl.DataFrame:
     """Read `communication_matrix.json`: a row for each collective and pair of ranks.
 
     Columns: `step`, `kind`, `name`, `group`, `source_rank`, `target_rank`, `transport`,
-    `transit_mb`, `transit_ns`, `bandwidth_gbps`.
+    `transit_mb`, `transit_ns`, `bandwidth_gb_per_s`.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def read_communication_matrix(path: str | os.PathLike[str]) -> pl.DataFrame:
         The file is no JSON of this kind.
     """
     ranks = ("source_rank", "target_rank")
-    columns = (*_NAMED, *ranks, "transport", "transit_mb", "transit_ns", "bandwidth_gbps")
+    columns = (*_NAMED, *ranks, "transport", "transit_mb", "transit_ns", "bandwidth_gb_per_s")
     return _frame(_links(_document(path)), columns)
 
 
@@ -65,7 +65,7 @@ def _frame(rows: Iterable[tuple[Any, ...]], columns: Sequence[str]) -> pl.DataFr
     import polars as pl
 
     types: dict[str, pl.DataType] = dict.fromkeys((*_NAMED, "transport"), pl.String())
-    types |= dict.fromkeys(("transit_mb", "bandwidth_gbps"), pl.Float64())
+    types |= dict.fromkeys(("transit_mb", "bandwidth_gb_per_s"), pl.Float64())
     schema = {name: types.get(name, pl.Int64()) for name in columns}
     return pl.DataFrame(list(rows), schema=schema, orient="row", strict=False)
 

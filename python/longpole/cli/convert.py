@@ -140,7 +140,9 @@ def _check(form: str, given: list[str], window: Asked) -> None:
         wrong.append("a window")
     if wrong:
         what = {"table": "a table", "flame": "a flame graph", "saved": "all tables"}
-        message = f"{wrong[0]} has no meaning for {what.get(form, 'a trace')}"
+        whole = "--normalise writes the whole trace" if "--normalise" in given else None
+        told = whole if wrong == ["a window"] and whole else None
+        message = told or f"{wrong[0]} has no meaning for {what.get(form, 'a trace')}"
         raise click.UsageError(message)
 
 

@@ -25,6 +25,7 @@ __all__ = ["cut"]
 
 _PART: Final = 1 << 20
 _GZIP: Final = b"\x1f\x8b"
+_ZIP: Final = b"PK"
 _BEFORE_TEXT: Final = b"\xef\xbb\xbf \t\r\n"
 
 
@@ -66,7 +67,8 @@ def cut(
     FileExistsError
         The file exists and `force` is not given, or it is the source, or a file in it.
     ValueError
-        The file is damaged, or has events whose beginnings and ends stand apart.
+        The file is damaged, a saved trace, or another one than the trace was read from, or has
+        events whose beginnings and ends stand apart.
 
     Examples
     --------
@@ -81,7 +83,8 @@ def cut(
     2
     """
     _check(trace)
-    kept = Cut(_kept(trace, window).tobytes())
+    is_kept = _kept(trace, window)
+    kept, n_kept = Cut(is_kept.tobytes()), int(is_kept[: trace.n_events].sum())
     path, target = Path(source), Path(output)
     found = timeline_of(path) or FoundTimeline(path, path)
     with new_file(target, force=force, inputs=[path, found.path]) as unfinished:
@@ -90,6 +93,9 @@ def cut(
             pieces = (kept.feed(part) for part in _parts(found.source))
             is_told = found.rank is None or "distributedInfo" in trace.metadata
             file.writelines(pieces if is_told else _with_rank(pieces, found.rank))
+        if kept.n_written != n_kept:
+            message = f"{path} has changed since it was read"
+            raise ValueError(message)
     return kept.n_written
 
 
@@ -186,7 +192,11 @@ def _parts(source: Path | bytes | BinaryIO) -> Iterator[bytes]:
 
 def _parts_of_file(source: Path) -> Iterator[bytes]:
     with source.open("rb") as file:
-        is_packed = file.read(2) == _GZIP
+        magic = file.read(2)
+    if magic == _ZIP:
+        message = "a saved trace has no text that could be cut; cut the trace it was made from"
+        raise ValueError(message)
+    is_packed = magic == _GZIP
     opened: Any = gzip.open if is_packed else open
     with opened(source, "rb") as file:
         while part := file.read(_PART):

@@ -37,8 +37,8 @@ def with_bandwidth(frame: pl.DataFrame) -> pl.DataFrame:
     size = (pl.col("bytes").cast(pl.Float64).log(_ALIKE_BYTES)).round(0)
     alike = pl.col("transfer_ns").median().over("operation", "group", size)
     return frame.with_columns(
-        algorithm_gb_s=pl.when(known).then(pl.col("bytes") / pl.col("transfer_ns"))
+        algorithm_gb_per_s=pl.when(known).then(pl.col("bytes") / pl.col("transfer_ns"))
     ).with_columns(
-        bus_gb_s=pl.col("algorithm_gb_s") * pl.Series(factors, dtype=pl.Float64),
+        bus_gb_per_s=pl.col("algorithm_gb_per_s") * pl.Series(factors, dtype=pl.Float64),
         slow_transfer=pl.when(known).then(pl.col("transfer_ns") > _SLOW_TRANSFER * alike),
     )

@@ -167,7 +167,7 @@ class TraceSet:
         `last` (the rank that came last), `late_ns` (later than the median rank), `wait_share`,
         `awaited` (where the last rank is not known: the one that was waited for longest, by its
         number in the group, as the members recorded it), `transfer_ns` (median),
-        `algorithm_gb_s`, `bus_gb_s`, `slow_transfer` (over that of
+        `algorithm_gb_per_s`, `bus_gb_per_s`, `slow_transfer` (over that of
         calls alike), `cause`.
         """
         import polars as pl

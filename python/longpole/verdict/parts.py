@@ -33,6 +33,8 @@ class RemedyParts(TypedDict):
     gain_ns: int
     gain: float
     cumulative: float | None
+    from_pageable: bool
+    """Whether the event that took longest copied out of pageable memory."""
     changes: list[ChangeParts]
     events: list[int]
 

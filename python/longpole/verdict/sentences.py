@@ -115,7 +115,7 @@ class _Words:
         if parts["waits_lead"]:
             told = [f"{self.window()}.", *self.waits()]
         elif parts["nearly_balanced"]:
-            told = [self.nearly_balanced()]
+            told = [self.nearly_balanced(), *self.waits()]
         elif len(parts["sides"]) > 1:
             told = [self.two_sides(), *self.remedies(), *self.waits()]
         else:
@@ -296,7 +296,7 @@ class _Words:
         kinds = {row["remedy"] for row in rows}
         told = []
         if "blocking_calls" in kinds:
-            told.append(self.blocking_calls())
+            told += [self.blocking_calls(), *self.pinned_memory()]
         if "stream_waits" in kinds:
             gain = self.percent(self.gain_of("stream_waits"))
             told.append(f"Streams wait for each other: up to {gain} shorter without these waits.")
@@ -309,14 +309,25 @@ class _Words:
         if not sites:
             return f"Calls that wait for the GPU: up to {gain} shorter if they do not wait."
         where = _place(sites[0]["name"] or "")
-        if len(sites) == 1:
-            return f"Not waiting for the GPU in {where} saves up to {gain}."
-        more = count(len(sites) - 1, "more place")
         alone = self.percent(max(sites[0]["gain"], 0.0))
+        if len(sites) == 1 and alone == gain:
+            return f"Not waiting for the GPU in {where} saves up to {gain}."
+        if len(sites) == 1:
+            return f"Never waiting for the GPU saves up to {gain}, in {where} alone {alone}."
+        more = count(len(sites) - 1, "more place")
+        together = self.percent(max(site["cumulative"] or 0.0 for site in sites))
         return (
-            f"Not waiting for the GPU in {where} and {more} saves up to {gain} together; the "
+            f"Not waiting for the GPU in {where} and {more} saves up to {together} together; the "
             f"first alone saves {alone}."
         )
+
+    def pinned_memory(self) -> list[str]:
+        """Say what lets a copy not wait."""
+        sites = self.named_parts("blocking_calls")
+        if not any(site["from_pageable"] for site in sites):
+            return []
+        told = "Copies from pageable memory wait for the GPU: with pin_memory=True and"
+        return [f"{told} non_blocking=True they do not."]
 
     def function(self) -> list[str]:
         """Name the function that has most of the host's time."""

@@ -1,6 +1,6 @@
 //! A verdict as plain values for Python, which puts it into words.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use longpole_core::graph::Graph;
 use longpole_core::ids::EventId;
@@ -122,6 +122,7 @@ struct RemedyParts {
     gain_ns: i64,
     gain: f64,
     cumulative: Option<f64>,
+    from_pageable: bool,
     changes: Vec<ChangeParts>,
     events: Vec<usize>,
 }
@@ -155,6 +156,8 @@ impl VerdictParts {
     }
 
     fn of(tables: &Tables, launches: &Launches, scope: Scope, verdict: Verdict) -> Self {
+        let staged = measure::copy_from_pageable(tables, launches);
+        let remedies = verdict.remedies.into_iter().map(|remedy| RemedyParts::of(remedy, &staged));
         let doubt = &verdict.doubt;
         let lengths = &verdict.lengths;
         let sides = |sides: &[Side]| sides.iter().map(|side| side.name()).collect();
@@ -198,13 +201,13 @@ impl VerdictParts {
             n_launched: verdict.n_launched,
             loader: verdict.loader.map(path::Loader::name),
             usual: verdict.usual.map(usual),
-            remedies: verdict.remedies.into_iter().map(RemedyParts::of).collect(),
+            remedies: remedies.collect(),
         }
     }
 }
 
 impl RemedyParts {
-    fn of(remedy: Remedy) -> Self {
+    fn of(remedy: Remedy, staged: &BTreeSet<EventId>) -> Self {
         let kind: RemedyKind = remedy.kind;
         Self {
             remedy: kind.name(),
@@ -214,6 +217,7 @@ impl RemedyParts {
             gain_ns: remedy.gain_ns,
             gain: remedy.gain,
             cumulative: remedy.cumulative,
+            from_pageable: remedy.events.first().is_some_and(|longest| staged.contains(longest)),
             changes: remedy.changes.into_iter().map(ChangeParts::of).collect(),
             events: rows(remedy.events),
         }

@@ -89,6 +89,7 @@ class Role(StrEnum):
         return {
             Role.SYNC: Kind.SYNC_RETURN,
             Role.SYNC_INSIDE: Kind.SYNC_RETURN,
+            Role.STAGING: Kind.SYNC_RETURN,
             Role.EVENT_WAIT: Kind.EVENT_WAIT,
             Role.QUEUE_FULL: Kind.QUEUE_FULL,
         }.get(self)

@@ -59,6 +59,7 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
         blocks=lambda: [
             Headline(_headline(name, found, answer, words)),
             *path_blocks(answer.critical_path, _MOST_NAMES),
+            *_why_longer(answer),
         ],
         records=lambda: [{"path": name, "window": found.name, "changes": words, **gains}],
     )
@@ -84,6 +85,17 @@ def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
     )
     is_known = verdict.status != "inconclusive"
     return document, exit_code_of(found) if is_known else exit_codes.INCONCLUSIVE
+
+
+def _why_longer(answer: WhatIf) -> list[Block]:
+    """Explain a window that grows although work was taken away."""
+    if answer.gain_ns >= 0:
+        return []
+    told = (
+        "The change shortens what comes before this window by more than what is in it: the window "
+        "begins earlier, and the program is not slower. `--whole` says what it gains in all."
+    )
+    return [Notes([told])]
 
 
 def _useless(number: int) -> list[Block]:

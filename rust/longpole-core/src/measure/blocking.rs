@@ -6,6 +6,8 @@
 //!
 //! Limits: how long a call waited is not said, only how long it took.
 
+use std::collections::BTreeSet;
+
 use crate::error::Result;
 use crate::graph::{Graph, Kind};
 use crate::ids::EventId;
@@ -66,6 +68,17 @@ pub fn blocking_calls(
             Some(Blocking { call, reason })
         })
         .collect())
+}
+
+/// The calls with a memcpy out of pageable memory: their threads wait for its turn on the stream,
+/// however asynchronous they are.
+pub fn copy_from_pageable(tables: &Tables, launches: &Launches) -> BTreeSet<EventId> {
+    let events = &tables.events;
+    let copies = events.ids().filter(|&event| events.kind(event) == EventKind::Copy);
+    copies
+        .filter(|&copy| tables.pageable_ends(copy)[0])
+        .filter_map(|copy| launches.launcher(copy))
+        .collect()
 }
 
 /// Notes the calls for which the graph has something they waited for.

@@ -27,7 +27,7 @@ mod spread;
 mod warning_counts;
 
 pub use api_roles::api_roles;
-pub use blocking::{blocking_calls, Blocking, Reason};
+pub use blocking::{blocking_calls, copy_from_pageable, Blocking, Reason};
 pub use busy::{busy, Busy};
 pub use by_name::{
     blocking_by_name, by_name, kernels_by_name, operators_by_name, unlinked, NameTime,

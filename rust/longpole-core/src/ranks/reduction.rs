@@ -44,7 +44,8 @@ pub fn reduce(
     let whole = completions.whole.as_ref();
     let window_ns = whole.map_or((0, 0), |window| (window.start_ns, window.end_ns));
     let header = &tables.header;
-    let reduced = Pass::new(graph, lags_ns, &members, &completions).run(progress)?;
+    let joined = joined(tables, &members);
+    let reduced = Pass::new(graph, lags_ns, &joined, &completions).run(progress)?;
     Ok(Rank {
         rank: header.rank,
         world_size: header.world_size,
@@ -112,6 +113,19 @@ fn members(tables: &Tables, found: &Collectives, completions: &Completions) -> V
         .collect()
 }
 
+/// The members that something in the trace joins to the thread that waits for them, with their
+/// places: those of devices and of main threads. Libraries on the CPU have threads of their own.
+fn joined(tables: &Tables, members: &[Member]) -> Vec<(u32, EventId)> {
+    let (events, is_main) = (&tables.events, link::main_threads(tables));
+    let is_joined =
+        |event: EventId| events.kind(event).is_device_work() || is_main[events.lane(event).row()];
+    let placed = members
+        .iter()
+        .enumerate()
+        .map(|(place, member)| (row_in_column(place), EventId::from_row(member.event as usize)));
+    placed.filter(|&(_, event)| is_joined(event)).collect()
+}
+
 /// The step in which a member was called. Where its launch is not in the trace, none.
 fn step_of(row: &CollectiveRow, tables: &Tables, spans: &[StepSpan]) -> Option<i64> {
     let is_work = tables.events.kind(row.event).is_device_work();
@@ -156,13 +170,11 @@ impl<'a> Pass<'a> {
     fn new(
         graph: &'a Graph,
         lags_ns: &'a [i64],
-        members: &[Member],
+        members: &[(u32, EventId)],
         completions: &'a Completions,
     ) -> Self {
         let mut kinds = HashMap::new();
-        for (place, member) in members.iter().enumerate() {
-            let event = EventId::from_row(member.event as usize);
-            let place = row_in_column(place);
+        for &(place, event) in members {
             if let (Some(start), Some(end)) = (graph.start_of(event), graph.end_of(event)) {
                 kinds.insert(start, BoundaryKind::Arrival(place));
                 kinds.insert(end, BoundaryKind::End(place));

@@ -201,7 +201,8 @@ impl Role {
     /// The kind of waiting that the edge stands for, if a program could leave it out.
     pub fn waits(self) -> Option<Kind> {
         match self {
-            Self::Sync | Self::SyncInside => Some(Kind::SyncReturn),
+            // A copy that is staged waits for its turn on the stream.
+            Self::Sync | Self::SyncInside | Self::Staging => Some(Kind::SyncReturn),
             Self::EventWait => Some(Kind::EventWait),
             Self::QueueFull => Some(Kind::QueueFull),
             _ => None,

@@ -13,7 +13,7 @@ use super::completion::{process_of, Submissions};
 use super::cycles::cycle;
 use super::markers::{markers, median, single};
 use super::model::{Moment, Opening, Window, WindowEnd};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{EventId, StringId};
 use crate::link::{self, Launches};
 use crate::tables::{by_content, Tables};
@@ -86,7 +86,7 @@ pub struct Steps {
 ///
 /// # Errors
 ///
-/// When the pattern is no regular expression.
+/// When the pattern is no regular expression, or finds no annotation that marks iterations.
 pub fn steps(tables: &Tables, launches: &Launches, pattern: Option<&str>) -> Result<Steps> {
     let submissions = Submissions::of(tables, launches);
     let profiled = if pattern.is_none() { link::steps(tables) } else { Vec::new() };
@@ -144,7 +144,11 @@ fn unprofiled(
     if let Some((pattern, rows)) = found {
         return Ok(Steps { marked: Marked::Annotations, pattern: Some(pattern), rows });
     }
-    let is_open = pattern.is_none() && single(tables).is_none();
+    if let Some(pattern) = pattern {
+        let why = format!("no annotation that comes more than once has a name like {pattern:?}");
+        return Err(Error::new(ErrorKind::NoWindow(why), 0));
+    }
+    let is_open = single(tables).is_none();
     let cycle = is_open.then(|| cycle(tables, launches)).flatten();
     let rows = cycle.map_or_else(Vec::new, |cycle| between(&cycle.moments, tables, submissions));
     Ok(Steps { marked: Marked::Repetition, pattern: None, rows })
