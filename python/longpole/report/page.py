@@ -157,8 +157,7 @@ def page_text(page: Page) -> str:
     has_figures = any(isinstance(part, Figure) for each in page.sections for part in each.parts)
     plotly = [page.plotly] if page.plotly is not None and has_figures else []
     scripts = [*plotly, _asset("page.js")]
-    shown = [each for each in page.sections if page.plotly is not None or _has_more(each)]
-    sections = "\n".join(_section(page, section) for section in shown)
+    sections = "\n".join(_section(page, section) for section in page.sections)
     data = "\n".join(
         f'<script type="application/json" id="{key}">{text}</script>'
         for key, text in page.data.items()
@@ -168,16 +167,11 @@ def page_text(page: Page) -> str:
         title=_inert(page.title),
         css=_asset("page.css"),
         facts="\n".join([*(f"<p>{_inert(fact)}</p>" for fact in page.facts), *_outside(page)]),
-        links="".join(map(_link, shown)),
+        links="".join(map(_link, page.sections)),
         sections=sections,
         data=data,
         scripts="\n".join(f"<script>{script}</script>" for script in scripts),
     )
-
-
-def _has_more(section: Section) -> bool:
-    """Whether there is more in a section than figures, which need plotly."""
-    return not section.parts or not all(isinstance(part, Figure) for part in section.parts)
 
 
 def _outside(page: Page) -> Iterable[str]:
