@@ -15,7 +15,9 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
 def names_in(tree):
-    return {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    parts = [node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+    constants = [node.target for node in tree.body if isinstance(node, ast.AnnAssign)]
+    return {node.name for node in parts} | {ast.unparse(target) for target in constants}
 
 
 def members(tree, name):

@@ -1,11 +1,12 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, BinaryIO, final
+from typing import Any, BinaryIO, Final, final
 
 from longpole.recording import Profiler
 from longpole.verdict.parts import VerdictParts
 
 __all__ = [
+    "FULL_QUEUE_OPERATIONS",
     "ChakraTrace",
     "CriticalPath",
     "Cut",
@@ -56,6 +57,9 @@ __all__ = [
     "spreads",
     "unpack_rank",
 ]
+
+FULL_QUEUE_OPERATIONS: Final[int]
+"""How many activities wait on a stream whose queue is taken to be full."""
 
 class LongpoleError(Exception):
     """Base of everything that longpole raises."""
@@ -237,7 +241,7 @@ def class_times(trace: Trace, start_ns: int, end_ns: int, chosen: bytes | None =
 def idle_causes(
     trace: Trace, window: tuple[int, int], short_ns: int, chosen: bytes | None = None
 ) -> Table: ...
-def queues(trace: Trace, chosen: bytes) -> Table: ...
+def queues(trace: Trace, start_ns: int, end_ns: int, chosen: bytes | None = None) -> Table: ...
 def running_at(trace: Trace, lanes: bytes, times_ns: bytes) -> Table: ...
 def sequences(groups: bytes, values: bytes, n_groups: int) -> Table: ...
 def spreads(lengths: bytes, values: bytes) -> Table: ...

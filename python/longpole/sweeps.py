@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
+from longpole._core import FULL_QUEUE_OPERATIONS
 from longpole._core import activities as core_activities
 from longpole._core import busy as core_busy
 from longpole._core import class_times as core_class_times
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from longpole.windows import Window
 
 __all__ = [
+    "FULL_QUEUE_OPERATIONS",
     "activities",
     "around",
     "busy",
@@ -98,13 +100,13 @@ def idle_causes(
     return frame_of(core_idle_causes(trace.core, span, short_ns, _bytes(chosen)))
 
 
-def queues(trace: Trace, chosen: pl.Series) -> pl.DataFrame:
-    """List the changes of the number of chosen activities that wait in the launch queue.
+def queues(trace: Trace, window: Window, chosen: pl.Series | None = None) -> pl.DataFrame:
+    """List how many chosen activities wait in the launch queues at the start and each change.
 
     Columns: `device`, `stream`, `time_ns`, `event` (the call, or the activity that began) and
     `queue_length` from then on, by device, stream and time.
     """
-    return frame_of(core_queues(trace.core, _row_bytes(chosen)))
+    return frame_of(core_queues(trace.core, window.start_ns, window.end_ns, _bytes(chosen)))
 
 
 def sequences(lists: pl.Series) -> pl.Series:

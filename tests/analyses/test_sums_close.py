@@ -138,11 +138,24 @@ def test_every_activity_is_in_one_row_of_each_grouping(rows, window):
 @given(rows=activities)
 def test_a_queue_is_empty_when_all_activities_have_begun(rows):
     trace = built(rows).read()
-    found = longpole.queue_length(trace, longpole.choose_window(trace, whole=True))
+    found = longpole.queue_length(trace, between((-LONGEST_US, 2 * LONGEST_US)))
     last = found.group_by("device", "stream", maintain_order=True).last()
     assert set(last["queue_length"]) <= {0}
     joined = [row for row in rows if row["call"] is not None]
     assert found.height == 2 * len(joined)
+
+
+@given(rows=activities, window=windows)
+def test_a_queue_in_a_window_is_as_by_brute_force(rows, window):
+    found = longpole.queue_summary(built(rows).read(), between(window))
+    for row in found.iter_rows(named=True):
+        waits = [
+            (each["work"][0] + each["call"][0], each["work"][0])
+            for each in rows
+            if each["call"] and (each["device"], each["stream"]) == (row["device"], row["stream"])
+        ]
+        lengths = [sum(begin <= time < end for begin, end in waits) for time in range(*window)]
+        assert row["time_mean"] == pytest.approx(sum(lengths) / len(lengths))
 
 
 @given(rows=activities, window=windows)

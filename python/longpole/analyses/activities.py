@@ -14,9 +14,10 @@ from longpole.windows import Window, choose_window
 if TYPE_CHECKING:
     from longpole.trace import Trace
 
-__all__ = ["activities", "chosen"]
+__all__ = ["NOTHING", "activities", "chosen"]
 
-_NOTHING: Final = Window("stretch", None, 0, 0, "nothing has a duration")
+NOTHING: Final = Window("stretch", None, 0, 0, "nothing has a duration")
+"""The window of a trace in which none can be chosen."""
 
 
 def activities(
@@ -58,7 +59,7 @@ def activities(
     """
     window = window or choose_window(trace)
     if window is None:
-        return matching(_clipped(sweeps.activities(trace), _NOTHING).clear(), where)
+        return matching(_clipped(sweeps.activities(trace), NOTHING).clear(), where)
     return matching(_within(trace, window), where)
 
 

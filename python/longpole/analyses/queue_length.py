@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from longpole import sweeps
-from longpole.analyses.activities import activities
+from longpole.analyses.activities import NOTHING, chosen
 from longpole.kept import kept
 from longpole.windows import choose_window
 
@@ -23,8 +23,8 @@ def queue_length(
 ) -> pl.DataFrame:
     """List the changes of the number of activities that wait on each stream.
 
-    An activity waits from the start of the call that launches it to its own start. Those
-    that were launched before the window and ran in it count from the window's first row on.
+    An activity waits from the start of the call that launches it to its own start. All that
+    wait at some time in the window count, whether or not they run in it.
 
     Parameters
     ----------
@@ -33,14 +33,15 @@ def queue_length(
     window
         From `choose_window`; by default the window that it chooses without more.
     where
-        A condition on the columns of `activities`.
+        A condition on the columns of `activities`, of activities in and outside the window.
 
     Returns
     -------
     DataFrame
         A row for each change, by device, stream and time: `device`, `stream`, `time_ns`,
         `event` (the call, or the activity that began) and `queue_length` from then on. Where
-        one leaves the queue as another joins it, the leaving comes first.
+        one leaves the queue as another joins it, the leaving comes first. Where activities
+        wait at the start of the window, the first row has its time, and the last event before.
 
     Examples
     --------
@@ -51,12 +52,14 @@ def queue_length(
     [(0, 1), (5000, 2), (10000, 1), (20000, 0)]
     """
     window = window or choose_window(trace)
+    if window is None:
+        return sweeps.queues(trace, NOTHING).clear()
     if where is None:
         return _all(trace, window)
-    return sweeps.queues(trace, activities(trace, window, where=where)["event"])
+    return sweeps.queues(trace, window, chosen(trace, window, where))
 
 
 @kept
-def _all(trace: Trace, window: Window | None) -> pl.DataFrame:
-    """List the changes by all activities of a window, which three questions ask for."""
-    return sweeps.queues(trace, activities(trace, window)["event"])
+def _all(trace: Trace, window: Window) -> pl.DataFrame:
+    """List the lengths of the queues of all activities, which three questions ask for."""
+    return sweeps.queues(trace, window)

@@ -34,9 +34,10 @@ def queue_summary(
     Returns
     -------
     DataFrame
-        A row for each stream: `device`, `stream`, `count` of changes, the figures of these
-        (`mean`, `std`, `min`, `p25`, `median`, `p75`, `max`), and `time_mean`, in which each
-        length counts for as long as it lasted in the window.
+        A row for each stream: `device`, `stream`, `count` of the rows of `queue_length` (the
+        changes, and the length at the start of the window), the figures of these (`mean`,
+        `std`, `min`, `p25`, `median`, `p75`, `max`), and `time_mean`, in which each length
+        counts for as long as it lasted in the window.
 
     Examples
     --------

@@ -89,6 +89,9 @@ mod _core {
     #[pymodule_export]
     use crate::vocabulary::api_names;
 
+    #[pymodule_export]
+    const FULL_QUEUE_OPERATIONS: usize = longpole_core::graph::limits::FULL_QUEUE_OPERATIONS;
+
     #[pymodule_init]
     #[allow(clippy::unnecessary_wraps)] // the form that PyO3 asks for
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -148,13 +148,20 @@ pub(crate) fn idle_causes(
         .into_table()
 }
 
-/// The changes of the number of activities that wait on each stream.
+/// The number of activities that wait on each stream within a window.
 #[pyfunction]
+#[pyo3(signature = (trace, start_ns, end_ns, chosen=None))]
 #[allow(clippy::needless_pass_by_value)] // keywords, by value, from Python
-pub(crate) fn queues(py: Python<'_>, trace: &Trace, chosen: Rows) -> PyResult<Table> {
+pub(crate) fn queues(
+    py: Python<'_>,
+    trace: &Trace,
+    start_ns: i64,
+    end_ns: i64,
+    chosen: Option<Rows>,
+) -> PyResult<Table> {
     let (launches, tables) = (trace.linked(py)?, trace.tables());
-    let chosen = chosen_of(trace, Some(&chosen));
-    let rows = enter(py, None, None, |_| Ok(measure::queues(tables, &launches, &chosen)))?;
+    let (window, chosen) = ((start_ns, end_ns), chosen_of(trace, chosen.as_ref()));
+    let rows = enter(py, None, None, |_| Ok(measure::queues(tables, &launches, window, &chosen)))?;
     Columns::default()
         .small_integers("device", rows.iter().map(|row| row.device.in_column()))
         .integers("stream", rows.iter().map(|row| row.stream.in_column()).collect())

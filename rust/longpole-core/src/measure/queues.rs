@@ -7,7 +7,7 @@ use crate::ids::EventId;
 use crate::link::Launches;
 use crate::tables::Tables;
 
-/// A change of the number of activities that wait on a stream.
+/// How many activities wait on a stream from a time on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueChange {
     /// The device; none where the trace names none.
@@ -16,7 +16,8 @@ pub struct QueueChange {
     pub stream: Option<i64>,
     /// When.
     pub time_ns: i64,
-    /// The call that launched one more, or the activity that began.
+    /// The call that launched one more, or the activity that began; before the window where the
+    /// length is that at its start.
     pub event: EventId,
     /// How many wait from then on.
     pub length: i64,
@@ -25,9 +26,15 @@ pub struct QueueChange {
 /// Joins (+1) or leaves (-1) a queue: when, which of both, and what does so.
 type Change = (i64, i64, EventId);
 
-/// The changes on every stream, by place and time; where one leaves as another joins, it leaves
-/// first. Activities that nothing known launched do not count.
-pub fn queues(tables: &Tables, launches: &Launches, chosen: &Chosen) -> Vec<QueueChange> {
+/// The length at the start of a window where something waits then, and the changes in it, by place
+/// and time; where one leaves as another joins, it leaves first. Activities that nothing known
+/// launched do not count.
+pub fn queues(
+    tables: &Tables,
+    launches: &Launches,
+    window: (i64, i64),
+    chosen: &Chosen,
+) -> Vec<QueueChange> {
     let events = &tables.events;
     let mut by_lane: Vec<[Vec<Change>; 2]> = vec![Default::default(); tables.lanes.len()];
     let is_work = |work: &EventId| events.kind(*work).is_device_work() && chosen.holds(*work);
@@ -49,17 +56,32 @@ pub fn queues(tables: &Tables, launches: &Launches, chosen: &Chosen) -> Vec<Queu
             }
         }
     }
-    let n_changes = by_place.values().map(Vec::len).sum();
-    let mut found = Vec::with_capacity(n_changes);
+    let mut found = Vec::new();
     for ((device, stream), mut changes) in by_place {
         changes.sort();
-        let mut length = 0;
-        found.extend(changes.into_iter().map(|(time_ns, change, event)| {
-            length += change;
-            QueueChange { device, stream, time_ns, event, length }
-        }));
+        let row = |time_ns, event, length| QueueChange { device, stream, time_ns, event, length };
+        found.extend(
+            cut(&changes, window).map(|(time_ns, event, length)| row(time_ns, event, length)),
+        );
     }
     found
+}
+
+/// The lengths of one queue in a window: when, by what, and how long it is from then on.
+fn cut(
+    changes: &[Change],
+    (start_ns, end_ns): (i64, i64),
+) -> impl Iterator<Item = (i64, EventId, i64)> + '_ {
+    let n_before = changes.partition_point(|&(time_ns, ..)| time_ns < start_ns);
+    let (before, later) = changes.split_at(n_before);
+    let mut length: i64 = before.iter().map(|&(_, change, _)| change).sum();
+    let last = before.last().filter(|_| length != 0);
+    let opening = last.map(|&(_, _, event)| (start_ns, event, length));
+    let inside = later.iter().take_while(move |&&(time_ns, ..)| time_ns <= end_ns);
+    opening.into_iter().chain(inside.map(move |&(time_ns, change, event)| {
+        length += change;
+        (time_ns, event, length)
+    }))
 }
 
 #[cfg(test)]
@@ -69,8 +91,8 @@ mod tests {
     use crate::progress::silent;
     use crate::read::{read_bytes, Options};
 
-    #[test]
-    fn an_activity_waits_from_its_call_to_its_start() {
+    /// The lengths of the queue of a stream: two launched at 0 and 5 that begin at 5 and 9.
+    fn lengths_in(window_us: (i64, i64)) -> Vec<(i64, i64)> {
         let row = |category: &str, tid: i64, ts: i64, id: i64| {
             format!(
                 r#"{{"ph":"X","cat":"{category}","name":"n","pid":1,"tid":{tid},"ts":{ts},"dur":1,
@@ -87,8 +109,20 @@ mod tests {
         let text = format!("[{}]", rows.join(","));
         let tables = read_bytes(text.as_bytes(), &Options::default()).unwrap();
         let launches = launches(&tables, &silent).unwrap();
-        let changes = queues(&tables, &launches, &Chosen::All);
-        let shown: Vec<_> = changes.iter().map(|row| (row.time_ns / 1000, row.length)).collect();
-        assert_eq!(shown, [(0, 1), (5, 0), (5, 1), (9, 0)]);
+        let window = (window_us.0 * 1000, window_us.1 * 1000);
+        let changes = queues(&tables, &launches, window, &Chosen::All);
+        changes.iter().map(|row| (row.time_ns / 1000, row.length)).collect()
+    }
+
+    #[test]
+    fn an_activity_waits_from_its_call_to_its_start() {
+        assert_eq!(lengths_in((0, 30)), [(0, 1), (5, 0), (5, 1), (9, 0)]);
+    }
+
+    #[test]
+    fn what_waits_at_the_start_of_a_window_counts_from_there() {
+        assert_eq!(lengths_in((2, 6)), [(2, 1), (5, 0), (5, 1)]);
+        assert_eq!(lengths_in((6, 8)), [(6, 1)]);
+        assert_eq!(lengths_in((10, 30)), []);
     }
 }
