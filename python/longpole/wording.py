@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["count", "duration", "escape", "share", "short_name", "short_names"]
+__all__ = ["count", "duration", "escape", "number", "share", "short_name", "short_names"]
 
 _UNITS: Final = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 
 _ROUNDS_UP: Final = 0.9995
+_FIXED_POINT: Final = (1e-4, 1e15)
 _SMALLEST_SHARE: Final = 0.001
 
 # What moves the cursor, colours the screen or turns the direction of the text.
@@ -43,6 +45,22 @@ def duration(nanoseconds: int) -> str:
 def _three_digits(value: float, *, is_whole: bool) -> str:
     digits_before = len(str(int(abs(value) / _ROUNDS_UP)))
     return f"{value:,.{0 if is_whole else max(3 - digits_before, 0)}f}"
+
+
+def number(value: float) -> str:
+    """Write a number with four digits, with more where its whole part has more.
+
+    Examples
+    --------
+    >>> number(62_398.34), number(2_940.018), number(97.687), number(18.5), number(0.61523)
+    ('62,398', '2,940', '97.69', '18.5', '0.6152')
+    """
+    smallest, largest = _FIXED_POINT
+    if value != 0 and not smallest <= abs(value) < largest:
+        return f"{value:.4g}"
+    digits_before = 1 + math.floor(math.log10(abs(value))) if value else 1
+    text = f"{value:,.{max(4 - digits_before, 0)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def share(part: float) -> str:

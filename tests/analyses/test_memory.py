@@ -165,6 +165,23 @@ def test_a_timeline_is_read_by_category(name, tmp_path):
     ]
 
 
+def test_a_timeline_starts_with_what_was_there_before_the_recording(tmp_path):
+    rows = [[-1, 1, 100, 0], [-1, 1, 30, 7], [5, 2, 50, 7], [6, 4, -100, 0]]
+    recording = longpole.read_memory(written(tmp_path / "timeline.raw.json", rows))
+    (row,) = longpole.memory(recording).devices.to_dicts()
+    assert (row["start_bytes"], row["peak_bytes"], row["end_bytes"]) == (130, 180, 80)
+    later = longpole.memory(recording, longpole.Window("stretch", None, 6, 9, "for the test"))
+    assert later.devices["start_bytes"].item() == 180
+
+
+def test_sizes_are_shown_with_the_digits_that_are_known(tmp_path, capsys):
+    rows = [[-1, 1, 2_940 * MIB, 0], [5, 2, 62_398 * MIB, 7], [6, 2, MIB // 4, 3]]
+    assert program.run(["memory", str(written(tmp_path / "timeline.raw.json", rows))]) == 0
+    out = capsys.readouterr().out
+    assert ["device", "65,338", "2,940", "65,338"] == out.splitlines()[3].split()[:4]
+    assert [line.split()[-3] for line in out.splitlines() if "temporary" in line] == ["0.25"] * 2
+
+
 @pytest.mark.skipif(not OF_HTA.is_file(), reason=f"no answers of HTA in {OF_HTA}")
 def test_a_real_timeline_has_the_bytes_that_hta_gives_each_category():
     events = longpole.read_memory(TIMELINE).events

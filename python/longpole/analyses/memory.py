@@ -10,7 +10,7 @@ import polars as pl
 from longpole.analyses.memory_churn import memory_churn
 from longpole.analyses.memory_curve import allocations_of, memory_curve
 from longpole.report.blocks import Column, Sentence, Table
-from longpole.wording import count
+from longpole.wording import count, number
 
 if TYPE_CHECKING:
     from longpole.allocations import Allocations
@@ -35,7 +35,7 @@ _NOTHING: Final = (
 class Memory:
     """The memory of each device in a window, and what held it at the peak.
 
-    `devices`: `device`, `start_bytes` (allocated before the first change), `peak_bytes`,
+    `devices`: `device`, `start_bytes` (allocated before the first change of the recording), `peak_bytes`,
     `peak_time_ns` (when; null before the recording), `end_bytes`, `peak_reserved_bytes`,
     `unused_bytes` (reserved and not allocated at the peak of what is allocated),
     `fragmentation` (that as a share of what is reserved then; null where it is not recorded),
@@ -74,7 +74,9 @@ class Memory:
         churn = self.churn.filter(pl.col("n_allocations") > 0)
         blocks.append(_owners("allocated", churn, "n_allocations", "allocated_bytes", self.top))
         for row in self.free_blocks.iter_rows(named=True):
-            free, largest = (_mib(row[name]) for name in ("free_bytes", "largest_free_bytes"))
+            free, largest = (
+                number(row[name] / _MIB) for name in ("free_bytes", "largest_free_bytes")
+            )
             blocks.append(
                 Sentence(
                     f"{row['device']}: {free} MiB reserved and free in "
@@ -129,12 +131,13 @@ def memory(
 def _peaks(curve: pl.DataFrame) -> pl.DataFrame:
     """Find the peak of each device: the first moment of most allocated memory."""
     allocated, reserved = pl.col("allocated_bytes"), pl.col("reserved_bytes")
+    of_before = allocated.filter(pl.col("time_ns").is_null())
     unused = (reserved - allocated).get(allocated.arg_max())
     grown = pl.col("n_bytes").filter(pl.col("change") == "allocated")
     return (
         curve.group_by("device", maintain_order=True)
         .agg(
-            start_bytes=(allocated - pl.col("n_bytes")).first(),
+            start_bytes=pl.coalesce(of_before.last(), (allocated - pl.col("n_bytes")).first()),
             peak_bytes=allocated.max(),
             peak_time_ns=pl.col("time_ns").get(allocated.arg_max()),
             end_bytes=allocated.last(),
@@ -249,7 +252,7 @@ def _devices(devices: pl.DataFrame) -> Table:
     return Table(columns, rows)
 
 
-def _owners(title: str, rows: pl.DataFrame, number: str, n_bytes: str, top: int) -> Table:
+def _owners(title: str, rows: pl.DataFrame, counted: str, n_bytes: str, top: int) -> Table:
     columns = (
         Column(f"{title}: device"),
         Column("owner", "name"),
@@ -264,7 +267,7 @@ def _owners(title: str, rows: pl.DataFrame, number: str, n_bytes: str, top: int)
             row["device"],
             _owner(row),
             row["function"],
-            row[number],
+            row[counted],
             _mib(row[n_bytes]),
             row[n_bytes] / totals[row["device"]] if totals[row["device"]] else None,
         ]
@@ -282,4 +285,4 @@ def _owner(row: dict[str, Any]) -> str:
 
 
 def _mib(n_bytes: int | None) -> float | None:
-    return None if n_bytes is None else float(f"{n_bytes / _MIB:.4g}")
+    return None if n_bytes is None else n_bytes / _MIB

@@ -108,8 +108,8 @@ class Mfu:
             [
                 row.device,
                 row.precision,
-                float(f"{row.flops / _TERA:.4g}"),
-                float(f"{row.recomputed_flops / _TERA:.4g}"),
+                row.flops / _TERA,
+                row.recomputed_flops / _TERA,
                 row.kernel_ns,
                 row.peak_tflops,
                 row.mfu,

@@ -340,8 +340,7 @@ def _table(rows: pl.DataFrame, top: int) -> Table:
     title = f"operator ({top} of {count(rows.height)})" if rows.height > top else "operator"
     columns = [Column(title, "name"), *_SHOWN.values()]
     cells: list[list[Cell]] = [
-        [_label(row), *(_rounded(value) for value in _shown(row))]
-        for row in rows.head(top).iter_rows(named=True)
+        [_label(row), *_shown(row)] for row in rows.head(top).iter_rows(named=True)
     ]
     return Table(columns, cells)
 
@@ -363,10 +362,6 @@ def _measured_table(measured: pl.DataFrame, top: int) -> list[Block]:
     ]
     note = "Counters of CUDA cores do not count what tensor cores compute."
     return [Table([first, *_MEASURED.values()], cells), Sentence(note)]
-
-
-def _rounded(value: Cell) -> Cell:
-    return float(f"{value:.3g}") if isinstance(value, float) else value
 
 
 def _label(row: dict[str, Any]) -> str:

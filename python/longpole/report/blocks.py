@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from longpole.wording import count, duration, share
+from longpole.wording import count, duration, number, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -116,6 +116,8 @@ def shown(column: Column, value: Cell) -> str:
     --------
     >>> shown(Column("time", "duration"), 46_800), shown(Column("share", "share"), 0.468)
     ('46.8 µs', '46.8 %')
+    >>> shown(Column("MiB", "number"), 62_398.34), shown(Column("device", "number"), 0)
+    ('62,398', '0')
     >>> shown(Column("bytes", "count"), None), shown(Column("waited", "flag"), True)
     ('-', 'yes')
     """
@@ -126,10 +128,15 @@ def shown(column: Column, value: Cell) -> str:
     return _WORDS[column.type](value)
 
 
+def _number(value: float) -> str:
+    return number(value) if isinstance(value, float) else str(value)
+
+
 _WORDS: Final[dict[str, Callable[[float], str]]] = {
     "duration": lambda value: duration(round(value)),
     "share": share,
     "change": lambda value: f"{100 * value:+.1f} %",
     "count": lambda value: count(round(value)),
+    "number": _number,
     "flag": lambda value: "yes" if value else "no",
 }

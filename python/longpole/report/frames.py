@@ -33,7 +33,7 @@ def table_of(frame: pl.DataFrame) -> Table:
     """Give a frame as a table for people."""
     types = {name: _type(name, dtype) for name, dtype in frame.schema.items()}
     columns = [Column(_title(name, types), each) for name, each in types.items()]
-    return Table(columns, _rounded(flat(frame), types).rows())
+    return Table(columns, flat(frame).rows())
 
 
 def _title(name: str, types: Mapping[str, Type]) -> str:
@@ -42,15 +42,6 @@ def _title(name: str, types: Mapping[str, Type]) -> str:
         return name
     stem = name.removesuffix("_ns")
     return f"{stem} time" if stem in types or f"{stem}_name" in types else stem
-
-
-def _rounded(frame: pl.DataFrame, types: Mapping[str, Type]) -> pl.DataFrame:
-    """Round what has no unit of its own to four digits."""
-    import polars as pl
-
-    plain = [name for name in frame.columns if types[name] == "number"]
-    floats = (name for name in plain if frame.schema[name].is_float())
-    return frame.with_columns(pl.col(name).round_sig_figs(4) for name in floats)
 
 
 def _type(name: str, dtype: pl.DataType) -> Type:
