@@ -41,6 +41,7 @@ __all__ = [
     "gaps",
     "guard_main",
     "idle_causes",
+    "is_own_frame",
     "link_execution_trace",
     "merged_path",
     "overlaps",
@@ -251,6 +252,9 @@ def counter_tracks(series: Sequence[tuple[str, bytes, bytes]]) -> bytes: ...
 def overlaps(trace: Trace, of: bytes, beside: bytes) -> Table: ...
 def api_names() -> list[tuple[str, str]]:
     """List every known name of a runtime API call with its role."""
+
+def is_own_frame(name: str) -> bool:
+    """Tell whether the name of a Python frame is one of the program, not of what it uses."""
 
 def collective_waits(trace: Trace) -> Table:
     """List what collectives consist of; see `longpole.Trace.collective_waits`."""

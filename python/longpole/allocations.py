@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from longpole.errors import TraceError
 from longpole.frames import argument
-from longpole.sweeps import around, running_at
+from longpole.sweeps import around, is_own_frame, own_frames, running_at
 
 if TYPE_CHECKING:
     import os
@@ -176,15 +176,12 @@ def _owners(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
 
     inside = running_at(trace, rows["lane"], rows["time_ns"])
     events = trace.events.select("event", "kind", "name")
-    python = events.filter(pl.col("kind") == "python")
-    # A built-in method is what the operator tells already; its caller is a line of a program.
-    functions = python.filter(~pl.col("name").cast(pl.String).str.starts_with("<built-in"))
     operators = events.filter(pl.col("kind") == "operator")
     return pl.DataFrame(
         {
             "inside": inside,
             "operator": _around(trace, inside, operators["event"]),
-            "function": _around(trace, inside, functions["event"]),
+            "function": _around(trace, inside, own_frames(trace)),
         }
     )
 
@@ -283,16 +280,13 @@ def _is_used(block: dict[str, Any]) -> bool:
 
 
 def _line(frames: list[dict[str, Any]]) -> str | None:
-    """Name the innermost frame of Python that is not torch's own, else the innermost."""
-    own = [
-        frame
+    """Name the innermost frame of the program itself, else the innermost."""
+    lines = [
+        f"{frame.get('filename', '?')}({frame.get('line', 0)}): {frame.get('name', '?')}"
         for frame in frames
-        if frame.get("filename", "").endswith(".py") and "/torch/" not in frame["filename"]
     ]
-    chosen = next(iter(own or frames), None)
-    if chosen is None:
-        return None
-    return f"{chosen.get('filename', '?')}({chosen.get('line', 0)}): {chosen.get('name', '?')}"
+    own = (line for line in lines if ".py(" in line and is_own_frame(line))
+    return next(own, lines[0] if lines else None)
 
 
 def _schema() -> dict[str, Any]:

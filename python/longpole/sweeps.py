@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from longpole._core import FULL_QUEUE_OPERATIONS
+from longpole._core import FULL_QUEUE_OPERATIONS, is_own_frame
 from longpole._core import activities as core_activities
 from longpole._core import busy as core_busy
 from longpole._core import class_times as core_class_times
@@ -40,7 +40,9 @@ __all__ = [
     "enclosing",
     "gaps",
     "idle_causes",
+    "is_own_frame",
     "overlaps",
+    "own_frames",
     "queues",
     "running_at",
     "sequences",
@@ -180,6 +182,16 @@ def running_at(trace: Trace, lanes: pl.Series, times_ns: pl.Series) -> pl.Series
     """Find what had begun last and not ended at each of some times, each of one lane."""
     times = times_ns.to_numpy().tobytes()
     return frame_of(core_running_at(trace.core, _row_bytes(lanes), times))["event"]
+
+
+def own_frames(trace: Trace) -> pl.Series:
+    """List the Python functions of the program itself, not of libraries, by their events."""
+    import polars as pl
+
+    frames = trace.events.filter(pl.col("kind") == "python").select("event", "name")
+    names = frames["name"].unique().drop_nulls()
+    own = names.filter(names.cast(pl.String).map_elements(is_own_frame, return_dtype=pl.Boolean))
+    return frames.filter(pl.col("name").is_in(own.implode()))["event"]
 
 
 def device_ranges(trace: Trace, ranges: pl.Series | None = None) -> pl.DataFrame:

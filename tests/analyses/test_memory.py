@@ -78,6 +78,18 @@ def test_the_stack_of_what_is_live_can_be_asked_for():
     assert stack["name"].to_list()[-1] == "aten::empty"
 
 
+def test_the_function_of_an_allocation_is_one_of_the_program():
+    changes = Changes()
+    changes.builder = (
+        TraceBuilder()
+        .python("train.py(3): step", (0, 100))
+        .python("torch/nn/functional.py(9): relu", (10, 90))
+        .operator("aten::relu", (20, 80))
+    )
+    at_peak = longpole.memory(changes(30, 8, 1).builder.read()).at_peak
+    assert at_peak.select("operator", "function").row(0) == ("aten::relu", "train.py(3): step")
+
+
 def test_fragmentation_is_what_is_reserved_and_not_used_at_the_peak():
     row = longpole.memory(forward().builder.read()).devices.row(0, named=True)
     assert (row["unused_bytes"], row["fragmentation"]) == (64 - 35, (64 - 35) / 64)
@@ -178,7 +190,7 @@ def test_sizes_are_shown_with_the_digits_that_are_known(tmp_path, capsys):
     rows = [[-1, 1, 2_940 * MIB, 0], [5, 2, 62_398 * MIB, 7], [6, 2, MIB // 4, 3]]
     assert program.run(["memory", str(written(tmp_path / "timeline.raw.json", rows))]) == 0
     out = capsys.readouterr().out
-    assert ["device", "65,338", "2,940", "65,338"] == out.splitlines()[3].split()[:4]
+    assert out.splitlines()[3].split()[:4] == ["device", "65,338", "2,940", "65,338"]
     assert [line.split()[-3] for line in out.splitlines() if "temporary" in line] == ["0.25"] * 2
 
 

@@ -19,7 +19,6 @@ __all__ = ["NEEDS_ARGUMENTS", "communication"]
 
 NEEDS_ARGUMENTS: Final = True
 
-_IN_LIBRARIES: Final = r"^(<built-in|<|torch/|.*/site-packages/torch/|nn\.Module: )"
 _AROUND: Final = ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter")
 _ONCE: Final = ("broadcast", "reduce", "send", "recv", "send_receive")
 _SHOWN: Final = (
@@ -127,8 +126,6 @@ def _measured(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _python(trace: Trace, calls: pl.Series) -> pl.Series:
     """Find the function of the program around each call."""
-    frames = trace.events.filter(pl.col("kind") == "python").select("event", "name")
-    ours = frames.filter(~pl.col("name").cast(pl.String).str.contains(_IN_LIBRARIES))
-    around = sweeps.around(trace, calls, ours["event"], "innermost")
+    around = sweeps.around(trace, calls, sweeps.own_frames(trace), "innermost")
     # The rows of a frame of events are their numbers.
     return trace.events["name"].gather(around)

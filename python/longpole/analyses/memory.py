@@ -35,8 +35,9 @@ _NOTHING: Final = (
 class Memory:
     """The memory of each device in a window, and what held it at the peak.
 
-    `devices`: `device`, `start_bytes` (allocated before the first change of the recording), `peak_bytes`,
-    `peak_time_ns` (when; null before the recording), `end_bytes`, `peak_reserved_bytes`,
+    `devices`: `device`, `start_bytes` (allocated before the first change of the recording),
+    `peak_bytes`, `peak_time_ns` (when; null before the recording), `end_bytes`,
+    `peak_reserved_bytes`,
     `unused_bytes` (reserved and not allocated at the peak of what is allocated),
     `fragmentation` (that as a share of what is reserved then; null where it is not recorded),
     `n_allocations`, `churn_bytes` (allocated in all). `at_peak`: `device`, `operator`,

@@ -13,7 +13,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole._core import rank_of_calls
+from longpole._core import is_own_frame, rank_of_calls
 from longpole.errors import RanksError
 
 if TYPE_CHECKING:
@@ -213,9 +213,9 @@ def _peer(name: str, group: _Group | None) -> int | None:
 
 
 def _place(frames: Sequence[Mapping[str, Any]]) -> str | None:
-    """Name the innermost frame that is not of torch itself."""
+    """Name the innermost frame of the program itself, else the innermost."""
     known = [frame for frame in frames if isinstance(frame, dict) and frame.get("filename")]
-    own = [frame for frame in known if "/torch/" not in str(frame["filename"])]
+    own = [frame for frame in known if is_own_frame(f"{frame['filename']}(1): {frame.get('name')}")]
     for frame in own or known:
         return f"{frame.get('name', '?')} ({frame['filename']}:{frame.get('line', '?')})"
     return None

@@ -1,6 +1,6 @@
 //! What names mean, for Python.
 
-use longpole_core::vocabulary::{api_names as names, Names, Vocabulary};
+use longpole_core::vocabulary::{api_names as names, is_own_frame as is_own, Names, Vocabulary};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -22,4 +22,10 @@ pub(crate) fn with_additions(additions: &[Addition]) -> PyResult<Vocabulary> {
 #[pyfunction]
 pub(crate) fn api_names() -> Vec<(String, &'static str)> {
     names().into_iter().map(|(name, role)| (name, role.name())).collect()
+}
+
+/// Whether the name of a Python frame is one of the program, not of what it uses.
+#[pyfunction]
+pub(crate) fn is_own_frame(name: &str) -> bool {
+    is_own(name)
 }

@@ -10,6 +10,7 @@
 //! | what a kernel is for | `kernels` |
 //! | which collective it is, of what data | `collectives` |
 //! | what loads data | `loading` |
+//! | whose a Python function is | `frames` |
 //! | which part of an Ascend profile it is | `ascend` |
 //! | iterations, and nodes of the backward graph | `markers` |
 //!
@@ -19,6 +20,7 @@ mod api;
 mod ascend;
 mod category;
 mod collectives;
+mod frames;
 mod kernels;
 mod loading;
 mod markers;
@@ -30,6 +32,7 @@ pub use ascend::{
 };
 pub use category::EventKind;
 pub use collectives::{data_type, data_type_of_kernel, runs_on_cpu, Collective, DataType};
+pub use frames::is_own_frame;
 pub use kernels::{pageable_ends, WorkClass, MEMORY_KINDS};
 pub use loading::DATA_LOADING;
 pub use markers::{is_backward_node, is_engine_work, module_name, step_number};

@@ -9,6 +9,7 @@ use crate::graph::{Evidence, Kind};
 use crate::ids::{EventId, StringId};
 use crate::path::what_if::{Change, Effect};
 use crate::tables::EventKind;
+use crate::vocabulary::is_own_frame;
 
 /// So many places are asked about: those that waited longest.
 const MOST_SITES: usize = 8;
@@ -78,7 +79,7 @@ fn name_of(call: EventId, question: &Question<'_>) -> String {
     let text = |event| events.name(event).map_or("", |name| strings.get(name));
     let first_frame = || {
         let is_frame = |&event: &EventId| events.kind(event) == EventKind::Python;
-        ancestors(call, question).filter(is_frame).map(text).find(|name| is_own(name))
+        ancestors(call, question).filter(is_frame).map(text).find(|name| is_own_frame(name))
     };
     let is_operator = |&event: &EventId| events.kind(event) == EventKind::Operator;
     let operator = ancestors(call, question)
@@ -90,10 +91,4 @@ fn name_of(call: EventId, question: &Question<'_>) -> String {
         Some(frame) => format!("{what} in {frame}"),
         None => what.to_owned(),
     }
-}
-
-/// Whether a frame is one of the program, not of what it uses.
-fn is_own(name: &str) -> bool {
-    let is_foreign = ["<built-in", "torch/", "site-packages/", "nn.Module"];
-    name.contains("): ") && !is_foreign.iter().any(|part| name.contains(part))
 }
