@@ -129,7 +129,7 @@ def shown(column: Column, value: Cell) -> str:
 
 
 def _number(value: float) -> str:
-    return number(value) if isinstance(value, float) else str(value)
+    return str(value) if isinstance(value, int) else number(value)
 
 
 _WORDS: Final[dict[str, Callable[[float], str]]] = {
