@@ -219,6 +219,8 @@ def test_what_if(changes, makespan):
         pytest.param([Drop(matching="^K$")], 12, id="a kernel of which 40 us lie inside"),
         pytest.param([Scale(matching="^K$", by=0.5)], 32, id="half of it"),
         pytest.param([Drop(matching="^next$")], 42, id="an operator of which 10 us lie inside"),
+        pytest.param([RemoveWait()], 40, id="a wait of 40 us, beside work that still takes them"),
+        pytest.param([Drop(matching="^K$"), RemoveWait()], 10, id="both"),
     ],
 )
 def test_between_two_times_only_what_lies_inside_gains(changes, length):

@@ -7,6 +7,7 @@ import pytest
 import longpole
 from longpole.cli.program import run
 from longpole.testing import TraceBuilder
+from oracles.simulator.scenarios import run_scenario
 from real_traces import SHARED, real_traces
 from tiny_traces import annotation, call, copy, frame, kernel, launch, operator, read
 
@@ -250,6 +251,23 @@ def test_replaying_the_changes_of_a_remedy_on_a_real_trace_gives_its_gain(file):
     for remedy in verdict.remedies:
         gains_ns = [path.what_if(remedy.changes).gain_ns for path in paths]
         assert sum(gains_ns) // len(paths) == remedy.gain_ns, remedy
+
+
+@pytest.mark.parametrize("name", ["base: random", "base: inference", "late helpers"])
+def test_between_two_times_no_remedy_makes_it_longer_and_each_gain_is_of_what_if(name, tmp_path):
+    file = tmp_path / "trace.json"
+    run_scenario(name, 3).write(file)
+    trace = longpole.read_trace(file)
+    whole = longpole.choose_window(trace, whole=True)
+    length_ns = whole.end_ns - whole.start_ns
+    for part in range(1, 8):
+        between = (whole.start_ns + part * length_ns // 9, whole.start_ns + length_ns * 8 // 9)
+        path, verdict = trace.critical_path(between=between), trace.verdict(between=between)
+        if verdict.steps:
+            continue
+        for remedy in verdict.remedies:
+            changed = path.what_if(remedy.changes)
+            assert 0 <= changed.gain_ns == remedy.gain_ns, remedy
 
 
 BEFORE_AFTER = SHARED / "traces" / "before_after"

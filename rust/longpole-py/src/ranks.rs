@@ -67,7 +67,7 @@ pub(crate) fn reduce_rank(
         let profile = ranks::profile(tables, &launches, &graph, &lags_ns, step_name)?;
         let lags_ns =
             ranks::scaled_lags_ns(tables, &launches, &graph, &lags_ns, &scalings, step_name)?;
-        let lags_ns = path::changed_lags_ns(&graph, tables, &lags_ns, &changes)?;
+        let lags_ns = path::changed_lags_ns(&graph, tables, &lags_ns, &changes, None)?;
         let reduced =
             ranks::reduce(tables, &launches, &graph, &found, &lags_ns, step_name, progress)?;
         let reduced = Rank { rank: rank.or(reduced.rank), ..reduced };

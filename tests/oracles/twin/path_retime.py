@@ -142,9 +142,14 @@ def _typical_latencies_ns(graph: Graph) -> dict[Role, int]:
     }
 
 
-def retime(graph: Graph, lags: Sequence[int], changes: Sequence[Change]) -> Timeline:
-    """Compute all times anew, in the order of the points; those without edges keep theirs."""
-    lags, detached = _changed(graph, lags, changes)
+def retime(
+    graph: Graph, lags: Sequence[int], changes: Sequence[Change], from_ns: int | None = None
+) -> Timeline:
+    """Compute all times anew, in the order of the points; those without edges keep theirs.
+
+    Where a window begins at a time, what was until then stays, and what came later still does.
+    """
+    lags, detached = _changed(graph, lags, changes, from_ns)
     times_ns = [point.time_ns for point in graph.points.points]
     binding: list[int | None] = [None] * len(times_ns)
     for point in graph.order:
@@ -158,6 +163,8 @@ def retime(graph: Graph, lags: Sequence[int], changes: Sequence[Change]) -> Time
         reaching = [number for number in numbers if reached[number] == times_ns[point]]
         reaching += [it for it in numbers if _shows_as_much(graph, it, lags, times_ns)]
         binding[point] = min(reaching, key=lambda number: _binding_order(graph, number, times_ns))
+        if from_ns is not None and graph.points.time_ns(point) > from_ns:
+            times_ns[point] = max(from_ns, times_ns[point])
     return Timeline(times_ns, binding)
 
 
@@ -177,7 +184,7 @@ def _binding_order(graph: Graph, number: int, times_ns: Sequence[int]) -> tuple[
 
 
 def _changed(
-    graph: Graph, lags: Sequence[int], changes: Sequence[Change]
+    graph: Graph, lags: Sequence[int], changes: Sequence[Change], from_ns: int | None
 ) -> tuple[list[int], list[bool]]:
     factors = [Fraction(1)] * len(graph.edges)
     detached = [False] * len(graph.edges)
@@ -189,10 +196,17 @@ def _changed(
                     detached[number] = True
                 else:
                     factors[number] *= _factor(change)
-    scaled = [
-        lag if factor == 1 else round(lag * factor)
-        for lag, factor in zip(lags, factors, strict=True)
-    ]
+    scaled = []
+    for number, (edge, lag, factor) in enumerate(zip(graph.edges, lags, factors, strict=True)):
+        source_ns, target_ns = (graph.points.time_ns(it) for it in (edge.source, edge.target))
+        if from_ns is not None and target_ns <= from_ns:
+            scaled.append(lag)
+            detached[number] = False
+        elif from_ns is not None and source_ns < from_ns:
+            passed_ns = min(lag, from_ns - source_ns)
+            scaled.append(passed_ns + round((lag - passed_ns) * factor))
+        else:
+            scaled.append(round(lag * factor))
     return scaled, detached
 
 
@@ -218,29 +232,11 @@ def _selection(graph: Graph, change: Change) -> Callable[[Edge], bool]:
     return waits if isinstance(change, RemoveWait) else takes_time
 
 
-def start_of_window_ns(graph: Graph, window: Window, times_ns: Sequence[int]) -> int:
+def start_of_window_ns(window: Window, times_ns: Sequence[int]) -> int:
     """Find where a window begins in new times."""
     if window.openers:
         return max(times_ns[point] for point in window.openers)
-    point = window.end_point
-    while graph.points.time_ns(point) > window.start_ns:
-        number = graph.binding[point]
-        if number is None:
-            return window.start_ns
-        source, target = graph.edges[number].source, point
-        if graph.points.time_ns(source) <= window.start_ns:
-            inside_ns = graph.points.time_ns(target) - window.start_ns
-            return times_ns[target] - _part_ns(graph, inside_ns, source, target, times_ns)
-        point = source
     return window.start_ns
-
-
-def _part_ns(
-    graph: Graph, observed_ns: int, source: int, target: int, times_ns: Sequence[int]
-) -> int:
-    """Let a part of what lies between two points last as long as the whole does in new times."""
-    whole_ns = graph.points.time_ns(target) - graph.points.time_ns(source)
-    return observed_ns * max(0, times_ns[target] - times_ns[source]) // whole_ns
 
 
 def makespan_ns(graph: Graph, window: Window, times_ns: Sequence[int]) -> int:
@@ -251,7 +247,7 @@ def makespan_ns(graph: Graph, window: Window, times_ns: Sequence[int]) -> int:
     )
     last_ns = max(_cut_end_ns(graph, window, end, times_ns) for end in window.candidates)
     end_ns = last_ns + window.end_ns - last_observed_ns
-    return max(0, end_ns - start_of_window_ns(graph, window, times_ns))
+    return max(0, end_ns - start_of_window_ns(window, times_ns))
 
 
 def _cut_end_ns(graph: Graph, window: Window, end: int, times_ns: Sequence[int]) -> int:
@@ -272,8 +268,14 @@ def _cut_end_ns(graph: Graph, window: Window, end: int, times_ns: Sequence[int])
         ]
         source = [point for point in of_thread if points.time_ns(point) <= window.end_ns][-1]
         target = next(point for point in of_thread if points.time_ns(point) > window.end_ns)
-    before_ns = window.end_ns - points.time_ns(source)
-    return times_ns[source] + _part_ns(graph, before_ns, source, target, times_ns)
+    observed_ns = [points.time_ns(source), points.time_ns(target)]
+    moved_ns = [times_ns[source], times_ns[target]]
+    if not window.openers:
+        observed_ns[0] = max(observed_ns[0], window.start_ns)
+        moved_ns[0] = max(moved_ns[0], window.start_ns)
+    whole_ns = observed_ns[1] - observed_ns[0]
+    inside_ns = (window.end_ns - observed_ns[0]) * max(0, moved_ns[1] - moved_ns[0]) // whole_ns
+    return moved_ns[0] + inside_ns
 
 
 def slack_by_row_ns(graph: Graph, end_point: int) -> dict[int, int | None]:

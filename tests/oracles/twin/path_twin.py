@@ -238,9 +238,10 @@ class WhatIf:
 
 def what_if(graph: Graph, window: Window, changes: Sequence[Change] = ()) -> WhatIf:
     """Re-time the whole trace with some work changed and read the window off again."""
-    timeline = retime(graph, lags_ns(graph), changes)
+    from_ns = None if window.openers else window.start_ns
+    timeline = retime(graph, lags_ns(graph), changes, from_ns)
     end_point = last_point(graph, window.candidates, timeline.times_ns)
-    start_ns = start_of_window_ns(graph, window, timeline.times_ns)
+    start_ns = start_of_window_ns(window, timeline.times_ns)
     length_ns = makespan_ns(graph, window, timeline.times_ns)
     moved = Window(
         start_ns=start_ns,

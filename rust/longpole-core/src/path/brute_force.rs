@@ -83,6 +83,19 @@ fn whole_chains_to(graph: &Graph, node: NodeId) -> Vec<Vec<usize>> {
     chains_to(graph, node).into_iter().filter(is_whole).collect()
 }
 
+/// When a node comes in a window that begins at a time, by every chain that leads to it from a
+/// node that came until then, which keeps its time, or from any other, which comes no earlier.
+fn changed_time_by_chains(graph: &Graph, node: NodeId, lags_ns: &[i64], from_ns: i64) -> i64 {
+    let time = |chain: Vec<usize>| {
+        let first = chain.last().map_or(node, |&last| graph.edges.as_slice()[last].source);
+        let first_ns = graph.nodes.time_ns(first);
+        let is_whole = graph.edges.range(first).is_empty();
+        let earliest_ns = if is_whole { first_ns } else { first_ns.min(from_ns) };
+        earliest_ns + chain.iter().map(|&number| lags_ns[number]).sum::<i64>()
+    };
+    chains_to(graph, node).into_iter().map(time).max().unwrap()
+}
+
 /// When a node comes, by every chain that leads to it: what comes first keeps its
 /// time, a node of `late` comes later by the delay.
 fn time_by_chains(
@@ -186,9 +199,13 @@ fn changed_times_are_those_of_the_latest_chain_and_less_work_never_takes_longer(
             let tables = Tables::default();
             let answer = what_if(graph, &tables, &window, &lags_ns, &[change], &silent).unwrap();
             for node in graph.nodes.ids() {
-                let latest = time_by_chains(graph, node, &answer.lags_ns, None);
+                let latest = changed_time_by_chains(graph, node, &answer.lags_ns, window.start_ns);
                 assert_eq!(answer.schedule.times_ns[node.row()], latest, "{seed}");
+                let observed_ns = graph.nodes.time_ns(node);
+                assert!(observed_ns > window.start_ns || latest == observed_ns, "{seed}");
+                assert!(observed_ns <= window.start_ns || latest >= window.start_ns, "{seed}");
             }
+            assert_eq!(answer.path.start_ns, window.start_ns, "{seed}");
             let end_ns = *answer.schedule.times_ns.iter().max().unwrap();
             assert!(before <= end_ns, "{seed}");
             before = end_ns;

@@ -9,11 +9,6 @@ use crate::ids::{EventId, NodeId, Order};
 /// When each node comes.
 pub(super) type TimeOf<'a> = &'a dyn Fn(NodeId) -> i64;
 
-/// When each node came.
-fn observed(graph: &Graph) -> impl Fn(NodeId) -> i64 + '_ {
-    |node| graph.nodes.time_ns(node)
-}
-
 /// Where a window begins and ends when each node comes at its `time_ns`.
 ///
 /// Of what a border cuts in two, each part becomes longer or shorter as the whole does.
@@ -34,7 +29,7 @@ fn moved_start(graph: &Graph, window: &Window, time_ns: TimeOf<'_>) -> i64 {
             [Moment::Start(event)] => first_start(event, graph, window),
             _ => last_of(graph, moments, time_ns),
         },
-        Opening::Time => return moved_time(graph, window, time_ns),
+        Opening::Time => None,
     };
     opener.map_or(window.start_ns, time_ns)
 }
@@ -62,38 +57,6 @@ pub(super) fn node_of(graph: &Graph, moment: Moment) -> Option<NodeId> {
         Moment::Start(event) => graph.start_of(event),
         Moment::End(event) => graph.end_of(event),
     }
-}
-
-/// Moves a window's start, which is a time and no event, with what the path crosses it on.
-fn moved_time(graph: &Graph, window: &Window, time_ns: TimeOf<'_>) -> i64 {
-    let Some((source, target)) = crossing(graph, window) else { return window.start_ns };
-    let inside_ns = graph.nodes.time_ns(target) - window.start_ns;
-    time_ns(target) - part_ns(inside_ns, (source, target), graph, time_ns)
-}
-
-/// The ends of the edge on which the observed path crosses the start of its window.
-fn crossing(graph: &Graph, window: &Window) -> Option<(NodeId, NodeId)> {
-    let mut target = last_of(graph, &window.candidates, &observed(graph))?;
-    loop {
-        let source = graph.edges.as_slice()[graph.edges.binding(target)?].source;
-        if graph.nodes.time_ns(source) <= window.start_ns {
-            return (window.start_ns < graph.nodes.time_ns(target)).then_some((source, target));
-        }
-        target = source;
-    }
-}
-
-/// How long a part of what lies between two nodes takes in other times.
-fn part_ns(
-    observed_ns: i64,
-    (source, target): (NodeId, NodeId),
-    graph: &Graph,
-    time_ns: TimeOf<'_>,
-) -> i64 {
-    let whole_ns = i128::from(graph.nodes.time_ns(target) - graph.nodes.time_ns(source));
-    let moved_ns = i128::from(time_ns(target)) - i128::from(time_ns(source));
-    let part_ns = i128::from(observed_ns) * moved_ns.max(0) / whole_ns.max(1);
-    i64::try_from(part_ns).unwrap_or(i64::MAX)
 }
 
 /// The end of a window, and what it cuts in two.
@@ -128,7 +91,7 @@ impl<'a> Border<'a> {
     /// When the last of the candidates ends by the stamps of the trace, in which a window
     /// is chosen; the graph may have moved those of a device.
     fn latest_in_trace_ns(&self) -> Option<i64> {
-        let observed = observed(self.graph);
+        let observed = |node| self.graph.nodes.time_ns(node);
         let stamp_ns = |candidate: (Order, bool)| {
             let time_ns = self.time_ns(candidate, &observed);
             time_ns - self.graph.timeline.clock_shift_ns(candidate.0)
@@ -156,7 +119,18 @@ impl<'a> Border<'a> {
         let is_work = self.graph.timeline.kind(order).is_device_work();
         let around = || self.graph.thread_nodes.around(thread, self.at_ns, nodes);
         let cut = if is_work { whole } else { around().unwrap_or(whole) };
-        let before_ns = self.at_ns(order) - nodes.time_ns(cut.0);
-        time_ns(cut.0).saturating_add(part_ns(before_ns, cut, self.graph, time_ns))
+        // What was before a start that is a time stays as it was.
+        let fixed_ns = self.window.fixed_start_ns().unwrap_or(i64::MIN);
+        let observed = (nodes.time_ns(cut.0).max(fixed_ns), nodes.time_ns(cut.1));
+        let moved = (time_ns(cut.0).max(fixed_ns), time_ns(cut.1));
+        let before_ns = self.at_ns(order) - observed.0;
+        moved.0.saturating_add(part_ns(before_ns, observed, moved))
     }
+}
+
+/// How long a part of what lies between two times takes where these have moved.
+fn part_ns(part_ns: i64, observed: (i64, i64), moved: (i64, i64)) -> i64 {
+    let whole_ns = i128::from(observed.1 - observed.0);
+    let moved_ns = (i128::from(moved.1) - i128::from(moved.0)).max(0);
+    i64::try_from(i128::from(part_ns) * moved_ns / whole_ns.max(1)).unwrap_or(i64::MAX)
 }

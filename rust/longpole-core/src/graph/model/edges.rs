@@ -77,6 +77,11 @@ impl Edge {
         nodes.time_ns(self.target) - nodes.time_ns(self.source)
     }
 
+    /// How much of its lag has passed at a time.
+    pub fn passed_ns(&self, lag_ns: i64, at_ns: i64, nodes: &Nodes) -> i64 {
+        at_ns.saturating_sub(nodes.time_ns(self.source)).min(lag_ns).max(0)
+    }
+
     /// When what it waits for was over, in any times of the nodes.
     pub fn finished_ns(&self, times_ns: &[i64]) -> i64 {
         times_ns[if self.role.is_inside() { self.target } else { self.source }.row()]

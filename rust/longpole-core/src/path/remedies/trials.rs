@@ -9,6 +9,7 @@
 //!
 //! One file: what a pass does and what it saves explain each other.
 
+use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 
 use crate::error::Result;
@@ -41,7 +42,9 @@ const BITS: usize = 2;
 pub(super) struct Trials<'a> {
     graph: &'a Graph,
     tables: &'a Tables,
-    lags_ns: &'a [i64],
+    /// Of those that begin before the start what is left of them then.
+    lags_ns: Cow<'a, [i64]>,
+    start: Option<FixedStart>,
     windows: Vec<Prepared<'a>>,
     edges_of: EdgesOf<'a>,
     n_nodes: usize,
@@ -63,11 +66,16 @@ impl<'a> Trials<'a> {
         lags_ns: &'a [i64],
         windows: &'a [Window],
     ) -> Self {
+        let start = FixedStart::of(windows, graph);
+        let lags_ns = match &start {
+            Some(start) => Cow::Owned(start.left_ns(lags_ns, graph)),
+            None => Cow::Borrowed(lags_ns),
+        };
         let windows: Vec<_> = windows.iter().map(|window| Prepared::of(window, graph)).collect();
         let last = windows.iter().map(|window| window.n_nodes(graph)).max();
         let edges_of = EdgesOf::of(graph);
         let (n_nodes, scratch) = (last.unwrap_or(0), RefCell::default());
-        Self { graph, tables, lags_ns, windows, edges_of, n_nodes, scratch }
+        Self { graph, tables, lags_ns, start, windows, edges_of, n_nodes, scratch }
     }
 
     /// So many more trials fit into the passes that some take.
@@ -231,7 +239,10 @@ impl<'a> Trials<'a> {
         times.reserve(self.n_nodes);
         let first_ns = self.first_ns();
         let edges = self.graph.edges.as_slice();
-        for node in self.graph.nodes.ids().take(self.n_nodes) {
+        if let Some(start) = &self.start {
+            times.resize(start.n_before, [float(start.at_ns - first_ns); LANES]);
+        }
+        for node in self.graph.nodes.ids().take(self.n_nodes).skip(times.len()) {
             if node.row() % (1 << 16) == 0 {
                 report(progress, node.row() as u64)?;
             }
@@ -266,6 +277,30 @@ fn float(time_ns: i64) -> f64 {
 #[allow(clippy::cast_possible_truncation)] // a sum of integers
 fn integer(time_ns: f64) -> i64 {
     time_ns as i64
+}
+
+/// A time at which the window begins: all that happens before stays as it was.
+struct FixedStart {
+    at_ns: i64,
+    /// So many nodes come no later.
+    n_before: usize,
+}
+
+impl FixedStart {
+    fn of(windows: &[Window], graph: &Graph) -> Option<Self> {
+        let at_ns = windows.iter().find_map(Window::fixed_start_ns)?;
+        let n_before = graph.nodes.times_ns().partition_point(|&time_ns| time_ns <= at_ns);
+        Some(Self { at_ns, n_before })
+    }
+
+    /// What is left of each lag.
+    fn left_ns(&self, lags_ns: &[i64], graph: &Graph) -> Vec<i64> {
+        let edges = graph.edges.as_slice().iter();
+        let left_ns = |(edge, &lag_ns): (&Edge, &i64)| {
+            lag_ns - edge.passed_ns(lag_ns, self.at_ns, &graph.nodes)
+        };
+        edges.zip(lags_ns).map(left_ns).collect()
+    }
 }
 
 /// How often a lag and its half count in each lane, and what is added: infinitely little where

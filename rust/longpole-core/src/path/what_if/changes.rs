@@ -90,7 +90,8 @@ fn greatest_common_divisor(mut one: u128, mut two: u128) -> u128 {
     one
 }
 
-/// The lags of all edges after some changes, `i64::MIN` for edges that are gone.
+/// The lags of all edges after some changes, `i64::MIN` for edges that are gone. Where they are
+/// made at a time `from_ns`, what has passed of a lag until then stays.
 ///
 /// # Errors
 ///
@@ -100,13 +101,15 @@ pub fn changed_lags_ns(
     tables: &Tables,
     lags_ns: &[i64],
     changes: &[Change],
+    from_ns: Option<i64>,
 ) -> Result<Vec<i64>> {
+    let from_ns = from_ns.unwrap_or(i64::MIN);
     let mut factors = vec![Ratio::ONE; graph.edges.len()];
     let mut changed_ns = lags_ns.to_vec();
     for change in changes {
         let chosen = Chosen::by(change, graph, tables)?;
         for (number, edge) in graph.edges.as_slice().iter().enumerate() {
-            if chosen.holds(number, edge, graph) {
+            if graph.nodes.time_ns(edge.target) > from_ns && chosen.holds(number, edge, graph) {
                 match change.effect {
                     Effect::Scale(ratio) => factors[number] = factors[number].times(ratio),
                     Effect::RemoveWait => changed_ns[number] = REMOVED,
@@ -114,9 +117,10 @@ pub fn changed_lags_ns(
             }
         }
     }
-    for (lag, factor) in changed_ns.iter_mut().zip(factors) {
-        if *lag != REMOVED && factor != Ratio::ONE {
-            *lag = factor.of(*lag);
+    for ((lag_ns, factor), edge) in changed_ns.iter_mut().zip(factors).zip(graph.edges.as_slice()) {
+        if *lag_ns != REMOVED && factor != Ratio::ONE {
+            let passed_ns = edge.passed_ns(*lag_ns, from_ns, &graph.nodes);
+            *lag_ns = passed_ns.saturating_add(factor.of(*lag_ns - passed_ns));
         }
     }
     Ok(changed_ns)

@@ -3,7 +3,8 @@
 //!
 //! A change multiplies the time of chosen edges or removes waits. All else keeps the
 //! least time it needs, which [`lags_ns`] learns from the trace. Nothing is known about
-//! what a changed program would do instead: the order of the work stays.
+//! what a changed program would do instead: the order of the work stays. Where a window begins
+//! at a time, all stays as it was until then.
 
 mod changes;
 mod lags;
@@ -50,8 +51,9 @@ pub fn what_if(
     changes: &[Change],
     progress: Progress<'_>,
 ) -> Result<WhatIf> {
-    let lags_ns = changed_lags_ns(graph, tables, lags_ns, changes)?;
-    let schedule = retime(graph, &lags_ns, progress)?;
+    let from_ns = window.fixed_start_ns();
+    let lags_ns = changed_lags_ns(graph, tables, lags_ns, changes, from_ns)?;
+    let schedule = retime(graph, &lags_ns, from_ns, progress)?;
     let path = walk(graph, window, &schedule);
     Ok(WhatIf { makespan_ns: path.end_ns - path.start_ns, path, schedule, lags_ns })
 }

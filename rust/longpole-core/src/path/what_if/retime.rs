@@ -10,14 +10,21 @@ use crate::path::walk::Schedule;
 use crate::progress::{report, Progress};
 
 /// Computes all times anew, in the order of the nodes: each comes when the last of its
-/// sources, plus lag, has come. Nodes to which nothing leads keep their times.
+/// sources, plus lag, has come. Nodes to which nothing leads keep their times. What came after
+/// `from_ns` still does.
 ///
 /// Among the edges that reach a node exactly, the binding rule decides.
 ///
 /// # Errors
 ///
 /// Only when `progress` asks to stop.
-pub(super) fn retime(graph: &Graph, lags_ns: &[i64], progress: Progress<'_>) -> Result<Schedule> {
+pub(super) fn retime(
+    graph: &Graph,
+    lags_ns: &[i64],
+    from_ns: Option<i64>,
+    progress: Progress<'_>,
+) -> Result<Schedule> {
+    let from_ns = from_ns.unwrap_or(i64::MIN);
     let mut schedule = Schedule {
         times_ns: graph.nodes.times_ns().to_vec(),
         reached_by: vec![NO_ROW; graph.nodes.len()],
@@ -27,6 +34,10 @@ pub(super) fn retime(graph: &Graph, lags_ns: &[i64], progress: Progress<'_>) -> 
             report(progress, node.row() as u64)?;
         }
         schedule.reach(node, graph, lags_ns);
+        if graph.nodes.time_ns(node) > from_ns {
+            let time_ns = &mut schedule.times_ns[node.row()];
+            *time_ns = from_ns.max(*time_ns);
+        }
     }
     Ok(schedule)
 }

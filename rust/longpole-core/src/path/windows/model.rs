@@ -75,6 +75,12 @@ impl Window {
         let end_ns = last_ns(&candidates).unwrap_or(start_ns).max(start_ns);
         Self { start_ns, end_ns, candidates, opening }
     }
+
+    /// Where it begins, if that is a time and no event: what was before has happened, whatever
+    /// is changed.
+    pub(in crate::path) fn fixed_start_ns(&self) -> Option<i64> {
+        (self.opening == Opening::Time).then_some(self.start_ns)
+    }
 }
 
 impl Moment {
