@@ -147,3 +147,22 @@ def test_words_that_the_core_does_not_know_are_refused_with_those_it_knows():
         path.what_if([("halve", None, None, 1, 2, None)])
     with pytest.raises(ValueError, match="the kinds are "):
         path.what_if([("scale", "gemm", None, 1, 2, None)])
+
+
+@pytest.mark.parametrize("name", ["kernels", "breakdown", "modules", "roofline", "queue_summary"])
+def test_a_question_about_a_step_takes_a_window_and_says_so(name):
+    trace = testing.TraceBuilder().step(1, (0, 50)).read()
+    with pytest.raises(TypeError, match=r"window is what longpole.choose_window gives, not 1"):
+        getattr(longpole, name)(trace, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("kernels", "trace is what longpole.read_trace gives, not 'trace.json'"),
+        ("memory", "such as longpole.read_trace\\('trace.json'\\), not its path"),
+    ],
+)
+def test_a_question_takes_what_was_read_and_no_path(name, words):
+    with pytest.raises(TypeError, match=words):
+        getattr(longpole, name)("trace.json")

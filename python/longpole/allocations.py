@@ -12,10 +12,10 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
-from weakref import WeakKeyDictionary
 
 from longpole.errors import TraceError
 from longpole.frames import argument
+from longpole.kept import kept
 from longpole.sweeps import around, is_own_frame, own_frames, running_at
 
 if TYPE_CHECKING:
@@ -47,8 +47,6 @@ _SNAPSHOT_HINT: Final = (
     "write the snapshot as JSON where it was recorded: "
     'json.dump(torch.cuda.memory._snapshot(), open("snapshot.json", "w"))'
 )
-_KNOWN: Final[WeakKeyDictionary[Trace, Allocations]] = WeakKeyDictionary()
-"""What was found in traces, for as long as these are in use: several questions ask for it."""
 _GROWS: Final = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
 _USES: Final = {"alloc": 1, "free_completed": -1}
 
@@ -121,15 +119,9 @@ def read_memory(path: str | os.PathLike[str]) -> Allocations:
     raise _error(path, "not_a_memory_file", message)
 
 
+@kept
 def trace_allocations(trace: Trace) -> Allocations:
     """Take the `[memory]` instants of a trace; none without `profile_memory=True`."""
-    known = _KNOWN.get(trace)
-    if known is None:
-        known = _KNOWN[trace] = _of_trace(trace)
-    return known
-
-
-def _of_trace(trace: Trace) -> Allocations:
     import polars as pl
 
     columns = {

@@ -11,7 +11,15 @@ from longpole.errors import WindowError
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Marked", "Window", "choose_window", "is_step", "launching_calls", "step_number"]
+__all__ = [
+    "Marked",
+    "Window",
+    "choose_window",
+    "is_step",
+    "launching_calls",
+    "step_number",
+    "window_of",
+]
 
 _LARGEST = 2**63
 
@@ -167,6 +175,25 @@ def choose_window(
         return None
     kind: Any = unit
     return Window(kind, number if unit == "step" else None, start_ns, end_ns, reason)
+
+
+def window_of(trace: Marked, window: Window | None) -> Window | None:
+    """Return the window that was asked for, by default the one that `choose_window` chooses.
+
+    Raises
+    ------
+    TypeError
+        One of the two is something else.
+    """
+    if not hasattr(trace, "scope"):
+        message = f"trace is what longpole.read_trace gives, not {trace!r}"
+        raise TypeError(message)
+    if window is None:
+        return choose_window(trace)
+    if not isinstance(window, Window):
+        message = f"window is what longpole.choose_window gives, not {window!r}"
+        raise TypeError(message)
+    return window
 
 
 def _stretch(start_ns: int, end_ns: int) -> Window:

@@ -9,7 +9,7 @@ import polars as pl
 from longpole import sweeps
 from longpole.kept import kept
 from longpole.selection import matching
-from longpole.windows import Window, choose_window
+from longpole.windows import Window, window_of
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -57,7 +57,7 @@ def activities(
     >>> activities(trace, where="name LIKE 'g%'").select("name", "inside_ns", "delay_ns").row(0)
     ('gemm', 48000, 2000)
     """
-    window = window or choose_window(trace)
+    window = window_of(trace, window)
     if window is None:
         return matching(_clipped(sweeps.activities(trace), NOTHING).clear(), where)
     return matching(_within(trace, window), where)

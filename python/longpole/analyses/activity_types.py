@@ -8,7 +8,7 @@ import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.activities import chosen
-from longpole.windows import choose_window
+from longpole.windows import window_of
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -59,7 +59,7 @@ def activity_types(
     [('communication', 30000), ('compute', 19000), ('compute + communication', 10000), \
 ('idle', 1000)]
     """
-    window = window or choose_window(trace)
+    window = window_of(trace, window)
     if window is None:
         return pl.DataFrame(schema=_SCHEMA)
     rows = sweeps.class_times(trace, window, chosen(trace, window, where))

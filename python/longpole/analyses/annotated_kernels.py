@@ -10,7 +10,7 @@ from longpole import sweeps
 from longpole.analyses.activities import activities
 from longpole.analyses.kernels import by_keys
 from longpole.selection import matching
-from longpole.windows import choose_window, is_step
+from longpole.windows import is_step, window_of
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -49,7 +49,7 @@ def annotated_kernels(
     >>> annotated_kernels(trace).select("annotation", "name", "duration_ns").rows()
     [('forward', 'gemm', 48000)]
     """
-    window = window or choose_window(trace)
+    window = window_of(trace, window)
     found = with_annotations(trace, activities(trace, window))
     return by_keys(matching(found, where), "annotation", "kind", "work_class", "name")
 

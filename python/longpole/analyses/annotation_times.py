@@ -9,7 +9,7 @@ import polars as pl
 from longpole.analyses.statistics import described
 from longpole.frames import typed
 from longpole.selection import matching
-from longpole.windows import choose_window
+from longpole.windows import window_of
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -51,7 +51,7 @@ def annotation_times(
     >>> annotation_times(trace).select("side", "name", "count", "mean_ns").row(0)
     ('host', 'fit', 2, 40000.0)
     """
-    window = window or choose_window(trace)
+    window = window_of(trace, window)
     is_annotation = pl.any_horizontal(pl.col("kind") == kind for kind in _SIDES)
     found = trace.events.filter(is_annotation)
     found = (

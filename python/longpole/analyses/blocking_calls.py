@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from longpole.analyses.by_name import NameTime
-from longpole.windows import choose_window
+from longpole.windows import window_of
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -33,7 +33,7 @@ def blocking_calls(trace: Trace, window: Window | None = None) -> tuple[Blocking
 
     Which calls those are, and why, `Trace.blocking_calls` says.
     """
-    window = window or choose_window(trace)
+    window = window_of(trace, window)
     if window is None:
         return ()
     rows = trace.core.blocking_by_name(window.start_ns, window.end_ns)

@@ -8,7 +8,7 @@ import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.activities import chosen
-from longpole.windows import choose_window
+from longpole.windows import window_of
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -62,7 +62,7 @@ def breakdown(
     >>> breakdown(trace).select("stream", "compute_ns", "idle_ns", "idle_share").row(0)
     (None, 30000, 10000, 0.25)
     """
-    window = window or choose_window(trace)
+    window = window_of(trace, window)
     if window is None:
         return pl.DataFrame(schema=_SCHEMA)
     span_ns = window.duration_ns

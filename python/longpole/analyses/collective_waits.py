@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.selection import matching
-from longpole.windows import choose_window
+from longpole.windows import window_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,7 +49,7 @@ def collective_waits(
     >>> collective_waits(trace).height
     0
     """
-    chosen = window or choose_window(trace)
+    chosen = window_of(trace, window)
     events = trace.events.select("event", "name", "start_ns", "duration_ns")
     found = events.join(trace.collective_waits, on="event").sort("start_ns", "event")
     if chosen is not None:

@@ -9,7 +9,7 @@ import polars as pl
 from longpole import sweeps
 from longpole.frames import typed
 from longpole.selection import matching
-from longpole.windows import choose_window
+from longpole.windows import window_of
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -78,7 +78,7 @@ def communication(
     >>> communication(builder.read()).select("operation", "hidden_ns", "exposed_ns").row(0)
     ('all_reduce', 10000, 30000)
     """
-    window = window or choose_window(trace)
+    window = window_of(trace, window)
     # The rows of a frame of events are their numbers.
     told = trace.events.select("name", "device", "stream", "start_ns", "duration_ns")
     found = trace.collectives.hstack(told[trace.collectives["event"]])

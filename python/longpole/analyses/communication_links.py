@@ -8,7 +8,7 @@ import polars as pl
 
 from longpole.frames import argument
 from longpole.selection import matching
-from longpole.windows import choose_window
+from longpole.windows import window_of
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -70,7 +70,7 @@ def communication_links(
     numbers = [argument(arguments, key, pl.Int64) for key in _ARGUMENTS[:3]]
     known = arguments.select("event", *numbers, *_ARGUMENTS[3:])
     moved = tasks.join(known, on="event")
-    chosen = window or choose_window(trace)
+    chosen = window_of(trace, window)
     if chosen is not None:
         moved = chosen.starting(moved)
     source, peer = pl.col("src rank"), pl.col("dst rank")

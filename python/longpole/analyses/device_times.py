@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from longpole.windows import choose_window
+from longpole.windows import window_of
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -70,7 +70,7 @@ def device_times(trace: Trace, window: Window | None = None) -> tuple[DeviceTime
 
     By default in the window that `choose_window` takes.
     """
-    window = window or choose_window(trace)
+    window = window_of(trace, window)
     if window is None:
         return ()
     start_ns, end_ns = window.start_ns, window.end_ns

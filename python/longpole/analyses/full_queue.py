@@ -8,7 +8,7 @@ import polars as pl
 
 from longpole.analyses.queue_summary import timed_lengths
 from longpole.sweeps import FULL_QUEUE_OPERATIONS
-from longpole.windows import choose_window
+from longpole.windows import window_of
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -53,7 +53,7 @@ def full_queue(
     >>> full_queue(trace, max_length=1).select("duration_ns", "window_share", "longest").row(0)
     (5000, 0.25, 1)
     """
-    window = window or choose_window(trace)
+    window = window_of(trace, window)
     series = timed_lengths(trace, window, where)
     span_ns = 0 if window is None else window.duration_ns
     full_ns = pl.col("inside_ns").filter(pl.col("queue_length") >= max_length).sum()

@@ -9,7 +9,7 @@ import polars as pl
 from longpole.analyses.frame_times import FrameTimes, with_shares
 from longpole.contexts import context_times
 from longpole.stacks import ADDRESS
-from longpole.windows import choose_window
+from longpole.windows import window_of
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -59,7 +59,7 @@ def functions(
     >>> functions(trace).rows.row(0)[:4]
     ('frame', 'train.py(9): step', 1, 40000)
     """
-    window = window or choose_window(trace)
+    window = window_of(trace, window)
     if window is None:
         return FrameTimes("Python function", pl.DataFrame(schema={"row": pl.String}), 0, top)
     times = context_times(trace, window, "python", where=where)

@@ -8,7 +8,7 @@ import polars as pl
 
 from longpole.analyses.activities import activities
 from longpole.selection import matching
-from longpole.windows import choose_window
+from longpole.windows import window_of
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -55,7 +55,7 @@ def graph_kernels(
     >>> graph_kernels(builder.read()).select("operator_name", "name", "duration_ns").row(0)
     (None, 'gemm', 12000)
     """
-    window = window or choose_window(trace)
+    window = window_of(trace, window)
     found = activities(trace, window).drop("operator_name").join(trace.graph_nodes, on="event")
     found = matching(found, where)
     return (

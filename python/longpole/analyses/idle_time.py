@@ -8,7 +8,7 @@ import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.activities import chosen
-from longpole.windows import choose_window
+from longpole.windows import window_of
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -81,7 +81,7 @@ def idle_time(
     [(None, 'waiting_for_launch', 1, 30000), (None, 'between_activities', 1, 2000), \
 (7, 'waiting_for_launch', 1, 30000), (7, 'between_activities', 1, 2000)]
     """
-    window = window or choose_window(trace)
+    window = window_of(trace, window)
     if window is None:
         return pl.DataFrame(schema=_SCHEMA)
     rows = chosen(trace, window, where)

@@ -9,7 +9,7 @@ import polars as pl
 from longpole import sweeps
 from longpole.analyses.activities import activities
 from longpole.selection import matching
-from longpole.windows import choose_window
+from longpole.windows import window_of
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -56,7 +56,7 @@ def kernel_sequences(
     >>> kernel_sequences(trace, min_length=1).drop("kernels").row(0)
     ('aten::linear', 1, 48000, 20000)
     """
-    window = window or choose_window(trace)
+    window = window_of(trace, window)
     columns = ["event", "kind", "name", "duration_ns"]
     events = trace.events.select(columns) if where is None else trace.events
     operators = matching(events.filter(pl.col("kind") == "operator"), where)

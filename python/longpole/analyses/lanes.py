@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.report.page import Lanes
-from longpole.windows import choose_window
+from longpole.windows import window_of
 from longpole.wording import count, duration, short_name
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def lanes(
         where there are too many, those nested or overlapping too deep, and those of the streams and
         threads that did least; None where nothing in the trace has a duration.
     """
-    window = window or choose_window(trace)
+    window = window_of(trace, window)
     if window is None or not window.duration_ns:
         return None
     events, n_left_out = _events(trace, window, most)

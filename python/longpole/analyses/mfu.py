@@ -10,7 +10,7 @@ import polars as pl
 from longpole.analyses.device_peaks import device_peaks, peak_sentences, precision
 from longpole.analyses.operator_work import shapes_hint, work_in_window
 from longpole.report.blocks import Column, Sentence, Table
-from longpole.windows import choose_window
+from longpole.windows import window_of
 from longpole.wording import share
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def mfu(
     >>> round(mfu(trace, tflops={"fp32": 20}).mfu, 3)
     0.5
     """
-    window = window or choose_window(trace)
+    window = window_of(trace, window)
     known = device_peaks(trace, peaks, tflops=tflops, bandwidth=None)
     if window is None:
         return Mfu((), known, 0, 0, 0)

@@ -9,7 +9,7 @@ import polars as pl
 
 from longpole.analyses.frame_times import FrameTimes, with_shares
 from longpole.contexts import context_times
-from longpole.windows import choose_window
+from longpole.windows import window_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,7 +83,7 @@ def modules(
     if by not in {"path", "layer"}:
         message = f'by is "path" or "layer", not {by!r}'
         raise ValueError(message)
-    window = window or choose_window(trace)
+    window = window_of(trace, window)
     if window is None:
         return FrameTimes("module", pl.DataFrame(schema={"row": pl.String}), 0, top)
     frames: tuple[Frame, ...] = ("module", "annotation") if annotations else ("module",)

@@ -9,7 +9,7 @@ import polars as pl
 from longpole.analyses.frame_times import FrameTimes, with_shares
 from longpole.contexts import context_times
 from longpole.inputs import INPUT_ARGUMENTS, shapes_in_words, typed_inputs
-from longpole.windows import choose_window
+from longpole.windows import window_of
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -65,7 +65,7 @@ def operators(
     >>> operators(trace).rows.select("name", "device_self_ns", "device_ns").rows()[:2]
     [('aten::addmm', 40000, 40000), ('aten::linear', 0, 40000)]
     """
-    window = window or choose_window(trace)
+    window = window_of(trace, window)
     if window is None:
         return FrameTimes("operator", pl.DataFrame(schema={"row": pl.String}), 0, top)
     times = context_times(trace, window, "operator", by_inputs=shapes, where=where)

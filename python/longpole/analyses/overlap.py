@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from longpole import sweeps
 from longpole.analyses.activities import chosen
 from longpole.report.blocks import Column, Sentence, Table
-from longpole.windows import choose_window
+from longpole.windows import window_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,7 +95,7 @@ def overlap(
     >>> communication.duration_ns, communication.exposed_ns, communication.hidden_share
     (40000, 30000, 0.25)
     """
-    window = window or choose_window(trace)
+    window = window_of(trace, window)
     if window is None:
         return Overlap(())
     span_ns = window.duration_ns

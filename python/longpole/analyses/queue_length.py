@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from longpole import sweeps
 from longpole.analyses.activities import NOTHING, chosen
 from longpole.kept import kept
-from longpole.windows import choose_window
+from longpole.windows import window_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,7 +51,7 @@ def queue_length(
     >>> queue_length(trace).select("time_ns", "queue_length").rows()
     [(0, 1), (5000, 2), (10000, 1), (20000, 0)]
     """
-    window = window or choose_window(trace)
+    window = window_of(trace, window)
     if window is None:
         return sweeps.queues(trace, NOTHING).clear()
     if where is None:

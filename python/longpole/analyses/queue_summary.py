@@ -8,7 +8,7 @@ import polars as pl
 
 from longpole.analyses.queue_length import queue_length
 from longpole.analyses.statistics import described
-from longpole.windows import choose_window
+from longpole.windows import window_of
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -46,7 +46,7 @@ def queue_summary(
     >>> queue_summary(trace).select("max", "time_mean").row(0)
     (1, 0.25)
     """
-    window = window or choose_window(trace)
+    window = window_of(trace, window)
     series = timed_lengths(trace, window, where)
     weighted = (pl.col("queue_length") * pl.col("inside_ns")).sum()
     span_ns = 0 if window is None else window.duration_ns

@@ -13,7 +13,7 @@ from longpole.analyses.measured_work import measured_work
 from longpole.analyses.operator_work import shapes_hint, work_in_window
 from longpole.inputs import shapes_in_words
 from longpole.report.blocks import Column, Sentence, Table
-from longpole.windows import choose_window
+from longpole.windows import window_of
 from longpole.wording import count, duration, share, short_name
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def roofline(
     (268435456, 3145728, 'compute', 13422)
     """
     known = device_peaks(trace, peaks, tflops=tflops, bandwidth=bandwidth)
-    window = window or choose_window(trace)
+    window = window_of(trace, window)
     if window is None:
         rows = pl.DataFrame(schema={"kernel_ns": pl.Int64})
         return Roofline(None, rows, known, 0, top, measured_work(trace))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.contexts import context_times
 from longpole.sweeps import activities
-from longpole.windows import choose_window
+from longpole.windows import window_of
 from longpole.wording import escape
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def flame(
     if add_up is None:
         message = f'time is "host", "device" or "path", not {time!r}'
         raise ValueError(message)
-    window = window or choose_window(trace)
+    window = window_of(trace, window)
     sums = _Sums()
     if window is not None:
         add_up(trace, window, sums)
