@@ -14,7 +14,6 @@ __all__ = ["Terminal"]
 
 _ASCII: Final = str.maketrans({"µ": "u", "…": "~", "·": "-", "█": "#", "×": "x"})  # noqa: RUF001
 _STYLES: Final = {"bold": "1", "dim": "2", "good": "32", "warn": "33", "bad": "31"}
-_WIDEST: Final = 120
 _WIDTH_OF_PIPES: Final = 100
 
 
@@ -32,7 +31,7 @@ class Terminal:
         is_terminal = stream.isatty()
         width = shutil.get_terminal_size((_WIDTH_OF_PIPES, 24)).columns
         encoding = stream.encoding or "ascii"
-        return cls(min(width, _WIDEST), _wants_color(color, is_terminal=is_terminal), encoding)
+        return cls(width, _wants_color(color, is_terminal=is_terminal), encoding)
 
     def styled(self, text: str, style: Style) -> str:
         """Put a text in a style, where there are colours."""

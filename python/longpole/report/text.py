@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["text"]
 
 _GUTTER: Final = "  "
-_NARROWEST_NAME: Final = 12
-_NAME_IN_WIDE_TABLE: Final = 32
+_SHORTEST_NAME: Final = 24
+_WIDEST_PARAGRAPH: Final = 120
 _LONGEST_BAR: Final = 16
 
 
@@ -85,7 +85,7 @@ class _Page:
         indent = self.indent + more
         return textwrap.wrap(
             escape(text),
-            self.terminal.width,
+            min(self.terminal.width, _WIDEST_PARAGRAPH),
             initial_indent=indent,
             subsequent_indent=indent,
             break_on_hyphens=False,
@@ -135,9 +135,7 @@ class _Page:
         ]
         n_names = len(columns) - len(fixed)
         free = self.terminal.width - len(self.indent) - sum(fixed) - len(_GUTTER) * (n_names - 1)
-        room = free // max(n_names, 1)
-        # A table that is too wide in any case need not cut its names short.
-        room = room if room >= _NARROWEST_NAME else _NAME_IN_WIDE_TABLE
+        room = max(free // max(n_names, 1), _SHORTEST_NAME)
         for column, cell, whole in zip(columns, cells, texts, strict=True):
             yield short_names(whole, room) if column.type == "name" else cell
 

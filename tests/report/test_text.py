@@ -1,0 +1,30 @@
+"""Answers as text: what a terminal of some width shows."""
+
+from __future__ import annotations
+
+from longpole.report.blocks import Column, Sentence, Table
+from longpole.report.terminal import Terminal
+from longpole.report.text import text
+
+NAME = "void cutlass::Kernel2<cutlass_75_tensorop_bf16_s1688gemm_bf16_256x128_tn_align1>" * 3
+FIGURES = [(f"figure {number}", "count") for number in range(9)]
+
+
+def shown_name(width, n_figures):
+    columns = (Column("name", "name"), *(Column(*each) for each in FIGURES[:n_figures]))
+    table = Table(columns, [(NAME, *([7] * n_figures))])
+    return text([table], Terminal(width)).splitlines()[1].split("  ")[0]
+
+
+def test_a_wider_terminal_never_shows_less_of_a_name():
+    for n_figures in (0, 3, 9):
+        lengths = [len(shown_name(width, n_figures)) for width in range(20, 300)]
+        assert lengths == sorted(lengths)
+        assert lengths[0] == 24
+        assert lengths[-1] > 150
+
+
+def test_a_paragraph_stays_readable_where_a_table_takes_all_of_the_width():
+    words = "word " * 100
+    lines = text([Sentence(words)], Terminal(300)).splitlines()
+    assert 110 < max(map(len, lines)) <= 120
