@@ -230,7 +230,10 @@ def test_nothing_to_measure_is_inconclusive(longpole, tmp_path):
     assert (code, json.loads(out)["status"]) == (exit_codes.INCONCLUSIVE, "abstained")
 
 
-@pytest.mark.parametrize(("wrong", "right"), [("sumary", "summary"), ("chekc", "check")])
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [("sumary", "summary"), ("chekc", "check"), ("idle_time", "table TRACE idle_time")],
+)
 def test_a_verb_with_a_slip_is_guessed(longpole, wrong, right):
     code, _, err = longpole(wrong, "x")
     assert code == exit_codes.USAGE

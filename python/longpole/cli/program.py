@@ -49,6 +49,13 @@ class Program(Commands):
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         return super().get_command(ctx, cmd_name)
 
+    def advice(self, name: str) -> str:
+        """Say what may have been meant: perhaps a table."""
+        from longpole.cli.answer.list_of_tables import tables
+
+        is_table = name in tables()
+        return f"did you mean `table TRACE {name}`?" if is_table else super().advice(name)
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete commands and, as a file may stand in their place, files."""
         found = super().shell_complete(ctx, incomplete)

@@ -63,12 +63,15 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find a command, or say which was meant."""
         if args and args[0] not in self.helps:
-            meant = difflib.get_close_matches(args[0], self.helps, n=1)
-            there_are = f"the commands are {', '.join(self.helps)}"
-            advice = f"did you mean `{meant[0]}`?" if meant else there_are
-            message = f"{args[0]!r} is {self.unknown}; {advice}"
+            message = f"{args[0]!r} is {self.unknown}; {self.advice(args[0])}"
             raise click.UsageError(message, ctx)
         return super().resolve_command(ctx, args)
+
+    def advice(self, name: str) -> str:
+        """Say what may have been meant by a name that is no command."""
+        meant = difflib.get_close_matches(name, self.helps, n=1)
+        there_are = f"the commands are {', '.join(self.helps)}"
+        return f"did you mean `{meant[0]}`?" if meant else there_are
 
 
 def _first_line(module: Path) -> str:
