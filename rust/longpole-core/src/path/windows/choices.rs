@@ -117,10 +117,20 @@ pub(super) fn between(tables: &Tables, start_ns: i64, end_ns: i64) -> Result<Win
         last.extend(next_on_main_thread(tables, &works, end_ns));
     }
     if last.is_empty() {
-        return Err(missing(format!("the trace has no work between {start_ns} and {end_ns} ns")));
+        return Err(missing(no_work((start_ns, end_ns), &works, tables)));
     }
     let candidates = last.into_iter().map(Moment::End).collect();
     Ok(Window { start_ns, end_ns, candidates, opening: Opening::Time })
+}
+
+fn no_work((start_ns, end_ns): (i64, i64), works: &[EventId], tables: &Tables) -> String {
+    let none = format!("the trace has no work between {start_ns} and {end_ns} ns");
+    let first_ns = works.iter().map(|&event| tables.events.start_ns(event)).min();
+    let last_ns = works.iter().filter_map(|&event| tables.events.end_ns(event)).max();
+    match (first_ns, last_ns) {
+        (Some(first), Some(last)) => format!("{none}; its work goes from {first} to {last} ns"),
+        _ => none,
+    }
 }
 
 /// The first work that a main thread begins at or after a time, if it worked before: what

@@ -109,6 +109,9 @@ mod tests {
             words(Choice::Annotation("fit".to_owned(), 0, WindowEnd::Last)),
             "the trace has no annotation \"fit\""
         );
-        assert_eq!(words(Choice::Between(70, 80)), "the trace has no work between 70 and 80 ns");
+        assert_eq!(
+            words(Choice::Between(70, 80)),
+            "the trace has no work between 70 and 80 ns; its work goes from 5 to 60 ns"
+        );
     }
 }
