@@ -19,6 +19,7 @@ mod model;
 mod question;
 mod rule;
 mod sites;
+mod slots;
 mod trials;
 
 use super::walk::{walk, Schedule};

@@ -12,6 +12,7 @@
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 
+use super::slots::Slots;
 use crate::error::Result;
 use crate::graph::{matching, Edge, Graph, Kind, Role};
 use crate::ids::{row_in_column, NodeId};
@@ -48,11 +49,12 @@ pub(super) struct Trials<'a> {
     windows: Vec<Prepared<'a>>,
     edges_of: EdgesOf<'a>,
     n_nodes: usize,
+    slots: Slots,
     /// What all passes share: fresh memory costs as much as a pass over it.
     scratch: RefCell<Scratch>,
 }
 
-/// The fate of each edge and the times of each node, in all lanes.
+/// The fate of each edge and the times in each slot, in all lanes.
 #[derive(Default)]
 struct Scratch {
     fates: Vec<u16>,
@@ -72,10 +74,11 @@ impl<'a> Trials<'a> {
             None => Cow::Borrowed(lags_ns),
         };
         let windows: Vec<_> = windows.iter().map(|window| Prepared::of(window, graph)).collect();
-        let last = windows.iter().map(|window| window.n_nodes(graph)).max();
-        let edges_of = EdgesOf::of(graph);
-        let (n_nodes, scratch) = (last.unwrap_or(0), RefCell::default());
-        Self { graph, tables, lags_ns, start, windows, edges_of, n_nodes, scratch }
+        let n_nodes = windows.iter().map(|window| window.n_nodes(graph)).max().unwrap_or(0);
+        let asked = windows.iter().flat_map(|window| window.asked(n_nodes));
+        let slots = Slots::of(graph, n_nodes, asked);
+        let (edges_of, scratch) = (EdgesOf::of(graph), RefCell::default());
+        Self { graph, tables, lags_ns, start, windows, edges_of, n_nodes, slots, scratch }
     }
 
     /// So many more trials fit into the passes that some take.
@@ -128,8 +131,9 @@ impl<'a> Trials<'a> {
             let changes: Vec<_> = group.iter().map(|&place| trials[place]).collect();
             self.find_fates(&changes, fates)?;
             self.retime(fates, times, progress)?;
+            let retimed = Retimed { slots: &self.slots, times };
             for window in &self.windows {
-                let of_lanes = window.lengths_ns(self.graph, times);
+                let of_lanes = window.lengths_ns(self.graph, &retimed);
                 for (&place, length_ns) in group.iter().zip(of_lanes) {
                     lengths[place].push(length_ns);
                 }
@@ -227,7 +231,7 @@ impl<'a> Trials<'a> {
         Ok(())
     }
 
-    /// The time of each node in each lane, counted from the first node.
+    /// The time of each node that is needed in each lane, counted from the first node.
     fn retime(
         &self,
         fates: &mut [u16],
@@ -235,23 +239,26 @@ impl<'a> Trials<'a> {
         progress: Progress<'_>,
     ) -> Result<()> {
         let weights = Weights::of(fates);
-        times.clear();
-        times.reserve(self.n_nodes);
+        times.resize(self.slots.len(), [0.0; LANES]);
         let first_ns = self.first_ns();
         let edges = self.graph.edges.as_slice();
-        if let Some(start) = &self.start {
-            times.resize(start.n_before, [float(start.at_ns - first_ns); LANES]);
-        }
-        for node in self.graph.nodes.ids().take(self.n_nodes).skip(times.len()) {
+        let (start_ns, n_before) =
+            self.start.as_ref().map_or((0, 0), |start| (start.at_ns, start.n_before));
+        for node in self.graph.nodes.ids().take(self.n_nodes) {
             if node.row() % (1 << 16) == 0 {
                 report(progress, node.row() as u64)?;
+            }
+            let Some(slot) = self.slots.of_node(node) else { continue };
+            if node.row() < n_before {
+                times[slot] = [float(start_ns - first_ns); LANES];
+                continue;
             }
             let range = self.graph.edges.range(node);
             let edges = edges[range.clone()].iter();
             let (fates, lags_ns) = (&fates[range.clone()], &self.lags_ns[range]);
             let mut latest = [f64::NEG_INFINITY; LANES];
             for ((edge, fate), lag_ns) in edges.zip(fates).zip(lags_ns) {
-                let source = &times[edge.source.row()];
+                let source = &times[self.slots.slot(edge.source)];
                 weights[usize::from(*fate)].reach(&mut latest, source, *lag_ns);
             }
             // Nodes to which nothing leads keep their time; all others come behind the first.
@@ -259,7 +266,7 @@ impl<'a> Trials<'a> {
                 let observed_ns = float(self.graph.nodes.time_ns(node) - first_ns);
                 latest = latest.map(|time_ns| if time_ns < 0.0 { observed_ns } else { time_ns });
             }
-            times.push(latest);
+            times[slot] = latest;
         }
         Ok(())
     }
@@ -442,6 +449,18 @@ impl<'a> EdgesOf<'a> {
     }
 }
 
+/// What one pass finds: the times of the nodes that are asked for, counted from the first node.
+struct Retimed<'a> {
+    slots: &'a Slots,
+    times: &'a [Times],
+}
+
+impl Retimed<'_> {
+    fn of(&self, node: NodeId) -> &Times {
+        &self.times[self.slots.slot(node)]
+    }
+}
+
 /// A window whose moments are looked up once.
 struct Prepared<'a> {
     window: &'a Window,
@@ -477,21 +496,29 @@ impl<'a> Prepared<'a> {
         }
     }
 
+    /// The nodes whose times tell how long it takes, of so many that are known.
+    fn asked(&self, n_nodes: usize) -> Vec<NodeId> {
+        match &self.nodes {
+            Some((opening, ends)) => [&opening[..], ends].concat(),
+            None => (0..n_nodes).map(NodeId::from_row).collect(),
+        }
+    }
+
     fn observed_ns(&self) -> i64 {
         self.window.end_ns - self.window.start_ns
     }
 
     /// How long it takes in each lane.
-    fn lengths_ns(&self, graph: &Graph, times: &[Times]) -> [i64; LANES] {
+    fn lengths_ns(&self, graph: &Graph, retimed: &Retimed<'_>) -> [i64; LANES] {
         let first_ns = graph.nodes.times_ns().first().copied().unwrap_or(0);
         let Some((opening, ends)) = &self.nodes else {
             return std::array::from_fn(|lane| {
-                let time_ns = |node: NodeId| integer(times[node.row()][lane]) + first_ns;
+                let time_ns = |node: NodeId| integer(retimed.of(node)[lane]) + first_ns;
                 let (start_ns, end_ns) = moved(graph, self.window, &time_ns);
                 end_ns - start_ns
             });
         };
-        let (starts, ends_in) = (latest(opening, times), latest(ends, times));
+        let (starts, ends_in) = (latest(opening, retimed), latest(ends, retimed));
         let observed_ns = ends.iter().map(|&node| graph.nodes.time_ns(node)).max();
         std::array::from_fn(|lane| {
             let moved_ns = integer(starts[lane]).saturating_add(first_ns);
@@ -505,10 +532,10 @@ impl<'a> Prepared<'a> {
 }
 
 /// When the last of some nodes comes, in each lane.
-fn latest(nodes: &[NodeId], times: &[Times]) -> Times {
+fn latest(nodes: &[NodeId], retimed: &Retimed<'_>) -> Times {
     let mut latest = [f64::NEG_INFINITY; LANES];
     for node in nodes {
-        for (latest, time_ns) in latest.iter_mut().zip(&times[node.row()]) {
+        for (latest, time_ns) in latest.iter_mut().zip(retimed.of(*node)) {
             *latest = if *time_ns > *latest { *time_ns } else { *latest };
         }
     }
