@@ -22,9 +22,9 @@ fn main() {
     let graph = timed("build", || Graph::of_events(&spans, edges));
     println!("{:>9} nodes, {} edges", graph.nodes.len(), graph.edges.len());
     let window = window(&spans);
-    let observed = Schedule::observed(&graph);
+    let observed = Schedule::observed();
     timed("walk the binding chain", || {
-        let schedule = Schedule::observed(&graph);
+        let schedule = Schedule::observed();
         black_box(walk(&graph, &window, &schedule).segments.len())
     });
     timed("longest path by work", || {

@@ -135,7 +135,7 @@ fn graph_of(tables: &Tables, launches: &Launches) -> Graph {
 
 fn walk(input: &Input) {
     let window = path::window(&input.tables, &input.launches, &Choice::Whole, None).unwrap();
-    let schedule = Schedule::observed(&input.graph);
+    let schedule = Schedule::observed();
     black_box(path::walk(&input.graph, &window, &schedule).segments.len());
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn graph(bytes: &[u8]) {
     let built = graph::build(&tables, &launches, vocabulary::DATA_LOADING, &silent)
         .expect("the pattern is ours");
     let Ok(window) = path::window(&tables, &launches, &Choice::Whole, None) else { return };
-    let found = path::walk(&built, &window, &Schedule::observed(&built));
+    let found = path::walk(&built, &window, &Schedule::observed());
     for segment in &found.segments {
         assert!(segment.end_ns >= segment.start_ns, "a segment ends before it starts: {text}");
     }

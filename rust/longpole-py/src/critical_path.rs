@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 
 use longpole_core::graph::{Certainty, Edge, Evidence, Graph, Kind, Role};
 use longpole_core::ids::{row_in_column, EventId, InColumn, NO_ROW};
-use longpole_core::link::Launches;
 use longpole_core::path::{self, Change, Choice, Effect, Path, Ratio, Schedule, Window, WindowEnd};
 use longpole_core::tables::{EventKind, Tables};
 use longpole_core::vocabulary::Names;
@@ -86,18 +85,15 @@ impl CriticalPath {
     pub(crate) fn find(
         py: Python<'_>,
         tables: &Tables,
-        launches: &Launches,
         graph: Arc<Graph>,
-        WindowChoice(choice): WindowChoice,
-        step_name: Option<&str>,
+        window: Window,
         longest: bool,
     ) -> PyResult<Self> {
-        let (window, schedule, path) = enter(py, None, None, |_| {
-            let window = path::window(tables, launches, &choice, step_name)?;
+        let (schedule, path) = enter(py, None, None, |_| {
             let schedule =
-                if longest { path::longest(&graph, &window) } else { Schedule::observed(&graph) };
+                if longest { path::longest(&graph, &window) } else { Schedule::observed() };
             let path = path::walk(&graph, &window, &schedule);
-            Ok((window, schedule, path))
+            Ok((schedule, path))
         })?;
         let tables = tables.clone();
         Ok(Self { tables, graph, window, schedule, path, lags_ns: OnceLock::new() })
@@ -299,16 +295,18 @@ impl CriticalPath {
         detached(py, || {
             let nodes = &self.graph.nodes;
             let event = |node| Some(self.graph.timeline.event(nodes.event(node))).in_column();
+            let reached_by =
+                |node| self.schedule.reached_by(node, &self.graph).map_or(NO_ROW, row_in_column);
             Columns::default()
                 .rows("node", (0..row_in_column(nodes.len())).collect())
-                .integers("time_ns", self.schedule.times_ns.clone())
+                .integers("time_ns", self.schedule.times_ns(&self.graph).to_vec())
                 .rows("event", nodes.ids().map(event).collect())
                 .choices(
                     "side",
                     nodes.ids().map(|node| u32::from(nodes.is_end(node))),
                     &["start", "end"],
                 )
-                .rows("reached_by", self.schedule.reached_by.clone())
+                .rows("reached_by", nodes.ids().map(reached_by).collect())
                 .into_table()
         })
     }

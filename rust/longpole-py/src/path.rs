@@ -48,12 +48,10 @@ impl Trace {
         window: WindowChoice,
         step_name: Option<&str>,
     ) -> PyResult<(&'static str, Option<i64>, i64, i64, String)> {
-        let (launches, tables) = (self.linked(py)?, self.tables());
         let WindowChoice(choice) = window;
-        let find = || path::scope(tables, &launches, &choice, step_name);
-        let scope = enter(py, None, None, |_| find())?;
+        let scope = self.scope_of(py, choice, step_name)?;
         let (start_ns, end_ns) = (scope.window().start_ns, scope.window().end_ns);
-        Ok((scope.unit.name(), scope.number(), start_ns, end_ns, scope.reason))
+        Ok((scope.unit.name(), scope.number(), start_ns, end_ns, scope.reason.clone()))
     }
 
     /// The critical path of a window of the trace.
@@ -66,8 +64,10 @@ impl Trace {
         data_load: Option<&str>,
         step_name: Option<&str>,
     ) -> PyResult<CriticalPath> {
-        let (launches, graph) = (self.linked(py)?, self.graph(py, data_load)?);
-        CriticalPath::find(py, self.tables(), &launches, graph, window, step_name, longest)
+        let graph = self.graph(py, data_load)?;
+        let WindowChoice(choice) = window;
+        let window = self.window_of(py, choice, step_name)?;
+        CriticalPath::find(py, self.tables(), graph, window, longest)
     }
 
     /// What holds the program up; see `longpole.verdict`.
@@ -82,6 +82,7 @@ impl Trace {
         let (launches, graph) = (self.linked(py)?, self.graph(py, data_load)?);
         let nesting = self.nesting(py)?;
         let WindowChoice(choice) = window;
-        VerdictParts::find(py, self.tables(), &launches, &graph, &nesting, &choice, step_name)
+        let scope = self.scope_of(py, choice, step_name)?;
+        VerdictParts::find(py, self.tables(), &launches, &graph, &nesting, &scope)
     }
 }

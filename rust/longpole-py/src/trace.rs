@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use longpole_core::graph::{self, Graph};
 use longpole_core::link::{self, BackwardLink, Launches};
 use longpole_core::measure;
+use longpole_core::path::{self, Choice, Scope, Window};
 use longpole_core::stack::{self, Nesting};
 use longpole_core::tables::Tables;
 use longpole_core::vocabulary::Names;
@@ -20,9 +21,14 @@ pub(crate) struct Trace {
     launches: OnceLock<Arc<Launches>>,
     nesting: OnceLock<Arc<Nesting>>,
     backward_links: OnceLock<Arc<Vec<BackwardLink>>>,
+    /// What was asked about last.
+    scope: Mutex<Option<(Asked, Arc<Scope>)>>,
     /// The graph that was asked for last, with its pattern of what loads data.
     graph: Mutex<Option<(String, Arc<Graph>)>>,
 }
+
+/// A choice, and the pattern of what marks steps.
+type Asked = (Choice, Option<String>);
 
 #[pymethods]
 impl Trace {
@@ -105,6 +111,7 @@ impl Trace {
             launches: OnceLock::new(),
             nesting: OnceLock::new(),
             backward_links: OnceLock::new(),
+            scope: Mutex::new(None),
             graph: Mutex::new(None),
         }
     }
@@ -135,6 +142,39 @@ impl Trace {
         }
         let found = enter(py, None, None, |_| Ok(link::backward_links(&self.tables)))?;
         Ok(Arc::clone(self.backward_links.get_or_init(|| Arc::new(found))))
+    }
+
+    /// What an answer about a choice is about, found anew for another choice.
+    pub(crate) fn scope_of(
+        &self,
+        py: Python<'_>,
+        choice: Choice,
+        step_name: Option<&str>,
+    ) -> PyResult<Arc<Scope>> {
+        let known = || self.scope.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = (choice, step_name.map(str::to_owned));
+        if let Some((_, scope)) = known().as_ref().filter(|(of, _)| *of == asked) {
+            return Ok(Arc::clone(scope));
+        }
+        let launches = self.linked(py)?;
+        let find = || path::scope(&self.tables, &launches, &asked.0, step_name);
+        let found = Arc::new(enter(py, None, None, |_| find())?);
+        *known() = Some((asked, Arc::clone(&found)));
+        Ok(found)
+    }
+
+    /// The window of a choice.
+    pub(crate) fn window_of(
+        &self,
+        py: Python<'_>,
+        choice: Choice,
+        step_name: Option<&str>,
+    ) -> PyResult<Window> {
+        if matches!(choice, Choice::Usual | Choice::Step(..)) {
+            return Ok(self.scope_of(py, choice, step_name)?.window().clone());
+        }
+        let launches = self.linked(py)?;
+        enter(py, None, None, |_| path::window(&self.tables, &launches, &choice, step_name))
     }
 
     /// The graph, made anew when another pattern says what loads data.

@@ -6,9 +6,7 @@ use longpole_core::graph::Graph;
 use longpole_core::ids::EventId;
 use longpole_core::link::Launches;
 use longpole_core::measure;
-use longpole_core::path::{
-    self, Change, Choice, Effect, Remedy, RemedyKind, Scope, Side, Usual, Verdict,
-};
+use longpole_core::path::{self, Change, Effect, Remedy, RemedyKind, Scope, Side, Usual, Verdict};
 use longpole_core::stack::Nesting;
 use longpole_core::tables::Tables;
 use longpole_core::vocabulary::Names;
@@ -144,18 +142,15 @@ impl VerdictParts {
         launches: &Launches,
         graph: &Graph,
         nesting: &Nesting,
-        choice: &Choice,
-        step_name: Option<&str>,
+        scope: &Scope,
     ) -> PyResult<Self> {
-        let (scope, verdict) = enter(py, None, None, |progress| {
-            let scope = path::scope(tables, launches, choice, step_name)?;
-            let verdict = path::verdict(graph, tables, launches, nesting, &scope, progress)?;
-            Ok((scope, verdict))
+        let verdict = enter(py, None, None, |progress| {
+            path::verdict(graph, tables, launches, nesting, scope, progress)
         })?;
         Ok(Self::of(tables, launches, scope, verdict))
     }
 
-    fn of(tables: &Tables, launches: &Launches, scope: Scope, verdict: Verdict) -> Self {
+    fn of(tables: &Tables, launches: &Launches, scope: &Scope, verdict: Verdict) -> Self {
         let staged = measure::copy_from_pageable(tables, launches);
         let remedies = verdict.remedies.into_iter().map(|remedy| RemedyParts::of(remedy, &staged));
         let doubt = &verdict.doubt;
@@ -166,8 +161,8 @@ impl VerdictParts {
             (sides(&usual.sides), remedies, usual.gain)
         };
         Self {
-            awaited: AwaitedParts::of(tables, &scope),
-            recorded: RecordedParts::of(tables, launches, &scope),
+            awaited: AwaitedParts::of(tables, scope),
+            recorded: RecordedParts::of(tables, launches, scope),
             profiler: measure::profiler(tables).name(),
             status: verdict.status.name(),
             sides: sides(&verdict.sides),
@@ -175,7 +170,7 @@ impl VerdictParts {
             kernels_and_host: verdict.kernels_and_host,
             unit: scope.unit.name(),
             n_windows: scope.windows.len(),
-            numbers: scope.numbers,
+            numbers: scope.numbers.clone(),
             shown: scope.shown,
             lengths_ns: (lengths.shown_ns, lengths.least_ns, lengths.most_ns, lengths.total_ns),
             outliers: lengths.outliers.clone(),
@@ -189,7 +184,7 @@ impl VerdictParts {
                 ("unnamed_host", doubt.unnamed_host),
             ]),
             cause: doubt.cause.map(path::Cause::name),
-            reason: scope.reason,
+            reason: scope.reason.clone(),
             waits_lead: verdict.waits_lead,
             nearly_balanced: verdict.nearly_balanced,
             function: verdict

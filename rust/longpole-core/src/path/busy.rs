@@ -16,7 +16,7 @@ pub fn busy_ns(graph: &Graph, path: &Path, schedule: &Schedule) -> Vec<Option<i6
     }
     let is_work = |order: &_| graph.timeline.kind(*order).is_device_work();
     let works = graph.timeline.orders().filter(is_work);
-    let time_ns = |node: crate::ids::NodeId| schedule.times_ns[node.row()];
+    let time_ns = |node| schedule.time_ns(node, graph);
     let spans =
         works.map(|work| (time_ns(graph.nodes.start(work)), time_ns(graph.nodes.end(work))));
     let busy = Spans::union_of(spans);

@@ -26,7 +26,7 @@ pub fn longest(graph: &Graph, window: &Window) -> Schedule {
         }
         work_ns[node.row()] = most.max(0);
     }
-    Schedule { times_ns: graph.nodes.times_ns().to_vec(), reached_by }
+    Schedule { times_ns: None, reached_by: Some(reached_by) }
 }
 
 /// The part of an edge's work that lies in the window.

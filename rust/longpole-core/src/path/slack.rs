@@ -25,15 +25,16 @@ pub fn slack_ns(
         let end = graph.nodes.end(order);
         if latest[end.row()] != NO_INTEGER {
             let event = graph.timeline.event(order);
-            slack[event.row()] = latest[end.row()].saturating_sub(schedule.times_ns[end.row()]);
+            slack[event.row()] = latest[end.row()].saturating_sub(schedule.time_ns(end, graph));
         }
     }
     for node in graph.nodes.ids().filter(|node| latest[node.row()] != NO_INTEGER) {
         for number in graph.edges.range(node).filter(|&number| lags_ns[number] != REMOVED) {
             let edge = &graph.edges.as_slice()[number];
             let Some(order) = edge.event() else { continue };
-            let source_ns = schedule.times_ns[edge.source.row()];
-            let finished_ns = source_ns.saturating_add(schedule.lag_ns(number, edge, lags_ns));
+            let source_ns = schedule.time_ns(edge.source, graph);
+            let finished_ns =
+                source_ns.saturating_add(schedule.lag_ns(number, edge, graph, lags_ns));
             let left_ns = latest[node.row()].saturating_sub(finished_ns);
             let least = &mut slack[graph.timeline.event(order).row()];
             if *least == NO_INTEGER || left_ns < *least {
@@ -46,9 +47,9 @@ pub fn slack_ns(
 
 impl Schedule {
     /// What an edge adds to its source: all that it shows where its target is reached by it.
-    fn lag_ns(&self, number: usize, edge: &Edge, lags_ns: &[i64]) -> i64 {
-        if self.reached_by[edge.target.row()] as usize == number {
-            self.times_ns[edge.target.row()] - self.times_ns[edge.source.row()]
+    fn lag_ns(&self, number: usize, edge: &Edge, graph: &Graph, lags_ns: &[i64]) -> i64 {
+        if self.reached_by(edge.target, graph) == Some(number) {
+            self.time_ns(edge.target, graph) - self.time_ns(edge.source, graph)
         } else {
             lags_ns[number]
         }
@@ -64,7 +65,7 @@ fn latest_ns(
 ) -> Option<Vec<i64>> {
     let end = last_node(graph, window, schedule)?;
     let mut latest = vec![NO_INTEGER; graph.nodes.len()];
-    latest[end.row()] = schedule.times_ns[end.row()];
+    latest[end.row()] = schedule.time_ns(end, graph);
     for node in graph.nodes.ids().rev() {
         let at_latest = latest[node.row()];
         if at_latest == NO_INTEGER {
@@ -73,7 +74,8 @@ fn latest_ns(
         for number in graph.edges.range(node).filter(|&number| lags_ns[number] != REMOVED) {
             let edge = &graph.edges.as_slice()[number];
             let source = &mut latest[edge.source.row()];
-            let source_latest = at_latest.saturating_sub(schedule.lag_ns(number, edge, lags_ns));
+            let source_latest =
+                at_latest.saturating_sub(schedule.lag_ns(number, edge, graph, lags_ns));
             if *source == NO_INTEGER || source_latest < *source {
                 *source = source_latest;
             }

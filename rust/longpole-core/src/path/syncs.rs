@@ -33,7 +33,7 @@ pub fn sync_dependencies(graph: &Graph, path: &Path, schedule: &Schedule) -> Vec
         .enumerate()
         .filter_map(|(number, edge)| {
             let kind = edge.role.waits()?;
-            let time_ns = schedule.times_ns[edge.target.row()];
+            let time_ns = schedule.time_ns(edge.target, graph);
             let (source, target) = (graph.nodes.event(edge.source), graph.nodes.event(edge.target));
             let is_number = |other: &u32| (*other as usize).cmp(&number);
             let sync = SyncDependency {
@@ -41,7 +41,7 @@ pub fn sync_dependencies(graph: &Graph, path: &Path, schedule: &Schedule) -> Vec
                 target: graph.timeline.event(target),
                 kind,
                 evidence: edge.evidence,
-                waited: schedule.reached_by[edge.target.row()] as usize == number,
+                waited: schedule.reached_by(edge.target, graph) == Some(number),
                 on_path: on_path.binary_search_by(is_number).is_ok(),
             };
             (path.start_ns <= time_ns && time_ns <= path.end_ns).then_some((target, source, sync))

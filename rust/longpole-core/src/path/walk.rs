@@ -4,7 +4,7 @@ use super::clip::{last_of, moved};
 use super::windows::Window;
 use crate::graph::limits::{INCONCLUSIVE_PART, TOGETHER_NS};
 use crate::graph::{Certainty, Edge, Evidence, Graph, Kind, Role};
-use crate::ids::{EventId, NodeId, NO_ROW};
+use crate::ids::{row_in_column, EventId, NodeId, NO_ROW};
 
 /// A piece of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,20 +48,38 @@ pub struct Path {
     pub undecided_ns: i64,
 }
 
-/// When every node comes, and the number of the edge it is reached by ([`NO_ROW`] for
-/// none): as observed, or after a change.
+/// When every node of a graph comes, and the number of the edge it is reached by: as observed,
+/// or after a change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Schedule {
-    /// The time of each node.
-    pub times_ns: Vec<i64>,
-    /// The edge each node is reached by.
-    pub reached_by: Vec<u32>,
+    /// The time of each node; none where it is what was observed, which is not copied.
+    pub(super) times_ns: Option<Vec<i64>>,
+    /// The edge each node is reached by, [`NO_ROW`] for none; none where it is the one that binds.
+    pub(super) reached_by: Option<Vec<u32>>,
 }
 
 impl Schedule {
     /// What was observed.
-    pub fn observed(graph: &Graph) -> Self {
-        Self { times_ns: graph.nodes.times_ns().to_vec(), reached_by: graph.edges.bindings() }
+    pub fn observed() -> Self {
+        Self::default()
+    }
+
+    /// The time of each node.
+    pub fn times_ns<'a>(&'a self, graph: &'a Graph) -> &'a [i64] {
+        self.times_ns.as_deref().unwrap_or(graph.nodes.times_ns())
+    }
+
+    /// When a node comes.
+    pub fn time_ns(&self, node: NodeId, graph: &Graph) -> i64 {
+        self.times_ns(graph)[node.row()]
+    }
+
+    /// The number of the edge a node is reached by.
+    pub fn reached_by(&self, node: NodeId, graph: &Graph) -> Option<usize> {
+        match &self.reached_by {
+            Some(edges) => Some(edges[node.row()]).filter(|&it| it != NO_ROW).map(|it| it as usize),
+            None => graph.edges.binding(node),
+        }
     }
 }
 
@@ -108,26 +126,25 @@ impl Path {
 /// another lane: had the true reason been known, the path might not have come this way.
 /// The same holds behind an undecided wait, until the walk leaves the devices.
 pub fn walk(graph: &Graph, window: &Window, schedule: &Schedule) -> Path {
-    let (start_ns, end_ns) = moved(graph, window, &|node| schedule.times_ns[node.row()]);
+    let time_ns = |node| schedule.time_ns(node, graph);
+    let (start_ns, end_ns) = moved(graph, window, &time_ns);
     let mut path = Path { start_ns, end_ns, ..Path::default() };
     let Some(mut node) = last_node(graph, window, schedule) else { return path };
-    let time_ns = |node: NodeId| schedule.times_ns[node.row()];
     let mut is_behind_unknown = false;
     let mut is_undecided = false;
     if time_ns(node) < end_ns {
         path.push(unknown(time_ns(node), end_ns, Kind::AfterLastEvent));
     }
     while time_ns(node) > start_ns {
-        let number = schedule.reached_by[node.row()];
-        if number == NO_ROW {
+        let Some(number) = schedule.reached_by(node, graph) else {
             path.push(unknown(start_ns, time_ns(node), Kind::BeforeFirstEvent));
             break;
-        }
-        let edge = &graph.edges.as_slice()[number as usize];
-        path.edges.push(number);
-        is_behind_unknown &= graph.is_within_lane(edge);
-        is_undecided &= is_on_device(graph, edge.source);
-        let mut found = segment(graph, edge, &schedule.times_ns);
+        };
+        let edge = &graph.edges.as_slice()[number];
+        path.edges.push(row_in_column(number));
+        is_behind_unknown = is_behind_unknown && graph.is_within_lane(edge);
+        is_undecided = is_undecided && is_on_device(graph, edge.source);
+        let mut found = segment(graph, edge, schedule.times_ns(graph));
         if is_behind_unknown || is_undecided {
             found.certainty = found.certainty.max(Certainty::Doubtful);
         }
@@ -203,5 +220,5 @@ impl Path {
 /// The node at which a window ends: that of the candidate that ends last, of several
 /// the first in content order.
 pub(super) fn last_node(graph: &Graph, window: &Window, schedule: &Schedule) -> Option<NodeId> {
-    last_of(graph, &window.candidates, &|node| schedule.times_ns[node.row()])
+    last_of(graph, &window.candidates, &|node| schedule.time_ns(node, graph))
 }

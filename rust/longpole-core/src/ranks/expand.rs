@@ -2,8 +2,8 @@
 
 use super::model::ROOT;
 use crate::graph::Graph;
-use crate::ids::{NodeId, NO_ROW};
-use crate::path::{segment, Schedule, Segment};
+use crate::ids::NodeId;
+use crate::path::{segment, Segment};
 
 /// A stretch of the path within one rank, by rows of its graph's nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,16 +16,12 @@ pub struct Hop {
 
 /// The segments of a stretch, in order of time, as observed.
 pub fn expand(graph: &Graph, hop: Hop) -> Vec<Segment> {
-    let schedule = Schedule::observed(graph);
     let mut node = NodeId::from_row(hop.target as usize);
     let mut found: Vec<Segment> = Vec::new();
     while hop.source == ROOT || node.row() != hop.source as usize {
-        let number = schedule.reached_by[node.row()];
-        if number == NO_ROW {
-            break;
-        }
-        let edge = &graph.edges.as_slice()[number as usize];
-        push(&mut found, segment(graph, edge, &schedule.times_ns));
+        let Some(number) = graph.edges.binding(node) else { break };
+        let edge = &graph.edges.as_slice()[number];
+        push(&mut found, segment(graph, edge, graph.nodes.times_ns()));
         node = edge.source;
     }
     found.reverse();

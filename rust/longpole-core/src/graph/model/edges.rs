@@ -150,14 +150,6 @@ impl Edges {
     pub fn binding(&self, node: NodeId) -> Option<usize> {
         Some(self.range(node)).filter(|range| !range.is_empty()).map(|range| range.start)
     }
-
-    /// For each node, the number of the edge that binds it, [`NO_ROW`] for none.
-    pub fn bindings(&self) -> Vec<u32> {
-        self.first_of_node
-            .windows(2)
-            .map(|pair| if pair[0] < pair[1] { pair[0] } else { NO_ROW })
-            .collect()
-    }
 }
 
 fn first_of_node(edges: &[Edge], n_nodes: usize) -> Vec<u32> {

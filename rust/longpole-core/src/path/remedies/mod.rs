@@ -142,7 +142,7 @@ pub fn verdict(
     scope: &Scope,
     progress: Progress<'_>,
 ) -> Result<Verdict> {
-    let observed = Schedule::observed(graph);
+    let observed = Schedule::observed();
     let paths: Vec<_> = scope.windows.iter().map(|window| walk(graph, window, &observed)).collect();
     let has_work = graph.timeline.orders().any(|work| graph.timeline.kind(work).is_device_work());
     let lags_ns = lags_ns(graph);

@@ -25,7 +25,7 @@ pub(super) fn retime(
     progress: Progress<'_>,
 ) -> Result<Schedule> {
     let from_ns = from_ns.unwrap_or(i64::MIN);
-    let mut schedule = Schedule {
+    let mut retimed = Retimed {
         times_ns: graph.nodes.times_ns().to_vec(),
         reached_by: vec![NO_ROW; graph.nodes.len()],
     };
@@ -33,16 +33,23 @@ pub(super) fn retime(
         if node.row() % (1 << 16) == 0 {
             report(progress, node.row() as u64)?;
         }
-        schedule.reach(node, graph, lags_ns);
+        retimed.reach(node, graph, lags_ns);
         if graph.nodes.time_ns(node) > from_ns {
-            let time_ns = &mut schedule.times_ns[node.row()];
+            let time_ns = &mut retimed.times_ns[node.row()];
             *time_ns = from_ns.max(*time_ns);
         }
     }
-    Ok(schedule)
+    let Retimed { times_ns, reached_by } = retimed;
+    Ok(Schedule { times_ns: Some(times_ns), reached_by: Some(reached_by) })
 }
 
-impl Schedule {
+/// The times of the nodes up to one of them, and the edges that they are reached by.
+struct Retimed {
+    times_ns: Vec<i64>,
+    reached_by: Vec<u32>,
+}
+
+impl Retimed {
     fn reach(&mut self, node: NodeId, graph: &Graph, lags_ns: &[i64]) {
         let edges = graph.edges.as_slice();
         let mut range = graph.edges.range(node);
