@@ -16,24 +16,61 @@ pub(super) struct Homes {
 /// A device, as its work names it.
 type Device = (StringId, Option<i64>);
 
-/// What speaks for a process: how many links only it allows, for how many its calls began too
-/// late, and how long before the work they began.
-type Vote = (usize, usize, i64);
+/// What speaks for each process.
+type Votes = BTreeMap<StringId, Vote>;
+
+/// What speaks for a process.
+#[derive(Clone, Default)]
+struct Vote {
+    /// How many links only it allows.
+    n_only: usize,
+    /// For how many links its calls began too late.
+    n_late: usize,
+    /// How long before the work its calls began.
+    lead_ns: i64,
+}
+
+impl Vote {
+    fn add(&mut self, is_only: bool, after_ns: i64) {
+        self.n_only += usize::from(is_only);
+        self.n_late += usize::from(after_ns < 0);
+        self.lead_ns = self.lead_ns.saturating_add(after_ns.max(0));
+    }
+
+    fn join(&mut self, other: &Self) {
+        self.n_only += other.n_only;
+        self.n_late += other.n_late;
+        self.lead_ns = self.lead_ns.saturating_add(other.lead_ns);
+    }
+}
 
 impl Homes {
     pub(super) fn learn(tables: &Tables, calls: &Calls, reused: &Reused) -> Self {
         let (events, lanes) = (&tables.events, &tables.lanes);
-        let mut votes: HashMap<Device, BTreeMap<StringId, Vote>> = HashMap::new();
+        let mut votes_of_lane: Vec<Votes> = vec![Votes::new(); lanes.len()];
         for work in events.ids().filter(|&event| events.kind(event).is_device_work()) {
-            let place = lanes.place(events.lane(work));
-            let nearest = nearest_of_processes(work, tables, calls, reused);
-            let is_only = nearest.len() == 1;
-            for (process, after_ns) in nearest {
-                let votes = votes.entry((place.process, place.device)).or_default();
-                let vote = votes.entry(process).or_default();
-                vote.0 += usize::from(is_only);
-                vote.1 += usize::from(after_ns < 0);
-                vote.2 = vote.2.saturating_add(after_ns.max(0));
+            let votes = &mut votes_of_lane[events.lane(work).row()];
+            let start_ns = events.start_ns(work);
+            match calls.with_number_of(work, events) {
+                [] => {}
+                &[(_, called_ns, call)] => {
+                    let process = lanes.place(events.lane(call)).process;
+                    votes.entry(process).or_default().add(true, start_ns - called_ns);
+                }
+                &[(number, ..), ..] => {
+                    let nearest = reused.nearest_of_processes(number, start_ns, events);
+                    let is_only = nearest.len() == 1;
+                    for (process, after_ns) in nearest {
+                        votes.entry(process).or_default().add(is_only, after_ns);
+                    }
+                }
+            }
+        }
+        let mut votes: HashMap<Device, Votes> = HashMap::new();
+        for (place, of_lane) in lanes.places().iter().zip(&votes_of_lane) {
+            for (&process, vote) in of_lane {
+                let of_device = votes.entry((place.process, place.device)).or_default();
+                of_device.entry(process).or_default().join(vote);
             }
         }
         Self { process: votes.into_iter().map(|(device, votes)| (device, home(&votes))).collect() }
@@ -50,34 +87,15 @@ impl Homes {
     }
 }
 
-/// How long after the last call with its number in each process work began; less than 0 where
-/// all of them began later.
-fn nearest_of_processes(
-    work: EventId,
-    tables: &Tables,
-    calls: &Calls,
-    reused: &Reused,
-) -> Vec<(StringId, i64)> {
-    let (events, lanes) = (&tables.events, &tables.lanes);
-    let start_ns = events.start_ns(work);
-    match calls.with_number_of(work, events) {
-        [] => Vec::new(),
-        [(_, called_ns, call)] => {
-            vec![(lanes.place(events.lane(*call)).process, start_ns - called_ns)]
-        }
-        [(number, ..), ..] => reused.nearest_of_processes(*number, start_ns, events),
-    }
-}
-
 /// The process that alone allows some links and no other does; where all share their numbers, the
 /// one whose calls begin before the work, and sooner before it.
-fn home(votes: &BTreeMap<StringId, Vote>) -> Option<StringId> {
-    let mut with_links = votes.iter().filter(|(_, vote)| vote.0 > 0);
+fn home(votes: &Votes) -> Option<StringId> {
+    let mut with_links = votes.iter().filter(|(_, vote)| vote.n_only > 0);
     match (with_links.next(), with_links.next()) {
         (Some((&process, _)), None) => Some(process),
         (Some(_), Some(_)) => None,
         (None, _) => {
-            let fit = |(_, vote): &(&StringId, &Vote)| (vote.1, vote.2);
+            let fit = |(_, vote): &(&StringId, &Vote)| (vote.n_late, vote.lead_ns);
             let best = votes.iter().min_by_key(fit)?;
             let n_best = votes.iter().filter(|it| fit(it) == fit(&best)).count();
             (n_best == 1).then_some(*best.0)

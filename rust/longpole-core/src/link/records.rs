@@ -49,6 +49,9 @@ pub enum WaitsFor {
 /// The records of synchronisation, in order of time.
 pub fn sync_records(tables: &Tables, launches: &Launches) -> Vec<SyncRecord> {
     let events = &tables.events;
+    if !events.ids().any(|event| events.kind(event) == EventKind::Synchronization) {
+        return Vec::new();
+    }
     let calls = Calls::of(tables);
     let recorded = EventRecords::of(tables);
     let mut records: Vec<_> = events

@@ -7,7 +7,6 @@
 //! counted.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use super::clocks::Clocks;
 use super::limits::LARGEST_TIME_NS;
@@ -60,30 +59,30 @@ impl Timeline {
                 call.and_then(|call| timeline.order(call)).in_column()
             })
             .collect();
-        timeline.unlinked = timeline.bounds_of_unlinked();
+        timeline.unlinked = timeline.bounds_of_unlinked(tables.lanes.len());
         timeline
     }
 
     /// The bounds of when work without a launcher was submitted.
-    fn bounds_of_unlinked(&self) -> Vec<Unlinked> {
-        let mut last_ns: HashMap<u32, i64> = HashMap::new();
-        let mut open: HashMap<u32, Vec<usize>> = HashMap::new();
+    fn bounds_of_unlinked(&self, n_lanes: usize) -> Vec<Unlinked> {
+        let mut last_ns = vec![i64::MIN; n_lanes];
+        let mut open: Vec<Vec<usize>> = vec![Vec::new(); n_lanes];
         let mut found: Vec<Unlinked> = Vec::new();
         for work in self.orders().filter(|&order| self.kind(order).is_device_work()) {
-            let lane = self.lane[work.row()];
+            let lane = self.lane(work);
             let Some(call) = self.launcher(work) else {
-                let after_ns = last_ns.get(&lane).copied().unwrap_or(i64::MIN);
-                open.entry(lane).or_default().push(found.len());
+                let after_ns = last_ns[lane];
+                open[lane].push(found.len());
                 let before_ns = self.start_ns(work).max(after_ns);
                 found.push(Unlinked { work, after_ns, before_ns });
                 continue;
             };
             let called_ns = self.start_ns(call);
-            for place in open.remove(&lane).unwrap_or_default() {
+            for place in open[lane].drain(..) {
                 let unlinked = &mut found[place];
                 unlinked.before_ns = unlinked.before_ns.min(called_ns).max(unlinked.after_ns);
             }
-            last_ns.insert(lane, called_ns);
+            last_ns[lane] = called_ns;
         }
         found
     }

@@ -326,11 +326,14 @@ fn last_submitted_before(call: Order, facts: &Facts<'_>) -> Option<Order> {
 /// Whether a call returns only when its copy is over: from pageable memory it may return
 /// once the bytes are staged, and within a device it need not wait.
 fn blocks(copy: Order, call: Order, facts: &Facts<'_>) -> bool {
+    if facts.timeline.kind(copy) != EventKind::Copy {
+        return false;
+    }
     let name = facts.name(copy);
     let [is_staged, is_fetched] = facts.tables.pageable_ends(facts.timeline.event(copy));
     let stays = name.contains("DtoD") || name.contains("Device -> Device");
     let waits = is_fetched || !facts.name(call).contains("Async");
-    facts.timeline.kind(copy) == EventKind::Copy && waits && !is_staged && !stays
+    waits && !is_staged && !stays
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use crate::ids::Order;
 pub(super) fn waits<'f>(work: Order, facts: &'f Facts<'_>) -> impl Iterator<Item = Edge> + use<'f> {
     let producers = facts.graphs.waits.get(&work).map_or(&[][..], Vec::as_slice);
     let call = facts.timeline.launcher(work);
-    let is_learned = call.is_some_and(|call| facts.graphs.learned.contains(&call));
+    let is_learned =
+        !producers.is_empty() && call.is_some_and(|call| facts.graphs.learned.contains(&call));
     let evidence = if is_learned { Evidence::Replayed } else { Evidence::Inferred };
     let rival = facts.graphs.rivals.get(&work).copied();
     producers.iter().map(move |&it| facts.wait_edge(it, work, evidence).with_rival(rival))

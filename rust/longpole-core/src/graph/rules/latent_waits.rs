@@ -24,10 +24,14 @@ pub(super) fn edges<'f>(
 
 /// The last work of each stream that it is likely to have waited for.
 fn producers(work: Order, facts: &Facts<'_>) -> Vec<Order> {
-    match (facts.asked[work.row()], facts.paired.get(&work)) {
-        (Asked::No, _) | (Asked::Before, None) => Vec::new(),
-        (_, Some(paired)) => last_of_streams(paired, work, facts),
-        (Asked::JustNow, None) => recorded_elsewhere(work, facts),
+    let asked = facts.asked[work.row()];
+    if asked == Asked::No {
+        return Vec::new();
+    }
+    match facts.paired.get(&work) {
+        Some(paired) => last_of_streams(paired, work, facts),
+        None if asked == Asked::JustNow => recorded_elsewhere(work, facts),
+        None => Vec::new(),
     }
 }
 
