@@ -3,6 +3,9 @@
 //! Handing one to another table gives nonsense or a panic, never undefined
 //! behaviour.
 
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+
 /// Declares a handle: a row number that knows whose row it is.
 macro_rules! handle {
     ($(#[$doc:meta])* $name:ident) => {
@@ -116,3 +119,41 @@ macro_rules! handle_from_column {
 }
 
 handle_from_column!(EventId StringId Order);
+
+/// A map whose keys are row numbers. These count up, so that no trace can choose keys that
+/// collide, and a multiplication spreads them well enough.
+pub(crate) type RowMap<K, V> = HashMap<K, V, BuildHasherDefault<RowHasher>>;
+
+/// A set of row numbers; see [`RowMap`].
+pub(crate) type RowSet<K> = HashSet<K, BuildHasherDefault<RowHasher>>;
+
+/// The hash of row numbers.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RowHasher(u64);
+
+/// The golden ratio as a fraction of 2^64: multiples of it lie far apart.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl Hasher for RowHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(byte.into());
+        }
+    }
+
+    fn write_u32(&mut self, row: u32) {
+        self.write_u64(row.into());
+    }
+
+    fn write_usize(&mut self, row: usize) {
+        self.write_u64(row as u64);
+    }
+
+    fn write_u64(&mut self, row: u64) {
+        self.0 = (self.0.rotate_left(32) ^ row).wrapping_mul(SPREAD);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0.rotate_left(32) // maps take the lowest bits, and the highest ones are spread best
+    }
+}

@@ -56,9 +56,12 @@ pub fn build(
             }
         }
         let (edges, counts) = rules::edges(&facts, progress)?;
-        drop(facts);
+        let thread_nodes = facts.into_thread_nodes();
         report(progress, edges.len() as u64)?;
         let counts = Counts { clock_shifts: clock_shifts.len() as u64, ..counts };
-        return Ok(Graph { clock_shifts, ..Graph::of(timeline, nodes, edges, counts) });
+        return Ok(Graph {
+            clock_shifts,
+            ..Graph::of((timeline, nodes, thread_nodes), edges, counts)
+        });
     }
 }

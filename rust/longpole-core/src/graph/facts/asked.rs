@@ -3,11 +3,9 @@
 //! A wait call (`cudaStreamWaitEvent`) names neither stream nor event in a trace without
 //! records. What can be said is that the next work of the thread may have waited.
 
-use std::collections::HashMap;
-
 use super::purposes::Purposes;
 use crate::graph::model::Streams;
-use crate::ids::Order;
+use crate::ids::{Order, RowMap};
 use crate::link::{SyncRecord, WaitsFor};
 use crate::vocabulary::ApiRole;
 
@@ -37,17 +35,17 @@ pub(super) fn of_works(
     }
     let recorded = recorded_wait_calls(streams, records);
     let lets_wait = |call| purposes.purpose(call, timeline) == ApiRole::StreamWait;
-    let mut n_waits: HashMap<usize, u32> = HashMap::new();
-    let mut n_launched: HashMap<usize, u32> = HashMap::new();
-    let mut n_seen: HashMap<(usize, usize), u32> = HashMap::new();
+    let mut n_waits = vec![0_u32; streams.n_lanes()];
+    let mut n_launched = vec![0_u32; streams.n_lanes()];
+    let mut n_seen: RowMap<(usize, usize), u32> = RowMap::default();
     for call in timeline.orders().filter(|&event| timeline.kind(event).is_call()) {
         let thread = timeline.lane(call);
-        let waits = n_waits.entry(thread).or_default();
+        let waits = &mut n_waits[thread];
         *waits += u32::from(lets_wait(call) && recorded.binary_search(&call).is_err());
         let works = streams.launched_by(call);
         let seen = |work: Order| (thread, streams.stream_of(work));
         for &work in works {
-            if n_launched.get(&thread).copied().unwrap_or(0) < *waits {
+            if n_launched[thread] < *waits {
                 asked[work.row()] = Asked::JustNow;
             } else if n_seen.get(&seen(work)).copied().unwrap_or(0) < *waits {
                 asked[work.row()] = Asked::Before;
@@ -55,7 +53,7 @@ pub(super) fn of_works(
         }
         for &work in works {
             n_seen.insert(seen(work), *waits);
-            n_launched.insert(thread, *waits);
+            n_launched[thread] = *waits;
         }
     }
     asked

@@ -8,13 +8,13 @@
 //! waited for is told from what a wait usually takes in this graph. Of a graph launched once
 //! or twice the same is inferred, for each launch by itself.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use super::purposes::Purposes;
 use super::templates::{self, Template};
 use crate::graph::model::{limits, Streams};
-use crate::ids::Order;
+use crate::ids::{Order, RowMap, RowSet};
 use crate::tables::Tables;
 use crate::vocabulary::ApiRole;
 
@@ -22,17 +22,17 @@ use crate::vocabulary::ApiRole;
 #[derive(Default)]
 pub(in crate::graph) struct Graphs {
     /// For nodes, what they wait for.
-    pub(in crate::graph) waits: HashMap<Order, Vec<Order>>,
+    pub(in crate::graph) waits: RowMap<Order, Vec<Order>>,
     /// Where that is inferred, what it may have been instead.
-    pub(in crate::graph) rivals: HashMap<Order, Order>,
+    pub(in crate::graph) rivals: RowMap<Order, Order>,
     /// The launches of graphs that were replayed often enough for that to be learned.
-    pub(in crate::graph) learned: HashSet<Order>,
+    pub(in crate::graph) learned: RowSet<Order>,
     /// How many launches of graphs there are.
     pub(in crate::graph) n_launches: u64,
     /// The launches of graphs over several streams.
     pub(in crate::graph) over_streams: Vec<Order>,
     /// For work that follows nodes which are missing from the trace, what these followed.
-    pub(in crate::graph) behind_lost: HashMap<Order, BehindLost>,
+    pub(in crate::graph) behind_lost: RowMap<Order, BehindLost>,
     /// How many nodes are missing that other launches of the same graph have.
     pub(in crate::graph) n_lost_nodes: u64,
 }

@@ -3,18 +3,16 @@
 //! Memsets and launches into a graph that is being captured leave no work in any trace and
 //! count as nothing lost.
 
-use std::collections::HashSet;
-
 use super::purposes::Purposes;
 use crate::graph::model::Streams;
-use crate::ids::Order;
+use crate::ids::{Order, RowSet};
 use crate::tables::Tables;
 use crate::vocabulary::ApiRole;
 
 /// The launches of each thread whose work is missing.
 #[derive(Default)]
 pub(in crate::graph) struct LostLaunches {
-    all: HashSet<Order>,
+    all: RowSet<Order>,
     /// By lane, when they were made, in order.
     times_ns: Vec<Vec<i64>>,
 }
@@ -22,7 +20,8 @@ pub(in crate::graph) struct LostLaunches {
 impl LostLaunches {
     pub(super) fn of(streams: &Streams<'_>, purposes: &Purposes, tables: &Tables) -> Self {
         let timeline = streams.timeline;
-        let mut found = Self { all: HashSet::new(), times_ns: vec![Vec::new(); streams.n_lanes()] };
+        let mut found =
+            Self { all: RowSet::default(), times_ns: vec![Vec::new(); streams.n_lanes()] };
         if streams.all.is_empty() {
             return found;
         }

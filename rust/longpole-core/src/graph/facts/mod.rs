@@ -15,7 +15,6 @@ mod recorded_syncs;
 mod templates;
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
 
 pub(super) use asked::Asked;
 use graphs::Graphs;
@@ -24,8 +23,8 @@ pub(super) use marks::{Mark, Marks};
 pub(super) use recent::Recent;
 pub(super) use recorded_syncs::RecordedSyncs;
 
-use super::model::{Edge, Evidence, Kind, Nodes, Role, Streams, Timeline};
-use crate::ids::{NodeId, Order};
+use super::model::{Edge, Evidence, Kind, Nodes, Role, Streams, ThreadNodes, Timeline};
+use crate::ids::{NodeId, Order, RowMap};
 use crate::link::{self, AutogradPair, Launches, SyncRecord};
 use crate::tables::Tables;
 use crate::vocabulary::ApiRole;
@@ -53,7 +52,7 @@ pub(super) struct Facts<'a> {
     /// Of all work, whether an event was recorded behind it.
     pub(super) marks: Marks,
     /// For work whose thread let a stream wait before it, what that is likely to be for.
-    pub(super) paired: HashMap<Order, Vec<Order>>,
+    pub(super) paired: RowMap<Order, Vec<Order>>,
     /// What is known of graphs over several streams.
     pub(super) graphs: Graphs,
     /// The launches of graphs that return when their work has ended.
@@ -65,7 +64,7 @@ pub(super) struct Facts<'a> {
     /// For each device, the threads that launch work of it.
     pub(super) launching_threads: Vec<Vec<usize>>,
     purposes: Purposes,
-    nodes_of_thread: OnceCell<Vec<Vec<NodeId>>>,
+    thread_nodes: OnceCell<ThreadNodes>,
 }
 
 impl<'a> Facts<'a> {
@@ -101,7 +100,7 @@ impl<'a> Facts<'a> {
             records,
             has_wait_calls,
             purposes,
-            nodes_of_thread: OnceCell::new(),
+            thread_nodes: OnceCell::new(),
         }
     }
 
@@ -150,12 +149,12 @@ impl<'a> Facts<'a> {
     /// What the thread let a piece of work wait for, where a process has several devices, all
     /// busy with much the same: there the pairing tells more than time does.
     pub(super) fn paired_on_devices(&self, work: Order) -> Option<&Vec<Order>> {
-        self.paired.get(&work).filter(|_| self.streams.n_siblings() > 0)
+        (self.streams.n_siblings() > 0).then(|| self.paired.get(&work)).flatten()
     }
 
     /// The last node of a thread at or before a time.
     pub(super) fn last_of_thread(&self, thread: usize, at_ns: i64) -> Option<NodeId> {
-        let nodes = self.nodes_of_threads().get(thread)?;
+        let nodes = self.thread_nodes().of_lane(thread);
         let behind = nodes.partition_point(|&node| self.nodes.time_ns(node) <= at_ns);
         behind.checked_sub(1).map(|last| nodes[last])
     }
@@ -173,18 +172,20 @@ impl<'a> Facts<'a> {
         (0..places.len()).filter(|&lane| self.is_main[lane]).find(is_of_process)
     }
 
-    /// The nodes of each thread by its lane, in order; made where they are asked for.
-    pub(super) fn nodes_of_threads(&self) -> &[Vec<NodeId>] {
-        self.nodes_of_thread.get_or_init(|| {
-            let mut nodes = vec![Vec::new(); self.tables.lanes.len()];
-            for node in self.nodes.ids() {
-                let event = self.nodes.event(node);
-                if !self.timeline.kind(event).is_device_work() {
-                    nodes[self.timeline.lane(event)].push(node);
-                }
-            }
-            nodes
-        })
+    /// The nodes of each thread; made where they are asked for.
+    pub(super) fn thread_nodes(&self) -> &ThreadNodes {
+        self.thread_nodes.get_or_init(|| ThreadNodes::of(self.timeline, self.nodes))
+    }
+
+    /// The same, for what comes behind the rules.
+    pub(super) fn into_thread_nodes(self) -> ThreadNodes {
+        let known = self.thread_nodes.into_inner();
+        known.unwrap_or_else(|| ThreadNodes::of(self.timeline, self.nodes))
+    }
+
+    /// The thread whose time an edge between two of its points takes.
+    pub(super) fn thread_of(&self, edge: &Edge) -> usize {
+        self.timeline.lane(self.nodes.event(edge.source))
     }
 
     /// The edge that leaves a running kernel and takes its time up to `target`.

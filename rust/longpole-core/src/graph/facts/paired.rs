@@ -5,12 +5,10 @@
 //! process has several devices, all of which are busy with much the same, this pairing
 //! tells them apart better than time does.
 
-use std::collections::HashMap;
-
 use super::purposes::Purposes;
 use super::recent::Recent;
 use crate::graph::model::Streams;
-use crate::ids::Order;
+use crate::ids::{Order, RowMap};
 use crate::vocabulary::ApiRole;
 
 /// Of so many wait calls before a launch the latest are looked at.
@@ -22,8 +20,8 @@ pub(super) fn of_works(
     streams: &Streams<'_>,
     purposes: &Purposes,
     has_wait_calls: bool,
-) -> HashMap<Order, Vec<Order>> {
-    let mut paired = HashMap::new();
+) -> RowMap<Order, Vec<Order>> {
+    let mut paired = RowMap::default();
     if !has_wait_calls {
         return paired;
     }
@@ -53,7 +51,7 @@ struct Thread {
     waits: Vec<Option<Order>>,
     /// How many waits there were when it launched last: at all, and on each stream.
     n_launched: usize,
-    n_seen: HashMap<usize, usize>,
+    n_seen: RowMap<usize, usize>,
 }
 
 impl Thread {
@@ -67,7 +65,7 @@ impl Thread {
         &mut self,
         works: &[Order],
         streams: &Streams<'_>,
-        paired: &mut HashMap<Order, Vec<Order>>,
+        paired: &mut RowMap<Order, Vec<Order>>,
     ) {
         let Some(&first) = works.first() else { return };
         for &work in works {

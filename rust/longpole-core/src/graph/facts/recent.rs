@@ -1,7 +1,7 @@
 //! Which streams a thread launched on lately: the best hint at the stream that a call
 //! means and does not name.
 
-use std::collections::HashMap;
+use crate::ids::RowMap;
 
 /// The streams a thread launched on so far.
 #[derive(Debug, Clone, Default)]
@@ -10,7 +10,7 @@ pub(in crate::graph) struct Recent {
     /// before would cost a pass over all streams for each launch.
     streams: Vec<usize>,
     /// Where each stream stands last.
-    last: HashMap<usize, usize>,
+    last: RowMap<usize, usize>,
 }
 
 /// As many places may be out of date as there are streams, and a few more.

@@ -1,11 +1,9 @@
 //! Recorded waits of the host: a call that a record covers ends after what the record
 //! says it waited for, and nothing is guessed about it.
 
-use std::collections::HashMap;
-
 use super::purposes::Purposes;
 use crate::graph::model::{Stream, Streams};
-use crate::ids::Order;
+use crate::ids::{Order, RowMap};
 use crate::link::{SyncRecord, WaitsFor};
 use crate::tables::Tables;
 use crate::vocabulary::ApiRole;
@@ -14,7 +12,7 @@ use crate::vocabulary::ApiRole;
 #[derive(Default)]
 pub(in crate::graph) struct RecordedSyncs {
     /// For all calls that a record covers, what they waited for.
-    pub(in crate::graph) producers: HashMap<Order, Vec<Order>>,
+    pub(in crate::graph) producers: RowMap<Order, Vec<Order>>,
     /// Records that do not say what was waited for.
     pub(in crate::graph) unknown: u64,
     /// Records whose call is not in the trace.

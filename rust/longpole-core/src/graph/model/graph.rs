@@ -119,14 +119,14 @@ impl Graph {
     ) -> Self {
         let timeline = Timeline::of_spans(spans);
         let nodes = Nodes::of(&timeline);
+        let thread_nodes = ThreadNodes::of(&timeline, &nodes);
         let edges = edges(&timeline, &nodes);
-        Self::of(timeline, nodes, edges, Counts::default())
+        Self::of((timeline, nodes, thread_nodes), edges, Counts::default())
     }
 
     /// Puts nodes and edges in order.
     pub(in crate::graph) fn of(
-        timeline: Timeline,
-        nodes: Nodes,
+        (timeline, nodes, thread_nodes): (Timeline, Nodes, ThreadNodes),
         mut edges: Vec<Edge>,
         counts: Counts,
     ) -> Self {
@@ -136,11 +136,11 @@ impl Graph {
         for &place in order.cut.iter().rev() {
             edges.remove(place);
         }
-        let mut graph = Self { timeline, nodes, violations, cut, counts, ..Self::default() };
+        let mut graph =
+            Self { timeline, nodes, thread_nodes, violations, cut, counts, ..Self::default() };
         if let Some(order) = order.nodes {
             graph.reorder(&order, &mut edges);
         }
-        graph.thread_nodes = ThreadNodes::of(&graph.timeline, &graph.nodes);
         graph.edges = Edges::of(edges, &graph.nodes);
         graph.count_skew();
         graph
@@ -152,6 +152,7 @@ impl Graph {
             place[node.row()] = NodeId::from_row(row);
         }
         self.nodes = self.nodes.reordered(order);
+        self.thread_nodes = ThreadNodes::of(&self.timeline, &self.nodes);
         for edge in edges.iter_mut().chain(&mut self.violations).chain(&mut self.cut) {
             edge.source = place[edge.source.row()];
             edge.target = place[edge.target.row()];

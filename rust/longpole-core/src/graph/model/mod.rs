@@ -21,4 +21,5 @@ pub use graph::{Counts, Graph};
 pub use kinds::{Certainty, Evidence, Kind, Role};
 pub use nodes::Nodes;
 pub(super) use streams::{first_of_last, latest_to_end, Stream, Streams};
+pub(super) use thread_nodes::ThreadNodes;
 pub use timeline::Timeline;

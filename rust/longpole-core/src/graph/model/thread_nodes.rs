@@ -2,19 +2,19 @@
 
 use super::nodes::Nodes;
 use super::timeline::Timeline;
-use crate::ids::{InColumn, NodeId};
+use crate::ids::NodeId;
 
 /// The starts and ends of what runs on threads, by thread.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ThreadNodes {
     /// In order of lane, then of time.
-    nodes: Vec<u32>,
+    nodes: Vec<NodeId>,
     /// Where each lane begins in `nodes`; the last row is where they end.
     first: Vec<usize>,
 }
 
 impl ThreadNodes {
-    pub(super) fn of(timeline: &Timeline, nodes: &Nodes) -> Self {
+    pub(in crate::graph) fn of(timeline: &Timeline, nodes: &Nodes) -> Self {
         let of_thread = |node: &NodeId| !timeline.kind(nodes.event(*node)).is_device_work();
         let lane = |node: NodeId| timeline.lane(nodes.event(node));
         let n_lanes = nodes.ids().map(lane).max().map_or(0, |last| last + 1);
@@ -26,10 +26,10 @@ impl ThreadNodes {
             first[lane + 1] += first[lane];
         }
         let mut next = first.clone();
-        let mut found = vec![0; first[n_lanes]];
+        let mut found = vec![NodeId::from_row(0); first[n_lanes]];
         for node in nodes.ids().filter(of_thread) {
             let place = &mut next[lane(node)];
-            found[*place] = Some(node).in_column();
+            found[*place] = node;
             *place += 1;
         }
         Self { nodes: found, first }
@@ -42,9 +42,21 @@ impl ThreadNodes {
         time_ns: i64,
         nodes: &Nodes,
     ) -> Option<(NodeId, NodeId)> {
-        let of_lane = &self.nodes[*self.first.get(lane)?..*self.first.get(lane + 1)?];
-        let node = |row: u32| NodeId::from_row(row as usize);
-        let behind = of_lane.partition_point(|&row| nodes.time_ns(node(row)) <= time_ns);
-        Some((node(of_lane[behind.checked_sub(1)?]), node(*of_lane.get(behind)?)))
+        let of_lane = self.of_lane(lane);
+        let behind = of_lane.partition_point(|&node| nodes.time_ns(node) <= time_ns);
+        Some((of_lane[behind.checked_sub(1)?], *of_lane.get(behind)?))
+    }
+
+    /// The nodes of a thread, in order; none for lanes of devices.
+    pub(in crate::graph) fn of_lane(&self, lane: usize) -> &[NodeId] {
+        match self.first.get(lane..lane + 2) {
+            Some(&[first, behind]) => &self.nodes[first..behind],
+            _ => &[],
+        }
+    }
+
+    /// The first node of each thread that has any, in order of lane.
+    pub(in crate::graph) fn firsts(&self) -> impl Iterator<Item = NodeId> + '_ {
+        (0..self.first.len()).filter_map(|lane| self.of_lane(lane).first().copied())
     }
 }

@@ -1,7 +1,5 @@
 //! The forward thread and the backward thread take turns.
 
-use std::collections::HashMap;
-
 use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Nodes, Role};
 use crate::ids::{NodeId, Order};
@@ -12,30 +10,21 @@ use crate::ids::{NodeId, Order};
 /// A gap of the forward thread in which the backward thread works is waiting. Time of
 /// an operator is waiting only if it holds the whole work, from idle to idle.
 pub(super) fn edges(chains: &[Edge], facts: &Facts<'_>) -> Vec<Edge> {
-    let (timeline, nodes, pairs) = (facts.timeline, facts.nodes, &facts.autograd);
-    let mut chain_of_lane: HashMap<usize, Vec<Edge>> = HashMap::new();
-    for pair in pairs {
-        chain_of_lane.entry(pair.forward.row()).or_default();
-        chain_of_lane.entry(pair.backward.row()).or_default();
-    }
-    if chain_of_lane.is_empty() {
+    if facts.autograd.is_empty() {
         return Vec::new();
     }
-    for edge in chains {
-        if let Some(chain) = chain_of_lane.get_mut(&timeline.lane(nodes.event(edge.source))) {
-            chain.push(*edge);
+    let bursts = bursts(chains, facts);
+    let mut turns_of = vec![Vec::new(); bursts.len()];
+    for (place, pair) in facts.autograd.iter().enumerate() {
+        turns_of[pair.forward.row()].push((place, Turns::among(&bursts[pair.backward.row()])));
+    }
+    let mut found = vec![Vec::new(); facts.autograd.len()];
+    for gap in chains.iter().filter(|it| matches!(it.kind, Kind::HostGap | Kind::Operator)) {
+        for (place, turns) in &mut turns_of[facts.thread_of(gap)] {
+            found[*place].extend(turns.next(gap, facts.nodes).into_iter().flatten());
         }
     }
-    let mut found = Vec::new();
-    for pair in pairs {
-        let bursts = bursts(&chain_of_lane[&pair.backward.row()]);
-        for gap in &chain_of_lane[&pair.forward.row()] {
-            if matches!(gap.kind, Kind::HostGap | Kind::Operator) {
-                found.extend(turn(gap, &bursts, nodes).into_iter().flatten());
-            }
-        }
-    }
-    found
+    found.concat()
 }
 
 /// A stretch in which a thread works without a gap, from node to node.
@@ -45,35 +34,64 @@ struct Burst {
     end: NodeId,
 }
 
-fn bursts(chain: &[Edge]) -> Vec<Burst> {
-    let mut bursts: Vec<Burst> = Vec::new();
-    for edge in chain.iter().filter(|edge| edge.kind != Kind::HostGap) {
-        match bursts.last_mut() {
+/// The bursts of each backward thread, in order; those of other threads are left out.
+fn bursts(chains: &[Edge], facts: &Facts<'_>) -> Vec<Vec<Burst>> {
+    let n_lanes = facts.tables.lanes.len();
+    let mut is_backward = vec![false; n_lanes];
+    for pair in &facts.autograd {
+        is_backward[pair.backward.row()] = true;
+    }
+    let mut bursts: Vec<Vec<Burst>> = vec![Vec::new(); n_lanes];
+    for edge in chains.iter().filter(|edge| edge.kind != Kind::HostGap) {
+        let thread = facts.thread_of(edge);
+        if !is_backward[thread] {
+            continue;
+        }
+        match bursts[thread].last_mut() {
             Some(last) if last.end == edge.source => last.end = edge.target,
-            _ => bursts.push(Burst { start: edge.source, end: edge.target }),
+            _ => bursts[thread].push(Burst { start: edge.source, end: edge.target }),
         }
     }
     bursts
 }
 
-/// The edges there and back of a gap in which the backward thread works.
-fn turn(gap: &Edge, bursts: &[Burst], nodes: &Nodes) -> [Option<Edge>; 2] {
-    let (gap_start_ns, gap_end_ns) = (nodes.time_ns(gap.source), nodes.time_ns(gap.target));
-    let first = bursts.partition_point(|burst| nodes.time_ns(burst.end) <= gap_start_ns);
-    let behind = bursts.partition_point(|burst| nodes.time_ns(burst.start) < gap_end_ns);
-    if first >= behind {
-        return [None, None];
+/// Finds what a backward thread did in each gap of a forward thread. Both stand in order of time,
+/// so that each burst is passed once.
+#[derive(Clone)]
+struct Turns<'b> {
+    bursts: &'b [Burst],
+    /// How many bursts are over when the gap begins.
+    n_over: usize,
+    /// How many begin before it ends.
+    n_begun: usize,
+}
+
+impl<'b> Turns<'b> {
+    fn among(bursts: &'b [Burst]) -> Self {
+        Self { bursts, n_over: 0, n_begun: 0 }
     }
-    let (first, last) = (bursts[first], bursts[behind - 1]);
-    let idle_before = nodes.time_ns(first.start) >= gap_start_ns;
-    let idle_after = nodes.time_ns(last.end) <= gap_end_ns;
-    if gap.kind == Kind::Operator && !(idle_before && idle_after) {
-        return [None, None];
+
+    /// The edges there and back of the next gap, if the backward thread works in it.
+    fn next(&mut self, gap: &Edge, nodes: &Nodes) -> [Option<Edge>; 2] {
+        let (gap_start_ns, gap_end_ns) = (nodes.time_ns(gap.source), nodes.time_ns(gap.target));
+        let is_over = |burst: &Burst| nodes.time_ns(burst.end) <= gap_start_ns;
+        let has_begun = |burst: &Burst| nodes.time_ns(burst.start) < gap_end_ns;
+        self.n_over += self.bursts[self.n_over..].iter().take_while(|it| is_over(it)).count();
+        self.n_begun += self.bursts[self.n_begun..].iter().take_while(|it| has_begun(it)).count();
+        if self.n_over >= self.n_begun {
+            return [None, None];
+        }
+        let (first, last) = (self.bursts[self.n_over], self.bursts[self.n_begun - 1]);
+        let idle_before = nodes.time_ns(first.start) >= gap_start_ns;
+        let idle_after = nodes.time_ns(last.end) <= gap_end_ns;
+        if gap.kind == Kind::Operator && !(idle_before && idle_after) {
+            return [None, None];
+        }
+        [
+            idle_before.then(|| handover((gap.source, first.start), gap.event())),
+            idle_after.then(|| handover((last.end, gap.target), gap.event())),
+        ]
     }
-    [
-        idle_before.then(|| handover((gap.source, first.start), gap.event())),
-        idle_after.then(|| handover((last.end, gap.target), gap.event())),
-    ]
 }
 
 fn handover(nodes: (NodeId, NodeId), label: Option<Order>) -> Edge {

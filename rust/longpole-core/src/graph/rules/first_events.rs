@@ -14,8 +14,7 @@ pub(super) fn edges(edges: &[Edge], facts: &Facts<'_>) -> Vec<Edge> {
     for edge in edges {
         has_reason[edge.target.row()] = true;
     }
-    let threads = facts.nodes_of_threads();
-    let mut firsts: Vec<_> = threads.iter().filter_map(|nodes| nodes.first().copied()).collect();
+    let mut firsts: Vec<_> = facts.thread_nodes().firsts().collect();
     firsts.sort_unstable();
     firsts.retain(|node| !has_reason[node.row()]);
     firsts.into_iter().filter_map(|first| edge(first, facts)).collect()
@@ -24,7 +23,7 @@ pub(super) fn edges(edges: &[Edge], facts: &Facts<'_>) -> Vec<Edge> {
 fn edge(first: NodeId, facts: &Facts<'_>) -> Option<Edge> {
     let thread = facts.timeline.lane(facts.nodes.event(first));
     let main = facts.main_thread_of(thread).filter(|&main| main != thread)?;
-    let nodes = facts.nodes_of_threads().get(main)?;
+    let nodes = facts.thread_nodes().of_lane(main);
     let last = nodes.partition_point(|&node| node < first).checked_sub(1)?;
     let gap_ns = facts.nodes.time_ns(first) - facts.nodes.time_ns(nodes[last]);
     let is_near = gap_ns <= limits::THREAD_START_NS;

@@ -37,7 +37,7 @@ fn resumed(copy: Order, facts: &Facts<'_>) -> Option<(NodeId, Order)> {
         return None;
     }
     let thread = timeline.lane(facts.streams.linked_before(copy)?);
-    let nodes = facts.nodes_of_threads().get(thread)?;
+    let nodes = facts.thread_nodes().of_lane(thread);
     let end_ns = timeline.end_ns(copy);
     let next = nodes.partition_point(|&node| facts.nodes.time_ns(node) < end_ns);
     let (before, next) = (*nodes.get(next.checked_sub(1)?)?, *nodes.get(next)?);

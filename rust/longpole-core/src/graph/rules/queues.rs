@@ -14,12 +14,12 @@ use std::ops::RangeInclusive;
 
 use crate::graph::facts::Facts;
 use crate::graph::model::{limits, Edge, Evidence, Kind, Role};
-use crate::ids::{NodeId, Order, StringId};
+use crate::ids::{NodeId, Order, RowSet, StringId};
 use crate::tables::EventKind;
 
 /// The edges from what fills queues to the gaps that it ends. `chains` are the edges of
 /// threads, `explained` the ends of gaps that need no reason.
-pub(super) fn edges(chains: &[Edge], explained: &HashSet<NodeId>, facts: &Facts<'_>) -> Vec<Edge> {
+pub(super) fn edges(chains: &[Edge], explained: &RowSet<NodeId>, facts: &Facts<'_>) -> Vec<Edge> {
     let gaps = gaps_by_thread(chains, explained, facts);
     let ends = if gaps.is_empty() { BTreeMap::new() } else { ends_by_process(facts) };
     let mut found = Vec::new();
@@ -117,37 +117,41 @@ fn is_long(gap: &Edge, facts: &Facts<'_>) -> bool {
 /// The gaps of each thread that has enough long ones.
 fn gaps_by_thread(
     chains: &[Edge],
-    explained: &HashSet<NodeId>,
+    explained: &RowSet<NodeId>,
     facts: &Facts<'_>,
 ) -> BTreeMap<usize, Vec<Edge>> {
     let mut n_long: BTreeMap<usize, usize> = BTreeMap::new();
-    let thread = |gap: &Edge| facts.timeline.lane(facts.nodes.event(gap.source));
-    let is_gap = |edge: &&Edge| edge.kind == Kind::HostGap && !explained.contains(&edge.target);
-    for gap in chains.iter().filter(is_gap).filter(|gap| is_long(gap, facts)) {
+    let thread = |gap: &Edge| facts.thread_of(gap);
+    let gaps = || chains.iter().filter(|edge| edge.kind == Kind::HostGap);
+    let is_open = |gap: &&Edge| !explained.contains(&gap.target);
+    for gap in gaps().filter(|gap| is_long(gap, facts)).filter(is_open) {
         *n_long.entry(thread(gap)).or_default() += 1;
     }
     n_long.retain(|_, count| *count >= limits::LEAST_QUEUE_GAPS);
-    let mut gaps: BTreeMap<usize, Vec<Edge>> = BTreeMap::new();
+    let mut of_thread: BTreeMap<usize, Vec<Edge>> = BTreeMap::new();
     if n_long.is_empty() {
-        return gaps;
+        return of_thread;
     }
-    for gap in chains.iter().filter(is_gap).filter(|gap| n_long.contains_key(&thread(gap))) {
-        gaps.entry(thread(gap)).or_default().push(*gap);
+    for gap in gaps().filter(|gap| n_long.contains_key(&thread(gap))).filter(is_open) {
+        of_thread.entry(thread(gap)).or_default().push(*gap);
     }
-    gaps
+    of_thread
 }
 
 /// The ends of all operators and functions of a process, in order of time.
 fn ends_by_process(facts: &Facts<'_>) -> BTreeMap<StringId, Vec<(i64, Order)>> {
     let mut ends: BTreeMap<StringId, Vec<(i64, Order)>> = BTreeMap::new();
-    for event in facts.timeline.orders() {
+    for node in facts.nodes.ids().filter(|&node| facts.nodes.is_end(node)) {
+        let event = facts.nodes.event(node);
         if matches!(facts.timeline.kind(event), EventKind::Operator | EventKind::Python) {
             let process = facts.tables.lanes.places()[facts.timeline.lane(event)].process;
-            ends.entry(process).or_default().push((facts.timeline.end_ns(event), event));
+            ends.entry(process).or_default().push((facts.nodes.time_ns(node), event));
         }
     }
     for ends in ends.values_mut() {
-        ends.sort_unstable();
+        for of_instant in ends.chunk_by_mut(|one, other| one.0 == other.0) {
+            of_instant.sort_unstable();
+        }
     }
     ends
 }

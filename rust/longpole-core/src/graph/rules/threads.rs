@@ -4,12 +4,10 @@
 //! That needs no proper nesting: where one begins in another and outlives it, the first
 //! has the time before the second begins. Such crossings are counted.
 
-use std::collections::HashSet;
-
 use crate::error::Result;
 use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Role};
-use crate::ids::{NodeId, Order};
+use crate::ids::{NodeId, Order, RowSet};
 use crate::progress::{report, Progress};
 use crate::tables::EventKind;
 
@@ -58,7 +56,7 @@ struct Thread {
     last: Option<NodeId>,
     open: [Vec<Order>; 4],
     /// What was closed and still stands in `open`.
-    closed: HashSet<Order>,
+    closed: RowSet<Order>,
     n_loaders: u32,
 }
 
