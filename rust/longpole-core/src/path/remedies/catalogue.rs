@@ -44,9 +44,7 @@ pub(super) fn whole(question: &Question<'_>, function: Option<&Function>) -> Vec
         let inside = Change { effect: free, kind: None, event_kind: None, matching: None, events };
         let name = question.tables.strings.get(function.name).to_owned();
         let remedy = Remedy::new(RemedyKind::Function, Some(name), vec![inside]);
-        remedy.shown_by(
-            function.events.iter().map(|&event| (event, duration_ns(event, question))).collect(),
-        )
+        remedy.shown_by(function.events.iter().map(|&event| (event, duration_ns(event, question))))
     }));
     remedies
 }
@@ -82,7 +80,7 @@ fn allocation(question: &Question<'_>) -> Option<Remedy> {
         change(Effect::Scale(Ratio::ZERO), Kind::Runtime),
         change(Effect::RemoveWait, Kind::SyncReturn),
     ];
-    let times = calls.iter().map(|&call| (call, duration_ns(call, question))).collect();
+    let times = calls.iter().map(|&call| (call, duration_ns(call, question)));
     Some(Remedy::new(RemedyKind::Allocation, None, changes).shown_by(times))
 }
 
@@ -95,7 +93,7 @@ pub(super) fn kernels(question: &Question<'_>) -> Vec<Remedy> {
     let strings = &question.tables.strings;
     let times = question.time_on_path(|kind| kind == Kind::Kernel);
     let mut of_name: BTreeMap<StringId, Vec<(EventId, i64)>> = BTreeMap::new();
-    for &(event, ns) in &times {
+    for (event, ns) in times {
         if let Some(name) = question.tables.events.name(event) {
             of_name.entry(name).or_default().push((event, ns));
         }
@@ -126,7 +124,8 @@ fn most<Key: Ord>(of: BTreeMap<Key, Vec<(EventId, i64)>>) -> Vec<(Key, Vec<(Even
 
 fn part(name: String, names: &[&str], times: Vec<(EventId, i64)>) -> Remedy {
     let pattern = pattern_of(names);
-    Remedy::new(RemedyKind::Kernels, Some(name), vec![halved(Some(pattern))]).shown_by(times)
+    Remedy::new(RemedyKind::Kernels, Some(name), vec![halved(Some(pattern))])
+        .shown_by(times.into_iter())
 }
 
 /// The names of all kernels in the trace, in order.

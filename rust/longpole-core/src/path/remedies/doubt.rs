@@ -73,9 +73,10 @@ pub struct Doubt {
 impl Doubt {
     pub(super) fn of(question: &Question<'_>, launches: &Launches, everything: f64) -> Self {
         let segments = || question.paths.iter().flat_map(|path| &path.segments);
+        let whole_ns = segments().map(Segment::duration_ns).sum();
         let share = |counts: &dyn Fn(&Segment) -> bool| {
             let ns = segments().filter(|segment| counts(segment)).map(Segment::duration_ns).sum();
-            ratio(ns, segments().map(Segment::duration_ns).sum())
+            ratio(ns, whole_ns)
         };
         let host_ns = |counts: &dyn Fn(Kind) -> bool| -> i64 {
             let of = segments().filter(|segment| counts(segment.kind));

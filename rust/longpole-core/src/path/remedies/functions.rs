@@ -31,11 +31,11 @@ const MOST_OF_ALL: f64 = 0.95;
 /// None where that is the loop itself, or only modules and what the framework wraps around
 /// them: then there is no one place to look at.
 pub(super) fn function(question: &Question<'_>) -> Option<Function> {
-    let times = question.time_on_path(|kind| Side::Host.has(kind) && kind != Kind::Launch);
-    let total_ns: i64 = times.iter().map(|(_, ns)| ns).sum();
     let mut tree = Tree::new(question);
-    for &(event, ns) in &times {
+    let mut total_ns = 0;
+    for (event, ns) in question.time_on_path(|kind| Side::Host.has(kind) && kind != Kind::Launch) {
         tree.add(event, ns);
+        total_ns += ns;
     }
     let (name, ns) = tree.innermost(share_of(total_ns, LEAST_SHARE))?;
     #[allow(clippy::cast_precision_loss)] // a share

@@ -27,10 +27,7 @@ impl Loader {
 
 /// Who loads the data that the paths pass; none where they pass no loading.
 pub(super) fn loader(question: &Question<'_>) -> Option<Loader> {
-    let times = question.time_on_path(|kind| kind == Kind::DataLoading);
-    if times.is_empty() {
-        return None;
-    }
+    question.time_on_path(|kind| kind == Kind::DataLoading).next()?;
     let strings = &question.tables.strings;
     let has = |part: &str| strings.iter().any(|name| name.contains(part));
     Some(if has("_MultiProcessingDataLoaderIter") {

@@ -1,6 +1,7 @@
 //! Sides and remedies: what may hold a program up, and what can be done about it.
 
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use crate::graph::Kind;
 use crate::ids::EventId;
@@ -145,20 +146,23 @@ impl Remedy {
         Self { kind, name, named: false, gain_ns: 0, gain: 0.0, cumulative: None, changes, events }
     }
 
-    pub(super) fn shown_by(self, times: Vec<(EventId, i64)>) -> Self {
+    pub(super) fn shown_by(self, times: impl Iterator<Item = (EventId, i64)>) -> Self {
         Self { events: longest(times), ..self }
     }
 }
 
 /// The events with most time.
-fn longest(mut times: Vec<(EventId, i64)>) -> Vec<EventId> {
-    let order = |&(event, ns): &(EventId, i64)| (Reverse(ns), event);
-    if times.len() > MOST_EVENTS {
-        times.select_nth_unstable_by_key(MOST_EVENTS, order);
-        times.truncate(MOST_EVENTS);
+fn longest(times: impl Iterator<Item = (EventId, i64)>) -> Vec<EventId> {
+    let mut longest = BinaryHeap::new();
+    for (event, ns) in times {
+        let row = (Reverse(ns), event);
+        if longest.len() < MOST_EVENTS {
+            longest.push(row);
+        } else if let Some(mut shortest) = longest.peek_mut().filter(|shortest| row < **shortest) {
+            *shortest = row;
+        }
     }
-    times.sort_by_key(order);
-    times.into_iter().map(|(event, _)| event).collect()
+    longest.into_sorted_vec().into_iter().map(|(_, event)| event).collect()
 }
 
 pub(super) fn dropped(kind: Kind) -> Change {

@@ -31,14 +31,18 @@ pub(super) fn times_of(paths: &[Path]) -> Vec<(EventId, Kind, i64)> {
 
 impl Question<'_> {
     /// The time of each event on the paths, of the kinds that `counts` names.
-    pub(super) fn time_on_path(&self, counts: impl Fn(Kind) -> bool) -> Vec<(EventId, i64)> {
-        let of_kind = self.times.iter().filter(|&&(_, kind, _)| counts(kind));
-        let mut times: Vec<_> = of_kind.map(|&(event, _, ns)| (event, ns)).collect();
-        times.dedup_by(|next, kept| {
-            let same = next.0 == kept.0;
-            kept.1 += if same { next.1 } else { 0 };
-            same
-        });
-        times
+    pub(super) fn time_on_path<'q>(
+        &'q self,
+        counts: impl Fn(Kind) -> bool + 'q,
+    ) -> impl Iterator<Item = (EventId, i64)> + 'q {
+        let of_kind = self.times.iter().filter(move |&&(_, kind, _)| counts(kind));
+        let mut of_kind = of_kind.map(|&(event, _, ns)| (event, ns)).peekable();
+        std::iter::from_fn(move || {
+            let (event, mut time_ns) = of_kind.next()?;
+            while let Some((_, more_ns)) = of_kind.next_if(|next| next.0 == event) {
+                time_ns += more_ns;
+            }
+            Some((event, time_ns))
+        })
     }
 }

@@ -37,7 +37,7 @@ fn site(calls: Vec<(EventId, i64)>, question: &Question<'_>) -> Remedy {
         events: Some(calls.iter().map(|&(call, _)| call).collect()),
     };
     let name = name_of(calls[0].0, question);
-    Remedy::new(RemedyKind::BlockingCalls, Some(name), vec![change]).shown_by(calls)
+    Remedy::new(RemedyKind::BlockingCalls, Some(name), vec![change]).shown_by(calls.into_iter())
 }
 
 /// The calls, each once, with the time that they took.
