@@ -1,7 +1,7 @@
 """Reading, linking and measuring agree with a twin that does all of it in plain Python."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 import longpole
 from oracles.twin import trace_twin as twin
@@ -16,7 +16,35 @@ EVENT_COLUMNS = [
 ]
 
 
+def unlinked_work(*, call_us, linked_us, unlinked_us):
+    """Give a step with a linked GPU activity and one without a launch behind it on its stream."""
+    parts = [
+        ("user_annotation", "ProfilerStep#3", 1, (2, 10), {}),
+        ("cuda_driver", "cudaLaunchKernel", 1, call_us, {"correlation": 1}),
+        ("kernel", "gemm", 0, linked_us, {"correlation": 1}),
+        ("gpu_memset", "Memset (Device)", 0, unlinked_us, {}),
+    ]
+    return [
+        {
+            "ph": "X",
+            "pid": 1,
+            "tid": thread,
+            "cat": category,
+            "name": name,
+            "ts": start,
+            "dur": end - start,
+            "args": args,
+        }
+        for category, name, thread, (start, end), args in parts
+    ]
+
+
 @given(traces())
+# Work without a launch belongs to the step of the launched work that it follows, ...
+@example(unlinked_work(call_us=(3, 4), linked_us=(5, 9), unlinked_us=(12, 15)))
+# ... unless it began long after that and after the step, or that was launched after the step.
+@example(unlinked_work(call_us=(3, 4), linked_us=(5, 9), unlinked_us=(20, 25)))
+@example(unlinked_work(call_us=(11, 12), linked_us=(1, 2), unlinked_us=(9, 15)))
 def test_a_generated_trace_gives_the_tables_of_the_twin(events):
     assert_agrees(document(events))
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
+from .path_limits import LARGEST_TIME_NS, LATE_AFTER_LOST_NS
 from .trace_links import calls
 from .trace_nesting import outside_in
 
@@ -28,16 +29,13 @@ def steps(trace: Trace) -> list[dict[str, Any]]:
         and (number := STEP.fullmatch(event.name or ""))
     ]
     annotations.sort(key=lambda step: (*step[:2], step[2].end_ns, step[2].row))
-    call_of = calls(trace)
+    submitted = _submitted(trace)
 
     def completion_ns(step: Event) -> int:
         launched = [
-            trace.events[row].end_ns
-            for row, call in call_of.items()
-            if call
-            and call.process == step.process
-            and step.start_ns <= call.start_ns < step.end_ns
-            and trace.events[row].end_ns is not None
+            work.end_ns
+            for work, (at_ns, process) in submitted.items()
+            if process == step.process and step.start_ns <= at_ns < step.end_ns
         ]
         return max([step.end_ns, *launched])
 
@@ -64,6 +62,36 @@ def steps(trace: Trace) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _submitted(trace: Trace) -> dict[Event, tuple[int, str]]:
+    """Say when the work of devices was launched, or is likely to have been, and by which process.
+
+    Work without a launch was launched with the work before it on its stream, if it followed that at
+    once, else just before it began, and before what was launched after it. Without launched work
+    before it, nothing tells.
+    """
+    call_of = calls(trace)
+    streams = defaultdict(list)
+    for event in trace.events:
+        if event.is_work and event.end_ns is not None:
+            streams[(*event.lane, event.device, event.stream)].append(event)
+    found = {}
+    for works in streams.values():
+        works.sort(key=outside_in)
+        called = [
+            (call.start_ns, call.process) if (call := call_of[w.row]) else None for w in works
+        ]
+        for place, work in enumerate(works):
+            before = next(filter(None, reversed(called[:place])), None)
+            if called[place] is not None:
+                found[work] = called[place]
+            elif before is not None:
+                follows_ns = work.start_ns - max(other.end_ns for other in works[:place])
+                at_ns = work.start_ns if follows_ns > LATE_AFTER_LOST_NS else before[0]
+                behind = next(filter(None, called[place:]), (LARGEST_TIME_NS, None))
+                found[work] = min(max(at_ns, before[0]), behind[0]), before[1]
+    return found
 
 
 def whole_window(trace: Trace) -> tuple[int, int] | None:
