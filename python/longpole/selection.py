@@ -1,4 +1,4 @@
-"""Which events an answer is about: the filter that everybody can give."""
+"""Which rows an answer is about, and in which order: what everybody can ask for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["matching"]
+__all__ = ["matching", "sorted_by"]
 
 
 def matching(rows: pl.DataFrame, where: pl.Expr | str | None) -> pl.DataFrame:
@@ -50,6 +50,43 @@ def matching(rows: pl.DataFrame, where: pl.Expr | str | None) -> pl.DataFrame:
         message = f"{str(where)!r} is not a condition on rows"
         raise ValueError(message)
     return rows.filter(holds if len(holds) == rows.height else pl.lit(bool(holds[0])))
+
+
+def sorted_by(rows: pl.DataFrame, column: str | None) -> pl.DataFrame:
+    """Sort rows by a column: the largest numbers first, all else ascending, nulls last.
+
+    Parameters
+    ----------
+    rows
+        A frame; rows that are equal in the column stay in their order.
+    column
+        Its name; None keeps the order.
+
+    Raises
+    ------
+    ValueError
+        The frame lacks the column, or its cells are lists.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> rows = pl.DataFrame({"name": ["add", "gemm", "relu"], "count": [3, None, 7]})
+    >>> sorted_by(rows, "count")["name"].to_list()
+    ['relu', 'add', 'gemm']
+    """
+    if column is None or not rows.columns:
+        return rows
+    import polars as pl
+
+    if column not in rows.columns:
+        message = f"there is no column {column!r}: the columns are {', '.join(rows.columns)}"
+        raise ValueError(message)
+    dtype = rows.schema[column]
+    if dtype.is_nested():
+        message = f"the column {column!r} has lists, which have no order"
+        raise ValueError(message)
+    key = pl.col(column) if dtype.is_numeric() else pl.col(column).cast(pl.String)
+    return rows.sort(key, descending=dtype.is_numeric(), nulls_last=True, maintain_order=True)
 
 
 def _reason(error: Exception, rows: pl.DataFrame) -> str:

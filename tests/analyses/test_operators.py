@@ -8,6 +8,7 @@ from hypothesis import given
 from polars.testing import assert_frame_equal
 
 import longpole
+from longpole.cli import program
 from longpole.sweeps import activities
 from longpole.testing import TraceBuilder
 from real_traces import real_traces
@@ -188,3 +189,63 @@ def test_the_rows_of_real_traces_sum_to_the_time_of_all_activities(path):
     if not path.is_file():
         pytest.skip(f"no traces in {path}")
     closes(longpole.read_trace(path))
+
+
+def model():
+    """A model of two layers: the first takes long on its thread, the second on the device."""
+    builder = TraceBuilder()
+    for name, span in (
+        ("Net_0", (0, 100)),
+        ("Slow_0", (1, 60)),
+        ("Linear_0", (2, 50)),
+        ("Fast_0", (61, 90)),
+    ):
+        builder.python(f"nn.Module: {name}", span)
+    builder.launch("add", call=(70, 72), work=(75, 95))
+    return builder.launch("gemm", call=(10, 12), work=(20, 21)).read()
+
+
+def shown_names(found):
+    (table, *_) = found.blocks()
+    return [row[0] for row in table.rows]
+
+
+def test_modules_are_sorted_before_they_are_cut_and_keep_their_parents():
+    by_device = longpole.modules(model(), by="path", top=1)
+    assert shown_names(by_device) == ["Net_0", "· Fast_0"]
+    by_host = longpole.modules(model(), by="path", sort="self_ns", top=2)
+    assert by_host.rows["name"].to_list()[:2] == ["Net_0/Slow_0/Linear_0", "Net_0/Fast_0"]
+    assert shown_names(by_host) == ["Net_0", "· Fast_0", "· Slow_0", "· · Linear_0"]
+
+
+def test_rows_of_no_frame_stay_the_last():
+    trace = TraceBuilder().launch("gemm", call=(10, 12), work=(20, 90))
+    found = longpole.operators(trace.operator("aten::mm", (0, 5)).read(), sort="device_ns")
+    assert found.rows["row"].to_list() == ["frame", "outside", "unlinked"]
+
+
+def test_a_column_that_frames_lack_is_named(capsys, tmp_path):
+    with pytest.raises(ValueError, match=r"no column 'host': the columns are row, name, count"):
+        longpole.functions(TraceBuilder().python("train.py(3): step", (0, 9)).read(), sort="host")
+    path = str(TraceBuilder().operator("aten::mm", (0, 5)).write(tmp_path / "trace.json"))
+    assert program.run(["operators", path, "--sort", "host"]) == 2
+    assert "no column 'host'" in capsys.readouterr().err
+
+
+def test_the_title_of_shares_says_that_they_are_of_self_time():
+    trace = model()
+    titles = [
+        found.blocks()[0].columns[-1].title
+        for found in (longpole.operators(trace), longpole.modules(trace))
+    ]
+    assert titles == ["self share of device time", "self share of device time, with backward"]
+
+
+def test_shapes_that_were_not_recorded_are_asked_for():
+    without = TraceBuilder().operator("aten::mm", (0, 5)).read()
+    *_, hint = longpole.operators(without, shapes=True).blocks()
+    assert "record_shapes=True" in hint.text
+    assert len(longpole.operators(without).blocks()) == 1
+    inputs = {"Input Dims": [[2, 3], [3, 4]], "Input type": ["float", "float"]}
+    shaped = TraceBuilder().operator("aten::mm", (0, 5), **inputs).read()
+    assert len(longpole.operators(shaped, shapes=True).blocks()) == 1

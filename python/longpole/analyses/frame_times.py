@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from longpole.report.blocks import Column, Sentence, Table
+from longpole.selection import sorted_by
 from longpole.wording import count
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from longpole.contexts import ContextTimes
     from longpole.report.blocks import Block, Cell
     from longpole.report.document import Record
@@ -26,7 +29,6 @@ _FIGURES: Final = (
     ("device_self_ns", Column("device self", "duration")),
     ("device_ns", Column("device total", "duration")),
     ("backward_ns", Column("backward", "duration")),
-    ("share", Column("share of device time", "share")),
 )
 
 
@@ -51,6 +53,21 @@ class FrameTimes:
     """Why there may be less than expected."""
     is_tree: bool = False
     """Whether names are paths, shown as a tree."""
+    is_sorted: bool = False
+    """Whether the order of the rows was asked for: a tree has it among siblings."""
+
+    def sorted_by(self, column: str | None) -> FrameTimes:
+        """Put the rows into the order of a column; those of no frame stay the last.
+
+        Raises
+        ------
+        ValueError
+            There is no such column.
+        """
+        if column is None or self.rows.is_empty():
+            return self
+        ordered = sorted_by(self.rows, column).sort(pl.col("row") != "frame", maintain_order=True)
+        return replace(self, rows=ordered, is_sorted=True)
 
     def to_dict(self) -> dict[str, Any]:
         """Give everything as plain values, in a fixed order."""
@@ -67,7 +84,7 @@ class FrameTimes:
         """Show the rows that took most, and those of no frame."""
         frames = self.rows.filter(pl.col("row") == "frame")
         rest = self.rows.filter(pl.col("row") != "frame", pl.col("n_activities") > 0)
-        first = _with_parents(frames, self.top) if self.is_tree else frames.head(self.top)
+        first = self._first_of_tree(frames) if self.is_tree else frames.head(self.top)
         shown = pl.concat([first, rest])
         hints: list[Block] = [] if self.hint is None else [Sentence(self.hint)]
         if shown.is_empty():
@@ -75,11 +92,18 @@ class FrameTimes:
         more = frames.height > first.height
         title = f"{self.noun} ({first.height} of {count(frames.height)})" if more else self.noun
         figures = [(name, column) for name, column in _FIGURES if name in shown.columns]
+        figures.append(("share", _share_column(shown)))
         columns = [Column(title, "name"), *(column for _, column in figures)]
         names = [_label(row, self.noun, self.is_tree) for row in shown.iter_rows(named=True)]
         cells = shown.select(name for name, _ in figures).rows()
         rows: list[list[Cell]] = [[name, *row] for name, row in zip(names, cells, strict=True)]
         return [Table(columns, rows), *hints]
+
+    def _first_of_tree(self, frames: pl.DataFrame) -> pl.DataFrame:
+        """Take the first rows of a tree: in the order asked for, else by total device time."""
+        order = pl.int_range(pl.len()) if self.is_sorted else -pl.col("device_ns")
+        ranks = dict(frames.select("name", order.alias("rank")).iter_rows())
+        return _with_parents(frames, self.top, ranks)
 
 
 def flat(value: Any) -> Cell:
@@ -124,9 +148,15 @@ def with_shares(rows: pl.DataFrame, times: ContextTimes, own: pl.Expr) -> tuple[
     return ranked.select(*first, *others, share=share), device_ns
 
 
-def _with_parents(frames: pl.DataFrame, top: int) -> pl.DataFrame:
-    """Take the first rows and those around them, parents first, by total device time."""
-    ranks = {name: -total for name, total in frames.select("name", "device_ns").iter_rows()}
+def _share_column(shown: pl.DataFrame) -> Column:
+    """Say what the shares are shares of; where it is a column, backward time counts, too."""
+    counts_backward = "backward_self_ns" in shown.columns
+    with_backward = ", with backward" if counts_backward else ""
+    return Column(f"self share of device time{with_backward}", "share")
+
+
+def _with_parents(frames: pl.DataFrame, top: int, ranks: Mapping[str, int]) -> pl.DataFrame:
+    """Take the first rows and those around them, parents first, siblings by their ranks."""
     shown = {part for name in frames["name"].head(top) for part in _prefixes(name)}
     order = {name: [(ranks.get(part, 0), part) for part in _prefixes(name)] for name in shown}
     ordered = sorted(shown, key=lambda name: order[name])

@@ -25,6 +25,7 @@ def functions(
     window: Window | None = None,
     *,
     where: pl.Expr | str | None = None,
+    sort: str | None = None,
     top: int = 20,
 ) -> FrameTimes:
     """Measure what each Python function took, the most device time first.
@@ -43,13 +44,15 @@ def functions(
     where
         Which GPU activities count: an expression of polars or a condition as in SQL, on the
         columns of the table `activities`.
+    sort
+        The column of the rows to order them by: the largest numbers first, else ascending.
     top
         How many functions to show; the rows hold all.
 
     Raises
     ------
     ValueError
-        The condition is invalid.
+        The condition is invalid, or there is no such column.
 
     Examples
     --------
@@ -66,7 +69,7 @@ def functions(
     own = pl.col("device_self_ns") + pl.col("backward_self_ns").fill_null(0)
     rows, device_ns = with_shares(_grouped(times.tree), times, own)
     hint = None if times.tree.height else _HINT
-    return FrameTimes("Python function", rows, device_ns, top, hint)
+    return FrameTimes("Python function", rows, device_ns, top, hint).sorted_by(sort)
 
 
 def _grouped(tree: pl.DataFrame) -> pl.DataFrame:

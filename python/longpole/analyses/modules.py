@@ -36,6 +36,7 @@ def modules(
     by: Literal["path", "layer"] = "layer",
     annotations: str | None = None,
     where: pl.Expr | str | None = None,
+    sort: str | None = None,
     top: int = 20,
 ) -> FrameTimes:
     """Measure what each module of the model took, forward and backward.
@@ -63,13 +64,16 @@ def modules(
     where
         Which GPU activities count: an expression of polars or a condition as in SQL, on the
         columns of the table `activities`.
+    sort
+        The column of the rows to order them by: the largest numbers first, else ascending.
     top
         How many modules to show; the rows hold all.
 
     Raises
     ------
     ValueError
-        The condition or the pattern is invalid, or `by` is neither of the two.
+        The condition or the pattern is invalid, `by` is neither of the two, or there is no such
+        column.
 
     Examples
     --------
@@ -92,7 +96,8 @@ def modules(
     rows = _with_totals(paths, times.tree)
     own = pl.col("device_self_ns") + pl.col("backward_self_ns").fill_null(0)
     ranked, device_ns = with_shares(rows, times, own)
-    return FrameTimes("module", ranked, device_ns, top, None if paths else _HINT, is_tree=True)
+    hint = None if paths else _HINT
+    return FrameTimes("module", ranked, device_ns, top, hint, is_tree=True).sorted_by(sort)
 
 
 def _paths(tree: pl.DataFrame, *, merges: bool) -> list[tuple[str, ...]]:

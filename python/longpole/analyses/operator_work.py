@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["operators_with_work", "outermost", "shapes_hint", "work_in_window"]
+__all__ = ["has_shapes", "operators_with_work", "outermost", "shapes_hint", "work_in_window"]
 
 _INPUTS: Final = ("inputs", "shapes", "strides", "dtypes", "values")
 _CATEGORIES: Final = ("cpu_op", "Operator")
@@ -126,13 +126,18 @@ def operators_with_work(trace: Trace) -> pl.DataFrame:
 
 def shapes_hint(trace: Trace) -> str | None:
     """Say what to record where no operator has shapes, which all formulas need."""
-    tables = (trace.args(category, INPUT_ARGUMENTS) for category in _CATEGORIES)
-    if any(table is not None and table.width > 1 for table in tables):
+    if has_shapes(trace):
         return None
     return (
         "The trace has no shapes of inputs, which the formulas need: record with "
         "profile(..., record_shapes=True)."
     )
+
+
+def has_shapes(trace: Trace) -> bool:
+    """Tell whether any operator has recorded inputs."""
+    tables = (trace.args(category, INPUT_ARGUMENTS) for category in _CATEGORIES)
+    return any(table is not None and table.width > 1 for table in tables)
 
 
 def outermost(trace: Trace, events: pl.Series, among: pl.Series) -> pl.Series:

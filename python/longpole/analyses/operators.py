@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from longpole.analyses.frame_times import FrameTimes, with_shares
+from longpole.analyses.operator_work import has_shapes
 from longpole.contexts import context_times
 from longpole.inputs import INPUT_ARGUMENTS, shapes_in_words, typed_inputs
 from longpole.windows import window_of
@@ -28,6 +29,7 @@ def operators(
     *,
     shapes: bool = False,
     where: pl.Expr | str | None = None,
+    sort: str | None = None,
     top: int = 20,
 ) -> FrameTimes:
     """Measure what the operators of each name took, the most device time first.
@@ -49,13 +51,15 @@ def operators(
     where
         Which GPU activities count: an expression of polars or a condition as in SQL, on the
         columns of the table `activities`.
+    sort
+        The column of the rows to order them by: the largest numbers first, else ascending.
     top
         How many names to show; the rows hold all.
 
     Raises
     ------
     ValueError
-        The condition is invalid.
+        The condition is invalid, or there is no such column.
 
     Examples
     --------
@@ -75,7 +79,16 @@ def operators(
     if shapes:
         rows = rows.sort(shapes_in_words())
     own = pl.col("device_self_ns")
-    return FrameTimes("operator", *with_shares(rows, times, own), top)
+    hint = _shapes_hint(trace) if shapes and not rows["shapes"].count() else None
+    found = FrameTimes("operator", *with_shares(rows, times, own), top, hint)
+    return found.sorted_by(sort)
+
+
+def _shapes_hint(trace: Trace) -> str | None:
+    """Say what to record where no operator has shapes."""
+    if has_shapes(trace):
+        return None
+    return "Shapes of inputs were not recorded: record with profile(..., record_shapes=True)."
 
 
 def _with_inputs(trace: Trace, tree: pl.DataFrame) -> pl.DataFrame:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
-from longpole.cli.answer.list_of_tables import PATH_TABLES, tables
+from longpole.cli.answer.list_of_tables import PATH_TABLES, WHOLE_TABLES, tables
 from longpole.cli.ask.options import Options, shared_options
 from longpole.cli.ask.traces import answer_each, trace_argument
 from longpole.cli.ask.windows import Asked, about_stretch, about_window, window_options
@@ -177,5 +177,6 @@ def _answer(
         return about_window(CONVERT, window, partial(answers.convert_path, **to)), "ids"
     of_window = about_stretch(CONVERT, window, partial(answers.convert_question, **to))
     whole = partial(answers.convert_question, window=None, **to)
-    answer = whole if table == "events" and not window.is_any else of_window
+    lists_all = table == "events" or table in WHOLE_TABLES
+    answer = whole if lists_all and not window.is_any else of_window
     return answer, arguments_for(table)

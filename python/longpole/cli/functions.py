@@ -8,7 +8,7 @@ import click
 
 from longpole.cli.ask.analyses import answer_analysis
 from longpole.cli.ask.options import Options, shared_options
-from longpole.cli.ask.rows import top_option, where_option
+from longpole.cli.ask.rows import sort_option, top_option, where_option
 from longpole.cli.ask.traces import traces_argument
 from longpole.cli.ask.windows import step_options
 
@@ -21,6 +21,7 @@ __all__ = ["functions"]
 @click.command()
 @traces_argument
 @where_option
+@sort_option
 @top_option
 @step_options
 @shared_options
@@ -28,6 +29,7 @@ def functions(
     *,
     traces: Sequence[str],
     where: str | None,
+    sort: str | None,
     top: int,
     step: int | None,
     step_name: str | None,
@@ -52,5 +54,6 @@ def functions(
         step_name=step_name,
         whole=whole,
         where=where,
+        sort=sort,
         top=top,
     )

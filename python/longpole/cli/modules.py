@@ -8,7 +8,7 @@ import click
 
 from longpole.cli.ask.analyses import answer_analysis
 from longpole.cli.ask.options import Options, shared_options
-from longpole.cli.ask.rows import top_option, where_option
+from longpole.cli.ask.rows import sort_option, top_option, where_option
 from longpole.cli.ask.traces import traces_argument
 from longpole.cli.ask.windows import step_options
 
@@ -29,6 +29,7 @@ __all__ = ["modules"]
 )
 @click.option("--annotations", metavar="PATTERN", help="Regex for annotations that name modules.")
 @where_option
+@sort_option
 @top_option
 @step_options
 @shared_options
@@ -38,6 +39,7 @@ def modules(
     by: str,
     annotations: str | None,
     where: str | None,
+    sort: str | None,
     top: int,
     step: int | None,
     step_name: str | None,
@@ -64,5 +66,6 @@ def modules(
         by=by,
         annotations=annotations,
         where=where,
+        sort=sort,
         top=top,
     )

@@ -8,7 +8,7 @@ import click
 
 from longpole.cli.ask.analyses import answer_analysis
 from longpole.cli.ask.options import Options, shared_options
-from longpole.cli.ask.rows import top_option, where_option
+from longpole.cli.ask.rows import sort_option, top_option, where_option
 from longpole.cli.ask.traces import traces_argument
 from longpole.cli.ask.windows import step_options
 
@@ -22,6 +22,7 @@ __all__ = ["operators"]
 @traces_argument
 @click.option("--shapes", is_flag=True, help="Tell operators with other inputs apart.")
 @where_option
+@sort_option
 @top_option
 @step_options
 @shared_options
@@ -30,6 +31,7 @@ def operators(
     traces: Sequence[str],
     shapes: bool,
     where: str | None,
+    sort: str | None,
     top: int,
     step: int | None,
     step_name: str | None,
@@ -56,5 +58,6 @@ def operators(
         whole=whole,
         shapes=shapes,
         where=where,
+        sort=sort,
         top=top,
     )

@@ -7,7 +7,13 @@ from functools import partial
 
 import click
 
-from longpole.cli.answer.list_of_tables import PATH_TABLES, TABLE, list_of_tables, tables
+from longpole.cli.answer.list_of_tables import (
+    PATH_TABLES,
+    TABLE,
+    WHOLE_TABLES,
+    list_of_tables,
+    tables,
+)
 from longpole.cli.ask.options import Options, shared_options
 from longpole.cli.ask.traces import answer_each, trace_argument
 from longpole.cli.ask.windows import Asked, about_stretch, about_window, window_options
@@ -23,6 +29,11 @@ __all__ = ["table"]
     "--where",
     metavar="CONDITION",
     help="Only what fulfils a condition as in SQL: \"name LIKE '%gemm%' AND stream = 7\".",
+)
+@click.option(
+    "--sort",
+    metavar="COLUMN",
+    help="Sort by a column: the largest numbers first, texts by the alphabet.",
 )
 @click.option(
     "--top",
@@ -45,6 +56,7 @@ def table(
     name: str | None,
     window: Asked,
     where: str | None,
+    sort: str | None,
     top: int | None,
     capture_traces: tuple[str, ...],
     options: Options,
@@ -55,6 +67,7 @@ def table(
     Examples:
       longpole table trace.json.gz
       longpole table trace.json.gz kernels --where "name LIKE '%gemm%'"
+      longpole table trace.json.gz activities --sort inside_ns --top 10
       longpole table trace.json.gz slack --step 3 --format jsonl
       longpole table trace.json.gz graph_kernels --capture-trace capture.json.gz
     """
@@ -65,10 +78,14 @@ def table(
         raise click.BadParameter(message, param_hint="--capture-trace")
     if name is None:
         return list_of_tables(trace, options.form, options.color)
-    shown = Shown(name, where, top)
+    shown = Shown(name, where, top, sort)
     options = replace(options, capture_traces=capture_traces)
     if name in PATH_TABLES:
         answer = about_window(TABLE, window, partial(path_table, shown=shown))
         return answer_each([trace], options, TABLE, answer)
-    answer = about_stretch(TABLE, window, partial(question_table, shown=shown))
+    question = partial(question_table, shown=shown)
+    if name in WHOLE_TABLES and not window.is_any:
+        whole = partial(question, window=None)
+        return answer_each([trace], options, TABLE, whole, arguments=arguments_for(name))
+    answer = about_stretch(TABLE, window, question)
     return answer_each([trace], options, TABLE, answer, arguments=arguments_for(name))

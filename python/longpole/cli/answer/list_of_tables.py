@@ -13,7 +13,7 @@ from longpole.report.blocks import Column, Headline, Table
 from longpole.report.document import Document
 from longpole.report.terminal import Terminal
 
-__all__ = ["PATH_TABLES", "TABLE", "list_of_tables", "tables"]
+__all__ = ["PATH_TABLES", "TABLE", "WHOLE_TABLES", "list_of_tables", "tables"]
 
 TABLE: Final = "longpole.table/1"
 PATH_TABLES: Final = {
@@ -22,6 +22,8 @@ PATH_TABLES: Final = {
     "sync": "who waited for whom on a device",
     "violations": "dependencies that would lead back in time",
 }
+WHOLE_TABLES: Final = frozenset(("steps",))
+"""Those that list all of a trace where no window is asked for."""
 _FIRST_LINE: Final = re.compile(r'"""Table `(?P<name>\w+)`: (?P<sentence>.+)\."""')
 
 

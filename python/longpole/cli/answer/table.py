@@ -50,6 +50,7 @@ class Shown:
     table: str
     where: str | None
     top: int | None
+    sort: str | None = None
 
 
 _OF_PATH: Final[dict[str, Callable[[CriticalPath, Trace], pl.DataFrame]]] = {
@@ -73,20 +74,20 @@ def path_table(path: str, trace: Trace, found: Found, *, shown: Shown) -> Answer
     return _document(shown, rows, found.title, known), exit_code_of(found)
 
 
-def question_table(path: str, trace: Trace, window: Window, *, shown: Shown) -> Answer:
-    """Give the table that a question is answered with."""
+def question_table(path: str, trace: Trace, window: Window | None, *, shown: Shown) -> Answer:
+    """Give the table that a question is answered with; without a window, about all of a trace."""
     rows = rows_of_question(trace, window, shown)
-    title = f"{window.name} ({window.reason})"
-    return _document(shown, rows, title, known_of_window(path, trace, window)), exit_codes.OK
+    title = "whole trace" if window is None else f"{window.name} ({window.reason})"
+    code = exit_codes.INCONCLUSIVE if rows.is_empty() else exit_codes.OK
+    return _document(shown, rows, title, known_of_window(path, trace, window)), code
 
 
 def rows_of_path(trace: Trace, found: Found, shown: Shown) -> pl.DataFrame:
     """Give the rows of a table about the critical path."""
     from longpole.selection import matching
 
-    rows: pl.DataFrame
     rows = _asked(lambda: matching(_OF_PATH[shown.table](found.path, trace), shown.where))
-    return rows
+    return _sorted(rows, shown)
 
 
 def rows_of_question(trace: Trace, window: Window | None, shown: Shown) -> pl.DataFrame:
@@ -97,12 +98,20 @@ def rows_of_question(trace: Trace, window: Window | None, shown: Shown) -> pl.Da
     question = getattr(import_module(f"longpole.analyses.{shown.table}"), shown.table)
     answer = _asked(lambda: question(trace, window, where=shown.where))
     if isinstance(answer, pl.DataFrame):
-        return answer
-    return pl.DataFrame(answer.records(), infer_schema_length=None)
+        return _sorted(answer, shown)
+    return _sorted(pl.DataFrame(answer.records(), infer_schema_length=None), shown)
+
+
+def _sorted(rows: pl.DataFrame, shown: Shown) -> pl.DataFrame:
+    """Put rows into the order that was asked for."""
+    from longpole.selection import sorted_by
+
+    found: pl.DataFrame = _asked(lambda: sorted_by(rows, shown.sort))
+    return found
 
 
 def _asked(answer: Callable[[], Any]) -> Any:
-    """Answer; what is wrong with the condition is an error of usage."""
+    """Answer; what is wrong with the condition or column is an error of usage."""
     try:
         return answer()
     except ValueError as error:

@@ -9,7 +9,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["peak_option", "top_option", "where_changes_option", "where_option"]
+__all__ = ["peak_option", "sort_option", "top_option", "where_changes_option", "where_option"]
 
 
 def _peaks(
@@ -34,6 +34,11 @@ peak_option: Final = click.option(
     callback=_peaks,
     metavar="TYPE=TFLOPS",
     help="Peak of a type, instead of the published one, as bf16=800. Repeatable.",
+)
+sort_option: Final = click.option(
+    "--sort",
+    metavar="COLUMN",
+    help="Sort by a column of the machine formats: the largest numbers first.",
 )
 top_option: Final = click.option(
     "--top",
