@@ -291,3 +291,19 @@ def test_the_command_answers_about_a_timeline_and_refuses_its_steps(tmp_path, ca
     assert program.run(["memory", "--json", path]) == 0
     assert json.loads(capsys.readouterr().out)["data"]["devices"][0]["peak_bytes"] == MIB
     assert program.run(["memory", "--step", "3", path]) == 2
+
+
+def test_a_memory_timeline_given_as_a_trace_names_the_command_that_shows_it(tmp_path, capsys):
+    path = str(written(tmp_path / "timeline.raw.json.gz", [[5, 2, MIB, 4]]))
+    assert program.run([path]) == 3
+    assert "hint: `longpole memory FILE` shows it" in capsys.readouterr().err
+
+
+def test_an_answer_with_nothing_to_show_is_inconclusive(tmp_path, capsys):
+    path = str(TraceBuilder().launch("gemm", call=(0, 1), work=(1, 9)).write(tmp_path / "t.json"))
+    assert program.run(["memory", path]) == 4
+    assert program.run(["mfu", path]) == 4
+    timeline = str(written(tmp_path / "timeline.raw.json", [[5, 2, MIB, 4]]))
+    assert program.run(["memory", timeline, "--where", "n_bytes < 0"]) == 4
+    assert program.run(["memory", timeline, "--between", "0", "9"]) == 2
+    assert "a window is of a trace" in capsys.readouterr().err

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 import longpole
+from longpole.cli import program
 from longpole.testing import TraceBuilder
 
 
@@ -37,3 +40,24 @@ def test_a_step_counts_only_what_runs_in_it():
 def test_where_nothing_is_communicated_no_share_is_made_up():
     trace = TraceBuilder().launch("gemm", call=(0, 1), work=(1, 30)).read()
     assert {row.hidden_share for row in longpole.overlap(trace).rows} == {None}
+
+
+def test_the_command_looks_at_an_annotation_or_between_two_times(capsys, tmp_path):
+    path = str(
+        TraceBuilder()
+        .annotation("first", (0, 10))
+        .launch("ncclDevKernel_AllReduce", call=(1, 2), work=(3, 8))
+        .annotation("second", (20, 40))
+        .launch("ncclDevKernel_AllReduce", call=(21, 22), work=(25, 40))
+        .write(tmp_path / "trace.json")
+    )
+
+    def exposed_ns(*options):
+        assert program.run(["overlap", path, "--json", *options]) == 0
+        rows = json.loads(capsys.readouterr().out)["data"]["rows"]
+        return next(row["exposed_ns"] for row in rows if row["activity"] == "communication")
+
+    assert exposed_ns("--annotation", "first") == 5_000
+    assert exposed_ns("--annotation", "second") == 15_000
+    assert exposed_ns("--between", "5000", "30000") == 8_000
+    assert program.run(["overlap", path, "--annotation", "first", "--whole"]) == 2

@@ -250,3 +250,25 @@ def test_half_of_the_owlv2_step_is_the_host_preparing_images():
     [device] = found.devices
     assert device.whole.busy_ns / found.window.duration_ns == pytest.approx(0.468, abs=0.001)
     assert "<built-in function zoom_shift>" in {row.name for row in found.verdict.remedies}
+
+
+def test_a_summary_is_about_the_times_or_the_annotation_that_was_asked_for(capsys, tmp_path):
+    builder = TraceBuilder().step(1, (0, 100)).annotation("fit", (50, 70))
+    path = str(
+        builder.launch("gemm", call=(0, 1), work=(10, 30))
+        .launch("relu", call=(51, 52), work=(55, 80))
+        .write(tmp_path / "trace.json")
+    )
+
+    def kernels(*options):
+        assert run(["summary", path, "--json", *options]) == 0
+        document = json.loads(capsys.readouterr().out)
+        found = {row["name"]: row["duration_ns"] for row in document["data"]["kernels"]}
+        return found, document["scope"]["window_ns"]
+
+    assert kernels("--between", "20000", "60000") == (
+        {"gemm": 10_000, "relu": 5_000},
+        [20_000, 60_000],
+    )
+    assert kernels("--annotation", "fit") == ({"relu": 25_000}, [50_000, 80_000])
+    assert run(["summary", path, "--between", "0", "1000", "--whole"]) == 2

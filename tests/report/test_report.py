@@ -8,6 +8,7 @@ import json
 import re
 from html import escape
 from html.parser import HTMLParser
+from importlib.util import find_spec
 
 import pytest
 
@@ -108,7 +109,8 @@ def test_a_report_is_one_page_that_loads_nothing(tmp_path, written):
     assert {href.removeprefix("#") for href in found.hrefs} <= set(found.ids)
     assert "report.html:" in told.out
     sections = re.findall(r'<section id="([^"]+)"', page)
-    wanted = ["verdict", "timeline", "path", "steps", "summary", "diagnostics", "limits"]
+    figures = ["steps"] if find_spec("plotly") else []
+    wanted = ["verdict", "timeline", "path", *figures, "summary", "diagnostics", "limits"]
     assert [key for key in sections if key in wanted] == wanted
     unanswered = page.split('id="unanswered"')[1].split("</section>")[0]
     for name, asks in questions().items():
@@ -271,6 +273,16 @@ def test_without_plotly_figures_are_left_out():
     assert "<td" in page
 
 
+def test_a_section_of_figures_alone_is_left_out_without_plotly():
+    sections = [
+        Section("steps", "Steps", [step_figure(builder().read())]),
+        Section("one", "One", [Sentence("told")]),
+    ]
+    assert re.findall(r'(?:section id="|href="#)(\w+)', page_text(Page("t", [], sections))) == [
+        *("one", "one"),
+    ]
+
+
 def test_what_a_trace_does_not_answer_is_named_in_one_place(tmp_path):
     builder = TraceBuilder()
     for step in range(3):
@@ -282,4 +294,4 @@ def test_what_a_trace_does_not_answer_is_named_in_one_place(tmp_path):
     assert page.count("there is nothing to show") > 3
     assert "There is nothing to show" not in page
     assert 'id="unanswered"' in page
-    assert '"idle"' not in page.split('id="steps"')[1].split("</section>")[0]
+    assert '"idle"' not in page.partition('id="steps"')[2].partition("</section>")[0]

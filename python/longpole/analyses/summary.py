@@ -64,6 +64,9 @@ def summary(
     trace: Trace,
     *,
     step: int | str | None = None,
+    annotation: str | None = None,
+    instance: int = 0,
+    between: tuple[int, int] | None = None,
     whole: bool = False,
     step_name: str | None = None,
     top: int = 10,
@@ -77,6 +80,10 @@ def summary(
     step
         The number of a `ProfilerStep`, as `3`, `"3"` or `"ProfilerStep#3"`; by default the
         one that `longpole.choose_window` takes.
+    annotation, instance
+        The name of an annotation, and which of those with the name, in order of time.
+    between
+        Two times in ns.
     whole
         Take the whole trace, although it marks steps.
     step_name
@@ -92,7 +99,9 @@ def summary(
     Raises
     ------
     WindowError
-        There is no such step.
+        There is no such step or annotation.
+    ValueError
+        More than one of `step`, `annotation`, `between` and `whole` is given.
 
     Examples
     --------
@@ -102,7 +111,9 @@ def summary(
     The trace takes 100 µs; the kernels hold it up: up to 90 % shorter without them. Twice as \
 fast, all kernels save up to 45 %, gemm alone 45 %.
     """
-    window = choose_window(trace, step, whole=whole, step_name=step_name)
+    chosen: dict[str, Any] = {"instance": instance, "whole": whole, "step_name": step_name}
+    chosen |= {"step": step, "annotation": annotation, "between": between}
+    window = choose_window(trace, **chosen)
     if window is None:
         return None
     start_ns, end_ns = window.start_ns, window.end_ns
@@ -110,7 +121,7 @@ fast, all kernels save up to 45 %, gemm alone 45 %.
     operators, n_operators = trace.core.operators_by_name(start_ns, end_ns, top)
     return Summary(
         window=window,
-        verdict=trace.verdict(step, whole=whole, step_name=step_name),
+        verdict=trace.verdict(**chosen),
         devices=device_times(trace, window),
         kernels=Ranking(tuple(NameTime(*row) for row in kernels), n_kernels),
         operators=Ranking(tuple(OperatorTime(*row) for row in operators), n_operators),

@@ -10,7 +10,7 @@ from longpole.cli.ask.analyses import answer_analysis
 from longpole.cli.ask.options import Options, shared_options
 from longpole.cli.ask.rows import sort_option, top_option, where_option
 from longpole.cli.ask.traces import traces_argument
-from longpole.cli.ask.windows import step_options
+from longpole.cli.ask.windows import Asked, stretch_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ __all__ = ["functions"]
 @where_option
 @sort_option
 @top_option
-@step_options
+@stretch_options
 @shared_options
 def functions(
     *,
@@ -31,9 +31,7 @@ def functions(
     where: str | None,
     sort: str | None,
     top: int,
-    step: int | None,
-    step_name: str | None,
-    whole: bool,
+    window: Asked,
     options: Options,
 ) -> int:
     """Show what each Python function took on its thread and on devices.
@@ -50,9 +48,7 @@ def functions(
         "functions",
         traces,
         options,
-        step=step,
-        step_name=step_name,
-        whole=whole,
+        window=window,
         where=where,
         sort=sort,
         top=top,

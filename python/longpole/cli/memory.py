@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longpole.cli.answer import exit_codes
 from longpole.cli.answer.emit import emit, failed
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.problems import Problem
+from longpole.cli.answer.windows import code_of
 from longpole.cli.ask.analyses import answer_analysis
 from longpole.cli.ask.options import Options, shared_options
 from longpole.cli.ask.rows import top_option, where_changes_option
-from longpole.cli.ask.windows import step_options
+from longpole.cli.ask.windows import Asked, stretch_options
 from longpole.errors import TraceError
 from longpole.report.blocks import Headline
 from longpole.report.document import Document
@@ -36,16 +36,14 @@ _SCHEMA = "longpole.memory/1"
 )
 @where_changes_option
 @top_option
-@step_options
+@stretch_options
 @shared_options
 def memory(
     *,
     files: Sequence[str],
     where: str | None,
     top: int,
-    step: int | None,
-    step_name: str | None,
-    whole: bool,
+    window: Asked,
     options: Options,
 ) -> int:
     """Show how much memory was allocated at the most, and what it was for.
@@ -65,17 +63,15 @@ def memory(
             "memory",
             files,
             options,
-            step=step,
-            step_name=step_name,
-            whole=whole,
+            window=window,
             where=where,
             top=top,
         )
     if len(kinds) > 1:
         message = "give traces, or memory timelines and snapshots, not both"
         raise click.UsageError(message)
-    if step is not None or step_name is not None:
-        message = "--step and --step-name are about traces; a memory timeline has no steps"
+    if window.is_any and not window.whole:
+        message = "a window is of a trace; memory timelines and snapshots are shown whole"
         raise click.UsageError(message)
     answers = _answers(files, where, top, debug=options.debug)
     return emit(answers, options.form, Terminal.of(sys.stdout, options.color))
@@ -110,11 +106,12 @@ def _answer(path: str, where: str | None, top: int) -> Answer:
         result = question(recording, where=where, top=top)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+    blocks = result.blocks()
     document = Document(
         schema=_SCHEMA,
         input={"path": path, "format": f"memory-{recording.source}"},
         data=result.to_dict(),
-        blocks=lambda: [Headline(f"{name_of(path)}: memory {recording.source}"), *result.blocks()],
+        blocks=lambda: [Headline(f"{name_of(path)}: memory {recording.source}"), *blocks],
         records=lambda: [{"path": path, **record} for record in result.records()],
     )
-    return document, exit_codes.OK
+    return document, code_of(result.records(), blocks)

@@ -10,7 +10,7 @@ from longpole.cli.ask.analyses import answer_analysis
 from longpole.cli.ask.options import Options, shared_options
 from longpole.cli.ask.rows import peak_option, where_option
 from longpole.cli.ask.traces import traces_argument
-from longpole.cli.ask.windows import step_options
+from longpole.cli.ask.windows import Asked, stretch_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,16 +22,14 @@ __all__ = ["mfu"]
 @traces_argument
 @peak_option
 @where_option
-@step_options
+@stretch_options
 @shared_options
 def mfu(
     *,
     traces: Sequence[str],
     tflops: Mapping[str, float],
     where: str | None,
-    step: int | None,
-    step_name: str | None,
-    whole: bool,
+    window: Asked,
     options: Options,
 ) -> int:
     """Show which part of the peak of its devices a step uses for the model (MFU).
@@ -48,9 +46,7 @@ def mfu(
         "mfu",
         traces,
         options,
-        step=step,
-        step_name=step_name,
-        whole=whole,
+        window=window,
         tflops=tflops,
         where=where,
     )

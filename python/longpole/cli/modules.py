@@ -10,7 +10,7 @@ from longpole.cli.ask.analyses import answer_analysis
 from longpole.cli.ask.options import Options, shared_options
 from longpole.cli.ask.rows import sort_option, top_option, where_option
 from longpole.cli.ask.traces import traces_argument
-from longpole.cli.ask.windows import step_options
+from longpole.cli.ask.windows import Asked, stretch_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ __all__ = ["modules"]
 @where_option
 @sort_option
 @top_option
-@step_options
+@stretch_options
 @shared_options
 def modules(
     *,
@@ -41,9 +41,7 @@ def modules(
     where: str | None,
     sort: str | None,
     top: int,
-    step: int | None,
-    step_name: str | None,
-    whole: bool,
+    window: Asked,
     options: Options,
 ) -> int:
     """Show what each module of the model took, forward and backward.
@@ -60,9 +58,7 @@ def modules(
         "modules",
         traces,
         options,
-        step=step,
-        step_name=step_name,
-        whole=whole,
+        window=window,
         by=by,
         annotations=annotations,
         where=where,

@@ -10,7 +10,7 @@ from longpole.cli.ask.analyses import answer_analysis
 from longpole.cli.ask.options import Options, shared_options
 from longpole.cli.ask.rows import sort_option, top_option, where_option
 from longpole.cli.ask.traces import traces_argument
-from longpole.cli.ask.windows import step_options
+from longpole.cli.ask.windows import Asked, stretch_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ __all__ = ["operators"]
 @where_option
 @sort_option
 @top_option
-@step_options
+@stretch_options
 @shared_options
 def operators(
     *,
@@ -33,9 +33,7 @@ def operators(
     where: str | None,
     sort: str | None,
     top: int,
-    step: int | None,
-    step_name: str | None,
-    whole: bool,
+    window: Asked,
     options: Options,
 ) -> int:
     """Show what each operator took on its thread and on devices.
@@ -53,9 +51,7 @@ def operators(
         "operators",
         traces,
         options,
-        step=step,
-        step_name=step_name,
-        whole=whole,
+        window=window,
         shapes=shapes,
         where=where,
         sort=sort,

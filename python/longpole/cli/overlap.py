@@ -9,7 +9,7 @@ import click
 from longpole.cli.ask.analyses import answer_analysis
 from longpole.cli.ask.options import Options, shared_options
 from longpole.cli.ask.traces import traces_argument
-from longpole.cli.ask.windows import step_options
+from longpole.cli.ask.windows import Asked, stretch_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,14 +19,12 @@ __all__ = ["overlap"]
 
 @click.command()
 @traces_argument
-@step_options
+@stretch_options
 @shared_options
 def overlap(
     *,
     traces: Sequence[str],
-    step: int | None,
-    step_name: str | None,
-    whole: bool,
+    window: Asked,
     options: Options,
 ) -> int:
     """Show how much communication and copying is hidden behind kernels.
@@ -34,7 +32,8 @@ def overlap(
     What is exposed is an upper bound of what better overlap would gain.
 
     \b
-    Example:
+    Examples:
       longpole overlap trace.json.gz --step 3
+      longpole overlap trace.json.gz --annotation forward
     """
-    return answer_analysis("overlap", traces, options, step=step, step_name=step_name, whole=whole)
+    return answer_analysis("overlap", traces, options, window=window)

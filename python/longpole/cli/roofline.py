@@ -10,7 +10,7 @@ from longpole.cli.ask.analyses import answer_analysis
 from longpole.cli.ask.options import Options, shared_options
 from longpole.cli.ask.rows import peak_option, top_option, where_option
 from longpole.cli.ask.traces import traces_argument
-from longpole.cli.ask.windows import step_options
+from longpole.cli.ask.windows import Asked, stretch_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ __all__ = ["roofline"]
 )
 @where_option
 @top_option
-@step_options
+@stretch_options
 @shared_options
 def roofline(
     *,
@@ -38,9 +38,7 @@ def roofline(
     bandwidth: float | None,
     where: str | None,
     top: int,
-    step: int | None,
-    step_name: str | None,
-    whole: bool,
+    window: Asked,
     options: Options,
 ) -> int:
     """Show how close kernels come to what the device can do, and the time lost.
@@ -57,9 +55,7 @@ def roofline(
         "roofline",
         traces,
         options,
-        step=step,
-        step_name=step_name,
-        whole=whole,
+        window=window,
         tflops=tflops,
         bandwidth=bandwidth,
         where=where,

@@ -8,7 +8,7 @@ import click
 
 from longpole.cli.ask.options import Options, shared_options
 from longpole.cli.ask.traces import answer_each, traces_argument
-from longpole.cli.ask.windows import step_options
+from longpole.cli.ask.windows import Asked, stretch_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ __all__ = ["summary"]
 
 @click.command()
 @traces_argument
-@step_options
+@stretch_options
 @click.option(
     "--top",
     type=click.IntRange(min=1),
@@ -33,9 +33,7 @@ __all__ = ["summary"]
 def summary(
     *,
     traces: Sequence[str],
-    step: int | None,
-    step_name: str | None,
-    whole: bool,
+    window: Asked,
     top: int,
     options: Options,
 ) -> int:
@@ -48,17 +46,15 @@ def summary(
     Examples:
       longpole summary trace.json.gz
       longpole summary rank*.json.gz --step 3 --format csv
+      longpole summary trace.json.gz --between 1000000 2000000
       curl -s https://example.org/trace.json.gz | longpole summary -
     """
-    if step is not None and whole:
-        message = "--step and --whole exclude each other"
-        raise click.UsageError(message)
 
     def answer(path: str, trace: Trace) -> Answer:
         from longpole.cli.answer.summary import summary_answer
 
         try:
-            return summary_answer(path, trace, step, top, whole=whole, step_name=step_name)
+            return summary_answer(path, trace, top, **window.choice)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
 

@@ -157,7 +157,8 @@ def page_text(page: Page) -> str:
     has_figures = any(isinstance(part, Figure) for each in page.sections for part in each.parts)
     plotly = [page.plotly] if page.plotly is not None and has_figures else []
     scripts = [*plotly, _asset("page.js")]
-    sections = "\n".join(_section(page, section) for section in page.sections)
+    shown = [section for section in page.sections if _has_parts(page, section)]
+    sections = "\n".join(_section(page, section) for section in shown)
     data = "\n".join(
         f'<script type="application/json" id="{key}">{text}</script>'
         for key, text in page.data.items()
@@ -167,7 +168,7 @@ def page_text(page: Page) -> str:
         title=_inert(page.title),
         css=_asset("page.css"),
         facts="\n".join([*(f"<p>{_inert(fact)}</p>" for fact in page.facts), *_outside(page)]),
-        links="".join(map(_link, page.sections)),
+        links="".join(map(_link, shown)),
         sections=sections,
         data=data,
         scripts="\n".join(f"<script>{script}</script>" for script in scripts),
@@ -192,6 +193,11 @@ def _policy(scripts: Iterable[str]) -> str:
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
+
+
+def _has_parts(page: Page, section: Section) -> bool:
+    """Tell whether anything of a section is shown: figures are not without plotly."""
+    return page.plotly is not None or any(not isinstance(part, Figure) for part in section.parts)
 
 
 def _section(page: Page, section: Section) -> str:

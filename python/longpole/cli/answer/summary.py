@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from longpole.analyses.summary import summary
 from longpole.cli.answer import exit_codes
@@ -39,11 +39,9 @@ _IDLE: Final = (
 )
 
 
-def summary_answer(
-    path: str, trace: Trace, step: int | None, top: int, *, whole: bool, step_name: str | None
-) -> Answer:
-    """Say where the time of a window went."""
-    found = summary(trace, step=step, whole=whole, step_name=step_name, top=top)
+def summary_answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
+    """Say where the time of a window went, which is chosen as by `longpole.summary`."""
+    found = summary(trace, top=top, **choice)
     if found is None:
         why = "the trace has no event of a known kind with a duration"
         return abstained(SUMMARY, path, trace, why)

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Any
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import describe, name_of, warnings_of
 from longpole.cli.answer.warnings import window_warnings
-from longpole.report.blocks import Headline
+from longpole.report.blocks import Headline, Table
 from longpole.report.document import DATA_FORMATS, Document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from longpole.cli.answer.emit import Answer
     from longpole.critical_path import CriticalPath
+    from longpole.report.blocks import Block
+    from longpole.report.document import Record
     from longpole.trace import Trace
     from longpole.verdict import Verdict
 
-__all__ = ["Found", "abstained", "exit_code_of", "known_of"]
+__all__ = ["Found", "abstained", "code_of", "exit_code_of", "known_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,12 @@ def known_of(path: str, trace: Trace, found: Found) -> dict[str, Any]:
 def exit_code_of(found: Found) -> int:
     """Tell whether an answer rests on too little."""
     return exit_codes.INCONCLUSIVE if found.path.status == "inconclusive" else exit_codes.OK
+
+
+def code_of(records: Sequence[Record], blocks: Sequence[Block]) -> int:
+    """Tell whether an answer has any row."""
+    has_rows = records or any(isinstance(block, Table) and block.rows for block in blocks)
+    return exit_codes.OK if has_rows else exit_codes.INCONCLUSIVE
 
 
 def abstained(schema: str, path: str, trace: Trace, reason: str) -> Answer:

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import click
 
-from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import describe, name_of, warnings_of
-from longpole.cli.answer.windows import abstained
+from longpole.cli.answer.windows import abstained, code_of
 from longpole.cli.ask.traces import answer_each
-from longpole.cli.ask.windows import chosen_window
 from longpole.report.blocks import Headline
 from longpole.report.document import DATA_FORMATS, Document
 from longpole.wording import duration
@@ -21,6 +19,7 @@ if TYPE_CHECKING:
 
     from longpole.cli.answer.emit import Answer
     from longpole.cli.ask.options import Options
+    from longpole.cli.ask.windows import Asked
     from longpole.report.blocks import Block
     from longpole.report.document import Record
     from longpole.trace import Trace
@@ -50,26 +49,21 @@ def answer_analysis(
     traces: Sequence[str],
     options: Options,
     *,
-    step: int | None,
-    step_name: str | None,
-    whole: bool,
+    window: Asked,
     **choices: object,
 ) -> int:
     """Answer with `longpole.analyses.NAME` about a window of each trace, with its own choices."""
-    if step is not None and whole:
-        message = "--step and --whole exclude each other"
-        raise click.UsageError(message)
     analysis: Callable[..., Result]
     module = import_module(f"longpole.analyses.{name}")
     analysis = getattr(module, name)
     schema = f"longpole.{name}/1"
 
     def answer(path: str, trace: Trace) -> Answer:
-        window = chosen_window(trace, step, whole=whole, step_name=step_name)
-        if window is None or not window.duration_ns:
+        chosen = window.choose(trace)
+        if isinstance(chosen, str) or not chosen.duration_ns:
             why = "the trace has no event of a known kind with a duration"
             return abstained(schema, path, trace, why)
-        return _answer(schema, path, trace, window, _result(analysis, trace, window, choices))
+        return _answer(schema, path, trace, chosen, _result(analysis, trace, chosen, choices))
 
     needs_arguments = getattr(module, "NEEDS_ARGUMENTS", False)
     arguments: Literal["ids", "default"] = "default" if needs_arguments else "ids"
@@ -87,6 +81,7 @@ def _result(
 
 
 def _answer(schema: str, path: str, trace: Trace, window: Window, result: Result) -> Answer:
+    blocks = result.blocks()
     length = f"{duration(window.duration_ns)} ({window.reason})"
     document = Document(
         schema=schema,
@@ -103,8 +98,8 @@ def _answer(schema: str, path: str, trace: Trace, window: Window, result: Result
         data=result.to_dict(),
         blocks=lambda: [
             Headline(f"{name_of(path)}: {window.name}, {length}"),
-            *result.blocks(),
+            *blocks,
         ],
         records=lambda: [{"path": path, **record} for record in result.records()],
     )
-    return document, exit_codes.OK
+    return document, code_of(result.records(), blocks)

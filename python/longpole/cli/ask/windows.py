@@ -28,11 +28,13 @@ __all__ = [
     "about_window",
     "chosen_window",
     "step_options",
+    "stretch_options",
     "window_options",
 ]
 
 _LAST_NS: Final = 2**63 - 1
 _TIME_NS: Final = click.IntRange(-_LAST_NS, _LAST_NS)
+_OF_TIME: Final = ("step", "whole", "annotation", "instance", "between", "step_name")
 _NO_WORK: Final = "the trace has no work on a main thread or a device"
 
 
@@ -88,9 +90,9 @@ class Asked:
     annotation: str | None
     instance: int | None
     between: tuple[int, int] | None
-    end: str | None
-    data_load: str | None
     step_name: str | None
+    end: str | None = None
+    data_load: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse options that have nothing to apply to."""
@@ -140,18 +142,22 @@ class Asked:
             message = f"{given[0]} is about the critical path, which this table is not"
             raise click.UsageError(message)
         try:
-            window = choose_window(
-                trace,
-                self.step,
-                annotation=self.annotation,
-                instance=self.instance or 0,
-                between=self.between,
-                whole=self.whole,
-                step_name=self.step_name,
-            )
+            window = choose_window(trace, **self.choice)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
         return window or _NO_WORK
+
+    @property
+    def choice(self) -> dict[str, Any]:
+        """What was asked for, as `choose_window` and `longpole.summary` take it."""
+        return {
+            "step": self.step,
+            "annotation": self.annotation,
+            "instance": self.instance or 0,
+            "between": self.between,
+            "whole": self.whole,
+            "step_name": self.step_name,
+        }
 
     @property
     def _name(self) -> str | None:
@@ -226,25 +232,22 @@ def about_stretch(
     return found_or_not
 
 
-def window_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options that choose a window, as its argument `window`."""
+def stretch_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options that choose a time, as its argument `window`."""
 
-    @_STEP
-    @_STEP_NAME
-    @_WHOLE
-    @click.option("--annotation", metavar="NAME", help="Annotation to look at.")
-    @click.option(
-        "--instance",
-        type=click.IntRange(min=0),
-        metavar="I",
-        help="Which of the annotations of that name, from 0.  [default: 0]",
-    )
-    @click.option(
-        "--between",
-        type=(_TIME_NS, _TIME_NS),
-        metavar="START END",
-        help="Two times to look between, in ns.",
-    )
+    @_of_time
+    @functools.wraps(command)
+    def with_window(**arguments: Any) -> int:
+        choice = {name: arguments.pop(name) for name in _OF_TIME}
+        return command(window=Asked(**choice), **arguments)
+
+    return with_window
+
+
+def window_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command those and the options of the critical path, as its argument `window`."""
+
+    @_of_time
     @click.option(
         "--end",
         type=click.Choice(("period", "last", "cpu", "gpu")),
@@ -262,3 +265,29 @@ def window_options(command: Callable[..., int]) -> Callable[..., int]:
         return command(window=Asked(**choice), **arguments)
 
     return with_window
+
+
+def _of_time(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options that choose a time, each as an argument."""
+
+    @_STEP
+    @_STEP_NAME
+    @_WHOLE
+    @click.option("--annotation", metavar="NAME", help="Annotation to look at.")
+    @click.option(
+        "--instance",
+        type=click.IntRange(min=0),
+        metavar="I",
+        help="Which of the annotations of that name, from 0.  [default: 0]",
+    )
+    @click.option(
+        "--between",
+        type=(_TIME_NS, _TIME_NS),
+        metavar="START END",
+        help="Two times to look between, in ns.",
+    )
+    @functools.wraps(command)
+    def with_time(**arguments: Any) -> int:
+        return command(**arguments)
+
+    return with_time

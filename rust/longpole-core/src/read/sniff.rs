@@ -207,7 +207,7 @@ pub(super) fn not_an_execution_trace(offset: u64) -> Error {
 pub(super) fn array_of_arrays(offset: u64) -> Error {
     let kind = ErrorKind::OtherKind {
         what: "a memory timeline of the PyTorch memory profiler",
-        hint: EXPORT_HINT,
+        hint: "`longpole memory FILE` shows it",
     };
     Error::new(kind, offset)
 }
