@@ -70,6 +70,28 @@ def test_kernels_of_no_known_operator_have_a_row_by_name():
     ]
 
 
+def test_kernels_of_operators_without_a_formula_have_their_operator():
+    builder = TraceBuilder()
+    for start in (0, 50):
+        builder.operator("aten::conv2d", (start, start + 40))
+        builder.operator("aten::cudnn_convolution", (start + 2, start + 30))
+        builder.call("cudaLaunchKernel", (start + 5, start + 9))
+    builder.call("cudaLaunchKernel", (200, 204))
+    for ts, name in ((0, "gemm"), (10, "gemm"), (20, "lost")):
+        counted(builder, name, ts, kineto__cuda_core_flops=3)
+    trace = builder.read()
+    found = longpole.measured_work(trace)
+    assert found.select("name", "kernel", "calls", "n_kernels", "cuda_core_flops").rows() == [
+        ("aten::cudnn_convolution", "gemm", 2, 2, 6),
+        (None, "lost", None, 1, 3),
+    ]
+    tables = [block for block in longpole.roofline(trace).blocks() if hasattr(block, "rows")]
+    assert [row[0] for row in tables[-1].rows] == [
+        "aten::cudnn_convolution: gemm",
+        "(unknown operator): lost",
+    ]
+
+
 def test_without_counters_there_is_no_row():
     trace = TraceBuilder().operator("aten::mm", (0, 20), **MM).read()
     assert longpole.measured_work(trace).height == 0

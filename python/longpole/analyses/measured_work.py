@@ -10,6 +10,7 @@ from longpole.analyses.counters_by_operator import counters_by_operator
 from longpole.analyses.operator_work import operators_with_work, outermost
 from longpole.counters import DRAM_BYTES, TENSOR_CORE_INSTRUCTIONS
 from longpole.inputs import shapes_in_words
+from longpole.sweeps import around
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -59,9 +60,10 @@ def measured_work(
     Returns
     -------
     DataFrame
-        A row for each operator with equal inputs, and for each kernel name outside of operators
-        with a known formula (`name` is null): `name`, `shapes`, `dtypes`, `kernel` (the first by
-        name), `calls`, `n_kernels`, `flops` and `n_bytes` (by formula), `cuda_core_flops`,
+        A row for each operator with equal inputs, and outside of operators with a known formula
+        for each innermost operator and kernel name: `name` (null where no operator is known to
+        have launched it), `shapes`, `dtypes`, `kernel` (the first by name), `calls`,
+        `n_kernels`, `flops` and `n_bytes` (by formula), `cuda_core_flops`,
         `tensor_core_insts` and `dram_bytes` (counted), and the shares `of_flops` and `of_bytes`,
         counted by formula; bytes above 1 were moved more than once. What is not known is null.
 
@@ -83,20 +85,30 @@ def measured_work(
     counted = counted.filter(pl.col("kernel_name").is_not_null())
     operators = operators_with_work(trace)
     owners = outermost(trace, counted["call"], pl.Series(operators["operator"], dtype=pl.UInt32))
+    kernel = pl.col("kernel_name").cast(pl.String)
     rows = counted.select(
-        kernel=pl.col("kernel_name").cast(pl.String),
-        operator=owners,
+        kernel=kernel,
+        operator=owners.fill_null(_innermost(trace, counted["call"])),
+        other=pl.when(owners.is_null()).then(kernel),
         cuda_core_flops="flops",
         tensor_core_insts=_counter(counted, [TENSOR_CORE_INSTRUCTIONS]),
         dram_bytes=_counter(counted, DRAM_BYTES),
     )
-    of_call = rows.group_by("operator", *_unlinked(), maintain_order=True).agg(
+    of_call = rows.group_by("operator", "other", maintain_order=True).agg(
         pl.col("kernel").min(),
         pl.len().cast(pl.Int64).alias("n_kernels"),
         *(_sum_of_known(name) for name in _SUMS if name in rows.columns),
     )
     joined = of_call.join(operators, on="operator", how="left", maintain_order="left")
-    return _shares(joined)
+    # The rows of a frame of events are their numbers.
+    called = trace.events["name"].gather(joined["operator"]).cast(pl.String)
+    return _shares(joined.with_columns(name=called))
+
+
+def _innermost(trace: Trace, calls: pl.Series) -> pl.Series:
+    """Find the operator that made each call."""
+    operators = trace.events.filter(pl.col("kind") == "operator")["event"]
+    return around(trace, calls, operators, "innermost")
 
 
 def _shares(calls: pl.DataFrame) -> pl.DataFrame:
@@ -105,7 +117,7 @@ def _shares(calls: pl.DataFrame) -> pl.DataFrame:
         pl.col("kernel").min(),
         pl.col("n_kernels").sum(),
         *map(_sum_of_known, _SUMS),
-        calls=pl.col("operator").count().cast(pl.Int64),
+        calls=pl.when(pl.col("name").count() > 0).then(pl.col("operator").n_unique()),
     )
     is_on_cuda_cores = pl.col("tensor_core_insts") == 0
     compared = pl.when(is_on_cuda_cores).then(_ratio("cuda_core_flops", "flops"))
@@ -114,11 +126,6 @@ def _shares(calls: pl.DataFrame) -> pl.DataFrame:
         .sort(-pl.col("flops"), "name", shapes_in_words(), "kernel", nulls_last=True)
         .select(*(pl.col(name).cast(dtype) for name, dtype in _SCHEMA.items()))
     )
-
-
-def _unlinked() -> list[pl.Expr]:
-    """Tell kernels outside of operators apart by name."""
-    return [pl.when(pl.col("operator").is_null()).then(pl.col("kernel")).alias("other")]
 
 
 def _counter(counted: pl.DataFrame, names: list[str]) -> pl.Expr:

@@ -357,11 +357,18 @@ def _measured_table(measured: pl.DataFrame, top: int) -> list[Block]:
     title = f"counted in ({top} of {count(measured.height)})"
     first = Column(title if measured.height > top else "counted in", "name")
     cells: list[list[Cell]] = [
-        [_label(row), *(row[name] for name in _MEASURED)]
+        [_counted_in(row), *(row[name] for name in _MEASURED)]
         for row in measured.head(top).iter_rows(named=True)
     ]
     note = "Counters of CUDA cores do not count what tensor cores compute."
     return [Table([first, *_MEASURED.values()], cells), Sentence(note)]
+
+
+def _counted_in(row: dict[str, Any]) -> str:
+    """Name the operator; where a kernel is counted alone, its name and whose it is."""
+    if row["name"] is None:
+        return f"(unknown operator): {row['kernel']}"
+    return f"{row['name']}: {row['kernel']}" if row["shapes"] is None else _label(row)
 
 
 def _label(row: dict[str, Any]) -> str:
