@@ -205,3 +205,25 @@ def test_steps_are_listed_all_unless_a_window_is_asked_for(capsys, tmp_path):
 def test_a_table_without_a_row_is_inconclusive(longpole_table):
     code, _, err = longpole_table("activities", "--where", "name = 'none'")
     assert (code, err) == (4, "")
+
+
+def test_a_backward_pass_counts_under_the_annotation_of_its_forward_operators():
+    forward = {"Sequence number": 7, "Fwd thread id": 0}
+    backward = {"Sequence number": 7, "Fwd thread id": 1}
+    trace = (
+        TraceBuilder()
+        .annotation("model", (0, 40))
+        .operator("aten::mm", (5, 30), **forward)
+        .launch("gemm", call=(10, 12), work=(20, 50))
+        .operator("MmBackward0", (100, 140), thread=2, **backward)
+        .launch("gemm", call=(110, 112), work=(120, 170), thread=2)
+        .launch("fill", call=(150, 152), work=(180, 190), thread=2)
+        .read()
+    )
+    found = longpole.annotated_kernels(trace, longpole.choose_window(trace, whole=True))
+    columns = ("annotation", "is_backward", "name", "duration_ns")
+    assert set(found.select(columns).rows()) == {
+        ("model", False, "gemm", 30_000),
+        ("model", True, "gemm", 50_000),
+        (None, False, "fill", 10_000),
+    }

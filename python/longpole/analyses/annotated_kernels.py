@@ -31,15 +31,17 @@ def annotated_kernels(
     window
         From `choose_window`; by default the window that it chooses without more.
     where
-        A condition on the columns of `activities` and `annotation`.
+        A condition on the columns of `activities`, `annotation` and `is_backward`.
 
     Returns
     -------
     DataFrame
-        The columns of `kernels`, and `annotation` before them: the innermost around the call
-        that launched the activity, else the one that the profiler drew on the stream. Steps
-        say when and not what, and do not count. It is null where there is neither: every
-        activity is in one row.
+        The columns of `kernels`, and before them `annotation`, the innermost around the call
+        that launched the activity, else the one that the profiler drew on the stream, and
+        `is_backward`. Autograd runs backward passes on threads of its own, where there is
+        neither: such an activity has the annotation around the forward operator, by its
+        sequence number, and `is_backward` is true. Steps say when and not what, and do not
+        count. The annotation is null where none of these is known: every activity is in one row.
 
     Examples
     --------
@@ -51,20 +53,36 @@ def annotated_kernels(
     """
     window = window_of(trace, window)
     found = with_annotations(trace, activities(trace, window))
-    return by_keys(matching(found, where), "annotation", "kind", "work_class", "name")
+    return by_keys(
+        matching(found, where), "annotation", "is_backward", "kind", "work_class", "name"
+    )
 
 
 def with_annotations(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
-    """Give activities with the name of their annotation."""
+    """Give activities with the name of their annotation, and whether that is by autograd."""
     ranges = sweeps.device_ranges(trace, _drawn_ranges(trace))
     ours = trace.annotations.filter(~is_step(trace))["event"]
     around = sweeps.around(trace, found["call"], ours, "innermost")
     if not ranges.is_empty():
         drawn = found.select("event").join(ranges, on="event", how="left", maintain_order="left")
         around = drawn.select(pl.coalesce(around, "annotation")).to_series()
+    of_forward = sweeps.around(trace, _forward_operators(trace, found["call"]), ours, "innermost")
     # The rows of a frame of events are their numbers.
-    names = trace.events["name"].gather(around)
-    return found.with_columns(names.alias("annotation"))
+    names = trace.events["name"].gather(around.fill_null(of_forward))
+    is_backward = around.is_null() & of_forward.is_not_null()
+    return found.with_columns(names.alias("annotation"), is_backward.alias("is_backward"))
+
+
+def _forward_operators(trace: Trace, calls: pl.Series) -> pl.Series:
+    """Find the forward operator whose backward pass made each call; null for other calls."""
+    links = trace.backward_links
+    nodes = sweeps.around(trace, calls, links["backward"], "innermost")
+    return nodes.to_frame("backward").join(
+        links.unique("backward", maintain_order=True),
+        on="backward",
+        how="left",
+        maintain_order="left",
+    )["forward"]
 
 
 def _drawn_ranges(trace: Trace) -> pl.Series:

@@ -39,9 +39,10 @@ def annotation_times(
     -------
     DataFrame
         A row for each side and name: `side` (`host`, or `device` for the range that the
-        profiler drew around the kernels launched in it), `name`, `count`, `duration_ns` (the
-        sum of the parts in the window; nested ranges of one name count twice), `mean_ns`,
-        `std_ns`, `min_ns`, `p25_ns`, `median_ns`, `p75_ns` and `max_ns`.
+        profiler drew around the kernels launched in it on its own thread, so without those of
+        backward passes on the threads of autograd, which `annotated_kernels` gives), `name`,
+        `count`, `duration_ns` (the sum of the parts in the window; nested ranges of one name
+        count twice), `mean_ns`, `std_ns`, `min_ns`, `p25_ns`, `median_ns`, `p75_ns` and `max_ns`.
 
     Examples
     --------
