@@ -28,6 +28,10 @@ impl LostLaunches {
         let name = |call| timeline.name(call).map_or("", |name| tables.strings.get(name));
         let is_numbered =
             |call| tables.events.correlation(timeline.event(call)).is_some_and(|number| number > 0);
+        let begins_capture = tables.strings.matching(|name| name.contains("BeginCapture"));
+        let ends_capture = tables.strings.matching(|name| name.contains("EndCapture"));
+        let is_one =
+            |of_name: &[bool], call| timeline.name(call).is_some_and(|it| of_name[it.row()]);
         let mut is_capturing = vec![false; streams.n_lanes()];
         for call in timeline.orders().filter(|&event| timeline.kind(event).is_call()) {
             let thread = timeline.lane(call);
@@ -42,8 +46,8 @@ impl LostLaunches {
                         found.times_ns[thread].push(timeline.start_ns(call));
                     }
                 }
-                _ if name(call).contains("BeginCapture") => is_capturing[thread] = true,
-                _ if name(call).contains("EndCapture") => is_capturing[thread] = false,
+                _ if is_one(&begins_capture, call) => is_capturing[thread] = true,
+                _ if is_one(&ends_capture, call) => is_capturing[thread] = false,
                 _ => {}
             }
         }

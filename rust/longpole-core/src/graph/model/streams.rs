@@ -443,9 +443,11 @@ impl Stream {
         sorted_times_ns: &'s [i64],
     ) -> impl Iterator<Item = Order> + 's {
         let next_ns = |place: usize| self.submitted.get(place + 1).map_or(i64::MAX, |next| next.0);
+        let mut times_ns = sorted_times_ns;
         let is_last = move |(place, &(submitted, work)): (usize, &(i64, Order))| {
-            let next_time = sorted_times_ns.partition_point(|&time| time <= submitted);
-            let time = *sorted_times_ns.get(next_time)?;
+            let n_before = times_ns.iter().take_while(|&&time| time <= submitted).count();
+            times_ns = &times_ns[n_before..];
+            let time = *times_ns.first()?;
             (time <= next_ns(place)).then_some(work)
         };
         self.submitted.iter().enumerate().filter_map(is_last)

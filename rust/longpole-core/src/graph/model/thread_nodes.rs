@@ -15,22 +15,24 @@ pub(crate) struct ThreadNodes {
 
 impl ThreadNodes {
     pub(in crate::graph) fn of(timeline: &Timeline, nodes: &Nodes) -> Self {
-        let of_thread = |node: &NodeId| !timeline.kind(nodes.event(*node)).is_device_work();
-        let lane = |node: NodeId| timeline.lane(nodes.event(node));
-        let n_lanes = nodes.ids().map(lane).max().map_or(0, |last| last + 1);
+        let n_lanes = timeline.orders().map(|event| timeline.lane(event) + 1).max().unwrap_or(0);
+        let is_of_thread = |event| !timeline.kind(event).is_device_work();
         let mut first = vec![0; n_lanes + 1];
-        for node in nodes.ids().filter(of_thread) {
-            first[lane(node) + 1] += 1;
+        for event in timeline.orders().filter(|&event| is_of_thread(event)) {
+            first[timeline.lane(event) + 1] += 2; // its start and its end
         }
         for lane in 0..n_lanes {
             first[lane + 1] += first[lane];
         }
         let mut next = first.clone();
         let mut found = vec![NodeId::from_row(0); first[n_lanes]];
-        for node in nodes.ids().filter(of_thread) {
-            let place = &mut next[lane(node)];
-            found[*place] = node;
-            *place += 1;
+        for node in nodes.ids() {
+            let event = nodes.event(node);
+            if is_of_thread(event) {
+                let place = &mut next[timeline.lane(event)];
+                found[*place] = node;
+                *place += 1;
+            }
         }
         Self { nodes: found, first }
     }

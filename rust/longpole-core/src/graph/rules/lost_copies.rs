@@ -4,15 +4,13 @@
 //! did nothing from before the copy until just after it, in no recorded call, it waited for the
 //! copy: its next point comes behind it.
 
-use std::collections::HashMap;
-
 use crate::graph::facts::Facts;
 use crate::graph::model::{limits, Edge, Evidence, Kind, Role};
-use crate::ids::{NodeId, Order};
+use crate::ids::{NodeId, Order, RowMap};
 
 /// The edges from such copies to what their threads did next. `chains` are the edges of threads.
 pub(super) fn edges(chains: &[Edge], facts: &Facts<'_>) -> Vec<Edge> {
-    let resumed: HashMap<NodeId, Order> =
+    let resumed: RowMap<NodeId, Order> =
         facts.timeline.orders().filter_map(|work| resumed(work, facts)).collect();
     if resumed.is_empty() {
         return Vec::new();

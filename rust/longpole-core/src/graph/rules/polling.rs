@@ -5,12 +5,10 @@
 //! counts only if it is long and work ended between its last two queries, and those of a
 //! thread only if half of its long runs do.
 
-use std::collections::HashMap;
-
 use super::returns;
 use crate::graph::facts::{Facts, Mark};
 use crate::graph::model::{first_of_last, latest_to_end, limits, Edge, Evidence, Kind, Role};
-use crate::ids::{NodeId, Order};
+use crate::ids::{NodeId, Order, RowMap};
 use crate::vocabulary::ApiRole;
 
 /// A run of queries, and the work whose end was its last.
@@ -37,7 +35,7 @@ pub(super) fn apply(polls: &[Poll], chains: &mut [Edge], facts: &Facts<'_>) -> V
     if polls.is_empty() {
         return Vec::new();
     }
-    let starts: HashMap<NodeId, (NodeId, Order)> = polls
+    let starts: RowMap<NodeId, (NodeId, Order)> = polls
         .iter()
         .map(|poll| (facts.nodes.end(poll.last), (facts.nodes.start(poll.first), poll.last)))
         .collect();

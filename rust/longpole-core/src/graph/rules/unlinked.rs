@@ -8,12 +8,10 @@
 //! however soon it comes: what ended just before released it, or a running kernel held the device,
 //! or it follows the last work of the device unexplained.
 
-use std::collections::HashMap;
-
 use super::ended_before;
 use crate::graph::facts::{Facts, Mark};
 use crate::graph::model::{limits, Edge, Evidence, Kind, Role};
-use crate::ids::{NodeId, Order};
+use crate::ids::{NodeId, Order, RowMap};
 
 /// The edge from what the launching thread did when it must have launched late work.
 pub(super) fn launch(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
@@ -48,8 +46,8 @@ pub(super) fn name_by_thread(edges: &mut [Edge], n_chains: usize, facts: &Facts<
     let guessed = others.iter_mut().filter(|edge| {
         edge.role == Role::Launch && edge.evidence == Evidence::Inferred && is_long(edge)
     });
-    let mut guessed: HashMap<NodeId, Vec<&mut Edge>> =
-        guessed.fold(HashMap::new(), |mut of_source, edge| {
+    let mut guessed: RowMap<NodeId, Vec<&mut Edge>> =
+        guessed.fold(RowMap::default(), |mut of_source, edge| {
             of_source.entry(edge.source).or_insert_with(Vec::new).push(edge);
             of_source
         });

@@ -7,11 +7,9 @@
 //! nobody, unless the thread's newest launch is one of those whose work is missing. Work that
 //! starts late on its stream may have waited for such work, too.
 
-use std::collections::HashMap;
-
 use crate::graph::facts::Facts;
 use crate::graph::model::{limits, Edge, Evidence, Kind, Role};
-use crate::ids::{NodeId, Order};
+use crate::ids::{NodeId, Order, RowMap};
 use crate::vocabulary::ApiRole;
 
 /// Renames the edges that bind the ends of such calls.
@@ -20,7 +18,7 @@ pub(super) fn rename(edges: &mut [Edge], facts: &Facts<'_>) {
     if suspects.is_empty() {
         return;
     }
-    let mut bindings: HashMap<NodeId, usize> = HashMap::new();
+    let mut bindings: RowMap<NodeId, usize> = RowMap::default();
     for (place, edge) in edges.iter().enumerate() {
         if suspects.contains_key(&edge.target) && edge.gap_ns(facts.nodes) >= 0 {
             let best = bindings.entry(edge.target).or_insert(place);
@@ -49,8 +47,8 @@ fn rename_binding(edge: &mut Edge, call: Order, least_ns: i64, facts: &Facts<'_>
 }
 
 /// The ends of calls that synchronise or copy, with how long they may take by themselves.
-fn suspects(facts: &Facts<'_>) -> HashMap<NodeId, (Order, i64)> {
-    let mut suspects = HashMap::new();
+fn suspects(facts: &Facts<'_>) -> RowMap<NodeId, (Order, i64)> {
+    let mut suspects = RowMap::default();
     let mut has_lost_last = vec![false; facts.streams.n_lanes()];
     if facts.streams.all.is_empty() {
         return suspects;

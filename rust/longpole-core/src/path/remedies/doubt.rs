@@ -154,10 +154,13 @@ fn unlinked(question: &Question<'_>, launches: &Launches) -> f64 {
 /// The share of the paths spent in queries, and on the host between two of them.
 fn polling(question: &Question<'_>) -> f64 {
     let roles = question.tables.roles();
+    if !roles.contains(&ApiRole::Query) {
+        return 0.0;
+    }
+    let name = |segment: &Segment| question.tables.events.name(segment.event?);
     let is_query = |segment: &Segment| {
-        let name = segment.event.and_then(|event| question.tables.events.name(event));
         segment.kind == Kind::Runtime
-            && name.is_some_and(|name| roles[name.row()] == ApiRole::Query)
+            && name(segment).is_some_and(|name| roles[name.row()] == ApiRole::Query)
     };
     let of_path = |path: &Path| -> i64 {
         let polls: Vec<_> = path.segments.iter().map(is_query).collect();

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::model::Side;
 use super::question::Question;
 use crate::graph::Kind;
-use crate::ids::{row_in_column, EventId, StringId, NO_ROW};
+use crate::ids::{row_in_column, EventId, RowMap, StringId, NO_ROW};
 use crate::tables::EventKind;
 
 /// A function, module or annotation of the program.
@@ -117,7 +117,7 @@ fn calls_of(name: StringId, question: &Question<'_>) -> Vec<EventId> {
 struct Tree<'a> {
     question: &'a Question<'a>,
     places: Vec<Place>,
-    children: HashMap<(usize, StringId), usize>,
+    children: RowMap<(usize, StringId), usize>,
     /// The place of each event, [`NO_ROW`] where it is not known yet.
     place_of: Vec<u32>,
 }
@@ -135,7 +135,7 @@ impl<'a> Tree<'a> {
     fn new(question: &'a Question<'a>) -> Self {
         let root = Place { name: None, parent: 0, depth: 0, self_ns: 0, is_loop: true };
         let place_of = vec![NO_ROW; question.tables.events.len()];
-        Self { question, places: vec![root], children: HashMap::new(), place_of }
+        Self { question, places: vec![root], children: RowMap::default(), place_of }
     }
 
     fn add(&mut self, event: EventId, ns: i64) {

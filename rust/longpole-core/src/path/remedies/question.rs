@@ -24,8 +24,9 @@ pub(super) fn times_of(paths: &[Path]) -> Vec<(EventId, Kind, i64)> {
     let segments = paths.iter().flat_map(|path| &path.segments);
     let with_event =
         |segment: &Segment| Some((segment.event?, segment.kind, segment.duration_ns()));
-    let mut times: Vec<_> = segments.filter_map(with_event).collect();
-    times.sort_unstable();
+    let mut times = Vec::with_capacity(paths.iter().map(|path| path.segments.len()).sum());
+    times.extend(segments.filter_map(with_event));
+    times.sort_unstable_by_key(|&(event, kind, _)| (event, kind));
     times
 }
 
