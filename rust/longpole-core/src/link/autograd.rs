@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-use crate::ids::{LaneId, StringId};
+use crate::ids::{InColumn, LaneId, StringId};
 use crate::tables::{track, ArgValue, EventKind, FlowTable, Tables};
 use crate::vocabulary::{is_backward_node, is_engine_work};
 
@@ -95,9 +95,9 @@ fn engines(tables: &Tables) -> impl Iterator<Item = LaneId> + '_ {
     let is_node = tables.strings.matching(is_backward_node);
     let is_old = tables.strings.matching(EventKind::is_old_category);
     let events = &tables.events;
+    let is_old = move |event| events.category(event).is_some_and(|category| is_old[category.row()]);
     let runs_backward = move |event, name: StringId| {
-        let is_old = events.category(event).is_some_and(|category| is_old[category.row()]);
-        is_engine_work[name.row()] || (is_old && is_node[name.row()])
+        is_engine_work[name.row()] || (is_node[name.row()] && is_old(event))
     };
     events
         .ids()
@@ -123,18 +123,20 @@ impl Ends {
     fn of(tables: &Tables) -> Self {
         let flows = &tables.flows;
         let category = tables.strings.lookup("fwdbwd");
+        let is_handover: Vec<_> = match category {
+            Some(category) => flows
+                .column(|source| source.category)
+                .map(|it| it == Some(category).in_column())
+                .collect(),
+            None => Vec::new(),
+        };
         let of_phase = |phase: u8| {
-            let is_end = |row: &usize| {
-                flows.phase[*row] == phase
-                    && category.is_some()
-                    && flows.source(*row).category == category
-            };
             let key = |row: usize| match flows.id.get(row) {
                 Some(ArgValue::Integer(number)) => Some((flows.source(row).process, number)),
                 _ => None,
             };
-            let mut rows: Vec<_> = (0..flows.len())
-                .filter(is_end)
+            let mut rows: Vec<_> = (0..is_handover.len())
+                .filter(|&row| is_handover[row] && flows.phase[row] == phase)
                 .filter_map(|row| Some((key(row)?, flows.time_ns(row), row)))
                 .collect();
             rows.sort_unstable();

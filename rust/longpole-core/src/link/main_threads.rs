@@ -61,7 +61,8 @@ fn claims(tables: &Tables) -> Vec<Claim> {
         claim.runs_steps |= events.name(event).is_some_and(|name| is_step[name.row()]);
         claim.works |= kind != EventKind::Annotation;
         claim.n_busy += usize::from(kind == EventKind::Operator || kind.is_call());
-        if by_content(event, claim.first, tables).is_lt() {
+        let may_be_first = events.start_ns(event) <= events.start_ns(claim.first);
+        if may_be_first && by_content(event, claim.first, tables).is_lt() {
             claim.first = event;
         }
     }

@@ -31,9 +31,13 @@ pub fn warning_counts(
         .max()
         .unwrap_or(0);
     let operators = |event| events.kind(event) == EventKind::Operator;
-    let calls = events.ids().filter(|&event| events.kind(event).is_call());
-    let place = |call| tables.lanes.place(events.lane(call));
-    let processes: HashSet<_> = calls.map(|call| place(call).process).collect();
+    let mut has_calls = vec![false; tables.lanes.len()];
+    for call in events.ids().filter(|&event| events.kind(event).is_call()) {
+        has_calls[events.lane(call).row()] = true;
+    }
+    let with_calls =
+        tables.lanes.places().iter().zip(has_calls).filter(|(_, has_calls)| *has_calls);
+    let processes: HashSet<_> = with_calls.map(|(place, _)| place.process).collect();
     vec![
         ("device_work", count(&is_work)),
         ("unlinked_device_work", launches.unlinked),

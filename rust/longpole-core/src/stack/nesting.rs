@@ -100,16 +100,20 @@ fn rows_by_lane(tables: &Tables) -> Vec<u32> {
     let events = &tables.events;
     let nests =
         |event: &EventId| events.kind(*event).is_on_thread() && events.end_ns(*event).is_some();
+    let nesting = || {
+        let with_lanes = events.ids().zip(events.lanes());
+        with_lanes.filter(|(event, _)| nests(event)).map(|(event, lane)| (event, lane as usize))
+    };
     let mut next = vec![0_usize; tables.lanes.len() + 1];
-    for event in events.ids().filter(nests) {
-        next[events.lane(event).row() + 1] += 1;
+    for (_, lane) in nesting() {
+        next[lane + 1] += 1;
     }
     for lane in 1..next.len() {
         next[lane] += next[lane - 1];
     }
     let mut rows = vec![0; next[tables.lanes.len()]];
-    for event in events.ids().filter(nests) {
-        let slot = &mut next[events.lane(event).row()];
+    for (event, lane) in nesting() {
+        let slot = &mut next[lane];
         rows[*slot] = row_in_column(event.row());
         *slot += 1;
     }

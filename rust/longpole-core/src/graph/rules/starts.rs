@@ -28,8 +28,9 @@ pub(super) fn edges(
                 report(progress, row as u64)?;
             }
             neighbours.go_to(work, facts.timeline);
-            stream_order::end_edges(work, &neighbours, facts, edges);
+            // In order of time, so that there is little to sort.
             start_edges(work, &neighbours, &waits, facts, edges);
+            stream_order::end_edges(work, &neighbours, facts, edges);
             neighbours.add(work, facts.timeline);
         }
     }

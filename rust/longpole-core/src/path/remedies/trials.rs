@@ -257,12 +257,15 @@ impl<'a> Trials<'a> {
             let edges = edges[range.clone()].iter();
             let (fates, lags_ns) = (&fates[range.clone()], &self.lags_ns[range]);
             let mut latest = [f64::NEG_INFINITY; LANES];
+            let mut is_led_to = false;
             for ((edge, fate), lag_ns) in edges.zip(fates).zip(lags_ns) {
                 let source = &times[self.slots.slot(edge.source)];
-                weights[usize::from(*fate)].reach(&mut latest, source, *lag_ns);
+                let weights = &weights[usize::from(*fate)];
+                weights.reach(&mut latest, source, *lag_ns);
+                is_led_to |= weights.is_kept;
             }
             // Nodes to which nothing leads keep their time; all others come behind the first.
-            if latest.iter().any(|time_ns| *time_ns < 0.0) {
+            if !is_led_to && latest.iter().any(|time_ns| *time_ns < 0.0) {
                 let observed_ns = float(self.graph.nodes.time_ns(node) - first_ns);
                 latest = latest.map(|time_ns| if time_ns < 0.0 { observed_ns } else { time_ns });
             }
