@@ -3,8 +3,6 @@
 //! Durations of nested events count time several times. One pass over starts and ends gives every
 //! instant of a thread to the open event that started last, crossing events included.
 
-use std::collections::HashMap;
-
 use crate::ids::{EventId, LaneId};
 use crate::intervals::Spans;
 use crate::stack::Nesting;
@@ -43,12 +41,10 @@ pub fn times_within(
     nesting: &Nesting,
     spans: impl IntoIterator<Item = (LaneId, i64, i64)>,
 ) -> Vec<TimeWithin> {
-    let spans = by_lane(spans);
+    let spans = by_lane(spans, tables.lanes.len());
     let mut own = vec![0; tables.events.len()];
     for_each_owned(&tables.events, nesting, |event, start, end| {
-        if let Some(spans) = spans.get(&tables.events.lane(event)) {
-            own[event.row()] += spans.length_within_ns(start, end);
-        }
+        own[event.row()] += spans[tables.events.lane(event).row()].length_within_ns(start, end);
     });
     let mut total = own.clone();
     for event in nesting.inside_out() {
@@ -64,12 +60,12 @@ pub fn times_within(
     times.filter(|row| row.total_ns > 0).collect()
 }
 
-fn by_lane(spans: impl IntoIterator<Item = (LaneId, i64, i64)>) -> HashMap<LaneId, Spans> {
-    let mut listed: HashMap<LaneId, Vec<(i64, i64)>> = HashMap::new();
+fn by_lane(spans: impl IntoIterator<Item = (LaneId, i64, i64)>, n_lanes: usize) -> Vec<Spans> {
+    let mut of_lane: Vec<Vec<(i64, i64)>> = vec![Vec::new(); n_lanes];
     for (lane, start, end) in spans {
-        listed.entry(lane).or_default().push((start, end));
+        of_lane[lane.row()].push((start, end));
     }
-    listed.into_iter().map(|(lane, spans)| (lane, Spans::union_of(spans))).collect()
+    of_lane.into_iter().map(Spans::union_of).collect()
 }
 
 /// Hands every span of time of every thread to `visit`, with the event that owns
