@@ -6,8 +6,8 @@ use super::arguments::{
     Wanted, CONNECTION_ID, CORRELATION, DEVICE, EXTERNAL_ID, EXTERNAL_ID_LOWER, QUEUE_ID, STREAM,
 };
 use crate::diagnostics::Code;
-use crate::read::json::leading;
 use crate::read::json::{is_number, Scan, Scanner, Span, Token};
+use crate::read::json::{leading, leading_of, thousandths};
 use crate::read::json::{Context, Key, Keys};
 use crate::time::{nanoseconds, BadTime, MAX_TIME_NS};
 
@@ -272,25 +272,36 @@ pub(super) fn plain_time(text: &[u8]) -> Option<(i64, usize)> {
 /// The same of a text whose next byte ends the number.
 #[inline]
 pub(super) fn plain_time_before(text: &[u8], ends: impl Fn(u8) -> bool) -> Option<(i64, usize)> {
-    let (whole, n_whole) = leading(text)?;
-    let is_plain = n_whole == 1 || (n_whole > 1 && text[0] != b'0');
-    match text.get(n_whole)? {
-        b'.' if is_plain => {
-            let (fraction, n_fraction) = leading(&text[n_whole + 1..])?;
-            let scale = *[0, 100, 10, 1].get(n_fraction).filter(|&&scale| scale > 0)?;
-            let length = n_whole + 1 + n_fraction;
-            let nanoseconds = (whole * 1000 + fraction * scale).cast_signed();
-            if !is_in_range(nanoseconds) {
-                return None;
-            }
-            ends(*text.get(length)?).then_some((nanoseconds, length))
-        }
-        byte if is_plain && ends(*byte) => {
-            let nanoseconds = (whole * 1000).cast_signed();
-            is_in_range(nanoseconds).then_some((nanoseconds, n_whole))
-        }
-        _ => None,
+    let Some(front) = text.first_chunk::<TIME_BYTES>() else {
+        // Near the end of the window, behind which stands nothing that ends a number.
+        let mut front = [0; TIME_BYTES];
+        front[..text.len()].copy_from_slice(text);
+        return plain_time_of(&front, ends);
+    };
+    plain_time_of(front, ends)
+}
+
+/// More bytes than a plain time and what ends it.
+const TIME_BYTES: usize = 24;
+
+#[inline]
+fn plain_time_of(text: &[u8; TIME_BYTES], ends: impl Fn(u8) -> bool) -> Option<(i64, usize)> {
+    let (whole, n_whole) = leading_of(text.first_chunk()?);
+    if n_whole == 0 || (n_whole > 1 && text[0] == b'0') {
+        return None;
     }
+    let (fraction, length) = if text[n_whole] == b'.' {
+        let (fraction, n_fraction) = thousandths(*text[n_whole + 1..].first_chunk()?);
+        if !(1..=3).contains(&n_fraction) {
+            return None;
+        }
+        (fraction, n_whole + 1 + n_fraction)
+    } else {
+        (0, n_whole)
+    };
+    // Sixteen digits and three more fit, and are out of range where they are negative.
+    let time_ns = whole.wrapping_mul(1000).wrapping_add(fraction).cast_signed();
+    (is_in_range(time_ns) && ends(text[length])).then_some((time_ns, length))
 }
 
 #[inline]

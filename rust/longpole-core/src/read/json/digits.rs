@@ -10,23 +10,64 @@
 #[inline(always)]
 #[allow(clippy::inline_always)] // a call would cost as much as the arithmetic
 pub(in crate::read) fn leading(text: &[u8]) -> Option<(u64, usize)> {
-    let Some(front) = text.first_chunk::<16>() else { return leading_of_few(text) };
-    let (value, count) = up_to_eight(&front[..8]);
-    if count < 8 {
-        return Some((value, count));
+    match text.first_chunk() {
+        Some(front) => Some(leading_of(front)),
+        None => leading_of_few(text),
     }
-    let (low, more) = up_to_eight(&front[8..]);
-    Some((value * POWERS[more] + low, 8 + more))
+}
+
+/// The number that the digits at the front of `text` spell, and how many there are.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+pub(in crate::read) fn leading_of(text: &[u8; 16]) -> (u64, usize) {
+    let [front, behind] = halves(text);
+    let (value, count) = up_to_eight(front);
+    if count < 8 {
+        return (value, count);
+    }
+    let (low, more) = up_to_eight(behind);
+    // At most sixteen digits, which fit.
+    (value.wrapping_mul(POWERS[more]).wrapping_add(low), 8 + more)
 }
 
 const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
+fn halves(text: &[u8; 16]) -> [u64; 2] {
+    let number = u128::from_le_bytes(*text);
+    #[allow(clippy::cast_possible_truncation)] // taking the two halves is the point
+    [number as u64, (number >> 64) as u64]
+}
+
+/// Eight bytes as numbers that are 0 to 9 for digits, and marks at those that are none: a carry
+/// marks only bytes behind the first of them.
+#[inline]
+fn digits_and_others(bytes: u64) -> (u64, u64) {
+    let word = bytes ^ 0x3030_3030_3030_3030;
+    (word, (word.wrapping_add(0x7676_7676_7676_7676) | word) & 0x8080_8080_8080_8080)
+}
+
+/// How many digits eight bytes begin with.
+#[inline]
+pub(in crate::read) fn digit_count(bytes: [u8; 8]) -> usize {
+    let (_, others) = digits_and_others(u64::from_le_bytes(bytes));
+    others.trailing_zeros() as usize / 8
+}
+
+/// The digits at the front of four bytes as digits behind a point, in thousandths, and how many
+/// there are: what four of them spell is not said.
+#[inline]
+pub(in crate::read) fn thousandths(bytes: [u8; 4]) -> (u64, usize) {
+    let (word, others) = digits_and_others(u32::from_le_bytes(bytes).into());
+    let count = others.trailing_zeros() as usize / 8;
+    let digits = word & !(u64::MAX << (8 * count));
+    let [tenths, hundredths, thousandths] = [0, 8, 16].map(|place| digits >> place & 0xff);
+    (tenths.wrapping_mul(100) + hundredths.wrapping_mul(10) + thousandths, count)
+}
+
 /// The number that the digits at the front of eight bytes spell.
 #[inline]
-fn up_to_eight(bytes: &[u8]) -> (u64, usize) {
-    let word = u64::from_le_bytes(bytes.try_into().unwrap_or_default()) ^ 0x3030_3030_3030_3030;
-    // Digits are 0 to 9 now; a carry marks only bytes behind the first other one.
-    let others = (word.wrapping_add(0x7676_7676_7676_7676) | word) & 0x8080_8080_8080_8080;
+fn up_to_eight(bytes: u64) -> (u64, usize) {
+    let (word, others) = digits_and_others(bytes);
     let count = others.trailing_zeros() as usize / 8;
     if count == 0 {
         return (0, 0);
@@ -71,5 +112,19 @@ mod tests {
     fn where_the_text_ends_nothing_is_said() {
         assert_eq!((leading(b"123"), leading(b"")), (None, None));
         assert_eq!(leading(b"123,"), Some((123, 3)));
+    }
+
+    #[test]
+    fn digits_behind_a_point_are_thousandths() {
+        for (text, found) in [(b"5,77", (500, 1)), (b"25 7", (250, 2)), (b"125}", (125, 3))] {
+            assert_eq!(thousandths(*text), found);
+        }
+        assert_eq!((thousandths(*b",123").1, thousandths(*b"1234").1), (0, 4));
+    }
+
+    #[test]
+    fn digits_are_counted() {
+        let texts = [*b",1234567", *b"1:345678", *b"123456/8", *b"12345678"];
+        assert_eq!(texts.map(digit_count), [0, 1, 6, 8]);
     }
 }
