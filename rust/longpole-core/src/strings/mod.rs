@@ -74,6 +74,9 @@ impl Strings {
     /// The handle of the text that stands between two quotes in JSON as `raw`,
     /// whatever is in there.
     pub(crate) fn intern_spelled(&mut self, raw: &[u8]) -> StringId {
+        if is_literal(raw) {
+            return self.intern_plain(raw);
+        }
         if let Some(&id) = self.spelled.get(raw) {
             return id;
         }
@@ -194,6 +197,11 @@ impl Strings {
         }
         self.slots[slot] = Some(id).in_column() + 1;
     }
+}
+
+/// Whether the bytes between two quotes of JSON are the text itself.
+fn is_literal(raw: &[u8]) -> bool {
+    raw.len() <= MAX_TEXT_BYTES && raw.is_ascii() && !raw.contains(&b'\\')
 }
 
 /// The low half of a hash as an index; where `usize` is 32 bits that is all of it.
