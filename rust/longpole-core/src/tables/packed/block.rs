@@ -47,24 +47,24 @@ impl Block {
 
     /// Packs values behind others.
     pub(super) fn of(values: &[i64; BLOCK], bytes: &mut Vec<u8>) -> Self {
-        let (low, high) = bounds(values);
-        if low > high {
-            return Self::EMPTY;
-        }
-        let at = bytes.len();
-        let has_gaps = values.contains(&NO_INTEGER);
-        let distances = values.iter().filter(|&&value| value != NO_INTEGER);
-        let distances = distances.map(|&value| value.wrapping_sub(low).cast_unsigned());
-        let width = width_of(high.wrapping_sub(low).cast_unsigned());
+        let (mut low, high) = bounds(values);
+        let (at, has_gaps) = (bytes.len(), low == NO_INTEGER);
         if has_gaps {
+            let mut known = [0; BLOCK];
+            let mut n_known = 0;
+            for &value in values.iter().filter(|&&value| value != NO_INTEGER) {
+                known[n_known] = value;
+                n_known += 1;
+            }
+            let known = &known[..n_known];
+            let Some(&lowest) = known.iter().min() else { return Self::EMPTY };
+            low = lowest;
             bytes.extend(bitmap(values));
-            extend(bytes, distances, width);
+            extend(bytes, known, low, width_between(low, high));
         } else {
-            // The same without asking each value again.
-            let distances = values.iter().map(|&value| value.wrapping_sub(low).cast_unsigned());
-            extend(bytes, distances, width);
+            extend(bytes, values, low, width_between(low, high));
         }
-        Self::new(low, at, width, has_gaps)
+        Self::new(low, at, width_between(low, high), has_gaps)
     }
 
     #[inline]
@@ -112,17 +112,15 @@ impl Block {
     }
 }
 
-/// The smallest and the largest value; the smallest is the larger one where there is none.
+/// The smallest and the largest value; the mark for none is the smallest integer.
 fn bounds(values: &[i64; BLOCK]) -> (i64, i64) {
-    values.iter().fold((i64::MAX, i64::MIN), |(low, high), &value| {
-        // The mark for none is the smallest integer, and no maximum.
-        let known = if value == NO_INTEGER { i64::MAX } else { value };
-        (low.min(known), high.max(value))
-    })
+    values
+        .iter()
+        .fold((i64::MAX, i64::MIN), |(low, high), &value| (low.min(value), high.max(value)))
 }
 
-fn width_of(distance: u64) -> u8 {
-    match distance {
+fn width_between(low: i64, high: i64) -> u8 {
+    match high.wrapping_sub(low).cast_unsigned() {
         0 => 0,
         0x1..=0xff => 1,
         0x100..=0xffff => 2,
@@ -149,15 +147,28 @@ fn rank(bitmap: &[u8], place: usize) -> Option<usize> {
     (here >> bit & 1 == 1).then_some((before + in_word) as usize)
 }
 
-/// Appends distances, which all fit the width.
+/// Appends the distances of values from the lowest, which all fit the width.
 #[allow(clippy::cast_possible_truncation)] // the width was chosen so
-fn extend(bytes: &mut Vec<u8>, distances: impl Iterator<Item = u64>, width: u8) {
+fn extend(bytes: &mut Vec<u8>, values: &[i64], low: i64, width: u8) {
     match width {
         0 => {}
-        1 => bytes.extend(distances.map(|distance| distance as u8)),
-        2 => distances.for_each(|distance| bytes.extend((distance as u16).to_le_bytes())),
-        4 => distances.for_each(|distance| bytes.extend((distance as u32).to_le_bytes())),
-        _ => distances.for_each(|distance| bytes.extend(distance.to_le_bytes())),
+        1 => extend_words(bytes, values, low, |distance| [distance as u8]),
+        2 => extend_words(bytes, values, low, |distance| (distance as u16).to_le_bytes()),
+        4 => extend_words(bytes, values, low, |distance| (distance as u32).to_le_bytes()),
+        _ => extend_words(bytes, values, low, u64::to_le_bytes),
+    }
+}
+
+fn extend_words<const N: usize>(
+    bytes: &mut Vec<u8>,
+    values: &[i64],
+    low: i64,
+    word_of: impl Fn(u64) -> [u8; N],
+) {
+    let at = bytes.len();
+    bytes.resize(at + N * values.len(), 0);
+    for (word, value) in bytes[at..].as_chunks_mut().0.iter_mut().zip(values) {
+        *word = word_of(value.wrapping_sub(low).cast_unsigned());
     }
 }
 

@@ -27,8 +27,8 @@ pub struct Packed {
     bytes: Vec<u8>,
     /// The rows behind the blocks, [`NO_INTEGER`] for none.
     open: Vec<i64>,
-    /// How many rows there are: those behind the open ones have no value.
-    length: usize,
+    /// How many rows behind the open ones have no value.
+    n_padded: usize,
 }
 
 impl Packed {
@@ -50,7 +50,7 @@ impl Packed {
 
     /// Every value, [`NO_INTEGER`] for none.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = i64> + '_ {
-        Iter { column: self, row: 0, block: [NO_INTEGER; BLOCK] }
+        Iter { column: self, row: 0, length: self.len(), block: [NO_INTEGER; BLOCK] }
     }
 
     /// Every value as the number of a row of another table, [`NO_ROW`] for none.
@@ -86,28 +86,28 @@ impl Packed {
     }
 
     /// How many rows there are.
+    #[inline]
     pub fn len(&self) -> usize {
-        self.length
+        self.stored() + self.n_padded
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.length == 0
+        self.len() == 0
     }
 
     /// The value of the last row.
     pub(crate) fn last(&self) -> Option<i64> {
-        self.get(self.length.checked_sub(1)?)
+        self.get(self.len().checked_sub(1)?)
     }
 
     /// Appends a value, [`NO_INTEGER`] for none.
     #[inline]
     pub(crate) fn push(&mut self, value: i64) {
-        if self.length > self.stored() {
-            self.fill(self.length);
+        if self.n_padded > 0 {
+            self.fill(self.len());
         }
         self.open.push(value);
-        self.length += 1;
     }
 
     /// Appends the number of a row of another table, [`NO_ROW`] for none.
@@ -125,7 +125,6 @@ impl Packed {
         } else {
             self.fill(row);
             self.open.push(value);
-            self.length = row + 1;
         }
     }
 
@@ -137,13 +136,14 @@ impl Packed {
     /// Takes all rows out of their blocks, so that each can be replaced.
     pub(crate) fn reopen(&mut self) {
         self.open = self.iter().collect();
+        self.n_padded = 0;
         self.blocks.clear();
         self.bytes.clear();
     }
 
     /// Adds rows without a value up to `length`, which cost nothing until another value comes.
     pub(crate) fn pad(&mut self, length: usize) {
-        self.length = self.length.max(length);
+        self.n_padded = length.max(self.len()) - self.stored();
     }
 
     /// Appends the values of another column.
@@ -171,21 +171,19 @@ impl Packed {
     /// Appends what `value_of` makes of the values of another column; rows without a value must
     /// stay so.
     fn append_each(&mut self, later: &Self, value_of: impl Fn(i64) -> i64) {
-        let length = self.length + later.length;
         for block in &later.blocks {
             if block.base == NO_INTEGER {
-                self.length += BLOCK;
+                self.n_padded += BLOCK;
             } else {
-                self.fill(self.length);
+                self.fill(self.len());
                 self.open.extend(block.values(&later.bytes).into_iter().map(&value_of));
-                self.length += BLOCK;
             }
         }
         if !later.open.is_empty() {
-            self.fill(self.length);
+            self.fill(self.len());
             self.open.extend(later.open.iter().map(|&value| value_of(value)));
         }
-        self.length = length;
+        self.n_padded += later.n_padded;
     }
 
     /// Leaves no row, and the room for as many.
@@ -193,7 +191,7 @@ impl Packed {
         self.blocks.clear();
         self.bytes.clear();
         self.open.clear();
-        self.length = 0;
+        self.n_padded = 0;
     }
 
     /// Packs the rows so far, but for the last ones, which may still change.
@@ -218,12 +216,13 @@ impl Packed {
         self.blocks.len() * BLOCK + self.open.len()
     }
 
-    /// Stores rows without a value up to `length`.
+    /// Stores rows without a value up to `length`, which are all there are then.
     #[inline]
     fn fill(&mut self, length: usize) {
         if length > self.stored() {
             self.fill_gap(length);
         }
+        self.n_padded = 0;
     }
 
     #[cold]
@@ -251,6 +250,7 @@ impl Packed {
 struct Iter<'a> {
     column: &'a Packed,
     row: usize,
+    length: usize,
     block: [i64; BLOCK],
 }
 
@@ -260,7 +260,7 @@ impl Iterator for Iter<'_> {
     #[inline]
     fn next(&mut self) -> Option<i64> {
         let (row, column) = (self.row, self.column);
-        if row >= column.length {
+        if row >= self.length {
             return None;
         }
         self.row += 1;
@@ -275,7 +275,7 @@ impl Iterator for Iter<'_> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.column.length - self.row;
+        let left = self.length - self.row;
         (left, Some(left))
     }
 }
@@ -304,7 +304,6 @@ impl FromIterator<i64> for Packed {
             let n_open = column.open.len();
             column.open.extend(values.by_ref().take(BATCH));
             let n_new = column.open.len() - n_open;
-            column.length += n_new;
             if n_new < BATCH {
                 column.finish();
                 return column;
