@@ -220,14 +220,35 @@ impl ArgTable {
         value: ArgValue,
         strings: &mut Strings,
     ) {
-        let event = i64::from(Some(event).in_column());
-        if self.event.last() != Some(event) {
-            if !self.is_part && self.event.len().is_multiple_of(BATCH) {
-                self.seal();
-            }
-            self.event.push(event);
+        let last = self.event.last();
+        let row = if last == Some(Some(event).in_column().into()) {
+            self.event.len() - 1
+        } else {
+            self.add_row(event)
+        };
+        self.set(row, key_number, key, value, strings);
+    }
+
+    /// Adds the row of an event behind all that have one; gives which it is.
+    pub(crate) fn add_row(&mut self, event: EventId) -> usize {
+        let row = self.event.len();
+        if !self.is_part && row.is_multiple_of(BATCH) {
+            self.seal();
         }
-        let row = self.event.len() - 1;
+        self.event.push(Some(event).in_column().into());
+        row
+    }
+
+    /// Sets an argument of the last row.
+    #[inline]
+    pub(crate) fn set(
+        &mut self,
+        row: usize,
+        key_number: usize,
+        key: &str,
+        value: ArgValue,
+        strings: &mut Strings,
+    ) {
         let column = self.column_for(key_number, key, value);
         self.columns[column].values.set(row, Some(value), strings);
     }

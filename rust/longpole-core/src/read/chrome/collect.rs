@@ -220,32 +220,11 @@ impl Collector {
         category: Option<StringId>,
         argument: Argument,
     ) {
-        if let Some(value) = self.argument_value(argument.token, text) {
+        if let Some(value) = argument_value(argument.token, text, &mut self.strings) {
             let key = keys.name(argument.row);
             let table = self.args.of_mut(category);
             table.push(event, argument.row, key, value, &mut self.strings);
         }
-    }
-
-    /// The value of an argument; none for null.
-    #[inline]
-    pub(super) fn argument_value(&mut self, token: Token, text: &[u8]) -> Option<ArgValue> {
-        Some(match token {
-            Token::Integer(value) => ArgValue::Integer(value),
-            // Digits beyond 64 bits stay digits: as a float they would be others.
-            Token::Number(span) if is_integer(span.of(text)) => {
-                ArgValue::Text(self.strings.intern_plain(span.of(text)))
-            }
-            Token::Number(span) => number(span.of(text)).map_or_else(
-                || ArgValue::Text(self.strings.intern_plain(span.of(text))),
-                ArgValue::Float,
-            ),
-            Token::Text(span) => ArgValue::Text(self.quoted(span, text)),
-            Token::Nested(span) => ArgValue::Text(self.strings.intern_spelled(span.of(text))),
-            Token::True => ArgValue::Text(self.strings.intern("true")),
-            Token::False => ArgValue::Text(self.strings.intern("false")),
-            Token::Null => return None,
-        })
     }
 
     /// Where an end of an arrow, or a part of an asynchronous event, stands.
@@ -335,12 +314,7 @@ impl Collector {
     }
 
     fn quoted(&mut self, span: Span, text: &[u8]) -> StringId {
-        let raw = span.of(text);
-        if span.is_plain() {
-            self.strings.intern_plain(raw)
-        } else {
-            self.strings.intern_spelled(raw)
-        }
+        quoted(span, text, &mut self.strings)
     }
 
     fn lane(&mut self, draft: &Draft, text: &[u8], kind: EventKind) -> LaneId {
@@ -408,6 +382,34 @@ impl Collector {
 
     pub(super) fn freeze_strings(&mut self) -> Arc<Strings> {
         std::mem::take(&mut self.strings).freeze()
+    }
+}
+
+/// The value of an argument; none for null.
+#[inline]
+pub(super) fn argument_value(token: Token, text: &[u8], strings: &mut Strings) -> Option<ArgValue> {
+    Some(match token {
+        Token::Integer(value) => ArgValue::Integer(value),
+        // Digits beyond 64 bits stay digits: as a float they would be others.
+        Token::Number(span) if is_integer(span.of(text)) => {
+            ArgValue::Text(strings.intern_plain(span.of(text)))
+        }
+        Token::Number(span) => number(span.of(text))
+            .map_or_else(|| ArgValue::Text(strings.intern_plain(span.of(text))), ArgValue::Float),
+        Token::Text(span) => ArgValue::Text(quoted(span, text, strings)),
+        Token::Nested(span) => ArgValue::Text(strings.intern_spelled(span.of(text))),
+        Token::True => ArgValue::Text(strings.intern("true")),
+        Token::False => ArgValue::Text(strings.intern("false")),
+        Token::Null => return None,
+    })
+}
+
+fn quoted(span: Span, text: &[u8], strings: &mut Strings) -> StringId {
+    let raw = span.of(text);
+    if span.is_plain() {
+        strings.intern_plain(raw)
+    } else {
+        strings.intern_spelled(raw)
     }
 }
 

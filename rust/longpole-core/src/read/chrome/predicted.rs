@@ -4,9 +4,9 @@
 //! same shape become rows by that plan, and nothing about them is looked up again.
 
 use super::arguments::{DEVICE, STREAM};
-use super::collect::Collector;
+use super::collect::{argument_value, Collector};
 use super::event::EventScanner;
-use super::shapes::{EventPlan, Found, Name, Plan, Predictor};
+use super::shapes::{begins_with, EventPlan, Found, Name, Plan, Predictor};
 use super::stream::EventStream;
 use crate::ids::{EventId, StringId};
 use crate::read::json::Keys;
@@ -28,34 +28,36 @@ pub(super) fn take_run(
     position: &mut u32,
     max_events: u64,
 ) -> Option<RunEnd> {
-    let (window, keys) = (&stream.elements.window, &stream.scanner.argument_keys);
-    let (mut at, mut taken) = (0, 0);
+    let EventStream { elements, scanner, predictor, indent } = stream;
+    let (offset, whole) = (elements.window.offset(), elements.window.text());
+    let mut text = whole;
     let mut end = None;
     while collector.n_events() < max_events {
-        let text = &window.text()[at..];
-        let Some((shape, length)) = stream.predictor.read(text, &collector.strings) else { break };
-        let predictor = &stream.predictor;
-        let name =
-            collector.add_predicted(predictor.plan(shape), &predictor.found, text, *position, keys);
-        stream.predictor.advance(shape, name);
+        let Some((shape, length)) = predictor.read(text, &collector.strings) else { break };
+        let (plan, found) = (predictor.plan(shape), &predictor.found);
+        let name = collector.add_predicted(plan, found, text, *position, &scanner.argument_keys);
+        predictor.advance(shape, name);
         *position = position.saturating_add(1);
-        taken = at + length;
-        end = Some(RunEnd::BehindEvent);
-        let Some(gap) = comma_and_indent(&text[length..], &stream.indent) else { break };
-        end = Some(RunEnd::BehindComma(window.offset() + taken as u64));
-        at = taken + gap;
-        taken += 1;
+        text = &text[length..];
+        let taken = whole.len() - text.len();
+        let Some(gap) = comma_and_indent(text, indent) else {
+            end = Some((taken, RunEnd::BehindEvent));
+            break;
+        };
+        end = Some((taken + 1, RunEnd::BehindComma(offset + taken as u64)));
+        text = &text[gap..];
     }
-    stream.elements.window.consume(taken);
-    end
+    let (taken, end) = end?;
+    elements.window.consume(taken);
+    Some(end)
 }
 
 /// The length of a comma and the indent before the next event, if that is what stands there.
 #[inline]
 fn comma_and_indent(text: &[u8], indent: &[u8]) -> Option<usize> {
     let behind = text.strip_prefix(b",")?;
-    let is_indented = indent.is_empty() || behind.starts_with(indent);
-    (is_indented && behind.get(indent.len()) == Some(&b'{')).then_some(1 + indent.len())
+    let is_event = begins_with(behind, indent) && behind.get(indent.len()) == Some(&b'{');
+    is_event.then_some(1 + indent.len())
 }
 
 /// Learns the shape of the event that was read last, of which nothing was to be said.
@@ -107,9 +109,9 @@ impl Collector {
     /// The stream and the device of an event that stands on neither.
     fn fixed(&mut self, scanner: &EventScanner, text: &[u8]) -> Vec<(usize, ArgValue)> {
         let tokens = [(STREAM, scanner.draft.stream), (DEVICE, scanner.draft.device)];
-        let values = tokens
-            .into_iter()
-            .filter_map(|(key, token)| Some((key.row()?, self.argument_value(token?, text)?)));
+        let values = tokens.into_iter().filter_map(|(key, token)| {
+            Some((key.row()?, argument_value(token?, text, &mut self.strings)?))
+        });
         values.collect()
     }
 
@@ -174,13 +176,31 @@ impl Collector {
             external_id: found.external_id,
             position,
         });
-        for &argument in &found.arguments {
-            self.argument(keys, text, event, plan.category, argument);
-        }
-        for &(row, value) in &plan.fixed {
-            let table = self.args.of_mut(plan.category);
-            table.push(event, row, keys.name(row), value, &mut self.strings);
+        if !found.arguments.is_empty() || !plan.fixed.is_empty() {
+            self.predicted_arguments(plan, found, text, event, keys);
         }
         name
+    }
+
+    /// Adds the arguments of an event that has some, and none yet.
+    fn predicted_arguments(
+        &mut self,
+        plan: &EventPlan,
+        found: &Found,
+        text: &[u8],
+        event: EventId,
+        keys: &Keys,
+    ) {
+        let (table, strings) = (self.args.of_mut(plan.category), &mut self.strings);
+        let row = table.add_row(event);
+        for argument in &found.arguments {
+            // No hole holds a null.
+            if let Some(value) = argument_value(argument.token, text, strings) {
+                table.set(row, argument.row, keys.name(argument.row), value, strings);
+            }
+        }
+        for &(key, value) in &plan.fixed {
+            table.set(row, key, keys.name(key), value, strings);
+        }
     }
 }

@@ -28,6 +28,8 @@ pub(in crate::read::chrome) struct Predictor {
     /// What followed an event of some shape and name.
     pairs: Vec<Option<Guess>>,
     last: Option<Guess>,
+    /// Where the pair of the last event stands.
+    slot: usize,
     patience: u32,
     /// The values of the event that was predicted.
     pub(in crate::read::chrome) found: Found,
@@ -46,6 +48,7 @@ impl Default for Predictor {
             successors: Vec::new(),
             pairs: vec![None; N_PAIRS],
             last: None,
+            slot: 0,
             patience: PATIENCE,
             found: Found::default(),
         }
@@ -62,7 +65,7 @@ impl Predictor {
         strings: &Strings,
     ) -> Option<(u16, usize)> {
         let last = self.last?;
-        let first = self.pairs[last.slot()];
+        let first = self.pairs[self.slot];
         if let Some(guess) = first {
             if let Some(length) = self.try_shape(guess.shape, text, guess.name, strings) {
                 return Some((guess.shape, length));
@@ -144,13 +147,14 @@ impl Predictor {
     #[inline]
     fn follow(&mut self, now: Guess) {
         if let Some(last) = self.last {
-            self.pairs[last.slot()] = Some(now);
-            let successors = &mut self.successors[usize::from(last.shape)];
-            if successors.first() != Some(&now.shape) {
-                move_to_front(successors, now.shape);
+            let pair = &mut self.pairs[self.slot];
+            if *pair != Some(now) {
+                *pair = Some(now);
+                move_to_front(&mut self.successors[usize::from(last.shape)], now.shape);
             }
         }
         self.last = Some(now);
+        self.slot = now.slot();
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::ids::StringId;
 use crate::read::chrome::event::{plain_integer, plain_time, plain_time_before, Argument};
-use crate::read::json::{leading, special, Scanner, Span, Token};
+use crate::read::json::{digit_count, leading, special, Scanner, Span, Token};
 use crate::strings::{Strings, MAX_TEXT_BYTES};
 use crate::time::nanoseconds;
 
@@ -130,19 +130,23 @@ impl Value {
                 found.name = Some(name);
                 Some(end)
             }
+            Self::Number(None) => number_end(text, at),
             Self::Number(row) => Some(keep(row, any_number(text, at)?, found)),
             Self::Text(row) => {
                 let span = plain_text(text, at)?;
                 Some(keep(row, (Token::Text(span), span.end()), found))
             }
-            Self::Nested(row) => Some(keep(row, nested(text, at)?, found)),
+            Self::Nested(row) => {
+                let end = list_end(text, at).or_else(|| nested_end(text, at))?;
+                Some(keep(row, (Token::Nested(Span::new(at, end)), end), found))
+            }
         }
     }
 }
 
 /// A duration with digits finer than a nanosecond, rounded as the scanner rounds.
 fn fine_time(text: &[u8]) -> Option<(i64, usize)> {
-    let (_, end) = any_number(text, 0).filter(|_| text[0] != b'-')?;
+    let (_, end) = number(text, 0).filter(|_| text[0] != b'-')?;
     Some((nanoseconds(&text[..end]).ok()?, end))
 }
 
@@ -181,9 +185,29 @@ fn plain_text(text: &[u8], at: usize) -> Option<Span> {
     is_plain.then(|| Span::new(at, at + length))
 }
 
-/// A number that needs no care: an integer, or digits around a point.
+/// Where a number ends that no one asks about: of a short integer that is all there is to know.
+#[inline]
+fn number_end(text: &[u8], at: usize) -> Option<usize> {
+    if let Some(front) = text.get(at..)?.first_chunk::<9>() {
+        let count = digit_count(*front.first_chunk()?);
+        let is_plain = count == 1 || (count > 1 && front[0] != b'0');
+        if is_plain && ends_a_value(front[count]) {
+            return Some(at + count);
+        }
+    }
+    number(text, at).map(|(_, end)| end)
+}
+
 #[inline]
 fn any_number(text: &[u8], at: usize) -> Option<(Token, usize)> {
+    match plain_integer(text.get(at..)?) {
+        Some((value, length)) => Some((Token::Integer(value), at + length)),
+        None => number(text, at),
+    }
+}
+
+/// A number that needs no care: an integer, or digits around a point.
+fn number(text: &[u8], at: usize) -> Option<(Token, usize)> {
     let negative = *text.get(at)? == b'-';
     let digits = at + usize::from(negative);
     let (value, count) = leading(&text[digits..])?;
@@ -211,38 +235,77 @@ fn ends_a_value(byte: u8) -> bool {
     matches!(byte, b',' | b'\n' | b' ' | b'}' | b'\r' | b'\t')
 }
 
-/// A list or an object in which nothing is wrong.
-fn nested(text: &[u8], at: usize) -> Option<(Token, usize)> {
+/// Where a list ends that is as profilers write it: of short integers, plain texts and such
+/// lists, with a comma and mostly a space between them.
+fn list_end(text: &[u8], mut at: usize) -> Option<usize> {
+    let mut depth = 0;
+    loop {
+        match *text.get(at)? {
+            b'[' if depth < MAX_LIST_DEPTH => {
+                (at, depth) = (at + 1, depth + 1);
+                if *text.get(at)? != b']' {
+                    continue;
+                }
+            }
+            b'"' if depth > 0 => at = plain_text(text, at + 1)?.end() + 1,
+            b'0'..=b'9' if depth > 0 => at = listed_integer_end(text, at)?,
+            _ => return None,
+        }
+        while *text.get(at)? == b']' {
+            (at, depth) = (at + 1, depth - 1);
+            if depth == 0 {
+                return Some(at);
+            }
+        }
+        at += match text[at..] {
+            [b',', b' ', ..] => 2,
+            [b',', ..] => 1,
+            _ => return None,
+        }
+    }
+}
+
+/// Lists within more lists than this are left to the scanner.
+const MAX_LIST_DEPTH: u32 = 8;
+
+#[inline]
+fn listed_integer_end(text: &[u8], at: usize) -> Option<usize> {
+    let front = text.get(at..)?.first_chunk::<9>()?;
+    let count = digit_count(*front.first_chunk()?);
+    let is_plain = count == 1 || front[0] != b'0';
+    (is_plain && matches!(front[count], b',' | b']')).then_some(at + count)
+}
+
+/// Where a list or an object ends in which nothing is wrong.
+fn nested_end(text: &[u8], at: usize) -> Option<usize> {
     let mut findings = Vec::new();
     let mut scanner = Scanner::new(text, at, &mut findings);
     let bracket = scanner.peek().ok()?;
     if !matches!(bracket, b'[' | b'{') {
         return None;
     }
-    let token = scanner.value().ok()?;
+    scanner.value().ok()?;
     let end = scanner.at;
-    findings.is_empty().then_some((token, end))
+    findings.is_empty().then_some(end)
 }
 
 /// Whether `text` begins with `constant`, compared in words that overlap: short runs of bytes
 /// are not worth a call.
 #[inline]
-pub(super) fn begins_with(text: &[u8], constant: &[u8]) -> bool {
+pub(in crate::read::chrome) fn begins_with(text: &[u8], constant: &[u8]) -> bool {
     let length = constant.len();
     let Some(text) = text.get(..length) else { return false };
     match length {
-        16.. => {
-            let whole = text.chunks_exact(16).zip(constant.chunks_exact(16));
-            whole.into_iter().all(|(one, two)| same::<16>(one, two))
-                && same::<16>(&text[length - 16..], &constant[length - 16..])
-        }
-        8.. => same::<8>(text, constant) && same::<8>(&text[length - 8..], &constant[length - 8..]),
-        4.. => same::<4>(text, constant) && same::<4>(&text[length - 4..], &constant[length - 4..]),
+        33.. => text == constant,
+        16.. => have_same_ends::<16>(text, constant),
+        8.. => have_same_ends::<8>(text, constant),
+        4.. => have_same_ends::<4>(text, constant),
         _ => text.iter().zip(constant).all(|(one, two)| one == two),
     }
 }
 
 #[inline]
-fn same<const N: usize>(one: &[u8], two: &[u8]) -> bool {
+fn have_same_ends<const N: usize>(one: &[u8], two: &[u8]) -> bool {
     one.first_chunk::<N>() == two.first_chunk::<N>()
+        && one.last_chunk::<N>() == two.last_chunk::<N>()
 }
