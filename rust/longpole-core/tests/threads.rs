@@ -1,6 +1,6 @@
 //! What several threads read must be what one reads, wherever the file is cut into parts.
 
-#![allow(clippy::unwrap_used)] // in helpers of tests as in tests
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // in helpers of tests as in tests
 
 mod traces;
 
@@ -11,7 +11,8 @@ use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
 use longpole_core::progress::silent;
-use longpole_core::read::{read, read_bytes, Arguments, Options};
+use longpole_core::read::{read, read_bytes, read_path, Arguments, Options};
+use longpole_core::tables::Tables;
 
 use traces::{damaged, gzip, outcome, rewritten, trace, Pieces, Random, LAYOUTS};
 
@@ -19,11 +20,27 @@ fn assert_same(bytes: &[u8], options: &Options, part_bytes: usize, what: &str) {
     let one = outcome(read_bytes(bytes, options));
     for threads in [2, 7] {
         let several = Options { threads, part_bytes: Some(part_bytes), ..options.clone() };
-        let found = outcome(read_bytes(bytes, &several));
-        let differs = found.lines().zip(one.lines()).find(|(found, one)| found != one);
-        assert_eq!(differs, None, "{what}, {threads} threads, parts of {part_bytes}");
-        assert_eq!(found.len(), one.len(), "{what}");
+        for found in [read_bytes(bytes, &several), read_file(bytes, &several)] {
+            let found = outcome(found);
+            let differs = found.lines().zip(one.lines()).find(|(found, one)| found != one);
+            assert_eq!(differs, None, "{what}, {threads} threads, parts of {part_bytes}");
+            assert_eq!(found.len(), one.len(), "{what}");
+        }
     }
+}
+
+/// What is read of the bytes where they are in a file, of which threads fetch parts themselves.
+fn read_file(bytes: &[u8], options: &Options) -> longpole_core::Result<Tables> {
+    thread_local!(static PATH: PathBuf = {
+        let (process, thread) = (std::process::id(), std::thread::current().id());
+        std::env::temp_dir().join(format!("longpole-threads-{process}-{thread:?}.json"))
+    });
+    PATH.with(|path| {
+        std::fs::write(path, bytes).unwrap();
+        let found = read_path(path, options, &silent);
+        std::fs::remove_file(path).unwrap();
+        found
+    })
 }
 
 #[test]

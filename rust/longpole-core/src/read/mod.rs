@@ -39,7 +39,8 @@ use crate::tables::Tables;
 /// When the file cannot be opened or read, holds no trace, or (strict) is not
 /// sound, and when `progress` asks to stop.
 pub fn read_path(path: &Path, options: &Options, progress: Progress<'_>) -> Result<Tables> {
-    read(source::open(path)?, options, progress)
+    let window = window::Window::of_file(source::open(path)?, options.max_bytes)?;
+    read_window(window, options, progress)
 }
 
 /// Reads the trace that a reader gives.
@@ -48,7 +49,15 @@ pub fn read_path(path: &Path, options: &Options, progress: Progress<'_>) -> Resu
 ///
 /// As [`read_path`].
 pub fn read(source: impl Read, options: &Options, progress: Progress<'_>) -> Result<Tables> {
-    let mut window = window::Window::new(Box::new(source), options.max_bytes)?;
+    let window = window::Window::new(Box::new(source), options.max_bytes)?;
+    read_window(window, options, progress)
+}
+
+fn read_window(
+    mut window: window::Window<'_>,
+    options: &Options,
+    progress: Progress<'_>,
+) -> Result<Tables> {
     let mut diagnostics = Diagnostics::default();
     match sniff::format(&mut window, &mut diagnostics)? {
         Format::Chrome => chrome::read(window, diagnostics, options, progress),

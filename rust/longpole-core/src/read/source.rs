@@ -3,12 +3,64 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, IoError, Result};
 
 /// Opens a file for reading.
 pub(super) fn open(path: &Path) -> Result<File> {
     File::open(path).map_err(|error| io_error(&error, 0))
+}
+
+/// A file of which any part can be read at any time, by several threads at once.
+#[derive(Clone)]
+pub(super) struct SharedFile(Arc<File>);
+
+impl SharedFile {
+    /// Gives the file back where it is no such file, but a pipe or a device.
+    #[cfg(unix)]
+    pub(super) fn of(file: File) -> std::result::Result<Self, File> {
+        match file.metadata() {
+            Ok(facts) if facts.is_file() => Ok(Self(Arc::new(file))),
+            _ => Err(file),
+        }
+    }
+
+    /// No two threads can read a file here, for they share the place in it.
+    #[cfg(not(unix))]
+    pub(super) fn of(file: File) -> std::result::Result<Self, File> {
+        Err(file)
+    }
+
+    /// The file from its beginning.
+    pub(super) fn into_reader(self) -> impl Read {
+        self.0
+    }
+
+    /// Reads what stands at a place until the buffer is full or the file ends.
+    pub(super) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        read_fully(&mut At { file: &self.0, offset }, buffer)
+    }
+}
+
+/// A place in a file, from which on it is read.
+struct At<'a> {
+    file: &'a File,
+    offset: u64,
+}
+
+impl Read for At<'_> {
+    #[cfg(unix)]
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = std::os::unix::fs::FileExt::read_at(self.file, buffer, self.offset)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
+
+    #[cfg(not(unix))]
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// Reads until the buffer is full or the source ends.

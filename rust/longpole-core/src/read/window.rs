@@ -4,16 +4,19 @@
 //! element does not fit it.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{self, Read};
 
 use super::gzip::Gunzip;
-use super::source::{io_error, read_fully, read_some};
+use super::source::{io_error, read_fully, read_some, SharedFile};
 use crate::diagnostics::Diagnostics;
 use crate::error::{Error, Result};
 
 /// The window at the start: large enough that going on is rare, small enough
 /// for the second cache of a core.
 const WINDOW_BYTES: usize = 256 << 10;
+
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// An element of the file beyond this is skipped.
 pub(super) const MAX_ELEMENT_BYTES: usize = 128 << 20;
@@ -46,6 +49,7 @@ enum Ahead {
 }
 
 enum Source<'a> {
+    File(SharedFile),
     Plain(Box<dyn Read + 'a>),
     Gzip(Box<Gunzip<'a>>),
 }
@@ -57,15 +61,32 @@ impl<'a> Window<'a> {
         let n_magic = read_fully(&mut source, &mut magic).map_err(|error| io_error(&error, 0))?;
         let source: Box<dyn Read + 'a> =
             Box::new(io::Cursor::new(magic).take(n_magic as u64).chain(source));
-        let source = if magic == [0x1f, 0x8b] {
+        let source = if magic == GZIP_MAGIC {
             Source::Gzip(Box::new(Gunzip::new(source)))
         } else {
             Source::Plain(source)
         };
+        Ok(Self::at_start(source, max_bytes))
+    }
+
+    /// A window on a file, of which several threads can read parts if it is not compressed.
+    pub(super) fn of_file(file: File, max_bytes: Option<u64>) -> Result<Self> {
+        let mut magic = [0; 2];
+        match SharedFile::of(file) {
+            Ok(file) => match file.read_at(&mut magic, 0) {
+                Ok(_) if magic == GZIP_MAGIC => Self::new(Box::new(file.into_reader()), max_bytes),
+                Ok(_) => Ok(Self::at_start(Source::File(file), max_bytes)),
+                Err(error) => Err(io_error(&error, 0)),
+            },
+            Err(file) => Self::new(Box::new(file), max_bytes),
+        }
+    }
+
+    fn at_start(source: Source<'a>, max_bytes: Option<u64>) -> Self {
         let buffer = vec![0; WINDOW_BYTES];
         let allowed = max_bytes.unwrap_or(u64::MAX);
         let ahead = VecDeque::new();
-        Ok(Self { source, buffer, start: 0, end: 0, offset: 0, ended: false, allowed, ahead })
+        Self { source, buffer, start: 0, end: 0, offset: 0, ended: false, allowed, ahead }
     }
 
     /// A window on the first `length` bytes of `buffer`, which are all there is and stand at
@@ -79,6 +100,27 @@ impl<'a> Window<'a> {
     /// The buffer, whatever is in it.
     pub(super) fn into_buffer(self) -> Vec<u8> {
         self.buffer
+    }
+
+    /// The file, where any part of it can be read at any time, and its end as far as bytes are
+    /// allowed.
+    pub(super) fn file(&self) -> Option<(SharedFile, u64)> {
+        match &self.source {
+            Source::File(file) => Some((file.clone(), self.limit())),
+            Source::Plain(_) | Source::Gzip(_) => None,
+        }
+    }
+
+    /// The place of the first byte of the file that is not allowed.
+    fn limit(&self) -> u64 {
+        self.allowed.saturating_add(self.offset + self.end as u64)
+    }
+
+    /// Goes to another place of the [`file`](Self::file), with nothing at hand.
+    pub(super) fn move_to(&mut self, offset: u64) {
+        self.allowed = self.limit().saturating_sub(offset);
+        (self.offset, self.start, self.end) = (offset, 0, 0);
+        self.ended = false;
     }
 
     /// `gzip`, or none.
@@ -259,7 +301,7 @@ impl<'a> Window<'a> {
     pub(super) fn compression_fault(&self) -> Option<&'static str> {
         match &self.source {
             Source::Gzip(source) => source.fault(),
-            Source::Plain(_) => None,
+            Source::Plain(_) | Source::File(_) => None,
         }
     }
 }
@@ -280,6 +322,9 @@ impl Source<'_> {
         }
         let room = &mut room[..length];
         let count = match self {
+            Self::File(file) => {
+                file.read_at(room, offset).map_err(|error| io_error(&error, offset))?
+            }
             Self::Plain(source) => {
                 read_some(source, room).map_err(|error| io_error(&error, offset))?
             }

@@ -259,6 +259,7 @@ impl ArgTable {
         self.columns.iter_mut().for_each(|column| column.values.packed_mut().seal());
     }
 
+    #[inline]
     fn column_for(&mut self, key_number: usize, key: &str, first: ArgValue) -> usize {
         self.column_like(key_number, key, || match first {
             ArgValue::Integer(_) => Values::Integers,
@@ -267,6 +268,7 @@ impl ArgTable {
         })
     }
 
+    #[inline]
     fn column_like(
         &mut self,
         key_number: usize,

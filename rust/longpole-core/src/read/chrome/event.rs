@@ -7,7 +7,7 @@ use super::arguments::{
 };
 use crate::diagnostics::Code;
 use crate::read::json::{is_number, Scan, Scanner, Span, Token};
-use crate::read::json::{leading, leading_of, thousandths};
+use crate::read::json::{leading, leading_of, thousandths, up_to_eight};
 use crate::read::json::{Context, Key, Keys};
 use crate::time::{nanoseconds, BadTime, MAX_TIME_NS};
 
@@ -221,6 +221,17 @@ fn number_or_other(scanner: &mut Scanner<'_>) -> Scan<Token> {
 
 #[inline]
 pub(super) fn plain_integer(text: &[u8]) -> Option<(i64, usize)> {
+    let Some(front) = text.first_chunk::<9>() else { return long_integer(text) };
+    let (value, count) = up_to_eight(*front.first_chunk()?);
+    let is_plain = count == 1 || (count > 1 && front[0] != b'0');
+    if count == 8 {
+        return long_integer(text);
+    }
+    (is_plain && ends_a_number(front[count])).then_some((value.cast_signed(), count))
+}
+
+/// An integer of any length, or near the end of the window.
+fn long_integer(text: &[u8]) -> Option<(i64, usize)> {
     let (value, count) = leading(text)?;
     let is_plain = count == 1 || (count > 1 && text[0] != b'0');
     (is_plain && ends_a_number(*text.get(count)?)).then_some((value.cast_signed(), count))

@@ -12,6 +12,7 @@
 
 mod arguments;
 mod collect;
+mod cut;
 mod document;
 mod event;
 mod header;

@@ -14,12 +14,14 @@ use super::stream::EventStream;
 use crate::diagnostics::Diagnostics;
 use crate::progress::silent;
 use crate::read::elements::Elements;
+use crate::read::source::SharedFile;
 use crate::read::window::Window;
 use crate::read::Options;
 use crate::tables::{ArgTables, CounterTable, EventTable, FlowSource, FlowTable, Place};
 
-/// The bytes of a part, which begin at an event or at the white space before it.
+/// Where a part stands, which begins at an event or at the white space before it.
 pub(super) struct Piece {
+    /// What stands there; nothing where whoever reads the part has the [`Bytes`].
     pub(super) bytes: Vec<u8>,
     pub(super) length: usize,
     /// The place of the first byte in the file.
@@ -28,6 +30,37 @@ pub(super) struct Piece {
     pub(super) is_indent_taken: bool,
     /// Tables without a row, to use again.
     pub(super) rows: Rows,
+}
+
+/// The bytes of parts, one part at a time.
+pub(super) struct Bytes {
+    /// The file that parts are in; none where each has its bytes with it.
+    file: Option<SharedFile>,
+    buffer: Vec<u8>,
+}
+
+impl Bytes {
+    pub(super) fn new(file: Option<SharedFile>) -> Self {
+        Self { file, buffer: Vec::new() }
+    }
+
+    /// A window on a part; none where the file cannot be read or became shorter.
+    pub(super) fn window(&mut self, piece: &mut Piece) -> Option<Window<'static>> {
+        let Some(file) = &self.file else {
+            let bytes = std::mem::take(&mut piece.bytes);
+            return Some(Window::on(bytes, piece.length, piece.offset));
+        };
+        self.buffer.resize(self.buffer.len().max(piece.length), 0);
+        let filled = file.read_at(&mut self.buffer[..piece.length], piece.offset).ok()?;
+        let bytes = (filled == piece.length).then(|| std::mem::take(&mut self.buffer))?;
+        Some(Window::on(bytes, piece.length, piece.offset))
+    }
+
+    /// Takes back what a window on a part was on.
+    pub(super) fn take_back(&mut self, window: Window<'_>, piece: &mut Piece) {
+        let owner = if self.file.is_some() { &mut self.buffer } else { &mut piece.bytes };
+        *owner = window.into_buffer();
+    }
 }
 
 /// The rows of a part.
@@ -103,6 +136,7 @@ pub(super) struct Part {
 /// A thread's reader of parts.
 pub(super) struct PartReader {
     events: EventReader<'static>,
+    bytes: Bytes,
     known: Known,
     is_strict: bool,
 }
@@ -120,7 +154,7 @@ struct Known {
 
 impl PartReader {
     /// A reader for files in which events are indented by `indent`.
-    pub(super) fn new(options: &Options, indent: Vec<u8>) -> Self {
+    pub(super) fn new(options: &Options, indent: Vec<u8>, bytes: Bytes) -> Self {
         let elements = Elements::new(empty_window(), Diagnostics::default(), &silent, false);
         let scanner = EventScanner::new(options.arguments.keys());
         let known = Known { keys: scanner.argument_keys.len(), ..Known::default() };
@@ -131,18 +165,17 @@ impl PartReader {
         (collector.flows, collector.asyncs) = (FlowTable::of_part(), FlowTable::of_part());
         Rows::default().swap(&mut collector);
         let events = EventReader::new(stream, collector, !options.scan_all);
-        Self { events, known, is_strict: options.strict }
+        Self { events, bytes, known, is_strict: options.strict }
     }
 
     /// Reads a part; none where it is not sound. What is no part any more is the piece.
     pub(super) fn read(&mut self, piece: &mut Piece) -> Option<Part> {
-        let bytes = std::mem::take(&mut piece.bytes);
-        let elements = &mut self.events.stream.elements;
-        elements.window = Window::on(bytes, piece.length, piece.offset);
+        self.events.stream.elements.window = self.bytes.window(piece)?;
         let is_whole =
             matches!(self.events.take_whole(piece.is_indent_taken), Ok(end) if end.is_whole);
         let elements = &mut self.events.stream.elements;
-        piece.bytes = std::mem::replace(&mut elements.window, empty_window()).into_buffer();
+        let window = std::mem::replace(&mut elements.window, empty_window());
+        self.bytes.take_back(window, piece);
         let is_refused = self.is_strict && !elements.diagnostics.is_empty();
         let is_joinable = !self.events.collector.strings.is_order_bound
             && !self.events.stream.scanner.argument_keys.is_full();

@@ -1,14 +1,15 @@
 //! The list of events in parts, each read by one of several threads.
 //!
-//! The calling thread reads the source, inflates it, and cuts it before what looks like the
-//! beginning of an event; threads read the parts; the calling thread joins them in the order of
-//! the file. Where it would wait for them it keeps a later part for itself, and reads that into
-//! the tables when its turn has come, so that nothing of it is joined. A part counts only if all
-//! before it count and it ended, with no damage, exactly where the next one begins: then it began
-//! where one thread would have begun an event. At the first part that does not, the threads end,
-//! its bytes and all behind it are put back, and one thread reads on from there, so that damage
-//! is said and repaired in one place only. Of a part that the calling thread reads, the events
-//! before the damage count.
+//! The calling thread cuts the file before what looks like the beginning of an event (`cut`), for
+//! which it reads and inflates it unless every thread can fetch its parts from the file; threads
+//! read the parts; the calling thread joins them in the order of the file. Where it would wait
+//! for them it keeps a later part for itself, and reads that into the tables when its turn has
+//! come, so that nothing of it is joined. A part counts only if all before it count and it
+//! ended, with no damage, exactly where the next one begins: then it began where one thread would
+//! have begun an event. At the first part that does not, the threads end, its bytes and all
+//! behind it are put back, and one thread reads on from there, so that damage is said and
+//! repaired in one place only. Of a part that the calling thread reads, the events before the
+//! damage count.
 //!
 //! Limits: eight parts of [`PART_BYTES`], or two for each thread and two more, are in memory at
 //! one time. After a part that did not count, the next attempt comes after twice as
@@ -22,13 +23,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
+use super::cut::{separator, Cutter};
 use super::join::Numbers;
-use super::part::{Part, PartReader, Piece, Rows};
+use super::part::{Bytes, Part, PartReader, Piece};
 use super::predicted::RunEnd;
 use super::reader::EventReader;
 use crate::error::Result;
-use crate::read::json::is_whitespace;
-use crate::read::window::Window;
+use crate::read::source::SharedFile;
 use crate::read::Options;
 
 /// The length of a part: long enough to be worth handing over, and all that is at work fits
@@ -46,9 +47,6 @@ const MAX_KEPT: usize = 2;
 
 /// How often the caller is asked whether to go on while threads are waited for.
 const PATIENCE: Duration = Duration::from_millis(20);
-
-/// How long a beginning is looked for in an event.
-const MAX_BEGINNING: usize = 256;
 
 /// When and how the list is read in parts.
 pub(super) struct Parts<'a> {
@@ -114,96 +112,35 @@ impl Parts<'_> {
             self.failed(here);
             return Ok(None);
         };
-        let mut cutter = Cutter { separator, part_bytes: self.part_bytes, ..Cutter::default() };
+        let window = &events.stream.elements.window;
+        let mut cutter = Cutter::new(separator, self.part_bytes, window);
         let mut first = VecDeque::new();
         while first.len() < MIN_PARTS {
             events.stream.elements.report(here)?;
-            match cutter.next(events) {
+            match cutter.next(&mut events.stream.elements.window) {
                 Some(piece) => first.push_back(piece),
                 None => break,
             }
         }
         if first.len() < MIN_PARTS {
-            self.failed(events.stream.elements.window.offset());
-            put_back(events, first, cutter);
+            self.failed(cutter.offset);
+            cutter.put_back(first.into_iter(), &mut events.stream.elements.window);
             return Ok(None);
         }
         let n_before = events.position;
         let is_behind_event = std::thread::scope(|scope| {
-            let mut crew = Crew::start(scope, self, &events.stream.indent, first);
+            let mut crew = Crew::start(scope, self, &events.stream.indent, first, cutter.file());
             crew.numbers.resize_with(self.threads, || Numbers::new(events.n_given_keys));
             let outcome = crew.work(events, &mut cutter);
-            self.ended(crew.n_joined, events.stream.elements.window.offset());
+            self.ended(crew.n_joined, cutter.offset);
             let is_behind_event = crew.is_behind_event;
-            put_back(events, crew.end(), cutter);
+            cutter.put_back(crew.end().into_iter(), &mut events.stream.elements.window);
             outcome.map(|()| is_behind_event)
         })?;
         let offset = events.stream.elements.window.offset();
         let end =
             if is_behind_event { RunEnd::BehindEvent } else { RunEnd::BehindComma(offset - 1) };
         Ok((events.position > n_before).then_some(end))
-    }
-}
-
-/// Puts parts back that nobody joined, and what stands behind them.
-fn put_back(events: &mut EventReader<'_>, left: VecDeque<Piece>, cutter: Cutter) {
-    let window = &mut events.stream.elements.window;
-    window.put_back(cutter.rest);
-    for piece in left.into_iter().rev() {
-        let mut bytes = piece.bytes;
-        bytes.truncate(piece.length);
-        window.put_back(bytes);
-    }
-}
-
-/// The text between two events: the end of one, the indent, and the next up to its first key.
-fn separator(text: &[u8], indent: &[u8]) -> Option<Vec<u8>> {
-    let head = &text[..text.len().min(MAX_BEGINNING)];
-    let blank = head.get(1..)?.iter().take_while(|&&byte| is_whitespace(byte)).count();
-    let key = head.get(1 + blank..)?.strip_prefix(b"\"")?;
-    let length = 1 + blank + 1 + memchr::memchr(b'"', key)? + 1;
-    Some([b"},", indent, &head[..length]].concat())
-}
-
-/// Cuts what comes next before the beginnings of events.
-#[derive(Default)]
-struct Cutter {
-    separator: Vec<u8>,
-    part_bytes: usize,
-    /// What was read behind the last cut.
-    rest: Vec<u8>,
-    /// Buffers and tables to use again.
-    spare: Vec<(Vec<u8>, Rows)>,
-    /// Whether a part was cut off already.
-    is_behind_first: bool,
-    is_ended: bool,
-}
-
-impl Cutter {
-    /// The next part; none where the file ends, or no event begins.
-    fn next(&mut self, events: &mut EventReader<'_>) -> Option<Piece> {
-        if self.is_ended {
-            return None;
-        }
-        let window = &mut events.stream.elements.window;
-        let offset = window.offset() - self.rest.len() as u64;
-        let (mut bytes, rows) = self.spare.pop().unwrap_or_default();
-        let length = self.rest.len() + self.part_bytes;
-        bytes.resize(length, 0);
-        bytes[..self.rest.len()].copy_from_slice(&self.rest);
-        let filled = self.rest.len() + window.take(&mut bytes[self.rest.len()..]);
-        self.is_ended = filled < length;
-        let cut = memchr::memmem::rfind(&bytes[..filled], &self.separator);
-        // Behind the comma.
-        let cut = cut.map_or(0, |at| at + 2);
-        self.rest.clear();
-        self.rest.extend_from_slice(&bytes[cut..filled]);
-        if cut == 0 {
-            self.is_ended = true;
-            return None;
-        }
-        let is_indent_taken = !std::mem::replace(&mut self.is_behind_first, true);
-        Some(Piece { bytes, length: cut, offset, is_indent_taken, rows })
     }
 }
 
@@ -221,6 +158,7 @@ struct Crew<'scope> {
     back: BTreeMap<usize, Done>,
     /// Parts that the calling thread reads.
     kept: BTreeMap<usize, Piece>,
+    bytes: Bytes,
     /// Whether the calling thread waited since it kept a part.
     has_waited: bool,
     /// Whether the last event that was read has no comma.
@@ -228,6 +166,8 @@ struct Crew<'scope> {
     n_sent: usize,
     n_joined: usize,
     n_at_once: usize,
+    /// The place of the part that is joined next.
+    offset: u64,
 }
 
 /// A part that came back: which thread read it, and what it was.
@@ -244,14 +184,20 @@ impl<'scope> Crew<'scope> {
         parts: &Parts<'env>,
         indent: &[u8],
         waiting: VecDeque<Piece>,
+        file: Option<SharedFile>,
     ) -> Self {
+        let offset = waiting.front().map_or(0, |piece| piece.offset);
         let (jobs, taken) = channel();
         let (give, done) = channel();
         let (taken, stop) = (Arc::new(Mutex::new(taken)), Arc::new(AtomicBool::new(false)));
         let threads = (1..parts.threads).map_while(|thread| {
             let (taken, give, stop) = (Arc::clone(&taken), give.clone(), Arc::clone(&stop));
             let (options, indent) = (parts.options, indent.to_vec());
-            let read = move || read_parts(thread, &taken, &give, &stop, options, indent);
+            let bytes = Bytes::new(file.clone());
+            let read = move || {
+                let reader = PartReader::new(options, indent, bytes);
+                read_parts(thread, &taken, &give, &stop, reader);
+            };
             Builder::new().name("longpole-read".to_owned()).spawn_scoped(scope, read).ok()
         });
         Self {
@@ -263,6 +209,8 @@ impl<'scope> Crew<'scope> {
             waiting,
             back: BTreeMap::new(),
             kept: BTreeMap::new(),
+            offset,
+            bytes: Bytes::new(file),
             has_waited: false,
             is_behind_event: false,
             n_sent: 0,
@@ -298,7 +246,8 @@ impl<'scope> Crew<'scope> {
 
     fn send(&mut self, events: &mut EventReader<'_>, cutter: &mut Cutter) {
         while self.n_sent - self.n_joined < self.n_at_once {
-            let piece = self.waiting.pop_front().or_else(|| cutter.next(events));
+            let window = &mut events.stream.elements.window;
+            let piece = self.waiting.pop_front().or_else(|| cutter.next(window));
             let Some(piece) = piece else { return };
             if self.has_waited && self.kept.len() < MAX_KEPT {
                 self.has_waited = false;
@@ -318,7 +267,10 @@ impl<'scope> Crew<'scope> {
         events: &mut EventReader<'_>,
         cutter: &mut Cutter,
     ) -> Result<bool> {
-        let part = Window::on(std::mem::take(&mut piece.bytes), piece.length, piece.offset);
+        let Some(part) = self.bytes.window(&mut piece) else {
+            self.kept.insert(self.n_joined, piece);
+            return Ok(false);
+        };
         let source = std::mem::replace(&mut events.stream.elements.window, part);
         // What was said before must not be refused by a strict reader when it asks for more.
         let mut said = std::mem::take(&mut events.stream.elements.diagnostics);
@@ -326,26 +278,26 @@ impl<'scope> Crew<'scope> {
         said.append(&events.stream.elements.diagnostics);
         events.stream.elements.diagnostics = said;
         let part = std::mem::replace(&mut events.stream.elements.window, source);
-        piece.bytes = part.into_buffer();
+        self.bytes.take_back(part, &mut piece);
         let end = end?;
         if end.is_whole {
-            cutter.spare.push((piece.bytes, piece.rows));
+            self.offset = end.offset;
             self.n_joined += 1;
+            cutter.take_back(piece.bytes, piece.rows);
             return Ok(true);
         }
         self.is_behind_event = end.is_behind_event;
         let n_read = usize::try_from(end.offset - piece.offset).unwrap_or(piece.length);
-        piece.bytes.drain(..n_read);
-        piece.length -= n_read;
+        piece.bytes.drain(..n_read.min(piece.bytes.len()));
+        (piece.offset, piece.length) = (end.offset, piece.length - n_read);
         self.kept.insert(self.n_joined, piece);
         Ok(false)
     }
 
     /// Waits for a part that was read.
     fn receive(&mut self, events: &EventReader<'_>) -> Result<()> {
-        let joined = events.stream.elements.window.offset();
         loop {
-            events.stream.elements.report(joined)?;
+            events.stream.elements.report(self.offset)?;
             if let Ok(done) = self.done.try_recv() {
                 self.back.insert(done.place, done);
                 return Ok(());
@@ -383,8 +335,9 @@ impl<'scope> Crew<'scope> {
         events.stream.elements.diagnostics.append(&diagnostics);
         events.stream.indent = indent;
         part.rows.clear();
-        cutter.spare.push((done.piece.bytes, part.rows));
+        self.offset = done.piece.offset + done.piece.length as u64;
         self.n_joined += 1;
+        cutter.take_back(done.piece.bytes, part.rows);
         Ok(())
     }
 
@@ -418,10 +371,8 @@ fn read_parts(
     jobs: &Mutex<Receiver<(usize, Piece)>>,
     done: &Sender<Done>,
     stop: &AtomicBool,
-    options: &Options,
-    indent: Vec<u8>,
+    mut reader: PartReader,
 ) {
-    let mut reader = PartReader::new(options, indent);
     loop {
         let job = jobs.lock().map_or(None, |jobs| jobs.recv().ok());
         let Some((place, mut piece)) = job else { return };

@@ -20,23 +20,17 @@ pub(in crate::read) fn leading(text: &[u8]) -> Option<(u64, usize)> {
 #[inline(always)]
 #[allow(clippy::inline_always)]
 pub(in crate::read) fn leading_of(text: &[u8; 16]) -> (u64, usize) {
-    let [front, behind] = halves(text);
-    let (value, count) = up_to_eight(front);
+    let ([front, behind], _) = text.as_chunks::<8>() else { return (0, 0) };
+    let (value, count) = up_to_eight(*front);
     if count < 8 {
         return (value, count);
     }
-    let (low, more) = up_to_eight(behind);
+    let (low, more) = up_to_eight(*behind);
     // At most sixteen digits, which fit.
     (value.wrapping_mul(POWERS[more]).wrapping_add(low), 8 + more)
 }
 
 const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
-
-fn halves(text: &[u8; 16]) -> [u64; 2] {
-    let number = u128::from_le_bytes(*text);
-    #[allow(clippy::cast_possible_truncation)] // taking the two halves is the point
-    [number as u64, (number >> 64) as u64]
-}
 
 /// Eight bytes as numbers that are 0 to 9 for digits, and marks at those that are none: a carry
 /// marks only bytes behind the first of them.
@@ -64,10 +58,10 @@ pub(in crate::read) fn thousandths(bytes: [u8; 4]) -> (u64, usize) {
     (tenths.wrapping_mul(100) + hundredths.wrapping_mul(10) + thousandths, count)
 }
 
-/// The number that the digits at the front of eight bytes spell.
+/// The number that the digits at the front of eight bytes spell, and how many there are.
 #[inline]
-fn up_to_eight(bytes: u64) -> (u64, usize) {
-    let (word, others) = digits_and_others(bytes);
+pub(in crate::read) fn up_to_eight(bytes: [u8; 8]) -> (u64, usize) {
+    let (word, others) = digits_and_others(u64::from_le_bytes(bytes));
     let count = others.trailing_zeros() as usize / 8;
     if count == 0 {
         return (0, 0);

@@ -13,7 +13,7 @@ mod keys;
 mod scan;
 mod span;
 
-pub(super) use digits::{digit_count, leading, leading_of, thousandths};
+pub(super) use digits::{digit_count, leading, leading_of, thousandths, up_to_eight};
 pub(super) use grammar::{is_number, is_whitespace, special};
 pub(super) use keys::{Context, Key, Keys};
 pub(super) use scan::{Scan, Scanner, Stop};

@@ -104,19 +104,14 @@ impl Value {
                 found.duration_ns = Some(duration_ns);
                 Some(at + length)
             }
-            Self::Correlation => {
+            Self::Correlation | Self::ExternalId | Self::ArrowId => {
                 let (value, length) = plain_integer(&text[at..])?;
-                found.correlation = Some(value);
-                Some(at + length)
-            }
-            Self::ExternalId => {
-                let (value, length) = plain_integer(&text[at..])?;
-                found.external_id = Some(value);
-                Some(at + length)
-            }
-            Self::ArrowId => {
-                let (value, length) = plain_integer(&text[at..])?;
-                found.arrow_id = Some(value);
+                let place = match self {
+                    Self::Correlation => &mut found.correlation,
+                    Self::ExternalId => &mut found.external_id,
+                    _ => &mut found.arrow_id,
+                };
+                *place = Some(value);
                 Some(at + length)
             }
             Self::QuotedArrowId => {
@@ -296,7 +291,8 @@ pub(in crate::read::chrome) fn begins_with(text: &[u8], constant: &[u8]) -> bool
     let length = constant.len();
     let Some(text) = text.get(..length) else { return false };
     match length {
-        33.. => text == constant,
+        65.. => text == constant,
+        32.. => have_same_ends::<32>(text, constant),
         16.. => have_same_ends::<16>(text, constant),
         8.. => have_same_ends::<8>(text, constant),
         4.. => have_same_ends::<4>(text, constant),

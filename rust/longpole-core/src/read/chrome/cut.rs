@@ -1,0 +1,137 @@
+//! The list of events, cut before what looks like the beginning of an event.
+//!
+//! Of a file that any thread can read, only what stands around the cuts is read here, and who
+//! reads a part fetches its bytes. Of anything else the bytes are cut off what comes next.
+
+use super::part::{Piece, Rows};
+use crate::read::json::is_whitespace;
+use crate::read::source::SharedFile;
+use crate::read::window::Window;
+
+/// How long a beginning is looked for in an event.
+const MAX_BEGINNING: usize = 256;
+
+/// Where a cut is looked for first, before the end that a part would have.
+const TAIL_BYTES: usize = 4 << 10;
+
+/// The text between two events: the end of one, the indent, and the next up to its first key.
+pub(super) fn separator(text: &[u8], indent: &[u8]) -> Option<Vec<u8>> {
+    let head = &text[..text.len().min(MAX_BEGINNING)];
+    let blank = head.get(1..)?.iter().take_while(|&&byte| is_whitespace(byte)).count();
+    let key = head.get(1 + blank..)?.strip_prefix(b"\"")?;
+    let length = 1 + blank + 1 + memchr::memchr(b'"', key)? + 1;
+    Some([b"},", indent, &head[..length]].concat())
+}
+
+/// Cuts what comes next before the beginnings of events.
+pub(super) struct Cutter {
+    separator: Vec<u8>,
+    part_bytes: usize,
+    /// The file, if any thread can read it, and where its end is.
+    file: Option<(SharedFile, u64)>,
+    /// The place of the first byte behind the last cut.
+    pub(super) offset: u64,
+    /// What was read behind the last cut, and in a file before it.
+    rest: Vec<u8>,
+    /// Buffers and tables to use again.
+    spare: Vec<(Vec<u8>, Rows)>,
+    /// Whether a part was cut off already.
+    is_behind_first: bool,
+    is_ended: bool,
+}
+
+impl Cutter {
+    /// Cuts from the front of the window on.
+    pub(super) fn new(separator: Vec<u8>, part_bytes: usize, window: &Window<'_>) -> Self {
+        Self {
+            separator,
+            part_bytes,
+            file: window.file(),
+            offset: window.offset(),
+            rest: Vec::new(),
+            spare: Vec::new(),
+            is_behind_first: false,
+            is_ended: false,
+        }
+    }
+
+    /// The file that the parts are in, unless they have their bytes with them.
+    pub(super) fn file(&self) -> Option<SharedFile> {
+        self.file.as_ref().map(|(file, _)| file.clone())
+    }
+
+    /// The next part; none where the file ends, or no event begins.
+    pub(super) fn next(&mut self, window: &mut Window<'_>) -> Option<Piece> {
+        if self.is_ended {
+            return None;
+        }
+        let (mut bytes, rows) = self.spare.pop().unwrap_or_default();
+        let length = match self.file.clone() {
+            Some((file, end)) => self.find_cut(&file, end),
+            None => self.cut_off(&mut bytes, window),
+        };
+        self.is_ended |= length.is_none();
+        let offset = self.offset;
+        self.offset += length? as u64;
+        let is_indent_taken = !std::mem::replace(&mut self.is_behind_first, true);
+        Some(Piece { bytes, length: length?, offset, is_indent_taken, rows })
+    }
+
+    /// The length of the next part of a file, of which as little as possible is read.
+    fn find_cut(&mut self, file: &SharedFile, end: u64) -> Option<usize> {
+        let left = usize::try_from(end - self.offset).unwrap_or(usize::MAX);
+        let length = self.part_bytes.min(left);
+        let tail = length.saturating_sub(TAIL_BYTES);
+        let starts = [tail, 0];
+        // Where there is no cut in the tail, in all of it.
+        starts.into_iter().find_map(|start| {
+            self.rest.resize(length - start, 0);
+            let filled = file.read_at(&mut self.rest, self.offset + start as u64).ok()?;
+            self.is_ended = start + filled < self.part_bytes;
+            let cut = memchr::memmem::rfind(&self.rest[..filled], &self.separator)?;
+            // Behind the comma.
+            Some(start + cut + 2)
+        })
+    }
+
+    /// Cuts the next part off what comes next in the window.
+    fn cut_off(&mut self, bytes: &mut Vec<u8>, window: &mut Window<'_>) -> Option<usize> {
+        let length = self.rest.len() + self.part_bytes;
+        bytes.resize(length, 0);
+        bytes[..self.rest.len()].copy_from_slice(&self.rest);
+        let filled = self.rest.len() + window.take(&mut bytes[self.rest.len()..]);
+        self.is_ended = filled < length;
+        let cut = memchr::memmem::rfind(&bytes[..filled], &self.separator);
+        let cut = cut.map_or(0, |at| at + 2);
+        self.rest.clear();
+        self.rest.extend_from_slice(&bytes[cut..filled]);
+        (cut > 0).then_some(cut)
+    }
+
+    /// Keeps the buffer and the tables of a part for a later one.
+    pub(super) fn take_back(&mut self, bytes: Vec<u8>, rows: Rows) {
+        self.spare.push((bytes, rows));
+    }
+
+    /// Puts parts back that nobody joined, and what stands behind them.
+    pub(super) fn put_back(
+        self,
+        left: impl DoubleEndedIterator<Item = Piece>,
+        window: &mut Window<'_>,
+    ) {
+        let mut left = left;
+        if self.file.is_some() {
+            let offset = left.next().map_or(self.offset, |piece| piece.offset);
+            if offset != window.offset() {
+                window.move_to(offset);
+            }
+            return;
+        }
+        window.put_back(self.rest);
+        for piece in left.rev() {
+            let mut bytes = piece.bytes;
+            bytes.truncate(piece.length);
+            window.put_back(bytes);
+        }
+    }
+}
