@@ -36,6 +36,13 @@ pub(super) struct Window<'a> {
     ahead: VecDeque<Ahead>,
 }
 
+/// What a window is on beside the part that it entered.
+pub(super) enum Outside<'a> {
+    /// A file that bytes are allowed of up to a place.
+    Limit(u64),
+    Window(Window<'a>),
+}
+
 /// What was read ahead of the window.
 enum Ahead {
     /// Bytes, of which those from the place on are still to come.
@@ -89,6 +96,11 @@ impl<'a> Window<'a> {
         Self { source, buffer, start: 0, end: 0, offset: 0, ended: false, allowed, ahead }
     }
 
+    /// A window on the beginning of a file that is not compressed.
+    pub(super) fn on_file(file: SharedFile) -> Self {
+        Self::at_start(Source::File(file), None)
+    }
+
     /// A window on the first `length` bytes of `buffer`, which are all there is and stand at
     /// `offset` of the file.
     pub(super) fn on(buffer: Vec<u8>, length: usize, offset: u64) -> Self {
@@ -97,9 +109,29 @@ impl<'a> Window<'a> {
         Self { source, buffer, start: 0, end: length, offset, ended: true, allowed: 0, ahead }
     }
 
-    /// The buffer, whatever is in it.
-    pub(super) fn into_buffer(self) -> Vec<u8> {
-        self.buffer
+    /// Has only `length` bytes at `offset` before it, until it [leaves](Self::leave) them: those
+    /// of the file that it is on, or else the first ones of `bytes`.
+    pub(super) fn enter(&mut self, bytes: Vec<u8>, length: usize, offset: u64) -> Outside<'a> {
+        if !self.is_on_file() {
+            let part = Window::on(bytes, length, offset);
+            return Outside::Window(std::mem::replace(self, part));
+        }
+        let limit = self.limit();
+        self.move_to(offset);
+        self.allowed = length as u64;
+        Outside::Limit(limit)
+    }
+
+    /// Goes on with what is outside; gives the bytes back that it was on.
+    pub(super) fn leave(&mut self, outside: Outside<'a>) -> Vec<u8> {
+        match outside {
+            Outside::Window(outside) => std::mem::replace(self, outside).buffer,
+            Outside::Limit(limit) => {
+                self.allowed = limit - (self.offset + self.end as u64);
+                self.ended = false;
+                Vec::new()
+            }
+        }
     }
 
     /// The file, where any part of it can be read at any time, and its end as far as bytes are
@@ -109,6 +141,11 @@ impl<'a> Window<'a> {
             Source::File(file) => Some((file.clone(), self.limit())),
             Source::Plain(_) | Source::Gzip(_) => None,
         }
+    }
+
+    /// Whether it is on a file, as it stands.
+    pub(super) fn is_on_file(&self) -> bool {
+        matches!(self.source, Source::File(_))
     }
 
     /// The place of the first byte of the file that is not allowed.

@@ -55,11 +55,6 @@ impl Cutter {
         }
     }
 
-    /// The file that the parts are in, unless they have their bytes with them.
-    pub(super) fn file(&self) -> Option<SharedFile> {
-        self.file.as_ref().map(|(file, _)| file.clone())
-    }
-
     /// The next part; none where the file ends, or no event begins.
     pub(super) fn next(&mut self, window: &mut Window<'_>) -> Option<Piece> {
         if self.is_ended {

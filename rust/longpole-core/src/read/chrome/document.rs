@@ -294,6 +294,7 @@ impl Document<'_> {
                 return Ok(End::Limit);
             }
             if byte == b'{' {
+                self.events.fetch_ahead()?;
                 let end = match self.take_parts()? {
                     Some(end) => Some(end),
                     None => self.events.take_predicted(limit),

@@ -9,19 +9,19 @@ use std::sync::Arc;
 use super::collect::{Collector, Phases};
 use super::event::EventScanner;
 use super::pairs::Brackets;
-use super::reader::EventReader;
+use super::reader::{EventReader, WholeEnd};
 use super::stream::EventStream;
 use crate::diagnostics::Diagnostics;
+use crate::error::Result;
 use crate::progress::silent;
 use crate::read::elements::Elements;
-use crate::read::source::SharedFile;
 use crate::read::window::Window;
 use crate::read::Options;
 use crate::tables::{ArgTables, CounterTable, EventTable, FlowSource, FlowTable, Place};
 
 /// Where a part stands, which begins at an event or at the white space before it.
 pub(super) struct Piece {
-    /// What stands there; nothing where whoever reads the part has the [`Bytes`].
+    /// What stands there; nothing where whoever reads the part has the file.
     pub(super) bytes: Vec<u8>,
     pub(super) length: usize,
     /// The place of the first byte in the file.
@@ -30,37 +30,6 @@ pub(super) struct Piece {
     pub(super) is_indent_taken: bool,
     /// Tables without a row, to use again.
     pub(super) rows: Rows,
-}
-
-/// The bytes of parts, one part at a time.
-pub(super) struct Bytes {
-    /// The file that parts are in; none where each has its bytes with it.
-    file: Option<SharedFile>,
-    buffer: Vec<u8>,
-}
-
-impl Bytes {
-    pub(super) fn new(file: Option<SharedFile>) -> Self {
-        Self { file, buffer: Vec::new() }
-    }
-
-    /// A window on a part; none where the file cannot be read or became shorter.
-    pub(super) fn window(&mut self, piece: &mut Piece) -> Option<Window<'static>> {
-        let Some(file) = &self.file else {
-            let bytes = std::mem::take(&mut piece.bytes);
-            return Some(Window::on(bytes, piece.length, piece.offset));
-        };
-        self.buffer.resize(self.buffer.len().max(piece.length), 0);
-        let filled = file.read_at(&mut self.buffer[..piece.length], piece.offset).ok()?;
-        let bytes = (filled == piece.length).then(|| std::mem::take(&mut self.buffer))?;
-        Some(Window::on(bytes, piece.length, piece.offset))
-    }
-
-    /// Takes back what a window on a part was on.
-    pub(super) fn take_back(&mut self, window: Window<'_>, piece: &mut Piece) {
-        let owner = if self.file.is_some() { &mut self.buffer } else { &mut piece.bytes };
-        *owner = window.into_buffer();
-    }
 }
 
 /// The rows of a part.
@@ -113,6 +82,13 @@ impl Rows {
     }
 }
 
+impl Piece {
+    /// The place behind its last byte.
+    pub(super) fn end(&self) -> u64 {
+        self.offset + self.length as u64
+    }
+}
+
 /// What was read of a part. Texts, lanes, sources and statements are numbered as the thread
 /// that read it numbers them.
 pub(super) struct Part {
@@ -136,7 +112,6 @@ pub(super) struct Part {
 /// A thread's reader of parts.
 pub(super) struct PartReader {
     events: EventReader<'static>,
-    bytes: Bytes,
     known: Known,
     is_strict: bool,
 }
@@ -153,9 +128,11 @@ struct Known {
 }
 
 impl PartReader {
-    /// A reader for files in which events are indented by `indent`.
-    pub(super) fn new(options: &Options, indent: Vec<u8>, bytes: Bytes) -> Self {
-        let elements = Elements::new(empty_window(), Diagnostics::default(), &silent, false);
+    /// A reader for files in which events are indented by `indent`; `window` is on the file that
+    /// parts are in, unless they have their bytes with them.
+    pub(super) fn new(options: &Options, indent: Vec<u8>, window: Option<Window<'static>>) -> Self {
+        let window = window.unwrap_or_else(|| Window::on(Vec::new(), 0, 0));
+        let elements = Elements::new(window, Diagnostics::default(), &silent, false);
         let scanner = EventScanner::new(options.arguments.keys());
         let known = Known { keys: scanner.argument_keys.len(), ..Known::default() };
         let mut stream = EventStream::new(elements, scanner);
@@ -165,17 +142,14 @@ impl PartReader {
         (collector.flows, collector.asyncs) = (FlowTable::of_part(), FlowTable::of_part());
         Rows::default().swap(&mut collector);
         let events = EventReader::new(stream, collector, !options.scan_all);
-        Self { events, bytes, known, is_strict: options.strict }
+        Self { events, known, is_strict: options.strict }
     }
 
     /// Reads a part; none where it is not sound. What is no part any more is the piece.
     pub(super) fn read(&mut self, piece: &mut Piece) -> Option<Part> {
-        self.events.stream.elements.window = self.bytes.window(piece)?;
-        let is_whole =
-            matches!(self.events.take_whole(piece.is_indent_taken), Ok(end) if end.is_whole);
+        let end = self.events.take_piece(piece);
+        let is_whole = matches!(end, Ok(end) if end.is_whole);
         let elements = &mut self.events.stream.elements;
-        let window = std::mem::replace(&mut elements.window, empty_window());
-        self.bytes.take_back(window, piece);
         let is_refused = self.is_strict && !elements.diagnostics.is_empty();
         let is_joinable = !self.events.collector.strings.is_order_bound
             && !self.events.stream.scanner.argument_keys.is_full();
@@ -208,6 +182,20 @@ impl PartReader {
     }
 }
 
+impl EventReader<'_> {
+    /// Reads the whole events of a part with a comma behind each; the window is then what it was.
+    pub(super) fn take_piece(&mut self, piece: &mut Piece) -> Result<WholeEnd> {
+        let window = &mut self.stream.elements.window;
+        let bytes = std::mem::take(&mut piece.bytes);
+        let outside = window.enter(bytes, piece.length, piece.offset);
+        let end = self.take_whole(piece.is_indent_taken);
+        piece.bytes = self.stream.elements.window.leave(outside);
+        let end = end?;
+        // A file may have become shorter.
+        Ok(WholeEnd { is_whole: end.is_whole && end.offset == piece.end(), ..end })
+    }
+}
+
 /// The rows that are new where so many were known.
 fn fresh(known: &mut usize, length: usize) -> std::ops::Range<usize> {
     std::mem::replace(known, length)..length
@@ -215,8 +203,4 @@ fn fresh(known: &mut usize, length: usize) -> std::ops::Range<usize> {
 
 fn fresh_rows<T: Copy>(known: &mut usize, rows: &[T]) -> Vec<T> {
     rows[fresh(known, rows.len())].to_vec()
-}
-
-fn empty_window() -> Window<'static> {
-    Window::on(Vec::new(), 0, 0)
 }

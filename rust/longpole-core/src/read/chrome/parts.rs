@@ -11,9 +11,10 @@
 //! repaired in one place only. Of a part that the calling thread reads, the events before the
 //! damage count.
 //!
-//! Limits: eight parts of [`PART_BYTES`], or two for each thread and two more, are in memory at
-//! one time. After a part that did not count, the next attempt comes after twice as
-//! many bytes as the last time.
+//! Limits: eight parts of [`PART_BYTES`], or two for each thread and two more, are at work at one
+//! time: their rows are in memory, and their bytes unless every thread fetches its own through a
+//! window. After a part that did not count, the next attempt comes after twice as many bytes as
+//! the last time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::resume_unwind;
@@ -25,11 +26,12 @@ use std::time::Duration;
 
 use super::cut::{separator, Cutter};
 use super::join::Numbers;
-use super::part::{Bytes, Part, PartReader, Piece};
+use super::part::{Part, PartReader, Piece};
 use super::predicted::RunEnd;
 use super::reader::EventReader;
+use super::stream::EventStream;
 use crate::error::Result;
-use crate::read::source::SharedFile;
+use crate::read::window::Window;
 use crate::read::Options;
 
 /// The length of a part: long enough to be worth handing over, and all that is at work fits
@@ -129,7 +131,7 @@ impl Parts<'_> {
         }
         let n_before = events.position;
         let is_behind_event = std::thread::scope(|scope| {
-            let mut crew = Crew::start(scope, self, &events.stream.indent, first, cutter.file());
+            let mut crew = Crew::start(scope, self, &events.stream, first);
             crew.numbers.resize_with(self.threads, || Numbers::new(events.n_given_keys));
             let outcome = crew.work(events, &mut cutter);
             self.ended(crew.n_joined, cutter.offset);
@@ -158,7 +160,6 @@ struct Crew<'scope> {
     back: BTreeMap<usize, Done>,
     /// Parts that the calling thread reads.
     kept: BTreeMap<usize, Piece>,
-    bytes: Bytes,
     /// Whether the calling thread waited since it kept a part.
     has_waited: bool,
     /// Whether the last event that was read has no comma.
@@ -182,9 +183,8 @@ impl<'scope> Crew<'scope> {
     fn start<'env>(
         scope: &'scope Scope<'scope, 'env>,
         parts: &Parts<'env>,
-        indent: &[u8],
+        stream: &EventStream<'_>,
         waiting: VecDeque<Piece>,
-        file: Option<SharedFile>,
     ) -> Self {
         let offset = waiting.front().map_or(0, |piece| piece.offset);
         let (jobs, taken) = channel();
@@ -192,10 +192,11 @@ impl<'scope> Crew<'scope> {
         let (taken, stop) = (Arc::new(Mutex::new(taken)), Arc::new(AtomicBool::new(false)));
         let threads = (1..parts.threads).map_while(|thread| {
             let (taken, give, stop) = (Arc::clone(&taken), give.clone(), Arc::clone(&stop));
-            let (options, indent) = (parts.options, indent.to_vec());
-            let bytes = Bytes::new(file.clone());
+            let (options, indent) = (parts.options, stream.indent.clone());
+            let file = stream.elements.window.file();
             let read = move || {
-                let reader = PartReader::new(options, indent, bytes);
+                let window = file.map(|(file, _)| Window::on_file(file));
+                let reader = PartReader::new(options, indent, window);
                 read_parts(thread, &taken, &give, &stop, reader);
             };
             Builder::new().name("longpole-read".to_owned()).spawn_scoped(scope, read).ok()
@@ -210,7 +211,6 @@ impl<'scope> Crew<'scope> {
             back: BTreeMap::new(),
             kept: BTreeMap::new(),
             offset,
-            bytes: Bytes::new(file),
             has_waited: false,
             is_behind_event: false,
             n_sent: 0,
@@ -267,21 +267,14 @@ impl<'scope> Crew<'scope> {
         events: &mut EventReader<'_>,
         cutter: &mut Cutter,
     ) -> Result<bool> {
-        let Some(part) = self.bytes.window(&mut piece) else {
-            self.kept.insert(self.n_joined, piece);
-            return Ok(false);
-        };
-        let source = std::mem::replace(&mut events.stream.elements.window, part);
         // What was said before must not be refused by a strict reader when it asks for more.
         let mut said = std::mem::take(&mut events.stream.elements.diagnostics);
-        let end = events.take_whole(piece.is_indent_taken);
+        let end = events.take_piece(&mut piece);
         said.append(&events.stream.elements.diagnostics);
         events.stream.elements.diagnostics = said;
-        let part = std::mem::replace(&mut events.stream.elements.window, source);
-        self.bytes.take_back(part, &mut piece);
         let end = end?;
         if end.is_whole {
-            self.offset = end.offset;
+            self.offset = piece.end();
             self.n_joined += 1;
             cutter.take_back(piece.bytes, piece.rows);
             return Ok(true);
@@ -335,7 +328,7 @@ impl<'scope> Crew<'scope> {
         events.stream.elements.diagnostics.append(&diagnostics);
         events.stream.indent = indent;
         part.rows.clear();
-        self.offset = done.piece.offset + done.piece.length as u64;
+        self.offset = done.piece.end();
         self.n_joined += 1;
         cutter.take_back(done.piece.bytes, part.rows);
         Ok(())
@@ -387,12 +380,10 @@ fn read_parts(
 mod tests {
     use super::super::collect::Collector;
     use super::super::event::EventScanner;
-    use super::super::stream::EventStream;
     use super::*;
     use crate::diagnostics::Diagnostics;
     use crate::progress::silent;
     use crate::read::elements::Elements;
-    use crate::read::window::Window;
 
     /// How many of the events that `text` begins with are read in parts, and the comma behind.
     fn joined(text: &str) -> (u64, Option<u64>) {

@@ -8,6 +8,9 @@ use super::stream::EventStream;
 use crate::error::Result;
 use crate::read::elements::Outcome;
 
+/// With less than this at hand, more is asked for.
+const AHEAD_BYTES: usize = 4 << 10;
+
 /// Events on their way from bytes to tables.
 pub(super) struct EventReader<'a> {
     pub(super) stream: EventStream<'a>,
@@ -56,9 +59,20 @@ impl<'a> EventReader<'a> {
         take_run(&mut self.stream, &mut self.collector, &mut self.position, max_events)
     }
 
+    /// Has some events at hand where nothing can be found wrong on the way to them, so that
+    /// seldom one is cut and read twice.
+    pub(super) fn fetch_ahead(&mut self) -> Result<()> {
+        let elements = &mut self.stream.elements;
+        if elements.window.text().len() < AHEAD_BYTES && elements.window.is_on_file() {
+            elements.more()?;
+        }
+        Ok(())
+    }
+
     /// Reads whole events with a comma behind each, up to something else or the end of the
     /// window.
     pub(super) fn take_whole(&mut self, is_indent_taken: bool) -> Result<WholeEnd> {
+        self.fetch_ahead()?;
         let mut is_indent_taken = is_indent_taken && self.stream.text().starts_with(b"{");
         let mut is_behind_event = false;
         loop {
@@ -84,6 +98,7 @@ impl<'a> EventReader<'a> {
 
     /// Whether a whole event could be read, or several of them.
     fn take_event(&mut self, is_behind_event: &mut bool) -> Result<bool> {
+        self.fetch_ahead()?;
         *is_behind_event = match self.take_predicted(u64::MAX) {
             Some(RunEnd::BehindEvent) => true,
             Some(RunEnd::BehindComma(_)) => false,
