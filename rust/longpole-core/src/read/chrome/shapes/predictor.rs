@@ -17,6 +17,10 @@ const PATIENCE: u32 = 1 << 14;
 /// How many shapes are tried behind each shape.
 const MAX_SUCCESSORS: usize = 4;
 
+/// How many shapes are tried where none of those matches: all of them cost less than scanning
+/// an event and looking into it.
+const MAX_TRIED: u16 = 32;
+
 /// How many pairs of a shape and a name are remembered.
 const N_PAIRS: usize = 1 << 12;
 
@@ -64,16 +68,27 @@ impl Predictor {
         text: &[u8],
         strings: &Strings,
     ) -> Option<(u16, usize)> {
-        let last = self.last?;
-        let first = self.pairs[self.slot];
+        let first = self.last.and_then(|_| self.pairs[self.slot]);
         if let Some(guess) = first {
             if let Some(length) = self.try_shape(guess.shape, text, guess.name, strings) {
                 return Some((guess.shape, length));
             }
         }
+        self.read_unexpected(text, first, strings)
+    }
+
+    /// Reads an event that `first` did not say, by the shapes that came next at other times, and
+    /// then by any.
+    fn read_unexpected(
+        &mut self,
+        text: &[u8],
+        first: Option<Guess>,
+        strings: &Strings,
+    ) -> Option<(u16, usize)> {
         let name = first.and_then(|guess| guess.name);
-        for row in 0..self.successors[usize::from(last.shape)].len() {
-            let shape = self.successors[usize::from(last.shape)][row];
+        let n_successors = self.last.map_or(0, |last| self.successors_of(last).len());
+        for row in 0..n_successors {
+            let shape = self.last.map(|last| self.successors_of(last)[row])?;
             if first.is_some_and(|guess| guess.shape == shape) {
                 continue;
             }
@@ -81,7 +96,12 @@ impl Predictor {
                 return Some((shape, length));
             }
         }
-        None
+        let n_tried = u16::try_from(self.shapes.len()).map_or(MAX_TRIED, |n| n.min(MAX_TRIED));
+        (0..n_tried).find_map(|shape| Some((shape, self.try_shape(shape, text, name, strings)?)))
+    }
+
+    fn successors_of(&self, guess: Guess) -> &[u16] {
+        &self.successors[usize::from(guess.shape)]
     }
 
     #[inline]
@@ -174,7 +194,8 @@ fn move_to_front(successors: &mut Vec<u16>, shape: u16) {
 impl Guess {
     #[inline]
     fn slot(self) -> usize {
-        let name = self.name.map_or(0, |name| name.row() + 1);
-        (name.wrapping_mul(0x9e37_79b1) ^ (usize::from(self.shape) * 0x85eb)) % N_PAIRS
+        let name = self.name.map_or(0, |name| name.row().wrapping_add(1));
+        let shape = usize::from(self.shape).wrapping_mul(0x85eb);
+        (name.wrapping_mul(0x9e37_79b1) ^ shape) % N_PAIRS
     }
 }

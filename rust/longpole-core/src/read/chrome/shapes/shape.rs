@@ -18,17 +18,17 @@ const MAX_CONSTANT_BYTES: usize = 4096;
 
 /// The text of one event with holes.
 pub(super) struct Shape {
-    /// What stands between the values, one behind the other.
-    constants: Box<[u8]>,
+    /// The values, each with what stands before it.
     holes: Box<[Hole]>,
+    /// What stands behind the last one.
+    tail: Box<[u8]>,
     pub(super) plan: Plan,
 }
 
-/// Where a value stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A value, and the constant text before it.
+#[derive(Debug, PartialEq, Eq)]
 struct Hole {
-    /// How much of the constant text stands before it.
-    constant_bytes: usize,
+    constant: Box<[u8]>,
     value: Value,
 }
 
@@ -70,8 +70,8 @@ impl Shape {
     /// The shape of the event that is `text`, of which the scanner and the collector had
     /// nothing to say and made `plan`.
     pub(super) fn new(text: &[u8], plan: Plan, keys: &Keys, wanted: &Wanted) -> Option<Self> {
-        let mut constants = Vec::new();
-        let mut holes = Vec::new();
+        let mut holes: Vec<Hole> = Vec::new();
+        let mut n_constant = text.len();
         let (mut here, mut ids) = (0, 0);
         for member in outline(text)? {
             let value = match hole(&member, text, &plan, keys, wanted) {
@@ -82,19 +82,18 @@ impl Shape {
             ids += usize::from(value == Value::ExternalId);
             // The quotes belong to the constant text.
             let quotes = usize::from(value.is_quoted());
-            let before = &text[here..member.place.start() + quotes];
-            constants.extend_from_slice(before);
-            holes.push(Hole { constant_bytes: before.len(), value });
-            here = member.place.end() - quotes;
+            let place = member.place.start() + quotes..member.place.end() - quotes;
+            holes.push(Hole { constant: text[here..place.start].into(), value });
+            here = place.end;
+            n_constant -= place.len();
         }
-        constants.extend_from_slice(&text[here..]);
-        let fits = holes.len() <= MAX_HOLES && constants.len() <= MAX_CONSTANT_BYTES && ids <= 1;
-        fits.then_some(Self { constants: constants.into(), holes: holes.into(), plan })
+        let fits = holes.len() <= MAX_HOLES && n_constant <= MAX_CONSTANT_BYTES && ids <= 1;
+        fits.then_some(Self { holes: holes.into(), tail: text[here..].into(), plan })
     }
 
     /// Whether an event has the one shape if and only if it has the other.
     pub(super) fn is(&self, other: &Self) -> bool {
-        self.constants == other.constants && self.holes == other.holes
+        self.holes == other.holes && self.tail == other.tail
     }
 
     /// Reads the values of the event at the front of `text`, if it has this shape; gives its
@@ -107,19 +106,16 @@ impl Shape {
         found: &mut Found,
     ) -> Option<usize> {
         found.clear();
-        let mut rest: &[u8] = &self.constants;
         let mut at = 0;
         for hole in &self.holes {
-            let (constant, behind) = rest.split_at(hole.constant_bytes);
-            if !begins_with(text.get(at..)?, constant) {
+            if !begins_with(text.get(at..)?, &hole.constant) {
                 return None;
             }
-            rest = behind;
-            at += constant.len();
+            at += hole.constant.len();
             at = hole.value.read(text, at, guess, strings, found)?;
         }
-        let is_whole = begins_with(text.get(at..)?, rest) && self.is_sound(found);
-        is_whole.then_some(at + rest.len())
+        let is_whole = begins_with(text.get(at..)?, &self.tail) && self.is_sound(found);
+        is_whole.then_some(at + self.tail.len())
     }
 
     /// Values that the collector would have something to say about are left to it.
