@@ -83,6 +83,7 @@ impl EventTable {
     }
 
     /// Appends an event and returns its handle.
+    #[inline]
     pub fn push(&mut self, row: &EventRow) -> EventId {
         let id = EventId::from_row(self.kind.len());
         if !self.is_part && self.len().is_multiple_of(BATCH) {
@@ -101,6 +102,7 @@ impl EventTable {
     }
 
     /// Packs the rows so far.
+    #[cold]
     fn seal(&mut self) {
         self.category.seal();
         self.name.seal();
