@@ -20,8 +20,8 @@ pub struct Options {
     pub max_events: Option<u64>,
     /// Scan every event, and predict none: the answer is the same, and takes twice as long.
     pub scan_all: bool,
-    /// How many threads read the events of a large file, beside the calling one, which reads and
-    /// inflates the file: 0 and 1 mean none. The answer is the same.
+    /// How many threads read the events of a large file, the calling one among them, which also
+    /// inflates the file and joins what was read: 0 and 1 mean no others. The answer is the same.
     pub threads: usize,
     /// How many bytes a thread reads at a time; some sensible number where none is given.
     pub part_bytes: Option<usize>,

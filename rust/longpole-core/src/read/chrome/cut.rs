@@ -3,6 +3,8 @@
 //! Of a file that any thread can read, only what stands around the cuts is read here, and who
 //! reads a part fetches its bytes. Of anything else the bytes are cut off what comes next.
 
+use memchr::memmem::FinderRev;
+
 use super::part::{Piece, Rows};
 use crate::read::json::is_whitespace;
 use crate::read::source::SharedFile;
@@ -25,7 +27,7 @@ pub(super) fn separator(text: &[u8], indent: &[u8]) -> Option<Vec<u8>> {
 
 /// Cuts what comes next before the beginnings of events.
 pub(super) struct Cutter {
-    separator: Vec<u8>,
+    separator: FinderRev<'static>,
     part_bytes: usize,
     /// The file, if any thread can read it, and where its end is.
     file: Option<(SharedFile, u64)>,
@@ -42,9 +44,9 @@ pub(super) struct Cutter {
 
 impl Cutter {
     /// Cuts from the front of the window on.
-    pub(super) fn new(separator: Vec<u8>, part_bytes: usize, window: &Window<'_>) -> Self {
+    pub(super) fn new(separator: &[u8], part_bytes: usize, window: &Window<'_>) -> Self {
         Self {
-            separator,
+            separator: FinderRev::new(separator).into_owned(),
             part_bytes,
             file: window.file(),
             offset: window.offset(),
@@ -83,7 +85,7 @@ impl Cutter {
             self.rest.resize(length - start, 0);
             let filled = file.read_at(&mut self.rest, self.offset + start as u64).ok()?;
             self.is_ended = start + filled < self.part_bytes;
-            let cut = memchr::memmem::rfind(&self.rest[..filled], &self.separator)?;
+            let cut = self.separator.rfind(&self.rest[..filled])?;
             // Behind the comma.
             Some(start + cut + 2)
         })
@@ -96,7 +98,7 @@ impl Cutter {
         bytes[..self.rest.len()].copy_from_slice(&self.rest);
         let filled = self.rest.len() + window.take(&mut bytes[self.rest.len()..]);
         self.is_ended = filled < length;
-        let cut = memchr::memmem::rfind(&bytes[..filled], &self.separator);
+        let cut = self.separator.rfind(&bytes[..filled]);
         let cut = cut.map_or(0, |at| at + 2);
         self.rest.clear();
         self.rest.extend_from_slice(&bytes[cut..filled]);

@@ -115,7 +115,7 @@ impl Parts<'_> {
             return Ok(None);
         };
         let window = &events.stream.elements.window;
-        let mut cutter = Cutter::new(separator, self.part_bytes, window);
+        let mut cutter = Cutter::new(&separator, self.part_bytes, window);
         let mut first = VecDeque::new();
         while first.len() < MIN_PARTS {
             events.stream.elements.report(here)?;

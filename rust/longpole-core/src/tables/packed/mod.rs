@@ -154,10 +154,9 @@ impl Packed {
     /// Appends the values of another column, each of them larger by `distance`.
     pub(crate) fn append_shifted(&mut self, later: &Self, distance: u32) {
         let distance = i64::from(distance);
-        let shifted = |value: i64| match value {
-            NO_INTEGER => NO_INTEGER,
-            value => value.saturating_add(distance),
-        };
+        // Numbers of rows and elements are far from the end of what 64 bits hold.
+        let shifted =
+            |value: i64| if value == NO_INTEGER { value } else { value.wrapping_add(distance) };
         self.append_each(later, shifted);
     }
 
