@@ -305,3 +305,41 @@ fn have_same_ends<const N: usize>(one: &[u8], two: &[u8]) -> bool {
     one.first_chunk::<N>() == two.first_chunk::<N>()
         && one.last_chunk::<N>() == two.last_chunk::<N>()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_end_where_the_scanner_ends_them_and_others_are_left_to_it() {
+        for sound in [
+            "[]",
+            "[1, 22, 333]",
+            "[[12345678, 0], [], [[\"a b\"]]]",
+            "[\"float\",\"\",7]",
+            "[[4096, 4096],[1]]",
+        ] {
+            let text = format!("{sound},\n      \"block\": ");
+            assert_eq!(list_end(text.as_bytes(), 0), Some(sound.len()), "{sound}");
+            assert_eq!(nested_end(text.as_bytes(), 0), Some(sound.len()), "{sound}");
+            for end in 0..sound.len() {
+                assert_eq!(list_end(&text.as_bytes()[..end], 0), None, "{}", &text[..end]);
+            }
+        }
+        for other in ["[01]", "[1,]", "[1, ]", "[1  2]", "[nan]", "[\"\\n\"]", "[1}", "7", "{}"] {
+            let text = format!("{other},\n      \"block\": ");
+            assert_eq!(list_end(text.as_bytes(), 0), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_is_skipped_ends_where_one_that_is_read_does() {
+        for number in ["0", "7", "12345678", "123456789", "-3", "1.5", "00", "1e3", "-", "4."] {
+            for end in [",", "}", "\n", "\t", "]", "x", ""] {
+                let text = format!("{number}{end} 12345678901234567");
+                let read = any_number(text.as_bytes(), 0).map(|(_, end)| end);
+                assert_eq!(number_end(text.as_bytes(), 0), read, "{text}");
+            }
+        }
+    }
+}
