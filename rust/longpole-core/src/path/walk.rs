@@ -156,8 +156,9 @@ pub fn walk(graph: &Graph, window: &Window, schedule: &Schedule) -> Path {
         is_undecided |= is_toss_up(graph, edge);
         node = edge.source;
     }
-    path.segments.reverse();
-    path.edges.reverse();
+    // Of exactly the size that they have: a verdict keeps the paths of all windows.
+    path.segments = path.segments.iter().rev().copied().collect();
+    path.edges = path.edges.iter().rev().copied().collect();
     path
 }
 
