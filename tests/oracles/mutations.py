@@ -55,14 +55,14 @@ FAULTS = (
     Fault(
         "a recorded wait for an event reaches up to the call that waits",
         "graph/rules/recorded_waits.rs",
-        "other.last_submitted_before(recorded_ns)?;",
-        "other.last_submitted_before(i64::MAX)?;",
+        ".or_else(|| other.last_submitted_before(recorded_ns));",
+        ".or_else(|| other.last_submitted_before(i64::MAX));",
     ),
     Fault(
         "a recorded wait for an event ignores when the event was recorded",
         "graph/facts/recorded_syncs.rs",
-        "last_finished_before(recorded_ns)",
-        "last_finished_before(called_ns)",
+        "stream.last_awaited(recorded_ns, call, streams.timeline)",
+        "stream.last_awaited(called_ns, call, streams.timeline)",
     ),
     Fault(
         "work that ends a little after its wait is not cut off there",
@@ -95,10 +95,16 @@ FAULTS = (
         "edge.gap_ns(&graph.nodes).max(typical[edge.role as usize])",
     ),
     Fault(
+        "what lies before a window between two times changes too",
+        "path/what_if/retime.rs",
+        "*time_ns = from_ns.max(*time_ns);",
+        "let _ = time_ns;",
+    ),
+    Fault(
         "of several last events the last in content order ends a window",
         "path/clip.rs",
-        "(times_ns[end.row()], std::cmp::Reverse(order))",
-        "(times_ns[end.row()], order)",
+        "(time_ns(node), Reverse(graph.nodes.event(node)))",
+        "(time_ns(node), graph.nodes.event(node))",
     ),
     Fault(
         "communication behind copies is not counted",
