@@ -303,6 +303,7 @@ def test_an_answer_with_nothing_to_show_is_inconclusive(tmp_path, capsys):
     path = str(TraceBuilder().launch("gemm", call=(0, 1), work=(1, 9)).write(tmp_path / "t.json"))
     assert program.run(["memory", path]) == 4
     assert program.run(["mfu", path]) == 4
+    assert program.run(["table", path, "communication"]) == 0, "there is none"
     timeline = str(written(tmp_path / "timeline.raw.json", [[5, 2, MIB, 4]]))
     assert program.run(["memory", timeline, "--where", "n_bytes < 0"]) == 4
     assert program.run(["memory", timeline, "--between", "0", "9"]) == 2

@@ -78,8 +78,8 @@ def question_table(path: str, trace: Trace, window: Window | None, *, shown: Sho
     """Give the table that a question is answered with; without a window, about all of a trace."""
     rows = rows_of_question(trace, window, shown)
     title = "whole trace" if window is None else f"{window.name} ({window.reason})"
-    code = exit_codes.INCONCLUSIVE if rows.is_empty() else exit_codes.OK
-    return _document(shown, rows, title, known_of_window(path, trace, window)), code
+    # No row is an answer, too: that nothing is as the question or the condition says.
+    return _document(shown, rows, title, known_of_window(path, trace, window)), exit_codes.OK
 
 
 def rows_of_path(trace: Trace, found: Found, shown: Shown) -> pl.DataFrame:
