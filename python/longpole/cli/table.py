@@ -15,6 +15,7 @@ from longpole.cli.answer.list_of_tables import (
     tables,
 )
 from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.rows import sort_option
 from longpole.cli.ask.traces import answer_each, trace_argument
 from longpole.cli.ask.windows import Asked, about_stretch, about_window, window_options
 
@@ -30,11 +31,7 @@ __all__ = ["table"]
     metavar="CONDITION",
     help="Only what fulfils a condition as in SQL: \"name LIKE '%gemm%' AND stream = 7\".",
 )
-@click.option(
-    "--sort",
-    metavar="COLUMN",
-    help="Sort by a column: the largest numbers first, texts by the alphabet.",
-)
+@sort_option
 @click.option(
     "--top",
     type=click.IntRange(min=1),

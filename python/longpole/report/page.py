@@ -196,7 +196,7 @@ def _policy(scripts: Iterable[str]) -> str:
 
 
 def _has_parts(page: Page, section: Section) -> bool:
-    """Tell whether anything of a section is shown: figures are not without plotly."""
+    """Tell whether anything of a section is shown: figures need plotly."""
     return page.plotly is not None or any(not isinstance(part, Figure) for part in section.parts)
 
 

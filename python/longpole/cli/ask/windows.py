@@ -66,6 +66,21 @@ _STEP_NAME: Final = click.option(
 )
 
 
+_ANNOTATION: Final = click.option("--annotation", metavar="NAME", help="Annotation to look at.")
+_INSTANCE: Final = click.option(
+    "--instance",
+    type=click.IntRange(min=0),
+    metavar="I",
+    help="Which of the annotations of that name, from 0.  [default: 0]",
+)
+_BETWEEN: Final = click.option(
+    "--between",
+    type=(_TIME_NS, _TIME_NS),
+    metavar="START END",
+    help="Two times to look between, in ns.",
+)
+
+
 def chosen_window(
     trace: Trace, step: int | None, *, whole: bool, step_name: str | None
 ) -> Window | None:
@@ -269,25 +284,4 @@ def window_options(command: Callable[..., int]) -> Callable[..., int]:
 
 def _of_time(command: Callable[..., int]) -> Callable[..., int]:
     """Give a command the options that choose a time, each as an argument."""
-
-    @_STEP
-    @_STEP_NAME
-    @_WHOLE
-    @click.option("--annotation", metavar="NAME", help="Annotation to look at.")
-    @click.option(
-        "--instance",
-        type=click.IntRange(min=0),
-        metavar="I",
-        help="Which of the annotations of that name, from 0.  [default: 0]",
-    )
-    @click.option(
-        "--between",
-        type=(_TIME_NS, _TIME_NS),
-        metavar="START END",
-        help="Two times to look between, in ns.",
-    )
-    @functools.wraps(command)
-    def with_time(**arguments: Any) -> int:
-        return command(**arguments)
-
-    return with_time
+    return step_options(_ANNOTATION(_INSTANCE(_BETWEEN(command))))
