@@ -38,7 +38,7 @@ peak_option: Final = click.option(
 sort_option: Final = click.option(
     "--sort",
     metavar="COLUMN",
-    help="Sort by a column, as JSON names it: the largest numbers first.",
+    help="Sort by a column, as JSON names it: numbers from the largest, all else ascending.",
 )
 top_option: Final = click.option(
     "--top",
