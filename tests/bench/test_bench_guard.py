@@ -124,3 +124,32 @@ def test_closing_the_guard_ends_what_runs(guard):
     with pytest.raises(GuardLostError):
         guard.run(shell("trap '' TERM; echo $$; while :; do sleep 100; done"), take)
     assert not is_alive(pids[0])
+
+
+def test_a_guard_may_be_closed_just_before_its_reader_reads(guard):
+    def take(_stream, _chunk):
+        guard.close()
+
+    with pytest.raises(GuardLostError, match="has died"):
+        guard.run(shell("echo started; sleep 1000"), take)
+
+
+def test_a_guard_may_be_closed_while_its_reader_is_about_to_read(guard, monkeypatch):
+    closing = []
+    read = os.read
+
+    def read_late(descriptor, size):
+        if closing:
+            guard._process.wait()
+            time.sleep(0.1)  # time enough to close the descriptor under this read
+        return read(descriptor, size)
+
+    def take(_stream, _chunk):
+        closing.append(threading.Thread(target=guard.close))
+        closing[0].start()
+
+    monkeypatch.setattr(os, "read", read_late)
+    with pytest.raises(GuardLostError, match="has died"):
+        guard.run(shell("echo started; sleep 1000"), take)
+    closing[0].join()
+    assert guard._process.stdout.closed

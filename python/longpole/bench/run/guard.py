@@ -111,6 +111,7 @@ class Guard:
             message = f"the guard of the device cannot be started: {error}"
             raise GuardLostError(message) from error
         self._mutex = Lock()
+        self._reading = Lock()
         self._number = 0
         self._pending = b""
         self._job_pid: int | None = None
@@ -163,7 +164,8 @@ class Guard:
         except subprocess.TimeoutExpired:
             return  # it waits for a process that does not die
         if self._process.stdout:
-            self._process.stdout.close()
+            with self._reading:  # another thread may be about to read; it meets the end soon
+                self._process.stdout.close()
         if self._sampling is not None and self._process.returncode != 0:
             self._undo(self._sampling)
 
@@ -211,16 +213,17 @@ class Guard:
             data, start = data[start:] + chunk, 0
 
     def _read(self, deadline: float | None) -> bytes:
-        if self._process.stdout is None:
-            return b""
-        descriptor = self._process.stdout.fileno()
-        if deadline is not None:
-            poll = select.poll()
-            poll.register(descriptor, select.POLLIN)
-            if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
-                message = "the guard of the device does not answer"
-                raise GuardLostError(message)
-        return os.read(descriptor, READ_BYTES)
+        with self._reading:
+            if self._process.stdout is None or self._process.stdout.closed:
+                return b""
+            descriptor = self._process.stdout.fileno()
+            if deadline is not None:
+                poll = select.poll()
+                poll.register(descriptor, select.POLLIN)
+                if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                    message = "the guard of the device does not answer"
+                    raise GuardLostError(message)
+            return os.read(descriptor, READ_BYTES)
 
     def _send(self, kind: bytes, fields: Sequence[bytes]) -> None:
         body = b"".join(field + b"\0" for field in fields)
