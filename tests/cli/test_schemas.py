@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import json
-from importlib.resources import files
 
 import click
 import pytest
 
 from longpole.cli import program
+from longpole.cli.schema import schema_for, schema_names
 from longpole.testing import TraceBuilder
 from mindspore_files import cpu_profile
 from real_traces import SHARED
 
 jsonschema = pytest.importorskip("jsonschema")
 
-SCHEMAS = files("longpole").joinpath("schemas")
-NAMES = sorted(file.name.removesuffix(".json") for file in SCHEMAS.iterdir())
+NAMES = schema_names(program.longpole)
 GEMM = {"argv": ["sh", "-c", "echo OP:gemm,TIME:0.25,WS:0"], "key": "gemm", "tags": {"m": 64}}
 FAILING = {"argv": ["sh", "-c", "exit 3"], "key": "bad"}
 
 
 def validator(name):
-    schema = json.loads(SCHEMAS.joinpath(f"{name}.json").read_text(encoding="utf-8"))
+    schema = schema_for(name.replace(".", " "), program.longpole)
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from longpole.data import Data
 from longpole.devices.peaks import Peaks, peaks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from longpole.trace import Trace
 
-__all__ = ["device_peaks", "peak_sentences", "precision"]
+__all__ = ["DevicePeaks", "device_peaks", "listed_peaks", "peak_sentences", "precision"]
 
 _PRECISIONS: Final = {
     "double": "fp64",
@@ -28,6 +29,27 @@ _PRECISIONS: Final = {
 }
 _TF32: Final = r"tf32|_s1688|s1688gemm"
 """How kernels that round fp32 to TF32 are called."""
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePeaks(Data):
+    """What one device of a trace can do at most."""
+
+    device: int | None
+    name: str
+    matrix_tflops: Mapping[str, float]
+    vector_tflops: Mapping[str, float]
+    bandwidth_gb_per_s: float | None
+    source: str
+    """Where the figures are from."""
+
+
+def listed_peaks(known: Mapping[int | None, Peaks]) -> tuple[DevicePeaks, ...]:
+    """List the peaks of devices."""
+    return tuple(
+        DevicePeaks(device, it.name, it.matrix, it.vector, it.bandwidth, it.source)
+        for device, it in known.items()
+    )
 
 
 def device_peaks(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired
 
 import polars as pl
 
+from longpole.data import Data, Hidden, Row
 from longpole.report.blocks import Column, Sentence, Table
 from longpole.selection import sorted_by
 from longpole.wording import count
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block, Cell
     from longpole.report.document import Record
 
-__all__ = ["FrameTimes", "flat", "rest_rows", "with_shares"]
+__all__ = ["FrameRow", "FrameTimes", "flat", "rest_rows", "with_shares"]
 
 _FIGURES: Final = (
     ("count", Column("calls", "count")),
@@ -32,28 +33,49 @@ _FIGURES: Final = (
 )
 
 
+class FrameRow(Row):
+    """The frames of one name."""
+
+    row: Literal["frame", "outside", "unlinked"]
+    """`outside`: GPU activities launched outside all such frames; `unlinked`: those without a
+    launching call in the trace."""
+    name: str | None
+    count: int | None
+    """How often it was called."""
+    self_ns: int | None
+    """The time on its threads, without the frames inside it."""
+    total_ns: int | None
+    """The same with the frames inside; a frame inside another of its name counts once."""
+    n_activities: int
+    device_self_ns: int
+    """The time of the GPU activities launched by itself; concurrent ones count each."""
+    device_ns: int
+    """The same with those of the frames inside."""
+    backward_ns: int | None
+    """The device time of the backward pass that it causes."""
+    backward_self_ns: NotRequired[int | None]
+    """The same without the frames inside."""
+    shapes: NotRequired[list[list[int] | None] | None]
+    strides: NotRequired[list[list[int] | None] | None]
+    dtypes: NotRequired[list[str] | None]
+    share: float | None
+    """Of the time of all GPU activities, by itself and with what it causes in backward passes."""
+
+
 @dataclass(frozen=True, slots=True)
-class FrameTimes:
-    """What frames of one kind took in a window, a row a name.
+class FrameTimes(Data):
+    """What frames of one kind took in a window, a row a name."""
 
-    `rows`: `row` (`frame`, or `outside` for GPU activities launched outside all such frames, or
-    `unlinked` for those whose launching call the trace lacks), `name`, `count` (calls), `self_ns`
-    and `total_ns` on their threads, `n_activities`, `device_self_ns` and `device_ns` (with the
-    frames inside), `backward_ns` (of the backward pass that they cause), and `share`. A frame
-    inside another one of its name counts once in the totals. Activities that run at the same
-    time count each.
-    """
-
-    noun: str
-    rows: pl.DataFrame
+    noun: Hidden[str]
+    rows: Annotated[pl.DataFrame, FrameRow]
     device_ns: int
     """The time of all GPU activities: what shares are shares of."""
-    top: int
-    hint: str | None = None
+    top: Hidden[int]
+    hint: Hidden[str | None] = None
     """Why there may be less than expected."""
-    is_tree: bool = False
+    is_tree: Hidden[bool] = False
     """Whether names are paths, shown as a tree."""
-    is_sorted: bool = False
+    is_sorted: Hidden[bool] = False
     """Whether the order of the rows was asked for: a tree has it among siblings."""
 
     def sorted_by(self, column: str | None) -> FrameTimes:
@@ -68,10 +90,6 @@ class FrameTimes:
             return self
         ordered = sorted_by(self.rows, column).sort(pl.col("row") != "frame", maintain_order=True)
         return replace(self, rows=ordered, is_sorted=True)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, in a fixed order."""
-        return {"device_ns": self.device_ns, "rows": self.rows.to_dicts()}
 
     def records(self) -> list[Record]:
         """Give a row for each name; shapes are texts."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from longpole.analyses.counters_by_operator import counters_by_operator
 from longpole.analyses.operator_work import operators_with_work, outermost
 from longpole.counters import DRAM_BYTES, TENSOR_CORE_INSTRUCTIONS
+from longpole.data import Row, frame_schema
 from longpole.inputs import shapes_in_words
 from longpole.sweeps import around
 
@@ -16,27 +17,42 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["NEEDS_ARGUMENTS", "measured_work"]
+__all__ = ["NEEDS_ARGUMENTS", "MeasuredWork", "measured_work"]
 
 NEEDS_ARGUMENTS: Final = True
 
 _KEY: Final = ("name", "shapes", "dtypes")
 _SUMS: Final = ("flops", "cuda_core_flops", "tensor_core_insts", "n_bytes", "dram_bytes")
-_SCHEMA: Final[dict[str, Any]] = {
-    "name": pl.String,
-    "shapes": pl.List(pl.List(pl.Int64)),
-    "dtypes": pl.List(pl.String),
-    "kernel": pl.String,
-    "calls": pl.Int64,
-    "n_kernels": pl.Int64,
-    "flops": pl.Int64,
-    "cuda_core_flops": pl.Int64,
-    "tensor_core_insts": pl.Int64,
-    "of_flops": pl.Float64,
-    "n_bytes": pl.Int64,
-    "dram_bytes": pl.Int64,
-    "of_bytes": pl.Float64,
-}
+
+
+class MeasuredWork(Row):
+    """What one operator with equal inputs computed and moved; what is not known is null.
+
+    Outside of operators with a known formula, that of one innermost operator and kernel name.
+    """
+
+    name: str | None
+    """Null where no operator is known to have launched it."""
+    shapes: list[list[int] | None] | None
+    dtypes: list[str] | None
+    kernel: str
+    """The first by name."""
+    calls: int
+    n_kernels: int
+    flops: int | None
+    """By its formula."""
+    cuda_core_flops: int | None
+    """Counted."""
+    tensor_core_insts: int | None
+    """Counted."""
+    of_flops: float | None
+    """What was counted as a share of what the formula gives."""
+    n_bytes: int | None
+    """By its formula."""
+    dram_bytes: int | None
+    """Counted."""
+    of_bytes: float | None
+    """What was counted as a share of what the formula gives; above 1, bytes moved repeatedly."""
 
 
 def measured_work(
@@ -60,12 +76,7 @@ def measured_work(
     Returns
     -------
     DataFrame
-        A row for each operator with equal inputs, and outside of operators with a known formula
-        for each innermost operator and kernel name: `name` (null where no operator is known to
-        have launched it), `shapes`, `dtypes`, `kernel` (the first by name), `calls`,
-        `n_kernels`, `flops` and `n_bytes` (by formula), `cuda_core_flops`,
-        `tensor_core_insts` and `dram_bytes` (counted), and the shares `of_flops` and `of_bytes`,
-        counted by formula; bytes above 1 were moved more than once. What is not known is null.
+        Rows of `MeasuredWork`.
 
     Examples
     --------
@@ -80,7 +91,7 @@ def measured_work(
     ('aten::add', 8, 16, 2.0)
     """
     if not (trace.events["kind"] == "counter_range").any():
-        return pl.DataFrame(schema=_SCHEMA)
+        return pl.DataFrame(schema=frame_schema(MeasuredWork))
     counted = counters_by_operator(trace, window, where=where)
     counted = counted.filter(pl.col("kernel_name").is_not_null())
     operators = operators_with_work(trace)
@@ -124,7 +135,7 @@ def _shares(calls: pl.DataFrame) -> pl.DataFrame:
     return (
         grouped.with_columns(of_flops=compared, of_bytes=_ratio("dram_bytes", "n_bytes"))
         .sort(-pl.col("flops"), "name", shapes_in_words(), "kernel", nulls_last=True)
-        .select(*(pl.col(name).cast(dtype) for name, dtype in _SCHEMA.items()))
+        .select(*(pl.col(name).cast(dtype) for name, dtype in frame_schema(MeasuredWork).items()))
     )
 
 

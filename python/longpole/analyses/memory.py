@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import polars as pl
 
-from longpole.analyses.memory_churn import memory_churn
+from longpole.analyses.memory_churn import ChurnRow, memory_churn
 from longpole.analyses.memory_curve import allocations_of, memory_curve
+from longpole.data import Data, Hidden, Row
 from longpole.report.blocks import Column, Sentence, Table
 from longpole.wording import count, number
 
@@ -31,36 +32,61 @@ _NOTHING: Final = (
 )
 
 
+class DeviceMemory(Row):
+    """The memory of one device."""
+
+    device: str
+    start_bytes: int
+    """Allocated before the first change of the recording."""
+    peak_bytes: int
+    peak_time_ns: int | None
+    """When; null before the recording."""
+    end_bytes: int
+    peak_reserved_bytes: int | None
+    unused_bytes: int | None
+    """Reserved and not allocated at the peak of what is allocated."""
+    fragmentation: float | None
+    """That as a share of what is reserved then; null where it is not recorded."""
+    n_allocations: int
+    churn_bytes: int
+    """Allocated in all."""
+
+
+class Owner(Row):
+    """What held memory at the peak."""
+
+    operator: str | None
+    function: str | None
+    category: str | None
+    inside: int | None
+    """What ran when the largest block was allocated; its stack is `Trace.stack_of`."""
+    n_blocks: int | None
+    n_bytes: int
+    known: bool
+    """Whether it was seen being allocated; else it is the rest of the peak."""
+    device: str
+    share: float | None
+    """Of the peak."""
+
+
+class FreeBlocks(Row):
+    """What is reserved and free in a snapshot."""
+
+    device: str
+    n_free: int
+    free_bytes: int
+    largest_free_bytes: int
+
+
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """The memory of each device in a window, and what held it at the peak.
+class Memory(Data):
+    """The memory of each device in a window, and what held it at the peak."""
 
-    `devices`: `device`, `start_bytes` (allocated before the first change of the recording),
-    `peak_bytes`, `peak_time_ns` (when; null before the recording), `end_bytes`,
-    `peak_reserved_bytes`,
-    `unused_bytes` (reserved and not allocated at the peak of what is allocated),
-    `fragmentation` (that as a share of what is reserved then; null where it is not recorded),
-    `n_allocations`, `churn_bytes` (allocated in all). `at_peak`: `device`, `operator`,
-    `function`, `category`, `inside` (what ran when the largest block was allocated; its stack is
-    `Trace.stack_of`), `n_blocks`, `n_bytes` and `share` (of the peak); `known` tells what was
-    seen being allocated from the rest of the peak. `free_blocks`, of a snapshot: `device`,
-    `n_free`, `free_bytes`, `largest_free_bytes`.
-    """
-
-    devices: pl.DataFrame
-    at_peak: pl.DataFrame
-    churn: pl.DataFrame
-    free_blocks: pl.DataFrame
-    top: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, in a fixed order."""
-        return {
-            "devices": self.devices.to_dicts(),
-            "at_peak": self.at_peak.to_dicts(),
-            "churn": self.churn.to_dicts(),
-            "free_blocks": self.free_blocks.to_dicts(),
-        }
+    devices: Annotated[pl.DataFrame, DeviceMemory]
+    at_peak: Annotated[pl.DataFrame, Owner]
+    churn: Annotated[pl.DataFrame, ChurnRow]
+    free_blocks: Annotated[pl.DataFrame, FreeBlocks]
+    top: Hidden[int]
 
     def records(self) -> list[Record]:
         """Give a row for each device."""

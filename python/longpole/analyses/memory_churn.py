@@ -7,13 +7,28 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from longpole.analyses.memory_curve import memory_curve
+from longpole.data import Row
 
 if TYPE_CHECKING:
     from longpole.allocations import Allocations
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["memory_churn"]
+__all__ = ["ChurnRow", "memory_churn"]
+
+
+class ChurnRow(Row):
+    """What one operator allocates and frees on a device."""
+
+    device: str
+    operator: str | None
+    function: str | None
+    category: str | None
+    n_allocations: int
+    allocated_bytes: int
+    n_frees: int
+    freed_bytes: int
+
 
 NEEDS_ARGUMENTS = True
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from longpole.analyses.device_peaks import device_peaks, peak_sentences, precision
+from longpole.analyses.device_peaks import (
+    DevicePeaks,
+    device_peaks,
+    listed_peaks,
+    peak_sentences,
+    precision,
+)
 from longpole.analyses.operator_work import shapes_hint, work_in_window
+from longpole.data import Data, Hidden, computed
+from longpole.devices.peaks import Peaks
 from longpole.report.blocks import Column, Sentence, Table
 from longpole.windows import window_of
 from longpole.wording import share
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from longpole.devices.peaks import Peaks
     from longpole.report.blocks import Block
     from longpole.report.document import Record
     from longpole.trace import Trace
@@ -59,41 +65,34 @@ class MfuRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Mfu:
+class Mfu(Data):
     """The utilisation of each device in a window, a row a type."""
 
     rows: tuple[MfuRow, ...]
-    peaks: Mapping[int | None, Peaks]
+    known_peaks: Hidden[Mapping[int | None, Peaks]]
     unknown_ns: int
     """The time of kernels of products, convolutions and attention whose shapes do not tell."""
     without_formula_ns: int
     """The time of kernels of no operator that a formula is known for; products may be in it."""
     kernel_ns: int
     """The time of all kernels that compute."""
-    hint: str | None = None
+    hint: Hidden[str | None] = None
     """What to record where no shapes are known."""
 
-    @property
+    @computed
     def mfu(self) -> float | None:
         """Of the peak of all devices that computed; None where a part is not known."""
         return self._total("mfu")
 
-    @property
+    @computed
+    def peaks(self) -> tuple[DevicePeaks, ...]:
+        """The peaks of the devices that computed."""
+        return listed_peaks(self.known_peaks)
+
+    @computed
     def hfu(self) -> float | None:
         """The same with what was recomputed."""
         return self._total("hfu")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, in a fixed order."""
-        return {
-            "mfu": self.mfu,
-            "hfu": self.hfu,
-            "kernel_ns": self.kernel_ns,
-            "unknown_ns": self.unknown_ns,
-            "without_formula_ns": self.without_formula_ns,
-            "peaks": [[device, peaks.name, peaks.source] for device, peaks in self.peaks.items()],
-            "rows": self.records(),
-        }
 
     def records(self) -> list[Record]:
         """Give a row for each device and type."""
@@ -128,7 +127,7 @@ class Mfu:
         return f"MFU {share(self.mfu)}: the FLOPs of the model over those that the peak allows."
 
     def _notes(self) -> list[Block]:
-        notes: list[Block] = [*map(Sentence, peak_sentences(self.peaks))]
+        notes: list[Block] = [*map(Sentence, peak_sentences(self.known_peaks))]
         if self.kernel_ns and self.unknown_ns + self.without_formula_ns:
             missing = (self.unknown_ns + self.without_formula_ns) / self.kernel_ns
             notes.append(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from longpole import sweeps
 from longpole.analyses.activities import chosen
+from longpole.data import Data
 from longpole.report.blocks import Column, Sentence, Table
 from longpole.windows import window_of
 
@@ -49,14 +50,10 @@ class OverlapRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Overlap:
+class Overlap(Data):
     """The overlap of each device in a window."""
 
     rows: tuple[OverlapRow, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, in a fixed order."""
-        return {"rows": self.records()}
 
     def records(self) -> list[Record]:
         """Give a row for each device and class."""

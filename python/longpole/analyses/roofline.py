@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import polars as pl
 
-from longpole.analyses.device_peaks import device_peaks, peak_sentences, precision
+from longpole.analyses.device_peaks import (
+    DevicePeaks,
+    device_peaks,
+    listed_peaks,
+    peak_sentences,
+    precision,
+)
 from longpole.analyses.frame_times import flat
-from longpole.analyses.measured_work import measured_work
+from longpole.analyses.measured_work import MeasuredWork, measured_work
 from longpole.analyses.operator_work import shapes_hint, work_in_window
+from longpole.data import Data, Hidden, Row, computed, frame_schema
+from longpole.devices.peaks import Peaks
 from longpole.inputs import shapes_in_words
 from longpole.report.blocks import Column, Sentence, Table
-from longpole.windows import window_of
+from longpole.windows import Window, window_of
 from longpole.wording import count, duration, share, short_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from longpole.critical_path.path import CriticalPath
-    from longpole.devices.peaks import Peaks
     from longpole.report.blocks import Block, Cell
     from longpole.report.document import Record
     from longpole.trace import Trace
-    from longpole.windows import Window
 
 __all__ = ["Roofline", "roofline"]
 
@@ -42,27 +49,6 @@ _SHOWN: Final = {
     "lost_ns": Column("time lost", "duration"),
     "path_ns": Column("on the path", "duration"),
 }
-_COLUMNS: Final = (
-    "device",
-    "name",
-    "shapes",
-    "dtypes",
-    "kernel",
-    "calls",
-    "n_kernels",
-    "kernel_ns",
-    "flops",
-    "n_bytes",
-    "precision",
-    "tflops",
-    "gb_per_s",
-    "intensity",
-    "bound",
-    "roof_ns",
-    "of_roof",
-    "lost_ns",
-    "path_ns",
-)
 _MEASURED: Final = {
     "n_kernels": Column("kernels", "count"),
     "flops": Column("FLOPs by formula", "count"),
@@ -76,51 +62,70 @@ _INPUTS: Final = ("alike", "name", "shapes", "dtypes")
 _UNIT: Final = 1_000
 
 
+class RooflineRow(Row):
+    """The kernels of operators with equal inputs; what is not known is null."""
+
+    device: int | None
+    name: str | None
+    """Null for kernels of no operator with a known formula."""
+    shapes: list[list[int] | None] | None
+    dtypes: list[str] | None
+    kernel: str | None
+    """The longest."""
+    calls: int | None
+    n_kernels: int
+    kernel_ns: int
+    """Their time in the window."""
+    flops: int | None
+    n_bytes: int | None
+    precision: str | None
+    tflops: float | None
+    gb_per_s: float | None
+    intensity: float | None
+    """FLOP a byte."""
+    bound: Literal["compute", "memory"] | None
+    roof_ns: int | None
+    """The least time by the peaks."""
+    of_roof: float | None
+    """`roof_ns` of `kernel_ns`; above 1 where data stayed in a cache."""
+    lost_ns: int | None
+    """The rest of `kernel_ns`."""
+    path_ns: int
+    """The part of the kernels on the critical path: no faster kernel saves more."""
+
+
 @dataclass(frozen=True, slots=True)
-class Roofline:
+class Roofline(Data):
     """What the kernels of a window reach of their roofline, what loses most time first.
 
-    `rows` has a row for each operator with equal inputs: `device`, `name` (null: kernels of no
-    operator with a known formula), `shapes`, `dtypes`, `kernel` (the longest), `calls`,
-    `n_kernels`, `kernel_ns` (their time in the window), `flops`, `n_bytes`, `precision`,
-    `tflops`, `gb_per_s`, `intensity` (FLOP a byte), `bound` (`compute` or `memory`), `roof_ns`
-    (the least time by the peaks), `of_roof` (`roof_ns` of `kernel_ns`; above 1 where data
-    stayed in a cache), `lost_ns` (the rest), and `path_ns` (the part of the kernels that is on
-    the critical path: no faster kernel saves more). What is not known is null.
-
-    `measured` is the table `measured_work`, where the trace has performance counters. While these
-    are read, torch records no kernels one by one: such a trace has no rows otherwise.
+    While counters are read, torch records no kernels one by one: such a trace has no rows, only
+    what was measured.
     """
 
-    window: Window | None
-    rows: pl.DataFrame
-    peaks: Mapping[int | None, Peaks]
+    window: Hidden[Window | None]
+    rows: Annotated[pl.DataFrame, RooflineRow]
+    known_peaks: Hidden[Mapping[int | None, Peaks]]
     path_length_ns: int
-    top: int
-    measured: pl.DataFrame
-    hint: str | None = None
+    top: Hidden[int]
+    measured: Annotated[pl.DataFrame, MeasuredWork]
+    """The table `measured_work`, where the trace has performance counters."""
+    hint: Hidden[str | None] = None
     """What to record where no shapes are known."""
 
-    @property
+    @computed
     def kernel_ns(self) -> int:
         """The time of all kernels that compute."""
         return sum(self.rows["kernel_ns"].to_list())
 
-    @property
+    @computed
     def known_ns(self) -> int:
         """The time of the kernels whose operations are known."""
         return sum(self.rows.filter(pl.col("flops").is_not_null())["kernel_ns"].to_list())
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, in a fixed order."""
-        return {
-            "kernel_ns": self.kernel_ns,
-            "known_ns": self.known_ns,
-            "path_length_ns": self.path_length_ns,
-            "peaks": [_plain(device, peaks) for device, peaks in self.peaks.items()],
-            "rows": self.rows.to_dicts(),
-            "measured": self.measured.to_dicts(),
-        }
+    @computed
+    def peaks(self) -> tuple[DevicePeaks, ...]:
+        """The peaks of the devices."""
+        return listed_peaks(self.known_peaks)
 
     def records(self) -> list[Record]:
         """Give a row for each operator with equal inputs; shapes are texts."""
@@ -141,9 +146,9 @@ class Roofline:
                 f"The formula is known for {share(known)} of the kernel time "
                 f"({duration(self.kernel_ns)}); concurrent kernels count each.{missing}"
             ),
-            *map(Sentence, peak_sentences(self.peaks)),
+            *map(Sentence, peak_sentences(self.known_peaks)),
         ]
-        if not self.peaks:
+        if not self.known_peaks:
             sentences.append(
                 Sentence(
                     "The peaks of the device are not known, so nothing can be lost against them: "
@@ -212,7 +217,7 @@ def roofline(
     known = device_peaks(trace, peaks, tflops=tflops, bandwidth=bandwidth)
     window = window_of(trace, window)
     if window is None:
-        rows = pl.DataFrame(schema={"kernel_ns": pl.Int64})
+        rows = pl.DataFrame(schema=frame_schema(RooflineRow))
         return Roofline(None, rows, known, 0, top, measured_work(trace))
     work, owners = work_in_window(trace, window, where)
     path = _path(trace, window)
@@ -301,7 +306,7 @@ def _rooflines(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.Data
             "device",
             nulls_last=True,
         )
-        .select(*_COLUMNS)
+        .select(*frame_schema(RooflineRow))
     )
 
 
@@ -323,17 +328,6 @@ def _tflops(peaks: Peaks, precision: str | None, is_matrix: bool) -> float | Non
         return None if precision is None else peaks.matrix.get(precision)
     name = "fp64" if precision == "fp64" else "fp32"
     return peaks.vector.get(name, peaks.matrix.get(name))
-
-
-def _plain(device: int | None, peaks: Peaks) -> dict[str, Any]:
-    return {
-        "device": device,
-        "name": peaks.name,
-        "matrix_tflops": dict(peaks.matrix),
-        "vector_tflops": dict(peaks.vector),
-        "bandwidth_gb_per_s": peaks.bandwidth,
-        "source": peaks.source,
-    }
 
 
 def _table(rows: pl.DataFrame, top: int) -> Table:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import click
 
 from longpole.cli.answer.list_of_tables import PATH_TABLES, WHOLE_TABLES, tables
-from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.traces import answer_each, trace_argument
 from longpole.cli.ask.windows import Asked, about_stretch, about_window, window_options
 
@@ -32,6 +32,7 @@ _ENDINGS: Final[dict[str, tuple[str, ...]]] = {
 
 
 @click.command()
+@answers("longpole.cli.answer.convert:Converted")
 @trace_argument
 @click.option(
     "-o",

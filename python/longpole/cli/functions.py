@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from longpole.cli.ask.analyses import answer_analysis
-from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.rows import sort_option, top_option, where_option
 from longpole.cli.ask.traces import traces_argument
 from longpole.cli.ask.windows import Asked, stretch_options
@@ -19,6 +19,7 @@ __all__ = ["functions"]
 
 
 @click.command()
+@answers("longpole.analyses.frame_times:FrameTimes")
 @traces_argument
 @where_option
 @sort_option

@@ -12,7 +12,7 @@ from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.problems import Problem
 from longpole.cli.answer.windows import code_of
 from longpole.cli.ask.analyses import answer_analysis
-from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.rows import top_option, where_changes_option
 from longpole.cli.ask.windows import Asked, stretch_options
 from longpole.errors import TraceError
@@ -31,6 +31,7 @@ _SCHEMA = "longpole.memory/1"
 
 
 @click.command()
+@answers("longpole.analyses.memory:Memory")
 @click.argument(
     "files", type=click.Path(allow_dash=True), nargs=-1, required=True, metavar="FILE..."
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.ranks import (
     engine_options,
     joined_ranks,
@@ -27,6 +27,7 @@ __all__ = ["merge"]
 
 
 @click.command()
+@answers("longpole.cli.answer.merge:MergedFile")
 @sources_argument
 @click.option(
     "-o",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from longpole.cli.ask.analyses import answer_analysis
-from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.traces import traces_argument
 from longpole.cli.ask.windows import Asked, stretch_options
 
@@ -18,6 +18,7 @@ __all__ = ["overlap"]
 
 
 @click.command()
+@answers("longpole.analyses.overlap:Overlap")
 @traces_argument
 @stretch_options
 @shared_options

@@ -8,7 +8,7 @@ from typing import Literal
 
 import click
 
-from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.traces import answer_each, trace_argument
 from longpole.cli.ask.windows import Asked, about_window, window_options
 
@@ -16,6 +16,7 @@ __all__ = ["overlay"]
 
 
 @click.command()
+@answers("longpole.cli.answer.overlay:Overlay")
 @trace_argument
 @click.option(
     "-o",

@@ -14,7 +14,7 @@ from longpole.cli.answer.list_of_tables import (
     list_of_tables,
     tables,
 )
-from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.rows import sort_option
 from longpole.cli.ask.traces import answer_each, trace_argument
 from longpole.cli.ask.windows import Asked, about_stretch, about_window, window_options
@@ -23,6 +23,7 @@ __all__ = ["table"]
 
 
 @click.command()
+@answers("longpole.cli.answer.list_of_tables:TableRows")
 @trace_argument
 @click.argument("name", type=click.Choice(tuple(tables())), metavar="[NAME]", required=False)
 @window_options

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from longpole.data import Row, plain
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from longpole.report.blocks import Block, Cell
 
-__all__ = ["DATA_FORMATS", "FORMATS", "Document", "Record", "Status", "Warned"]
+__all__ = ["DATA_FORMATS", "FORMATS", "Document", "Envelope", "Record", "Status", "Warned"]
 
 FORMATS: Final = ("text", "json", "jsonl", "csv", "md", "html")
 DATA_FORMATS: Final = ("json", "jsonl")
@@ -31,6 +34,31 @@ class Warned:
     hint: str | None = None
 
 
+class Tool(Row):
+    """What wrote an answer."""
+
+    name: str
+    version: str
+
+
+class Envelope(Row):
+    """What stands around every answer."""
+
+    schema: str
+    tool: Tool
+    inputs: list[Mapping[str, Any]]
+    scope: Mapping[str, Any] | None
+    """Which part of the input the answer is about."""
+    status: Status
+    warnings: list[Warned]
+    data: Mapping[str, Any] | None
+    """The answer, as its own schema says."""
+    truncated: Mapping[str, Any] | None
+    """Which lists were shortened, and how long they are."""
+    error: Mapping[str, Any] | None
+    """Why there is no answer."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """What is answered about one input, `{}` where there is none.
@@ -45,7 +73,8 @@ class Document:
     warnings: Sequence[Warned] = ()
     forms_with_warnings: Sequence[str] = FORMATS
     """In other formats, warnings go to stderr."""
-    data: Mapping[str, Any] | None = None
+    data: Any = None
+    """The answer, as `longpole.data.plain` takes it."""
     truncated: Mapping[str, Any] | None = None
     error: Mapping[str, Any] | None = None
     blocks: Callable[[], Sequence[Block]] = field(default=tuple)
@@ -61,17 +90,16 @@ class Document:
         """Give the answer as programs read it, with keys in a fixed order."""
         from importlib.metadata import version
 
-        return {
-            "schema": self.schema,
-            "tool": {"name": "longpole", "version": version("longpole")},
-            "inputs": [self.input] if self.input else [],
-            "scope": self.scope,
-            "status": self.status,
-            "warnings": [
-                {name: getattr(warned, name) for name in Warned.__slots__}
-                for warned in self.warnings
-            ],
-            "data": self.data,
-            "truncated": self.truncated,
-            "error": self.error,
-        }
+        envelope = Envelope(
+            schema=self.schema,
+            tool={"name": "longpole", "version": version("longpole")},
+            inputs=[self.input] if self.input else [],
+            scope=self.scope,
+            status=self.status,
+            warnings=list(self.warnings),
+            data=self.data,
+            truncated=self.truncated,
+            error=self.error,
+        )
+        found: dict[str, Any] = plain(envelope)
+        return found

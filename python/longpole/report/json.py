@@ -51,7 +51,7 @@ def _chunks(document: Document, indent: int | None = None) -> Iterator[str]:
     if document.json_rows is None:
         yield written(envelope)
         return
-    envelope["data"] = {**(document.data or {}), "rows": _PLACE}
+    envelope["data"] = {**(envelope["data"] or {}), "rows": _PLACE}
     # A quotation mark within a text is written with a backslash: this is found once.
     before, after = written(envelope).split(f'"rows":{" " * bool(indent)}"{_PLACE}"')
     yield f'{before}"rows": [' if indent else f'{before}"rows":['

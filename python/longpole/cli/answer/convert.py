@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -10,6 +11,7 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.table import known_of_window, rows_of_path, rows_of_question
 from longpole.cli.answer.windows import exit_code_of, known_of
+from longpole.data import Data
 from longpole.files import new_file
 from longpole.report.blocks import Headline, Sentence
 from longpole.report.document import Document
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONVERT",
+    "Converted",
     "convert_path",
     "convert_question",
     "cut_trace",
@@ -48,6 +51,18 @@ _WRITERS: Final[dict[str, Callable[[pl.DataFrame, Path], None]]] = {
     ".csv": lambda rows, path: flat(rows).write_csv(path),
     ".jsonl": lambda rows, path: rows.write_ndjson(path),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Converted(Data):
+    """What was written."""
+
+    output: str
+    """The file."""
+    bytes: int
+    table: str
+    """The table of the trace, or what was written instead of one."""
+    rows: int
 
 
 def writer_of(output: Path) -> Callable[[pl.DataFrame, Path], None]:
@@ -150,12 +165,7 @@ def _written(
 
 def _document(what: str, n_rows: int, output: Path, known: dict[str, Any]) -> Document:
     path = known["input"]["path"]
-    written: dict[str, Any] = {
-        "output": str(output),
-        "bytes": output.stat().st_size,
-        "table": what,
-        "rows": n_rows,
-    }
+    written = Converted(output=str(output), bytes=output.stat().st_size, table=what, rows=n_rows)
     return Document(
         schema=CONVERT,
         **known,
@@ -164,5 +174,5 @@ def _document(what: str, n_rows: int, output: Path, known: dict[str, Any]) -> Do
             Headline(f"{name_of(path)}: {what}"),
             Sentence(f"Wrote {count(n_rows, 'row')} to {output}."),
         ],
-        records=lambda: [{"path": path, **written}],
+        records=lambda: [{"path": path, **written.to_dict()}],
     )

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.emit import emit
+from longpole.data import Row
 from longpole.report.blocks import Column, Headline, Table
 from longpole.report.document import Document
 from longpole.report.terminal import Terminal
 
-__all__ = ["PATH_TABLES", "TABLE", "WHOLE_TABLES", "list_of_tables", "tables"]
+__all__ = ["PATH_TABLES", "TABLE", "WHOLE_TABLES", "TableRows", "list_of_tables", "tables"]
 
 TABLE: Final = "longpole.table/1"
 PATH_TABLES: Final = {
@@ -25,6 +26,13 @@ PATH_TABLES: Final = {
 WHOLE_TABLES: Final = frozenset(("steps",))
 """Those that list all of a trace where no window is asked for."""
 _FIRST_LINE: Final = re.compile(r'"""Table `(?P<name>\w+)`: (?P<sentence>.+)\."""')
+
+
+class TableRows(Row):
+    """A table; without its name, the list of tables."""
+
+    table: str | None
+    rows: list[dict[str, Any]]
 
 
 def tables() -> dict[str, str]:

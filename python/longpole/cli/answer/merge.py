@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from longpole.cli.answer import exit_codes
+from longpole.data import Data
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Document
 from longpole.traces.merge import merge
@@ -17,9 +19,25 @@ if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
     from longpole.traces.trace_set import TraceSet
 
-__all__ = ["MERGE", "merge_answer"]
+__all__ = ["MERGE", "MergedFile", "merge_answer"]
 
 MERGE: Final = "longpole.merge/1"
+
+
+@dataclass(frozen=True, slots=True)
+class MergedFile(Data):
+    """What was written."""
+
+    output: str
+    """The file."""
+    bytes: int
+    ranks: int
+    segments: int
+    """Of the path across ranks."""
+    left_out: int
+    """Events that cross too many others to be drawn."""
+    largest_shift_ns: int
+    """The most that a clock was shifted by."""
 
 
 def merge_answer(
@@ -34,14 +52,14 @@ def merge_answer(
     written = merge(traces, output, force=force, progress=progress)
     clocks = traces.clocks
     shift_ns = max((clocks["offset_ns"] - clocks["base_ns"]).abs().to_list())
-    data: dict[str, Any] = {
-        "output": str(output),
-        "bytes": written.n_bytes,
-        "ranks": written.n_ranks,
-        "segments": written.n_segments,
-        "left_out": written.n_left_out,
-        "largest_shift_ns": shift_ns,
-    }
+    data = MergedFile(
+        output=str(output),
+        bytes=written.n_bytes,
+        ranks=written.n_ranks,
+        segments=written.n_segments,
+        left_out=written.n_left_out,
+        largest_shift_ns=shift_ns,
+    )
     notes = [escape(finding.message) for finding in traces.findings]
     if written.n_left_out:
         notes.append(f"{count(written.n_left_out, 'event')} cross too many others to be drawn")
@@ -60,6 +78,6 @@ def merge_answer(
             Sentence("Open it in https://ui.perfetto.dev."),
             *([Notes(notes)] if notes else []),
         ],
-        records=lambda: [{"path": path, **data}],
+        records=lambda: [{"path": path, **data.to_dict()}],
     )
     return document, exit_codes.OK

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.windows import exit_code_of, known_of
+from longpole.data import Data
 from longpole.report.blocks import Headline, Sentence
 from longpole.report.document import Document
 from longpole.wording import count
@@ -17,9 +19,21 @@ if TYPE_CHECKING:
     from longpole.cli.answer.windows import Found
     from longpole.trace import Trace
 
-__all__ = ["OVERLAY", "overlay_answer"]
+__all__ = ["OVERLAY", "Overlay", "overlay_answer"]
 
 OVERLAY: Final = "longpole.overlay/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay(Data):
+    """What was written."""
+
+    output: str
+    """The file."""
+    bytes: int
+    segments: int
+    with_trace: bool
+    """Whether the events of the trace are in it, too."""
 
 
 def overlay_answer(
@@ -37,12 +51,12 @@ def overlay_answer(
     tracks = _counters(trace, found.path.window) if counters else b""
     found.path.to_perfetto(output, beside=beside, counters=tracks, force=force)
     n_segments = found.path.segments.height
-    written: dict[str, Any] = {
-        "output": str(output),
-        "bytes": output.stat().st_size,
-        "segments": n_segments,
-        "with_trace": with_trace,
-    }
+    written = Overlay(
+        output=str(output),
+        bytes=output.stat().st_size,
+        segments=n_segments,
+        with_trace=with_trace,
+    )
     how = "it" if with_trace else "it together with the trace"
     document = Document(
         schema=OVERLAY,
@@ -53,7 +67,7 @@ def overlay_answer(
             Sentence(f"Wrote {count(n_segments, 'segment')} to {output}."),
             Sentence(f"Open {how} in https://ui.perfetto.dev."),
         ],
-        records=lambda: [{"path": name, **written}],
+        records=lambda: [{"path": name, **written.to_dict()}],
     )
     return document, exit_code_of(found)
 

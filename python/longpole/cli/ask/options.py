@@ -13,7 +13,7 @@ from longpole.report.document import FORMATS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Options", "is_debugging", "shared_options"]
+__all__ = ["Options", "answers", "is_debugging", "shared_options"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,16 @@ class Options:
     vocabulary: str | None = None
     threads: int | None = None
     capture_traces: tuple[str, ...] = ()
+
+
+def answers(declared: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Declare the type of what a command answers, as `module:Class`, for `longpole schema`."""
+
+    def mark(command: Callable[..., int]) -> Callable[..., int]:
+        command.__dict__["answer"] = declared
+        return command
+
+    return mark
 
 
 def shared_options(command: Callable[..., int]) -> Callable[..., int]:

@@ -1,0 +1,145 @@
+"""Declare the data of answers: a dataclass says what programs read.
+
+Its fields, and the properties with `@computed`, are the keys of an object, in this order; the
+text below a field is its description. A frame is a field of the type
+`Annotated[pl.DataFrame, R]`, in which `R` is a `Row` whose keys are the columns. The JSON Schema
+of an answer follows from the same declaration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    Generic,
+    Literal,
+    TypedDict,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+__all__ = ["Data", "Hidden", "Row", "computed", "frame_schema", "names_of", "plain"]
+
+T = TypeVar("T")
+_HIDDEN: Final = object()
+
+Hidden = Annotated[T, _HIDDEN]
+"""A field that programs do not read, such as what a writer for people needs."""
+
+
+class Data:
+    """The data of an answer; a base of dataclasses.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, slots=True)
+    ... class Stream(Data):
+    ...     number: int
+    ...     busy_ns: int | None
+    >>> Stream(7, None).to_dict()
+    {'number': 7, 'busy_ns': None}
+    """
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as JSON has it, in a fixed order."""
+        found: dict[str, Any] = plain(self)
+        return found
+
+
+class Row(TypedDict):
+    """A row of a frame, or another object that is a dictionary; a base of these."""
+
+
+class computed(Generic[T]):  # noqa: N801 (a decorator, as `property` is)
+    """A property of an answer that is part of it."""
+
+    def __init__(self, ask: Callable[[Any], T]) -> None:
+        self.ask = ask
+        self.__doc__ = ask.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> Self | T:
+        return self if instance is None else self.ask(instance)
+
+
+def plain(value: Any) -> Any:
+    """Give a value as JSON has it: objects, arrays, texts, numbers, booleans and null."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: plain(getattr(value, name)) for name in names_of(type(value))}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return value.to_dicts() if hasattr(value, "to_dicts") else value
+
+
+def frame_schema(row: type) -> dict[str, Any]:
+    """Give the columns of a frame, by the fields of its rows, with the dtypes of polars.
+
+    Examples
+    --------
+    >>> class Stream(Row):
+    ...     number: int | None
+    ...     names: list[str]
+    >>> frame_schema(Stream)
+    {'number': Int64, 'names': List(String)}
+    """
+    hints = get_type_hints(row)
+    return {name: _dtype(declared) for name, declared in hints.items()}
+
+
+def _dtype(declared: Any) -> Any:
+    import polars as pl
+
+    parts = [part for part in get_args(declared) if part is not NoneType]
+    origin = get_origin(declared)
+    if origin in (Union, UnionType):
+        return _dtype(parts[0])
+    if origin is list:
+        return pl.List(_dtype(parts[0]))
+    if origin is Literal:
+        return _dtype(type(parts[0]))
+    return {int: pl.Int64, float: pl.Float64, str: pl.String, bool: pl.Boolean}[declared]
+
+
+@cache
+def names_of(cls: Any) -> tuple[str, ...]:
+    """Name what programs read of an answer, in its order."""
+    shown = (field.name for field in fields(cls) if not _is_hidden(field.type))
+    return (*shown, *_computed(cls))
+
+
+def _is_hidden(declared: Any) -> bool:
+    """Whether the declared type of a field, which may be its text, begins with `Hidden`."""
+    return str(declared).startswith("Hidden[") or _HIDDEN in get_args(declared)
+
+
+def _computed(cls: type) -> list[str]:
+    members = {name: found for base in reversed(cls.__mro__) for name, found in vars(base).items()}
+    return [name for name, found in members.items() if isinstance(found, computed)]
