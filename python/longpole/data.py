@@ -85,17 +85,27 @@ class computed(Generic[T]):  # noqa: N801 (a decorator, as `property` is)
 
 
 def plain(value: Any) -> Any:
-    """Give a value as JSON has it: objects, arrays, texts, numbers, booleans and null."""
+    """Give a value as JSON has it: objects, arrays, texts, numbers, booleans and null.
+
+    A class whose data is not its fields has a method `__data__` that gives it; its annotation
+    says what the schema is made of.
+    """
+    if hasattr(type(value), "__data__"):
+        return plain(value.__data__())
     if is_dataclass(value) and not isinstance(value, type):
         return {name: plain(getattr(value, name)) for name in names_of(type(value))}
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, Path):
-        return str(value)
     if isinstance(value, Mapping):
         return {str(key): plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [plain(part) for part in value]
+    return _single(value)
+
+
+def _single(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Path):
+        return str(value)
     return value.to_dicts() if hasattr(value, "to_dicts") else value
 
 

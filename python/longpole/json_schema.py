@@ -70,6 +70,9 @@ def schema_of(declared: Any) -> Schema:
 def _of_class(cls: Any, parts: tuple[Any, ...]) -> Schema:
     if cls in _TYPES:
         return {"type": _TYPES[cls]}
+    if hasattr(cls, "__data__"):
+        declared = get_type_hints(cls.__data__, include_extras=True)["return"]
+        return schema_of(declared[parts] if parts else declared)
     if is_dataclass(cls) or is_typeddict(cls):
         return _object(cls)
     if issubclass(cls, Enum):
@@ -112,7 +115,9 @@ def _object(cls: Any) -> Schema:
 
 def _any_of(alternatives: Sequence[Any]) -> Schema:
     """Join alternatives: plain types in one list, null as one more type of a single other."""
-    schemas = [schema_of(each) for each in dict.fromkeys(alternatives)]
+    schemas: list[Schema] = []
+    for schema in map(schema_of, alternatives):
+        schemas += [schema] if schema not in schemas else []
     if len(schemas) == 1:
         return schemas[0]
     if all(set(each) == {"type"} for each in schemas):

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from longpole.data import computed
 from longpole.errors import WindowError
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Window:
     end_ns: int
     reason: str
 
-    @property
+    @computed
     def duration_ns(self) -> int:
         """How long it is."""
         return self.end_ns - self.start_ns

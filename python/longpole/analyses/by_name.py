@@ -17,6 +17,9 @@ class Ranking(Generic[Row]):
     rows: tuple[Row, ...]
     n_total: int
 
+    def __data__(self) -> tuple[Row, ...]:
+        return self.rows
+
 
 @dataclass(frozen=True, slots=True)
 class NameTime:

@@ -5,8 +5,10 @@ What the reader finds is declared in the core, in the same way; only its hints s
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+from longpole.data import Data
 
 __all__ = ["KINDS", "READING_HINTS", "SEVERITIES", "Finding", "Kind", "Place", "Severity"]
 
@@ -26,7 +28,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Data):
     """One kind of thing that is wrong, or good to know, with how often it was found."""
 
     code: str
@@ -36,10 +38,6 @@ class Finding:
     effect: str
     hint: str | None = None
     first: Place | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, in a fixed order."""
-        return asdict(self)
 
 
 class Kind(NamedTuple):

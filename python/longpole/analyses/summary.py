@@ -6,17 +6,18 @@ None, with the reason beside it.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from longpole.analyses.blocking_calls import BlockingCall, blocking_calls
 from longpole.analyses.by_name import NameTime, OperatorTime, Ranking
 from longpole.analyses.device_times import DeviceTime, device_times
+from longpole.data import Data, computed
+from longpole.verdict import Verdict
 from longpole.windows import Window, choose_window
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
-    from longpole.verdict import Verdict
 
 __all__ = ["Summary", "Unlinked", "summary"]
 
@@ -28,14 +29,14 @@ class Unlinked:
     n_device_work: int
     n_unlinked: int
 
-    @property
+    @computed
     def share(self) -> float | None:
         """Unlinked GPU activities among all; None where there is none."""
         return self.n_unlinked / self.n_device_work if self.n_device_work else None
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Data):
     """Where the time of one window went."""
 
     window: Window
@@ -48,16 +49,6 @@ class Summary:
 
     def __str__(self) -> str:
         return self.verdict.sentence
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, in a fixed order."""
-        plain = asdict(self)
-        plain["verdict"] = self.verdict.to_dict()
-        plain["window"]["duration_ns"] = self.window.duration_ns
-        plain["unlinked"]["share"] = self.unlinked.share
-        for ranking in ("kernels", "operators"):
-            plain[ranking] = plain[ranking]["rows"]
-        return plain
 
 
 def summary(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.traces import answer_each, traces_argument
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ __all__ = ["check"]
 
 
 @click.command()
+@answers("longpole.cli.answer.check:Checked")
 @traces_argument
 @click.option("--strict", is_flag=True, help="Exit with 1 on warnings too.")
 @shared_options

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.traces import answer_each, traces_argument
 from longpole.cli.ask.windows import Asked, about_window, window_options
 
@@ -18,6 +18,7 @@ __all__ = ["path"]
 
 
 @click.command()
+@answers("longpole.cli.answer.path:PathData")
 @traces_argument
 @window_options
 @click.option(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.traces import answer_each, traces_argument
 from longpole.cli.ask.windows import Asked, stretch_options
 
@@ -20,6 +20,7 @@ __all__ = ["summary"]
 
 
 @click.command()
+@answers("longpole.analyses.summary:Summary")
 @traces_argument
 @stretch_options
 @click.option(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from longpole.cli.ask.changes import change_options, changes_of
-from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.traces import answer_each, traces_argument
 from longpole.cli.ask.windows import Asked, about_window, window_options
 
@@ -19,6 +19,7 @@ __all__ = ["whatif"]
 
 
 @click.command()
+@answers("longpole.cli.answer.whatif:WhatIfData")
 @traces_argument
 @window_options
 @change_options

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
+from longpole.data import Row
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from fractions import Fraction
 
 __all__ = [
     "Change",
+    "ChangeData",
     "Drop",
     "EventKind",
     "RemoveWait",
@@ -20,7 +23,6 @@ __all__ = [
     "WorkKind",
     "change_of",
     "parts_of",
-    "plain_change",
 ]
 
 WorkKind = Literal[
@@ -73,6 +75,21 @@ WaitKind = Literal["sync_return", "event_wait", "queue_full"]
 _LARGEST_DENOMINATOR: Final = 10**9
 
 
+Effect = Literal["scale", "drop", "remove_wait"]
+
+
+class ChangeData(Row):
+    """A change as data."""
+
+    change: Effect
+    kind: str | None
+    matching: str | None
+    by: float | None
+    """The factor of a `scale`."""
+    events: list[int] | None
+    """Rows of `Trace.events`."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scale:
     """Multiplies the time of what is of a kind and has a matching name.
@@ -91,6 +108,9 @@ class Scale:
     matching: str | None = None
     events: Sequence[int] | None = None
 
+    def __data__(self) -> ChangeData:
+        return _data(self, "scale", float(self.by))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Drop:
@@ -102,6 +122,9 @@ class Drop:
     kind: WorkKind | EventKind | None = None
     matching: str | None = None
     events: Sequence[int] | None = None
+
+    def __data__(self) -> ChangeData:
+        return _data(self, "drop")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +138,9 @@ class RemoveWait:
     kind: WaitKind = "sync_return"
     matching: str | None = None
     events: Sequence[int] | None = None
+
+    def __data__(self) -> ChangeData:
+        return _data(self, "remove_wait")
 
     def __post_init__(self) -> None:
         """Refuse what does not wait."""
@@ -144,20 +170,6 @@ def parts_of(change: Change) -> Parts:
             return ("scale", change.kind, change.matching, *parts, rows)
 
 
-def plain_change(change: Change) -> dict[str, Any]:
-    """Give a change as data: what is done, and to what."""
-    done = {Scale: "scale", Drop: "drop", RemoveWait: "remove_wait"}[type(change)]
-    by = float(change.by) if isinstance(change, Scale) else None
-    events = None if change.events is None else list(change.events)
-    return {
-        "change": done,
-        "kind": change.kind,
-        "matching": change.matching,
-        "by": by,
-        "events": events,
-    }
-
-
 def change_of(plain: Mapping[str, Any]) -> Change:
     """Make the change that data describes."""
     rows = plain["events"]
@@ -170,6 +182,16 @@ def change_of(plain: Mapping[str, Any]) -> Change:
             return Drop(kind=plain["kind"], **what)
         case _:
             return Scale(by=plain["by"], kind=plain["kind"], **what)
+
+
+def _data(change: Change, effect: Effect, by: float | None = None) -> ChangeData:
+    return ChangeData(
+        change=effect,
+        kind=change.kind,
+        matching=change.matching,
+        by=by,
+        events=None if change.events is None else list(change.events),
+    )
 
 
 def _factor(by: float | Fraction) -> Fraction:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.critical_path.changes import Drop, RemoveWait, Scale, parts_of
 from longpole.critical_path.explain import path_blocks
+from longpole.data import Row
 from longpole.files import new_file
 from longpole.frames import frame_of, typed
 from longpole.wording import duration, share
@@ -21,11 +22,28 @@ if TYPE_CHECKING:
     from longpole._core import CriticalPath as CorePath
     from longpole.critical_path.changes import Change
 
-__all__ = ["CriticalPath", "WhatIf"]
+__all__ = ["CriticalPath", "KindTotal", "NameTotal", "WhatIf"]
 
 _TOP: Final = 10
 _FIGURES: Final = ("duration_ns", "share", "count")
 _FRAMES: Final = ("segments", "slack", "nodes", "edges", "violations", "sync_dependencies")
+
+
+class KindTotal(Row):
+    """The time of one kind on a path."""
+
+    kind: str | None
+    duration_ns: int
+    share: float
+    """Of the window."""
+    count: int
+
+
+class NameTotal(KindTotal):
+    """The time of one kind and name on a path."""
+
+    name: str | None
+    longest_event: int | None
 
 
 class CriticalPath:
@@ -141,13 +159,20 @@ class CriticalPath:
         return typed(pl.DataFrame(self.name_totals, schema=schema))
 
     @cached_property
-    def kind_totals(self) -> list[dict[str, Any]]:
+    def kind_totals(self) -> list[KindTotal]:
         """The rows of `by_kind` as plain values."""
-        rows = self._totals(by_name=False)
-        return [{key: row[key] for key in ("kind", *_FIGURES)} for row in rows]
+        return [
+            KindTotal(
+                kind=row["kind"],
+                duration_ns=row["duration_ns"],
+                share=row["share"],
+                count=row["count"],
+            )
+            for row in self._totals(by_name=False)
+        ]
 
     @cached_property
-    def name_totals(self) -> list[dict[str, Any]]:
+    def name_totals(self) -> list[NameTotal]:
         """The rows of `by_name` as plain values."""
         return self._totals(by_name=True)
 
@@ -304,17 +329,17 @@ class CriticalPath:
         shares = ", ".join(f"{row['kind']} {share(row['share'])}" for row in kinds)
         return f"<longpole.CriticalPath: {duration(self.length_ns)}, {shares or 'empty'}>"
 
-    def _totals(self, *, by_name: bool) -> list[dict[str, Any]]:
+    def _totals(self, *, by_name: bool) -> list[NameTotal]:
         length_ns = max(self.length_ns, 1)
         return [
-            {
-                "kind": kind,
-                "name": name,
-                "duration_ns": duration_ns,
-                "share": duration_ns / length_ns,
-                "count": count,
-                "longest_event": longest_event,
-            }
+            NameTotal(
+                kind=kind,
+                name=name,
+                duration_ns=duration_ns,
+                share=duration_ns / length_ns,
+                count=count,
+                longest_event=longest_event,
+            )
             for kind, name, duration_ns, count, longest_event in self._core.totals(by_name=by_name)
         ]
 

@@ -5,28 +5,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
+    from longpole.critical_path.changes import ChangeData
     from longpole.recording import Profiler
 
-__all__ = ["AwaitedParts", "ChangeParts", "RecordedParts", "RemedyParts", "VerdictParts"]
+__all__ = ["AwaitedParts", "RecordedParts", "RemedyParts", "VerdictParts"]
 
 Status = Literal["ok", "balanced", "inconclusive", "no_device"]
 Side = Literal["kernels", "host", "communication", "copies"]
-
-
-class ChangeParts(TypedDict):
-    """One change."""
-
-    change: Literal["scale", "drop", "remove_wait"]
-    kind: str | None
-    matching: str | None
-    by: float | None
-    events: list[int] | None
+RemedyKind = Literal[
+    "data_loading",
+    "blocking_calls",
+    "allocation",
+    "copies",
+    "communication",
+    "stream_waits",
+    "function",
+    "host_work",
+    "kernels",
+]
+Unit = Literal["step", "repetition", "annotation", "stretch", "trace"]
 
 
 class RemedyParts(TypedDict):
     """One remedy."""
 
-    remedy: str
+    remedy: RemedyKind
     side: Side
     name: str | None
     named: bool
@@ -35,7 +38,7 @@ class RemedyParts(TypedDict):
     cumulative: float | None
     from_pageable: bool
     """Whether the event that took longest copied out of pageable memory."""
-    changes: list[ChangeParts]
+    changes: list[ChangeData]
     events: list[int]
 
 
@@ -83,7 +86,7 @@ class VerdictParts(TypedDict):
     remedies: list[RemedyParts]
     gains: list[tuple[Side, float]]
     kernels_and_host: float
-    unit: str
+    unit: Unit
     numbers: list[int]
     shown: int
     n_windows: int

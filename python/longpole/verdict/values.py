@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from longpole.critical_path.changes import change_of, plain_change
+from longpole.critical_path.changes import Change, change_of
+from longpole.data import Data
 from longpole.verdict.advice import advice
 from longpole.verdict.blocks import verdict_blocks
+from longpole.verdict.parts import RemedyKind, Side, Status, Unit
 from longpole.verdict.sentences import sentence
 
 if TYPE_CHECKING:
-    from longpole.critical_path.changes import Change
     from longpole.report.blocks import Block
     from longpole.verdict.parts import VerdictParts
 
 __all__ = ["Doubt", "Remedy", "Span", "Verdict", "verdict_of"]
 
-Status = Literal["ok", "balanced", "inconclusive", "no_device"]
-Side = Literal["kernels", "host", "communication", "copies"]
-
 
 @dataclass(frozen=True, slots=True)
-class Remedy:
+class Remedy(Data):
     """Something that can be done, and the most it gains.
 
     Gains of several remedies overlap and are never added.
     """
 
-    remedy: str
-    """`data_loading`, `blocking_calls`, `allocation`, `copies`, `communication`,
-    `stream_waits`, `function`, `host_work` or `kernels`."""
+    remedy: RemedyKind
     side: Side
     name: str | None
     """The place, function, family or kernel it is about; None for all."""
@@ -50,8 +46,7 @@ class Remedy:
 class Span:
     """The window that stands for the rest: the one of median length."""
 
-    unit: str
-    """`step`, `repetition`, `annotation`, `stretch` or `trace`."""
+    unit: Unit
     number: int | None
     length_ns: int
     min_ns: int
@@ -76,7 +71,7 @@ class Doubt:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Data):
     """What holds a program up, and what can be done about it."""
 
     status: Status
@@ -107,13 +102,6 @@ class Verdict:
         from longpole.report.html import html
 
         return html(self.blocks())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, in a fixed order."""
-        plain = asdict(self)
-        for remedy, values in zip(plain["remedies"], self.remedies, strict=True):
-            remedy["changes"] = [plain_change(change) for change in values.changes]
-        return plain
 
 
 def verdict_of(parts: VerdictParts) -> Verdict:

@@ -6,9 +6,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from longpole.analyses.check import check
-from longpole.analyses.findings import SEVERITIES
+from longpole.analyses.findings import SEVERITIES, Finding, Severity
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import describe, name_of
+from longpole.data import Row
 from longpole.report.blocks import Entry, Headline
 from longpole.report.document import Document, Warned
 from longpole.wording import count, short_name
@@ -17,13 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from longpole.analyses.companions import Companions
-    from longpole.analyses.findings import Finding
     from longpole.cli.answer.emit import Answer
     from longpole.report.blocks import Block, Style
     from longpole.report.document import Record
     from longpole.trace import Trace
 
-__all__ = ["CHECK", "check_answer"]
+__all__ = ["CHECK", "Checked", "check_answer"]
 
 CHECK: Final = "longpole.check/1"
 _STYLES: Final[dict[str, Style]] = {
@@ -39,6 +39,14 @@ _NOUNS: Final = {
     "info": ("note", None),
 }
 _FAILING: Final = ("data_loss", "altered")
+
+
+class Checked(Row):
+    """What is wrong with a trace."""
+
+    counts: dict[Severity, int]
+    """How many kinds of findings there are."""
+    findings: list[Finding]
 
 
 def check_answer(
@@ -60,10 +68,9 @@ def check_answer(
         status="partial" if trace.status == "recovered" else "ok",
         scope={"rank": trace.rank},
         warnings=[_warned(finding) for finding in findings if finding.severity != "info"],
-        data={
-            "counts": {severity: counts[severity] for severity in _NOUNS},
-            "findings": [finding.to_dict() for finding in findings],
-        },
+        data=Checked(
+            counts={severity: counts[severity] for severity in SEVERITIES}, findings=list(findings)
+        ),
         blocks=lambda: _blocks(path, findings, counts),
         records=lambda: [_record(path, finding) for finding in findings],
     )

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Final
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.windows import exit_code_of, known_of
 from longpole.critical_path.explain import path_blocks
+from longpole.critical_path.path import KindTotal, NameTotal
+from longpole.data import Row
 from longpole.report.blocks import Headline, Sentence
 from longpole.report.document import Document
+from longpole.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,9 +22,22 @@ if TYPE_CHECKING:
     from longpole.report.document import Record
     from longpole.trace import Trace
 
-__all__ = ["PATH", "path_answer"]
+__all__ = ["PATH", "PathData", "path_answer"]
 
 PATH: Final = "longpole.path/1"
+
+
+class PathData(Row):
+    """What is on the critical path of a window."""
+
+    length_ns: int
+    inferred_ns: int
+    unexplained_ns: int
+    kinds: list[KindTotal]
+    names: list[NameTotal]
+    counts: dict[str, int]
+    """What was left out or corrected to build the graph, by its kind."""
+    verdict: Verdict
 
 
 def path_answer(name: str, trace: Trace, found: Found, *, top: int) -> Answer:
@@ -32,15 +48,15 @@ def path_answer(name: str, trace: Trace, found: Found, *, top: int) -> Answer:
     document = Document(
         schema=PATH,
         **known_of(name, trace, found),
-        data={
-            "length_ns": path.length_ns,
-            "inferred_ns": path.inferred_ns,
-            "unexplained_ns": path.unexplained_ns,
-            "kinds": path.kind_totals,
-            "names": shown,
-            "counts": dict(sorted(path.counts.items())),
-            "verdict": verdict.to_dict(),
-        },
+        data=PathData(
+            length_ns=path.length_ns,
+            inferred_ns=path.inferred_ns,
+            unexplained_ns=path.unexplained_ns,
+            kinds=path.kind_totals,
+            names=shown,
+            counts=dict(sorted(path.counts.items())),
+            verdict=verdict,
+        ),
         truncated={"names": {"shown": len(shown), "total": len(path.name_totals)}},
         blocks=lambda: [
             Headline(f"{name_of(name)}: critical path, {found.title}"),

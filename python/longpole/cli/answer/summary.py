@@ -61,7 +61,7 @@ def summary_answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
             "window_ns": [window.start_ns, window.end_ns],
             "reason": window.reason,
         },
-        data=found.to_dict(),
+        data=found,
         truncated={
             "kernels": {"shown": len(found.kernels.rows), "total": found.kernels.n_total},
             "operators": {"shown": len(found.operators.rows), "total": found.operators.n_total},

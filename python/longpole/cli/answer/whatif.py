@@ -9,11 +9,13 @@ import click
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.windows import exit_code_of, known_of
-from longpole.critical_path import Drop, Scale
-from longpole.critical_path.changes import plain_change
+from longpole.critical_path import Change, Drop, Scale
 from longpole.critical_path.explain import path_blocks
+from longpole.critical_path.path import KindTotal, NameTotal
+from longpole.data import Row, plain
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Document, Warned
+from longpole.verdict import Verdict
 from longpole.verdict.blocks import table_of
 from longpole.wording import count, duration, share
 
@@ -22,18 +24,47 @@ if TYPE_CHECKING:
 
     from longpole.cli.answer.emit import Answer
     from longpole.cli.answer.windows import Found
-    from longpole.critical_path import Change, CriticalPath, WhatIf
+    from longpole.critical_path import CriticalPath, WhatIf
     from longpole.report.blocks import Block
     from longpole.report.document import Record
     from longpole.trace import Trace
     from longpole.verdict import Remedy
 
-__all__ = ["WHATIF", "changed_answer", "ideal_answer"]
+__all__ = ["WHATIF", "WhatIfData", "changed_answer", "ideal_answer"]
 
 WHATIF: Final = "longpole.whatif/1"
 _MOST_NAMES: Final = 5
 _MOST_NAMES_IN_DATA: Final = 10
 _LEAST_GAIN: Final = 0.001
+
+
+class Gain(Row):
+    """How long a window would take, beside how long it took."""
+
+    length_ns: int
+    makespan_ns: int
+    """How long it would take."""
+    gain_ns: int
+    share: float | None
+
+
+class Changed(Gain):
+    """What would be after some changes."""
+
+    changes: list[Change]
+    inferred_ns: int
+    kinds: list[KindTotal]
+    names: list[NameTotal]
+
+
+class Ideal(Row):
+    """What can be done, with what each remedy gains."""
+
+    length_ns: int
+    verdict: Verdict
+
+
+WhatIfData = Changed | Ideal
 
 
 def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[Change]) -> Answer:
@@ -49,19 +80,19 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
     document = Document(
         schema=WHATIF,
         **known,
-        data={
-            "changes": [plain_change(change) for change in changes],
+        data=Changed(
+            changes=list(changes),
             **gains,
-            "inferred_ns": answer.critical_path.inferred_ns,
-            "kinds": answer.critical_path.kind_totals,
-            "names": answer.critical_path.name_totals[:_MOST_NAMES_IN_DATA],
-        },
+            inferred_ns=answer.critical_path.inferred_ns,
+            kinds=answer.critical_path.kind_totals,
+            names=answer.critical_path.name_totals[:_MOST_NAMES_IN_DATA],
+        ),
         blocks=lambda: [
             Headline(_headline(name, found, answer, words)),
             *path_blocks(answer.critical_path, _MOST_NAMES),
             *_why_longer(answer),
         ],
-        records=lambda: [{"path": name, "window": found.name, "changes": words, **gains}],
+        records=lambda: [{"path": name, "window": found.name, "changes": words, **plain(gains)}],
     )
     return document, exit_codes.INCONCLUSIVE if unmatched else exit_code_of(found)
 
@@ -74,7 +105,7 @@ def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
     document = Document(
         schema=WHATIF,
         **known_of(name, trace, found),
-        data={"length_ns": found.path.length_ns, "verdict": verdict.to_dict()},
+        data=Ideal(length_ns=found.path.length_ns, verdict=verdict),
         blocks=lambda: [
             Headline(f"{name_of(name)}: {found.title}"),
             Sentence(verdict.sentence),
@@ -123,13 +154,13 @@ def _asked(path: CriticalPath, changes: Sequence[Change]) -> WhatIf:
         raise click.UsageError(str(error)) from error
 
 
-def _gain(path: CriticalPath, answer: WhatIf) -> dict[str, int | float]:
-    return {
-        "length_ns": path.length_ns,
-        "makespan_ns": answer.makespan_ns,
-        "gain_ns": answer.gain_ns,
-        "share": answer.gain_ns / path.length_ns,
-    }
+def _gain(path: CriticalPath, answer: WhatIf) -> Gain:
+    return Gain(
+        length_ns=path.length_ns,
+        makespan_ns=answer.makespan_ns,
+        gain_ns=answer.gain_ns,
+        share=answer.gain_ns / path.length_ns,
+    )
 
 
 def _words(change: Change) -> str:
