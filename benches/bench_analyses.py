@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import longpole
-from longpole.cli.answer.list_of_tables import PATH_TABLES, tables
+from longpole.cli.answer.table import PATH_TABLES, tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable

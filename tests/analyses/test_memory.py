@@ -188,7 +188,7 @@ def test_a_timeline_starts_with_what_was_there_before_the_recording(tmp_path):
 
 def test_sizes_are_shown_with_the_digits_that_are_known(tmp_path, capsys):
     rows = [[-1, 1, 2_940 * MIB, 0], [5, 2, 62_398 * MIB, 7], [6, 2, MIB // 4, 3]]
-    assert program.run(["memory", str(written(tmp_path / "timeline.raw.json", rows))]) == 0
+    assert program.run(["table", str(written(tmp_path / "timeline.raw.json", rows)), "memory"]) == 0
     out = capsys.readouterr().out
     assert out.splitlines()[3].split()[:4] == ["device", "65,338", "2,940", "65,338"]
     assert [line.split()[-3] for line in out.splitlines() if "temporary" in line] == ["0.25"] * 2
@@ -263,7 +263,7 @@ def test_a_pickle_is_refused_by_name_and_never_opened(tmp_path, capsys):
     with pytest.raises(longpole.TraceError, match="pickle") as caught:
         longpole.read_memory(path)
     assert "json.dump" in caught.value.hint
-    assert program.run(["memory", str(path)]) == 3
+    assert program.run(["table", str(path), "memory"]) == 3
     assert "[pickle]" in capsys.readouterr().err
 
 
@@ -288,9 +288,9 @@ def test_a_file_that_breaks_off_is_refused(tmp_path):
 
 def test_the_command_answers_about_a_timeline_and_refuses_its_steps(tmp_path, capsys):
     path = str(written(tmp_path / "timeline.raw.json", [[5, 2, MIB, 4]]))
-    assert program.run(["memory", "--json", path]) == 0
+    assert program.run(["table", path, "memory", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["data"]["devices"][0]["peak_bytes"] == MIB
-    assert program.run(["memory", "--step", "3", path]) == 2
+    assert program.run(["table", path, "memory", "--step", "3"]) == 2
 
 
 def test_a_memory_timeline_given_as_a_trace_names_the_command_that_shows_it(tmp_path, capsys):
@@ -301,10 +301,10 @@ def test_a_memory_timeline_given_as_a_trace_names_the_command_that_shows_it(tmp_
 
 def test_an_answer_with_nothing_to_show_is_inconclusive(tmp_path, capsys):
     path = str(TraceBuilder().launch("gemm", call=(0, 1), work=(1, 9)).write(tmp_path / "t.json"))
-    assert program.run(["memory", path]) == 4
-    assert program.run(["mfu", path]) == 4
+    assert program.run(["table", path, "memory"]) == 4
+    assert program.run(["table", path, "mfu"]) == 4
     assert program.run(["table", path, "communication"]) == 0, "there is none"
     timeline = str(written(tmp_path / "timeline.raw.json", [[5, 2, MIB, 4]]))
-    assert program.run(["memory", timeline, "--where", "n_bytes < 0"]) == 4
-    assert program.run(["memory", timeline, "--between", "0", "9"]) == 2
+    assert program.run(["table", timeline, "memory", "--where", "n_bytes < 0"]) == 4
+    assert program.run(["table", timeline, "memory", "--between", "0", "9"]) == 2
     assert "a window is of a trace" in capsys.readouterr().err

@@ -228,7 +228,7 @@ def test_a_column_that_frames_lack_is_named(capsys, tmp_path):
     with pytest.raises(ValueError, match=r"no column 'host': the columns are row, name, count"):
         longpole.functions(TraceBuilder().python("train.py(3): step", (0, 9)).read(), sort="host")
     path = str(TraceBuilder().operator("aten::mm", (0, 5)).write(tmp_path / "trace.json"))
-    assert program.run(["operators", path, "--sort", "host"]) == 2
+    assert program.run(["table", path, "operators", "--sort", "host"]) == 2
     assert "no column 'host'" in capsys.readouterr().err
 
 

@@ -53,11 +53,11 @@ def test_the_command_looks_at_an_annotation_or_between_two_times(capsys, tmp_pat
     )
 
     def exposed_ns(*options):
-        assert program.run(["overlap", path, "--json", *options]) == 0
+        assert program.run(["table", path, "overlap", "--json", *options]) == 0
         rows = json.loads(capsys.readouterr().out)["data"]["rows"]
         return next(row["exposed_ns"] for row in rows if row["activity"] == "communication")
 
     assert exposed_ns("--annotation", "first") == 5_000
     assert exposed_ns("--annotation", "second") == 15_000
     assert exposed_ns("--between", "5000", "30000") == 8_000
-    assert program.run(["overlap", path, "--annotation", "first", "--whole"]) == 2
+    assert program.run(["table", path, "overlap", "--annotation", "first", "--whole"]) == 2

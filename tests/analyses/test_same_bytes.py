@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from longpole.cli.answer.list_of_tables import tables
+from longpole.cli.answer.table import tables
 from real_traces import SHARED
 
 RANKS = [SHARED / f"traces/two_ranks/sampled_rank-{rank}.json.gz" for rank in (0, 1)]
@@ -18,10 +18,8 @@ TRACES = [
     SHARED / "traces/alexnet_a100_sync.json.gz",
     SHARED / "traces/amd_mi250.json.gz",
 ]
-ANSWERS = [
-    *("check", "functions", "memory", "mfu", "modules", "operators"),
-    *("overlap", "path", "roofline", "summary"),
-]
+ANSWERS = ["check", "path", "summary"]
+OF_FIGURES = ["functions", "memory", "mfu", "modules", "operators", "overlap", "roofline"]
 FILES = ["events.parquet", "small.json.gz", "all.longpole", "host.folded", "host.speedscope.json"]
 PROGRAM = """
 import json, sys
@@ -36,6 +34,7 @@ def of_one(trace, number):
     """Give the commands that answer questions about one trace, each table among them."""
     yield from (["table", trace, name, "--format", "jsonl"] for name in tables())
     yield from ([name, trace, "--format", "json"] for name in ANSWERS)
+    yield from (["table", trace, name, "--format", "json"] for name in OF_FIGURES)
     yield ["whatif", trace, "--scale", "kernel=0.5", "--format", "json"]
     yield from (["convert", trace, "-o", f"{number}.{file}"] for file in FILES)
     yield ["overlay", trace, "--counters", "-o", f"{number}.pftrace"]

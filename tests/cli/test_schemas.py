@@ -8,6 +8,7 @@ import click
 import pytest
 
 from longpole.cli import program
+from longpole.cli.answer.table import tables
 from longpole.cli.schema import schema_for, schema_names
 from longpole.testing import TraceBuilder
 from mindspore_files import cpu_profile
@@ -32,12 +33,16 @@ def answers(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
 
     def ask(name, *arguments):
-        program.run([str(argument) for argument in (*name.split("."), "--json", *arguments)])
+        words = name.split(".")
+        # The name of a table stands behind the traces.
+        command = [words[0], *arguments, *words[1:]] if "table" in words else [*words, *arguments]
+        program.run([*map(str, command), "--json"])
         found = json.loads(capsys.readouterr().out)
         documents = found if isinstance(found, list) else [found]
         for document in documents:
             validator("envelope").validate(document)
-            assert document["schema"].rpartition("/")[0] == f"longpole.{name}"
+            answered = "table" if "table" in words else name
+            assert document["schema"] == f"longpole.{answered}/1"
             if document["data"] is not None:
                 validator(name).validate(document["data"])
         return documents
@@ -68,14 +73,13 @@ def trace(tmp_path):
         ("check", ()),
         ("path", ()),
         ("path", ("--whole",)),
-        ("overlap", ()),
-        ("operators", ()),
-        ("operators", ("--shapes", "--where", "name = 'gemm'")),
-        ("modules", ("--by", "path", "--annotations", "Profiler")),
-        ("functions", ("--top", "1")),
-        ("roofline", ("--peak", "fp32=20", "--bandwidth", "900")),
-        ("mfu", ("--peak", "fp32=20")),
-        ("memory", ("--whole",)),
+        ("table.operators", ()),
+        ("table.operators", ("--shapes", "--where", "name = 'gemm'")),
+        ("table.modules", ("--by", "path", "--annotations", "Profiler")),
+        ("table.functions", ("--top", "1")),
+        ("table.roofline", ("--peak", "fp32=20", "--bandwidth", "900")),
+        ("table.mfu", ("--peak", "fp32=20")),
+        ("table.memory", ("--whole",)),
         ("overlay", ("-o", "path.pftrace")),
         ("convert", ("-o", "kernels.parquet", "--table", "kernels")),
         ("whatif", ("--ideal",)),
@@ -113,26 +117,18 @@ def test_a_report_that_was_written_is_as_its_schema_says(answers, trace):
     assert "timeline" in document["data"]["sections"]
 
 
-@pytest.mark.parametrize("table", ["sync", "segments", "slack", "violations"])
-def test_a_table_is_as_its_schema_says(answers, trace, table):
-    [document] = answers("table", trace, table)
-    assert document["data"]["table"] == table
+def test_the_list_of_tables_is_as_its_schema_says(answers, trace):
+    [document] = answers("table", trace)
+    assert {row["table"] for row in document["data"]["rows"]} == set(tables())
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "summary",
-        "path",
-        "overlap",
-        "operators",
-        "modules",
-        "functions",
-        "roofline",
-        "mfu",
-        "memory",
-    ],
-)
+@pytest.mark.parametrize("name", tables())
+def test_a_table_is_as_its_schema_says(answers, trace, name):
+    [document] = answers(f"table.{name}", trace)
+    assert document["data"]["table"] == name
+
+
+@pytest.mark.parametrize("name", ["summary", "path", *(f"table.{name}" for name in tables())])
 def test_answers_about_real_traces_are_as_their_schema_says(answers, name):
     traces = sorted((SHARED / "traces").glob("*.json.gz"))
     if not traces:
@@ -181,22 +177,23 @@ def test_an_answer_about_a_mindspore_profile_is_as_its_schema_says(answers, tmp_
 
 
 def test_a_schema_refuses_what_is_not_in_it():
-    schema = validator("overlap")
-    assert schema.is_valid({"rows": []})
-    assert not schema.is_valid({"rows": [], "more": 1})
-    assert not schema.is_valid({"rows": [{"device": 0}]})
+    schema = validator("table.overlap")
+    known = {"table": "overlap", "rows": []}
+    assert schema.is_valid(known)
+    assert not schema.is_valid(known | {"more": 1})
+    assert not schema.is_valid(known | {"rows": [{"device": 0}]})
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_schema_is_printed(name, capsys):
-    assert program.run(["schema", *name.split(".")]) == 0
-    assert json.loads(capsys.readouterr().out)["$id"] == f"longpole.{name}/1"
+    assert program.run(["schema", *name.split()]) == 0
+    assert json.loads(capsys.readouterr().out)["$id"] == f"longpole.{name.replace(' ', '.')}/1"
 
 
 def test_every_command_that_answers_has_a_schema(capsys):
     program.run(["schema"])
     listed = capsys.readouterr().out.splitlines()
-    assert listed == [name.replace(".", " ") for name in NAMES]
+    assert listed == NAMES
     without = {"completion", "schema", "bench baseline", "bench resume"}
     without |= {"chakra show", "view"}
     of_dumps = {"dumps"}  # what `longpole ranks` answers about dumps

@@ -14,7 +14,7 @@ from hypothesis import given
 
 import longpole
 from longpole.cli import program
-from longpole.cli.answer.list_of_tables import tables
+from longpole.cli.answer.table import tables
 from longpole.testing import TraceBuilder
 from oracles.simulator import write_large
 from real_traces import SHARED, real_traces
@@ -27,13 +27,9 @@ COMMANDS = [
     ["check"],
     ["path"],
     ["whatif", "--ideal"],
-    ["overlap"],
-    ["operators", "--shapes"],
-    ["modules"],
-    ["functions"],
-    ["roofline", "--peak", "fp32=20", "--peak", "fp16=200", "--bandwidth", "900"],
-    ["mfu", "--peak", "fp32=20"],
-    ["memory"],
+    ["table", "operators", "--shapes"],
+    ["table", "roofline", "--peak", "fp32=20", "--peak", "fp16=200", "--bandwidth", "900"],
+    ["table", "mfu", "--peak", "fp32=20"],
     *(["table", name] for name in tables()),
 ]
 
@@ -150,7 +146,7 @@ def test_what_was_not_saved_is_an_error_that_names_it(tmp_path, capsys):
     assert longpole.read_trace(path, args="ids").n_events == 1
     with pytest.raises(longpole.TraceError, match="without some arguments of events: bytes"):
         longpole.read_trace(path)
-    assert program.run(["operators", str(path), "--shapes"]) != 0
+    assert program.run(["table", str(path), "operators", "--shapes"]) != 0
     assert "saved without some arguments" in capsys.readouterr().err
 
 

@@ -182,7 +182,7 @@ def test_an_earlier_profile_can_be_analysed(profiler, tmp_path):
 def test_operators_of_a_trace_are_asked_elsewhere(profiler):
     profiler.start()
     profiler.stop()
-    with pytest.raises(ProfilerStateError, match="longpole operators"):
+    with pytest.raises(ProfilerStateError, match="longpole table TRACE operators"):
         profiler.op_analyse("MatMul")
 
 

@@ -1,7 +1,8 @@
 """Which questions there are, found without a list: each file of `analyses` that answers one.
 
-A question is a function with the name of its file that takes a trace and a window, and gives
-a frame or an answer with `blocks()`.
+The file begins with "Table `NAME`: what it holds.", and its function NAME takes a trace and a
+window, and gives a frame or data with `blocks()` and `records()`. The names of its other
+parameters are those of options of the command line.
 """
 
 from __future__ import annotations
@@ -10,76 +11,76 @@ import inspect
 import re
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-import polars as pl
-
-from longpole.report.blocks import Notes, Sentence
-from longpole.report.frames import table_of
-from longpole.wording import count
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    import polars as pl
 
     from longpole.report.blocks import Block
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["answer_blocks", "questions"]
+__all__ = ["answer_blocks", "answer_type", "arguments_of", "choices_of", "question", "questions"]
 
-_TITLE: Final = re.compile(r"^(?:Table `\w+`: )?(?P<title>.+?)\.?$")
+_FIRST_LINE: Final = re.compile(r'"""Table `(?P<name>\w+)`: (?P<sentence>.+)\."""')
 _MOST_ROWS: Final = 20
-_OWN: Final = ("lanes", "questions", "summary")
 
 
 def questions() -> dict[str, str]:
-    """Give the name of each question and what it asks, in the order of their names."""
-    names = sorted(path.stem for path in Path(__file__).parent.glob("*.py"))
-    found = {name: _question(name) for name in names if name not in _OWN and name[0] != "_"}
-    return {name: _title(name) for name, ask in found.items() if ask is not None}
+    """Give the name of each question and what its answer holds, without importing any."""
+    first_lines = map(_first_line, Path(__file__).parent.glob("*.py"))
+    found = filter(None, map(_FIRST_LINE.match, first_lines))
+    return dict(sorted((match["name"], match["sentence"]) for match in found))
+
+
+def question(name: str) -> Callable[..., Any]:
+    """Give the function that answers a question."""
+    ask: Callable[..., Any] = getattr(import_module(f"longpole.analyses.{name}"), name)
+    return ask
+
+
+def answer_type(name: str) -> Any:
+    """Give the type of the answer to a question, of which its JSON Schema is made."""
+    import polars as pl
+
+    ask = question(name)
+    names = {"pl": pl, **vars(import_module(ask.__module__))}
+    return eval(inspect.signature(ask).return_annotation, names)  # noqa: S307 (it is our own)
+
+
+def choices_of(name: str) -> frozenset[str]:
+    """Name what else a question can be asked with, besides a trace and a window."""
+    _, *others = inspect.signature(question(name)).parameters
+    return frozenset(others) - {"window"}
+
+
+def arguments_of(name: str) -> Literal["ids", "default"]:
+    """Tell which arguments of events must be read for a question."""
+    module = import_module(f"longpole.analyses.{name}")
+    return "default" if getattr(module, "NEEDS_ARGUMENTS", False) else "ids"
 
 
 def answer_blocks(name: str, trace: Trace, window: Window | None = None) -> Sequence[Block]:
     """Answer a question about a window as blocks; a frame is shown by some rows."""
-    ask = _question(name)
-    if ask is None:
-        message = f"there is no question {name!r}"
-        raise ValueError(message)
-    answer = ask(trace, window)
-    if isinstance(answer, pl.DataFrame):
-        return _frame_blocks(answer)
-    blocks: Sequence[Block] = answer.blocks()
+    answer = question(name)(trace, window)
+    blocks: Sequence[Block] = (
+        answer.blocks() if hasattr(answer, "blocks") else _frame_blocks(answer)
+    )
     return blocks
 
 
-def _question(name: str) -> Callable[..., Any] | None:
-    """Give the function of a file, if it answers with a frame or with blocks."""
-    module = import_module(f"longpole.analyses.{name}")
-    ask = getattr(module, name, None)
-    if not inspect.isfunction(ask):
-        return None
-    signature = inspect.signature(ask)
-    required = [
-        each.name
-        for each in signature.parameters.values()
-        if each.default is inspect.Parameter.empty
-    ]
-    if required != ["trace"] or "window" not in signature.parameters:
-        return None
-    returns = str(signature.return_annotation).split("[")[0]
-    is_answer = hasattr(getattr(module, returns, None), "blocks")
-    return ask if returns == "pl.DataFrame" or is_answer else None
-
-
-def _title(name: str) -> str:
-    document = import_module(f"longpole.analyses.{name}").__doc__ or name
-    found = _TITLE.match(document.splitlines()[0])
-    title = found["title"] if found else name
-    return title[:1].upper() + title[1:]
+def _first_line(file: Path) -> str:
+    with file.open(encoding="utf-8") as lines:
+        return lines.readline().rstrip()
 
 
 def _frame_blocks(frame: pl.DataFrame) -> list[Block]:
     """Show some rows of a frame."""
+    from longpole.report.blocks import Notes, Sentence
+    from longpole.report.frames import table_of
+
     if frame.is_empty():
         return [Sentence("There is nothing to show.")]
     shown, more = _shown(frame)
@@ -88,6 +89,8 @@ def _frame_blocks(frame: pl.DataFrame) -> list[Block]:
 
 def _shown(frame: pl.DataFrame) -> tuple[pl.DataFrame, str | None]:
     """Take the first rows, of single events the longest, and say how many there are."""
+    from longpole.wording import count
+
     more = frame.height - _MOST_ROWS
     if more <= 0:
         return frame, None

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
-from longpole.cli.answer.list_of_tables import PATH_TABLES, WHOLE_TABLES, tables
+from longpole.analyses.questions import arguments_of
+from longpole.cli.answer.table import PATH_TABLES, WHOLE_TABLES, Shown, tables
 from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.traces import answer_each, trace_argument
 from longpole.cli.ask.windows import Asked, about_stretch, about_window, window_options
@@ -159,7 +160,6 @@ def _answer(
     """Find what answers, and which arguments of events it needs."""
     from longpole.cli.answer import convert as answers
     from longpole.cli.answer.convert import CONVERT
-    from longpole.cli.answer.table import Shown, arguments_for
 
     to: Any = {"output": output, "force": force}
     if form in ("saved", "normalised"):
@@ -180,4 +180,4 @@ def _answer(
     whole = partial(answers.convert_question, window=None, **to)
     lists_all = table == "events" or table in WHOLE_TABLES
     answer = whole if lists_all and not window.is_any else of_window
-    return answer, arguments_for(table)
+    return answer, arguments_of(table)

@@ -51,7 +51,7 @@ class Program(Commands):
 
     def advice(self, name: str) -> str:
         """Say what may have been meant: perhaps a table."""
-        from longpole.cli.answer.list_of_tables import tables
+        from longpole.cli.answer.table import tables
 
         is_table = name in tables()
         return f"did you mean `table TRACE {name}`?" if is_table else super().advice(name)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_origin
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from longpole.json_schema import Schema
 
 __all__ = ["schema", "schema_for", "schema_names"]
-
-_ENVELOPE = "envelope"
 
 
 class _Command(click.ParamType[str]):
@@ -63,37 +62,42 @@ def schema_names(program: click.Command) -> list[str]:
 
 
 def schema_for(name: str, program: click.Command) -> Schema:
-    """Derive the schema of what a command answers, or of what stands around every answer.
+    """Derive the schema of what a command or table answers, or of what stands around answers.
 
     Raises
     ------
     click.UsageError
         There is no such command, or it answers nothing.
     """
-    from longpole.json_schema import schema_of
-
     answers = _answers(program)
     if name not in answers:
-        message = f"no schema for {name!r}; there are {', '.join(schema_names(program))}"
+        message = f"no schema for {name!r}; there are {', '.join(sorted(answers))}"
         raise click.UsageError(message)
-    declared, title = answers[name]
-    module, _, attribute = declared.partition(":")
-    found = schema_of(getattr(import_module(module), attribute))
+    title, derive = answers[name]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"longpole.{name.replace(' ', '.')}/1",
         "title": title,
-        **found,
+        **derive(),
     }
 
 
-def _answers(program: click.Command) -> dict[str, tuple[str, str]]:
-    """Find what each command answers with, and what it does."""
-    envelope = ("longpole.report.document:Envelope", "What stands around every answer")
-    return {_ENVELOPE: envelope, **dict(_answers_of("", program))}
+def _answers(program: click.Command) -> dict[str, tuple[str, Callable[[], Schema]]]:
+    """Give what each command and table is about, and how its schema is derived."""
+    from longpole.cli.answer.table import tables as all_tables
+
+    envelope = partial(_declared, "longpole.report.document:Envelope")
+    tables = {f"table {name}": (text, partial(_table, name)) for name, text in all_tables().items()}
+    return {
+        "envelope": ("What stands around every answer", envelope),
+        **dict(_answers_of("", program)),
+        **tables,
+    }
 
 
-def _answers_of(name: str, command: click.Command) -> Iterator[tuple[str, tuple[str, str]]]:
+def _answers_of(
+    name: str, command: click.Command
+) -> Iterator[tuple[str, tuple[str, Callable[[], Schema]]]]:
     if isinstance(command, click.Group):
         context = click.Context(command)
         for word in command.list_commands(context):
@@ -102,7 +106,39 @@ def _answers_of(name: str, command: click.Command) -> Iterator[tuple[str, tuple[
             yield from _answers_of(f"{name} {word}".strip(), found)
     declared: Any = getattr(command.callback, "answer", None)
     if declared is not None:
-        yield name, (declared, command.get_short_help_str(limit=200).removesuffix("."))
+        title = command.get_short_help_str(limit=200).removesuffix(".")
+        yield name, (title, partial(_declared, declared))
+
+
+def _declared(declared: str) -> Schema:
+    """Derive the schema of a type that is given as `module:Class`."""
+    from longpole.json_schema import schema_of
+
+    module, _, name = declared.partition(":")
+    return schema_of(getattr(import_module(module), name))
+
+
+def _table(name: str) -> Schema:
+    """Derive the schema of one table, a frame of declared rows or data with figures."""
+    import polars as pl
+
+    from longpole.analyses.questions import answer_type
+    from longpole.cli.answer.table import PATH_TABLES
+    from longpole.json_schema import schema_of
+
+    answer = pl.DataFrame if name in PATH_TABLES else answer_type(name)
+    rows = {"type": "array", "items": {"type": "object"}}
+    if get_origin(answer) is Annotated:
+        rows = schema_of(answer)
+    found: Schema = {"properties": {"rows": rows}, "required": ["rows"]}
+    if answer is not pl.DataFrame and get_origin(answer) is not Annotated:
+        found = schema_of(answer)
+    return {
+        "type": "object",
+        "properties": {"table": {"const": name}, **found["properties"]},
+        "required": ["table", *found["required"]],
+        "additionalProperties": False,
+    }
 
 
 def _program(context: click.Context) -> click.Command:

@@ -2,30 +2,65 @@
 
 from __future__ import annotations
 
+import difflib
+import sys
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from longpole.cli.answer.list_of_tables import (
+from longpole.analyses.questions import arguments_of, choices_of
+from longpole.cli.answer.emit import emit, failed
+from longpole.cli.answer.problems import Problem
+from longpole.cli.answer.table import (
+    OF_MEMORY,
     PATH_TABLES,
     TABLE,
     WHOLE_TABLES,
+    Shown,
     list_of_tables,
+    memory_table,
+    path_table,
+    question_table,
     tables,
 )
 from longpole.cli.ask.options import Options, answers, shared_options
-from longpole.cli.ask.rows import sort_option
-from longpole.cli.ask.traces import answer_each, trace_argument
+from longpole.cli.ask.rows import CHOICES, choice_options, sort_option
+from longpole.cli.ask.traces import answer_each
 from longpole.cli.ask.windows import Asked, about_stretch, about_window, window_options
+from longpole.errors import TraceError
+from longpole.report.terminal import Terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from longpole.cli.answer.emit import Answer
 
 __all__ = ["table"]
 
 
+class _TraceOrTable(click.Path):
+    """A file, or the name of a table; shells complete names where one begins so."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[click.shell_completion.CompletionItem]:
+        names = [name for name in tables() if name.startswith(incomplete)]
+        found = [click.shell_completion.CompletionItem(name) for name in names]
+        return (incomplete and found) or super().shell_complete(ctx, param, incomplete)
+
+
 @click.command()
-@answers("longpole.cli.answer.list_of_tables:TableRows")
-@trace_argument
-@click.argument("name", type=click.Choice(tuple(tables())), metavar="[NAME]", required=False)
+@answers("longpole.cli.answer.table:TableData")
+@click.argument(
+    "words",
+    type=_TraceOrTable(allow_dash=True),
+    nargs=-1,
+    required=True,
+    metavar="TRACE... [NAME]",
+)
 @window_options
 @click.option(
     "--where",
@@ -37,8 +72,9 @@ __all__ = ["table"]
     "--top",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How many rows to print.  [default: 50 as text, md and html, else all]",
+    help="How many rows to print.  [default: 20 or 50 as text, md and html, else all]",
 )
+@choice_options
 @click.option(
     "--capture-trace",
     "capture_traces",
@@ -50,40 +86,110 @@ __all__ = ["table"]
 @shared_options
 def table(
     *,
-    trace: str,
-    name: str | None,
+    words: tuple[str, ...],
     window: Asked,
     where: str | None,
     sort: str | None,
     top: int | None,
+    choices: dict[str, Any],
     capture_traces: tuple[str, ...],
     options: Options,
 ) -> int:
     """Print one of the tables behind the answers; without NAME, list them.
 
+    `memory` is also answered from a raw memory timeline (export_memory_timeline("x.raw.json.gz"))
+    or a memory snapshot written as JSON.
+
     \b
     Examples:
       longpole table trace.json.gz
       longpole table trace.json.gz kernels --where "name LIKE '%gemm%'"
-      longpole table trace.json.gz activities --sort inside_ns --top 10
-      longpole table trace.json.gz slack --step 3 --format jsonl
+      longpole table trace.json.gz operators --shapes --top 10
+      longpole table trace.json.gz roofline --peak bf16=800 --step 3
+      longpole table rank*.json.gz activities --sort inside_ns --format jsonl
       longpole table trace.json.gz graph_kernels --capture-trace capture.json.gz
     """
-    from longpole.cli.answer.table import Shown, arguments_for, path_table, question_table
-
+    paths, name = _name_of(words)
     if capture_traces and name != "graph_kernels":
         message = "only graph_kernels reads the trace of a capture"
         raise click.BadParameter(message, param_hint="--capture-trace")
     if name is None:
-        return list_of_tables(trace, options.form, options.color)
-    shown = Shown(name, where, top, sort)
-    options = replace(options, capture_traces=capture_traces)
+        return list_of_tables(paths, options.form, options.color)
+    _check(name, choices, sort)
+    shown = Shown(name, where, top, sort, choices)
+    if name in OF_MEMORY and all(map(_is_memory_file, paths)):
+        return _answer_memory(paths, window, shown, options)
+    return _answer(paths, window, shown, replace(options, capture_traces=capture_traces))
+
+
+def _answer(paths: Sequence[str], window: Asked, shown: Shown, options: Options) -> int:
+    name = shown.table
     if name in PATH_TABLES:
         answer = about_window(TABLE, window, partial(path_table, shown=shown))
-        return answer_each([trace], options, TABLE, answer)
+        return answer_each(paths, options, TABLE, answer)
     question = partial(question_table, shown=shown)
     if name in WHOLE_TABLES and not window.is_any:
         whole = partial(question, window=None)
-        return answer_each([trace], options, TABLE, whole, arguments=arguments_for(name))
+        return answer_each(paths, options, TABLE, whole, arguments=arguments_of(name))
     answer = about_stretch(TABLE, window, question)
-    return answer_each([trace], options, TABLE, answer, arguments=arguments_for(name))
+    return answer_each(paths, options, TABLE, answer, arguments=arguments_of(name))
+
+
+def _name_of(words: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
+    """Take the name of a table off the end, if there is one."""
+    *paths, last = words
+    if paths and last in tables():
+        return tuple(paths), last
+    if paths and not Path(last).exists() and "." not in last:
+        meant = difflib.get_close_matches(last, tables(), n=1)
+        advice = f"did you mean {meant[0]}?" if meant else "`longpole table TRACE` lists them"
+        message = f"there is no table {last!r}; {advice}"
+        raise click.UsageError(message)
+    return words, None
+
+
+def _check(name: str, choices: dict[str, Any], sort: str | None) -> None:
+    """Refuse options that a table does not have."""
+    accepted = frozenset[str]() if name in PATH_TABLES else choices_of(name)
+    for choice in choices:
+        if choice not in accepted:
+            having = [each for each in tables() if _has(each, choice)]
+            message = f"{CHOICES[choice]} is an option of {', '.join(having)}, not of {name}"
+            raise click.UsageError(message)
+    if sort is not None and "top" in accepted and "sort" not in accepted:
+        message = f"{name} has an order of its own; --format csv gives rows to sort"
+        raise click.BadParameter(message, param_hint="--sort")
+
+
+def _has(name: str, choice: str) -> bool:
+    return name not in PATH_TABLES and choice in choices_of(name)
+
+
+def _is_memory_file(path: str) -> bool:
+    """Look at the first bytes; what cannot be read is a trace that cannot be read."""
+    from longpole.allocations import is_memory_file
+
+    try:
+        return path != "-" and is_memory_file(path)
+    except OSError:
+        return False
+
+
+def _answer_memory(paths: Sequence[str], window: Asked, shown: Shown, options: Options) -> int:
+    """Answer from memory timelines and snapshots."""
+    from longpole.allocations import read_memory
+
+    if window.is_any and not window.whole:
+        message = "a window is of a trace; memory timelines and snapshots are shown whole"
+        raise click.UsageError(message)
+
+    def each() -> Iterator[Answer]:
+        for path in paths:
+            try:
+                yield memory_table(path, read_memory(path), shown=shown)
+            except (TraceError, OSError) as error:
+                if options.debug:
+                    raise
+                yield failed(TABLE, Problem.of(error).at(path))
+
+    return emit(each(), options.form, Terminal.of(sys.stdout, options.color))

@@ -253,7 +253,7 @@ class Profiler:
         if self._traces:
             message = (
                 "op_analyse reads MindSpore's files; torch recorded a trace\n"
-                "hint: ask `longpole operators`, or longpole.operators of the trace"
+                "hint: ask `longpole table TRACE operators`, or longpole.operators of the trace"
             )
             raise ProfilerStateError(message)
         return op_analyse(folder, op_name, device_id)

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Literal
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from longpole.analyses.questions import choices_of, question, questions
 from longpole.cli.answer import exit_codes
+from longpole.cli.answer.emit import emit
 from longpole.cli.answer.frames import json_rows, records_of
 from longpole.cli.answer.inputs import describe, name_of, warnings_of
-from longpole.cli.answer.list_of_tables import TABLE
-from longpole.cli.answer.windows import exit_code_of, known_of
-from longpole.report.blocks import Headline, Sentence
+from longpole.cli.answer.windows import code_of, exit_code_of, known_of
+from longpole.data import Row, plain
+from longpole.report.blocks import Column, Headline, Sentence, Table
 from longpole.report.document import DATA_FORMATS, Document
 from longpole.report.frames import table_of
+from longpole.report.terminal import Terminal
 from longpole.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     import polars as pl
 
+    from longpole.allocations import Allocations
     from longpole.cli.answer.emit import Answer
     from longpole.cli.answer.windows import Found
     from longpole.critical_path import CriticalPath
@@ -31,26 +35,55 @@ if TYPE_CHECKING:
     from longpole.windows import Window
 
 __all__ = [
+    "OF_MEMORY",
+    "PATH_TABLES",
+    "TABLE",
+    "WHOLE_TABLES",
     "Shown",
-    "arguments_for",
+    "TableData",
     "known_of_window",
+    "list_of_tables",
+    "memory_table",
     "path_table",
     "question_table",
     "rows_of_path",
     "rows_of_question",
+    "tables",
 ]
 
+TABLE: Final = "longpole.table/1"
+PATH_TABLES: Final = {
+    "segments": "the critical path, segment by segment",
+    "slack": "how late each event may end before the window's end moves, the least first",
+    "sync": "who waited for whom on a device",
+    "violations": "dependencies that would lead back in time",
+}
+WHOLE_TABLES: Final = frozenset(("steps",))
+"""Those that list all of a trace where no window is asked for."""
+OF_MEMORY: Final = frozenset(("memory", "memory_churn", "memory_curve"))
+"""Those that memory timelines and snapshots answer, too."""
 _SHOWN_ROWS: Final = 50
+
+
+class TableData(Row):
+    """A table; without its name, the list of tables.
+
+    The tables that have figures besides their rows give these as further keys.
+    """
+
+    table: str | None
+    rows: list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Which table was asked for, and which of its rows."""
+    """Which table was asked for, which of its rows, and what else it was asked with."""
 
     table: str
     where: str | None
     top: int | None
     sort: str | None = None
+    choices: Mapping[str, object] = field(default_factory=dict)
 
 
 _OF_PATH: Final[dict[str, Callable[[CriticalPath, Trace], pl.DataFrame]]] = {
@@ -61,25 +94,46 @@ _OF_PATH: Final[dict[str, Callable[[CriticalPath, Trace], pl.DataFrame]]] = {
 }
 
 
-def arguments_for(table: str) -> Literal["ids", "default"]:
-    """Tell which arguments of events a table needs."""
-    module = import_module(f"longpole.analyses.{table}")
-    return "default" if getattr(module, "NEEDS_ARGUMENTS", False) else "ids"
+def tables() -> dict[str, str]:
+    """Give each table with what it holds."""
+    return dict(sorted((questions() | PATH_TABLES).items()))
+
+
+def list_of_tables(paths: Sequence[str], form: str, color: str) -> int:
+    """Print the names of the tables with a sentence each."""
+    rows = [{"table": name, "sentence": sentence} for name, sentence in tables().items()]
+    document = Document(
+        schema=TABLE,
+        input={"path": paths[0]},
+        data=TableData(table=None, rows=rows),
+        blocks=lambda: [
+            Headline("tables: longpole table TRACE NAME"),
+            Table((Column("name"), Column("what it holds")), [list(row.values()) for row in rows]),
+        ],
+        records=lambda: [dict(row) for row in rows],
+    )
+    return emit([(document, exit_codes.OK)], form, Terminal.of(sys.stdout, color))
 
 
 def path_table(path: str, trace: Trace, found: Found, *, shown: Shown) -> Answer:
     """Give a table about the critical path."""
     rows = rows_of_path(trace, found, shown)
     known = known_of(path, trace, found)
-    return _document(shown, rows, found.title, known), exit_code_of(found)
+    return _of_rows(shown, rows, found.title, known), exit_code_of(found)
 
 
 def question_table(path: str, trace: Trace, window: Window | None, *, shown: Shown) -> Answer:
     """Give the table that a question is answered with; without a window, about all of a trace."""
-    rows = rows_of_question(trace, window, shown)
     title = "whole trace" if window is None else f"{window.name} ({window.reason})"
-    # No row is an answer, too: that nothing is as the question or the condition says.
-    return _document(shown, rows, title, known_of_window(path, trace, window)), exit_codes.OK
+    known = known_of_window(path, trace, window)
+    return _answered(_answer_of(trace, window, shown), shown, title, known)
+
+
+def memory_table(path: str, recording: Allocations, *, shown: Shown) -> Answer:
+    """Give a table about a memory timeline or snapshot."""
+    source = f"memory {recording.source}"
+    known = {"input": {"path": path, "format": source.replace(" ", "-")}}
+    return _answered(_answer_of(recording, None, shown), shown, source, known)
 
 
 def rows_of_path(trace: Trace, found: Found, shown: Shown) -> pl.DataFrame:
@@ -94,12 +148,38 @@ def rows_of_question(trace: Trace, window: Window | None, shown: Shown) -> pl.Da
     """Give the rows of the table that a question is answered with."""
     import polars as pl
 
-    question: Callable[..., Any]
-    question = getattr(import_module(f"longpole.analyses.{shown.table}"), shown.table)
-    answer = _asked(lambda: question(trace, window, where=shown.where))
+    answer = _answer_of(trace, window, shown)
     if isinstance(answer, pl.DataFrame):
         return _sorted(answer, shown)
     return _sorted(pl.DataFrame(answer.records(), infer_schema_length=None), shown)
+
+
+def _answer_of(recording: Trace | Allocations, window: Window | None, shown: Shown) -> Any:
+    """Ask a question with what it can be asked with; a top of its own only where it was given."""
+    given = {"where": shown.where, "sort": shown.sort, **shown.choices}
+    given |= {} if shown.top is None else {"top": shown.top}
+    accepted = choices_of(shown.table)
+    chosen = {name: value for name, value in given.items() if name in accepted}
+    return _asked(lambda: question(shown.table)(recording, window, **chosen))
+
+
+def _answered(answer: Any, shown: Shown, title: str, known: dict[str, Any]) -> Answer:
+    """Show a frame by its rows, anything else as it shows itself."""
+    import polars as pl
+
+    if isinstance(answer, pl.DataFrame):
+        # No row is an answer, too: that nothing is as the question or the condition says.
+        return _of_rows(shown, _sorted(answer, shown), title, known), exit_codes.OK
+    blocks, records = answer.blocks(), answer.records()
+    path = known["input"]["path"]
+    document = Document(
+        schema=TABLE,
+        **known,
+        data={"table": shown.table, **plain(answer)},
+        blocks=lambda: [Headline(f"{name_of(path)}: {shown.table}, {title}"), *blocks],
+        records=lambda: [{"path": path, **record} for record in records],
+    )
+    return document, code_of(records, blocks)
 
 
 def _sorted(rows: pl.DataFrame, shown: Shown) -> pl.DataFrame:
@@ -138,7 +218,7 @@ def known_of_window(path: str, trace: Trace, window: Window | None) -> dict[str,
     }
 
 
-def _document(shown: Shown, rows: pl.DataFrame, title: str, known: dict[str, Any]) -> Document:
+def _of_rows(shown: Shown, rows: pl.DataFrame, title: str, known: dict[str, Any]) -> Document:
     path = known["input"]["path"]
     kept = rows if shown.top is None else rows.head(shown.top)
     truncated = {"rows": {"shown": kept.height, "total": rows.height}}

@@ -1,15 +1,16 @@
-"""The options of commands about operators and kernels."""
+"""The options of tables, each named as the parameter of the functions that take it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import functools
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-__all__ = ["peak_option", "sort_option", "top_option", "where_changes_option", "where_option"]
+__all__ = ["CHOICES", "choice_options", "sort_option"]
 
 
 def _peaks(
@@ -27,34 +28,65 @@ def _peaks(
     return peaks
 
 
-peak_option: Final = click.option(
-    "--peak",
-    "tflops",
-    multiple=True,
-    callback=_peaks,
-    metavar="TYPE=TFLOPS",
-    help="Peak of a type, instead of the published one, as bf16=800. Repeatable.",
-)
 sort_option: Final = click.option(
     "--sort",
     metavar="COLUMN",
     help="Sort by a column, as JSON names it: numbers from the largest, all else ascending.",
 )
-top_option: Final = click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    default=20,
-    show_default=True,
-    metavar="N",
-    help="How many rows to show; machine formats have all.",
+
+CHOICES: Final = {
+    "shapes": "--shapes",
+    "by": "--by",
+    "annotations": "--annotations",
+    "tflops": "--peak",
+    "bandwidth": "--bandwidth",
+}
+"""The options that only some tables have, by the parameter of their functions."""
+
+_OPTIONS: Final = (
+    click.option(
+        "--shapes",
+        is_flag=True,
+        default=None,
+        help="operators: tell those with other inputs apart.",
+    ),
+    click.option(
+        "--by",
+        type=click.Choice(("layer", "path")),
+        help="modules: add up those whose paths differ in numbers only, or not.  [default: layer]",
+    ),
+    click.option(
+        "--annotations",
+        metavar="PATTERN",
+        help="modules: regex for annotations that name modules.",
+    ),
+    click.option(
+        "--peak",
+        "tflops",
+        multiple=True,
+        callback=_peaks,
+        metavar="TYPE=TFLOPS",
+        help="mfu, roofline: peak of a type, instead of the published one, as bf16=800."
+        " Repeatable.",
+    ),
+    click.option(
+        "--bandwidth",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="GB/S",
+        help="roofline: bandwidth of the memory, instead of the published one.",
+    ),
 )
-where_option: Final = click.option(
-    "--where",
-    metavar="CONDITION",
-    help="SQL condition for the GPU activities that count, as \"name LIKE '%gemm%'\".",
-)
-where_changes_option: Final = click.option(
-    "--where",
-    metavar="CONDITION",
-    help="SQL condition for the changes of memory that count, as \"device = 'cuda:0'\".",
-)
+
+
+def choice_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options that only some tables have; those given are `choices`."""
+
+    @functools.wraps(command)
+    def with_choices(**arguments: Any) -> int:
+        asked = {name: arguments.pop(name) for name in CHOICES}
+        choices = {name: value for name, value in asked.items() if value not in (None, {})}
+        return command(choices=choices, **arguments)
+
+    for option in reversed(_OPTIONS):
+        with_choices = option(with_choices)
+    return with_choices
