@@ -66,7 +66,8 @@ def test_a_table_is_what_its_function_answers(longpole_table, trace, name):
 def test_a_table_is_printed_in_every_format(longpole_table, name):
     for form in ("text", "md", "csv", "html", "jsonl"):
         code, out, err = longpole_table(name, "--format", form)
-        assert (code, err, bool(out)) == (code_of(name), "", True)
+        has_rows = form != "csv" or code_of(name) == 0
+        assert (code, err, bool(out)) == (code_of(name), "", has_rows)
 
 
 @pytest.mark.parametrize("name", QUESTIONS)

@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import click
 from click.shell_completion import CompletionItem, shell_complete
@@ -31,6 +31,17 @@ class Program(Commands):
     """All commands; a file in place of a command means `summary`."""
 
     folder = "longpole.cli"
+    sections: ClassVar = {
+        "Understand a trace": ("summary", "path", "whatif", "table", "check", "report", "view"),
+        "Compare": ("diff",),
+        "Many ranks": ("ranks",),
+        "Measure": ("bench", "devices"),
+        "Files of other tools": (
+            *("convert", "merge", "overlay"),
+            *("link", "chakra", "mindspore", "tunableop"),
+        ),
+        "longpole itself": ("schema", "completion"),
+    }
     unknown = "neither a command nor a file"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -75,6 +86,7 @@ def longpole(*, debug: bool) -> None:
     \b
     Examples:
       longpole trace.json.gz                  where the time of a step went
+      longpole table trace.json.gz kernels    one of the tables behind the answer
       longpole summary trace.json.gz --step 3 --format json
       longpole check rank*.json.gz            what is wrong with the traces
     """

@@ -26,6 +26,9 @@ class Commands(click.Group):
     folder: ClassVar[str]
     """The package to look in."""
 
+    sections: ClassVar[dict[str, tuple[str, ...]]] = {}
+    """The headings of `--help` and the commands below them; the last has all others, too."""
+
     unknown: ClassVar[str] = "not a command"
     """What to say of a first argument that is none of them."""
 
@@ -55,8 +58,15 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(self.helps.items()))
+        sections = self.sections or {"Commands": ()}
+        placed = {name for names in sections.values() for name in names}
+        others = tuple(name for name in self.helps if name not in placed)
+        width = max(map(len, self.helps))
+        for heading, names in sections.items():
+            more = others if heading == list(sections)[-1] else ()
+            with formatter.section(heading):
+                rows = [(name.ljust(width), self.helps[name]) for name in (*names, *more)]
+                formatter.write_dl(rows)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
