@@ -13,20 +13,15 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
     Final,
     Generic,
-    Literal,
     TypedDict,
     TypeVar,
-    Union,
     get_args,
-    get_origin,
-    get_type_hints,
     overload,
 )
 
@@ -34,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
-__all__ = ["Data", "Hidden", "Row", "computed", "frame_schema", "names_of", "plain"]
+__all__ = ["Data", "Hidden", "Row", "computed", "names_of", "plain"]
 
 T = TypeVar("T")
 _HIDDEN: Final = object()
@@ -107,35 +102,6 @@ def _single(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     return value.to_dicts() if hasattr(value, "to_dicts") else value
-
-
-def frame_schema(row: type) -> dict[str, Any]:
-    """Give the columns of a frame, by the fields of its rows, with the dtypes of polars.
-
-    Examples
-    --------
-    >>> class Stream(Row):
-    ...     number: int | None
-    ...     names: list[str]
-    >>> frame_schema(Stream)
-    {'number': Int64, 'names': List(String)}
-    """
-    hints = get_type_hints(row)
-    return {name: _dtype(declared) for name, declared in hints.items()}
-
-
-def _dtype(declared: Any) -> Any:
-    import polars as pl
-
-    parts = [part for part in get_args(declared) if part is not NoneType]
-    origin = get_origin(declared)
-    if origin in (Union, UnionType):
-        return _dtype(parts[0])
-    if origin is list:
-        return pl.List(_dtype(parts[0]))
-    if origin is Literal:
-        return _dtype(type(parts[0]))
-    return {int: pl.Int64, float: pl.Float64, str: pl.String, bool: pl.Boolean}[declared]
 
 
 @cache

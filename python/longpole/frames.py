@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 if TYPE_CHECKING:
     import polars as pl
 
     from longpole._core import Table
 
-__all__ = ["argument", "frame_of", "typed"]
+__all__ = ["argument", "frame_of", "frame_schema", "typed"]
 
 _TEXTS = ("kind", "name", "process", "thread")
 
@@ -40,6 +41,47 @@ def typed(frame: pl.DataFrame) -> pl.DataFrame:
         for name in wrong
         if name in dtypes
     )
+
+
+def frame_schema(row: Any, *, last: Any = None) -> pl.Schema:
+    """Give the columns of a frame and their dtypes by the declaration of its rows.
+
+    Parameters
+    ----------
+    row
+        A `longpole.data.Row`.
+    last
+        The base of it whose columns come last, not first.
+
+    Examples
+    --------
+    >>> from longpole.data import Row
+    >>> class Stream(Row):
+    ...     device: int | None
+    ...     names: list[str]
+    >>> frame_schema(Stream)
+    Schema({'device': Int32, 'names': List(String)})
+    """
+    import polars as pl
+
+    hints = get_type_hints(row)
+    moved = get_type_hints(last) if last is not None else {}
+    names = [*(name for name in hints if name not in moved), *moved]
+    dtypes = {"device": pl.Int32}
+    return pl.Schema((name, dtypes.get(name) or _dtype(hints[name])) for name in names)
+
+
+def _dtype(declared: Any) -> Any:
+    import polars as pl
+
+    origin = get_origin(declared)
+    parts = [part for part in get_args(declared) if part is not NoneType]
+    if origin in (Union, UnionType):
+        return _dtype(parts[0])
+    if origin is list:
+        return pl.List(_dtype(parts[0]))
+    dtypes = {int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
+    return dtypes.get(declared, pl.String)
 
 
 def argument(table: pl.DataFrame, key: str, dtype: pl.DataType | type[pl.DataType]) -> pl.Expr:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import polars as pl
 
 from longpole import sweeps
+from longpole.data import Row
 from longpole.kept import kept
 from longpole.selection import matching
 from longpole.windows import Window, window_of
@@ -14,15 +15,43 @@ from longpole.windows import Window, window_of
 if TYPE_CHECKING:
     from longpole.trace import Trace
 
-__all__ = ["NOTHING", "activities", "chosen"]
+__all__ = ["NOTHING", "ActivityRow", "activities", "chosen"]
 
 NOTHING: Final = Window("stretch", None, 0, 0, "nothing has a duration")
 """The window of a trace in which none can be chosen."""
 
 
+class ActivityRow(Row):
+    """A GPU activity; what is not known is null."""
+
+    event: int
+    kind: str
+    work_class: Literal["compute", "communication", "copy"]
+    name: str
+    device: int | None
+    stream: int | None
+    start_ns: int
+    duration_ns: int
+    inside_ns: int
+    """The part in the window."""
+    correlation: int | None
+    call: int | None
+    """The runtime API call that launched it."""
+    call_name: str | None
+    call_start_ns: int | None
+    call_duration_ns: int | None
+    operator: int | None
+    """The innermost operator around the call."""
+    operator_name: str | None
+    operator_start_ns: int | None
+    linked_by: str | None
+    delay_ns: int | None
+    """From the return of the call to the start."""
+
+
 def activities(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> pl.DataFrame:
+) -> Annotated[pl.DataFrame, ActivityRow]:
     """List the kernels, memcpys and memsets that ran in a window, in part or whole.
 
     Parameters
@@ -38,12 +67,7 @@ def activities(
     Returns
     -------
     DataFrame
-        A row for each activity in the order of the file: `event`, `kind`, `work_class`
-        (`compute`, `communication` or `copy`), `name`, `device`, `stream`, `start_ns`,
-        `duration_ns`, `inside_ns` (the part in the window), `correlation`, the `call` that
-        launched it with `call_name`, `call_start_ns` and `call_duration_ns`, the innermost
-        `operator` around that with `operator_name` and `operator_start_ns`, `linked_by`, and
-        `delay_ns` from the return of the call to the start; what is not known is null.
+        A row for each activity, in the order of the file.
 
     Raises
     ------

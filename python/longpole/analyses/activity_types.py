@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.activities import chosen
+from longpole.data import Row
+from longpole.frames import frame_schema
 from longpole.windows import window_of
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["activity_types"]
+__all__ = ["ActivityTypesRow", "activity_types"]
 
 _CLASSES: Final = ("compute", "communication", "copy")
-_SCHEMA: Final = pl.Schema(
-    {
-        "device": pl.Int32,
-        "types": pl.String,
-        "duration_ns": pl.Int64,
-        "busy_share": pl.Float64,
-        "window_share": pl.Float64,
-    }
-)
+
+
+class ActivityTypesRow(Row):
+    """The time in which a set of types of GPU activities ran on a device, and no other type."""
+
+    device: int | None
+    types: str
+    """Such as `compute + communication`; `idle`: none ran."""
+    duration_ns: int
+    busy_share: float | None
+    """Of the time in which anything ran; null for `idle`."""
+    window_share: float
 
 
 def activity_types(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> pl.DataFrame:
+) -> Annotated[pl.DataFrame, ActivityTypesRow]:
     """Measure for each device how long which types of activity ran at the same time.
 
     Parameters
@@ -45,10 +50,8 @@ def activity_types(
     Returns
     -------
     DataFrame
-        A row for each device and set of types, the longest first: `types` (such as
-        `compute + communication`: both ran and no other; `idle`: none ran), `duration_ns`,
-        its share of the time in which anything ran (null for `idle`) and of the window. The
-        durations of a device sum to the window.
+        A row for each device and set of types, the longest first. The durations of a device sum
+        to the window.
 
     Examples
     --------
@@ -61,7 +64,7 @@ def activity_types(
     """
     window = window_of(trace, window)
     if window is None:
-        return pl.DataFrame(schema=_SCHEMA)
+        return pl.DataFrame(schema=frame_schema(ActivityTypesRow))
     rows = sweeps.class_times(trace, window, chosen(trace, window, where))
     duration_ns = pl.col("duration_ns")
     is_busy = pl.any_horizontal(_CLASSES)
@@ -76,5 +79,5 @@ def activity_types(
             window_share=duration_ns / window.duration_ns,
         )
         .sort("device", "duration_ns", "types", descending=[False, True, False])
-        .select(*_SCHEMA)
+        .select(*frame_schema(ActivityTypesRow))
     )

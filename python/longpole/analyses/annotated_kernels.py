@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.activities import activities
-from longpole.analyses.kernels import by_keys
+from longpole.analyses.kernels import KernelRow, by_keys
 from longpole.selection import matching
 from longpole.windows import is_step, window_of
 
@@ -16,12 +16,23 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["annotated_kernels", "with_annotations"]
+__all__ = ["AnnotatedKernelRow", "annotated_kernels", "with_annotations"]
+
+
+class AnnotatedKernelRow(KernelRow):
+    """The GPU activities of one name in one annotation."""
+
+    annotation: str | None
+    """The innermost around the launching call, else the one that the profiler drew on the stream.
+    The innermost around the launching call, else the one that the profiler drew on the stream."""
+    is_backward: bool
+    """Whether it is known by the forward operator: autograd runs backward passes on threads of its
+    own."""
 
 
 def annotated_kernels(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> pl.DataFrame:
+) -> Annotated[pl.DataFrame, AnnotatedKernelRow]:
     """Rank the GPU activities of a window under each annotation of the program.
 
     Parameters
@@ -36,12 +47,9 @@ def annotated_kernels(
     Returns
     -------
     DataFrame
-        The columns of `kernels`, and before them `annotation`, the innermost around the call
-        that launched the activity, else the one that the profiler drew on the stream, and
-        `is_backward`. Autograd runs backward passes on threads of its own, where there is
-        neither: such an activity has the annotation around the forward operator, by its
-        sequence number, and `is_backward` is true. Steps say when and not what, and do not
-        count. The annotation is null where none of these is known: every activity is in one row.
+        A row for each annotation and name. Steps do not count as annotations. An activity of a
+        backward pass has the annotation around its forward operator, by the sequence number;
+        where no annotation is known, it is null, so that every activity is in one row.
 
     Examples
     --------

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import polars as pl
 
-from longpole.analyses.statistics import described
+from longpole.analyses.statistics import DurationFigures, described
 from longpole.frames import typed
 from longpole.selection import matching
 from longpole.windows import window_of
@@ -15,14 +15,26 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["annotation_times"]
+__all__ = ["AnnotationTimeRow", "annotation_times"]
 
 _SIDES: Final = {"annotation": "host", "device_annotation": "device"}
 
 
+class AnnotationTimeRow(DurationFigures):
+    """The ranges of one name on the host or on a device."""
+
+    side: Literal["host", "device"]
+    """`device`: the range that the profiler drew around the kernels launched in it on its own
+    thread, so without those of backward passes, which `annotated_kernels` gives."""
+    name: str
+    count: int
+    duration_ns: int
+    """The sum of the parts in the window; nested ranges of one name count twice."""
+
+
 def annotation_times(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> pl.DataFrame:
+) -> Annotated[pl.DataFrame, AnnotationTimeRow]:
     """Rank the annotations of a window by name and total time, on threads and on streams.
 
     Parameters
@@ -38,11 +50,7 @@ def annotation_times(
     Returns
     -------
     DataFrame
-        A row for each side and name: `side` (`host`, or `device` for the range that the
-        profiler drew around the kernels launched in it on its own thread, so without those of
-        backward passes on the threads of autograd, which `annotated_kernels` gives), `name`,
-        `count`, `duration_ns` (the sum of the parts in the window; nested ranges of one name
-        count twice), `mean_ns`, `std_ns`, `min_ns`, `p25_ns`, `median_ns`, `p75_ns` and `max_ns`.
+        A row for each side and name.
 
     Examples
     --------

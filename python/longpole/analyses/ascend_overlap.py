@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import polars as pl
 
 from longpole.ascend.recorded import recorded_steps
+from longpole.data import Row
+from longpole.frames import frame_schema
 from longpole.selection import matching
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["NEEDS_ARGUMENTS", "ascend_overlap", "overlaps_by_step"]
+__all__ = ["NEEDS_ARGUMENTS", "AscendOverlapRow", "ascend_overlap", "overlaps_by_step"]
 
 NEEDS_ARGUMENTS: Final = True
 
@@ -30,19 +32,26 @@ _TRACKS: Final = {
     "Communication": "communication_ns",
     "Communication(Not Overlapped)": "not_overlapped_ns",
 }
-_SCHEMA: Final = {
-    "step": pl.Int64,
-    "quantity": pl.String,
-    "recomputed_ns": pl.Int64,
-    "recorded_ns": pl.Int64,
-    "difference_ns": pl.Int64,
-    "source": pl.String,
-}
+
+
+class AscendOverlapRow(Row):
+    """A time of a step, computed again and as the tool of Ascend recorded it."""
+
+    step: int | None
+    """Null for the whole trace."""
+    quantity: str
+    """`computing_ns`, `communication_ns`, `not_overlapped_ns`, `overlapped_ns`, `free_ns` or
+    `stage_ns` (from the first to the last work of the step that computes or communicates)."""
+    recomputed_ns: int
+    recorded_ns: int | None
+    """Null where the tool says nothing."""
+    difference_ns: int | None
+    source: str | None
 
 
 def ascend_overlap(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> pl.DataFrame:
+) -> Annotated[pl.DataFrame, AscendOverlapRow]:
     """Compute computing, communication and free time anew, and compare with what the tool wrote.
 
     The figures of the tool are those of `step_trace_time.csv` or `analysis.db` beside the
@@ -60,11 +69,7 @@ def ascend_overlap(
     Returns
     -------
     DataFrame
-        A row for each step (null for the whole trace) and `quantity`: `computing_ns`,
-        `communication_ns`, `not_overlapped_ns`, `overlapped_ns`, `free_ns` and `stage_ns` (from
-        the first to the last work of the step that computes or communicates), with
-        `recomputed_ns`, `recorded_ns` (null where the tool says nothing), their `difference_ns`
-        and the `source` of the record. Empty where the tool wrote nothing to compare with.
+        A row for each step and quantity; empty where the tool wrote nothing to compare with.
 
     Examples
     --------
@@ -86,7 +91,7 @@ def ascend_overlap(
             difference = None if theirs is None else ours - theirs
             said_by = None if theirs is None else source
             rows.append((step, quantity, ours, theirs, difference, said_by))
-    return matching(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), where)
+    return matching(pl.DataFrame(rows, schema=frame_schema(AscendOverlapRow), orient="row"), where)
 
 
 def overlaps_by_step(trace: Trace) -> dict[int | None, dict[str, int]]:

@@ -2,37 +2,52 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.activities import chosen
+from longpole.data import Row
+from longpole.frames import frame_schema
 from longpole.windows import window_of
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["breakdown"]
+__all__ = ["BreakdownRow", "breakdown"]
 
 _PARTS: Final = ("compute", "communication", "copy", "idle")
-_SCHEMA: Final = pl.Schema(
-    {
-        "device": pl.Int32,
-        "stream": pl.Int64,
-        "count": pl.Int64,
-        "window_ns": pl.Int64,
-        "busy_ns": pl.Int64,
-        **{f"{part}_ns": pl.Int64 for part in _PARTS},
-        **{f"{part}_share": pl.Float64 for part in _PARTS},
-    }
-)
+
+
+class BreakdownRow(Row):
+    """What a device or a stream did.
+
+    Compute, communication, copy and idle sum to the window; a share is of the window.
+    """
+
+    device: int | None
+    stream: int | None
+    """Null for the device as a whole."""
+    count: int
+    window_ns: int
+    busy_ns: int
+    compute_ns: int
+    communication_ns: int
+    """Exposed: nothing computed meanwhile."""
+    copy_ns: int
+    """Exposed: no kernel ran meanwhile."""
+    idle_ns: int
+    compute_share: float
+    communication_share: float
+    copy_share: float
+    idle_share: float
 
 
 def breakdown(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> pl.DataFrame:
+) -> Annotated[pl.DataFrame, BreakdownRow]:
     """Split a window of each device, and of each of its streams, by what ran.
 
     Time in which several activities run counts once, for the first of compute,
@@ -50,10 +65,7 @@ def breakdown(
     Returns
     -------
     DataFrame
-        A row for each device (`stream` is null), then one for each of its streams: `count`
-        of activities, `window_ns`, `busy_ns`, `compute_ns`, `communication_ns` (exposed:
-        nothing computed meanwhile), `copy_ns` (exposed: no kernel ran meanwhile) and
-        `idle_ns`, which sum to the window, and the `..._share` of each in the window.
+        A row for each device, then one for each of its streams.
 
     Examples
     --------
@@ -64,11 +76,13 @@ def breakdown(
     """
     window = window_of(trace, window)
     if window is None:
-        return pl.DataFrame(schema=_SCHEMA)
+        return pl.DataFrame(schema=frame_schema(BreakdownRow))
     span_ns = window.duration_ns
     shares = {
         f"{part}_share": pl.col(f"{part}_ns") / span_ns if span_ns else pl.lit(None, pl.Float64)
         for part in _PARTS
     }
     rows = sweeps.busy(trace, window, chosen(trace, window, where))
-    return rows.with_columns(window_ns=pl.lit(span_ns, pl.Int64), **shares).select(*_SCHEMA)
+    return rows.with_columns(window_ns=pl.lit(span_ns, pl.Int64), **shares).select(
+        *frame_schema(BreakdownRow)
+    )

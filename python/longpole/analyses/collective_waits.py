@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
+from longpole.data import Row
 from longpole.selection import matching
 from longpole.windows import window_of
 
@@ -13,14 +14,32 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["NEEDS_ARGUMENTS", "collective_waits"]
+__all__ = ["NEEDS_ARGUMENTS", "CollectiveWaitRow", "collective_waits"]
 
 NEEDS_ARGUMENTS: Final = True
 
 
+class CollectiveWaitRow(Row):
+    """A collective, and how long it waited for peers."""
+
+    event: int
+    name: str
+    start_ns: int
+    duration_ns: int
+    waiting_ns: int
+    """It waits for a peer and moves nothing."""
+    moving_ns: int
+    awaited_peer: int | None
+    """The peer of the longest wait, by its number in the group."""
+    awaited_ns: int | None
+    """That wait."""
+    group_size: int | None
+    """At least so many ranks take part."""
+
+
 def collective_waits(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> pl.DataFrame:
+) -> Annotated[pl.DataFrame, CollectiveWaitRow]:
     """List the collectives that began in a window, where the profile shows their tasks.
 
     Profiles of Ascend devices do; for others the frame is empty.
@@ -37,10 +56,7 @@ def collective_waits(
     Returns
     -------
     DataFrame
-        A row for each collective, in order of time: `event`, `name`, `start_ns`,
-        `duration_ns`, `waiting_ns` (it waits for a peer and moves nothing), `moving_ns`,
-        `awaited_peer` (the peer of the longest wait, by its number in the group),
-        `awaited_ns` (that wait), `group_size` (so many ranks take part at the least).
+        A row for each collective, in order of time.
 
     Examples
     --------

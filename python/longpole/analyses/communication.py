@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import polars as pl
 
 from longpole import sweeps
+from longpole.data import Row
 from longpole.frames import typed
 from longpole.selection import matching
 from longpole.windows import window_of
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["NEEDS_ARGUMENTS", "communication"]
+__all__ = ["NEEDS_ARGUMENTS", "CommunicationRow", "communication"]
 
 NEEDS_ARGUMENTS: Final = True
 
@@ -43,9 +44,42 @@ _SHOWN: Final = (
 )
 
 
+class CommunicationRow(Row):
+    """A kernel or range of a communication library."""
+
+    event: int
+    name: str
+    device: int | None
+    stream: int | None
+    operation: str | None
+    named_by: str | None
+    """What says which operation it is."""
+    group: str | None
+    group_size: int | None
+    bytes: int | None
+    """Of the larger of the two buffers."""
+    data_type: str | None
+    start_ns: int
+    duration_ns: int
+    """Whole, also where it lies across an end of the window; it includes waiting for other ranks.
+    Whole, also where it lies across an end of the window; it includes waiting for other ranks."""
+    hidden_ns: int
+    """A kernel computed on the device meanwhile."""
+    exposed_ns: int
+    """None did."""
+    algorithm_gb_per_s: float | None
+    """Bytes by duration, 10^9 a second; null where bytes, operation or group size are not known."""
+    bus_gb_per_s: float | None
+    """What a link carries, by the formulas of nccl-tests."""
+    operator_name: str | None
+    """The innermost around the call."""
+    python: str | None
+    """The innermost function around it that is not torch's."""
+
+
 def communication(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> pl.DataFrame:
+) -> Annotated[pl.DataFrame, CommunicationRow]:
     """List the collectives that ran in a window, in order of time.
 
     Parameters
@@ -60,15 +94,7 @@ def communication(
     Returns
     -------
     DataFrame
-        A row for each kernel or range of a communication library: `event`, `name`, `device`,
-        `stream`, `operation` and `named_by` (what says so), `group` and `group_size`, `bytes`
-        (of the larger of the two buffers), `data_type`, `start_ns`, `duration_ns` (whole, also
-        where it lies across an end of the window), `hidden_ns` (a kernel computed on the device
-        meanwhile) and `exposed_ns` (none did), which sum to the duration, `algorithm_gb_per_s`
-        (bytes by duration, 10^9 a second) and `bus_gb_per_s` (what a link carries, by the formulas
-        of nccl-tests), the innermost `operator_name` around the call, and `python`: the
-        innermost function around it that is not torch's. A bandwidth is null where bytes,
-        operation or group size are not known; the duration includes waiting for other ranks.
+        A row for each of them, in order of time.
 
     Examples
     --------

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import polars as pl
 
-from longpole.frames import argument
+from longpole.data import Row
+from longpole.frames import argument, frame_schema
 from longpole.selection import matching
 from longpole.windows import window_of
 
@@ -14,26 +15,34 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["NEEDS_ARGUMENTS", "communication_links"]
+__all__ = ["NEEDS_ARGUMENTS", "CommunicationLinkRow", "communication_links"]
 
 NEEDS_ARGUMENTS: Final = True
 
 _NO_PEER: Final = 0xFFFFFFFF
 _ARGUMENTS: Final = ("src rank", "dst rank", "size(Byte)", "link type")
-_SCHEMA: Final = {
-    "source_rank": pl.Int64,
-    "target_rank": pl.Int64,
-    "link": pl.String,
-    "count": pl.Int64,
-    "bytes": pl.Int64,
-    "duration_ns": pl.Int64,
-    "bandwidth_gb_per_s": pl.Float64,
-}
+
+
+class CommunicationLinkRow(Row):
+    """What went over the links from one rank to another."""
+
+    source_rank: int
+    """A number within the group."""
+    target_rank: int
+    """The rank itself where data stays on the device."""
+    link: str
+    """`HCCS`, `PCIE`, `ROCE`, `ON_CHIP`, ..."""
+    count: int
+    bytes: int
+    duration_ns: int
+    """The sum over the tasks."""
+    bandwidth_gb_per_s: float | None
+    """10^9 bytes a second."""
 
 
 def communication_links(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> pl.DataFrame:
+) -> Annotated[pl.DataFrame, CommunicationLinkRow]:
     """Sum up what the tasks of collectives moved, for each pair of ranks.
 
     Profiles of Ascend devices show these tasks; for others the frame is empty. It is what
@@ -51,10 +60,7 @@ def communication_links(
     Returns
     -------
     DataFrame
-        A row for each pair and kind of link: `source_rank`, `target_rank` (numbers within the
-        group; the rank itself where data stays on the device), `link` (`HCCS`, `PCIE`, `ROCE`,
-        `ON_CHIP`, ...), `count`, `bytes`, `duration_ns` (the sum over the tasks) and
-        `bandwidth_gb_per_s` (10^9 bytes a second).
+        A row for each pair and kind of link.
 
     Examples
     --------
@@ -66,7 +72,7 @@ def communication_links(
     tasks = trace.events.filter(pl.col("kind") == "device_task")
     arguments = None if tasks.is_empty() else trace.args(None)
     if arguments is None or not set(_ARGUMENTS) <= set(arguments.columns):
-        return matching(pl.DataFrame(schema=_SCHEMA), where)
+        return matching(pl.DataFrame(schema=frame_schema(CommunicationLinkRow)), where)
     numbers = [argument(arguments, key, pl.Int64) for key in _ARGUMENTS[:3]]
     known = arguments.select("event", *numbers, *_ARGUMENTS[3:])
     moved = tasks.join(known, on="event")

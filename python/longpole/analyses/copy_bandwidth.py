@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import polars as pl
 
 from longpole.analyses.activities import activities
+from longpole.data import Row
 from longpole.frames import argument
 from longpole.kept import kept
 from longpole.selection import matching
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["NEEDS_ARGUMENTS", "copies", "copy_bandwidth"]
+__all__ = ["NEEDS_ARGUMENTS", "CopyBandwidthRow", "copies", "copy_bandwidth"]
 
 NEEDS_ARGUMENTS: Final = True
 """Whether the table needs arguments of events beside those that link them."""
@@ -23,9 +24,20 @@ NEEDS_ARGUMENTS: Final = True
 _DIRECTION: Final = r"^(Mem(?:cpy \w+|set))"
 
 
+class CopyBandwidthRow(Row):
+    """A change of the bandwidth of memcpys or memsets."""
+
+    device: int | None
+    name: str
+    """The direction, as `Memcpy HtoD` or `Memset`."""
+    time_ns: int
+    bandwidth_gb_per_s: float
+    """From then on: the sum of what runs at the same time, 10^9 bytes a second."""
+
+
 def copy_bandwidth(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> pl.DataFrame:
+) -> Annotated[pl.DataFrame, CopyBandwidthRow]:
     """List the changes of the bandwidth at which each device copied and set memory.
 
     Parameters
@@ -41,10 +53,8 @@ def copy_bandwidth(
     Returns
     -------
     DataFrame
-        A row for each change, by device, direction and time: `device`, `name` (the direction,
-        as `Memcpy HtoD` or `Memset`), `time_ns` and `bandwidth_gb_per_s` from then on (10^9 bytes
-        a second, the sum of what runs at the same time). Copies whose bandwidth is not known
-        do not change it.
+        A row for each change, by device, direction and time. Copies whose bandwidth is not
+        known do not change it.
 
     Examples
     --------

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
 
 from longpole.analyses.copy_bandwidth import NEEDS_ARGUMENTS, copies, copy_bandwidth
-from longpole.analyses.statistics import spread
+from longpole.analyses.statistics import Figures, spread
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["NEEDS_ARGUMENTS", "copy_summary"]
+__all__ = ["NEEDS_ARGUMENTS", "CopySummaryRow", "copy_summary"]
+
+
+class CopySummaryRow(Figures):
+    """The memcpys and memsets of one direction on one device."""
+
+    device: int | None
+    name: str
+    """The direction, as `Memcpy HtoD` or `Memset`."""
+    count: int
+    n_without_size: int
+    bytes: int | None
+    duration_ns: int
+    """The sum of the parts in the window."""
+    bandwidth_gb_per_s: float | None
+    """The bytes by the whole duration of those whose size is known."""
+    n_changes: int | None
+    """Of `copy_bandwidth` above 0; the figures below are of these, in 10^9 bytes a second."""
 
 
 def copy_summary(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> pl.DataFrame:
+) -> Annotated[pl.DataFrame, CopySummaryRow]:
     """Sum up the memcpys and memsets of a window by device and direction.
 
     Parameters
@@ -33,11 +50,7 @@ def copy_summary(
     Returns
     -------
     DataFrame
-        A row for each device and direction: `device`, `name`, `count`, `n_without_size`,
-        `bytes`, `duration_ns` (the sum of the parts in the window), `bandwidth_gb_per_s` (the
-        bytes by the whole duration of those whose size is known), and the figures of the
-        changes of `copy_bandwidth` above 0: `n_changes`, `mean`, `std`, `min`, `p25`,
-        `median`, `p75`, `max` (10^9 bytes a second).
+        A row for each device and direction.
 
     Examples
     --------

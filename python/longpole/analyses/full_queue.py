@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
 
 from longpole.analyses.queue_summary import timed_lengths
+from longpole.data import Row
 from longpole.sweeps import FULL_QUEUE_OPERATIONS
 from longpole.windows import window_of
 
@@ -14,7 +15,19 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["full_queue"]
+__all__ = ["FullQueueRow", "full_queue"]
+
+
+class FullQueueRow(Row):
+    """How long the queue of a stream was full."""
+
+    device: int | None
+    stream: int | None
+    duration_ns: int
+    """At that length or above."""
+    window_share: float
+    longest: int
+    """The greatest length that was reached."""
 
 
 def full_queue(
@@ -23,7 +36,7 @@ def full_queue(
     *,
     where: pl.Expr | str | None = None,
     max_length: int = FULL_QUEUE_OPERATIONS,
-) -> pl.DataFrame:
+) -> Annotated[pl.DataFrame, FullQueueRow]:
     """Measure for how long as many activities waited on a stream as it can hold.
 
     Parameters
@@ -42,9 +55,7 @@ def full_queue(
     Returns
     -------
     DataFrame
-        A row for each stream that activities were launched on: `device`, `stream`,
-        `duration_ns` at that length or above, its `window_share`, and `longest`, the greatest
-        length that was reached.
+        A row for each stream that activities were launched on.
 
     Examples
     --------

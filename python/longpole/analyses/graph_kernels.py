@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import polars as pl
 
 from longpole.analyses.activities import activities
+from longpole.data import Row
 from longpole.selection import matching
 from longpole.windows import window_of
 
@@ -14,16 +15,32 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["NEEDS_ARGUMENTS", "graph_kernels"]
+__all__ = ["NEEDS_ARGUMENTS", "GraphKernelRow", "graph_kernels"]
 
 NEEDS_ARGUMENTS: Final = True
 
 _KEYS: Final = ("operator_name", "annotation", "kind", "name")
 
 
+class GraphKernelRow(Row):
+    """The GPU activities of CUDA graphs of one operator and name."""
+
+    operator_name: str | None
+    """The innermost around the captured call; null where it is not known."""
+    annotation: str | None
+    """What `torch.cuda.graph_annotations` recorded for the node, where the trace has it."""
+    kind: str
+    name: str
+    count: int
+    duration_ns: int
+    """In the window."""
+    joined_by: Literal["node_id", "order"] | None
+    """Null where no capture is known."""
+
+
 def graph_kernels(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> pl.DataFrame:
+) -> Annotated[pl.DataFrame, GraphKernelRow]:
     """Rank the GPU activities of CUDA graphs by the operators that were captured.
 
     The operators come from a trace of the capture: `read_trace(path, capture_traces=[...])`, or
@@ -42,11 +59,7 @@ def graph_kernels(
     Returns
     -------
     DataFrame
-        A row for each operator and name, those with most time first: `operator_name` (the
-        innermost operator around the captured call; null where it is not known), `annotation`
-        (what `torch.cuda.graph_annotations` recorded for the node, where the trace has it),
-        `kind`, `name`, `count`, `duration_ns` in the window, and `joined_by` (`node_id` or
-        `order`; null where no capture is known).
+        A row for each operator and name, those with most time first.
 
     Examples
     --------

@@ -2,40 +2,44 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.activities import chosen
+from longpole.analyses.statistics import DurationFigures
+from longpole.frames import frame_schema
 from longpole.windows import window_of
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["idle_time"]
+__all__ = ["IdleTimeRow", "idle_time"]
 
 _SHORT_NS: Final = 30_000
-_SCHEMA: Final = pl.Schema(
-    {
-        "device": pl.Int32,
-        "stream": pl.Int64,
-        "cause": pl.String,
-        "count": pl.Int64,
-        "duration_ns": pl.Int64,
-        "share": pl.Float64,
-        "window_share": pl.Float64,
-        "host_ns": pl.Int64,
-        "mean_ns": pl.Float64,
-        "std_ns": pl.Float64,
-        "min_ns": pl.Int64,
-        "p25_ns": pl.Float64,
-        "median_ns": pl.Float64,
-        "p75_ns": pl.Float64,
-        "max_ns": pl.Int64,
-    }
-)
+
+
+class IdleTimeRow(DurationFigures):
+    """The idle intervals of a device or stream that have one cause."""
+
+    device: int | None
+    stream: int | None
+    """Null for the device as a whole."""
+    cause: str
+    """`waiting_for_launch` (the next activity had not been launched when the interval began),
+    `between_activities` (it had been launched, and the interval is shorter than `short_ns`),
+    `other_wait` (it had been launched, and waited longer: for another stream, or for a free
+    device), `unlinked` (what launched it is not known) or `after_last` (nothing follows in the
+    window)."""
+    count: int
+    duration_ns: int
+    share: float | None
+    """Of all idle time of the device or stream."""
+    window_share: float | None
+    host_ns: int | None
+    """The part before the launching call returned; null where none is known."""
 
 
 def idle_time(
@@ -44,7 +48,7 @@ def idle_time(
     *,
     where: pl.Expr | str | None = None,
     short_ns: int = _SHORT_NS,
-) -> pl.DataFrame:
+) -> Annotated[pl.DataFrame, IdleTimeRow]:
     """Split the idle time of each device and stream by cause, with statistics of the intervals.
 
     Parameters
@@ -62,15 +66,7 @@ def idle_time(
     Returns
     -------
     DataFrame
-        A row for each device (`stream` is null) and stream and each `cause` of its idle
-        intervals: `waiting_for_launch` (the next activity had not been launched when the
-        interval began), `between_activities` (it had been launched, and the interval is
-        shorter than `short_ns`), `other_wait` (it had been launched, and waited longer: for
-        another stream, or for a free device), `unlinked` (what launched it is not known),
-        `after_last` (nothing follows in the window). Then `count`, `duration_ns`, the `share`
-        of all idle time of the device or stream, `window_share`, `host_ns` (the part of it
-        before the launching call returned; null where none is known), and `mean_ns`,
-        `std_ns`, `min_ns`, `p25_ns`, `median_ns`, `p75_ns` and `max_ns` of the intervals.
+        A row for each device and stream and each cause.
 
     Examples
     --------
@@ -83,7 +79,7 @@ def idle_time(
     """
     window = window_of(trace, window)
     if window is None:
-        return pl.DataFrame(schema=_SCHEMA)
+        return pl.DataFrame(schema=frame_schema(IdleTimeRow, last=DurationFigures))
     rows = chosen(trace, window, where)
     found = sweeps.idle_causes(trace, window, short_ns, rows)
     figures = ("mean", "std", "min", "p25", "median", "p75", "max")
@@ -95,5 +91,5 @@ def idle_time(
             window_share=duration_ns / max(window.duration_ns, 1),
         )
         .sort("device", "stream", "duration_ns", "cause", descending=[False, False, True, False])
-        .select(*_SCHEMA)
+        .select(*frame_schema(IdleTimeRow, last=DurationFigures))
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.activities import activities
+from longpole.data import Row
 from longpole.selection import matching
 from longpole.windows import window_of
 
@@ -15,7 +16,21 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["kernel_sequences"]
+__all__ = ["KernelSequenceRow", "kernel_sequences"]
+
+
+class KernelSequenceRow(Row):
+    """The operators of one name that ran the same kernels."""
+
+    operator_name: str | None
+    kernels: list[str]
+    """Names in the order of their start."""
+    count: int
+    """Of operators."""
+    duration_ns: int
+    """Of all their activities in the window."""
+    operator_ns: int | None
+    """How long the operators took."""
 
 
 def kernel_sequences(
@@ -24,7 +39,7 @@ def kernel_sequences(
     *,
     where: pl.Expr | str | None = None,
     min_length: int = 3,
-) -> pl.DataFrame:
+) -> Annotated[pl.DataFrame, KernelSequenceRow]:
     """Group operators by the sequence of GPU activities that were launched below them.
 
     Of operators within operators the outermost is taken, so that no activity counts twice.
@@ -44,9 +59,7 @@ def kernel_sequences(
     Returns
     -------
     DataFrame
-        A row for each operator and sequence, the most frequent first: `operator_name`,
-        `kernels` (names in order of their start), `count` of operators, `duration_ns` of all
-        their activities in the window, and `operator_ns`, how long the operators took.
+        A row for each operator and sequence, the most frequent first.
 
     Examples
     --------

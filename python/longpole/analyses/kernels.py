@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import polars as pl
 
 from longpole.analyses.activities import activities
-from longpole.analyses.statistics import described
+from longpole.analyses.statistics import DurationFigures, described
 from longpole.frames import typed
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["kernels"]
+__all__ = ["KernelRow", "kernels"]
+
+
+class KernelRow(DurationFigures):
+    """The GPU activities of one name."""
+
+    kind: str
+    work_class: Literal["compute", "communication", "copy"]
+    name: str
+    count: int
+    duration_ns: int
+    """The sum of the parts in the window; activities at the same time count twice."""
+    share: float | None
+    """Of the sum of all rows."""
+    longest_event: int
 
 
 def kernels(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> pl.DataFrame:
+) -> Annotated[pl.DataFrame, KernelRow]:
     """Rank kernels, memcpys and memsets of a window by name and total time, the longest first.
 
     Parameters
@@ -34,10 +48,7 @@ def kernels(
     Returns
     -------
     DataFrame
-        A row for each name: `kind`, `work_class`, `name`, `count`, `duration_ns` (the sum;
-        activities at the same time count twice), `share` of the sum of all rows, `mean_ns`,
-        `std_ns`, `min_ns`, `p25_ns`, `median_ns`, `p75_ns`, `max_ns`, and `longest_event`.
-        Of an activity that lies across an end of the window, the part inside counts.
+        A row for each name.
 
     Examples
     --------

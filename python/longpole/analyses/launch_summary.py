@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import polars as pl
 
 from longpole.analyses.launch_times import launch_times
 from longpole.analyses.statistics import described
+from longpole.data import Row
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["launch_summary"]
+__all__ = ["LaunchSummaryRow", "launch_summary"]
 
 _FLAGS: Final = {
     "n_short": "is_short",
@@ -29,9 +30,49 @@ _DESCRIBED: Final = {
 }
 
 
+class LaunchFigures(Row):
+    """The figures of calls, of delays, and of activities."""
+
+    call_mean_ns: float | None
+    call_std_ns: float | None
+    call_min_ns: int | None
+    call_p25_ns: float | None
+    call_median_ns: float | None
+    call_p75_ns: float | None
+    call_max_ns: int | None
+    delay_mean_ns: float | None
+    delay_std_ns: float | None
+    delay_min_ns: int | None
+    delay_p25_ns: float | None
+    delay_median_ns: float | None
+    delay_p75_ns: float | None
+    delay_max_ns: int | None
+    activity_mean_ns: float | None
+    activity_std_ns: float | None
+    activity_min_ns: int | None
+    activity_p25_ns: float | None
+    activity_median_ns: float | None
+    activity_p75_ns: float | None
+    activity_max_ns: int | None
+
+
+class LaunchSummaryRow(LaunchFigures):
+    """The runtime API calls of one name that launched activities."""
+
+    call_name: str
+    count: int
+    """Of activities."""
+    n_short: int
+    """The call took longer than the activity."""
+    n_slow_calls: int
+    """Above 50 us."""
+    n_delayed: int
+    """Begun more than 100 us after the call returned."""
+
+
 def launch_summary(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> pl.DataFrame:
+) -> Annotated[pl.DataFrame, LaunchSummaryRow]:
     """Describe the launches of a window for each runtime API call that makes them.
 
     Parameters
@@ -46,11 +87,8 @@ def launch_summary(
     Returns
     -------
     DataFrame
-        A row for each name of a call, the most frequent first: `call_name`, `count` of
-        activities, `n_short` (the call took longer than the activity), `n_slow_calls` (above
-        50 us), `n_delayed` (begun more than 100 us after the call returned), and for the
-        duration of the calls, the delays, and the activities: `call_mean_ns`, ...,
-        `delay_mean_ns`, ..., `activity_mean_ns`, ..., each with the figures of `kernels`.
+        A row for each name of a call, the most frequent first, with the figures of the calls,
+        of the delays, and of the activities.
 
     Examples
     --------

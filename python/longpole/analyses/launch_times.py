@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import polars as pl
 
 from longpole.analyses.activities import activities
+from longpole.data import Row
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["launch_times"]
+__all__ = ["LaunchTimeRow", "launch_times"]
 
 _SLOW_CALL_NS: Final = 50_000
 _LONG_DELAY_NS: Final = 100_000
+
+
+class LaunchTimeRow(Row):
+    """A GPU activity whose launching call is known."""
+
+    event: int
+    kind: str
+    name: str
+    device: int | None
+    stream: int | None
+    correlation: int | None
+    call: int
+    call_name: str
+    call_duration_ns: int
+    duration_ns: int
+    """Of the activity."""
+    delay_ns: int
+    """From the return of the call to the start; negative where it began inside the call."""
+    is_short: bool
+    """The call took longer than the activity."""
+    is_slow_call: bool
+    is_long_delay: bool
 
 
 def launch_times(
@@ -25,7 +48,7 @@ def launch_times(
     where: pl.Expr | str | None = None,
     slow_call_ns: int = _SLOW_CALL_NS,
     long_delay_ns: int = _LONG_DELAY_NS,
-) -> pl.DataFrame:
+) -> Annotated[pl.DataFrame, LaunchTimeRow]:
     """List the GPU activities of a window with the time that launching each of them took.
 
     Parameters
@@ -42,11 +65,7 @@ def launch_times(
     Returns
     -------
     DataFrame
-        A row for each activity whose launching call is known, in the order of the file:
-        `event`, `kind`, `name`, `device`, `stream`, `correlation`, `call`, `call_name`,
-        `call_duration_ns`, `duration_ns` of the activity, `delay_ns` from the return of the
-        call to the start (negative where it began inside the call), and `is_short` (the call
-        took longer than the activity), `is_slow_call`, `is_long_delay`.
+        A row for each of them, in the order of the file.
 
     Examples
     --------

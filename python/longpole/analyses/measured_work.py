@@ -9,7 +9,8 @@ import polars as pl
 from longpole.analyses.counters_by_operator import counters_by_operator
 from longpole.analyses.operator_work import operators_with_work, outermost
 from longpole.counters import DRAM_BYTES, TENSOR_CORE_INSTRUCTIONS
-from longpole.data import Row, frame_schema
+from longpole.data import Row
+from longpole.frames import frame_schema
 from longpole.inputs import shapes_in_words
 from longpole.sweeps import around
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
 
@@ -38,7 +38,7 @@ def memory_churn(
     window: Window | None = None,
     *,
     where: pl.Expr | str | None = None,
-) -> pl.DataFrame:
+) -> Annotated[pl.DataFrame, ChurnRow]:
     """Add up what was allocated and freed by device, operator, function and category.
 
     Parameters
@@ -54,9 +54,8 @@ def memory_churn(
     Returns
     -------
     DataFrame
-        `device`, `operator`, `function`, `category`, `n_allocations`, `allocated_bytes` (in
-        all), `n_frees`, `freed_bytes`, the most allocated bytes first. Null for changes outside
-        all operators or functions.
+        Rows of `ChurnRow`, the most allocated bytes first. Operator and function are null for
+        changes outside all of them.
 
     Raises
     ------

@@ -2,21 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
 
 from longpole.allocations import Allocations, trace_allocations
 from longpole.ascend.memory import recorded_memory
+from longpole.data import Row
 from longpole.selection import matching
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["allocations_of", "memory_curve"]
+__all__ = ["MemoryCurveRow", "allocations_of", "memory_curve"]
 
 NEEDS_ARGUMENTS = True
+
+
+class MemoryCurveRow(Row):
+    """A change of the memory of a device; what was not recorded is null."""
+
+    device: str
+    time_ns: int | None
+    """Null: before the recording."""
+    change: str
+    """`allocated`, `freed`, `preexisting`, `recategorized` or `reserved`."""
+    n_bytes: int
+    """Negative: less."""
+    allocated_bytes: int
+    """After the change."""
+    reserved_bytes: int | None
+    """After the change."""
+    category: str | None
+    """Of a memory timeline."""
+    operator: str | None
+    """What ran then."""
+    function: str | None
+    inside: int | None
+    """The innermost event that ran then; its stack is `Trace.stack_of`."""
+    event: int | None
 
 
 def memory_curve(
@@ -24,7 +49,7 @@ def memory_curve(
     window: Window | None = None,
     *,
     where: pl.Expr | str | None = None,
-) -> pl.DataFrame:
+) -> Annotated[pl.DataFrame, MemoryCurveRow]:
     """List every change of the memory of each device, in order of time.
 
     Parameters
@@ -39,10 +64,7 @@ def memory_curve(
     Returns
     -------
     DataFrame
-        `device`, `time_ns` (null: before the recording), `change` (`allocated`, `freed`,
-        `preexisting`, `recategorized`, `reserved`), `n_bytes` (negative: less),
-        `allocated_bytes` and `reserved_bytes` after it, `category` (of a memory timeline),
-        `operator` and `function` (what ran then), `event`. What was not recorded is null.
+        A row for each change, in order of time.
 
     Raises
     ------

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.activities import activities
+from longpole.data import Row
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["operator_kernels"]
+__all__ = ["OperatorKernelRow", "operator_kernels"]
 
 
 _NEEDED: Final = (
@@ -28,9 +29,27 @@ _NEEDED: Final = (
 )
 
 
+class OperatorKernelRow(Row):
+    """The operators of one name that launched the same kernels."""
+
+    operator_name: str | None
+    """The innermost around the calls; null where none is known."""
+    kernels: list[str]
+    """Names in the order of the launches."""
+    count: int
+    """Of operators."""
+    duration_ns: int
+    """Of all their activities."""
+    launch_delay_ns: float | None
+    """The mean from the start of the operator to that of its first call."""
+    start_delay_ns: float | None
+    """The mean from the start of the first call to the start of its activity; negative where clocks
+    disagree."""
+
+
 def operator_kernels(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> pl.DataFrame:
+) -> Annotated[pl.DataFrame, OperatorKernelRow]:
     """List for each operator the sequences of GPU activities that it launches.
 
     Parameters
@@ -46,12 +65,7 @@ def operator_kernels(
     Returns
     -------
     DataFrame
-        A row for each operator and sequence, the most frequent first: `operator_name` (of the
-        innermost operator around the calls; null where none is known), `kernels` (names in
-        the order of the launches), `count` of operators, `duration_ns` of all their
-        activities, `launch_delay_ns` (the mean from the start of the operator to that of its
-        first call) and `start_delay_ns` (the mean from the start of the first call to the
-        start of its activity, negative where clocks disagree).
+        A row for each operator and sequence, the most frequent first.
 
     Examples
     --------

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from longpole import sweeps
 from longpole.analyses.activities import NOTHING, chosen
+from longpole.data import Row
 from longpole.kept import kept
 from longpole.windows import window_of
 
@@ -15,12 +16,24 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["queue_length"]
+__all__ = ["QueueLengthRow", "queue_length"]
+
+
+class QueueLengthRow(Row):
+    """A change of the queue of a stream."""
+
+    device: int | None
+    stream: int | None
+    time_ns: int
+    event: int
+    """The call, or the activity that began."""
+    queue_length: int
+    """From then on."""
 
 
 def queue_length(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> pl.DataFrame:
+) -> Annotated[pl.DataFrame, QueueLengthRow]:
     """List the changes of the number of activities that wait on each stream.
 
     An activity waits from the start of the call that launches it to its own start. All that
@@ -38,10 +51,9 @@ def queue_length(
     Returns
     -------
     DataFrame
-        A row for each change, by device, stream and time: `device`, `stream`, `time_ns`,
-        `event` (the call, or the activity that began) and `queue_length` from then on. Where
-        one leaves the queue as another joins it, the leaving comes first. Where activities
-        wait at the start of the window, the first row has its time, and the last event before.
+        A row for each change, by device, stream and time. Where one leaves the queue as another
+        joins it, the leaving comes first. Where activities wait at the start of the window, the
+        first row has its time, and the last event before.
 
     Examples
     --------

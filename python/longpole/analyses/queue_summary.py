@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
 
 from longpole.analyses.queue_length import queue_length
-from longpole.analyses.statistics import described
+from longpole.analyses.statistics import Figures, described
 from longpole.windows import window_of
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["queue_summary", "timed_lengths"]
+__all__ = ["QueueSummaryRow", "queue_summary", "timed_lengths"]
+
+
+class QueueSummaryRow(Figures):
+    """How long the queue of a stream was."""
+
+    device: int | None
+    stream: int | None
+    count: int
+    """The rows of `queue_length`: the changes, and the length at the start of the window."""
+    time_mean: float | None
+    """Each length counts for as long as it lasted in the window."""
 
 
 def queue_summary(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
-) -> pl.DataFrame:
+) -> Annotated[pl.DataFrame, QueueSummaryRow]:
     """Describe how many activities waited on each stream.
 
     Parameters
@@ -34,10 +45,7 @@ def queue_summary(
     Returns
     -------
     DataFrame
-        A row for each stream: `device`, `stream`, `count` of the rows of `queue_length` (the
-        changes, and the length at the start of the window), the figures of these (`mean`,
-        `std`, `min`, `p25`, `median`, `p75`, `max`), and `time_mean`, in which each length
-        counts for as long as it lasted in the window.
+        A row for each stream.
 
     Examples
     --------

@@ -18,8 +18,9 @@ from longpole.analyses.device_peaks import (
 from longpole.analyses.frame_times import flat
 from longpole.analyses.measured_work import MeasuredWork, measured_work
 from longpole.analyses.operator_work import shapes_hint, work_in_window
-from longpole.data import Data, Hidden, Row, computed, frame_schema
+from longpole.data import Data, Hidden, Row, computed
 from longpole.devices.peaks import Peaks
+from longpole.frames import frame_schema
 from longpole.inputs import shapes_in_words
 from longpole.report.blocks import Column, Sentence, Table
 from longpole.windows import Window, window_of

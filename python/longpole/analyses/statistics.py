@@ -7,10 +7,39 @@ from typing import Final
 import polars as pl
 
 from longpole import sweeps
+from longpole.data import Row
 
 __all__ = ["described", "spread"]
 
 _QUARTILES: Final = {"p25": 0.25, "median": 0.5, "p75": 0.75}
+
+
+class Figures(Row):
+    """The figures of the values of a column."""
+
+    mean: float | None
+    std: float | None
+    """Of a sample; null for a single value."""
+    min: float | None
+    p25: float | None
+    """Quartiles are interpolated linearly."""
+    median: float | None
+    p75: float | None
+    max: float | None
+
+
+class DurationFigures(Row):
+    """The figures of durations."""
+
+    mean_ns: float | None
+    std_ns: float | None
+    """Of a sample; null for a single value."""
+    min_ns: int | None
+    p25_ns: float | None
+    """Quartiles are interpolated linearly."""
+    median_ns: float | None
+    p75_ns: float | None
+    max_ns: int | None
 
 
 def described(column: str, lists: pl.Series, prefix: str = "") -> pl.DataFrame:
