@@ -54,8 +54,9 @@ says whether it was. With a network, run `cargo audit`.
 | crate | version | licence |
 | --- | --- | --- |
 """
-TEXTS_HEAD: Final = """Licences of the Rust crates that are linked into longpole's wheel, as the crates hold them.
-Made by `python tests/oracles/audit.py --write`.
+TEXTS_HEAD: Final = """\
+Licences of the Rust crates that are linked into longpole's wheel, as the crates hold them. Made by
+`python tests/oracles/audit.py --write`.
 """
 
 
