@@ -31,7 +31,7 @@ $(READY): requirements-dev.lock | tools
 	@touch $@
 
 $(BUILT): $(READY) $(RUST_SOURCES) pyproject.toml
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet >/dev/null
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --profile release --locked --quiet >/dev/null
 	@touch $@
 
 $(EXAMPLE): $(BUILT) benches/workloads.py $(wildcard tests/oracles/simulator/*.py)

@@ -17,6 +17,12 @@ def test_every_crate_is_on_the_list_and_has_an_allowed_licence():
     assert audit.LIST.read_text(encoding="utf-8") == audit.listed(crates)
 
 
+def test_the_licences_of_what_is_linked_go_with_the_wheel():
+    crates = audit.linked()
+    assert {"regex", "flate2"} <= {crate["name"] for crate in crates}
+    assert audit.TEXTS.read_text(encoding="utf-8") == audit.license_texts(crates)
+
+
 def test_a_crate_from_elsewhere_or_with_another_licence_is_a_problem():
     crate = {"name": "a", "version": "1", "source": "git+https://x", "license": "GPL-3.0-only"}
     assert len(audit.problems_of(crate)) == 2

@@ -27,7 +27,9 @@ SHOWN = re.compile(
     r"^\$ longpole (?P<asked>.+?)(?: \| head -(?P<lines>\d+))?\n(?P<told>.*?)^```",
     re.MULTILINE | re.DOTALL,
 )
-LINK = re.compile(r"\]\((?!https?:)([^)#]+)[^)]*\)")
+# README is shown by package indexes, too, where only whole links lead somewhere.
+REPOSITORY = "https://github.com/longpole/longpole/blob/main/"
+LINK = re.compile(rf"\]\((?:{re.escape(REPOSITORY)}|(?!https?:))([^)#]+)[^)]*\)")
 
 
 def modules():
@@ -102,6 +104,13 @@ def test_the_readme_shows_what_longpole_prints(capsys, monkeypatch, tmp_path):
 def test_the_links_of_a_page_lead_somewhere(page):
     for target in LINK.findall(page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
+
+
+def test_the_links_of_the_readme_work_where_a_package_index_shows_it():
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)]+)\)", page)
+    assert targets
+    assert [target for target in targets if not target.startswith(REPOSITORY)] == []
 
 
 def test_every_exit_code_is_documented():

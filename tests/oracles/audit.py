@@ -2,7 +2,9 @@
 
 The list in `rust/DEPENDENCIES.md` holds every crate of the lock file with its licence; a crate
 that is not on it, or is not allowed, fails. `cargo deny`, where it is installed, checks the same
-by `deny.toml`, and `cargo audit` the advisories where its database is on the machine.
+by `deny.toml`, and `cargo audit` the advisories where its database is on the machine. The texts
+of the licences of what is linked into the wheel stand in `THIRD-PARTY-LICENSES.txt`, which goes
+with it.
 
     python tests/oracles/audit.py [--write]
 """
@@ -15,10 +17,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 ROOT: Final = Path(__file__).parents[2]
 LIST: Final = ROOT / "rust" / "DEPENDENCIES.md"
+TEXTS: Final = ROOT / "THIRD-PARTY-LICENSES.txt"
+LINKED: Final = "longpole-py"
 REGISTRY: Final = "registry+https://github.com/rust-lang/crates.io-index"
 ALLOWED: Final = {
     "0BSD",
@@ -47,6 +54,10 @@ says whether it was. With a network, run `cargo audit`.
 | crate | version | licence |
 | --- | --- | --- |
 """
+TEXTS_HEAD: Final = """\
+Licences of the Rust crates that are linked into longpole's wheel, as the crates hold them. Made by
+`python tests/oracles/audit.py --write`.
+"""
 
 
 def main() -> int:
@@ -54,6 +65,7 @@ def main() -> int:
     crates = dependencies()
     if "--write" in sys.argv:
         LIST.write_text(listed(crates), encoding="utf-8")
+        TEXTS.write_text(license_texts(linked()), encoding="utf-8")
     problems = [problem for crate in crates for problem in problems_of(crate)]
     if not LIST.exists() or LIST.read_text(encoding="utf-8") != listed(crates):
         problems.append(f"{LIST.relative_to(ROOT)} is not what the lock file says: --write it")
@@ -83,13 +95,62 @@ def passes(name: str, command: list[str]) -> bool:
     return done.returncode == 0
 
 
+def metadata() -> dict[str, Any]:
+    """Ask cargo what longpole is built from."""
+    command = ["cargo", "metadata", "--locked", "--format-version", "1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
 def dependencies() -> list[dict[str, Any]]:
     """List the crates that are not part of longpole, by name and version."""
-    command = ["cargo", "metadata", "--locked", "--format-version", "1"]
-    told = json.loads(subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout)
+    told = metadata()
     members = set(told["workspace_members"])
-    crates = [crate for crate in told["packages"] if crate["id"] not in members]
+    return _in_order(crate for crate in told["packages"] if crate["id"] not in members)
+
+
+def linked() -> list[dict[str, Any]]:
+    """List those of them that are linked into the wheel, on any platform."""
+    told = metadata()
+    crates = {crate["id"]: crate for crate in told["packages"]}
+    used = {node["id"]: _normal(node) for node in told["resolve"]["nodes"]}
+    [root] = [crate["id"] for crate in crates.values() if crate["name"] == LINKED]
+    found, waiting = set[str](), [root]
+    while waiting:
+        one = waiting.pop()
+        waiting += used[one] - found
+        found |= used[one]
+    members = set(told["workspace_members"])
+    return _in_order(crates[one] for one in found - members)
+
+
+def _normal(node: dict[str, Any]) -> set[str]:
+    """Give the crates that another one is linked with; a macro runs while it is built."""
+    kinds = {one["pkg"]: {kind["kind"] for kind in one["dep_kinds"]} for one in node["deps"]}
+    return {crate for crate, of_crate in kinds.items() if None in of_crate}
+
+
+def _in_order(crates: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(crates, key=lambda crate: (crate["name"], crate["version"]))
+
+
+def license_texts(crates: list[dict[str, Any]]) -> str:
+    """Write the texts of licences down, each once, with the crates that have it."""
+    holders: dict[str, list[str]] = {}
+    for crate in crates:
+        name = f"{crate['name']} {crate['version']} ({crate['license']})"
+        for text in _texts_of(Path(crate["manifest_path"]).parent) or ["(no text in the crate)"]:
+            holders.setdefault(text, []).append(name)
+    parts = [f"{chr(10).join(names)}\n\n{text}\n" for text, names in holders.items()]
+    line = "=" * 80
+    return f"{TEXTS_HEAD}\n{line}\n" + f"\n{line}\n".join(parts)
+
+
+def _texts_of(folder: Path) -> list[str]:
+    files = sorted(folder.glob("*"))
+    named = [file for file in files if re.match(r"(?i)(licen[cs]e|copying|notice)", file.name)]
+    return [file.read_text("utf-8", errors="replace").strip() for file in named if file.is_file()]
 
 
 def problems_of(crate: dict[str, Any]) -> list[str]:
