@@ -36,7 +36,7 @@ def test_the_files_of_mindspore_are_written_byte_for_byte(folder, tmp_path):
     source = given(*folder.split("/"))
     found = offline_analyse(source, output=tmp_path / "out", compat="mindspore")
     for name, expected in ORACLES[folder].items():
-        oracle = found.ranks[0].files.folder / expected
+        oracle = found.ranks[0].folder / expected
         assert (tmp_path / "out" / name).read_bytes() == oracle.read_bytes(), name
 
 
@@ -69,7 +69,7 @@ def test_all_ranks_are_analysed(tmp_path):
         cpu_profile(tmp_path / f"host_{rank}_2026_ascend_ms/FRAMEWORK", rank, steps=rank + 2)
     found = offline_analyse(tmp_path)
     assert [rank.rank for rank in found.ranks] == [0, 1, 11]
-    assert [rank.operators.rows[0].n_runs for rank in found.ranks] == [2, 3, 13]
+    assert [rank.operators[0].n_runs for rank in found.ranks] == [2, 3, 13]
     assert found.output is None
 
 
@@ -98,7 +98,7 @@ def test_steps_cut_the_step_trace_and_the_timeline(tmp_path):
     asked = [3, 2]
     found = offline_analyse(source, step_list=asked, output=tmp_path / "out")
     assert asked == [3, 2]
-    assert [step.number for step in found.ranks[0].steps.steps] == [2, 3]
+    assert [step.number for step in found.ranks[0].steps] == [2, 3]
     events = json.loads((tmp_path / "out/timeline_0.json").read_text())["traceEvents"]
     marked = [event["name"] for event in events if event.get("cat") == "user_annotation"]
     assert marked == ["ProfilerStep#2", "ProfilerStep#3"]
@@ -153,7 +153,7 @@ def test_files_of_a_rank_elsewhere_that_hold_no_profile_are_no_second_one(tmp_pa
     cpu_profile(tmp_path / "profiler")
     (tmp_path / "logs").mkdir()
     write(tmp_path / "logs/profiler_info_0.json", "{}")
-    assert offline_analyse(tmp_path).ranks[0].files.folder == tmp_path / "profiler"
+    assert offline_analyse(tmp_path).ranks[0].folder == tmp_path / "profiler"
 
 
 def test_memory_and_flops_are_summed_up(tmp_path):

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from longpole.mindspore.text import Columns, lines_of, number, rows_of, stamp
+from longpole.mindspore.errors import ProfileError
+from longpole.mindspore.text import CsvFile, TextFile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from longpole.mindspore.findings import Findings
@@ -41,13 +41,9 @@ class Executions:
     start_ns: list[int] = field(default_factory=list)
     duration_ns: list[int] = field(default_factory=list)
 
-    def __len__(self) -> int:
-        """Give the number of runs."""
-        return len(self.start_ns)
-
     def by_start(self) -> list[int]:
         """Give the rows in the order of their starts, then of the file."""
-        return sorted(range(len(self)), key=self.start_ns.__getitem__)
+        return sorted(range(len(self.start_ns)), key=self.start_ns.__getitem__)
 
 
 @dataclass(slots=True)
@@ -71,89 +67,74 @@ class Kernel:
     name: str
     kind: str
     operator: str
-    count: int | None
     total_us: float | None
 
 
 def read_executions(path: Path, findings: Findings) -> Executions:
     """Read the runs of operators; durations are in ms where the file is the CPU's."""
-    reader = _Reader(path, findings)
-    for line, text in lines_of(path, findings, keep_words=True):
+    file, found = TextFile(path, findings), Executions()
+    scale = _NS_IN_MS if path.name.startswith("cpu_") else _NS_IN_US
+    threads: dict[str, int] = {}
+    for text in file.lines(keep_words=True):
         name, _, rest = text.partition(";")
         label, _, times = rest.rpartition(";")
         if not label:
-            findings.add("bad_row", path, line)
+            file.report("bad_row")
             continue
-        reader.found.operators.append(name)
+        found.operators.append(name)
         for time in times.split():
-            reader.add(time, label, line)
-    reader.found.threads = list(reader.threads)
-    return reader.found
+            parts = time.split(",")
+            if len(parts) not in (2, _WITH_THREAD):
+                file.report("bad_row", repr(time[:40]))
+                continue
+            span = _span(file, parts[0], parts[1], scale)
+            if span is not None:
+                found.operator.append(len(found.operators) - 1)
+                found.thread.append(threads.setdefault("".join((label, *parts[2:])), len(threads)))
+                found.start_ns.append(span[0])
+                found.duration_ns.append(span[1])
+    found.threads = list(threads)
+    return found
 
 
-class _Reader:
-    """Adds runs to the columns as they come."""
-
-    def __init__(self, path: Path, findings: Findings) -> None:
-        self._path, self._findings = path, findings
-        self._scale = _NS_IN_MS if path.name.startswith("cpu_") else _NS_IN_US
-        self.threads: dict[str, int] = {}
-        self.found = Executions()
-
-    def add(self, time: str, label: str, line: int) -> None:
-        """Read `start,duration` or `start,duration,thread`."""
-        parts = time.split(",")
-        if len(parts) not in (2, _WITH_THREAD):
-            self._findings.add("bad_row", self._path, line, repr(time[:40]))
-            return
-        start_ns = stamp(parts[0], self._path, line, self._findings)
-        duration = number(parts[1], self._path, line, self._findings)
-        if start_ns is None or duration is None:
-            return
-        if not 0 <= duration * self._scale < LONGEST_NS:
-            code = "clock_stepped_back" if duration < 0 else "bad_number"
-            self._findings.add(code, self._path, line)
-            return
-        thread = f"{label}{parts[2]}" if len(parts) == _WITH_THREAD else label
-        self.found.operator.append(len(self.found.operators) - 1)
-        self.found.thread.append(self.threads.setdefault(thread, len(self.threads)))
-        self.found.start_ns.append(start_ns)
-        self.found.duration_ns.append(round(duration * self._scale))
+def _span(file: TextFile, start: str, duration: str, scale: float) -> tuple[int, int] | None:
+    """Read a start in ns and a duration; what cannot be is a finding and None."""
+    start_ns, length = file.stamp(start), file.number(duration)
+    if start_ns is None or length is None:
+        return None
+    if not 0 <= length * scale < LONGEST_NS:
+        file.report("clock_stepped_back" if length < 0 else "bad_number")
+        return None
+    return start_ns, round(length * scale)
 
 
 def read_activities(path: Path, findings: Findings) -> Activity:
     """Read the kernels and copies of a GPU; their names may contain commas and spaces."""
-    found = Activity()
+    file, found = TextFile(path, findings), Activity()
     names: dict[str, int] = {}
-    for line, text in lines_of(path, findings):
-        parts = text.rsplit(";", 3)
-        if len(parts) != 4:  # noqa: PLR2004 (name, stream, start, duration)
-            findings.add("bad_row", path, line)
+    for text in file.lines():
+        name, *fields = text.rsplit(";", 3)
+        if len(fields) != 3:  # noqa: PLR2004 (stream, start, duration)
+            file.report("bad_row")
             continue
-        stream = stamp(parts[1], path, line, findings)
-        start_ns = stamp(parts[2], path, line, findings)
-        duration = number(parts[3], path, line, findings)
-        if stream is None or start_ns is None or duration is None:
-            continue
-        if not 0 <= duration * _NS_IN_US < LONGEST_NS:
-            findings.add("clock_stepped_back" if duration < 0 else "bad_number", path, line)
-            continue
-        found.name.append(names.setdefault(parts[0], len(names)))
-        found.stream.append(stream)
-        found.start_ns.append(start_ns)
-        found.duration_ns.append(round(duration * _NS_IN_US))
+        stream, span = file.stamp(fields[0]), _span(file, fields[1], fields[2], _NS_IN_US)
+        if stream is not None and span is not None:
+            found.name.append(names.setdefault(name, len(names)))
+            found.stream.append(stream)
+            found.start_ns.append(span[0])
+            found.duration_ns.append(span[1])
     found.names = list(names)
     return found
 
 
-_KERNEL_COLUMNS: Final[Mapping[str, Sequence[str]]] = {
+_KERNEL_COLUMNS: Final = {
     "name": ("name",),
     "kind": ("type",),
     "operator": ("op_full_name",),
-    "count": ("occurrences",),
     "total": ("total_duration(us)", "total_duration"),
 }
 _UNUSED: Final = (
+    "occurrences",
     "stream_id",
     "block_dim",
     "grid_dim",
@@ -164,30 +145,24 @@ _UNUSED: Final = (
 
 
 def read_kernels(path: Path, findings: Findings) -> list[Kernel]:
-    """Read `gpu_activity_data`: a row for each kernel name."""
-    rows = rows_of(path, findings)
-    _, header = next(rows, (0, None))
-    if header is None:
+    """Read `gpu_activity_data`: a row for each kernel name; none of an empty file."""
+    try:
+        file = CsvFile(path, findings)
+    except ProfileError:
         return []
-    columns = Columns(path, header, _KERNEL_COLUMNS, findings, known=_UNUSED)
-    kernels = []
-    for line, row in rows:
-        if len(row) != columns.count:
-            findings.add("bad_row", path, line)
-            continue
-        cell = {key: row[columns.place(key)].strip() for key in _KERNEL_COLUMNS}
-        count = stamp(cell["count"], path, line, findings)
-        total_us = number(cell["total"], path, line, findings)
-        kernels.append(Kernel(cell["name"], cell["kind"], cell["operator"], count, total_us))
-    return kernels
+    file.find(_KERNEL_COLUMNS, _UNUSED)
+    return [
+        Kernel(row["name"], row["kind"], row["operator"], file.number(row["total"]))
+        for row in file.rows()
+    ]
 
 
 def clock_offset_ns(path: Path, findings: Findings) -> int | None:
     """Read `start_time_{rank}.txt`: what to add to stamps of the host to get the device's."""
-    times = {}
-    for line, text in lines_of(path, findings):
+    file, times = TextFile(path, findings), {}
+    for text in file.lines():
         name, _, value = text.rpartition(":")
-        found = stamp(value, path, line, findings)
+        found = file.stamp(value)
         if found is not None:
             times["host" if name.startswith("host") else "device"] = found
     if len(times) != 2:  # noqa: PLR2004 (both clocks)

@@ -1,17 +1,26 @@
-"""Writes what was made of a profile: new files alone, that only their owner may read."""
+"""Writes what was made of a profile: CSV texts, and new files that only their owner may read."""
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-__all__ = ["new_folder", "write_new"]
+__all__ = ["csv_text", "new_folder", "write_new"]
 
 _FOLDER, _FILE = 0o700, 0o600
+
+
+def csv_text(rows: Iterable[Sequence[Any]], line_end: str = "\r\n") -> str:
+    """Give rows as CSV; MindSpore ends its lines as DOS does."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator=line_end).writerows(rows)
+    return text.getvalue()
 
 
 def new_folder(path: str | os.PathLike[str]) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from longpole.mindspore.output import csv_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,12 +124,8 @@ def _cluster_text(
     if len(steps) > 1:
         for values in columns.values():
             values.append(sum(values[1:]) / (len(steps) - 1))
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(columns)
-    for row in zip(*columns.values(), strict=False):
-        writer.writerow([round(value / 1e3, 4) for value in row])
-    return text.getvalue()
+    rows = zip(*columns.values(), strict=False)
+    return csv_text([list(columns), *([round(value / 1e3, 4) for value in row] for row in rows)])
 
 
 def _by_step(parts: Sequence[Item], steps: Sequence[Item]) -> list[float]:

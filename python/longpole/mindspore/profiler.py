@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from longpole.errors import LongpoleError
 from longpole.mindspore.backends import Backend, backend_of
-from longpole.mindspore.offline import Analysis, AnalysisHandle, offline_analyse
+from longpole.mindspore.offline import Analysis, offline_analyse
 from longpole.mindspore.operators import OpAnalysis, op_analyse
 from longpole.mindspore.option_findings import OptionFinding
 from longpole.mindspore.options import ProfilerOptions
@@ -18,6 +18,7 @@ from longpole.mindspore.run_folder import cut_trace, run_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from concurrent.futures import Future
     from pathlib import Path
 
 __all__ = ["Profiler", "ProfilerStateError", "Recording"]
@@ -193,7 +194,7 @@ class Profiler:
         pretty: bool = False,  # noqa: FBT001, FBT002 (MindSpore's signature)
         step_list: Sequence[int] | None = None,
         mode: Literal["sync", "async"] = "sync",
-    ) -> Recording | Analysis | AnalysisHandle | None:
+    ) -> Recording | Analysis | Future[Analysis] | None:
         """Stop, where it records, and say what was recorded; or analyse an earlier profile.
 
         Parameters
@@ -303,7 +304,7 @@ def _offline(
     pretty: bool,  # noqa: FBT001 (passed on)
     step_list: Sequence[int] | None,
     mode: str,
-) -> Analysis | AnalysisHandle:
+) -> Analysis | Future[Analysis]:
     if mode == "async":
         return offline_analyse(path, pretty, step_list, mode="async")
     if mode != "sync":

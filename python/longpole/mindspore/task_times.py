@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.mindspore.text import Columns, stamp, table_of
+from longpole.mindspore.text import CsvFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,19 +41,16 @@ class TaskTime(NamedTuple):
 
 def read_task_times(path: Path, findings: Findings) -> Iterator[TaskTime]:
     """Give each run, in the order of the file."""
-    header, rows = table_of(path, findings)
-    columns = Columns(path, header, _NEEDED, findings)
-    names = [name.strip() for name in header]
-    start, duration = columns.place("start"), columns.place("duration")
-    units = names[start][-3:-1], names[duration][-3:-1]
-    for line, row in columns.whole(rows):
-        stream = stamp(row[columns.place("stream")], path, line, findings)
-        times = exact_ns(row[start], units[0]), exact_ns(row[duration], units[1])
-        if None in times or stream is None:
-            findings.add("bad_number", path, line, repr(row[start][:40]))
+    file = CsvFile(path, findings)
+    file.find(_NEEDED)
+    units = [file.name_of(key)[-3:-1] for key in ("start", "duration")]
+    for row in file.rows():
+        stream = file.stamp(row["stream"])
+        start_ns, duration_ns = map(exact_ns, (row["start"], row["duration"]), units)
+        if start_ns is None or duration_ns is None or stream is None:
+            file.report("bad_number", repr(row["start"][:40]))
             continue
-        start_ns, duration_ns = times
-        yield TaskTime(row[columns.place("operator")], stream, start_ns or 0, duration_ns or 0)
+        yield TaskTime(row["operator"], stream, start_ns, duration_ns)
 
 
 def exact_ns(text: str, unit: str) -> int | None:

@@ -7,6 +7,7 @@ steps annotations `ProfilerStep#N`. MindSpore records no launching calls, so not
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from longpole.mindspore.errors import ProfileError
@@ -313,7 +314,7 @@ def _written(
             findings.add("over_limit", files.folder, None, f"{len(spans) - place:,} events")
             break
         yield text
-    found = [finding.to_dict() for finding in findings.all()]
+    found = [asdict(finding) for finding in findings.all()]
     yield f'],"findings":{json.dumps(found)}}}\n'.encode()
 
 
