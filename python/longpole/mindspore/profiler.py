@@ -178,7 +178,7 @@ class Profiler:
         self._traces.append(path)
         if cut_trace(path, self.options.timeline_limit * _MIB):
             message = f"{path} was longer than timeline_limit; its last events were left out"
-            finding = OptionFinding("over_limit", "warning", "timeline_limit", message)
+            finding = OptionFinding("over_limit", "timeline_limit", message)
             self._findings.append(finding)
             self._warn([finding])
 
@@ -290,7 +290,6 @@ def _ignored(backend: Backend, options: Mapping[str, Any]) -> list[OptionFinding
     return [
         OptionFinding(
             "no_effect",
-            "warning",
             name,
             f"{name} has no effect on what {backend.name} records",
         )

@@ -29,7 +29,7 @@ def run_folder(options: ProfilerOptions, findings: list[OptionFinding]) -> Path:
     new_folder(folder)
     if folder != first:
         message = f"{first} has files already; this recording goes into {folder}"
-        finding = OptionFinding("folder_exists", "warning", "output_path", message, folder)
+        finding = OptionFinding("folder_exists", "output_path", message, folder)
         findings.append(finding)
     return folder
 
