@@ -42,13 +42,6 @@ def test_a_stage_that_starts_again_is_nested(tmp_path):
     assert codes(path) == {"no_memory": ()}
 
 
-def test_without_nesting_the_earlier_start_stays_open(tmp_path):
-    lines = [("E", 0, 10), ("E", 0, 20), ("E", 1, 30)]
-    path = host_file(tmp_path, *(host_line(*line) for line in lines))
-    assert events(path, nesting=False) == [("X", "E::S", 20, 30), ("B", "E::S", 10, None)]
-    assert codes(path, nesting=False)["unmatched_start"] == (2,)
-
-
 def test_starts_and_ends_without_the_other_are_reported_with_their_lines(tmp_path):
     path = host_file(tmp_path, host_line("A", 1, 5), host_line("B", 0, 6), host_line("C", 2, 7))
     assert events(path) == [("i", "C::S", 7, None), ("B", "B::S", 6, None)]

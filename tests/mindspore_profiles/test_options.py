@@ -45,7 +45,7 @@ SUPPORTED = {name: set(devices) for name, *devices in map(str.split, SUPPORT.spl
 def test_each_device_has_its_options_and_others_are_warned_of(device):
     for name, devices in SUPPORTED.items():
         given = {name: OPTIONS[name].default}
-        found = ProfilerOptions.check(device, exists=lambda _: True, **given)
+        found = ProfilerOptions.check(device, **given)
         codes = [each.code for each in found.findings]
         assert codes == ([] if device in devices else ["invalid_option"]), name
     assert SUPPORTED.keys() == OPTIONS.keys()
@@ -183,12 +183,10 @@ VALUES = st.one_of(
     ),
 )
 def test_nothing_is_raised_but_what_is_documented(device, options, environment):
-    checked = ProfilerOptions.check(
-        device, environment=environment, exists=lambda _: False, **options
-    )
+    checked = ProfilerOptions.check(device, environment=environment, **options)
     errors = [each for each in checked.findings if each.severity == "error"]
     try:
-        ProfilerOptions.validate(device, environment=environment, exists=lambda _: False, **options)
+        ProfilerOptions.validate(device, environment=environment, **options)
     except (OptionTypeError, OptionValueError, OptionStateError) as error:
         raised = [type(error)]
     else:

@@ -78,9 +78,7 @@ class HostInfo:
     findings: Sequence[FileFinding] = field(default=())
 
 
-def read_host_info(
-    path: str | os.PathLike[str], *, developer_rows: bool = True, nesting: bool = True
-) -> HostInfo:
+def read_host_info(path: str | os.PathLike[str], *, developer_rows: bool = True) -> HostInfo:
     """Read the host stages of one rank.
 
     Parameters
@@ -89,8 +87,6 @@ def read_host_info(
         A `host_info_{rank}.csv`.
     developer_rows
         Whether to keep the rows of level 0, which MindSpore writes for its developers.
-    nesting
-        Whether a stage may start again before it ended. If not, the earlier start is left open.
 
     Raises
     ------
@@ -102,7 +98,7 @@ def read_host_info(
     path, findings = Path(path), Findings()
     file = CsvFile(path, findings, hint="record with profile_framework='all'")
     file.find({name: (name,) for name in COLUMNS})
-    pairs = _Pairs(file, nesting=nesting)
+    pairs = _Pairs(file)
     memory: list[Sequence[str]] = []
     for row in file.rows(surplus="extra_fields"):
         memory_kb, stamp_us = (_recorded(file, row[name]) for name in COLUMNS[-2:])
@@ -129,17 +125,16 @@ def _recorded(file: CsvFile, cell: str) -> int | None:
 class _Pairs:
     """Joins starts and ends as they come; what is open is kept as an event that never ended."""
 
-    def __init__(self, file: CsvFile, *, nesting: bool) -> None:
-        self._file, self._nesting = file, nesting
+    def __init__(self, file: CsvFile) -> None:
+        self._file = file
         self._open: dict[tuple[str, ...], list[HostEvent]] = {}
-        self._left: list[HostEvent] = []
         self._events: list[HostEvent] = []
         self._dataset: dict[tuple[str, str, str], tuple[int, int]] = {}
 
     def add(self, row: Mapping[str, str], stamp_us: int) -> None:
         match row["start_end"]:
             case "0":
-                self._start(row, stamp_us)
+                self._starts(row).append(self._event("B", row, stamp_us))
             case "1":
                 self._end(row, stamp_us)
             case "2":
@@ -150,12 +145,6 @@ class _Pairs:
     def _starts(self, row: Mapping[str, str]) -> list[HostEvent]:
         key = tuple(row[name] for name in ("event", "stage", "tid", "pid"))
         return self._open.setdefault(key, [])
-
-    def _start(self, row: Mapping[str, str], stamp_us: int) -> None:
-        starts = self._starts(row)
-        if starts and not self._nesting:
-            self._left.append(starts.pop())
-        starts.append(self._event("B", row, stamp_us))
 
     def _end(self, row: Mapping[str, str], stamp_us: int) -> None:
         starts = self._starts(row)
@@ -179,7 +168,7 @@ class _Pairs:
 
     def close(self) -> list[HostEvent]:
         """Give all events; what is open still is reported."""
-        left = [*self._left, *(start for starts in self._open.values() for start in starts)]
+        left = [start for starts in self._open.values() for start in starts]
         left.sort(key=lambda start: start.line)
         for start in left:
             self._file.report("unmatched_start", start.name, start.line)

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 __all__ = [
+    "WITHOUT_TIMELINE",
     "RankFiles",
     "drawn_timelines",
     "files_beside",
     "find_ranks",
     "is_profile",
     "is_without_timeline",
-    "kind_of",
+    "named",
     "rank_of_file",
     "timeline_files",
 ]
@@ -53,31 +54,18 @@ _ANALYSED: Final = (
     "cpu_ms_memory_record",
     "step_trace_raw_detail_time",
 )
-_WRITTEN: Final = frozenset(
-    {
-        *_ANALYSED,
-        "cpu_framework",
-        "gpu_framework",
-        "cpu_op_type_info",
-        "gpu_op_type_info",
-        "gpu_activity_data",
-        "start_time",
-        "dataset_iterator_profiling",
-        "device_queue_profiling",
-        "minddata_cpu_utilization",
-        "memory_usage",
-        "op_range",
-        "hccl_raw",
-        "aicore_intermediate_detail",
-        "aicore_intermediate_type",
-        "aicpu_intermediate",
-        "output_op_compute_time",
-        "output_op_compute_time_detail",
-        "framework_raw",
-        "minddata_aicpu",
-    }
-) - frozenset(_TIMED)
-"""What has no timeline."""
+WITHOUT_TIMELINE: Final = frozenset(_ANALYSED).difference(_TIMED) | {
+    "cpu_framework",
+    "gpu_framework",
+    "cpu_op_type_info",
+    "gpu_op_type_info",
+    "gpu_activity_data",
+    "start_time",
+    "dataset_iterator_profiling",
+    "device_queue_profiling",
+    "minddata_cpu_utilization",
+}
+"""Kinds of files that an analysis reads, and that are no timeline."""
 _INNER: Final = frozenset({"host_info", "FRAMEWORK", "ASCEND_PROFILER_OUTPUT"})
 _COLLECTED: Final = ("PROF_*", "JOB*", "*/PROF_*", "*/JOB*")
 _NO_PROFILE: Final = (
@@ -118,22 +106,19 @@ class RankFiles:
 
 def is_profile(folder: str | os.PathLike[str]) -> bool:
     """Tell whether a folder has text files of MindSpore's profiler that have a timeline."""
-    found = _files_below(Path(folder))
-    return any(kind in _TIMED for _, kind, _, _ in found)
+    return any(kind in _TIMED for _, kind, _, _ in _files_below(Path(folder)))
+
+
+def named(path: Path) -> tuple[str, int] | None:
+    """Read from a file's name what it holds, such as `cpu_framework`, and the rank."""
+    found = _NAME.fullmatch(path.name) or _BARE.fullmatch(path.name)
+    return (f"{found['stem']}{found['tail'] or ''}", int(found["rank"])) if found else None
 
 
 def rank_of_file(path: Path) -> int | None:
     """Read the rank from the name of a text file that has a timeline; None for other files."""
-    found = _NAME.fullmatch(path.name)
-    is_timed = found is not None and f"{found['stem']}{found['tail'] or ''}" in _TIMED
-    return int(found["rank"]) if found and is_timed else None
-
-
-def kind_of(path: Path) -> str | None:
-    """Name what a file without a timeline holds that MindSpore's profiler writes; else None."""
-    found = _NAME.fullmatch(path.name) or _BARE.fullmatch(path.name)
-    kind = f"{found['stem']}{found['tail'] or ''}" if found else None
-    return kind if kind in _WRITTEN else None
+    kind, rank = named(path) or ("", 0)
+    return rank if kind in _TIMED else None
 
 
 def files_beside(path: Path) -> RankFiles | None:
@@ -141,7 +126,7 @@ def files_beside(path: Path) -> RankFiles | None:
     rank = rank_of_file(path)
     if rank is None:
         return None
-    home = path.parent.parent if path.parent.name in _INNER else path.parent
+    home = _home(path)
     found: dict[str, Path] = {}
     for number, kind, file, place in _files_below(home):
         if number == rank and place == home:
@@ -231,11 +216,14 @@ def _nothing(folder: Path) -> ProfileError:
 def _files_below(folder: Path) -> Iterator[tuple[int, str, Path, Path]]:
     """Give rank, kind, path and the profile's own folder, in the order of the names."""
     for path in _walk(folder, 0):
-        found = _NAME.fullmatch(path.name) or _BARE.fullmatch(path.name)
+        found = named(path)
         if found:
-            kind = f"{found['stem']}{found['tail'] or ''}"
-            home = path.parent.parent if path.parent.name in _INNER else path.parent
-            yield int(found["rank"]), kind, path, home
+            kind, rank = found
+            yield rank, kind, path, _home(path)
+
+
+def _home(path: Path) -> Path:
+    return path.parent.parent if path.parent.name in _INNER else path.parent
 
 
 def _walk(folder: Path, depth: int) -> Iterator[Path]:
