@@ -49,15 +49,7 @@ class FlopsSummary:
 
 
 def read_flops(path: Path, rank: int, findings: Findings) -> FlopsSummary:
-    """Read the file of one rank.
-
-    Raises
-    ------
-    ProfileError
-        The file is empty, or a column is missing.
-    OSError
-        The file cannot be read.
-    """
+    """Read the file of one rank."""
     file = CsvFile(path, findings)
     file.find(_NEEDED, _KNOWN)
     unit, unit_of_rate = (_scale(file.name_of(key)) for key in ("operations", "rate"))

@@ -90,13 +90,7 @@ class RankFiles:
         return self.files.get(kind)
 
     def need(self, kind: str) -> Path:
-        """Give the file of a kind.
-
-        Raises
-        ------
-        ProfileError
-            There is none.
-        """
+        """Give the file of a kind; that there is none is an error."""
         found = self.files.get(kind)
         if found is None:
             message = f"rank {self.rank} has no file {kind}_{self.rank}"
@@ -154,11 +148,6 @@ def timeline_files(folder: str | os.PathLike[str]) -> list[tuple[int, Path]]:
     """List the ranks of a profile that have a timeline, each with a file of it.
 
     `read_trace` of that file reads the timeline of the rank.
-
-    Raises
-    ------
-    ProfileError
-        The folder has several profiles of one rank (`several_profiles`).
     """
     ranks = find_ranks(folder)
     timed = [(it.rank, next(filter(None, map(it.get, _TIMED)), None)) for it in ranks]

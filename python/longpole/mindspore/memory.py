@@ -43,15 +43,7 @@ class MemorySummary:
 
 
 def read_memory_record(path: Path, findings: Findings) -> MemorySummary:
-    """Read what the allocator of one rank recorded.
-
-    Raises
-    ------
-    ProfileError
-        The file is empty, or a column is missing.
-    OSError
-        The file cannot be read.
-    """
+    """Read what the allocator of one rank recorded."""
     file = CsvFile(path, findings)
     file.find(_NEEDED)
     count, at_ns = 0, None

@@ -90,8 +90,6 @@ def read_data_pipeline(files: RankFiles, findings: Findings) -> DataPipeline:
     ------
     ProfileError
         The rank has no pipeline file, or it is damaged or not as MindSpore writes it.
-    OSError
-        A file cannot be read.
     """
     path = files.need("pipeline_profiling")
     document = json_of(path, findings)

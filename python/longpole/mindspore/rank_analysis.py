@@ -15,7 +15,7 @@ from longpole.mindspore.minddata import DataPipeline, read_data_pipeline
 from longpole.mindspore.operators import OpRow, analyse_operators
 from longpole.mindspore.output import write_new
 from longpole.mindspore.refusals import refuse
-from longpole.mindspore.step_choice import chosen_steps, window_of
+from longpole.mindspore.step_choice import cut_to_steps
 from longpole.mindspore.step_detail import read_step_detail
 from longpole.mindspore.step_trace import StepPoints, StepTrace, read_steps
 from longpole.mindspore.tables import dataset_text, memory_text, operators_text, steps_text
@@ -109,9 +109,9 @@ def analyse_rank(files: RankFiles, asked: Asked) -> RankAnalysis:
         operators = analyse_operators(files)
         findings.include(operators.findings)
     trace = _steps(files, of_steps)
-    window_ns = None if asked.steps is None else window_of(files, trace, asked.steps)
-    if trace is not None and asked.steps is not None:
-        trace = chosen_steps(trace, asked.steps)
+    window_ns = None
+    if asked.steps is not None:
+        trace, window_ns = cut_to_steps(files, trace, asked.steps)
     has_pipeline = files.get("pipeline_profiling") is not None
     pipeline = read_data_pipeline(files, findings) if has_pipeline else None
     record, flops = files.get("cpu_ms_memory_record"), files.get("flops")

@@ -26,15 +26,7 @@ _START, _END = "_start_point", "_end_point"
 
 
 def read_step_detail(path: Path, findings: Findings) -> StepTrace:
-    """Read the table of one rank.
-
-    Raises
-    ------
-    ProfileError
-        The file is empty, or a column is missing.
-    OSError
-        The file cannot be read.
-    """
+    """Read the table of one rank."""
     file = CsvFile(path, findings)
     spans = _collectives(file.header)
     is_training = "bp_point" in file.header
