@@ -10,27 +10,7 @@ from longpole.mindspore import ProfileError, offline_analyse
 from longpole.mindspore.findings import Findings
 from longpole.mindspore.layouts import find_ranks
 from longpole.mindspore.minddata import read_data_pipeline
-from longpole.mindspore.minddata_compat import (
-    compatible_pipeline_raw,
-    compatible_pipeline_summary,
-)
 from mindspore_files import given, pipeline, write
-
-
-@pytest.mark.parametrize("folder", ["ms200_minddata", "mindinsight_text"])
-def test_the_pipeline_table_of_mindspore_is_made_byte_for_byte(folder):
-    [files] = find_ranks(given(folder))
-    expected = files.need("minddata_pipeline_raw").read_bytes()
-    if folder == "mindinsight_text":  # kept with line ends of Unix
-        expected = expected.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
-    assert compatible_pipeline_raw(files).encode() == expected
-
-
-def test_the_summary_of_mindspore_is_made_byte_for_byte():
-    [files] = find_ranks(given("ms200_minddata"))
-    as_json, as_csv = compatible_pipeline_summary(files)
-    assert as_json == (files.folder / "minddata_pipeline_summary_0.json").read_text()
-    assert as_csv.encode() == (files.folder / "minddata_pipeline_summary_0.csv").read_bytes()
 
 
 def test_a_batch_takes_the_time_to_the_next():

@@ -12,7 +12,7 @@ from longpole.mindspore.findings import Findings
 from longpole.mindspore.layouts import find_ranks
 from longpole.mindspore.step_detail import read_step_detail
 from longpole.mindspore.step_trace import read_steps
-from longpole.mindspore.step_trace_compat import compatible_point_info, compatible_step_trace
+from longpole.mindspore.step_trace_compat import compatible_step_trace
 from mindspore_files import given, write
 
 
@@ -23,15 +23,6 @@ def as_mindspore(path):
 ASYNC = (
     "Default/A,1000 Default/B,1100 Gradients/C,1500 Default/D,1900 Default/AllReduce-op5,1600,1700"
 )
-
-
-def test_the_tables_of_mindspore_are_made_byte_for_byte():
-    path = given("synthetic", "gpu_async", "step_trace_profiling_0.txt")
-    steps = path.with_name("expected_step_trace_raw_0_detail_time.csv").read_bytes()
-    points = path.with_name("expected_step_trace_point_info_0.json").read_bytes()
-    trace = as_mindspore(path)
-    assert compatible_step_trace(trace, is_training=True).encode() == steps
-    assert compatible_point_info(trace, is_training=True).encode() == points
 
 
 def test_collectives_of_a_sync_file_have_columns_where_mindspore_ends():

@@ -17,23 +17,6 @@ from longpole.mindspore.timeline_compat import compatible_timeline
 from mindspore_files import cpu_profile, given, host_file, host_line, write
 
 
-def test_the_timeline_of_the_cpu_is_made_byte_for_byte():
-    [files] = find_ranks(given("ms200_cpu_graph"))
-    made = compatible_timeline(files)
-    assert "".join(made.display) == files.need("cpu_timeline_display").read_text()
-    assert made.summary == files.need("cpu_timeline_summary").read_text()
-
-
-@pytest.mark.parametrize("launch", ["gpu_async", "gpu_sync"])
-def test_the_timeline_of_a_gpu_is_made_byte_for_byte(launch):
-    [files] = find_ranks(given("synthetic", launch))
-    made = compatible_timeline(files)
-    assert "".join(made.display) == files.need("expected_gpu_timeline_display").read_text()
-    assert made.summary == files.need("expected_gpu_timeline_summary").read_text()
-    for path in files.folder.glob("gpu_cluster_analyse_*"):
-        assert made.cluster.encode() == path.read_bytes()
-
-
 def test_a_limit_cuts_mindspores_timeline_as_mindspore_does(tmp_path):
     [files] = find_ranks(cpu_profile(tmp_path, steps=50))
     text = "".join(compatible_timeline(files, 3000).display)
