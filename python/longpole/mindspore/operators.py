@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
@@ -22,7 +21,7 @@ from longpole.mindspore.executions import (
 from longpole.mindspore.findings import FileFinding, Findings
 from longpole.mindspore.layouts import RankFiles, find_ranks
 from longpole.mindspore.operators_compat import compatible_op_analyse
-from longpole.mindspore.text import CsvFile, TextFile
+from longpole.mindspore.text import CsvFile, TextFile, exact_ns
 
 if TYPE_CHECKING:
     import os
@@ -300,7 +299,7 @@ class _Side:
         """Give the kernel time that each operator caused, by full name."""
         file = CsvFile(self._files.need("gpu_op_detail_info"), Findings())
         file.find({"full": _DETAIL["full"], "cost": ("cuda_activity_cost_time(us)",)})
-        return {row["full"]: _exact(row["cost"], 1000) or 0 for row in file.rows()}
+        return {row["full"]: exact_ns(row["cost"], 1000, LONGEST_NS) or 0 for row in file.rows()}
 
     def _kernels(self, members: Mapping[str, Sequence[_Operator]]) -> dict[str, int]:
         """Give the kernel time of each shape, where no kernel is shared with other shapes."""
@@ -322,20 +321,11 @@ def _operators(path: Path, findings: Findings) -> Iterable[_Operator]:
     file.find(_DETAIL, _DETAIL_UNUSED)
     scale = _NS[file.name_of("total")[-4:]]
     for row in file.rows():
-        count, total_ns = file.stamp(row["count"]), _exact(row["total"], scale)
+        count, total_ns = file.stamp(row["count"]), exact_ns(row["total"], scale, LONGEST_NS)
         if total_ns is None or (count or 0) > _MOST_RUNS:
             file.report("bad_number", repr(row["total"][:40]))
         elif count is not None:
             yield _Operator(row["kind"], row["name"], row["full"], count, total_ns)
-
-
-def _exact(text: str, scale: int) -> int | None:
-    """Read a time of six digits as nanoseconds, exactly."""
-    try:
-        value = Decimal(text) * scale
-        return round(value) if value.is_finite() and 0 <= value < LONGEST_NS else None
-    except (InvalidOperation, OverflowError):
-        return None
 
 
 def _launches(path: Path, findings: Findings) -> dict[str, Counter[str]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.mindspore.errors import ProfileError
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from longpole.mindspore.findings import Findings
 
-__all__ = ["CsvFile", "TextFile", "json_of"]
+__all__ = ["CsvFile", "TextFile", "exact_ns", "json_of"]
 
 _MARK: Final = b"\xef\xbb\xbf"
 _WHOLE: Final = re.compile(r"[+-]?[0-9]+")
@@ -92,6 +93,21 @@ def _unusual(text: str) -> int:
     if not _WHOLE.fullmatch(text):
         raise ValueError(text)
     return int(text)
+
+
+def exact_ns(text: str, scale: int, most_ns: int = _HIGHEST) -> int | None:
+    r"""Read a decimal number of units of `scale` ns, exactly; None below 0, or above the most.
+
+    Examples
+    --------
+    >>> exact_ns("438068.41592", 1_000_000), exact_ns("1736408883704643.212\t", 1000)
+    (438068415920, 1736408883704643212)
+    """
+    try:
+        value = Decimal(text.strip()) * scale
+    except InvalidOperation:
+        return None
+    return round(value) if value.is_finite() and 0 <= value < most_ns else None
 
 
 class CsvFile(TextFile):
