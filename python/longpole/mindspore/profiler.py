@@ -94,7 +94,8 @@ class Profiler:
     ) -> None:
         variables = os.environ if environment is None else environment
         self._findings: list[OptionFinding] = []
-        self._is_started = self._is_recorded = False
+        self._is_started = False
+        self._recorded: Path | None = None
         self._traces: list[Path] = []
         self._done: Recording | None = None
         self._folder: Path | None = None
@@ -106,8 +107,7 @@ class Profiler:
         self._backend = backend_of(backend, counters, torch_options)
         target = device or self._backend.device()
         self.options = ProfilerOptions.validate(target, environment=variables, **options)
-        self._findings += [*self.options.findings, *_ignored(self._backend, options)]
-        self._warn(self._findings)
+        self._note([*self.options.findings, *_ignored(self._backend, options)])
         rank = self._backend.rank()
         settings = self.options.environment
         self._info = ProfilerInfo(
@@ -132,9 +132,8 @@ class Profiler:
             message = "The profiler has already started. Do not turn on again in the open state."
             raise ProfilerStateError(message)
         if self._folder is None:
-            n_before = len(self._findings)
-            self._folder = run_folder(self.options, self._findings)
-            self._warn(self._findings[n_before:])
+            self._folder, findings = run_folder(self.options)
+            self._note(findings)
         self._done = None
         self._info.mark("profiling_start_time")
         self._backend.start(self.options, self._folder)
@@ -163,7 +162,7 @@ class Profiler:
             raise ProfilerStateError(message)
         self._is_started = False
         self._backend.stop()
-        self._is_recorded = True
+        self._recorded = self._folder
         self._info.mark("profiling_stop_time")
         if self._backend.name != "mindspore":
             self._write()
@@ -178,15 +177,13 @@ class Profiler:
         self._traces.append(path)
         if cut_trace(path, self.options.timeline_limit * _MIB):
             message = f"{path} was longer than timeline_limit; its last events were left out"
-            finding = OptionFinding("over_limit", "timeline_limit", message)
-            self._findings.append(finding)
-            self._warn([finding])
+            self._note([OptionFinding("over_limit", "timeline_limit", message)])
 
     def _recorded_folder(self) -> Path:
-        if self._folder is None:
+        if self._recorded is None:
             message = "nothing was recorded: call start() first"
             raise ProfilerStateError(message)
-        return self._folder
+        return self._recorded
 
     def analyse(
         self,
@@ -219,12 +216,8 @@ class Profiler:
             return _offline(offline_path, pretty, step_list, mode)
         if self._is_started:
             self.stop()
-        folder = self._recorded_folder()
-        if not self._is_recorded:
-            message = "nothing was recorded: call start() first"
-            raise ProfilerStateError(message)
         if self._done is None:
-            self._done = self._finish(folder)
+            self._done = self._finish(self._recorded_folder())
         return self._done
 
     def _finish(self, folder: Path) -> Recording:
@@ -280,7 +273,8 @@ class Profiler:
         if self._is_started:
             self.stop()
 
-    def _warn(self, findings: Sequence[OptionFinding]) -> None:
+    def _note(self, findings: Sequence[OptionFinding]) -> None:
+        self._findings += findings
         for finding in findings:
             if finding.severity == "warning":
                 _LOG.warning("%s", finding.message)
