@@ -120,6 +120,16 @@ def test_steps_that_no_file_marks_are_those_of_the_timeline(tmp_path):
     assert caught.value.hint == "the profile marks no steps"
 
 
+@pytest.mark.parametrize("developer_rows", [True, False])
+def test_rows_of_developers_can_be_left_out_of_the_timeline(tmp_path, developer_rows):
+    start_us = 1_700_000_000_000_000
+    host_file(tmp_path, *(host_line("E", mark, start_us + mark, level=0) for mark in (0, 1)))
+    run = f"Default/A-op1;HostCpuOps;{start_us}000,0.1,0 "
+    write(tmp_path / "cpu_op_execute_timestamp_0.txt", run)
+    offline_analyse(tmp_path, output=tmp_path / "out", developer_rows=developer_rows)
+    assert ("E::S" in (tmp_path / "out/timeline_0.json").read_text()) == developer_rows
+
+
 @pytest.mark.parametrize("steps", ["12", [1.0], [True, 2], [None], {1}])
 def test_steps_that_are_no_whole_numbers_are_a_type_error(steps):
     with pytest.raises(TypeError):

@@ -172,7 +172,11 @@ def _contents(
     if any(map(reading.files.get, _TIMED)):
         again = Findings()
         trace = rank_timeline(
-            reading.files, again, limit_bytes=asked.limit_bytes, between_ns=reading.window_ns
+            reading.files,
+            again,
+            developer_rows=asked.developer_rows,
+            limit_bytes=asked.limit_bytes,
+            between_ns=reading.window_ns,
         )
         yield f"timeline_{rank}.json", trace
         findings.include(again.all())
