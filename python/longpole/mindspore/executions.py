@@ -13,12 +13,20 @@ from longpole.mindspore.errors import ProfileError
 from longpole.mindspore.text import CsvFile, TextFile
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from longpole.mindspore.findings import Findings
 
-__all__ = ["LONGEST_NS", "Activity", "Executions", "Kernel", "clock_offset_ns", "read_activities"]
-__all__ += ["read_executions", "read_kernels"]
+__all__ = [
+    "LONGEST_NS",
+    "Executions",
+    "Kernel",
+    "clock_offset_ns",
+    "read_activities",
+    "read_executions",
+    "read_kernels",
+]
 
 _NS_IN_MS: Final = 1e6
 _NS_IN_US: Final = 1e3
@@ -29,9 +37,10 @@ LONGEST_NS: Final = 10**16
 
 @dataclass(slots=True)
 class Executions:
-    """Every run of the operators of one file, as columns.
+    """Every run of the operators, or of the kernels and copies, of one file, as columns.
 
-    `operators` are full names; `operator` of a run is a row of it, `thread` of `threads`.
+    `operators` are full names, `threads` also streams; `operator` and `thread` of a run are rows
+    of these.
     """
 
     operators: list[str] = field(default_factory=list)
@@ -41,20 +50,20 @@ class Executions:
     start_ns: list[int] = field(default_factory=list)
     duration_ns: list[int] = field(default_factory=list)
 
+    def add(self, operator: int, thread: int, span: tuple[int, int]) -> None:
+        """Add a run."""
+        self.operator.append(operator)
+        self.thread.append(thread)
+        self.start_ns.append(span[0])
+        self.duration_ns.append(span[1])
+
+    def rows(self) -> Iterator[tuple[int, int, int, int]]:
+        """Give operator, thread, start and duration of each run."""
+        return zip(self.operator, self.thread, self.start_ns, self.duration_ns, strict=True)
+
     def by_start(self) -> list[int]:
         """Give the rows in the order of their starts, then of the file."""
         return sorted(range(len(self.start_ns)), key=self.start_ns.__getitem__)
-
-
-@dataclass(slots=True)
-class Activity:
-    """Every kernel and copy of a GPU, as columns; `name` of one is a row of `names`."""
-
-    names: list[str] = field(default_factory=list)
-    name: list[int] = field(default_factory=list)
-    stream: list[int] = field(default_factory=list)
-    start_ns: list[int] = field(default_factory=list)
-    duration_ns: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +98,8 @@ def read_executions(path: Path, findings: Findings) -> Executions:
                 continue
             span = _span(file, parts[0], parts[1], scale)
             if span is not None:
-                found.operator.append(len(found.operators) - 1)
-                found.thread.append(threads.setdefault("".join((label, *parts[2:])), len(threads)))
-                found.start_ns.append(span[0])
-                found.duration_ns.append(span[1])
+                thread = threads.setdefault("".join((label, *parts[2:])), len(threads))
+                found.add(len(found.operators) - 1, thread, span)
     found.threads = list(threads)
     return found
 
@@ -108,10 +115,11 @@ def _span(file: TextFile, start: str, duration: str, scale: float) -> tuple[int,
     return start_ns, round(length * scale)
 
 
-def read_activities(path: Path, findings: Findings) -> Activity:
+def read_activities(path: Path, findings: Findings) -> Executions:
     """Read the kernels and copies of a GPU; their names may contain commas and spaces."""
-    file, found = TextFile(path, findings), Activity()
+    file, found = TextFile(path, findings), Executions()
     names: dict[str, int] = {}
+    streams: dict[str, int] = {}
     for text in file.lines():
         name, *fields = text.rsplit(";", 3)
         if len(fields) != 3:  # noqa: PLR2004 (stream, start, duration)
@@ -119,11 +127,9 @@ def read_activities(path: Path, findings: Findings) -> Activity:
             continue
         stream, span = file.stamp(fields[0]), _span(file, fields[1], fields[2], _NS_IN_US)
         if stream is not None and span is not None:
-            found.name.append(names.setdefault(name, len(names)))
-            found.stream.append(stream)
-            found.start_ns.append(span[0])
-            found.duration_ns.append(span[1])
-    found.names = list(names)
+            place = names.setdefault(name, len(names))
+            found.add(place, streams.setdefault(str(stream), len(streams)), span)
+    found.operators, found.threads = list(names), list(streams)
     return found
 
 

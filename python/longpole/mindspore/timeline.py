@@ -243,9 +243,7 @@ def _runs(runs: Executions, offset_ns: int, first_thread: int) -> Iterator[_Span
         args = {"full_name": full, "type": name.partition("-")[0], "kind": runs.threads[thread]}
         return _fields("cpu_op", name, _HOST, first_thread + thread, args)
 
-    for operator, thread, start_ns, duration_ns in zip(
-        runs.operator, runs.thread, runs.start_ns, runs.duration_ns, strict=True
-    ):
+    for operator, thread, start_ns, duration_ns in runs.rows():
         yield _Span(start_ns + offset_ns, -duration_ns, fields(operator, thread))
 
 
@@ -270,17 +268,15 @@ def _activity_spans(path: Path, files: RankFiles, findings: Findings) -> Iterato
     found = read_activities(path, findings)
 
     @cache
-    def fields(place: int, stream: int) -> str:
-        name = found.names[place]
+    def fields(operator: int, thread: int) -> str:
+        name, stream = found.operators[operator], int(found.threads[thread])
         args: dict[str, Any] = {"device": files.rank, "stream": stream}
         if name in kinds:
             args["kind"] = kinds[name]
         return _fields(_category(name, kinds.get(name, "")), name, files.rank, stream, args)
 
-    for place, stream, start_ns, duration_ns in zip(
-        found.name, found.stream, found.start_ns, found.duration_ns, strict=True
-    ):
-        yield _Span(start_ns, -duration_ns, fields(place, stream))
+    for operator, thread, start_ns, duration_ns in found.rows():
+        yield _Span(start_ns, -duration_ns, fields(operator, thread))
 
 
 def _category(name: str, kind: str) -> str:
