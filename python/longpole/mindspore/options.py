@@ -69,14 +69,8 @@ class ProfilerOptions:
     findings: tuple[OptionFinding, ...]
 
     @classmethod
-    def validate(
-        cls,
-        device: str = "cpu",
-        *,
-        environment: Mapping[str, str] | None = None,
-        **options: Any,
-    ) -> Self:
-        """Check options; warnings stand in `findings`.
+    def validate(cls, device: str = "cpu", **options: Any) -> Self:
+        """Check options as `check` does; warnings stand in `findings`, errors are raised.
 
         Raises
         ------
@@ -92,7 +86,7 @@ class ProfilerOptions:
         >>> ProfilerOptions.validate("gpu", timeline_limit=-1).timeline_limit
         500
         """
-        found = cls.check(device, environment=environment, **options)
+        found = cls.check(device, **options)
         for finding in found.findings:
             if finding.raises is not None:
                 raise finding.raises(finding.message)
