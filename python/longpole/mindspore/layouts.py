@@ -10,7 +10,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.mindspore.errors import ProfileError
 
@@ -20,11 +20,10 @@ if TYPE_CHECKING:
 __all__ = [
     "WITHOUT_TIMELINE",
     "RankFiles",
+    "contents",
     "drawn_timelines",
     "files_beside",
     "find_ranks",
-    "is_profile",
-    "is_without_timeline",
     "named",
     "rank_of_file",
     "timeline_files",
@@ -98,9 +97,12 @@ class RankFiles:
         return found
 
 
-def is_profile(folder: str | os.PathLike[str]) -> bool:
-    """Tell whether a folder has text files of MindSpore's profiler that have a timeline."""
-    return any(kind in _TIMED for _, kind, _, _ in _files_below(Path(folder)))
+def contents(folder: Path) -> Literal["timelines", "other files"] | None:
+    """Tell what text files of MindSpore's profiler a folder has."""
+    kinds = {kind for _, kind, _, _ in _files_below(folder)}
+    if not kinds.isdisjoint(_TIMED):
+        return "timelines"
+    return None if kinds.isdisjoint(_ANALYSED) else "other files"
 
 
 def named(path: Path) -> tuple[str, int] | None:
@@ -128,30 +130,21 @@ def files_beside(path: Path) -> RankFiles | None:
     return RankFiles(rank, home, found)
 
 
-def drawn_timelines(folder: str | os.PathLike[str]) -> list[tuple[int, Path]]:
+def drawn_timelines(folder: Path) -> list[tuple[Path, int | None]]:
     """List the timelines that MindSpore itself drew, `*timeline_display_{rank}.json`, by rank."""
     found = {
         int(match["rank"]): path
-        for path in _walk(Path(folder), 0)
+        for path in _walk(folder, 0)
         if (match := _DRAWN.fullmatch(path.name)) is not None
     }
-    return sorted(found.items())
+    return [(found[rank], rank) for rank in sorted(found)]
 
 
-def is_without_timeline(folder: str | os.PathLike[str]) -> bool:
-    """Tell whether a folder has files of MindSpore's profiler, and none with a timeline."""
-    kinds = {kind for _, kind, _, _ in _files_below(Path(folder))}
-    return not kinds.isdisjoint(_ANALYSED) and kinds.isdisjoint(_TIMED)
-
-
-def timeline_files(folder: str | os.PathLike[str]) -> list[tuple[int, Path]]:
-    """List the ranks of a profile that have a timeline, each with a file of it.
-
-    `read_trace` of that file reads the timeline of the rank.
-    """
+def timeline_files(folder: Path) -> list[tuple[Path, int | None]]:
+    """List a file of the timeline of each rank that has one, which `read_trace` takes for it."""
     ranks = find_ranks(folder)
-    timed = [(it.rank, next(filter(None, map(it.get, _TIMED)), None)) for it in ranks]
-    return [(rank, path) for rank, path in timed if path is not None]
+    timed = [(next(filter(None, map(it.get, _TIMED)), None), it.rank) for it in ranks]
+    return [(path, rank) for path, rank in timed if path is not None]
 
 
 def find_ranks(folder: str | os.PathLike[str]) -> list[RankFiles]:
