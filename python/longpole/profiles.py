@@ -49,25 +49,19 @@ def profile_timelines(folder: Path) -> list[tuple[Path, int | None]]:
     """
     from longpole.ascend.layout import collected, timelines
     from longpole.ascend.problems import profile_error
-    from longpole.mindspore.layouts import (
-        drawn_timelines,
-        is_profile,
-        is_without_timeline,
-        timeline_files,
-    )
+    from longpole.mindspore.layouts import contents, drawn_timelines, timeline_files
 
     exported = timelines(folder)
     if exported:
         return [(timeline.path, timeline.rank) for timeline in exported]
-    if is_profile(folder):
-        return [(path, rank) for rank, path in timeline_files(folder)]
-    drawn = drawn_timelines(folder)
-    if drawn:
-        return [(path, rank) for rank, path in drawn]
+    held = contents(folder)
+    found = timeline_files(folder) if held == "timelines" else drawn_timelines(folder)
+    if found:
+        return found
     binary = collected(folder)
     if binary is not None:
         raise binary
-    if is_without_timeline(folder):
+    if held == "other files":
         hint = "ask `longpole mindspore` about it, which answers what the files tell"
         reason = "a MindSpore profile without a timeline"
         raise profile_error(folder, reason, "no_timeline", hint)

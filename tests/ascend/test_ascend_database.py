@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -59,6 +60,13 @@ def test_a_missing_table_costs_what_it_would_have_told(tmp_path: Path, table: st
     assert read_trace(path).n_events > 0
 
 
+def test_a_database_of_mindspore_has_its_operators_too(database: Path) -> None:
+    with sqlite3.connect(database) as connection:
+        connection.execute("ALTER TABLE PYTORCH_API RENAME TO MINDSPORE_API")
+    connection.close()
+    assert read_trace(database).events.filter(kind="operator")["name"].to_list() == ["aten::mm"]
+
+
 def test_reading_leaves_the_file_and_its_folder_alone(database: Path) -> None:
     before = (database.read_bytes(), sorted(database.parent.iterdir()))
     read_trace(database)
@@ -66,8 +74,6 @@ def test_reading_leaves_the_file_and_its_folder_alone(database: Path) -> None:
 
 
 def test_databases_without_events_are_refused_by_name(tmp_path: Path) -> None:
-    import sqlite3
-
     path = tmp_path / "analysis.db"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE StepTraceTime (step TEXT)")

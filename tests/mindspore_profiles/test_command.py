@@ -7,7 +7,7 @@ import json
 import pytest
 
 from longpole.cli.program import run
-from mindspore_files import cpu_profile, given
+from mindspore_files import cpu_profile
 
 
 def test_the_answer_names_operators_and_their_times(tmp_path, capsys):
@@ -46,12 +46,3 @@ def test_a_folder_without_a_profile_ends_with_its_code(tmp_path, capsys):
 @pytest.mark.parametrize("options", [["--compat"], ["--step", "1", "--step", "3"]])
 def test_options_that_do_not_fit_are_usage_errors(tmp_path, options):
     assert run(["mindspore", str(cpu_profile(tmp_path)), *options]) == 2
-
-
-def test_the_host_timeline_goes_through_the_command_byte_for_byte(tmp_path):
-    source = given("synthetic", "host_info_0.csv")
-    (tmp_path / "host_info").mkdir()
-    (tmp_path / "host_info/host_info_0.csv").write_bytes(source.read_bytes())
-    assert run(["mindspore", str(tmp_path), "-o", str(tmp_path / "out"), "--compat"]) == 0
-    made = (tmp_path / "out/host_info/timeline_0.json").read_bytes()
-    assert made == source.with_name("expected_timeline_0.json").read_bytes()

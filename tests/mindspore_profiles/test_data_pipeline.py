@@ -7,34 +7,15 @@ import json
 import pytest
 
 from longpole.mindspore import ProfileError, offline_analyse
+from longpole.mindspore.findings import Findings
 from longpole.mindspore.layouts import find_ranks
 from longpole.mindspore.minddata import read_data_pipeline
-from longpole.mindspore.minddata_compat import (
-    compatible_pipeline_raw,
-    compatible_pipeline_summary,
-)
 from mindspore_files import given, pipeline, write
-
-
-@pytest.mark.parametrize("folder", ["ms200_minddata", "mindinsight_text"])
-def test_the_pipeline_table_of_mindspore_is_made_byte_for_byte(folder):
-    [files] = find_ranks(given(folder))
-    expected = files.need("minddata_pipeline_raw").read_bytes()
-    if folder == "mindinsight_text":  # kept with line ends of Unix
-        expected = expected.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
-    assert compatible_pipeline_raw(files).encode() == expected
-
-
-def test_the_summary_of_mindspore_is_made_byte_for_byte():
-    [files] = find_ranks(given("ms200_minddata"))
-    as_json, as_csv = compatible_pipeline_summary(files)
-    assert as_json == (files.folder / "minddata_pipeline_summary_0.json").read_text()
-    assert as_csv.encode() == (files.folder / "minddata_pipeline_summary_0.csv").read_bytes()
 
 
 def test_a_batch_takes_the_time_to_the_next():
     [files] = find_ranks(given("ms200_minddata"))
-    batches = read_data_pipeline(files).batches
+    batches = read_data_pipeline(files, Findings()).batches
     lines = files.need("dataset_iterator_profiling").read_text().splitlines()
     stamps = [int(line.split()[4]) for line in lines if line.startswith("1 ")]
     # MindSpore says 15.833: the mean of these and of the waits for a batch together.
@@ -47,7 +28,7 @@ FULL, HALF, EMPTY = [10] * 10, [5] * 10, [0] * 10
 
 def bottleneck(folder, ops, cpu):
     [files] = find_ranks(pipeline(folder, ops, cpu))
-    return read_data_pipeline(files).bottleneck
+    return read_data_pipeline(files, Findings()).bottleneck
 
 
 def test_an_operator_whose_workers_are_busy_is_the_bottleneck(tmp_path):
@@ -82,17 +63,18 @@ def test_an_operator_slower_than_its_child_is_named(tmp_path):
 
 def test_few_samples_say_nothing_of_bottlenecks():
     [files] = find_ranks(given("ms200_cpu_graph"))
-    found = read_data_pipeline(files)
-    assert found.bottleneck is None
-    assert [each.code for each in found.findings] == ["few_samples"]
+    findings = Findings()
+    assert read_data_pipeline(files, findings).bottleneck is None
+    assert [each.code for each in findings.all()] == ["few_samples"]
 
 
 def test_cpu_use_that_is_missing_is_unknown(tmp_path):
     ops = [(0, "BatchOp", 1, [1], FULL), (1, "MapOp", 2, [], FULL)]
     [files] = find_ranks(pipeline(tmp_path, ops, {0: 50}))
-    found = read_data_pipeline(files)
+    findings = Findings()
+    found = read_data_pipeline(files, findings)
     assert (found.bottleneck, found.operators[1].cpu_share) == (None, None)
-    assert [each.code for each in found.findings] == ["counts_differ"]
+    assert [each.code for each in findings.all()] == ["counts_differ"]
 
 
 def test_samples_of_different_lengths_are_averaged_each(tmp_path):
@@ -102,9 +84,10 @@ def test_samples_of_different_lengths_are_averaged_each(tmp_path):
     path = tmp_path / "minddata_cpu_utilization_0.json"
     path.write_text(json.dumps({"cpu_processor_num": 1, "op_info": rows}))
     [files] = find_ranks(tmp_path)
-    found = read_data_pipeline(files)
+    findings = Findings()
+    found = read_data_pipeline(files, findings)
     assert found.operators[0].cpu_share == pytest.approx(0.55)
-    assert [each.code for each in found.findings] == ["lengths_differ"]
+    assert [each.code for each in findings.all()] == ["lengths_differ"]
 
 
 def test_a_circle_of_operators_ends(tmp_path):
@@ -118,4 +101,4 @@ def test_a_file_that_is_none_of_a_pipeline_is_an_error(tmp_path):
     write(tmp_path / "pipeline_profiling_0.json", '{"op_info": [3]}')
     [files] = find_ranks(tmp_path)
     with pytest.raises(ProfileError, match="an operator is not as MindSpore writes it"):
-        read_data_pipeline(files)
+        read_data_pipeline(files, Findings())

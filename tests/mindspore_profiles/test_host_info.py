@@ -12,7 +12,7 @@ import longpole
 from longpole.mindspore import ProfileError, read_host_info
 from longpole.mindspore.host_info_compat import compatible_dataset, compatible_memory_and_timeline
 from longpole.mindspore.timeline import host_info_trace
-from mindspore_files import HEADER, given, host_file, host_line
+from mindspore_files import HEADER, host_file, host_line
 
 
 def events(path, **options):
@@ -24,29 +24,11 @@ def codes(path, **options):
     return {found.code: found.lines for found in read_host_info(path, **options).findings}
 
 
-def test_the_files_of_mindspore_are_made_byte_for_byte():
-    path = given("synthetic", "host_info_0.csv")
-    memory, timeline = compatible_memory_and_timeline(path)
-    expected = path.with_name("expected_timeline_0.json")
-    assert timeline.encode() == expected.read_bytes()
-    assert memory.encode() == path.with_name("expected_host_memory_0.csv").read_bytes()
-    assert (
-        compatible_dataset(path).encode() == path.with_name("expected_dataset_0.csv").read_bytes()
-    )
-
-
 def test_a_stage_that_starts_again_is_nested(tmp_path):
     lines = [("E", 0, 10), ("E", 0, 20), ("E", 1, 30), ("E", 1, 50)]
     path = host_file(tmp_path, *(host_line(*line) for line in lines))
     assert events(path) == [("X", "E::S", 20, 30), ("X", "E::S", 10, 50)]
     assert codes(path) == {"no_memory": ()}
-
-
-def test_without_nesting_the_earlier_start_stays_open(tmp_path):
-    lines = [("E", 0, 10), ("E", 0, 20), ("E", 1, 30)]
-    path = host_file(tmp_path, *(host_line(*line) for line in lines))
-    assert events(path, nesting=False) == [("X", "E::S", 20, 30), ("B", "E::S", 10, None)]
-    assert codes(path, nesting=False)["unmatched_start"] == (2,)
 
 
 def test_starts_and_ends_without_the_other_are_reported_with_their_lines(tmp_path):

@@ -15,7 +15,7 @@ from longpole.mindspore import (
     OptionValueError,
     ProfilerOptions,
 )
-from longpole.mindspore.option_checks import CHECKS, DEFAULTS, DEVICES
+from longpole.mindspore.option_table import OPTIONS
 
 SUPPORT = """
     output_path               cpu gpu ascend
@@ -44,19 +44,18 @@ SUPPORTED = {name: set(devices) for name, *devices in map(str.split, SUPPORT.spl
 @pytest.mark.parametrize("device", ["cpu", "gpu", "ascend"])
 def test_each_device_has_its_options_and_others_are_warned_of(device):
     for name, devices in SUPPORTED.items():
-        value = DEFAULTS.get(name, True)
-        found = ProfilerOptions.check(device, exists=lambda _: True, **{name: value})
+        given = {name: OPTIONS[name].default}
+        found = ProfilerOptions.check(device, **given)
         codes = [each.code for each in found.findings]
         assert codes == ([] if device in devices else ["invalid_option"]), name
-    assert DEVICES[device] == {name for name, having in SUPPORTED.items() if device in having}
+    assert SUPPORTED.keys() == OPTIONS.keys()
 
 
 def test_defaults_are_those_of_mindspore():
     found = ProfilerOptions.validate("ascend")
-    assert found.output_path == Path("data")
-    assert {name: getattr(found, name) for name in DEFAULTS if name != "output_path"} == {
-        name: value for name, value in DEFAULTS.items() if name != "output_path"
-    }
+    for name in OPTIONS.keys() - {"start"}:
+        default = OPTIONS[name].default
+        assert getattr(found, name) == (Path("data") if name == "output_path" else default)
 
 
 REPAIRED = [
@@ -165,11 +164,9 @@ def test_the_options_for_msprof_follow_op_time():
     text = json.loads(on.msprof_options())
     assert (text["hccl"], text["profile_memory"], text["pcie"]) == ("on", "on", "on")
     assert text["aic_metrics"] == "ArithmeticUtilization"
-    assert on.profiling_options == on.msprof_options()
     off = ProfilerOptions.validate("ascend", op_time=False, data_process=False, **options)
     text = json.loads(off.msprof_options())
     assert (text["hccl"], text["aicpu"], text["task_trace"]) == ("off", "off", "off")
-    assert ProfilerOptions.validate("ascend").profiling_options is None
 
 
 VALUES = st.one_of(
@@ -179,19 +176,17 @@ VALUES = st.one_of(
 
 @for_all(
     st.sampled_from(["cpu", "gpu", "ascend", "GPU", "npu"]),
-    st.dictionaries(st.sampled_from([*CHECKS, "nope", "env_enable"]), VALUES),
+    st.dictionaries(st.sampled_from([*OPTIONS, "nope", "env_enable"]), VALUES),
     st.dictionaries(
         st.sampled_from(["RANK_ID", "MS_PROFILER_RUN_CONFIG", "DEVICE_ID", "PROFILING_MODE"]),
         st.text(),
     ),
 )
 def test_nothing_is_raised_but_what_is_documented(device, options, environment):
-    checked = ProfilerOptions.check(
-        device, environment=environment, exists=lambda _: False, **options
-    )
+    checked = ProfilerOptions.check(device, environment=environment, **options)
     errors = [each for each in checked.findings if each.severity == "error"]
     try:
-        ProfilerOptions.validate(device, environment=environment, exists=lambda _: False, **options)
+        ProfilerOptions.validate(device, environment=environment, **options)
     except (OptionTypeError, OptionValueError, OptionStateError) as error:
         raised = [type(error)]
     else:
@@ -199,6 +194,5 @@ def test_nothing_is_raised_but_what_is_documented(device, options, environment):
     assert raised == [each.raises for each in errors[:1]]
     reported = {each.option for each in checked.findings}
     assert {"nope", "env_enable"} & set(options) <= reported or checked.environment.run_options
-    for name in DEFAULTS:
-        if name != "output_path" and name in CHECKS:
-            assert CHECKS[name](getattr(checked, name)) is None
+    for name in OPTIONS.keys() - {"start"}:
+        assert OPTIONS[name].check(getattr(checked, name)) is None

@@ -13,6 +13,7 @@ from longpole.read import read_trace
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
 
     from longpole.trace import Trace
 
@@ -60,18 +61,19 @@ def ascend_ranks(folder: str | os.PathLike[str]) -> pl.DataFrame:
     >>> ascend_ranks("run/").filter(pl.col("slow"))  # doctest: +SKIP
     """
     rows = [row for it in timelines(Path(folder)) for row in _rows(it.path)]
-    found = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+    found = pl.DataFrame(rows, schema=_SCHEMA)
     fastest = pl.col("computing_ns").min().over("step")
     slow = pl.when(pl.len().over("step") > 1).then(pl.col("computing_ns") > _SLOW * fastest)
     return found.with_columns(slow=slow).sort("step", "rank", "path")
 
 
-def _rows(path: Path) -> list[tuple[Any, ...]]:
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
     trace = read_trace(path)
     waits = _waits(trace)
-    return [
-        _row(path, step, found, waits.get(step)) for step, found in overlaps_by_step(trace).items()
-    ]
+    for step, spent in overlaps_by_step(trace).items():
+        waiting_ns, awaited_peer = waits.get(step, (None, None))
+        waited = {"waiting_ns": waiting_ns, "awaited_peer": awaited_peer}
+        yield {"rank": rank_of(path), "step": step, **spent, **waited, "path": str(path)}
 
 
 def _waits(trace: Trace) -> dict[int | None, tuple[int, int | None]]:
@@ -88,11 +90,3 @@ def _waits(trace: Trace) -> dict[int | None, tuple[int, int | None]]:
         pl.col("waiting_ns").sum(), peer=pl.col("awaited_peer").get(pl.col("awaited_ns").arg_max())
     )
     return {step: (waiting, peer) for step, waiting, peer in summed.iter_rows()}
-
-
-def _row(
-    path: Path, step: int | None, found: dict[str, int], waits: tuple[int, int | None] | None
-) -> tuple[Any, ...]:
-    names = ("computing_ns", "communication_ns", "not_overlapped_ns", "free_ns", "stage_ns")
-    spent = [found[name] for name in names]
-    return (rank_of(path), step, *spent, *(waits or (None, None)), str(path))

@@ -50,11 +50,10 @@ def _time(name: str, *names: str) -> Column:
     return Column(name, "microseconds", names)
 
 
-def _layout(name: str, files: str, n_needed: int, *columns: Column) -> Layout:
-    return Layout(name, re.compile(rf"^{files}\.csv$"), columns, n_needed)
+def _layout(name: str, n_needed: int, *columns: Column, suffix: str = r"(?:_[\w-]+)?") -> Layout:
+    return Layout(name, re.compile(rf"^{name}{suffix}\.csv$"), columns, n_needed)
 
 
-_SUFFIX: Final = r"(?:_[\w-]+)?"
 _MODEL: Final = _integer("model", "model id")
 _DEVICE: Final = _text("device", "device_id", "device", "device type")
 
@@ -78,11 +77,10 @@ _KERNELS: Final = (
 )
 
 LAYOUTS: Final = (
-    _layout("kernel_details", rf"kernel_details{_SUFFIX}", 3, *_KERNELS),
-    _layout("op_summary", rf"op_summary{_SUFFIX}", 3, *_KERNELS),
+    _layout("kernel_details", 3, *_KERNELS),
+    _layout("op_summary", 3, *_KERNELS),
     _layout(
         "op_statistic",
-        rf"op_statistic{_SUFFIX}",
         3,
         _text("type", "op type"),
         _integer("count", "count"),
@@ -97,7 +95,6 @@ LAYOUTS: Final = (
     ),
     _layout(
         "api_statistic",
-        rf"api_statistic{_SUFFIX}",
         3,
         _text("name", "api name", "name"),
         _time("total_ns", "time(us)"),
@@ -110,7 +107,6 @@ LAYOUTS: Final = (
         _DEVICE,
     ),
     _layout(
-        "step_trace_time",
         "step_trace_time",
         2,
         _time("computing_ns", "computing"),
@@ -127,10 +123,10 @@ LAYOUTS: Final = (
         ),
         _time("preparing_ns", "preparing"),
         _DEVICE,
+        suffix="",
     ),
     _layout(
         "memory_record",
-        rf"memory_record{_SUFFIX}",
         2,
         _text("component", "component"),
         _time("time_ns", "timestamp(us)"),
@@ -144,7 +140,6 @@ LAYOUTS: Final = (
     ),
     _layout(
         "operator_memory",
-        rf"operator_memory{_SUFFIX}",
         2,
         _text("name", "name"),
         _number("size_kb", "size(kb)"),
@@ -158,7 +153,6 @@ LAYOUTS: Final = (
     ),
     _layout(
         "npu_module_mem",
-        rf"npu_module_mem{_SUFFIX}",
         2,
         _text("component", "component"),
         _time("time_ns", "timestamp(us)"),
@@ -168,7 +162,6 @@ LAYOUTS: Final = (
     ),
     _layout(
         "l2_cache",
-        rf"l2_cache{_SUFFIX}",
         2,
         _integer("stream", "stream id"),
         _integer("task", "task id"),
@@ -178,7 +171,6 @@ LAYOUTS: Final = (
     ),
     _layout(
         "operator_details",
-        rf"operator_details{_SUFFIX}",
         1,
         _text("name", "name"),
         _text("input_shapes", "input shapes"),

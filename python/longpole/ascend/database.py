@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole.ascend.pieces import PieceFile
 from longpole.ascend.rows import Database, open_database
-from longpole.ascend.statements import Process, event, flat, microseconds
+from longpole.ascend.statements import Tracks, event, flat, microseconds, process_number
 
 if TYPE_CHECKING:
     import os
@@ -80,15 +80,13 @@ def _framework(database: Database) -> Iterator[str]:
         return
     framework = "MindSpore" if table == "MINDSPORE_API" else "Python"
     connections = database.connections()
-    processes: dict[int, Process] = {}
+    tracks = Tracks()
     wanted = ("startNs", "endNs", "globalTid", "name", "type", "connectionId", "sequenceNumber")
     shapes = ("fwdThreadId", "inputShapes", "inputDtypes")
     for row in database.rows(table, (*wanted, *shapes)):
         program, thread = _track(row["globalTid"])
         name = database.text(row["name"])
-        if program not in processes:
-            processes[program] = Process(framework, program)
-            yield from processes[program].statements()
+        yield from tracks.named(framework, (program, 0))
         category = _category(database.enumerated("ENUM_API_TYPE", row["type"]), name)
         args = {"Sequence number": row["sequenceNumber"], "Fwd thread id": row["fwdThreadId"]}
         if category in {"enqueue", "dequeue"}:
@@ -107,17 +105,15 @@ def _category(kind: str | None, name: str) -> str:
 
 def _cann(database: Database) -> Iterator[str]:
     """Give the calls into CANN."""
-    processes: dict[int, Process] = {}
+    tracks = Tracks()
     for row in database.rows(
         "CANN_API", ("startNs", "endNs", "globalTid", "name", "type", "connectionId")
     ):
         program, thread = _track(row["globalTid"])
-        if program not in processes:
-            processes[program] = Process("CANN", program)
-            yield from processes[program].statements()
+        yield from tracks.named("CANN", (program, 0))
         layer = _LAYERS.get(database.enumerated("ENUM_API_TYPE", row["type"]) or "", "AscendCL")
         name = f"{layer}@{database.text(row['name'])}"
-        track = (processes[program].number, thread)
+        track = (process_number("CANN", program), thread)
         yield event(name, track, _span(row), {"connection_id": row["connectionId"]})
 
 
@@ -128,26 +124,25 @@ def _tasks(database: Database) -> Iterator[str]:
         "COMMUNICATION_TASK_INFO",
         ("taskType", "planeId", "srcRank", "dstRank", "size", "linkType", "transportType"),
     )
-    hardware: dict[tuple[int, int], Process] = {}
-    planes: dict[tuple[int, int], Process] = {}
+    tracks = Tracks()
     columns = ("startNs", "endNs", "deviceId", "connectionId", "globalTaskId", "globalPid")
     for row in database.rows("TASK", (*columns, "taskType", "streamId", "taskId")):
         place = (row["globalPid"] or 0, row["deviceId"] or 0)
         task, stream = row["globalTaskId"], row["streamId"]
         name, kind = _named(computing, row, database)
-        yield from _on(hardware, "Ascend Hardware", place, stream, f"Stream {stream}")
+        yield from tracks.named("Ascend Hardware", place, stream, f"Stream {stream}")
         args = {
             "Task Type": kind,
             "Task Id": row["taskId"],
             "connection_id": row["connectionId"],
         }
-        track = (hardware[place].number, stream)
+        track = (process_number("Ascend Hardware", *place), stream)
         yield event(name, track, _span(row), args)
         part = parts.get(task)
         if part is not None:
             plane = 1000 + (part["planeId"] or 0)
-            yield from _on(planes, "HCCL", place, plane, f"Plane {part['planeId']}")
-            yield _part(part, row, (planes[place].number, plane), database)
+            yield from tracks.named("HCCL", place, plane, f"Plane {part['planeId']}")
+            yield _part(part, row, (process_number("HCCL", *place), plane), database)
 
 
 def _named(
@@ -182,31 +177,16 @@ def _part(
     return event(name, track, _span(row), args)
 
 
-def _on(
-    processes: dict[tuple[int, int], Process],
-    layer: str,
-    place: tuple[int, int],
-    thread: int,
-    name: str,
-) -> Iterator[str]:
-    """Name the process and the thread of a track where they are new."""
-    if place not in processes:
-        processes[place] = Process(layer, *place)
-        yield from processes[place].statements()
-    yield from processes[place].thread(thread, name)
-
-
 def _collectives(database: Database) -> Iterator[str]:
     """Give the collectives, which stand on the program and device of their tasks."""
     program, device = database.program_and_device()
     groups: dict[Any, int] = {}
-    process: dict[tuple[int, int], Process] = {}
-    place = (program, device)
+    tracks = Tracks()
     columns = ("opName", "startNs", "endNs", "connectionId", "groupName", "dataType", "algType")
     for row in database.rows("COMMUNICATION_OP", (*columns, "count", "deviceId")):
         group = groups.setdefault(row["groupName"], len(groups))
         place = (program, device if row["deviceId"] is None else row["deviceId"])
-        yield from _on(process, "HCCL", place, group, f"Group {group} Communication")
+        yield from tracks.named("HCCL", place, group, f"Group {group} Communication")
         args = {
             "connection_id": row["connectionId"],
             "Process Group Name": database.text_or_none(row["groupName"]),
@@ -214,7 +194,8 @@ def _collectives(database: Database) -> Iterator[str]:
             "alg_type": database.text_or_none(row["algType"]),
             "count": row["count"],
         }
-        yield event(database.text(row["opName"]), (process[place].number, group), _span(row), args)
+        track = (process_number("HCCL", *place), group)
+        yield event(database.text(row["opName"]), track, _span(row), args)
 
 
 def _counters(database: Database) -> Iterator[str]:
@@ -225,7 +206,7 @@ def _counters(database: Database) -> Iterator[str]:
         ):
             if row["timestampNs"] is None or row[column] is None:
                 continue
-            number = Process("Counters", program, row["deviceId"] or 0).number
+            number = process_number("Counters", program, row["deviceId"] or 0)
             place = next((row[key] for key in ("hbmId", "llcId") if row[key] is not None), None)
             kind = database.text_or_none(row["type"])
             label = " ".join(str(part) for part in (name, place, kind) if part is not None)

@@ -25,7 +25,6 @@ __all__ = [
     "OUTPUT_FOLDER",
     "Timeline",
     "collected",
-    "is_profile_folder",
     "only_timeline",
     "rank_of",
     "timelines",
@@ -33,7 +32,6 @@ __all__ = [
 
 OUTPUT_FOLDER: Final = "ASCEND_PROFILER_OUTPUT"
 _MSPROF_OUTPUT: Final = "mindstudio_profiler_output"
-_RANK_FOLDER: Final = re.compile(r".*_ascend_(?:pt|ms)$")
 _COLLECTED: Final = re.compile(r"^(?:PROF_\d+_\d+_[A-Za-z0-9]+|JOB\w+)$")
 _DATABASE: Final = re.compile(
     r"^(?:ascend_(?:pytorch|mindspore)_profiler(?:_(\d+))?|msprof_\d+)\.db$"
@@ -60,11 +58,6 @@ class Timeline:
     path: Path
     rank: int | None
     parts: tuple[Path, ...] = ()
-
-
-def is_profile_folder(folder: Path) -> bool:
-    """Whether a folder is, or holds, a profile of an Ascend device."""
-    return any(True for _ in _profiles(folder)) or _is_collected(folder)
 
 
 def collected(folder: Path) -> TraceError | None:

@@ -53,7 +53,8 @@ def recorded_memory(timeline: Path | None) -> Allocations | None:
     folder = timeline if timeline.is_dir() else timeline.parent
     of_database = timeline.suffix == ".db"
     blocks, totals = _of_database(timeline) if of_database else _of_files(folder)
-    rows = [*_changes(blocks), *_components(totals, _covered(blocks))]
+    of_engine = _of_engine(blocks)
+    rows = [*_changes(blocks, of_engine), *_components(totals, _covered(of_engine))]
     return Allocations.of_rows("profile", sorted(rows, key=_order)) if rows else None
 
 
@@ -130,25 +131,26 @@ def _of_database(path: Path) -> tuple[list[_Row], list[_Row]]:
     return blocks, totals
 
 
-def _is_of_graph_engine(block: _Row, *, has_streams: bool) -> bool:
-    return block["name"].startswith(_GRAPH_PREFIX) or (has_streams and block["stream"] is None)
-
-
-def _covered(blocks: Sequence[_Row]) -> frozenset[str]:
-    """Name the components whose every allocation is known."""
+def _of_engine(blocks: Sequence[_Row]) -> list[bool]:
+    """Tell which blocks are of the graph engine."""
     has_streams = any(block["stream"] is not None for block in blocks)
-    of_engine = {_is_of_graph_engine(block, has_streams=has_streams) for block in blocks}
+    return [
+        block["name"].startswith(_GRAPH_PREFIX) or (has_streams and block["stream"] is None)
+        for block in blocks
+    ]
+
+
+def _covered(of_engine: Sequence[bool]) -> frozenset[str]:
+    """Name the components whose every allocation is known."""
     framework = _FRAMEWORKS if False in of_engine else frozenset()
     return framework | ({_GRAPH_ENGINE} if True in of_engine else frozenset())
 
 
-def _changes(blocks: Sequence[_Row]) -> Iterator[_Row]:
+def _changes(blocks: Sequence[_Row], of_engine: Sequence[bool]) -> Iterator[_Row]:
     """Give an allocation, and a release where there is one, for each block."""
-    has_streams = any(block["stream"] is not None for block in blocks)
-    for number, block in enumerate(blocks):
+    for number, (block, is_of_engine) in enumerate(zip(blocks, of_engine, strict=True)):
         if block["size"] is None:
             continue
-        is_of_engine = _is_of_graph_engine(block, has_streams=has_streams)
         component = f" {_GRAPH_ENGINE}" if is_of_engine else ""
         for moment, sign in (("allocated", 1), ("released", -1)):
             time_ns, allocated, reserved = block[moment]

@@ -8,34 +8,36 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Process", "event", "flat", "microseconds"]
+__all__ = ["Tracks", "event", "flat", "microseconds", "process_number"]
 
-_NO_STREAM: Final = 0xFFFFFFFF
 _PLACES: Final = {"CANN": 7, "Ascend Hardware": 13, "HCCL": 15, "Counters": 17}
 
 
-class Process:
-    """A process of the timeline: a layer of the profile, for a device of a program.
+def process_number(layer: str, program: int, device: int = 0) -> int:
+    """Give the id of a process: that of the program, or of a layer of it, as msprof writes it."""
+    place = _PLACES.get(layer)
+    return program if place is None else program << 10 | place << 5 | device
 
-    Its id holds the program, the place of the layer and the device, as msprof writes it.
-    """
 
-    def __init__(self, layer: str, program: int, device: int = 0) -> None:
-        self.number = program if layer == "Python" else program << 10 | _PLACES[layer] << 5 | device
-        self._layer = layer
-        self._threads: set[int] = set()
+class Tracks:
+    """Names processes, a layer of the profile each, and their threads, where they are new."""
 
-    def statements(self) -> Iterator[str]:
-        """Name the process and its place."""
-        place = _PLACES.get(self._layer, 0)
-        yield _metadata("process_name", self.number, 0, {"name": self._layer})
-        yield _metadata("process_sort_index", self.number, 0, {"sort_index": place})
+    def __init__(self) -> None:
+        self._named: set[tuple[int, int | None]] = set()
 
-    def thread(self, number: int, name: str) -> Iterator[str]:
-        """Name a thread, the first time it is asked for."""
-        if number not in self._threads:
-            self._threads.add(number)
-            yield _metadata("thread_name", self.number, number, {"name": name})
+    def named(
+        self, layer: str, place: tuple[int, int], thread: int | None = None, name: str = ""
+    ) -> Iterator[str]:
+        """Name the process of a program and device, and a thread of it."""
+        number = process_number(layer, *place)
+        if (number, None) not in self._named:
+            self._named.add((number, None))
+            index = _PLACES.get(layer, 0)
+            yield _metadata("process_name", number, 0, {"name": layer})
+            yield _metadata("process_sort_index", number, 0, {"sort_index": index})
+        if (number, thread) not in self._named:
+            self._named.add((number, thread))
+            yield _metadata("thread_name", number, thread or 0, {"name": name})
 
 
 def _metadata(name: str, process: int, thread: int, value: dict[str, Any]) -> str:

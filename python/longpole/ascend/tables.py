@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -52,40 +52,33 @@ class AscendTable:
     findings: tuple[TableFinding, ...]
 
 
+_MESSAGES: Final = {
+    "missing_column": "a column that such files have is missing; it is null",
+    "short_row": "a row has fewer cells than the header; the others are null",
+    "long_row": "a row has more cells than the header; they are left out",
+    "bad_number": "a cell is not a number; it is null",
+    "rounded_stamp": (
+        "a time in exponent notation, as spreadsheets write it, has lost its digits; it is "
+        "null: export the profile again"
+    ),
+    "invalid_utf8": "bytes that are not UTF-8 were replaced by U+FFFD",
+    "unclosed_quote": "the file ends inside quotes; the last row may be incomplete",
+}
+
+
 class _Findings:
     """Counts faults by kind."""
 
-    _MESSAGES: Final = {
-        "missing_column": "a column that such files have is missing; it is null",
-        "short_row": "a row has fewer cells than the header; the others are null",
-        "long_row": "a row has more cells than the header; they are left out",
-        "bad_number": "a cell is not a number; it is null",
-        "rounded_stamp": (
-            "a time in exponent notation, as spreadsheets write it, has lost its digits; it is "
-            "null: export the profile again"
-        ),
-        "invalid_utf8": "bytes that are not UTF-8 were replaced by U+FFFD",
-        "unclosed_quote": "the file ends inside quotes; the last row may be incomplete",
-    }
-
     def __init__(self) -> None:
-        self._first: dict[tuple[str, str], int] = {}
-        self._count: dict[tuple[str, str], int] = {}
+        self._found: dict[str, TableFinding] = {}
 
     def note(self, code: str, line: int, detail: str = "") -> None:
-        key = (code, detail)
-        self._first.setdefault(key, line)
-        self._count[key] = self._count.get(key, 0) + 1
+        message = f"{detail}: {_MESSAGES[code]}" if detail else _MESSAGES[code]
+        known = self._found.get(message) or TableFinding(code, message, 0, line)
+        self._found[message] = replace(known, count=known.count + 1)
 
     def rows(self) -> tuple[TableFinding, ...]:
-        return tuple(
-            TableFinding(code, self._worded(code, detail), count, self._first[code, detail])
-            for (code, detail), count in self._count.items()
-        )
-
-    def _worded(self, code: str, detail: str) -> str:
-        message = self._MESSAGES[code]
-        return f"{detail}: {message}" if detail else message
+        return tuple(self._found.values())
 
 
 def read_ascend_table(path: str | os.PathLike[str]) -> AscendTable:

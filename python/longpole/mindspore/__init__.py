@@ -4,7 +4,7 @@ Examples
 --------
 >>> from longpole import mindspore
 >>> found = mindspore.offline_analyse("data")  # doctest: +SKIP
->>> found.ranks[0].operators.frame()  # doctest: +SKIP
+>>> found.ranks[0].operators  # doctest: +SKIP
 """
 
 from importlib import import_module
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from longpole.mindspore.errors import ProfileError, RankError
     from longpole.mindspore.findings import FileFinding
     from longpole.mindspore.host_info import HostInfo, read_host_info
-    from longpole.mindspore.offline import Analysis, AnalysisHandle, offline_analyse
+    from longpole.mindspore.offline import Analysis, offline_analyse
     from longpole.mindspore.operators import OpAnalysis, OpRow, op_analyse
     from longpole.mindspore.option_findings import (
         OptionFinding,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Analysis",
-    "AnalysisHandle",
     "FileFinding",
     "HostInfo",
     "OpAnalysis",
@@ -62,7 +61,7 @@ _NAMES_OF = {
     "errors": ("ProfileError", "RankError"),
     "findings": ("FileFinding",),
     "host_info": ("HostInfo", "read_host_info"),
-    "offline": ("Analysis", "AnalysisHandle", "offline_analyse"),
+    "offline": ("Analysis", "offline_analyse"),
     "operators": ("OpAnalysis", "OpRow", "op_analyse"),
     "option_findings": ("OptionFinding", "OptionStateError", "OptionTypeError", "OptionValueError"),
     "options": ("ProfilerOptions",),

@@ -1,20 +1,21 @@
 """Which operator holds a data pipeline up: MindSpore's rules over CPU use and queues.
 
 The thresholds are MindSpore's. Operators that only pass rows on (Zip, Repeat, ...) have no queue
-and no workers of their own and are looked through.
+and no workers of their own and are looked through. What the rules find is put into words here, and
+into MindSpore's own in `bottleneck_compat`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["PASSING", "Bottleneck", "find_bottleneck"]
+__all__ = ["Bottleneck", "Found", "Worker", "find_bottleneck", "rules", "worded"]
 
-PASSING: Final = frozenset(
+_PASSING: Final = frozenset(
     ("Barrier", "Concat", "EpochCtrl", "Rename", "Repeat", "Shuffle", "Skip", "Take", "Zip")
 )
 _BUSY, _IDLE = 0.75, 0.20
@@ -23,19 +24,51 @@ _EMPTY: Final = 0.60
 _APART: Final = 0.50
 _INPUT_FULL: Final = 0.10
 
+_SUGGESTIONS: Final = {
+    "busy": ("its workers use {op.use:.0%} of a core each: try more than {op.n_workers} workers"),
+    "waiting": ("its workers use {op.use:.0%} of a core each and wait: try a larger prefetch_size"),
+}
+_CPU: Final = {
+    "few workers": (
+        "{op.label}: {op.use:.0%} of a core per worker; more than {op.n_workers} may help"
+    ),
+    "many workers": (
+        "{op.label}: {op.use:.0%} of a core per worker; {op.n_workers} workers may be too many"
+    ),
+}
+_QUEUES: Final = {
+    "device waits": (
+        "{op.label}: its input queue is empty {source.empty:.0%} of the time, the device waits then"
+    ),
+    "slow leaf": "{op.label}: its output queue is {op.full:.0%} full; more workers may help",
+    "slower": (
+        "{op.label}: its input queue is {source.full:.0%} full and its output queue "
+        "{op.full:.0%}: it is slower than {source.label}"
+    ),
+}
 
-class _Op(Protocol):
-    op_id: int
+
+class Worker(NamedTuple):
+    """What the rules ask of an operator; None is not known.
+
+    `use` is that of a core by each of its workers, `full` and `empty` are of its output queue.
+    """
+
+    label: str
     name: str
-    n_workers: int | None
-    children: tuple[int, ...]
-    queue_mean: float | None
-    queue_share: float | None
-    empty_share: float | None
-    cpu_share: float | None
+    n_workers: int
+    children: Sequence[int]
+    use: float | None
+    full: float | None
+    empty: float | None
 
-    @property
-    def label(self) -> str: ...
+
+class Found(NamedTuple):
+    """What a rule says of an operator, and of the one whose queue it reads from."""
+
+    rule: str
+    op: Worker
+    source: Worker | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,83 +81,82 @@ class Bottleneck:
     queues: tuple[str, ...]
 
 
-def find_bottleneck(operators: Mapping[int, _Op]) -> Bottleneck:
+def find_bottleneck(workers: Mapping[int, Worker]) -> Bottleneck:
     """Apply the rules; the CPU use of every operator must be known.
 
     Where several operators are named, the one nearest to the root is the bottleneck.
     """
-    at_work = [op for op in operators.values() if op.name not in PASSING]
-    suggested = None
-    for op in at_work:
-        suggestion = _suggestion(op, operators)
-        if suggestion is not None:
-            suggested = (op.label, suggestion)
-            break
-    operator, text = suggested or (None, None)
-    cpu = tuple(sentence for op in at_work for sentence in _cpu(op))
-    queues = tuple(sentence for op in at_work for sentence in _queues(op, operators))
-    return Bottleneck(operator, text, cpu, queues)
+    found = list(rules(workers))
+    first = [each for each in found if each.rule in _SUGGESTIONS][:1]
+    operator = first[0].op.label if first else None
+    suggestion = next(iter(worded(first, _SUGGESTIONS)), None)
+    return Bottleneck(operator, suggestion, worded(found, _CPU), worded(found, _QUEUES))
 
 
-def _per_worker(op: _Op) -> float | None:
-    return op.cpu_share / op.n_workers if op.n_workers and op.cpu_share is not None else None
+def worded(found: Iterable[Found], sentences: Mapping[str, str]) -> tuple[str, ...]:
+    """Put what was found into words, as far as there is a sentence for it."""
+    return tuple(
+        sentences[each.rule].format(op=each.op, source=each.source)
+        for each in found
+        if each.rule in sentences
+    )
 
 
-def _input(op: _Op, operators: Mapping[int, _Op]) -> _Op | None:
+def rules(workers: Mapping[int, Worker], whole: int = 1) -> Iterator[Found]:
+    """Apply the rules to each operator at work; shares are parts of `whole`."""
+    for number, op in workers.items():
+        if op.name not in _PASSING:
+            source = _source(number, workers)
+            for rule in (_suggestion, _cpu, _queue):
+                name = rule(op, source, whole)
+                if name is not None:
+                    yield Found(name, op, source)
+
+
+def _source(number: int, workers: Mapping[int, Worker]) -> Worker | None:
     """Find the operator whose queue it reads from, through those that have none."""
-    seen = {op.op_id}
-    while op.children:
-        child = operators.get(op.children[0])
-        if child is None or child.op_id in seen:
+    seen = {number}
+    children = workers[number].children
+    while children:
+        number = children[0]
+        child = workers.get(number)
+        if child is None or number in seen:
             return None
-        if child.queue_mean is not None:
+        if child.empty is not None:
             return child
-        seen.add(child.op_id)
-        op = child
+        seen.add(number)
+        children = child.children
     return None
 
 
-def _suggestion(op: _Op, operators: Mapping[int, _Op]) -> str | None:
-    use = _per_worker(op)
-    if use is None or op.name == "DeviceQueue":
+def _suggestion(op: Worker, source: Worker | None, whole: int) -> str | None:
+    if op.use is None or op.name == "DeviceQueue":
         return None
-    if use > _BUSY:
-        return f"its workers use {use:.0%} of a core each: try more than {op.n_workers} workers"
-    source = _input(op, operators)
-    if use >= _IDLE or source is None or source.queue_share is None:
+    if op.use > _BUSY * whole:
+        return "busy"
+    if op.use >= _IDLE * whole or source is None or source.full is None:
         return None
-    is_behind = op.queue_share is not None and op.queue_share - source.queue_share > _APART
-    if source.queue_share < _INPUT_FULL or is_behind:
-        return f"its workers use {use:.0%} of a core each and wait: try a larger prefetch_size"
-    return None
+    is_behind = op.full is not None and op.full - source.full > _APART * whole
+    return "waiting" if source.full < _INPUT_FULL * whole or is_behind else None
 
 
-def _cpu(op: _Op) -> Iterator[str]:
-    use = _per_worker(op)
-    if use is None:
-        return
-    if use > _BUSY:
-        yield f"{op.label}: {use:.0%} of a core per worker; more than {op.n_workers} may help"
-    elif use < _IDLE and (op.n_workers or 0) > 1:
-        yield f"{op.label}: {use:.0%} of a core per worker; {op.n_workers} workers may be too many"
+def _cpu(op: Worker, _: Worker | None, whole: int) -> str | None:
+    if op.use is None:
+        return None
+    if op.use > _BUSY * whole:
+        return "few workers"
+    return "many workers" if op.use < _IDLE * whole and op.n_workers > 1 else None
 
 
-def _queues(op: _Op, operators: Mapping[int, _Op]) -> Iterator[str]:
+def _queue(op: Worker, source: Worker | None, whole: int) -> str | None:
     if op.name == "Batch":
-        return
-    source = _input(op, operators)
+        return None
     if op.name == "DeviceQueue" and source is not None:
-        if source.empty_share is not None and source.empty_share > _EMPTY:
-            share = f"{source.empty_share:.0%}"
-            yield f"{op.label}: its input queue is empty {share} of the time, the device waits then"
-    elif op.queue_share is None:
-        return
-    elif source is None:
-        if op.queue_share < _LEAF_FULL:
-            full = f"{op.queue_share:.0%}"
-            yield f"{op.label}: its output queue is {full} full; more workers may help"
-    elif source.queue_share is not None and source.queue_share - op.queue_share > _APART:
-        yield (
-            f"{op.label}: its input queue is {source.queue_share:.0%} full and its output queue "
-            f"{op.queue_share:.0%}: it is slower than {source.label}"
-        )
+        is_empty = source.empty is not None and source.empty > _EMPTY * whole
+        return "device waits" if is_empty else None
+    if op.full is None:
+        return None
+    if source is None:
+        return "slow leaf" if op.full < _LEAF_FULL * whole else None
+    is_slower = source.full is not None and source.full - op.full > _APART * whole
+    return "slower" if is_slower else None

@@ -20,9 +20,8 @@ _NOT_OPTIONS: Final = {"start", "start_time", "file_output_path", "pid"}
 class Environment:
     """What the environment says.
 
-    `is_msprof` is set by PROFILER_SAMPLECONFIG: Ascend's msprof records, and a profiler does
-    nothing. `run_options` are those of MS_PROFILER_RUN_CONFIG, which win over arguments, where
-    it says `"start": true`. `device_id` and `rank_id` are None where they are not set.
+    `run_options` are those of MS_PROFILER_RUN_CONFIG, which win over arguments, where it says
+    `"start": true`. `device_id` and `rank_id` are None where they are not set.
     """
 
     output_path: str | None = None
@@ -31,7 +30,6 @@ class Environment:
     device_id: int | None = None
     fp_start: str = ""
     bp_end: str = ""
-    is_msprof: bool = False
     run_options: Mapping[str, Any] = field(default_factory=dict)
     findings: tuple[OptionFinding, ...] = ()
 
@@ -41,10 +39,8 @@ class Environment:
         findings: list[OptionFinding] = []
         if variables.get("PROFILING_MODE"):
             message = "PROFILING_MODE is set: another profiler records; unset it to use this one"
-            finding = OptionFinding(
-                "profiling_mode", "error", "PROFILING_MODE", message, None, OptionStateError
-            )
-            findings.append(finding)
+            origin = ("profiling_mode", "PROFILING_MODE")
+            findings.append(OptionFinding(*origin, message, raises=OptionStateError))
         return cls(
             output_path=variables.get("MS_DIAGNOSTIC_DATA_PATH") or None,
             rank_id=_whole("RANK_ID", variables, findings),
@@ -52,7 +48,6 @@ class Environment:
             device_id=_whole("DEVICE_ID", variables, findings),
             fp_start=variables.get("PROFILING_FP_START", ""),
             bp_end=variables.get("PROFILING_BP_END", ""),
-            is_msprof=bool(variables.get("PROFILER_SAMPLECONFIG")),
             run_options=_run_options(variables, findings),
             findings=tuple(findings),
         )
@@ -70,7 +65,7 @@ def _whole(name: str, variables: Mapping[str, str], findings: list[OptionFinding
         return int(text)
     if text:
         message = f"{name} is no whole number: {text[:40]!r}; it is not used"
-        findings.append(OptionFinding("bad_variable", "warning", name, message))
+        findings.append(OptionFinding("bad_variable", name, message))
     return None
 
 
@@ -85,7 +80,7 @@ def _run_options(variables: Mapping[str, str], findings: list[OptionFinding]) ->
         config = None
     if not isinstance(config, dict):
         message = f"{name} is no JSON object; it is not used"
-        findings.append(OptionFinding("bad_variable", "warning", name, message))
+        findings.append(OptionFinding("bad_variable", name, message))
         return {}
     if config.get("start") is not True:
         return {}

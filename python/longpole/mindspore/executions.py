@@ -9,16 +9,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from longpole.mindspore.text import Columns, lines_of, number, rows_of, stamp
+from longpole.mindspore.errors import ProfileError
+from longpole.mindspore.text import CsvFile, TextFile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from longpole.mindspore.findings import Findings
 
-__all__ = ["LONGEST_NS", "Activity", "Executions", "Kernel", "clock_offset_ns", "read_activities"]
-__all__ += ["read_executions", "read_kernels"]
+__all__ = [
+    "LONGEST_NS",
+    "Executions",
+    "Kernel",
+    "clock_offset_ns",
+    "read_activities",
+    "read_executions",
+    "read_kernels",
+]
 
 _NS_IN_MS: Final = 1e6
 _NS_IN_US: Final = 1e3
@@ -29,9 +37,10 @@ LONGEST_NS: Final = 10**16
 
 @dataclass(slots=True)
 class Executions:
-    """Every run of the operators of one file, as columns.
+    """Every run of the operators, or of the kernels and copies, of one file, as columns.
 
-    `operators` are full names; `operator` of a run is a row of it, `thread` of `threads`.
+    `operators` are full names, `threads` also streams; `operator` and `thread` of a run are rows
+    of these.
     """
 
     operators: list[str] = field(default_factory=list)
@@ -41,24 +50,20 @@ class Executions:
     start_ns: list[int] = field(default_factory=list)
     duration_ns: list[int] = field(default_factory=list)
 
-    def __len__(self) -> int:
-        """Give the number of runs."""
-        return len(self.start_ns)
+    def add(self, operator: int, thread: int, span: tuple[int, int]) -> None:
+        """Add a run."""
+        self.operator.append(operator)
+        self.thread.append(thread)
+        self.start_ns.append(span[0])
+        self.duration_ns.append(span[1])
+
+    def rows(self) -> Iterator[tuple[int, int, int, int]]:
+        """Give operator, thread, start and duration of each run."""
+        return zip(self.operator, self.thread, self.start_ns, self.duration_ns, strict=True)
 
     def by_start(self) -> list[int]:
         """Give the rows in the order of their starts, then of the file."""
-        return sorted(range(len(self)), key=self.start_ns.__getitem__)
-
-
-@dataclass(slots=True)
-class Activity:
-    """Every kernel and copy of a GPU, as columns; `name` of one is a row of `names`."""
-
-    names: list[str] = field(default_factory=list)
-    name: list[int] = field(default_factory=list)
-    stream: list[int] = field(default_factory=list)
-    start_ns: list[int] = field(default_factory=list)
-    duration_ns: list[int] = field(default_factory=list)
+        return sorted(range(len(self.start_ns)), key=self.start_ns.__getitem__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,89 +76,71 @@ class Kernel:
     name: str
     kind: str
     operator: str
-    count: int | None
     total_us: float | None
 
 
 def read_executions(path: Path, findings: Findings) -> Executions:
     """Read the runs of operators; durations are in ms where the file is the CPU's."""
-    reader = _Reader(path, findings)
-    for line, text in lines_of(path, findings, keep_words=True):
+    file, found = TextFile(path, findings), Executions()
+    scale = _NS_IN_MS if path.name.startswith("cpu_") else _NS_IN_US
+    threads: dict[str, int] = {}
+    for text in file.lines(keep_words=True):
         name, _, rest = text.partition(";")
         label, _, times = rest.rpartition(";")
         if not label:
-            findings.add("bad_row", path, line)
+            file.report("bad_row")
             continue
-        reader.found.operators.append(name)
+        found.operators.append(name)
         for time in times.split():
-            reader.add(time, label, line)
-    reader.found.threads = list(reader.threads)
-    return reader.found
-
-
-class _Reader:
-    """Adds runs to the columns as they come."""
-
-    def __init__(self, path: Path, findings: Findings) -> None:
-        self._path, self._findings = path, findings
-        self._scale = _NS_IN_MS if path.name.startswith("cpu_") else _NS_IN_US
-        self.threads: dict[str, int] = {}
-        self.found = Executions()
-
-    def add(self, time: str, label: str, line: int) -> None:
-        """Read `start,duration` or `start,duration,thread`."""
-        parts = time.split(",")
-        if len(parts) not in (2, _WITH_THREAD):
-            self._findings.add("bad_row", self._path, line, repr(time[:40]))
-            return
-        start_ns = stamp(parts[0], self._path, line, self._findings)
-        duration = number(parts[1], self._path, line, self._findings)
-        if start_ns is None or duration is None:
-            return
-        if not 0 <= duration * self._scale < LONGEST_NS:
-            code = "clock_stepped_back" if duration < 0 else "bad_number"
-            self._findings.add(code, self._path, line)
-            return
-        thread = f"{label}{parts[2]}" if len(parts) == _WITH_THREAD else label
-        self.found.operator.append(len(self.found.operators) - 1)
-        self.found.thread.append(self.threads.setdefault(thread, len(self.threads)))
-        self.found.start_ns.append(start_ns)
-        self.found.duration_ns.append(round(duration * self._scale))
-
-
-def read_activities(path: Path, findings: Findings) -> Activity:
-    """Read the kernels and copies of a GPU; their names may contain commas and spaces."""
-    found = Activity()
-    names: dict[str, int] = {}
-    for line, text in lines_of(path, findings):
-        parts = text.rsplit(";", 3)
-        if len(parts) != 4:  # noqa: PLR2004 (name, stream, start, duration)
-            findings.add("bad_row", path, line)
-            continue
-        stream = stamp(parts[1], path, line, findings)
-        start_ns = stamp(parts[2], path, line, findings)
-        duration = number(parts[3], path, line, findings)
-        if stream is None or start_ns is None or duration is None:
-            continue
-        if not 0 <= duration * _NS_IN_US < LONGEST_NS:
-            findings.add("clock_stepped_back" if duration < 0 else "bad_number", path, line)
-            continue
-        found.name.append(names.setdefault(parts[0], len(names)))
-        found.stream.append(stream)
-        found.start_ns.append(start_ns)
-        found.duration_ns.append(round(duration * _NS_IN_US))
-    found.names = list(names)
+            parts = time.split(",")
+            if len(parts) not in (2, _WITH_THREAD):
+                file.report("bad_row", repr(time[:40]))
+                continue
+            span = _span(file, parts[0], parts[1], scale)
+            if span is not None:
+                thread = threads.setdefault("".join((label, *parts[2:])), len(threads))
+                found.add(len(found.operators) - 1, thread, span)
+    found.threads = list(threads)
     return found
 
 
-_KERNEL_COLUMNS: Final[Mapping[str, Sequence[str]]] = {
+def _span(file: TextFile, start: str, duration: str, scale: float) -> tuple[int, int] | None:
+    """Read a start in ns and a duration; what cannot be is a finding and None."""
+    start_ns, length = file.stamp(start), file.number(duration)
+    if start_ns is None or length is None:
+        return None
+    if not 0 <= length * scale < LONGEST_NS:
+        file.report("clock_stepped_back" if length < 0 else "bad_number")
+        return None
+    return start_ns, round(length * scale)
+
+
+def read_activities(path: Path, findings: Findings) -> Executions:
+    """Read the kernels and copies of a GPU; their names may contain commas and spaces."""
+    file, found = TextFile(path, findings), Executions()
+    names: dict[str, int] = {}
+    streams: dict[str, int] = {}
+    for text in file.lines():
+        name, *fields = text.rsplit(";", 3)
+        if len(fields) != 3:  # noqa: PLR2004 (stream, start, duration)
+            file.report("bad_row")
+            continue
+        stream, span = file.stamp(fields[0]), _span(file, fields[1], fields[2], _NS_IN_US)
+        if stream is not None and span is not None:
+            place = names.setdefault(name, len(names))
+            found.add(place, streams.setdefault(str(stream), len(streams)), span)
+    found.operators, found.threads = list(names), list(streams)
+    return found
+
+
+_KERNEL_COLUMNS: Final = {
     "name": ("name",),
     "kind": ("type",),
     "operator": ("op_full_name",),
-    "count": ("occurrences",),
     "total": ("total_duration(us)", "total_duration"),
 }
 _UNUSED: Final = (
+    "occurrences",
     "stream_id",
     "block_dim",
     "grid_dim",
@@ -164,30 +151,24 @@ _UNUSED: Final = (
 
 
 def read_kernels(path: Path, findings: Findings) -> list[Kernel]:
-    """Read `gpu_activity_data`: a row for each kernel name."""
-    rows = rows_of(path, findings)
-    _, header = next(rows, (0, None))
-    if header is None:
+    """Read `gpu_activity_data`: a row for each kernel name; none of an empty file."""
+    try:
+        file = CsvFile(path, findings)
+    except ProfileError:
         return []
-    columns = Columns(path, header, _KERNEL_COLUMNS, findings, known=_UNUSED)
-    kernels = []
-    for line, row in rows:
-        if len(row) != columns.count:
-            findings.add("bad_row", path, line)
-            continue
-        cell = {key: row[columns.place(key)].strip() for key in _KERNEL_COLUMNS}
-        count = stamp(cell["count"], path, line, findings)
-        total_us = number(cell["total"], path, line, findings)
-        kernels.append(Kernel(cell["name"], cell["kind"], cell["operator"], count, total_us))
-    return kernels
+    file.find(_KERNEL_COLUMNS, _UNUSED)
+    return [
+        Kernel(row["name"], row["kind"], row["operator"], file.number(row["total"]))
+        for row in file.rows()
+    ]
 
 
 def clock_offset_ns(path: Path, findings: Findings) -> int | None:
     """Read `start_time_{rank}.txt`: what to add to stamps of the host to get the device's."""
-    times = {}
-    for line, text in lines_of(path, findings):
+    file, times = TextFile(path, findings), {}
+    for text in file.lines():
         name, _, value = text.rpartition(":")
-        found = stamp(value, path, line, findings)
+        found = file.stamp(value)
         if found is not None:
             times["host" if name.startswith("host") else "device"] = found
     if len(times) != 2:  # noqa: PLR2004 (both clocks)

@@ -6,15 +6,15 @@ the operations by the sum of the times, each time being operations by rate.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-from longpole.mindspore.findings import FileFinding, Findings
-from longpole.mindspore.text import Columns, number, table_of
+from longpole.mindspore.text import CsvFile
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
+
+    from longpole.mindspore.findings import Findings
 
 __all__ = ["FlopsSummary", "read_flops"]
 
@@ -46,48 +46,30 @@ class FlopsSummary:
     n_operators: int
     operations: float | None
     operations_per_s: float | None
-    findings: Sequence[FileFinding] = field(default=())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give everything but the findings as plain values."""
-        values = asdict(self)
-        del values["findings"]
-        return values
 
 
-def read_flops(path: Path, rank: int) -> FlopsSummary:
-    """Read the file of one rank.
-
-    Raises
-    ------
-    ProfileError
-        The file is empty, or a column is missing.
-    OSError
-        The file cannot be read.
-    """
-    findings = Findings()
-    header, rows = table_of(path, findings)
-    columns = Columns(path, header, _NEEDED, findings, known=_KNOWN)
-    names = [name.strip() for name in header]
-    scales = [_scale(names[columns.place(key)]) for key in ("operations", "rate")]
-    if None in scales:
-        findings.add("unit_not_named", path, 1, names[columns.place("operations")])
+def read_flops(path: Path, rank: int, findings: Findings) -> FlopsSummary:
+    """Read the file of one rank."""
+    file = CsvFile(path, findings)
+    file.find(_NEEDED, _KNOWN)
+    unit, unit_of_rate = (_scale(file.name_of(key)) for key in ("operations", "rate"))
+    if None in (unit, unit_of_rate):
+        findings.add("unit_not_named", path, 1, file.name_of("operations"))
     count, operations, seconds = 0, 0.0, 0.0
-    for line, row in columns.whole(rows):
-        done = number(row[columns.place("operations")], path, line, findings)
-        rate = number(row[columns.place("rate")], path, line, findings)
+    for row in file.rows():
+        done, rate = file.number(row["operations"]), file.number(row["rate"])
         if done is None or rate is None:
             continue
         if max(done, rate) > _MOST:
-            findings.add("bad_number", path, line)
+            file.report("bad_number")
             continue
         count += 1
-        operations += done * (scales[0] or 1)
+        operations += done * (unit or 1)
         if done:
-            seconds += done * (scales[0] or 1) / (rate * (scales[1] or 1)) if rate else float("nan")
-    total = operations if None not in scales else None
+            seconds += done * (unit or 1) / (rate * (unit_of_rate or 1)) if rate else float("nan")
+    total = None if None in (unit, unit_of_rate) else operations
     rate_of_all = operations / seconds if total and seconds > 0 else None
-    return FlopsSummary(rank, count, total, rate_of_all, findings.all())
+    return FlopsSummary(rank, count, total, rate_of_all)
 
 
 def _scale(name: str) -> float | None:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from longpole.mindspore.findings import FileFinding, Findings
-from longpole.mindspore.text import Columns, stamp, table_of
+from longpole.mindspore.text import CsvFile
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["COLUMNS", "DatasetStage", "HostEvent", "HostInfo", "read_host_info"]
 
@@ -32,7 +32,6 @@ COLUMNS: Final = (
     "memory_usage(kB)",
     "time_stamp(us)",
 )
-_NEEDED: Final = {name: (name,) for name in COLUMNS}
 
 
 class HostEvent(NamedTuple):
@@ -52,20 +51,15 @@ class HostEvent(NamedTuple):
     line: int
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class DatasetStage:
     """Runs of one stage of a dataset operator that ended with the same custom info."""
 
     operation: str
     stage: str
     custom_info: str
-    count: int = 0
-    total_us: int = 0
-
-    @property
-    def mean_us(self) -> float:
-        """The mean duration in microseconds."""
-        return self.total_us / self.count
+    count: int
+    mean_us: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,21 +78,7 @@ class HostInfo:
     findings: Sequence[FileFinding] = field(default=())
 
 
-class _Line(NamedTuple):
-    number: int
-    cells: Sequence[str]
-    stamp_us: int
-    memory_kb: int
-
-    @property
-    def key(self) -> tuple[str, str, str, str]:
-        tid, pid, _, _, event, stage, *_ = self.cells
-        return event, stage, tid, pid
-
-
-def read_host_info(
-    path: str | os.PathLike[str], *, developer_rows: bool = True, nesting: bool = True
-) -> HostInfo:
+def read_host_info(path: str | os.PathLike[str], *, developer_rows: bool = True) -> HostInfo:
     """Read the host stages of one rank.
 
     Parameters
@@ -107,8 +87,6 @@ def read_host_info(
         A `host_info_{rank}.csv`.
     developer_rows
         Whether to keep the rows of level 0, which MindSpore writes for its developers.
-    nesting
-        Whether a stage may start again before it ended. If not, the earlier start is left open.
 
     Raises
     ------
@@ -118,100 +96,90 @@ def read_host_info(
         The file cannot be read.
     """
     path, findings = Path(path), Findings()
-    pairs = _Pairs(path, findings, nesting=nesting)
+    file = CsvFile(path, findings, hint="record with profile_framework='all'")
+    file.find({name: (name,) for name in COLUMNS})
+    pairs = _Pairs(file)
     memory: list[Sequence[str]] = []
-    for line in _lines(path, findings):
-        if line.cells[6].strip() == "0" and not developer_rows:
+    for row in file.rows(surplus="extra_fields"):
+        memory_kb, stamp_us = (_recorded(file, row[name]) for name in COLUMNS[-2:])
+        is_left_out = row["level"] == "0" and not developer_rows
+        if memory_kb is None or stamp_us is None or is_left_out:
             continue
-        if line.memory_kb > 0:
-            memory.append(line.cells)
-        if line.stamp_us > 0:
-            pairs.add(line)
+        if memory_kb > 0:
+            memory.append(list(row.values()))
+        if stamp_us > 0:
+            pairs.add(row, stamp_us)
         else:
-            findings.add("no_time", path, line.number)
+            file.report("no_time")
     if not memory:
         findings.add("no_memory", path)
     events = pairs.close()
-    return HostInfo(path, events, memory, list(pairs.dataset.values()), findings.all())
+    return HostInfo(path, events, memory, pairs.dataset(), findings.all())
 
 
-def _lines(path: Path, findings: Findings) -> Iterator[_Line]:
-    header, rows = table_of(path, findings, hint="record with profile_framework='all'")
-    columns = Columns(path, header, _NEEDED, findings)
-    places = [columns.place(name) for name in COLUMNS]
-    for number, row in rows:
-        if len(row) != columns.count:
-            findings.add("extra_fields" if len(row) > columns.count else "bad_row", path, number)
-            continue
-        cells = [row[place].strip() for place in places]
-        # MindSpore writes 0 for what was not recorded, and other tools N/A.
-        recorded = ["0" if cell == "N/A" else cell for cell in cells[9:]]
-        memory_kb = stamp(recorded[0], path, number, findings)
-        stamp_us = stamp(recorded[1], path, number, findings)
-        if memory_kb is not None and stamp_us is not None:
-            yield _Line(number, cells, stamp_us, memory_kb)
+def _recorded(file: CsvFile, cell: str) -> int | None:
+    """Read a number; MindSpore writes 0 for what was not recorded, and other tools N/A."""
+    return 0 if cell == "N/A" else file.stamp(cell)
 
 
 class _Pairs:
-    """Joins starts and ends as they come."""
+    """Joins starts and ends as they come; what is open is kept as an event that never ended."""
 
-    def __init__(self, path: Path, findings: Findings, *, nesting: bool) -> None:
-        self._path, self._findings, self._nesting = path, findings, nesting
-        self._open: dict[tuple[str, str, str, str], list[_Line]] = {}
-        self._left: list[_Line] = []
+    def __init__(self, file: CsvFile) -> None:
+        self._file = file
+        self._open: dict[tuple[str, ...], list[HostEvent]] = {}
         self._events: list[HostEvent] = []
-        self.dataset: dict[tuple[str, str, str], DatasetStage] = {}
+        self._dataset: dict[tuple[str, str, str], tuple[int, int]] = {}
 
-    def add(self, line: _Line) -> None:
-        match line.cells[7]:
+    def add(self, row: Mapping[str, str], stamp_us: int) -> None:
+        match row["start_end"]:
             case "0":
-                self._start(line)
+                self._starts(row).append(self._event("B", row, stamp_us))
             case "1":
-                self._end(line)
+                self._end(row, stamp_us)
             case "2":
-                self._events.append(_event("i", line, None))
+                self._events.append(self._event("i", row, stamp_us))
             case other:
-                self._findings.add("unknown_mark", self._path, line.number, repr(other[:40]))
+                self._file.report("unknown_mark", repr(other[:40]))
 
-    def _start(self, line: _Line) -> None:
-        starts = self._open.setdefault(line.key, [])
-        if starts and not self._nesting:
-            self._left.append(starts.pop())
-        starts.append(line)
+    def _starts(self, row: Mapping[str, str]) -> list[HostEvent]:
+        key = tuple(row[name] for name in ("event", "stage", "tid", "pid"))
+        return self._open.setdefault(key, [])
 
-    def _end(self, line: _Line) -> None:
-        starts = self._open.get(line.key)
+    def _end(self, row: Mapping[str, str], stamp_us: int) -> None:
+        starts = self._starts(row)
         if not starts:
-            name = f"{line.cells[4]}::{line.cells[5]}"
-            self._findings.add("unmatched_end", self._path, line.number, name)
+            self._file.report("unmatched_end", _name(row))
             return
         start = starts.pop()
-        if line.stamp_us < start.stamp_us:
-            self._findings.add("clock_stepped_back", self._path, line.number)
+        if stamp_us < start.start_us:
+            self._file.report("clock_stepped_back")
             return
-        self._events.append(_event("X", start, line.stamp_us))
-        if line.cells[3] == "Dataset":
-            self._count(line, line.stamp_us - start.stamp_us)
+        self._events.append(start._replace(phase="X", end_us=stamp_us))
+        if row["module_name"] == "Dataset":
+            group = (row["event"], row["stage"], row["custom_info"])
+            count, total_us = self._dataset.get(group, (0, 0))
+            self._dataset[group] = (count + 1, total_us + stamp_us - start.start_us)
 
-    def _count(self, end: _Line, duration_us: int) -> None:
-        key = (end.cells[4], end.cells[5], end.cells[8])
-        stage = self.dataset.setdefault(key, DatasetStage(*key))
-        stage.count += 1
-        stage.total_us += duration_us
+    def dataset(self) -> list[DatasetStage]:
+        """Give the means of the dataset stages."""
+        groups = self._dataset.items()
+        return [DatasetStage(*group, count, total / count) for group, (count, total) in groups]
 
     def close(self) -> list[HostEvent]:
         """Give all events; what is open still is reported."""
-        left = [*self._left, *(line for starts in self._open.values() for line in starts)]
-        for line in sorted(left):
-            name = f"{line.cells[4]}::{line.cells[5]}"
-            self._findings.add("unmatched_start", self._path, line.number, name)
-            self._events.append(_event("B", line, None))
-        return self._events
+        left = [start for starts in self._open.values() for start in starts]
+        left.sort(key=lambda start: start.line)
+        for start in left:
+            self._file.report("unmatched_start", start.name, start.line)
+        return [*self._events, *left]
+
+    def _event(
+        self, phase: Literal["X", "i", "B"], row: Mapping[str, str], stamp_us: int
+    ) -> HostEvent:
+        origin = (row["pid"], row["tid"], row["parent_pid"], self._file.line)
+        return HostEvent(phase, _name(row), row["module_name"], stamp_us, None, *origin)
 
 
-def _event(phase: Literal["X", "i", "B"], start: _Line, end_us: int | None) -> HostEvent:
-    tid, pid, parent_pid, module, event, stage, *_ = start.cells
-    name = f"{event}::{stage}"
-    return HostEvent(
-        phase, name, module, start.stamp_us, end_us, pid, tid, parent_pid, start.number
-    )
+def _name(row: Mapping[str, str]) -> str:
+    return f"{row['event']}::{row['stage']}"

@@ -10,14 +10,21 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.mindspore.output import csv_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 __all__ = ["compatible_dataset", "compatible_memory_and_timeline"]
 
 _START, _END, _POINT = "0", "1", "2"
+_DATASET: Final = ("Operation", "Stage", "Occurrences", "Avg. time (us)", "Custom Info")
+
+_Row = dict[str, str]
 
 
 def compatible_memory_and_timeline(
@@ -32,18 +39,16 @@ def compatible_memory_and_timeline(
     """
     starts: dict[str, int] = {}
     events: list[dict[str, Any]] = []
-    memory: list[dict[str, str]] = []
-    header, rows = _rows(path)
-    for row in rows:
-        try:
-            if row["level"] == "0" and not developer_rows:
-                continue
-            if int(row["time_stamp(us)"]) > 0:
-                _add(row, starts, events)
-            if int(row["memory_usage(kB)"]) > 0:
-                memory.append(row)
-        except KeyError:
-            continue
+    memory: list[_Row] = []
+
+    def add(row: _Row) -> None:
+        if int(row["time_stamp(us)"]) > 0:
+            event = _event(row, starts)
+            events.extend([event] if event else [])
+        if int(row["memory_usage(kB)"]) > 0:
+            memory.append(row)
+
+    header = _each_row(path, add, developer_rows=developer_rows)
     events += [_open_event(key, start_us) for key, start_us in starts.items()]
     return _memory_text(header, memory), json.dumps(events) if events else None
 
@@ -51,48 +56,47 @@ def compatible_memory_and_timeline(
 def compatible_dataset(path: Path, *, developer_rows: bool = True) -> str:
     """Give the text of `dataset_{rank}.csv`."""
     starts: dict[str, int] = {}
-    means: dict[str, list[float]] = {}
-    for row in _rows(path)[1]:
-        try:
-            if row["level"] == "0" and not developer_rows:
-                continue
-            if row["module_name"] == "Dataset":
-                _count(row, starts, means)
-        except KeyError:
-            continue
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(["Operation", "Stage", "Occurrences", "Avg. time (us)", "Custom Info"])
+    means: dict[str, tuple[int, float]] = {}
+
+    def add(row: _Row) -> None:
+        event = _event(row, starts) if row["module_name"] == "Dataset" else None
+        if event and "dur" in event:
+            title = f"{event['name']}::{row['custom_info']}"
+            count, mean = means.get(title, (0, 0.0))
+            means[title] = (count + 1, mean + (event["dur"] - mean) / (count + 1))
+
+    _each_row(path, add, developer_rows=developer_rows)
+    rows = []
     for title, (count, mean) in means.items():
         operation, stage, custom = title.split("::", 2)
-        writer.writerow([operation, stage, int(count), mean, custom])
-    return text.getvalue()
+        rows.append((operation, stage, count, mean, custom))
+    return csv_text([_DATASET, *rows])
 
 
-def _rows(path: Path) -> tuple[list[str], list[dict[str, str]]]:
+def _each_row(path: Path, add: Callable[[_Row], None], *, developer_rows: bool) -> list[str]:
+    """Add each row, but for those that lack a column; give the header."""
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
-        return list(reader.fieldnames or ()), list(reader)
+        header, rows = list(reader.fieldnames or ()), list(reader)
+    for row in rows:
+        with suppress(KeyError):
+            if row["level"] != "0" or developer_rows:
+                add(row)
+    return header
 
 
-def _key(row: dict[str, str]) -> str:
-    return f"{row['event']}_{row['stage']}_{row['tid']}_{row['pid']}"
-
-
-def _add(row: dict[str, str], starts: dict[str, int], events: list[dict[str, Any]]) -> None:
-    key, stamp_us = _key(row), int(row["time_stamp(us)"])
-    mark = row["start_end"]
+def _event(row: _Row, starts: dict[str, int]) -> dict[str, Any] | None:
+    """Make an event of an end with its start, or of a point; a start is kept until then."""
+    key = f"{row['event']}_{row['stage']}_{row['tid']}_{row['pid']}"
+    stamp_us, mark = int(row["time_stamp(us)"]), row["start_end"]
+    timed: dict[str, Any] = {"ts": stamp_us, "ph": "i"}
     if mark == _START:
         starts[key] = stamp_us
-    elif mark == _END and key in starts:
+    if mark == _END and key in starts:
         start_us = starts.pop(key)
         timed = {"ts": start_us, "dur": stamp_us - start_us, "ph": "X"}
-        events.append(_event(row, timed))
-    elif mark == _POINT:
-        events.append(_event(row, {"ts": stamp_us, "ph": "i"}))
-
-
-def _event(row: dict[str, str], timed: dict[str, Any]) -> dict[str, Any]:
+    elif mark != _POINT:
+        return None
     return {
         "name": f"{row['event']}::{row['stage']}",
         "cat": row["module_name"],
@@ -111,7 +115,7 @@ def _open_event(key: str, start_us: int) -> dict[str, Any]:
     return {"name": name, "pid": pid, "tid": tid, "ph": "B", "ts": start_us}
 
 
-def _memory_text(header: list[str], rows: list[dict[str, str]]) -> str | None:
+def _memory_text(header: list[str], rows: list[_Row]) -> str | None:
     if not rows:
         return None
     text = io.StringIO()
@@ -119,15 +123,3 @@ def _memory_text(header: list[str], rows: list[dict[str, str]]) -> str | None:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
-
-
-def _count(row: dict[str, str], starts: dict[str, int], means: dict[str, list[float]]) -> None:
-    key, stamp_us = _key(row), int(row["time_stamp(us)"])
-    if row["start_end"] == _START:
-        starts[key] = stamp_us
-    elif row["start_end"] == _END and key in starts:
-        duration_us = stamp_us - starts.pop(key)
-        title = f"{row['event']}::{row['stage']}::{row['custom_info']}"
-        mean = means.setdefault(title, [0, 0.0])
-        mean[0] += 1
-        mean[1] += (duration_us - mean[1]) / mean[0]

@@ -10,7 +10,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.mindspore.errors import ProfileError
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 __all__ = [
+    "WITHOUT_TIMELINE",
     "RankFiles",
+    "contents",
     "drawn_timelines",
     "files_beside",
     "find_ranks",
-    "is_profile",
-    "is_without_timeline",
-    "kind_of",
+    "named",
     "rank_of_file",
     "timeline_files",
 ]
@@ -53,31 +53,18 @@ _ANALYSED: Final = (
     "cpu_ms_memory_record",
     "step_trace_raw_detail_time",
 )
-_WRITTEN: Final = frozenset(
-    {
-        *_ANALYSED,
-        "cpu_framework",
-        "gpu_framework",
-        "cpu_op_type_info",
-        "gpu_op_type_info",
-        "gpu_activity_data",
-        "start_time",
-        "dataset_iterator_profiling",
-        "device_queue_profiling",
-        "minddata_cpu_utilization",
-        "memory_usage",
-        "op_range",
-        "hccl_raw",
-        "aicore_intermediate_detail",
-        "aicore_intermediate_type",
-        "aicpu_intermediate",
-        "output_op_compute_time",
-        "output_op_compute_time_detail",
-        "framework_raw",
-        "minddata_aicpu",
-    }
-) - frozenset(_TIMED)
-"""What has no timeline."""
+WITHOUT_TIMELINE: Final = frozenset(_ANALYSED).difference(_TIMED) | {
+    "cpu_framework",
+    "gpu_framework",
+    "cpu_op_type_info",
+    "gpu_op_type_info",
+    "gpu_activity_data",
+    "start_time",
+    "dataset_iterator_profiling",
+    "device_queue_profiling",
+    "minddata_cpu_utilization",
+}
+"""Kinds of files that an analysis reads, and that are no timeline."""
 _INNER: Final = frozenset({"host_info", "FRAMEWORK", "ASCEND_PROFILER_OUTPUT"})
 _COLLECTED: Final = ("PROF_*", "JOB*", "*/PROF_*", "*/JOB*")
 _NO_PROFILE: Final = (
@@ -102,13 +89,7 @@ class RankFiles:
         return self.files.get(kind)
 
     def need(self, kind: str) -> Path:
-        """Give the file of a kind.
-
-        Raises
-        ------
-        ProfileError
-            There is none.
-        """
+        """Give the file of a kind; that there is none is an error."""
         found = self.files.get(kind)
         if found is None:
             message = f"rank {self.rank} has no file {kind}_{self.rank}"
@@ -116,24 +97,24 @@ class RankFiles:
         return found
 
 
-def is_profile(folder: str | os.PathLike[str]) -> bool:
-    """Tell whether a folder has text files of MindSpore's profiler that have a timeline."""
-    found = _files_below(Path(folder))
-    return any(kind in _TIMED for _, kind, _, _ in found)
+def contents(folder: Path) -> Literal["timelines", "other files"] | None:
+    """Tell what text files of MindSpore's profiler a folder has."""
+    kinds = {kind for _, kind, _, _ in _files_below(folder)}
+    if not kinds.isdisjoint(_TIMED):
+        return "timelines"
+    return None if kinds.isdisjoint(_ANALYSED) else "other files"
+
+
+def named(path: Path) -> tuple[str, int] | None:
+    """Read from a file's name what it holds, such as `cpu_framework`, and the rank."""
+    found = _NAME.fullmatch(path.name) or _BARE.fullmatch(path.name)
+    return (f"{found['stem']}{found['tail'] or ''}", int(found["rank"])) if found else None
 
 
 def rank_of_file(path: Path) -> int | None:
     """Read the rank from the name of a text file that has a timeline; None for other files."""
-    found = _NAME.fullmatch(path.name)
-    is_timed = found is not None and f"{found['stem']}{found['tail'] or ''}" in _TIMED
-    return int(found["rank"]) if found and is_timed else None
-
-
-def kind_of(path: Path) -> str | None:
-    """Name what a file without a timeline holds that MindSpore's profiler writes; else None."""
-    found = _NAME.fullmatch(path.name) or _BARE.fullmatch(path.name)
-    kind = f"{found['stem']}{found['tail'] or ''}" if found else None
-    return kind if kind in _WRITTEN else None
+    kind, rank = named(path) or ("", 0)
+    return rank if kind in _TIMED else None
 
 
 def files_beside(path: Path) -> RankFiles | None:
@@ -141,7 +122,7 @@ def files_beside(path: Path) -> RankFiles | None:
     rank = rank_of_file(path)
     if rank is None:
         return None
-    home = path.parent.parent if path.parent.name in _INNER else path.parent
+    home = _home(path)
     found: dict[str, Path] = {}
     for number, kind, file, place in _files_below(home):
         if number == rank and place == home:
@@ -149,35 +130,21 @@ def files_beside(path: Path) -> RankFiles | None:
     return RankFiles(rank, home, found)
 
 
-def drawn_timelines(folder: str | os.PathLike[str]) -> list[tuple[int, Path]]:
+def drawn_timelines(folder: Path) -> list[tuple[Path, int | None]]:
     """List the timelines that MindSpore itself drew, `*timeline_display_{rank}.json`, by rank."""
     found = {
         int(match["rank"]): path
-        for path in _walk(Path(folder), 0)
+        for path in _walk(folder, 0)
         if (match := _DRAWN.fullmatch(path.name)) is not None
     }
-    return sorted(found.items())
+    return [(found[rank], rank) for rank in sorted(found)]
 
 
-def is_without_timeline(folder: str | os.PathLike[str]) -> bool:
-    """Tell whether a folder has files of MindSpore's profiler, and none with a timeline."""
-    kinds = {kind for _, kind, _, _ in _files_below(Path(folder))}
-    return not kinds.isdisjoint(_ANALYSED) and kinds.isdisjoint(_TIMED)
-
-
-def timeline_files(folder: str | os.PathLike[str]) -> list[tuple[int, Path]]:
-    """List the ranks of a profile that have a timeline, each with a file of it.
-
-    `read_trace` of that file reads the timeline of the rank.
-
-    Raises
-    ------
-    ProfileError
-        The folder has several profiles of one rank (`several_profiles`).
-    """
+def timeline_files(folder: Path) -> list[tuple[Path, int | None]]:
+    """List a file of the timeline of each rank that has one, which `read_trace` takes for it."""
     ranks = find_ranks(folder)
-    timed = [(it.rank, next(filter(None, map(it.get, _TIMED)), None)) for it in ranks]
-    return [(rank, path) for rank, path in timed if path is not None]
+    timed = [(next(filter(None, map(it.get, _TIMED)), None), it.rank) for it in ranks]
+    return [(path, rank) for path, rank in timed if path is not None]
 
 
 def find_ranks(folder: str | os.PathLike[str]) -> list[RankFiles]:
@@ -231,11 +198,14 @@ def _nothing(folder: Path) -> ProfileError:
 def _files_below(folder: Path) -> Iterator[tuple[int, str, Path, Path]]:
     """Give rank, kind, path and the profile's own folder, in the order of the names."""
     for path in _walk(folder, 0):
-        found = _NAME.fullmatch(path.name) or _BARE.fullmatch(path.name)
+        found = named(path)
         if found:
-            kind = f"{found['stem']}{found['tail'] or ''}"
-            home = path.parent.parent if path.parent.name in _INNER else path.parent
-            yield int(found["rank"]), kind, path, home
+            kind, rank = found
+            yield rank, kind, path, _home(path)
+
+
+def _home(path: Path) -> Path:
+    return path.parent.parent if path.parent.name in _INNER else path.parent
 
 
 def _walk(folder: Path, depth: int) -> Iterator[Path]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-from longpole.mindspore.findings import FileFinding, Findings
-from longpole.mindspore.text import Columns, stamp, table_of
+from longpole.mindspore.text import CsvFile
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
+    from longpole.mindspore.findings import Findings
     from longpole.mindspore.host_info import HostInfo
 
 __all__ = ["MemorySummary", "host_memory", "read_memory_record"]
@@ -41,42 +40,24 @@ class MemorySummary:
     peak_active_bytes: int | None = None
     peak_rss_bytes: int | None = None
     peak_stage: str | None = None
-    findings: Sequence[FileFinding] = field(default=())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give everything but the findings as plain values."""
-        values = asdict(self)
-        del values["findings"]
-        return values
 
 
-def read_memory_record(path: Path) -> MemorySummary:
-    """Read what the allocator of one rank recorded.
-
-    Raises
-    ------
-    ProfileError
-        The file is empty, or a column is missing.
-    OSError
-        The file cannot be read.
-    """
-    findings = Findings()
-    header, rows = table_of(path, findings)
-    columns = Columns(path, header, _NEEDED, findings)
+def read_memory_record(path: Path, findings: Findings) -> MemorySummary:
+    """Read what the allocator of one rank recorded."""
+    file = CsvFile(path, findings)
+    file.find(_NEEDED)
     count, at_ns = 0, None
-    peaks = {"allocated": -1, "reserved": -1, "active": -1}
-    for line, row in columns.whole(rows):
-        values = {key: stamp(row[columns.place(key)], path, line, findings) for key in _NEEDED}
-        if None in values.values():
+    peaks = [-1, -1, -1]
+    for row in file.rows():
+        time_ns, *sizes = [file.stamp(cell) for cell in row.values()]
+        known = [size for size in sizes if size is not None]
+        if time_ns is None or len(known) < len(peaks):
             continue
         count += 1
-        if (values["allocated"] or 0) > peaks["allocated"]:
-            at_ns = values["time_ns"]
-        peaks = {key: max(peak, values[key] or 0) for key, peak in peaks.items()}
-    allocated, reserved, active = (peak if count else None for peak in peaks.values())
-    return MemorySummary(
-        "allocator", count, at_ns, allocated, reserved, active, findings=findings.all()
-    )
+        if known[0] > peaks[0]:
+            at_ns = time_ns
+        peaks = list(map(max, peaks, known))
+    return MemorySummary("allocator", count, at_ns, *(peaks if count else ()))
 
 
 def host_memory(info: HostInfo) -> MemorySummary | None:

@@ -7,18 +7,18 @@ The operators stand in `pipeline_profiling_{rank}.json`, their CPU use in
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
-from longpole.mindspore.bottleneck import Bottleneck, find_bottleneck
+from longpole.mindspore.bottleneck import Bottleneck, Worker, find_bottleneck
 from longpole.mindspore.errors import ProfileError
-from longpole.mindspore.findings import FileFinding, Findings
-from longpole.mindspore.text import json_of, lines_of
+from longpole.mindspore.text import TextFile, json_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from longpole.mindspore.findings import Findings
     from longpole.mindspore.layouts import RankFiles
 
 __all__ = ["BatchTimes", "DataPipeline", "PipelineOp", "read_data_pipeline"]
@@ -30,7 +30,7 @@ _TIME, _SIZE = 0, 1
 _HIGHEST: Final = 2**63
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class PipelineOp:
     """An operator of the pipeline; None is not recorded, shares are of 1.
 
@@ -42,13 +42,12 @@ class PipelineOp:
     name: str
     n_workers: int | None
     children: tuple[int, ...]
-    parent: int | None = None
-    queue_length: int | None = None
-    queue_samples: tuple[int, ...] = ()
-    queue_mean: float | None = None
-    queue_share: float | None = None
-    empty_share: float | None = None
-    cpu_share: float | None = None
+    parent: int | None
+    queue_length: int | None
+    queue_mean: float | None
+    queue_share: float | None
+    empty_share: float | None
+    cpu_share: float | None
 
     @property
     def label(self) -> str:
@@ -82,58 +81,51 @@ class DataPipeline:
     operators: Sequence[PipelineOp]
     batches: BatchTimes | None
     bottleneck: Bottleneck | None
-    findings: Sequence[FileFinding] = field(default=())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values."""
-        return {
-            "rank": self.rank,
-            "sampling_interval_ms": self.sampling_interval_ms,
-            "operators": [_plain(op) for op in self.operators],
-            "batches": None if self.batches is None else asdict(self.batches),
-            "bottleneck": None if self.bottleneck is None else asdict(self.bottleneck),
-        }
 
 
-def _plain(op: PipelineOp) -> dict[str, Any]:
-    values = asdict(op)
-    del values["queue_samples"]
-    return values | {"children": list(op.children)}
-
-
-def read_data_pipeline(files: RankFiles) -> DataPipeline:
+def read_data_pipeline(files: RankFiles, findings: Findings) -> DataPipeline:
     """Read the pipeline of one rank.
 
     Raises
     ------
     ProfileError
         The rank has no pipeline file, or it is damaged or not as MindSpore writes it.
-    OSError
-        A file cannot be read.
     """
-    findings = Findings()
     path = files.need("pipeline_profiling")
     document = json_of(path, findings)
-    operators = _operators(path, document)
-    cpu = files.get("minddata_cpu_utilization")
-    known = cpu is not None and _add_cpu(cpu, operators, findings)
+    nodes = _nodes(path, document)
+    use = _cpu_use(files.get("minddata_cpu_utilization"), nodes, findings)
+    parents = {child: number for number, node in nodes.items() for child in node.children}
+    operators = {number: _operator(nodes[number], parents, use) for number in sorted(nodes)}
     interval = document.get("sampling_interval")
-    bottleneck = find_bottleneck(operators) if known else None
-    n_samples = max(len(op.queue_samples) for op in operators.values())
-    if bottleneck is not None and n_samples < _SAMPLES:
-        findings.add("few_samples", path, None, f"{n_samples} samples")
-        bottleneck = None
+    bottleneck = None
+    if None not in {op.cpu_share for op in operators.values()}:
+        bottleneck = find_bottleneck({number: _worker(op) for number, op in operators.items()})
+        n_samples = max(len(node.samples) for node in nodes.values())
+        if n_samples < _SAMPLES:
+            findings.add("few_samples", path, None, f"{n_samples} samples")
+            bottleneck = None
     return DataPipeline(
         files.rank,
         interval if isinstance(interval, int) else None,
         list(operators.values()),
         _batches(files, findings),
         bottleneck,
-        findings.all(),
     )
 
 
-def _operators(path: Path, document: Any) -> dict[int, PipelineOp]:
+class _Node(NamedTuple):
+    """An operator as the file has it, without what is no number there."""
+
+    op_id: int
+    name: str
+    n_workers: int | None
+    children: tuple[int, ...]
+    queue_length: int | None
+    samples: tuple[int, ...]
+
+
+def _nodes(path: Path, document: Any) -> dict[int, _Node]:
     rows = document.get("op_info") if isinstance(document, dict) else None
     if not isinstance(rows, list) or not rows:
         message = "the file has no operators (op_info)"
@@ -142,19 +134,15 @@ def _operators(path: Path, document: Any) -> dict[int, PipelineOp]:
         )
     found = {}
     for row in rows:
-        op = _operator(row)
-        if op is None:
+        node = _node(row)
+        if node is None:
             message = f"an operator is not as MindSpore writes it: {str(row)[:80]}"
             raise ProfileError(path, "not_a_pipeline", message)
-        found[op.op_id] = op
-    for op in found.values():
-        for child in op.children:
-            if child in found:
-                found[child].parent = op.op_id
-    return dict(sorted(found.items()))
+        found[node.op_id] = node
+    return found
 
 
-def _operator(row: Any) -> PipelineOp | None:
+def _node(row: Any) -> _Node | None:
     if not isinstance(row, dict):
         return None
     op_id: Any = row.get("op_id")
@@ -164,16 +152,22 @@ def _operator(row: Any) -> PipelineOp | None:
     is_sound = _is_whole(op_id) and isinstance(kind, str) and isinstance(children, list)
     if not is_sound or not all(map(_is_whole, children)):
         return None
-    name = kind.removesuffix("Op")
-    op = PipelineOp(op_id, name, workers if _is_whole(workers) else None, tuple(children))
     metrics = row.get("metrics")
     queue = metrics.get("output_queue") if isinstance(metrics, dict) else None
-    if isinstance(queue, dict):
-        _add_queue(op, queue.get("size"), queue.get("length"))
-    return op
+    known: dict[str, Any] = queue if isinstance(queue, dict) else {}
+    length, samples = known.get("length"), known.get("size")
+    is_sampled = isinstance(samples, list) and all(map(_is_whole, samples))
+    return _Node(
+        op_id,
+        kind.removesuffix("Op"),
+        workers if _is_whole(workers) else None,
+        tuple(children),
+        length if _is_whole(length) and length > 0 else None,
+        tuple(samples or ()) if is_sampled else (),
+    )
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: Any) -> TypeGuard[int]:
     return type(value) is int and -_HIGHEST <= value < _HIGHEST
 
 
@@ -181,30 +175,44 @@ def _is_percent(value: Any) -> bool:
     return type(value) in (int, float) and 0 <= value < _HIGHEST
 
 
-def _add_queue(op: PipelineOp, samples: Any, length: Any) -> None:
-    if _is_whole(length) and length > 0:
-        op.queue_length = length
-    if isinstance(samples, list) and samples and all(map(_is_whole, samples)):
-        op.queue_samples = tuple(samples)
-        op.queue_mean = sum(samples) / len(samples)
-        op.empty_share = samples.count(0) / len(samples)
-        op.queue_share = op.queue_mean / length if op.queue_length else None
+def _operator(
+    node: _Node, parents: Mapping[int, int], use: Mapping[int, float | None]
+) -> PipelineOp:
+    samples, length = node.samples, node.queue_length
+    mean = sum(samples) / len(samples) if samples else None
+    return PipelineOp(
+        *node[:4],
+        parents.get(node.op_id),
+        length,
+        mean,
+        mean / length if mean is not None and length else None,
+        samples.count(0) / len(samples) if samples else None,
+        use.get(node.op_id),
+    )
 
 
-def _add_cpu(path: Path, operators: Mapping[int, PipelineOp], findings: Findings) -> bool:
-    """Add the mean CPU use of each operator; tell whether it is known of all of them."""
+def _worker(op: PipelineOp) -> Worker:
+    use = op.cpu_share / op.n_workers if op.n_workers and op.cpu_share is not None else None
+    shares = (use, op.queue_share, op.empty_share)
+    return Worker(op.label, op.name, op.n_workers or 0, op.children, *shares)
+
+
+def _cpu_use(
+    path: Path | None, nodes: Mapping[int, _Node], findings: Findings
+) -> dict[int, float | None]:
+    """Give the mean CPU use of each operator, as far as it is known."""
+    if path is None:
+        return {}
     document = json_of(path, findings)
     rows = document.get("op_info") if isinstance(document, dict) else None
+    found: dict[int, float | None] = {}
     for row in rows if isinstance(rows, list) else ():
-        op_id: Any = row.get("op_id") if isinstance(row, dict) else None
-        op = operators.get(op_id) if _is_whole(op_id) else None
-        metrics = row.get("metrics") if op is not None else None
-        if op is not None and isinstance(metrics, dict):
-            op.cpu_share = _use(path, metrics, findings)
-    if all(op.cpu_share is not None for op in operators.values()):
-        return True
-    findings.add("counts_differ", path)
-    return False
+        op_id, metrics = map(row.get, ("op_id", "metrics")) if isinstance(row, dict) else (0, 0)
+        if _is_whole(op_id) and op_id in nodes and isinstance(metrics, dict):
+            found[op_id] = _use(path, metrics, findings)
+    if any(found.get(number) is None for number in nodes):
+        findings.add("counts_differ", path)
+    return found
 
 
 def _use(path: Path, metrics: Mapping[str, Any], findings: Findings) -> float | None:
@@ -230,10 +238,11 @@ def _batches(files: RankFiles, findings: Findings) -> BatchTimes | None:
     times: tuple[list[int], list[int], list[int]] = ([], [], [])
     between: list[int] = []
     before: int | None = None
-    for line, text in lines_of(path, findings):
+    file = TextFile(path, findings)
+    for text in file.lines():
         record = _record(text)
         if record is None:
-            findings.add("bad_row", path, line)
+            file.report("bad_row")
             continue
         kind, extra, batch, value, stamp_ms = record
         if kind == _TIME and batch > 1 and extra in (0, 1, 2):

@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.mindspore.bottleneck_compat import compatible_bottleneck
+from longpole.mindspore.output import csv_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,21 +38,17 @@ def compatible_pipeline_raw(files: RankFiles) -> str:
     """Give the text of `minddata_pipeline_raw_{rank}.csv`."""
     document = _json(files, "pipeline_profiling")
     nodes = {node["op_id"]: dict(node, parent_id=None) for node in document["op_info"]}
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(_RAW)
+    rows: list[Sequence[Any]] = [_RAW]
     waiting = deque([nodes[0]])
-    written = 0
     while waiting:
         node = waiting.popleft()
-        written += 1
-        _check_circle(written, nodes)
+        _check_circle(len(rows), nodes)
         node["children"] = _with_queues(node.get("children"), nodes)
-        writer.writerow(_raw_row(node, document["sampling_interval"]))
+        rows.append(_raw_row(node, document["sampling_interval"]))
         for child in node["children"] or ():
             nodes[child]["parent_id"] = node["op_id"]
             waiting.append(nodes[child])
-    return text.getvalue()
+    return csv_text(rows)
 
 
 def _json(files: RankFiles, kind: str) -> Any:
@@ -104,19 +99,16 @@ def compatible_pipeline_summary(files: RankFiles) -> tuple[str, str]:
     """Give the text of `minddata_pipeline_summary_{rank}`, as JSON and as CSV."""
     summary = _pipeline(_json(files, "pipeline_profiling"))
     use = _cpu_use(_json(files, "minddata_cpu_utilization"))
-    summary["avg_cpu_pct"] = use
-    summary |= _batch_times(files)
+    summary |= {"avg_cpu_pct": use, **_batch_times(files)}
     if len(use) == len(summary["op_ids"]):
         workers = zip(use, summary["num_workers"], strict=False)
         per_worker = [round(cpu / n if n and cpu >= 0 else _NONE, 2) for cpu, n in workers]
         summary["avg_cpu_pct_per_worker"] = per_worker
         summary |= compatible_bottleneck(summary)
-    text = io.StringIO()
-    csv.writer(text).writerows([key, *values] for key, values in summary.items())
-    return json.dumps(summary), text.getvalue()
+    return json.dumps(summary), csv_text([key, *values] for key, values in summary.items())
 
 
-def _pipeline(document: Mapping[str, Any]) -> dict[str, list[Any]]:
+def _pipeline(document: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
     nodes = sorted(document["op_info"], key=lambda node: node["op_id"])
     parents = {}
     for node in reversed(document["op_info"]):
@@ -172,8 +164,9 @@ def _batch_times(files: RankFiles) -> dict[str, list[float]]:
         elif kind == 1 and queue is None:
             times[2].append(stamp_ms - before)
             before = stamp_ms
-    means = [round(sum(each) / len(each) if each else _NONE, 3) for each in times]
-    names = ("per_pipeline_time", "per_push_queue_time", "per_batch_time")
-    known = dict(zip(names, means, strict=True))
-    order = ("per_batch_time", "per_pipeline_time", "per_push_queue_time")
-    return {name: [known[name]] for name in order}
+    pipeline, push, batches = (round(sum(each) / len(each) if each else _NONE, 3) for each in times)
+    return {
+        "per_batch_time": [batches],
+        "per_pipeline_time": [pipeline],
+        "per_push_queue_time": [push],
+    }

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from longpole.mindspore.errors import ProfileError, RankError
 from longpole.mindspore.layouts import RankFiles, find_ranks
 from longpole.mindspore.output import new_folder
-from longpole.mindspore.rank_analysis import RankAnalysis, analyse_rank, write_rank
-from longpole.mindspore.rank_compat import write_compatible
+from longpole.mindspore.rank_analysis import Asked, RankAnalysis, analyse_rank, write_rank
+from longpole.mindspore.rank_compat import HINT, write_compatible
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-__all__ = ["Analysis", "AnalysisHandle", "checked_steps", "offline_analyse"]
+__all__ = ["Analysis", "checked_steps", "offline_analyse"]
 
 _MIB: Final = 1024 * 1024
 _ENDING: Final = (
@@ -35,7 +36,6 @@ _ENDING: Final = (
 class Analysis:
     """What was found of each rank, by rank, and where files were written."""
 
-    path: Path
     output: Path | None
     ranks: Sequence[RankAnalysis]
 
@@ -43,40 +43,6 @@ class Analysis:
         """Give everything as plain values."""
         output = None if self.output is None else str(self.output)
         return {"output": output, "ranks": [rank.to_dict() for rank in self.ranks]}
-
-
-class AnalysisHandle:
-    """An analysis that runs in the background; `result()` waits for it, and raises what it did."""
-
-    def __init__(self, future: Future[Analysis]) -> None:
-        self._future = future
-
-    def result(self, timeout_s: float | None = None) -> Analysis:
-        """Wait for the analysis.
-
-        Raises
-        ------
-        ProfileError, OSError
-            As `offline_analyse` does.
-        TimeoutError
-            It is not done after `timeout_s`.
-        """
-        return self._future.result(timeout_s)
-
-    def done(self) -> bool:
-        """Tell whether the analysis ended, well or not."""
-        return self._future.done()
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    path: Path
-    output: Path | None
-    pretty: bool
-    steps: Sequence[int] | None
-    compat: str | None
-    developer_rows: bool
-    limit_bytes: int | None
 
 
 @overload
@@ -102,7 +68,7 @@ def offline_analyse(
     compat: Literal["mindspore"] | None = ...,
     developer_rows: bool = ...,
     timeline_limit: int | None = ...,
-) -> AnalysisHandle: ...
+) -> Future[Analysis]: ...
 def offline_analyse(
     path: str | os.PathLike[str],
     pretty: bool = False,  # noqa: FBT001, FBT002 (MindSpore's signature)
@@ -113,7 +79,7 @@ def offline_analyse(
     compat: Literal["mindspore"] | None = None,
     developer_rows: bool = True,
     timeline_limit: int | None = None,
-) -> Analysis | AnalysisHandle:
+) -> Analysis | Future[Analysis]:
     """Analyse a MindSpore profile of all its ranks.
 
     Nothing is deleted, nothing is written over, and only `output` is written to.
@@ -128,7 +94,7 @@ def offline_analyse(
         The steps (from 1) that the step trace and the timeline are cut to: whole numbers that
         follow one another. Tables of operators are of the whole run, as MindSpore sums them up.
     mode
-        `"async"` gives a handle at once; the analysis runs in a thread.
+        `"async"` gives a `Future` at once; the analysis runs in a thread.
     output
         The folder for the files; without one, nothing is written.
     compat
@@ -153,30 +119,24 @@ def offline_analyse(
     OSError
         A file cannot be read or written.
     """
-    _check_words(mode, compat)
-    target = None if output is None else Path(output)
+    for name, value, words in (
+        ("mode", mode, ("sync", "async")),
+        ("compat", compat, ("mindspore", None)),
+    ):
+        if value not in words:
+            message = f"{name} is {words[0]!r} or {words[1]!r}, not {value!r}"
+            raise ValueError(message)
     steps = None if step_list is None else checked_steps(step_list)
     limit = None if timeline_limit is None else timeline_limit * _MIB
-    asked = _Request(Path(path), target, pretty, steps, compat, developer_rows, limit)
+    asked = Asked(steps, developer_rows, pretty, limit)
+    target = None if output is None else Path(output)
+    analyse = partial(_analyse, Path(path), target, asked, is_compatible=compat is not None)
     if mode == "sync":
-        return _analyse(asked)
-    return _in_background(asked)
-
-
-def _check_words(mode: str, compat: str | None) -> None:
-    if mode not in ("sync", "async"):
-        message = f"mode is 'sync' or 'async', not {mode!r}"
-        raise ValueError(message)
-    if compat not in (None, "mindspore"):
-        message = f"compat is 'mindspore' or None, not {compat!r}"
-        raise ValueError(message)
-
-
-def _in_background(asked: _Request) -> AnalysisHandle:
+        return analyse()
     executor = ThreadPoolExecutor(1, thread_name_prefix="longpole-mindspore")
-    future = executor.submit(_analyse, asked)
+    future = executor.submit(analyse)
     executor.shutdown(wait=False)
-    return AnalysisHandle(future)
+    return future
 
 
 def checked_steps(step_list: Sequence[int]) -> list[int]:
@@ -205,38 +165,28 @@ def checked_steps(step_list: Sequence[int]) -> list[int]:
     return steps
 
 
-def _analyse(asked: _Request) -> Analysis:
-    ranks = find_ranks(asked.path)
-    if asked.output is not None:
-        new_folder(asked.output)
-    found = [_of_rank(files, asked, len(ranks)) for files in ranks]
-    return Analysis(asked.path, asked.output, found)
+def _analyse(path: Path, output: Path | None, asked: Asked, *, is_compatible: bool) -> Analysis:
+    ranks = find_ranks(path)
+    if output is not None:
+        new_folder(output)
+    found = []
+    for files in ranks:
+        try:
+            rank = analyse_rank(files, asked)
+            if output is not None and is_compatible:
+                rank = replace(rank, written=_compatible(files, output, asked, len(ranks)))
+            elif output is not None:
+                rank = write_rank(rank, output, asked)
+        except ProfileError as error:
+            raise RankError(files.rank, error) from error
+        found.append(rank)
+    return Analysis(output, found)
 
 
-def _of_rank(files: RankFiles, asked: _Request, n_ranks: int) -> RankAnalysis:
-    try:
-        found = analyse_rank(files, asked.steps, developer_rows=asked.developer_rows)
-        if asked.output is None:
-            return found
-        if asked.compat is None:
-            limit = asked.limit_bytes
-            return write_rank(found, asked.output, pretty=asked.pretty, limit_bytes=limit)
-        return replace(found, written=_compatible(files, asked, asked.output, n_ranks))
-    except ProfileError as error:
-        raise RankError(files.rank, error) from error
-
-
-def _compatible(files: RankFiles, asked: _Request, output: Path, n_ranks: int) -> list[Path]:
+def _compatible(files: RankFiles, output: Path, asked: Asked, n_ranks: int) -> list[Path]:
     """Write MindSpore's files; where a damaged file ends MindSpore, say so as an error of ours."""
     try:
-        return write_compatible(
-            files,
-            output,
-            developer_rows=asked.developer_rows,
-            n_ranks=n_ranks,
-            limit_bytes=asked.limit_bytes,
-        )
+        return write_compatible(files, output, asked, n_ranks)
     except _ENDING as error:
         message = f"MindSpore itself ends in {type(error).__name__}: {str(error)[:100]}"
-        hint = "without compat, the files are read as far as they are sound"
-        raise ProfileError(files.folder, "mindspore_fails", message, hint=hint) from error
+        raise ProfileError(files.folder, "mindspore_fails", message, hint=HINT) from error

@@ -7,8 +7,8 @@ and, of a GPU's kernels, in `gpu_activity_data`.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from longpole.mindspore.errors import ProfileError
@@ -21,7 +21,7 @@ from longpole.mindspore.executions import (
 from longpole.mindspore.findings import FileFinding, Findings
 from longpole.mindspore.layouts import RankFiles, find_ranks
 from longpole.mindspore.operators_compat import compatible_op_analyse
-from longpole.mindspore.text import Columns, lines_of, rows_of, stamp, table_of
+from longpole.mindspore.text import CsvFile, TextFile, exact_ns
 
 if TYPE_CHECKING:
     import os
@@ -67,12 +67,8 @@ class OpRow:
     input_shapes: str
     n_runs: int
     total_ns: int | None
-    kernels_ns: int | None = None
-
-    @property
-    def mean_ns(self) -> float | None:
-        """The mean time of a run in nanoseconds."""
-        return None if self.total_ns is None or not self.n_runs else self.total_ns / self.n_runs
+    kernels_ns: int | None
+    mean_ns: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +80,13 @@ class OpAnalysis:
     findings: Sequence[FileFinding] = field(default=())
 
     def frame(self) -> pl.DataFrame:
-        """Give the rows as a frame, with `mean_ns`."""
+        """Give the rows as a frame."""
         import polars as pl
 
-        names = (*OpRow.__slots__, "mean_ns")
-        rows = [{name: getattr(row, name) for name in names} for row in self.rows]
-        times = dict.fromkeys(("n_runs", "total_ns", "kernels_ns"), pl.Int64)
         texts = dict.fromkeys(("asked", "op_side", "op_type", "input_shapes"), pl.String)
-        schema: Any = {name: {**texts, **times}.get(name, pl.Float64) for name in names}
-        return pl.DataFrame(rows, schema=schema)
+        times = dict.fromkeys(("n_runs", "total_ns", "kernels_ns"), pl.Int64)
+        schema: Any = {**texts, **times, "mean_ns": pl.Float64}
+        return pl.DataFrame(list(map(asdict, self.rows)), schema=schema)
 
 
 @overload
@@ -220,7 +214,6 @@ class _Side:
         self._side: Literal["cpu", "gpu"] = "cpu" if side == "cpu" else "gpu"
         self._operators = list(_operators(files.need(f"{side}_op_detail_info"), findings))
         self._launches = _launches(files.need(f"{side}_framework"), findings)
-        self._runs: Executions | None = None
 
     def kinds(self) -> list[str]:
         return list(dict.fromkeys(operator.kind for operator in self._operators))
@@ -232,27 +225,22 @@ class _Side:
             if asked in (operator.kind, operator.name, operator.full):
                 chosen.setdefault(operator.name, []).append(operator)
         counts: Counter[str] = Counter()
-        times: dict[str, int | None] = {}
+        times: dict[str, list[int | None]] = {}
         members: dict[str, list[_Operator]] = {}
         for name, operators in chosen.items():
             for shape, (count, total_ns) in self._by_shape(name, operators).items():
                 counts[shape] += count
-                before = times.get(shape, 0)
-                times[shape] = None if None in (before, total_ns) else before + total_ns  # type: ignore[operator]
+                times.setdefault(shape, []).append(total_ns)
                 members.setdefault(shape, []).extend(operators)
         kernels = self._kernels(members) if self._side == "gpu" else {}
-        rows = [
-            OpRow(
-                asked,
-                self._side,
-                members[shape][0].kind,
-                shape,
-                counts[shape],
-                total_ns,
-                kernels.get(shape),
-            )
-            for shape, total_ns in times.items()
-        ]
+        rows = []
+        for shape, parts in times.items():
+            known = [part for part in parts if part is not None]
+            total_ns = sum(known) if len(known) == len(parts) else None
+            runs = counts[shape]
+            mean_ns = None if total_ns is None or not runs else total_ns / runs
+            origin = (asked, self._side, members[shape][0].kind, shape)
+            rows.append(OpRow(*origin, runs, total_ns, kernels.get(shape), mean_ns))
         return sorted(rows, key=lambda row: (-(row.total_ns or 0), row.input_shapes))
 
     def _by_shape(
@@ -264,106 +252,96 @@ class _Side:
         total_ns = sum(operator.total_ns for operator in operators)
         if len(shapes) <= 1:
             return {next(iter(shapes), ""): (count, total_ns)}
-        times = self._times_in_order(operators)
-        order = self._order(name)
+        times, order = self._times_in_order(operators), self._shapes_in_order[name]
         if len(times) != len(order):
             path = self._files.need(f"{self._side}_framework")
             self._findings.add("shapes_not_told_apart", path, None, name)
             return {shape: (n, None) for shape, n in shapes.items()}
-        sums: dict[str, list[int]] = {}
+        sums: dict[str, tuple[int, int]] = {}
         for shape, time_ns in zip(order, times, strict=True):
-            found = sums.setdefault(shape, [0, 0])
-            found[0] += 1
-            found[1] += time_ns
-        return {shape: (found[0], found[1]) for shape, found in sums.items()}
+            n_runs, total_ns = sums.get(shape, (0, 0))
+            sums[shape] = (n_runs + 1, total_ns + time_ns)
+        return sums
+
+    @cached_property
+    def _runs(self) -> Executions:
+        path = self._files.get(f"{self._side}_op_execute_timestamp")
+        return read_executions(path, self._findings) if path else Executions()
 
     def _times_in_order(self, operators: Sequence[_Operator]) -> list[int]:
         """Give the time of each run of some operators, by start."""
-        if self._runs is None:
-            path = self._files.get(f"{self._side}_op_execute_timestamp")
-            self._runs = read_executions(path, self._findings) if path else Executions()
         runs, names = self._runs, {operator.full for operator in operators}
         chosen = {row for row, name in enumerate(runs.operators) if name in names}
         rows = (row for row, operator in enumerate(runs.operator) if operator in chosen)
         return [time for _, time in sorted((runs.start_ns[n], runs.duration_ns[n]) for n in rows)]
 
-    def _order(self, name: str) -> list[str]:
+    @cached_property
+    def _shapes_in_order(self) -> dict[str, list[str]]:
+        """Give the shapes of each launch of the operators that were launched with several."""
         path = self._files.need(f"{self._side}_framework")
-        lines = (text.split(";", 3) for _, text in lines_of(path, Findings()))
-        return [_shape(parts) for parts in lines if len(parts) > 1 and parts[1] == name]
+        found: dict[str, list[str]] = {}
+        for text in TextFile(path, Findings()).lines():
+            parts = text.split(";", 3)
+            if len(self._launches.get(parts[1] if len(parts) > 1 else "", ())) > 1:
+                found.setdefault(parts[1], []).append(_shape(parts))
+        return found
+
+    @cached_property
+    def _booked(self) -> Counter[str]:
+        """Give the kernel time by the full name of the operator that launched a kernel first."""
+        booked: Counter[str] = Counter()
+        for kernel in read_kernels(self._files.need("gpu_activity_data"), self._findings):
+            booked[kernel.operator] += round(1000 * (kernel.total_us or 0))
+        return booked
+
+    @cached_property
+    def _kernel_costs(self) -> dict[str, int]:
+        """Give the kernel time that each operator caused, by full name."""
+        file = CsvFile(self._files.need("gpu_op_detail_info"), Findings())
+        file.find({"full": _DETAIL["full"], "cost": ("cuda_activity_cost_time(us)",)})
+        return {row["full"]: exact_ns(row["cost"], 1000, LONGEST_NS) or 0 for row in file.rows()}
 
     def _kernels(self, members: Mapping[str, Sequence[_Operator]]) -> dict[str, int]:
-        """Give the kernel time of each shape, where no kernel is shared with other shapes.
-
-        The file has one row for each kernel name, with the operator that launched it first.
-        """
+        """Give the kernel time of each shape, where no kernel is shared with other shapes."""
         path = self._files.get("gpu_activity_data")
         if path is None:
             return {}
-        booked: Counter[str] = Counter()
-        for kernel in read_kernels(path, self._findings):
-            booked[kernel.operator] += round(1000 * (kernel.total_us or 0))
-        costs = _kernel_costs(self._files.need("gpu_op_detail_info"), self._findings)
         found = {}
         for shape, operators in members.items():
-            known = {booked[operator.full] for operator in operators}
-            if all(costs.get(operator.full) in known for operator in operators):
-                found[shape] = sum(booked[operator.full] for operator in operators)
+            booked = [self._booked[operator.full] for operator in operators]
+            if all(self._kernel_costs.get(operator.full) in booked for operator in operators):
+                found[shape] = sum(booked)
             else:
                 self._findings.add("shared_kernels", path, None, operators[0].kind)
         return found
 
 
 def _operators(path: Path, findings: Findings) -> Iterable[_Operator]:
-    header, rows = table_of(path, findings)
-    columns = Columns(path, header, _DETAIL, findings, known=_DETAIL_UNUSED)
-    total = columns.place("total")
-    scale = _NS[header[total].strip()[-4:]]
-    for line, row in columns.whole(rows):
-        count = stamp(row[columns.place("count")], path, line, findings)
-        total_ns = _exact(row[total], scale)
+    file = CsvFile(path, findings)
+    file.find(_DETAIL, _DETAIL_UNUSED)
+    scale = _NS[file.name_of("total")[-4:]]
+    for row in file.rows():
+        count, total_ns = file.stamp(row["count"]), exact_ns(row["total"], scale, LONGEST_NS)
         if total_ns is None or (count or 0) > _MOST_RUNS:
-            findings.add("bad_number", path, line, repr(row[total][:40]))
-            continue
-        if count is None:
-            continue
-        kind, name, full = (row[columns.place(key)].strip() for key in ("kind", "name", "full"))
-        yield _Operator(kind, name, full, count, total_ns)
-
-
-def _kernel_costs(path: Path, findings: Findings) -> dict[str, int]:
-    rows = rows_of(path, Findings())
-    _, header = next(rows, (0, []))
-    needed = {"full": _DETAIL["full"], "cost": ("cuda_activity_cost_time(us)",)}
-    known = [name for alias in _DETAIL.values() for name in alias]
-    columns = Columns(path, header, needed, findings, known=(*_DETAIL_UNUSED, *known))
-    full, cost = columns.place("full"), columns.place("cost")
-    good = (row for _, row in rows if len(row) == columns.count)
-    return {row[full]: _exact(row[cost], 1000) or 0 for row in good}
-
-
-def _exact(text: str, scale: int) -> int | None:
-    """Read a time of six digits as nanoseconds, exactly."""
-    try:
-        value = Decimal(text.strip()) * scale
-        return round(value) if value.is_finite() and 0 <= value < LONGEST_NS else None
-    except (InvalidOperation, OverflowError):
-        return None
+            file.report("bad_number", repr(row["total"][:40]))
+        elif count is not None:
+            yield _Operator(row["kind"], row["name"], row["full"], count, total_ns)
 
 
 def _launches(path: Path, findings: Findings) -> dict[str, Counter[str]]:
     """Count the launches of each operator by shape; most lines are the same as one before."""
     seen: Counter[str] = Counter()
     places: dict[str, int] = {}
-    for line, text in lines_of(path, findings):
+    file = TextFile(path, findings)
+    for text in file.lines():
         seen[text] += 1
-        places.setdefault(text, line)
+        places.setdefault(text, file.line)
     found: dict[str, Counter[str]] = {}
     graphs = set()
     for text, count in seen.items():
         parts = text.split(";", 3)
         if len(parts) != 4:  # noqa: PLR2004 (type, name, graph, shapes)
-            findings.add("bad_row", path, places[text])
+            file.report("bad_row", line=places[text])
             continue
         graphs.add(parts[2])
         found.setdefault(parts[1], Counter())[_shape(parts)] += count

@@ -12,7 +12,6 @@ __all__ = [
     "OptionStateError",
     "OptionTypeError",
     "OptionValueError",
-    "raise_first",
 ]
 
 
@@ -30,21 +29,18 @@ class OptionStateError(LongpoleError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class OptionFinding:
-    """Something about one option: a warning, or an error with the exception it stands for.
+    """Something about one option: a warning, or an error where there is what it `raises`.
 
     `used` is the value in use instead, where there is one.
     """
 
     code: str
-    severity: Literal["warning", "error"]
     option: str | None
     message: str
     used: object = None
     raises: type[LongpoleError] | None = None
 
-
-def raise_first(findings: tuple[OptionFinding, ...]) -> None:
-    """Raise the first error among findings, if there is one."""
-    for finding in findings:
-        if finding.raises is not None:
-            raise finding.raises(finding.message)
+    @property
+    def severity(self) -> Literal["warning", "error"]:
+        """How bad it is."""
+        return "warning" if self.raises is None else "error"

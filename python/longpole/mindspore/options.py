@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields
+import os
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from longpole.mindspore.environment import Environment
-from longpole.mindspore.option_checks import CHECKS, DEFAULTS, DEVICES, WITHOUT_OP_TIME
 from longpole.mindspore.option_findings import (
     OptionFinding,
     OptionStateError,
     OptionTypeError,
     OptionValueError,
-    raise_first,
 )
+from longpole.mindspore.option_table import OPTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 __all__ = ["AICORE_METRICS", "ProfilerOptions"]
 
 Device = Literal["cpu", "gpu", "ascend"]
+_DEVICES: Final[tuple[Device, ...]] = ("cpu", "gpu", "ascend")
 
 AICORE_METRICS: Final[Mapping[int, str]] = {
     -1: "None",
@@ -47,36 +48,29 @@ class ProfilerOptions:
 
     device: Device
     output_path: Path
-    start_profile: bool = True
-    op_time: bool = True
-    profile_framework: Literal["memory", "time", "all"] | None = "all"
-    timeline_limit: int = 500
-    data_process: bool = True
-    sync_enable: bool = True
-    profiler_level: Literal["Level0", "Level1", "Level2"] | None = None
-    profile_communication: bool = False
-    profile_memory: bool = False
-    parallel_strategy: bool = True
-    aicore_metrics: int = 0
-    l2_cache: bool = False
-    hbm_ddr: bool = False
-    pcie: bool = False
-    host_stack: bool = True
-    data_simplification: bool = True
-    ascend_job_id: str = ""
-    environment: Environment = field(default_factory=Environment)
-    findings: tuple[OptionFinding, ...] = ()
+    start_profile: bool
+    op_time: bool
+    profile_framework: Literal["memory", "time", "all"] | None
+    timeline_limit: int
+    data_process: bool
+    sync_enable: bool
+    profiler_level: Literal["Level0", "Level1", "Level2"] | None
+    profile_communication: bool
+    profile_memory: bool
+    parallel_strategy: bool
+    aicore_metrics: int
+    l2_cache: bool
+    hbm_ddr: bool
+    pcie: bool
+    host_stack: bool
+    data_simplification: bool
+    ascend_job_id: str
+    environment: Environment
+    findings: tuple[OptionFinding, ...]
 
     @classmethod
-    def validate(
-        cls,
-        device: str = "cpu",
-        *,
-        environment: Mapping[str, str] | None = None,
-        exists: Callable[[Path], bool] = Path.exists,
-        **options: Any,
-    ) -> Self:
-        """Check options; warnings stand in `findings`.
+    def validate(cls, device: str = "cpu", **options: Any) -> Self:
+        """Check options as `check` does; warnings stand in `findings`, errors are raised.
 
         Raises
         ------
@@ -92,8 +86,10 @@ class ProfilerOptions:
         >>> ProfilerOptions.validate("gpu", timeline_limit=-1).timeline_limit
         500
         """
-        found = cls.check(device, environment=environment, exists=exists, **options)
-        raise_first(found.findings)
+        found = cls.check(device, **options)
+        for finding in found.findings:
+            if finding.raises is not None:
+                raise finding.raises(finding.message)
         return found
 
     @classmethod
@@ -102,7 +98,6 @@ class ProfilerOptions:
         device: str = "cpu",
         *,
         environment: Mapping[str, str] | None = None,
-        exists: Callable[[Path], bool] = Path.exists,
         **options: Any,
     ) -> Self:
         """Check options without raising: errors are findings too.
@@ -113,8 +108,6 @@ class ProfilerOptions:
             cpu, gpu or ascend, in any case.
         environment
             Environment variables, such as `os.environ`; none by default.
-        exists
-            Tells whether a path exists, for `ascend_job_id`.
         options
             MindSpore's options by name.
 
@@ -129,18 +122,16 @@ class ProfilerOptions:
         known = _device(device, findings)
         asked = {**options, **settings.run_options}
         asked = _supported(known, asked, findings, is_quiet=bool(settings.run_options))
-        values = {name: _checked(name, asked, findings) for name in asked}
+        values = {name: option.default for name, option in OPTIONS.items()}
+        values |= {name: _checked(name, value, findings) for name, value in asked.items()}
         _apply_level(values)
-        values["output_path"] = _output(asked, values, settings, findings, exists)
-        made = cls(device=known, environment=settings, **values)
+        del values["start"]
+        values["output_path"] = _output(asked, values, settings, findings)
+        made = cls(device=known, environment=settings, findings=(), **values)
         if known == "ascend" and len(made.msprof_options()) > _LONGEST:
             message = f"the options for msprof have more than {_LONGEST:,} characters"
-            findings.append(_error("too_long", None, message, OptionValueError))
-        return made._with(findings)
-
-    def _with(self, findings: list[OptionFinding]) -> Self:
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return type(self)(**{**values, "findings": tuple(findings)})
+            findings.append(OptionFinding("too_long", None, message, raises=OptionValueError))
+        return replace(made, findings=tuple(findings))
 
     def msprof_options(self) -> str:
         """Give the options as the JSON text that MindSpore hands to Ascend's profiler."""
@@ -169,37 +160,26 @@ class ProfilerOptions:
 
     def for_mindspore(self) -> dict[str, Any]:
         """Give the options that the device has, as MindSpore's `Profiler` takes them."""
-        names = DEVICES[self.device] - {"start"}
-        values = {name: getattr(self, name) for name in sorted(names)}
+        names = [name for name in sorted(OPTIONS) if self.device in OPTIONS[name].devices]
+        values = {name: getattr(self, name) for name in names if name != "start"}
         if self.profiler_level is None:
             values.pop("profiler_level", None)
         if not self.ascend_job_id:
             values.pop("ascend_job_id", None)
         return values
 
-    @property
-    def profiling_options(self) -> str | None:
-        """What PROFILING_OPTIONS is to hold: MindSpore sets it for communication alone."""
-        return self.msprof_options() if self.profile_communication else None
-
 
 def _switch(value: bool) -> str:  # noqa: FBT001 (the value itself)
     return "on" if value else "off"
 
 
-def _error(
-    code: str, option: str | None, message: str, raises: type[Any], used: object = None
-) -> OptionFinding:
-    return OptionFinding(code, "error", option, message, used, raises)
-
-
 def _device(device: str, findings: list[OptionFinding]) -> Device:
     name = str(device).lower()
-    for known in DEVICES:
+    for known in _DEVICES:
         if name == known:
             return known
     message = f"the device is one of cpu, gpu and ascend, not {device!r}"
-    findings.append(_error("unknown_device", None, message, OptionStateError, "cpu"))
+    findings.append(OptionFinding("unknown_device", None, message, "cpu", OptionStateError))
     return "cpu"
 
 
@@ -207,32 +187,34 @@ def _supported(
     device: Device, asked: Mapping[str, Any], findings: list[OptionFinding], *, is_quiet: bool
 ) -> dict[str, Any]:
     """Leave out what the device does not have; say so, unless the environment chose."""
-    left = {name: value for name, value in asked.items() if name in DEVICES[device]}
-    if is_quiet:
-        return left
-    for name in asked:
+    left = {name: asked[name] for name in asked if device in _devices_of(name)}
+    for name in () if is_quiet else asked:
         if name not in left:
-            why = f"the device {device} does not have it" if name in CHECKS else "there is no such"
+            why = f"the device {device} does not have it" if name in OPTIONS else "there is no such"
             message = f"{name} is an invalid param which doesn't work ({why})"
-            findings.append(OptionFinding("invalid_option", "warning", name, message))
-        elif asked.get("op_time", True) is False and name not in WITHOUT_OP_TIME:
+            findings.append(OptionFinding("invalid_option", name, message))
+        elif asked.get("op_time", True) is False and OPTIONS[name].needs_op_time:
             message = f"When op_time is set to False, the parameter '{name}' setting is invalid."
-            findings.append(OptionFinding("needs_op_time", "warning", name, message))
+            findings.append(OptionFinding("needs_op_time", name, message))
     return left
 
 
-def _checked(name: str, asked: Mapping[str, Any], findings: list[OptionFinding]) -> Any:
+def _devices_of(name: str) -> frozenset[str]:
+    return OPTIONS[name].devices if name in OPTIONS else frozenset()
+
+
+def _checked(name: str, value: Any, findings: list[OptionFinding]) -> Any:
     """Give a value that can be: the one asked for, or what MindSpore takes instead."""
-    problem = CHECKS[name](asked[name])
-    if problem is None:
-        return asked[name]
-    message = f"the parameter {name} {problem.rule}, but got {_told(asked[name])}"
+    rule, instead = OPTIONS[name].check(value), OPTIONS[name].instead
+    if rule is None:
+        return value
+    message = f"the parameter {name} {rule}, but got {_told(value)}"
     if name == "start_profile":
-        findings.append(_error("bad_type", name, message, OptionTypeError, True))  # noqa: FBT003
-        return True
-    instead = f"{message}; it is set to {problem.used!r}"
-    findings.append(OptionFinding("bad_value", "warning", name, instead, problem.used))
-    return problem.used
+        findings.append(OptionFinding("bad_type", name, message, instead, OptionTypeError))
+    else:
+        message = f"{message}; it is set to {instead!r}"
+        findings.append(OptionFinding("bad_value", name, message, instead))
+    return instead
 
 
 def _told(value: Any) -> str:
@@ -242,11 +224,8 @@ def _told(value: Any) -> str:
 
 def _apply_level(values: dict[str, Any]) -> None:
     """Let a level switch off what it does not have; and take the name of a member of an enum."""
-    values.pop("start", None)
-    level = values.get("profiler_level")
-    level = getattr(level, "name", level)
-    if level is not None:
-        values["profiler_level"] = level
+    level = values["profiler_level"]
+    values["profiler_level"] = level = getattr(level, "name", level)
     if level in ("Level0", "Level1"):
         values["data_process"] = False
     if level == "Level0":
@@ -255,22 +234,21 @@ def _apply_level(values: dict[str, Any]) -> None:
 
 def _output(
     asked: Mapping[str, Any],
-    values: dict[str, Any],
+    values: Mapping[str, Any],
     settings: Environment,
     findings: list[OptionFinding],
-    exists: Callable[[Path], bool],
 ) -> Path:
     """Choose the folder: the job's, the one asked for, the environment's, or `data`."""
-    job = values.get("ascend_job_id", "")
+    job, named = values["ascend_job_id"], values["output_path"]
     if job:
-        if exists(Path(job)):
+        if os.path.exists(job):  # noqa: PTH110 (false where the text can be no path)
             return Path(job).parent
         message = f"the folder of ascend_job_id does not exist: {job}"
-        findings.append(_error("no_such_job", "ascend_job_id", message, OptionValueError))
-    named = values.get("output_path")
-    if named is not None and "output_path" in asked:
-        if settings.output_path and settings.output_path != str(named):
-            message = f"output_path is used, and MS_DIAGNOSTIC_DATA_PATH is not: {named}"
-            findings.append(OptionFinding("output_path", "warning", "output_path", message, named))
-        return Path(named)
-    return Path(settings.output_path or DEFAULTS["output_path"])
+        found = OptionFinding("no_such_job", "ascend_job_id", message, raises=OptionValueError)
+        findings.append(found)
+    if "output_path" not in asked:
+        return Path(settings.output_path or named)
+    if settings.output_path and settings.output_path != str(named):
+        message = f"output_path is used, and MS_DIAGNOSTIC_DATA_PATH is not: {named}"
+        findings.append(OptionFinding("output_path", "output_path", message, named))
+    return Path(named)

@@ -1,25 +1,31 @@
-"""Writes what was made of a profile: new files alone, that only their owner may read."""
+"""Writes what was made of a profile: CSV texts, and new files that only their owner may read."""
 
 from __future__ import annotations
 
+import csv
+import io
 import os
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
-__all__ = ["new_folder", "write_new"]
+__all__ = ["csv_text", "new_folder", "write_new"]
 
 _FOLDER, _FILE = 0o700, 0o600
 
 
-def new_folder(path: str | os.PathLike[str]) -> bool:
-    """Make a folder, with mode 0700; tell whether it was there before."""
-    path = Path(path)
-    was_there = path.is_dir()
+def csv_text(rows: Iterable[Sequence[Any]], line_end: str = "\r\n") -> str:
+    """Give rows as CSV; MindSpore ends its lines as DOS does."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator=line_end).writerows(rows)
+    return text.getvalue()
+
+
+def new_folder(path: Path) -> None:
+    """Make a folder that is not there yet, with mode 0700."""
     path.mkdir(mode=_FOLDER, parents=True, exist_ok=True)
-    return was_there
 
 
 def write_new(path: Path, content: str | Iterable[bytes]) -> Path:
@@ -33,7 +39,7 @@ def write_new(path: Path, content: str | Iterable[bytes]) -> Path:
     if path.exists():
         message = f"{path} exists, and nothing is written over; name another folder"
         raise FileExistsError(message)
-    path.parent.mkdir(mode=_FOLDER, parents=True, exist_ok=True)
+    new_folder(path.parent)
     unfinished = path.with_name(f".{path.name}.part-{os.getpid()}")
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE)
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from longpole.errors import LongpoleError
 from longpole.mindspore.backends import Backend, backend_of
-from longpole.mindspore.offline import Analysis, AnalysisHandle, offline_analyse
+from longpole.mindspore.offline import Analysis, offline_analyse
 from longpole.mindspore.operators import OpAnalysis, op_analyse
 from longpole.mindspore.option_findings import OptionFinding
 from longpole.mindspore.options import ProfilerOptions
@@ -18,6 +18,7 @@ from longpole.mindspore.run_folder import cut_trace, run_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from concurrent.futures import Future
     from pathlib import Path
 
 __all__ = ["Profiler", "ProfilerStateError", "Recording"]
@@ -93,7 +94,8 @@ class Profiler:
     ) -> None:
         variables = os.environ if environment is None else environment
         self._findings: list[OptionFinding] = []
-        self._is_started = self._is_recorded = False
+        self._is_started = False
+        self._recorded: Path | None = None
         self._traces: list[Path] = []
         self._done: Recording | None = None
         self._folder: Path | None = None
@@ -105,8 +107,7 @@ class Profiler:
         self._backend = backend_of(backend, counters, torch_options)
         target = device or self._backend.device()
         self.options = ProfilerOptions.validate(target, environment=variables, **options)
-        self._findings += [*self.options.findings, *_ignored(self._backend, options)]
-        self._warn(self._findings)
+        self._note([*self.options.findings, *_ignored(self._backend, options)])
         rank = self._backend.rank()
         settings = self.options.environment
         self._info = ProfilerInfo(
@@ -131,9 +132,8 @@ class Profiler:
             message = "The profiler has already started. Do not turn on again in the open state."
             raise ProfilerStateError(message)
         if self._folder is None:
-            n_before = len(self._findings)
-            self._folder = run_folder(self.options, self._findings)
-            self._warn(self._findings[n_before:])
+            self._folder, findings = run_folder(self.options)
+            self._note(findings)
         self._done = None
         self._info.mark("profiling_start_time")
         self._backend.start(self.options, self._folder)
@@ -162,7 +162,7 @@ class Profiler:
             raise ProfilerStateError(message)
         self._is_started = False
         self._backend.stop()
-        self._is_recorded = True
+        self._recorded = self._folder
         self._info.mark("profiling_stop_time")
         if self._backend.name != "mindspore":
             self._write()
@@ -177,15 +177,13 @@ class Profiler:
         self._traces.append(path)
         if cut_trace(path, self.options.timeline_limit * _MIB):
             message = f"{path} was longer than timeline_limit; its last events were left out"
-            finding = OptionFinding("over_limit", "warning", "timeline_limit", message)
-            self._findings.append(finding)
-            self._warn([finding])
+            self._note([OptionFinding("over_limit", "timeline_limit", message)])
 
     def _recorded_folder(self) -> Path:
-        if self._folder is None:
+        if self._recorded is None:
             message = "nothing was recorded: call start() first"
             raise ProfilerStateError(message)
-        return self._folder
+        return self._recorded
 
     def analyse(
         self,
@@ -193,7 +191,7 @@ class Profiler:
         pretty: bool = False,  # noqa: FBT001, FBT002 (MindSpore's signature)
         step_list: Sequence[int] | None = None,
         mode: Literal["sync", "async"] = "sync",
-    ) -> Recording | Analysis | AnalysisHandle | None:
+    ) -> Recording | Analysis | Future[Analysis] | None:
         """Stop, where it records, and say what was recorded; or analyse an earlier profile.
 
         Parameters
@@ -218,12 +216,8 @@ class Profiler:
             return _offline(offline_path, pretty, step_list, mode)
         if self._is_started:
             self.stop()
-        folder = self._recorded_folder()
-        if not self._is_recorded:
-            message = "nothing was recorded: call start() first"
-            raise ProfilerStateError(message)
         if self._done is None:
-            self._done = self._finish(folder)
+            self._done = self._finish(self._recorded_folder())
         return self._done
 
     def _finish(self, folder: Path) -> Recording:
@@ -279,7 +273,8 @@ class Profiler:
         if self._is_started:
             self.stop()
 
-    def _warn(self, findings: Sequence[OptionFinding]) -> None:
+    def _note(self, findings: Sequence[OptionFinding]) -> None:
+        self._findings += findings
         for finding in findings:
             if finding.severity == "warning":
                 _LOG.warning("%s", finding.message)
@@ -289,7 +284,6 @@ def _ignored(backend: Backend, options: Mapping[str, Any]) -> list[OptionFinding
     return [
         OptionFinding(
             "no_effect",
-            "warning",
             name,
             f"{name} has no effect on what {backend.name} records",
         )
@@ -303,7 +297,7 @@ def _offline(
     pretty: bool,  # noqa: FBT001 (passed on)
     step_list: Sequence[int] | None,
     mode: str,
-) -> Analysis | AnalysisHandle:
+) -> Analysis | Future[Analysis]:
     if mode == "async":
         return offline_analyse(path, pretty, step_list, mode="async")
     if mode != "sync":

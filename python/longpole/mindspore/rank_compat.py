@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from longpole.mindspore.errors import ProfileError
+from longpole.mindspore.findings import Findings
 from longpole.mindspore.host_info_compat import (
     compatible_dataset,
     compatible_memory_and_timeline,
@@ -13,6 +15,7 @@ from longpole.mindspore.minddata_compat import (
     compatible_pipeline_summary,
 )
 from longpole.mindspore.output import write_new
+from longpole.mindspore.step_trace import read_steps
 from longpole.mindspore.step_trace_compat import compatible_point_info, compatible_step_trace
 from longpole.mindspore.timeline_compat import compatible_timeline
 
@@ -21,22 +24,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from longpole.mindspore.layouts import RankFiles
+    from longpole.mindspore.rank_analysis import Asked
 
-__all__ = ["write_compatible"]
+__all__ = ["HINT", "write_compatible"]
+
+HINT: Final = "without compat, the files are read as far as they are sound"
+"""What to do where a damaged file ends MindSpore."""
 
 
-def write_compatible(
-    files: RankFiles,
-    output: Path,
-    *,
-    developer_rows: bool = True,
-    n_ranks: int = 1,
-    limit_bytes: int | None = None,
-) -> list[Path]:
+def write_compatible(files: RankFiles, output: Path, asked: Asked, n_ranks: int) -> list[Path]:
     """Write the files of one rank; `n_ranks` is a part of the name of the cluster file."""
     contents = [
-        *_host(files, developer_rows=developer_rows),
-        *_timeline(files, n_ranks, limit_bytes),
+        *_host(files, developer_rows=asked.developer_rows),
+        *_timeline(files, n_ranks, asked.limit_bytes),
         *_steps(files),
         *_pipeline(files),
     ]
@@ -91,7 +91,12 @@ def _steps(files: RankFiles) -> Iterator[_Content]:
     runs = files.get("gpu_op_execute_timestamp") or path
     lines = runs.read_text(encoding="utf-8").splitlines()
     is_training = any(line.startswith("Gradients") for line in lines)
-    steps = compatible_step_trace(path, is_training=is_training)
-    points = compatible_point_info(path, is_training=is_training)
+    findings = Findings()
+    trace = read_steps(path, findings, as_mindspore=True)
+    for found in findings.all():
+        message = "MindSpore itself ends in an exception here, or takes the damage for times"
+        raise ProfileError(path, "mindspore_fails", f"{message}: {found.sentence}", hint=HINT)
+    steps = compatible_step_trace(trace, is_training=is_training)
     yield f"step_trace_raw_{files.rank}_detail_time.csv", steps
+    points = compatible_point_info(trace, is_training=is_training)
     yield f"step_trace_point_info_{files.rank}.json", points

@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.mindspore.errors import ProfileError
-from longpole.mindspore.layouts import kind_of
+from longpole.mindspore.layouts import WITHOUT_TIMELINE, named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from longpole.mindspore.findings import Findings
     from longpole.mindspore.layouts import RankFiles
 
-__all__ = ["REFUSED", "refuse", "refused_file"]
+__all__ = ["refuse", "refused_file"]
 
 _EXPORT: Final = "export with CANN's `msprof --export=on` and read what it wrote"
 _SUMMARY: Final = "a summary by MindSpore; the timeline has the runs that it sums up"
 
-REFUSED: Final[Mapping[str, str]] = {
+_REFUSED: Final[Mapping[str, str]] = {
     "memory_usage": "a protobuf of one version of MindSpore: analyse it with that MindSpore "
     "(Profiler.analyse()), or record anew with MindSpore 2.4 or later and profile_memory=True, "
     "which writes memory_record.csv and operator_memory.csv",
@@ -41,21 +41,17 @@ REFUSED: Final[Mapping[str, str]] = {
 
 def refused_file(path: Path) -> ProfileError | None:
     """Say why a file of MindSpore's profiler is no timeline; None where it may be one."""
-    kind = kind_of(path)
-    if kind is None or kind == "ascend_timeline_display":
+    kind, _ = named(path) or ("", 0)
+    if kind in _REFUSED and kind != "ascend_timeline_display":
+        return ProfileError(path, "refused", _REFUSED[kind])
+    if kind not in WITHOUT_TIMELINE:
         return None
-    reason = REFUSED.get(kind)
-    if reason is not None:
-        return ProfileError(path, "refused", reason)
     hint = "give the folder of the profile, or ask `longpole mindspore` about it"
     return ProfileError(path, "no_timeline", f"{kind}: a file without a timeline", hint=hint)
 
 
 def refuse(files: RankFiles, findings: Findings) -> None:
     """Add a finding for each file that is there and not used."""
-    for kind, reason in _present(files):
-        findings.add("refused", files.files[kind], None, reason)
-
-
-def _present(files: RankFiles) -> Iterator[tuple[str, str]]:
-    return ((kind, reason) for kind, reason in REFUSED.items() if kind in files.files)
+    for kind, reason in _REFUSED.items():
+        if (path := files.get(kind)) is not None:
+            findings.add("refused", path, None, reason)

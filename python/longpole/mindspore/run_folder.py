@@ -19,7 +19,7 @@ _BETWEEN: Final = b"\n  },"
 """What stands between two events in a trace that Kineto wrote, a line for each field."""
 
 
-def run_folder(options: ProfilerOptions, findings: list[OptionFinding]) -> Path:
+def run_folder(options: ProfilerOptions) -> tuple[Path, list[OptionFinding]]:
     """Make `output_path/profiler` with mode 0700; the next free one where it has files."""
     first = options.output_path / "profiler"
     folder, number = first, 1
@@ -27,11 +27,10 @@ def run_folder(options: ProfilerOptions, findings: list[OptionFinding]) -> Path:
         number += 1
         folder = first.with_name(f"profiler_{number}")
     new_folder(folder)
-    if folder != first:
-        message = f"{first} has files already; this recording goes into {folder}"
-        finding = OptionFinding("folder_exists", "warning", "output_path", message, folder)
-        findings.append(finding)
-    return folder
+    if folder == first:
+        return folder, []
+    message = f"{first} has files already; this recording goes into {folder}"
+    return folder, [OptionFinding("folder_exists", "output_path", message, folder)]
 
 
 def cut_trace(path: Path, limit_bytes: int) -> bool:

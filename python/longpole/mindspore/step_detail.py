@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.mindspore.step_trace import Reduce, StepPoints, StepTrace
-from longpole.mindspore.text import Columns, stamp, table_of
+from longpole.mindspore.text import CsvFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,43 +20,26 @@ if TYPE_CHECKING:
 __all__ = ["read_step_detail"]
 
 _TICK_NS: Final = 10
-_NEEDED: Final = {
-    "start": ("start_point",),
-    "end": ("end_point",),
-    "fp": ("fp_point",),
-    "number": ("step_num",),
-}
-_DERIVED: Final = ("bp_point", "total", "iteration_interval", "fp_and_bp", "fp", "tail")
+_NEEDED: Final = ("start_point", "end_point", "fp_point", "step_num")
+_DERIVED: Final = ("total", "iteration_interval", "fp_and_bp", "fp", "tail")
 _START, _END = "_start_point", "_end_point"
 
 
 def read_step_detail(path: Path, findings: Findings) -> StepTrace:
-    """Read the table of one rank.
-
-    Raises
-    ------
-    ProfileError
-        The file is empty, or a column is missing.
-    OSError
-        The file cannot be read.
-    """
-    header, rows = table_of(path, findings)
-    names = [name.strip() for name in header]
-    spans = _collectives(names)
-    named = [part for name in spans for part in (name, name + _START, name + _END)]
-    columns = Columns(path, header, _NEEDED, findings, known=(*_DERIVED, *named))
+    """Read the table of one rank."""
+    file = CsvFile(path, findings)
+    spans = _collectives(file.header)
+    is_training = "bp_point" in file.header
+    edges = [name + edge for name in spans for edge in (_START, _END)]
+    wanted = [*_NEEDED, *(["bp_point"] if is_training else []), *edges]
+    file.find({name: (name,) for name in wanted}, (*_DERIVED, *spans))
     steps: list[StepPoints | None] = []
-    for line, row in columns.whole(rows):
-        if row[columns.place("number")].strip() != "-":
-            cells = dict(zip(names, row, strict=True))
-            wanted = ["start_point", "fp_point", "bp_point", "end_point"]
-            wanted += [name + edge for name in spans for edge in (_START, _END)]
-            times = {
-                name: stamp(cells[name], path, line, findings) for name in wanted if name in cells
-            }
+    for row in file.rows():
+        if row.pop("step_num") != "-":
+            times = {name: file.stamp(cell) for name, cell in row.items()}
             steps.append(_step(len(steps) + 1, times, spans))
     known = [step for step in steps if step is not None]
-    return StepTrace(path, None, "bp_point" in names, known)
+    return StepTrace(path, None, is_training, known)
 
 
 def _collectives(names: Sequence[str]) -> list[str]:

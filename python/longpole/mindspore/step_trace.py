@@ -8,14 +8,14 @@ with its interval in each step, in units of 10 ns.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from longpole.mindspore.errors import ProfileError
 from longpole.mindspore.findings import FileFinding, Findings
 from longpole.mindspore.steps import Step
-from longpole.mindspore.text import lines_of, stamp
+from longpole.mindspore.text import TextFile
 
 if TYPE_CHECKING:
     import os
@@ -101,54 +101,60 @@ def read_step_trace(path: str | os.PathLike[str]) -> StepTrace:
     OSError
         The file cannot be read.
     """
-    path, findings = Path(path), Findings()
-    trace = read_steps(path, findings)
-    return StepTrace(trace.path, trace.launch, trace.is_training, trace.steps, findings.all())
+    findings = Findings()
+    return replace(read_steps(Path(path), findings), findings=findings.all())
 
 
-def read_steps(path: Path, findings: Findings) -> StepTrace:
-    """Read the steps, as `read_step_trace` does, and add to the findings of a caller."""
-    lines = [(line, text.split()) for line, text in lines_of(path, findings)]
-    if not lines:
+def read_steps(path: Path, findings: Findings, *, as_mindspore: bool = False) -> StepTrace:
+    """Read the steps, as `read_step_trace` does, and add to the findings of a caller.
+
+    With `as_mindspore`, steps of a sync file begin where the last operator of the one before
+    *started*, and those of an inference have a `bp_ns` too.
+    """
+    file = TextFile(path, findings)
+    launch: Literal["async", "sync"] | None = None
+    is_training = False
+    found: list[StepPoints | None] = []
+    points: list[_Point] = []
+    for words in map(str.split, file.lines()):
+        launch = launch or ("async" if words[0].count(",") == 1 else "sync")
+        is_training |= any(word.startswith("Gradients") for word in words)
+        if launch == "async":
+            found.append(_async_step(file, words))
+        else:
+            points.append(_point(file, words))
+    if launch is None:
         raise ProfileError(path, "empty_file", "the step trace is empty", hint=_POINTS_HINT)
-    words = [word for _, line in lines for word in line]
-    is_training = any(word.startswith("Gradients") for word in words)
-    if words[0].count(",") == 1:
-        steps = [_async_step(path, *line, findings) for line in lines]
-        found = [step for step in steps if step is not None]
-        launch: Literal["async", "sync"] = "async"
-    else:
-        found, launch = _sync_steps(path, lines, findings), "sync"
-    if not is_training:
-        found = [step._replace(bp_ns=None) for step in found]
-    numbered = [step._replace(number=place) for place, step in enumerate(found, 1)]
+    if launch == "sync":
+        found += _sync_steps(path, points, findings, edge=0 if as_mindspore else 1)
+    steps = [step for step in found if step is not None]
+    if not is_training and not as_mindspore:
+        steps = [step._replace(bp_ns=None) for step in steps]
+    numbered = [step._replace(number=place) for place, step in enumerate(steps, 1)]
     return StepTrace(path, launch, is_training, numbered)
 
 
-def _async_step(
-    path: Path, line: int, words: Sequence[str], findings: Findings
-) -> StepPoints | None:
+def _async_step(file: TextFile, words: Sequence[str]) -> StepPoints | None:
     points = [word.split(",") for word in words[:_POINTS]]
     if len(points) < _POINTS or any(len(point) != 2 for point in points):  # noqa: PLR2004
-        findings.add("step_without_points", path, line)
+        file.report("step_without_points")
         return None
-    times = [stamp(point[1], path, line, findings) for point in points]
-    reduces = [_reduce(path, line, word, findings) for word in words[_POINTS:]]
-    if any(time is None for time in times) or None in reduces:
-        return None
-    start, fp, bp, end = (time or 0 for time in times)
-    names = (points[1][0], points[2][0])
+    read = [file.stamp(point[1]) for point in points]
+    times = [time for time in read if time is not None]
+    reduces = [_reduce(file, word) for word in words[_POINTS:]]
     known = tuple(reduce for reduce in reduces if reduce is not None)
-    return StepPoints(0, start, fp, bp, end, *names, known)
+    if len(times) < _POINTS or len(known) < len(reduces):
+        return None
+    start, fp, bp, end = times
+    return StepPoints(0, start, fp, bp, end, points[1][0], points[2][0], known)
 
 
-def _reduce(path: Path, line: int, word: str, findings: Findings) -> Reduce | None:
+def _reduce(file: TextFile, word: str) -> Reduce | None:
     parts = word.split(",")
     if len(parts) != _INTERVAL:
-        findings.add("bad_row", path, line, repr(word[:40]))
+        file.report("bad_row", repr(word[:40]))
         return None
-    times = [stamp(part, path, line, findings) for part in parts[1:]]
-    start, end = times
+    start, end = map(file.stamp, parts[1:])
     return None if start is None or end is None else Reduce(parts[0], start, end)
 
 
@@ -157,10 +163,22 @@ class _Point(NamedTuple):
     spans: list[tuple[int, int]]
 
 
+def _point(file: TextFile, words: Sequence[str]) -> _Point:
+    """Read the intervals of a point up to the first that is damaged: what follows would shift."""
+    spans = []
+    for word in words[1:]:
+        times = [file.stamp(part) for part in word.split(",")]
+        if len(times) != 2 or None in times:  # noqa: PLR2004 (start and end)
+            file.report("bad_row", repr(word[:40]))
+            break
+        spans.append((_TICK_NS * (times[0] or 0), _TICK_NS * (times[1] or 0)))
+    return _Point(words[0], spans)
+
+
 def _sync_steps(
-    path: Path, lines: Sequence[tuple[int, Sequence[str]]], findings: Findings
+    path: Path, points: Sequence[_Point], findings: Findings, *, edge: int
 ) -> list[StepPoints]:
-    points = [_point(path, line, words, findings) for line, words in lines]
+    """Put the points together; a step begins at an edge of the `end` of the one before."""
     if len(points) < _LINES:
         message = f"the file has {len(points)} of the three points of a step (fp, bp, end)"
         raise ProfileError(path, "missing_points", message, hint=_POINTS_HINT)
@@ -170,21 +188,8 @@ def _sync_steps(
         findings.add("steps_unequal", path)
     steps: list[StepPoints] = []
     for place in range(count):
-        start_ns = steps[-1].end_ns if steps else fp.spans[0][0]
+        start_ns = end.spans[place - 1][edge] if place else fp.spans[0][0]
         inside = tuple(Reduce(each.operator, *each.spans[place]) for each in reduces)
         times = (start_ns, fp.spans[place][0], bp.spans[place][1], end.spans[place][1])
         steps.append(StepPoints(0, *times, fp.operator, bp.operator, inside))
     return steps
-
-
-def _point(path: Path, line: int, words: Sequence[str], findings: Findings) -> _Point:
-    """Read the intervals of a point up to the first that is damaged: what follows would shift."""
-    spans = []
-    for word in words[1:]:
-        parts = word.split(",")
-        times = [stamp(part, path, line, findings) for part in parts]
-        if len(times) != 2 or None in times:  # noqa: PLR2004 (start and end)
-            findings.add("bad_row", path, line, repr(word[:40]))
-            break
-        spans.append((_TICK_NS * (times[0] or 0), _TICK_NS * (times[1] or 0)))
-    return _Point(words[0], spans)

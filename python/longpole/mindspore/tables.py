@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from longpole.mindspore.host_info import COLUMNS
+from longpole.mindspore.output import csv_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from longpole.mindspore.host_info import HostInfo
+    from longpole.mindspore.host_info import DatasetStage, HostInfo
     from longpole.mindspore.operators import OpRow
     from longpole.mindspore.step_trace import StepTrace
 
@@ -39,32 +38,23 @@ _STEPS: Final = (
 )
 
 
-def _text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return text.getvalue()
-
-
 def memory_text(info: HostInfo) -> str:
     """Write the rows with a memory usage, as they came."""
-    return _text(COLUMNS, info.memory)
+    return csv_text([COLUMNS, *info.memory], "\n")
 
 
-def dataset_text(info: HostInfo) -> str:
+def dataset_text(stages: Iterable[DatasetStage]) -> str:
     """Write the mean times of the dataset stages, in microseconds."""
     header = ("operation", "stage", "n_runs", "mean_us", "custom_info")
-    rows = (
-        (stage.operation, stage.stage, stage.count, stage.mean_us, stage.custom_info)
-        for stage in info.dataset
-    )
-    return _text(header, rows)
+    rows = ((s.operation, s.stage, s.count, s.mean_us, s.custom_info) for s in stages)
+    return csv_text([header, *rows], "\n")
 
 
 def operators_text(rows: Iterable[OpRow]) -> str:
     """Write what operators cost by shape, times in nanoseconds."""
-    return _text(_OPERATORS, ([getattr(row, name) for name in _OPERATORS] for row in rows))
+    return csv_text(
+        [_OPERATORS, *([getattr(row, name) for name in _OPERATORS] for row in rows)], "\n"
+    )
 
 
 def steps_text(trace: StepTrace) -> str:
@@ -76,4 +66,4 @@ def steps_text(trace: StepTrace) -> str:
         spans = {r.operator: (r.start_ns, r.end_ns) for r in step.reduces}
         more = (time for name in names for time in spans.get(name, (None, None)))
         rows.append([*(getattr(step, name) for name in _STEPS), *more])
-    return _text(header, rows)
+    return csv_text([header, *rows], "\n")

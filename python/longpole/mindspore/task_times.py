@@ -6,10 +6,9 @@ header (the start in ms or us). Stamps are decimal numbers and are read exactly.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.mindspore.text import Columns, stamp, table_of
+from longpole.mindspore.text import CsvFile, exact_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from longpole.mindspore.findings import Findings
 
-__all__ = ["TaskTime", "exact_ns", "read_task_times"]
+__all__ = ["TaskTime", "read_task_times"]
 
 _NEEDED: Final = {
     "operator": ("op_name",),
@@ -25,9 +24,7 @@ _NEEDED: Final = {
     "start": ("start_time(ms)", "start_time(us)"),
     "duration": ("duration(ms)", "duration(us)"),
 }
-_DIGITS: Final = {"ms": 6, "us": 3}
-_HIGHEST: Final = 2**63
-_DECIMAL: Final = re.compile(r"([0-9]{1,19})(?:\.([0-9]*))?")
+_NS_IN: Final = {"(ms)": 1_000_000, "(us)": 1_000}
 
 
 class TaskTime(NamedTuple):
@@ -41,36 +38,18 @@ class TaskTime(NamedTuple):
 
 def read_task_times(path: Path, findings: Findings) -> Iterator[TaskTime]:
     """Give each run, in the order of the file."""
-    header, rows = table_of(path, findings)
-    columns = Columns(path, header, _NEEDED, findings)
-    names = [name.strip() for name in header]
-    start, duration = columns.place("start"), columns.place("duration")
-    units = names[start][-3:-1], names[duration][-3:-1]
-    for line, row in columns.whole(rows):
-        stream = stamp(row[columns.place("stream")], path, line, findings)
-        times = exact_ns(row[start], units[0]), exact_ns(row[duration], units[1])
-        if None in times or stream is None:
-            findings.add("bad_number", path, line, repr(row[start][:40]))
+    file = CsvFile(path, findings)
+    file.find(_NEEDED)
+    scales = {key: _NS_IN[file.name_of(key)[-4:]] for key in ("start", "duration")}
+    for row in file.rows():
+        stream = file.stamp(row["stream"])
+        start_ns, duration_ns = (_time_ns(row[key], scale) for key, scale in scales.items())
+        if start_ns is None or duration_ns is None or stream is None:
+            file.report("bad_number", repr(row["start"][:40]))
             continue
-        start_ns, duration_ns = times
-        yield TaskTime(row[columns.place("operator")], stream, start_ns or 0, duration_ns or 0)
+        yield TaskTime(row["operator"], stream, start_ns, duration_ns)
 
 
-def exact_ns(text: str, unit: str) -> int | None:
-    r"""Read a decimal number of `ms` or `us` as nanoseconds; digits below 1 ns are rounded.
-
-    Examples
-    --------
-    >>> exact_ns("438068.41592", "ms"), exact_ns("1736408883704643.212\t", "us")
-    (438068415920, 1736408883704643212)
-    >>> exact_ns("1.69512E+15", "us") is None
-    True
-    """
-    found = _DECIMAL.fullmatch(text.strip())
-    if found is None:
-        return None
-    digits = _DIGITS[unit]
-    fraction = (found[2] or "").ljust(digits + 1, "0")
-    rounded_up = fraction[digits] >= "5"
-    time_ns = int(found[1] + fraction[:digits]) + rounded_up
-    return time_ns if time_ns < _HIGHEST else None
+def _time_ns(cell: str, scale: int) -> int | None:
+    """Read a time; in scientific notation, as a spreadsheet writes it, its digits are lost."""
+    return None if "e" in cell.lower() else exact_ns(cell, scale)

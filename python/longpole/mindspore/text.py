@@ -10,17 +10,18 @@ from __future__ import annotations
 import csv
 import json
 import re
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.mindspore.errors import ProfileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from longpole.mindspore.findings import Findings
 
-__all__ = ["Columns", "json_of", "lines_of", "number", "rows_of", "stamp", "table_of"]
+__all__ = ["CsvFile", "TextFile", "exact_ns", "json_of"]
 
 _MARK: Final = b"\xef\xbb\xbf"
 _WHOLE: Final = re.compile(r"[+-]?[0-9]+")
@@ -28,129 +29,64 @@ _SCIENTIFIC: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?[eE][+-]?[0-9]+")
 _HIGHEST: Final = 2**63
 
 
-def lines_of(
-    path: Path, findings: Findings, *, keep_words: bool = False
-) -> Iterator[tuple[int, str]]:
-    """Give each whole line that is not empty, with its number (from 1).
+class TextFile:
+    """A file that is read line by line; what is wrong is reported at the line it is at."""
 
-    With `keep_words`, a last line that was cut is given up to its last space.
-    """
-    with path.open("rb") as file:
-        for place, line in enumerate(file, 1):
-            if place == 1 and line.startswith(_MARK):
-                findings.add("byte_order_mark", path, place)
-                line = line[len(_MARK) :]  # noqa: PLW2901 (the same line without the mark)
-            if not line.endswith(b"\n"):
-                findings.add("cut_line", path, place)
-                line = line.rpartition(b" ")[0] if keep_words else b""  # noqa: PLW2901
-            if text := _decoded(line, path, place, findings).strip("\r\n"):
-                yield place, text
+    def __init__(self, path: Path, findings: Findings) -> None:
+        self.path = path
+        self._findings = findings
+        self.line = 0
 
+    def report(self, code: str, detail: str | None = None, line: int | None = None) -> None:
+        """Add a finding, about the line that was given last unless it is said."""
+        self._findings.add(code, self.path, line or self.line, detail)
 
-def _decoded(line: bytes, path: Path, place: int, findings: Findings) -> str:
-    try:
-        return line.decode()
-    except UnicodeDecodeError:
-        findings.add("bad_utf8", path, place)
-        return line.decode(errors="replace")
+    def lines(self, *, keep_words: bool = False) -> Iterator[str]:
+        """Give each whole line that is not empty.
 
+        With `keep_words`, a last line that was cut is given up to its last space.
+        """
+        with self.path.open("rb") as file:
+            for self.line, line in enumerate(file, 1):
+                if self.line == 1 and line.startswith(_MARK):
+                    self.report("byte_order_mark")
+                    line = line[len(_MARK) :]  # noqa: PLW2901 (the same line without the mark)
+                if not line.endswith(b"\n"):
+                    self.report("cut_line")
+                    line = line.rpartition(b" ")[0] if keep_words else b""  # noqa: PLW2901
+                if text := self._decoded(line).strip("\r\n"):
+                    yield text
 
-class Columns:
-    """Where the columns of a CSV file stand, by name; `needed` must be there.
-
-    Raises
-    ------
-    ProfileError
-        The file has no header, or a needed column is missing.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        header: Sequence[str],
-        needed: Mapping[str, Sequence[str]],
-        findings: Findings,
-        known: Sequence[str] = (),
-    ) -> None:
-        names = [name.strip() for name in header]
-        self.count = len(names)
-        self._path, self._findings = path, findings
-        self._places = {key: _place(names, alias) for key, alias in needed.items()}
-        missing = [key for key, place in self._places.items() if place < 0]
-        if missing:
-            aliases = [needed[key][0] for key in missing]
-            raise ProfileError(
-                path,
-                "missing_column",
-                f"the header has no column {', '.join(map(repr, aliases))}",
-                line=1,
-                hint=f"the columns are {', '.join(map(repr, names))[:300]}",
-            )
-        expected = {name for alias in needed.values() for name in alias} | set(known)
-        for name in names:
-            if name not in expected:
-                findings.add("extra_columns", path, 1, repr(name))
-
-    def place(self, key: str) -> int:
-        """Give the place of a needed column."""
-        return self._places[key]
-
-    def whole(self, rows: Iterable[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
-        """Give the rows with a field for each column; the others are findings."""
-        for line, row in rows:
-            if len(row) == self.count:
-                yield line, row
-            else:
-                self._findings.add("bad_row", self._path, line)
-
-
-def _place(names: Sequence[str], aliases: Sequence[str]) -> int:
-    return next((names.index(alias) for alias in aliases if alias in names), -1)
-
-
-def table_of(
-    path: Path, findings: Findings, hint: str | None = None
-) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
-    """Give the header of a CSV file, and the rows below it.
-
-    Raises
-    ------
-    ProfileError
-        The file is empty.
-    """
-    rows = rows_of(path, findings)
-    _, header = next(rows, (0, None))
-    if header is None:
-        raise ProfileError(path, "empty_file", "the file is empty", hint=hint)
-    return header, rows
-
-
-def rows_of(path: Path, findings: Findings) -> Iterator[tuple[int, list[str]]]:
-    """Give each row of a CSV file, the header first; a quote cannot reach over lines."""
-    for place, line in lines_of(path, findings):
-        if '"' not in line:
-            yield place, line.split(",")
-            continue
+    def _decoded(self, line: bytes) -> str:
         try:
-            [row] = csv.reader([line], strict=True)
-        except (csv.Error, ValueError):
-            findings.add("bad_row", path, place)
-            continue
-        yield place, row
+            return line.decode()
+        except UnicodeDecodeError:
+            self.report("bad_utf8")
+            return line.decode(errors="replace")
 
+    def stamp(self, text: str) -> int | None:
+        """Read a whole number of at most 64 bits; what is none is a finding and None."""
+        try:
+            value = int(text) if text.isdecimal() else _unusual(text.strip())
+        except ValueError:
+            damaged = _SCIENTIFIC.fullmatch(text.strip()) is not None
+            self.report("damaged_stamp" if damaged else "bad_number", repr(text[:40]))
+            return None
+        if not -_HIGHEST <= value < _HIGHEST:
+            self.report("bad_number", repr(text[:40]))
+            return None
+        return value
 
-def stamp(text: str, path: Path, line: int, findings: Findings) -> int | None:
-    """Read a whole number of at most 64 bits; what is none is a finding and None."""
-    try:
-        value = int(text) if text.isdecimal() else _unusual(text.strip())
-    except ValueError:
-        damaged = _SCIENTIFIC.fullmatch(text.strip()) is not None
-        findings.add("damaged_stamp" if damaged else "bad_number", path, line, repr(text[:40]))
-        return None
-    if not -_HIGHEST <= value < _HIGHEST:
-        findings.add("bad_number", path, line, repr(text[:40]))
-        return None
-    return value
+    def number(self, text: str) -> float | None:
+        """Read a finite number; what is none is a finding and None."""
+        try:
+            value = float(text)
+        except ValueError:
+            value = float("nan")
+        if not -1e300 < value < 1e300:  # noqa: PLR2004 (neither nan nor infinite)
+            self.report("bad_number", repr(text[:40]))
+            return None
+        return value
 
 
 def _unusual(text: str) -> int:
@@ -159,16 +95,92 @@ def _unusual(text: str) -> int:
     return int(text)
 
 
-def number(text: str, path: Path, line: int, findings: Findings) -> float | None:
-    """Read a finite number; what is none is a finding and None."""
+def exact_ns(text: str, scale: int, most_ns: int = _HIGHEST) -> int | None:
+    r"""Read a decimal number of units of `scale` ns, exactly; None below 0, or above the most.
+
+    Examples
+    --------
+    >>> exact_ns("438068.41592", 1_000_000), exact_ns("1736408883704643.212\t", 1000)
+    (438068415920, 1736408883704643212)
+    """
     try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not -1e300 < value < 1e300:  # noqa: PLR2004 (neither nan nor infinite)
-        findings.add("bad_number", path, line, repr(text[:40]))
+        value = Decimal(text.strip()) * scale
+    except InvalidOperation:
         return None
-    return value
+    return round(value) if value.is_finite() and 0 <= value < most_ns else None
+
+
+class CsvFile(TextFile):
+    """A CSV file with a header; `header` are the names of its columns.
+
+    Raises
+    ------
+    ProfileError
+        The file is empty; `hint` says what to do.
+    """
+
+    def __init__(self, path: Path, findings: Findings, hint: str | None = None) -> None:
+        super().__init__(path, findings)
+        self._rows = self._split()
+        header = next(self._rows, None)
+        if header is None:
+            raise ProfileError(path, "empty_file", "the file is empty", hint=hint)
+        self.header = [name.strip() for name in header]
+        self._places: dict[str, int] = {}
+
+    def _split(self) -> Iterator[list[str]]:
+        """Give each row; a quote cannot reach over lines."""
+        for line in self.lines():
+            if '"' not in line:
+                yield line.split(",")
+                continue
+            try:
+                [row] = csv.reader([line], strict=True)
+            except (csv.Error, ValueError):
+                self.report("bad_row")
+                continue
+            yield row
+
+    def find(self, needed: Mapping[str, Sequence[str]], known: Sequence[str] = ()) -> None:
+        """Find the columns that are needed, each by one of its names; others are a finding.
+
+        Raises
+        ------
+        ProfileError
+            A column that is needed is missing.
+        """
+        self._places = {key: self._place(names) for key, names in needed.items()}
+        missing = [needed[key][0] for key, place in self._places.items() if place < 0]
+        if missing:
+            raise ProfileError(
+                self.path,
+                "missing_column",
+                f"the header has no column {', '.join(map(repr, missing))}",
+                line=1,
+                hint=f"the columns are {', '.join(map(repr, self.header))[:300]}",
+            )
+        expected = {name for names in needed.values() for name in names} | set(known)
+        for name in self.header:
+            if name not in expected:
+                self.report("extra_columns", repr(name), 1)
+
+    def _place(self, names: Sequence[str]) -> int:
+        return next((self.header.index(name) for name in names if name in self.header), -1)
+
+    def name_of(self, key: str) -> str:
+        """Give the name under which a needed column stands in the file."""
+        return self.header[self._places[key]]
+
+    def rows(self, *, surplus: str = "bad_row") -> Iterator[dict[str, str]]:
+        """Give the needed cells of each row that has a cell for each column.
+
+        Other rows are findings: `surplus` those with more cells.
+        """
+        for row in self._rows:
+            if len(row) == len(self.header):
+                yield {key: row[place].strip() for key, place in self._places.items()}
+            else:
+                self.report("bad_row" if len(row) < len(self.header) else surplus)
 
 
 def json_of(path: Path, findings: Findings) -> Any:

@@ -7,13 +7,14 @@ steps annotations `ProfilerStep#N`. MindSpore records no launching calls, so not
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from longpole.mindspore.errors import ProfileError
 from longpole.mindspore.executions import (
     LONGEST_NS,
     Executions,
-    Kernel,
     clock_offset_ns,
     read_activities,
     read_executions,
@@ -235,18 +236,15 @@ def _task_spans(path: Path, files: RankFiles, findings: Findings) -> Iterator[_S
 
 
 def _runs(runs: Executions, offset_ns: int, first_thread: int) -> Iterator[_Span]:
-    known: dict[tuple[int, int], str] = {}
-    for operator, thread, start_ns, duration_ns in zip(
-        runs.operator, runs.thread, runs.start_ns, runs.duration_ns, strict=True
-    ):
-        fields = known.get((operator, thread))
-        if fields is None:
-            full = runs.operators[operator]
-            name = full.rpartition("/")[2]
-            args = {"full_name": full, "type": name.partition("-")[0], "kind": runs.threads[thread]}
-            fields = _fields("cpu_op", name, _HOST, first_thread + thread, args)
-            known[operator, thread] = fields
-        yield _Span(start_ns + offset_ns, -duration_ns, fields)
+    @cache
+    def fields(operator: int, thread: int) -> str:
+        full = runs.operators[operator]
+        name = full.rpartition("/")[2]
+        args = {"full_name": full, "type": name.partition("-")[0], "kind": runs.threads[thread]}
+        return _fields("cpu_op", name, _HOST, first_thread + thread, args)
+
+    for operator, thread, start_ns, duration_ns in runs.rows():
+        yield _Span(start_ns + offset_ns, -duration_ns, fields(operator, thread))
 
 
 def _step_spans(
@@ -265,29 +263,24 @@ def _step_spans(
 
 def _activity_spans(path: Path, files: RankFiles, findings: Findings) -> Iterator[_Span]:
     table = files.get("gpu_activity_data")
-    kernels = {kernel.name: kernel for kernel in read_kernels(table, findings)} if table else {}
+    kernels = read_kernels(table, findings) if table else []
+    kinds = {kernel.name: kernel.kind for kernel in kernels}
     found = read_activities(path, findings)
-    known: dict[tuple[int, int], str] = {}
-    for name, stream, start_ns, duration_ns in zip(
-        found.name, found.stream, found.start_ns, found.duration_ns, strict=True
-    ):
-        fields = known.get((name, stream))
-        if fields is None:
-            text = found.names[name]
-            fields = _kernel_fields(text, kernels.get(text), files.rank, stream)
-            known[name, stream] = fields
-        yield _Span(start_ns, -duration_ns, fields)
+
+    @cache
+    def fields(operator: int, thread: int) -> str:
+        name, stream = found.operators[operator], int(found.threads[thread])
+        args: dict[str, Any] = {"device": files.rank, "stream": stream}
+        if name in kinds:
+            args["kind"] = kinds[name]
+        return _fields(_category(name, kinds.get(name, "")), name, files.rank, stream, args)
+
+    for operator, thread, start_ns, duration_ns in found.rows():
+        yield _Span(start_ns, -duration_ns, fields(operator, thread))
 
 
-def _kernel_fields(name: str, kernel: Kernel | None, device: int, stream: int) -> str:
-    args: dict[str, Any] = {"device": device, "stream": stream}
-    if kernel is not None:
-        args["kind"] = kernel.kind
-    return _fields(_category(name, kernel), name, device, stream, args)
-
-
-def _category(name: str, kernel: Kernel | None) -> str:
-    words = f"{name} {kernel.kind if kernel else ''}".lower()
+def _category(name: str, kind: str) -> str:
+    words = f"{name} {kind}".lower()
     if "memcpy" in words:
         return "gpu_memcpy"
     return "gpu_memset" if "memset" in words else "kernel"
@@ -313,7 +306,7 @@ def _written(
             findings.add("over_limit", files.folder, None, f"{len(spans) - place:,} events")
             break
         yield text
-    found = [finding.to_dict() for finding in findings.all()]
+    found = [asdict(finding) for finding in findings.all()]
     yield f'],"findings":{json.dumps(found)}}}\n'.encode()
 
 

@@ -1,24 +1,20 @@
 """`{cpu,gpu}_timeline_display_{rank}.json` and its summary, as MindSpore 2.0 to 2.3 write them.
 
-MindSpore computes in floating point, so the stamps of a GPU lose up to 256 ns, and writes metadata
-anew for each event. Both are kept here, for comparison with files that it wrote; `timeline` has
-the same events without these faults.
+Metadata is written anew for each event, as MindSpore does, for comparison with files that it wrote.
 """
 
 from __future__ import annotations
 
-import csv
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.mindspore.overlap_compat import PER_NS, Item, merged, overlap
-from longpole.mindspore.scope_bars import scope_bars
-from longpole.mindspore.timeline_labels import labels
+from longpole.mindspore.output import csv_text
+from longpole.mindspore.timeline_rows import Row, Rows, timeline_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from longpole.mindspore.layouts import RankFiles
 
@@ -29,6 +25,20 @@ _THREADS: Final = {
     "Scope Name": (-3, 100_001),
     "GpuOps": (-2, 100_002),
     "HostCpuOps": (-1, 100_003),
+}
+_PROCESSES: Final = {
+    9000: "AICPU OP",
+    10000: "Communication Op",
+    11000: "Host CPU OP",
+    12000: "Op Overlap Analyse",
+    13000: "Activity Op",
+}
+_ORDER: Final = {9000: 10, 10000: 20, 11000: 30, 12000: 40}
+_LANES: Final = {
+    7999: "Merged Computation Op",
+    8000: "Pure Communication Op",
+    8001: "Merged Communication Op",
+    8002: "Free Time",
 }
 
 
@@ -41,22 +51,7 @@ class CompatibleTimeline:
 
     display: Iterator[str]
     summary: str
-    cluster: str | None = None
-
-
-@dataclass(slots=True)
-class _Tally:
-    total_time: float = 0
-    num_of_streams: int = 0
-    num_of_ops: int = 0
-    op_exe_times: int = 0
-    max_scope_name_num: int = 0
-    streams: set[Any] = field(default_factory=set)
-
-    def text(self) -> str:
-        fields = ("total_time", "num_of_streams", "num_of_ops", "op_exe_times")
-        known = {name: getattr(self, name) for name in (*fields, "max_scope_name_num")}
-        return json.dumps(known | {"num_of_streams": len(self.streams)})
+    cluster: str | None
 
 
 def compatible_timeline(files: RankFiles, limit_bytes: int | None = None) -> CompatibleTimeline:
@@ -65,18 +60,12 @@ def compatible_timeline(files: RankFiles, limit_bytes: int | None = None) -> Com
     Beyond `limit_bytes`, MindSpore leaves out what comes last in the file. It compares with what
     is on the disk already, so its own file is some kilobytes longer.
     """
-    tally = _Tally()
-    cluster = None
-    if files.get("gpu_op_execute_timestamp"):
-        items, keys, cluster = _gpu_items(files, tally)
-    else:
-        items, keys = _cpu_items(files, tally), None
-    for item in items:
-        _count(item, tally)
-    display = _display(items, files.rank, keys)
+    found = timeline_rows(files)
+    display = _display(found, files.rank)
     limited = display if limit_bytes is None else _limited(display, limit_bytes)
-    end = json.dumps(labels(str(files.rank), "Host CPU OP" if keys is None else "GPU Op"))
-    return CompatibleTimeline(chain("[", limited, [end.lstrip("[")]), tally.text(), cluster)
+    end = json.dumps(_labels(str(files.rank), "Host CPU OP" if found.keys is None else "GPU Op"))
+    cluster = None if found.cluster is None else _cluster_text(found.cluster)
+    return CompatibleTimeline(chain("[", limited, [end.lstrip("[")]), _summary(found), cluster)
 
 
 def _limited(texts: Iterator[str], limit_bytes: int) -> Iterator[str]:
@@ -89,178 +78,48 @@ def _limited(texts: Iterator[str], limit_bytes: int) -> Iterator[str]:
             return
 
 
-def _display(items: Sequence[Item], rank: int, keys: list[str] | None) -> Iterator[str]:
+def _summary(found: Rows) -> str:
+    """Count the runs of operators: no kernels, no analysis, no scopes and no steps."""
+    total_time, runs = 0.0, []
+    for row in found.rows:
+        if not row.more and row.lane not in {"Scope Name", "Steps"}:
+            total_time += row.duration / 1000
+            runs.append(row.lane)
+    fields = {
+        "total_time": total_time if runs else 0,
+        "num_of_streams": len(set(runs)),
+        "num_of_ops": found.n_operators,
+        "op_exe_times": len(runs),
+        "max_scope_name_num": found.depth,
+    }
+    return json.dumps(fields)
+
+
+def _cluster_text(columns: Mapping[str, Sequence[float]]) -> str:
+    rows = zip(*columns.values(), strict=False)
+    return csv_text([list(columns), *([round(value / 1e3, 4) for value in row] for row in rows)])
+
+
+def _display(found: Rows, rank: int) -> Iterator[str]:
     """Write the metadata of all events, then the events, with no space between them."""
     for is_metadata in (True, False):
-        for item in items:
-            event = _event(item, rank, keys)
+        for row in found.rows:
+            event = _event(row, rank, found.keys)
             metadata = _named(event, rank)
             for written in metadata if is_metadata else (event,):
                 yield f"{json.dumps(written)},"
 
 
-def _lines(files: RankFiles, kind: str) -> list[str]:
-    return files.need(kind).read_text(encoding="utf-8").splitlines()
-
-
-def _cpu_runs(files: RankFiles, tally: _Tally) -> list[Item]:
-    """Read the runs of the CPU; durations from ms to us, by division, as MindSpore does."""
-    if files.get("cpu_op_execute_timestamp") is None:
-        return []
-    items = []
-    for line in _lines(files, "cpu_op_execute_timestamp"):
-        tally.num_of_ops += 1
-        parts = line.strip().split(";")
-        for time in parts[-1].split(" "):
-            start, duration, *thread = time.split(",")
-            lane = parts[1] + "".join(thread[:1])
-            items.append(Item(parts[0], lane, start, float(duration) / PER_NS))
-    return items
-
-
-def _cpu_items(files: RankFiles, tally: _Tally) -> list[Item]:
-    runs = sorted(_cpu_runs(files, tally), key=lambda item: float(item.start))
-    tally.max_scope_name_num = _depth(runs)
-    first, last = _step_operators(runs)
-    computing = merged(runs, "computation_op").bars
-    free = merged(runs, "free_time", gaps=True).gaps
-    items = [*runs, *_bars(runs, last), *_steps(runs, first, last)]
-    items.sort(key=lambda item: (float(item.start), item.lane))
-    items.sort(key=lambda item: float(item.start))
-    return [*items, *computing, *free]
-
-
-def _depth(runs: Sequence[Item]) -> int:
-    return max((run.name.count("/") for run in runs), default=0)
-
-
-def _bars(runs: Sequence[Item], last: str) -> list[Item]:
-    rows = [(run.name, run.start, run.duration) for run in runs]
-    bars = []
-    for subgraph in ("Default", "Gradients", "recompute_Default"):
-        for name, start, duration in scope_bars(rows, subgraph, last):
-            bars.append(Item(name, "Scope Name", start, duration))
-    return bars
-
-
-def _step_operators(runs: Sequence[Item]) -> tuple[str, str]:
-    """Give the first operator and the last one before it comes again."""
-    if not runs:
-        return "", ""
-    skip = int(runs[0].name.startswith("Default/InitDataSetQueue"))
-    first = last = runs[skip].name
-    for run in runs[skip + 1 :]:
-        if run.name == first:
-            break
-        last = run.name
-    return first, last
-
-
-def _steps(runs: Sequence[Item], first: str, last: str) -> list[Item]:
-    steps: list[Item] = []
-    start: Any = 0
-    for run in runs:
-        if run.name == first:
-            start = run.start
-        if run.name == last:
-            duration = (float(run.start) - float(start)) * PER_NS + float(run.duration)
-            steps.append(Item(str(len(steps) + 1), "Steps", float(start), duration))
-    return steps
-
-
-def _gpu_items(files: RankFiles, tally: _Tally) -> tuple[list[Item], list[str], str | None]:
-    trace = [line.split() for line in _lines(files, "step_trace_profiling")]
-    is_async = bool(trace) and trace[0][0].count(",") == 1
-    reduces = {
-        word.partition(",")[0].rpartition("/")[2] for word in (trace[0][4:] if is_async else ())
-    }
-    runs, collectives = _gpu_runs(files, reduces, tally)
-    runs += _on_gpu_clock(files, tally)
-    runs.sort(key=lambda item: float(item.start))
-    tally.max_scope_name_num = _depth(runs)
-    first, last = _step_operators(runs)
-    steps = _steps_of_trace(trace) if is_async else _steps(runs, first, last)
-    bars = _bars(runs, last)
-    kernels, keys = _kernels(files)
-    cluster = None
-    items = list(runs)
-    if collectives:
-        computing = [kernel for kernel in kernels if not kernel.name.startswith("nccl")]
-        added, cluster = overlap(runs, computing, collectives, steps)
-        items += [*added, *collectives]
-        items.sort(key=lambda item: float(item.start))
-    items += [*bars, *steps]
-    items.sort(key=lambda item: float(item.start))
-    items += kernels
-    items.sort(key=lambda item: float(item.start))
-    return items, keys, cluster
-
-
-def _gpu_runs(files: RankFiles, reduces: set[str], tally: _Tally) -> tuple[list[Item], list[Item]]:
-    runs: list[Item] = []
-    collectives: list[Item] = []
-    for line in _lines(files, "gpu_op_execute_timestamp"):
-        tally.num_of_ops += 1
-        parts = line.strip().split(";")
-        of_kind = collectives if parts[0].strip().rpartition("/")[2] in reduces else runs
-        for time in parts[-1].split(" "):
-            start, duration, *_ = time.split(",")
-            of_kind.append(Item(parts[0], parts[1], start, duration))
-    collectives.sort(key=lambda item: float(item.start))
-    return runs, collectives
-
-
-def _on_gpu_clock(files: RankFiles, tally: _Tally) -> list[Item]:
-    runs = _cpu_runs(files, tally)
-    if not runs:
-        return runs
-    host, device = (int(line.rpartition(":")[2]) for line in _lines(files, "start_time")[:2])
-    return [run._replace(start=int(run.start) + device - host) for run in runs]
-
-
-def _steps_of_trace(trace: Sequence[Sequence[str]]) -> list[Item]:
-    steps = []
-    for number, words in enumerate(trace, 1):
-        start, end = (float(words[place].split(",")[1]) for place in (0, 3))
-        steps.append(Item(str(number), "Steps", start, (end - start) / 1e3))
-    return steps
-
-
-def _kernels(files: RankFiles) -> tuple[list[Item], list[str]]:
-    with files.need("gpu_activity_data").open(encoding="utf-8", newline="") as file:
-        header, *rows = csv.reader(file)
-    keys = [*header[1:3], *header[4:6]]
-    args = {row[0]: (*row[1:3], *row[4:6]) for row in rows}
-    kernels = []
-    for line in _lines(files, "activity_execute_timestamp"):
-        name, stream, start, duration = line.split(";")
-        kernels.append(Item(name, stream, start, duration, args[name]))
-    return kernels, keys
-
-
-def _is_run(item: Item) -> bool:
-    """Whether it is a run of an operator: no kernel, no analysis, no scope and no step."""
-    return not item.more and item.lane not in {"Scope Name", "Steps"}
-
-
-def _count(item: Item, tally: _Tally) -> None:
-    if _is_run(item):
-        tally.total_time += float(item.duration) / 1000
-        tally.op_exe_times += 1
-        tally.streams.add(item.lane)
-
-
-def _event(item: Item, rank: int, keys: list[str] | None) -> dict[str, Any]:
-    lane = str(item.lane)
-    event: dict[str, Any] = {"name": item.name.rpartition("/")[2], "ph": "X", "tid": lane}
-    event["ts"] = float(item.start) / 1000
-    event["dur"] = float(item.duration)
-    event["pid"] = item.more[0] if len(item.more) == 1 else rank
+def _event(row: Row, rank: int, keys: Sequence[str] | None) -> dict[str, Any]:
+    lane = str(row.lane)
+    event: dict[str, Any] = {"name": row.name.rpartition("/")[2], "ph": "X", "tid": lane}
+    event |= {"ts": row.start / 1000, "dur": row.duration}
+    event["pid"] = row.more[0] if len(row.more) == 1 else rank
     if lane == "Scope Name":
-        level, _, event["name"] = item.name.partition("-")
+        level, _, event["name"] = row.name.partition("-")
         event["scope_level"] = int(level)
-    if item.more and keys is not None:
-        event["args"] = dict(zip(keys, item.more, strict=False))
+    if row.more and keys is not None:
+        event["args"] = dict(zip(keys, row.more, strict=False))
         event["tid"] = f"Stream #{lane}"
     return event
 
@@ -277,3 +136,24 @@ def _named(event: dict[str, Any], rank: int) -> Sequence[dict[str, Any]]:
     text = {"name": "thread_sort_index", "pid": rank, "tid": event["tid"], "ts": 0, "ph": "M"}
     text |= {"cat": "__metadata", "args": {"sort_index": place}}
     return text, text
+
+
+def _labels(device: str, target: str) -> list[dict[str, Any]]:
+    """Give the metadata of a device, in MindSpore's order."""
+    processes: dict[Any, str] = {device: target, **_PROCESSES}
+    order: dict[Any, int] = {device: 0, **_ORDER}
+    return [
+        *(_label("process_labels", pid, None, "labels", name) for pid, name in processes.items()),
+        *(_label("process_sort_index", pid, None, "sort_index", n) for pid, n in order.items()),
+        _label("thread_name", 11000, 100003, "name", "Host CPU Op"),
+        *(_label("thread_name", 12000, tid, "name", name) for tid, name in _LANES.items()),
+        _label("thread_name", device, 100000, "name", "Steps"),
+        _label("thread_name", device, 0, "name", "Ops"),
+        *(_label("thread_sort_index", 12000, tid, "sort_index", tid) for tid in _LANES),
+        _label("thread_sort_index", device, 100000, "sort_index", -4),
+    ]
+
+
+def _label(name: str, pid: Any, tid: int | None, key: str, value: Any) -> dict[str, Any]:
+    place = {"pid": pid} if tid is None else {"pid": pid, "tid": tid}
+    return {"name": name, "ph": "M", **place, "args": {key: value}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -19,8 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from longpole.cli.answer.emit import Answer
+    from longpole.mindspore.flops import FlopsSummary
+    from longpole.mindspore.host_info import DatasetStage
+    from longpole.mindspore.memory import MemorySummary
+    from longpole.mindspore.minddata import DataPipeline
     from longpole.mindspore.offline import Analysis
+    from longpole.mindspore.operators import OpRow
     from longpole.mindspore.rank_analysis import RankAnalysis
+    from longpole.mindspore.step_trace import StepPoints
     from longpole.report.blocks import Block
     from longpole.report.document import Record
 
@@ -75,51 +82,41 @@ def _place(lines: Sequence[int]) -> str:
 
 
 def _records(folder: str, rank: RankAnalysis) -> Iterator[Record]:
-    if rank.operators is not None:
-        for row in rank.operators.frame().iter_rows(named=True):
-            yield {"path": folder, "rank": rank.rank, **row}
+    for row in rank.operators or ():
+        yield {"path": folder, "rank": rank.rank, **asdict(row)}
 
 
 def _blocks(folder: str, rank: RankAnalysis) -> Iterator[Block]:
     yield Headline(f"{folder}: rank {rank.rank}")
-    if rank.steps is not None:
-        yield from _steps(rank)
+    if rank.reading.step_trace is not None:
+        yield from _steps(rank.reading.step_trace.steps)
     if rank.operators is not None:
-        yield _operators(rank)
-    if rank.host_info is not None and rank.host_info.dataset:
-        yield _dataset(rank)
+        yield _operators(rank.operators)
+    if rank.dataset:
+        yield _dataset(rank.dataset)
     if rank.pipeline is not None:
-        yield from _pipeline(rank)
-    sentences = [*_memory(rank), *_flops(rank)]
+        yield from _pipeline(rank.pipeline)
+    sentences = [*_memory(rank.memory), *_flops(rank.flops)]
     sentences += [f"Wrote {path}" for path in rank.written]
     if sentences:
         yield Notes(sentences)
 
 
-def _steps(rank: RankAnalysis) -> Iterator[Block]:
-    steps = rank.steps.steps if rank.steps is not None else ()
+def _steps(steps: Sequence[StepPoints]) -> Iterator[Block]:
+    if steps:
+        mean = duration(round(sum(step.total_ns for step in steps) / len(steps)))
+        yield Sentence(f"{len(steps):,} steps of {mean} on average.")
     columns = [Column("step", "number"), Column("total", "duration")]
     columns += [Column(name, "duration") for name in ("before fp", "fp and bp", "tail")]
     columns.append(Column("collectives", "number"))
     rows = [
-        (
-            step.number,
-            step.total_ns,
-            step.interval_ns,
-            step.fp_and_bp_ns,
-            step.tail_ns,
-            len(step.reduces),
-        )
-        for step in steps[:_SHOWN]
+        (s.number, s.total_ns, s.interval_ns, s.fp_and_bp_ns, s.tail_ns, len(s.reduces))
+        for s in steps[:_SHOWN]
     ]
-    if steps:
-        mean = duration(round(sum(step.total_ns for step in steps) / len(steps)))
-        yield Sentence(f"{len(steps):,} steps of {mean} on average.")
     yield Table(columns, rows)
 
 
-def _operators(rank: RankAnalysis) -> Block:
-    found = rank.operators.rows if rank.operators is not None else ()
+def _operators(found: Sequence[OpRow]) -> Block:
     dearest = sorted(found, key=lambda row: -(row.total_ns or 0))[:_SHOWN]
     columns = [Column(f"operators ({len(dearest)} of {len(found)})", "name"), Column("side")]
     columns += [Column("time", "duration"), Column("kernels", "duration")]
@@ -131,18 +128,14 @@ def _operators(rank: RankAnalysis) -> Block:
     return Table(columns, rows)
 
 
-def _dataset(rank: RankAnalysis) -> Block:
-    stages = rank.host_info.dataset if rank.host_info is not None else ()
+def _dataset(stages: Sequence[DatasetStage]) -> Block:
     columns = [Column("dataset operator", "name"), Column("stage", "name")]
     columns += [Column("mean", "duration"), Column("runs", "count")]
     rows = [(s.operation, s.stage, round(1000 * s.mean_us), s.count) for s in stages[:_SHOWN]]
     return Table(columns, rows)
 
 
-def _pipeline(rank: RankAnalysis) -> Iterator[Block]:
-    pipeline = rank.pipeline
-    if pipeline is None:
-        return
+def _pipeline(pipeline: DataPipeline) -> Iterator[Block]:
     columns = [Column("data pipeline", "name"), Column("workers", "number")]
     columns += [Column(name, "share") for name in ("queue full", "queue empty", "CPU")]
     rows = [
@@ -161,8 +154,8 @@ def _pipeline(rank: RankAnalysis) -> Iterator[Block]:
             yield Notes(lines)
 
 
-def _memory(rank: RankAnalysis) -> Iterator[str]:
-    for peak in rank.memory:
+def _memory(peaks: Sequence[MemorySummary]) -> Iterator[str]:
+    for peak in peaks:
         if peak.peak_allocated_bytes is not None:
             yield f"Peak of the allocator: {peak.peak_allocated_bytes:,} bytes allocated"
         if peak.peak_rss_bytes is not None:
@@ -170,8 +163,8 @@ def _memory(rank: RankAnalysis) -> Iterator[str]:
             yield f"Peak of the process: {peak.peak_rss_bytes:,} bytes resident{where}"
 
 
-def _flops(rank: RankAnalysis) -> Iterator[str]:
-    if rank.flops is not None and rank.flops.operations is not None:
-        rate = rank.flops.operations_per_s
+def _flops(flops: FlopsSummary | None) -> Iterator[str]:
+    if flops is not None and flops.operations is not None:
+        rate = flops.operations_per_s
         at = "" if rate is None else f", {rate:.3g} per second"
-        yield f"Operations computed: {rank.flops.operations:.3g}{at}"
+        yield f"Operations computed: {flops.operations:.3g}{at}"
