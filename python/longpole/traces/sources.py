@@ -133,15 +133,31 @@ def _natural(path: str) -> list[tuple[int, int, str]]:
 
 
 def _named_ranks(names: Sequence[str]) -> list[int | None]:
-    """Read ranks from names: `rank3`, else the one number that differs between them."""
+    """Read ranks from names; of files of other kinds, those most alike are numbered."""
+    numbered = _numbered(names)
+    if numbered is not None:
+        return list(numbered)
+    shapes = [re.sub(r"\d+", "#", name) for name in names]
+    most = max(shapes, key=shapes.count, default="")
+    alike = [name for name, shape in zip(names, shapes, strict=True) if shape == most]
+    numbers = dict(zip(alike, _numbered(alike) or (), strict=False))
     marked = [_RANK.search(name) for name in names]
-    if all(marked):
-        return [int(found[1]) for found in marked if found]
+    return [
+        numbers.get(name, int(found[1]) if found else None)
+        for name, found in zip(names, marked, strict=True)
+    ]
+
+
+def _numbered(names: Sequence[str]) -> list[int] | None:
+    """Read `rank3`, else the one number that differs between all names."""
+    marked = [found for found in map(_RANK.search, names) if found]
+    if len(marked) == len(names):
+        return [int(found[1]) for found in marked]
     numbers = [_NUMBER.findall(name) for name in names]
     places = {len(found) for found in numbers}
     if len(names) > 1 and len(places) == 1:
         for place in range(places.pop()):
             column = [int(found[place]) for found in numbers]
             if len(set(column)) == len(column):
-                return list(column)
-    return [int(found[1]) if found else None for found in marked]
+                return column
+    return None

@@ -16,7 +16,7 @@ from longpole.frames import frame_of
 from longpole.report.html import html
 from longpole.traces.bandwidth import with_bandwidth
 from longpole.traces.engines import TIMEOUT_S
-from longpole.traces.findings import RankFinding, disagreement, in_order
+from longpole.traces.findings import NOT_A_TRACE, RankFinding, disagreement, in_order
 from longpole.traces.late_ranks import late_ranks
 from longpole.traces.open_ranks import OpenRanks
 from longpole.traces.path import PathRanks, path_frame
@@ -209,7 +209,7 @@ class TraceSet:
             first = self.rank_numbers[0]
             message = f"no call joins {listed(apart)} to rank {first}: their clocks may differ"
             found.append(RankFinding("unconnected clocks", message, tuple(apart)))
-        return tuple(found)
+        return tuple(sorted(found, key=lambda finding: finding.kind == NOT_A_TRACE))
 
     @cached_property
     def solution(self) -> JointSolution:
