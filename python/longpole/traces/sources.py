@@ -10,15 +10,13 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.errors import MissingDependencyError, RanksError
-from longpole.profiles import profile_rank, profile_timelines
+from longpole.profiles import has_trace_name, profile_rank, profile_timelines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = ["RankSource", "file_system", "find_sources", "is_address"]
 
-_SUFFIXES: Final = (".json", ".json.gz")
-_NOT_TRACES: Final = re.compile(r"\.et\.json(\.gz)?$|_et\.json(\.gz)?$")
 _RANK: Final = re.compile(r"rank[-_ ]?(\d+)", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"(?:^|[-_.])(\d{1,6})(?=[-_.]|$)")
 _ADDRESS: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+://")
@@ -122,8 +120,7 @@ def _remote_paths(address: str, is_file: Callable[[str], bool]) -> list[str]:
 
 
 def _is_trace(path: str) -> bool:
-    name = PurePosixPath(path).name
-    return name.endswith(_SUFFIXES) and not _NOT_TRACES.search(name)
+    return has_trace_name(PurePosixPath(path).name)
 
 
 def _natural(path: str) -> list[tuple[int, int, str]]:
