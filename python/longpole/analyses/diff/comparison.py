@@ -14,6 +14,7 @@ from longpole.analyses.diff.counts import counts_of, peak_memory_bytes
 from longpole.analyses.diff.effects import effect_ns
 from longpole.analyses.diff.judgement import Judgement, judge_runs, judge_step, judge_steps
 from longpole.analyses.diff.sentences import sentence
+from longpole.analyses.diff.setups import differing, setups_of
 from longpole.analyses.diff.shapes import shapes_of
 from longpole.analyses.diff.sides import side_of
 from longpole.analyses.diff.values import Change, DiffSide
@@ -23,9 +24,10 @@ from longpole.trace import Trace
 from longpole.traces.trace_set import TraceSet
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from longpole.analyses.diff.changes import Group, Work
+    from longpole.analyses.diff.setups import Setup
     from longpole.analyses.diff.sides import Side
 
 __all__ = ["diff", "diff_steps"]
@@ -45,6 +47,11 @@ class _Runs:
     """The runs of one side, each the traces of its ranks."""
 
     runs: tuple[tuple[Side, ...], ...]
+
+    @property
+    def traces(self) -> list[Trace]:
+        """Give the traces of all runs."""
+        return [side.trace for run in self.runs for side in run]
 
     @property
     def means_ns(self) -> list[float]:
@@ -214,10 +221,11 @@ def _answer(
     base, new = (_facts(side, runs) for side, runs in zip(pair, sides, strict=True))
     changes = _changes(pair, work)
     change = new.mean_ns / base.mean_ns - 1 if base.mean_ns else None
+    setups = setups_of(*(side.traces for side in sides))
     found = Diff(
         verdict=judgement.outcome,
         sentence="",
-        reasons=judgement.reasons,
+        reasons=(*_machine_reason(setups), *judgement.reasons),
         gate=gate,
         change=change,
         interval=judgement.interval,
@@ -226,11 +234,20 @@ def _answer(
         n_differences=_n_differences(work),
         base=base,
         new=new,
+        setups=setups,
         changes=changes,
         path=path_changes(*pair),
         counts=counts_of(*pair),
     )
     return replace(found, sentence=sentence(found))
+
+
+def _machine_reason(setups: Iterable[Setup]) -> list[str]:
+    differ = [f"{setup.what}s" for setup in differing(setups)]
+    if not differ:
+        return []
+    what = " and ".join(differ)
+    return [f"The sides have different {what}: the verdict is about the step, not the program."]
 
 
 def _facts(side: Side, runs: _Runs) -> DiffSide:
