@@ -123,8 +123,9 @@ class TraceSet:
 
         Columns: `rank`, `offset_ns` (added to its times), `base_ns` (the part of it that the
         files say), `drift`, `residual_ns`, `worst_residual_ns` (what ends of calls still
-        differ), `bound_ns` (how far it may be off between the calls), `edge_bound_ns` (the same
-        over the whole recording, if clocks drift by 20 ppm at most), `calls`, `connected`,
+        differ), `bound_ns` (how far it may be off from its first call to its last),
+        `edge_bound_ns` (the same over the whole recording; both if clocks drift by 20 ppm at
+        most where not all ranks have calls), `calls`, `connected`,
         `entry_ns` (when its program begins in the recording, on the common clock).
         """
         import polars as pl
