@@ -26,6 +26,9 @@ from longpole.traces.trace_set import TraceSet
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from longpole.analyses.diff.changes import Group, Work
     from longpole.analyses.diff.setups import Setup
     from longpole.analyses.diff.sides import Side
@@ -204,7 +207,7 @@ def _judged(sides: list[_Runs], work: Work, gate: float) -> Judgement:
     means = base.means_ns, new.means_ns
     change = median(means[1]) / max(median(means[0]), 1.0) - 1
     lengths = [[_lengths_ns(run) for run in side.runs] for side in sides]
-    if lengths[0] == lengths[1] and not _n_differences(work):
+    if lengths[0] == lengths[1] and not work.n_differences:
         return Judgement("neutral", (0.0, 0.0), ("The two sides do not differ in anything.",))
     if not _is_related(work):
         share = f"{100 * work.similarity:.0f} %"
@@ -231,7 +234,7 @@ def _answer(
         interval=judgement.interval,
         is_related=_is_related(work),
         similarity=work.similarity,
-        n_differences=_n_differences(work),
+        n_differences=work.n_differences,
         base=base,
         new=new,
         setups=setups,
@@ -273,16 +276,6 @@ def _facts(side: Side, runs: _Runs) -> DiffSide:
 
 def _is_related(work: Work) -> bool:
     return work.similarity >= _LEAST_SIMILAR
-
-
-def _n_differences(work: Work) -> int:
-    """Count the groups that differ in anything."""
-    return sum(
-        group.base_names != group.new_names
-        or sorted(group.times_ns[0]) != sorted(group.times_ns[1])
-        or sorted(group.counts[0]) != sorted(group.counts[1])
-        for group in work.groups
-    )
 
 
 def _changes(pair: tuple[Side, Side], work: Work) -> tuple[Change, ...]:
@@ -352,9 +345,6 @@ def _change(
     )
 
 
-def _longest(side: Side, events: list[int]) -> int | None:
+def _longest(side: Side, events: NDArray[np.uint32]) -> int | None:
     """Give the longest of some events."""
-    if not events:
-        return None
-    durations = side.trace.events["duration_ns"].gather(events).fill_null(-1)
-    return events[int(durations.arg_max() or 0)]
+    return int(events[side.durations_ns[events].argmax()]) if len(events) else None

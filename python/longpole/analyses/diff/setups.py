@@ -107,10 +107,10 @@ def _facts(trace: Trace) -> Iterable[tuple[str, Any]]:
 
 def _devices(trace: Trace) -> str:
     """Name the devices that work ran on, else those that the trace describes."""
-    devices = trace.devices.drop_nulls("name")
-    used = devices.filter(devices["count"] > 0)
-    names = (devices if used.is_empty() else used)["name"].cast(str)
-    return " + ".join(sorted({name for name in names if name}))
+    used = set(trace.lanes["device"].drop_nulls())
+    names = trace.device_names
+    found = {names.get(device) for device in used} - {None, ""} or {*names.values()}
+    return " + ".join(sorted(name for name in found if name))
 
 
 def _version(name: str, value: Any) -> Any:

@@ -36,7 +36,7 @@ class Keys:
     """The same with operators alone."""
 
 
-def keys_of(trace: Trace) -> Keys:
+def keys_of(trace: Trace, events: pl.DataFrame) -> Keys:
     """Make the keys of all events of a trace.
 
     Numbers within the names of annotations and modules do not count, nor do Python frames,
@@ -44,11 +44,10 @@ def keys_of(trace: Trace) -> Keys:
     """
     import numpy as np
 
-    events = trace.events
     names = _name_keys(events)
-    kinds = events["kind"].cast(str)
-    is_operator = (kinds == "operator").to_numpy()
-    frames = events["event"].is_in(_frames(events, trace)["event"].implode()).to_numpy()
+    is_operator = (events["kind"] == "operator").to_numpy()
+    frames = np.zeros(len(names), bool)
+    frames[_frames(events, trace).to_numpy()] = True
     return Keys(
         name=names,
         shape=_shape_keys(trace, len(names)),
@@ -99,16 +98,19 @@ def _name_keys(events: pl.DataFrame) -> NDArray[np.uint64]:
     return np.asarray(joined["key"].to_numpy(), np.uint64)
 
 
-def _frames(events: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+def _frames(events: pl.DataFrame, trace: Trace) -> pl.Series:
     """List the annotations, but those of steps, and the modules of the model."""
     import polars as pl
 
+    columns = events.select("event", "kind", "name")
+    found = columns.filter((pl.col("kind") == "annotation") | (pl.col("kind") == "python"))
     name = pl.col("name").cast(pl.String)
     is_annotation = (pl.col("kind") == "annotation") & ~pl.col("event").is_in(
         trace.steps["event"].implode()
     )
     is_module = (pl.col("kind") == "python") & name.str.starts_with(_MODULE)
-    return events.filter((is_annotation | is_module) & ~name.str.starts_with("ProfilerStep"))
+    is_frame = (is_annotation | is_module) & ~name.str.starts_with("ProfilerStep")
+    return found.filter(is_frame)["event"]
 
 
 def _shape_keys(trace: Trace, n_events: int) -> NDArray[np.uint64]:
