@@ -134,6 +134,7 @@ class _Collected:
 
     def sequences(self, of: Callable[[Side], list[Sequence]], kinds: tuple[str, ...]) -> float:
         """Match the sequences of the median steps; give the share of them that is the same."""
+        works = [_work_by_event(side, kinds) for side in self.sides]
         steps = [of(side) for side in self.sides]
         usual = [each[side.median_row] for each, side in zip(steps, self.sides, strict=True)]
         matches = match_sequences(usual[0], usual[1])
@@ -142,9 +143,7 @@ class _Collected:
         for number, side in enumerate(self.sides):
             place = _codes_of_places(matches, number, len(usual[number].events))
             rows, alone = _coded(side, steps[number], usual[number], place, len(told))
-            rows = rows.join(
-                _work_by_event(side, kinds), on="event", how="inner", maintain_order="left"
-            )
+            rows = rows.join(works[number], on="event", how="inner", maintain_order="left")
             self._add(number, rows, [*told, *alone])
         return _similarity(matches, usual)
 
@@ -289,8 +288,10 @@ def _names(side: Side, events: NDArray[np.int64]) -> list[str | None]:
 
 def _work_by_event(side: Side, kinds: tuple[str, ...]) -> pl.DataFrame:
     """Give the kind and time of the work of each event; of several, the last."""
-    rows = side.work.filter(one_of("kind", kinds)).select("event", "kind", "work_ns")
-    return rows.unique("event", keep="last", maintain_order=True)
+    import polars as pl
+
+    rows = side.work.select("event", "kind", "work_ns").filter(one_of("kind", kinds))
+    return rows.filter(pl.col("event").ne_missing(pl.col("event").shift(-1)))
 
 
 def _similarity(matches: Iterable[Match], usual: list[Sequence]) -> float:

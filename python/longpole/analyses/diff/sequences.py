@@ -51,12 +51,11 @@ class Sequence:
 
 def activities(side: Side) -> list[Sequence]:
     """Give the GPU activities of each step, in the order of their launches."""
-    import polars as pl
-
-    launches = side.trace.launches.filter(pl.col("call").is_not_null())
-    events = side.events.select("event", "kind", "start_ns", "lane", "stream")
-    calls = events.select(call="event", call_ns="start_ns", call_lane="lane")
-    known = launches.join(events, on="event").join(calls, on="call")
+    launches = side.trace.launches.select("event", "call", "work_class").drop_nulls("call")
+    known = launches.hstack(
+        side.at(launches["event"], kind="kind", start_ns="start_ns", stream="stream")
+    )
+    known = known.hstack(side.at(launches["call"], call_ns="start_ns", call_lane="lane"))
     order = ["row", "place", "call_ns", "stream", "start_ns", "event"]
     return _sequences(side, known, order, call="call", by="call_ns")
 
@@ -65,9 +64,9 @@ def operators(side: Side) -> list[Sequence]:
     """Give the operators of each step in the order in which they began, thread by thread."""
     import polars as pl
 
-    operators = side.work.filter(pl.col("kind") == "operator").select("event").unique()
-    events = side.events.select("event", "kind", "start_ns", call_lane="lane")
-    known = operators.join(events, on="event").with_columns(call=pl.col("event"))
+    events = side.work.filter(pl.col("kind") == "operator")["event"].drop_nulls().unique()
+    known = side.at(events, kind="kind", start_ns="start_ns", call_lane="lane")
+    known = known.with_columns(event=events, call=events)
     return _sequences(
         side, known, ["row", "place", "start_ns", "event"], call="call", by="start_ns"
     )

@@ -68,6 +68,10 @@ class Side:
         """Give the columns of `Trace.events` that are compared."""
         return frame_of(self.trace.core.events(list(_EVENT_COLUMNS)))
 
+    def at(self, rows: pl.Series, **columns: str) -> pl.DataFrame:
+        """Give some columns of events, by new names, at some rows."""
+        return self.events.select(**columns)[rows]
+
     @cached_property
     def durations_ns(self) -> NDArray[np.int64]:
         """Give how long each event took; -1 where it has no duration."""
@@ -157,11 +161,13 @@ class Side:
         import numpy as np
         import polars as pl
 
-        path = self._path_of_all()  # whose graph is large: it is not kept
-        columns = ["source", "event", "kind", "role", "minimum_latency_ns"]
-        edges = path.edges.select(columns)
-        edges = edges.filter(one_of("kind", _WORK), one_of("role", _WORK_ROLES))
-        rows = self.rows_at(path.nodes["time_ns"].to_numpy()[edges["source"].to_numpy()])
+        # The frames of the whole graph are large: they are not kept with the path.
+        path = self._path_of_all()
+        edges = path.edges.filter(one_of("kind", _WORK), one_of("role", _WORK_ROLES))
+        edges = edges.select("source", "event", "kind", "minimum_latency_ns")
+        times_ns = path.nodes["time_ns"].gather(edges["source"]).to_numpy()
+        del path
+        rows = self.rows_at(times_ns)
         events = edges["event"].fill_null(self.events.height).to_numpy().astype(np.int64)
         rows = np.where(self._launched[events] == _NOT_LAUNCHED, rows, self._launched[events])
         kinds = edges["kind"].to_physical().to_numpy().astype(np.int64)

@@ -80,22 +80,32 @@ def _name_keys(events: pl.DataFrame) -> NDArray[np.uint64]:
     import numpy as np
     import polars as pl
 
-    is_numbered = (pl.col("kind") == "annotation") | pl.col("name").cast(pl.String).str.starts_with(
-        _MODULE
-    )
-    text = pl.col("name").cast(pl.String)
+    text = pl.col("name").cast(pl.String).fill_null("")
+    plain = text.str.replace_all(_NUMBER, "#").hash(seed=7)
+    is_module = text.str.starts_with(_MODULE)
     each = (
-        events.select("kind", "name")
+        events.select("name")
         .unique()
-        .with_columns(
-            key=pl.when(is_numbered).then(text.str.replace_all(_NUMBER, "#")).otherwise(text)
+        .select(
+            code=pl.col("name").to_physical() + 1,
+            key=pl.when(is_module).then(plain).otherwise(text.hash(seed=7)),
+            plain=plain,
         )
-        .with_columns(key=pl.col("key").fill_null("").hash(seed=7))
+        .with_columns(pl.col("code").fill_null(0))
     )
-    joined = events.select("kind", "name").join(
-        each, on=["kind", "name"], how="left", nulls_equal=True, maintain_order="left"
-    )
-    return np.asarray(joined["key"].to_numpy(), np.uint64)
+    codes = (events["name"].to_physical() + 1).fill_null(0).to_numpy()
+    is_annotation = (events["kind"] == "annotation").fill_null(value=False).to_numpy()
+    key, plain_key = (_by_code(each["code"], each[name])[codes] for name in ("key", "plain"))
+    found: NDArray[np.uint64] = np.where(is_annotation, plain_key, key)
+    return found
+
+
+def _by_code(codes: pl.Series, keys: pl.Series) -> NDArray[np.uint64]:
+    import numpy as np
+
+    found = np.zeros(int(codes.max() or 0) + 1, np.uint64)  # type: ignore[arg-type]
+    found[codes.to_numpy()] = keys.to_numpy()
+    return found
 
 
 def _frames(events: pl.DataFrame, trace: Trace) -> pl.Series:
