@@ -93,6 +93,7 @@ def test_few_modules_know_the_core():
         "critical_path/path.py",
         "errors.py",
         "frames.py",
+        "profiles.py",
         "read.py",
         "sweeps.py",
         "tables.py",

@@ -1,4 +1,4 @@
-"""Finds the timelines of Ascend and MindSpore profiles: in folders, and beside single files.
+"""Finds the trace of a folder, and the timelines of Ascend and MindSpore profiles.
 
 A rank of such a profile is a folder, a database, or some of the files of a folder. Each has one
 path that stands for it, which `read_trace` takes.
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FoundTimeline",
+    "has_trace_name",
     "profile_rank",
     "profile_timelines",
     "timeline_at",
@@ -28,6 +29,8 @@ _PROFILE_FILE: Final = re.compile(
 )
 """Names of files that may belong to such a profile: others are not looked at."""
 _COLLECTED: Final = re.compile(r"\.slice_\d+$")
+_SUFFIXES: Final = (".json", ".json.gz")
+_EXECUTION_TRACE: Final = re.compile(r"[._]et\.json(\.gz)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,17 @@ class FoundTimeline:
     source: Path | bytes | BinaryIO
     path: Path
     rank: int | None = None
+
+
+def has_trace_name(name: str) -> bool:
+    """Whether a file may be a trace by its name.
+
+    Examples
+    --------
+    >>> [has_trace_name(name) for name in ("rank0.json.gz", "rank0.et.json", "rank0.txt")]
+    [True, False, False]
+    """
+    return name.endswith(_SUFFIXES) and not _EXECUTION_TRACE.search(name)
 
 
 def profile_timelines(folder: Path) -> list[tuple[Path, int | None]]:
@@ -89,20 +103,37 @@ def timeline_of(path: Path) -> FoundTimeline | None:
 
 
 def timeline_in(folder: Path) -> FoundTimeline | None:
-    """Find the one timeline of a folder; None where it is no profile.
+    """Find the one timeline or trace of a folder; None where there is none.
 
     Raises
     ------
     TraceError
         There are several, or the profile must be exported first, or has no timeline.
     """
-    found = profile_timelines(folder)
+    found = profile_timelines(folder) or [(path, None) for path in _traces(folder)]
     if len(found) > 1:
         raise _several(folder, [path for path, _ in found])
     if found:
         [(path, rank)] = found
         return timeline_at(path) or FoundTimeline(path, path, rank)
     return None
+
+
+def _traces(folder: Path) -> list[Path]:
+    """List the traces of a folder: files named like one that hold events, or the only such file."""
+    files = sorted(path for path in folder.iterdir() if has_trace_name(path.name))
+    return files if len(files) == 1 else [path for path in files if _holds_events(path)]
+
+
+def _holds_events(path: Path) -> bool:
+    from longpole._core import read_trace
+    from longpole.errors import TraceError
+
+    try:
+        read_trace(path, args="ids", max_events=1, threads=1)
+    except TraceError:
+        return False
+    return True
 
 
 def timeline_at(path: Path) -> FoundTimeline | None:

@@ -43,7 +43,7 @@ def read_trace(
     ----------
     source
         A path, the bytes themselves, or a binary file object. A folder must hold one
-        Ascend profile.
+        trace or one Ascend or MindSpore profile.
     args
         Which arguments of events to keep: `"ids"` for those that say what belongs
         together, `"default"` for these and what one asks about kernels, operators and

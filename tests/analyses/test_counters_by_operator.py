@@ -127,6 +127,20 @@ def test_ranks_are_chosen_and_ordered():
         longpole.get_counter_data_with_operators(traces, ranks=[7])
 
 
+def test_ranks_may_be_files_a_folder_or_a_set_of_traces(tmp_path):
+    for rank in (0, 1):
+        builder = launched("mm").header(distributedInfo={"rank": rank})
+        counted(builder, "mm", 1, rank).write(tmp_path / f"rank{rank}.json")
+    files = sorted(tmp_path.iterdir())
+    for traces in (tmp_path, str(tmp_path), files, longpole.read_traces(tmp_path)):
+        found = longpole.get_counter_data_with_operators(traces)
+        assert [frame["flops"].to_list() for frame in found] == [[0], [2]]
+        [second] = longpole.get_counter_data_with_operators(traces, ranks=[1])
+        assert second.equals(found[1])
+    [alone] = longpole.get_counter_data_with_operators(files[1])
+    assert alone["flops"].to_list() == [2]
+
+
 @needs_trace
 def test_the_counters_and_operators_are_those_of_hta():
     theirs = pl.read_parquet(ANSWER)

@@ -389,3 +389,25 @@ def test_a_bar_moves_only_where_somebody_watches(trace, monkeypatch, is_terminal
             show(1_000_000)
     assert (show is not None) == (is_terminal and not is_ci)
     assert ("trace.json.gz" in sys.stderr.getvalue()) == (show is not None)
+
+
+def test_a_folder_with_one_trace_is_that_trace(tmp_path, capsys):
+    path = (
+        TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).write(tmp_path / "rank0.json")
+    )
+    tmp_path.joinpath("how.json").write_text('{"how": "recorded on one node"}')
+    assert program.run(["summary", str(path), "--json"]) == 0
+    expected = json.loads(capsys.readouterr().out)
+    for arguments in (["summary", str(tmp_path), "--json"], ["--json", str(tmp_path)]):
+        assert program.run(arguments) == 0
+        answer = json.loads(capsys.readouterr().out)
+        assert answer["data"] == expected["data"]
+    assert program.run(["diff", str(tmp_path), str(path)]) == 0
+
+
+def test_a_folder_with_several_traces_says_how_to_ask(tmp_path, capsys):
+    for name in ("a.json", "b.json"):
+        TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).write(tmp_path / name)
+    assert program.run(["summary", str(tmp_path)]) != 0
+    assert "a.json, b.json" in (said := capsys.readouterr().err)
+    assert "longpole ranks" in said

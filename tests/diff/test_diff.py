@@ -126,6 +126,58 @@ def test_another_device_is_the_same_program_with_other_kernels(base, read, a_pro
     assert {change.relation for change in renamed} == {"renamed"}
 
 
+def on_machine(path, **fields):
+    """Give a copy of a trace that was recorded elsewhere."""
+    trace = json.loads(path.read_text())
+    for name, value in fields.items():
+        trace[name] = {**trace[name], **value} if isinstance(value, dict) else value
+    other = path.with_name(f"elsewhere_{path.name}")
+    other.write_text(json.dumps(trace))
+    return other
+
+
+def test_other_devices_are_said_before_any_cause(read, a_program, tmp_path, capsys):
+    name = min(name for name in launch_names(a_program) if not name.startswith("Mem"))
+    read(run_of(a_program, 1), "base.json")
+    read(slower(a_program, name, 9, 1.5), "new.json")
+    devices = [[{"id": 0, "name": device}] for device in ("NVIDIA A100", "Tesla V100")]
+    sides = [
+        on_machine(
+            tmp_path / file,
+            deviceProperties=properties,
+            distributedInfo={"world_size": size},
+            cuda_runtime_version=cuda,
+        )
+        for file, properties, size, cuda in zip(
+            ("base.json", "new.json"), devices, (8, 2), (11080, 12040), strict=True
+        )
+    ]
+    found = longpole.diff(*map(longpole.read_trace, sides))
+    where = "across devices and world sizes (NVIDIA A100, 8 ranks, against Tesla V100, 2 ranks): "
+    assert found.sentence.startswith(f"{found.verdict.capitalize()} {where}")
+    assert "cannot be told from what the program did; the largest change" in found.sentence
+    assert "What changed most is" not in found.sentence
+    assert found.reasons[0].startswith("The sides have different devices and world sizes")
+    differing = {setup.what: (setup.base, setup.new) for setup in found.setups if setup.differs}
+    assert differing == {
+        "device": ("NVIDIA A100", "Tesla V100"),
+        "world size": ("8", "2"),
+        "CUDA runtime": ("11.8", "12.4"),
+    }
+    for form in ("text", "md", "html", "json"):
+        program.run(["diff", *map(str, sides), "--format", form])
+        said = " ".join(capsys.readouterr().out.split())
+        assert where.split(" (", maxsplit=1)[0] in said
+        assert "CUDA runtime" in said
+
+
+def test_what_one_side_does_not_record_is_no_difference(base, tmp_path):
+    other = longpole.read_trace(on_machine(tmp_path / "base.json", deviceProperties=[]))
+    found = longpole.diff(base, other)
+    assert not any(setup.differs for setup in found.setups)
+    assert found.sentence.startswith("Neutral: ")
+
+
 def test_other_shapes_are_told(read, tmp_path):
     programs = [training(3, steps=5, layers=4, world_size=1) for _ in range(2)]
     runs = [run_of(each, seed, shapes=True) for seed, each in enumerate(programs)]

@@ -9,6 +9,7 @@ from polars.testing import assert_frame_equal
 
 import longpole
 from longpole import read_traces
+from longpole.cli import program
 from longpole.testing import TraceBuilder
 
 
@@ -87,10 +88,28 @@ def test_times_that_count_from_different_moments_are_brought_together(tmp_path):
 
 
 def test_the_answer_is_the_same_as_json(folder, capsys):
-    from longpole.cli import program
-
     assert program.run(["ranks", str(folder), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["data"]["late_ranks"][0]["rank"] == 2
     assert program.run(["ranks", str(folder)]) == 0
     assert "Rank 2 makes the others wait" in capsys.readouterr().out
+
+
+def test_other_json_files_of_the_folder_are_not_ranks(tmp_path, capsys):
+    for number, start in enumerate((10, 60)):
+        rank(number, start).header(distributedInfo={}).write(tmp_path / f"worker_{number}.json")
+    tmp_path.joinpath("how.json").write_text('{"how": "recorded on two nodes", "ranks": 2}')
+    tmp_path.joinpath("worker_0_rank0.json").write_text("[1, 2]")
+    ranks = read_traces(tmp_path)
+    assert ranks.rank_numbers == (0, 1)
+    assert kinds(ranks)[-2:] == ["not a trace", "not a trace"]
+    assert "how.json is not a trace" in ranks.findings[-2].message
+
+    assert program.run(["ranks", str(tmp_path), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["status"], answer["warnings"]) == ("ok", [])
+
+
+def test_a_rank_whose_file_is_no_trace_is_lost(folder):
+    folder.joinpath("trace_rank1.json.gz").write_text("{}")
+    assert "unreadable rank" in kinds(read_traces(folder))

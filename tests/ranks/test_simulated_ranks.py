@@ -63,6 +63,29 @@ def test_a_slow_kernel_is_mended_and_not_those_beside_it(tmp_path):
     assert remedy.changed_ns == pytest.approx(run.without_ns(straggler), rel=0.03)
 
 
+def errors_at_calls_ns(run, ranks):
+    """Give how far the clock of each rank is off at the end of each of its calls."""
+    times = run.job.times_ns()
+    errors = {rank: [0] for rank in range(run.job.n_ranks)}
+    for call in run.job.calls.values():
+        for rank, event in call.members.items():
+            shown_ns = run.clocks[rank].shown_ns(times[event.end])
+            true_ns = run.clocks[0].shown_ns(times[event.end])
+            errors[rank].append(abs(ranks.solution.common_ns(rank, shown_ns) - true_ns))
+    return errors
+
+
+@pytest.mark.parametrize(("seed", "steps"), [(15, 1), (17, 1), (11, 4)])
+def test_clocks_are_right_at_calls_of_recordings_that_begin_far_apart(tmp_path, seed, steps):
+    """Some ranks of a pipeline meet a second before all of them do: clocks drift until then."""
+    run = random_ranks(seed, n_steps=steps, largest_entry_ns=2_000_000_000)
+    write_ranks(run.job, run.job.times_ns(), run.clocks, tmp_path)
+    ranks = read_traces(tmp_path)
+    bounds_ns = ranks.clocks["bound_ns"].to_list()
+    errors_ns = errors_at_calls_ns(run, ranks)
+    assert all(max(errors_ns[rank]) <= bound_ns for rank, bound_ns in enumerate(bounds_ns))
+
+
 def test_recordings_that_begin_two_seconds_apart_change_no_verdict(tmp_path):
     run = random_ranks(11, pattern="data", n_stragglers=1, largest_entry_ns=2_000_000_000)
     true = random_ranks(11, pattern="data", n_stragglers=1, largest_entry_ns=0)

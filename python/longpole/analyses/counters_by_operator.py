@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from longpole.selection import matching
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     import polars as pl
 
     from longpole.trace import Trace
+    from longpole.traces.trace_set import TraceSet
     from longpole.windows import Window
+
+    Source = Trace | str | os.PathLike[str]
 
 __all__ = ["NEEDS_ARGUMENTS", "counters_by_operator", "get_counter_data_with_operators"]
 
@@ -61,14 +67,16 @@ def counters_by_operator(
 
 
 def get_counter_data_with_operators(
-    traces: Trace | Iterable[Trace] | Mapping[int, Trace], ranks: Iterable[int] | None = None
+    traces: TraceSet | Source | Iterable[Source] | Mapping[int, Source],
+    ranks: Iterable[int] | None = None,
 ) -> list[pl.DataFrame]:
     """Give the counters of the kernels of several ranks with their operators, a frame a rank.
 
     Parameters
     ----------
     traces
-        Traces of ranks, or one trace; a mapping gives the rank of each, else the trace does.
+        A trace or the path of one, a folder or pattern of traces, what `read_traces` gives, or
+        several traces or paths; a mapping gives the rank of each, else the trace does.
     ranks
         Which ranks, in this order; by default all, in the order given.
 
@@ -90,20 +98,39 @@ def get_counter_data_with_operators(
     >>> [frame.height for frame in frames]
     [0]
     """
+    found = _ranks_of(traces)
+    if ranks is not None:
+        of_rank = dict(found)
+        asked = list(ranks)
+        missing = [rank for rank in asked if rank not in of_rank]
+        if missing:
+            message = f"no trace of rank {missing[0]}; there are {sorted(map(str, of_rank))}"
+            raise ValueError(message)
+        found = [(rank, of_rank[rank]) for rank in asked]
+    return [read().counters_by_operator() for _, read in found]
+
+
+def _ranks_of(
+    traces: TraceSet | Source | Iterable[Source] | Mapping[int, Source],
+) -> list[tuple[int | None, Callable[[], Trace]]]:
+    """List the ranks, and how to get the trace of each; a `TraceSet` reads one at a time."""
+    from longpole.trace import Trace
+    from longpole.traces.joining import read_traces
+    from longpole.traces.trace_set import TraceSet
+
+    if isinstance(traces, str | os.PathLike) and not Path(traces).is_file():
+        traces = read_traces(traces)
+    if isinstance(traces, TraceSet):
+        return [(rank, partial(traces.trace, rank)) for rank in traces.rank_numbers]
+    if isinstance(traces, Trace | str | os.PathLike):
+        traces = [traces]
+    if hasattr(traces, "items"):
+        return [(rank, partial(_opened, source)) for rank, source in traces.items()]
+    return [(trace.rank, partial(_opened, trace)) for trace in map(_opened, traces)]
+
+
+def _opened(source: Source) -> Trace:
+    from longpole.read import read_trace
     from longpole.trace import Trace
 
-    if isinstance(traces, Trace):
-        traces = [traces]
-    if not hasattr(traces, "items"):
-        known = list(traces)
-        if ranks is None:
-            return [trace.counters_by_operator() for trace in known]
-        of_rank = {trace.rank: trace for trace in known}
-    else:
-        of_rank = dict(traces.items())
-    asked = list(of_rank) if ranks is None else list(ranks)
-    missing = [rank for rank in asked if rank not in of_rank]
-    if missing:
-        message = f"no trace of rank {missing[0]}; there are {sorted(map(str, of_rank))}"
-        raise ValueError(message)
-    return [of_rank[rank].counters_by_operator() for rank in asked]
+    return source if isinstance(source, Trace) else read_trace(source)

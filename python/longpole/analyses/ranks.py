@@ -221,9 +221,11 @@ class Ranks:
         drift = "fitted" if (clocks["drift"] != 0).any() else "not fitted"
         moved = f"shifted by up to {duration(shift)}" if shift else "not shifted"
         edge = max(clocks["edge_bound_ns"].to_list())
-        outside = f" ({duration(edge)} where there are no calls)" if edge > 2 * bound else ""
         agree = f"ends of calls then agree within {duration(residual)} (median)"
-        return [f"Clocks: {moved}; {agree}, bound {duration(bound)}{outside}; drift {drift}."]
+        limit = f"clocks are right within {duration(bound)} at the calls"
+        if duration(edge) != duration(bound):
+            limit += f", {duration(edge)} before and after them if clocks drift by 20 ppm"
+        return [f"Clocks: {moved}; {agree}; {limit}; drift {drift}."]
 
     def _verdict(self) -> list[str]:
         found = self.set

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from longpole.traces.wording import listed
 from longpole.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from longpole.traces.reading import ReadRank
 
-__all__ = ["RankFinding", "disagreement", "in_order"]
+__all__ = ["NOT_A_TRACE", "RankFinding", "disagreement", "in_order"]
+
+NOT_A_TRACE: Final = "not a trace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +36,17 @@ class RankFinding:
 
 
 def in_order(read: Sequence[ReadRank]) -> tuple[list[ReadRank], list[RankFinding]]:
-    """Put ranks in order; name files that cannot be read, and ranks that are there twice."""
+    """Put ranks in order; name files that cannot be read, and ranks that are there twice.
+
+    A file that is no trace stands for a rank only where its name gives one that no trace has.
+    """
     kept: dict[int, ReadRank] = {}
     unnumbered: list[ReadRank] = []
     findings = []
+    named_ranks = {rank.source.named_rank for rank in read if rank.reduced is not None} | {None}
     for rank in read:
         if rank.reduced is None:
-            message = f"{rank.source.path} cannot be read: {rank.problem}"
-            findings.append(RankFinding("unreadable rank", message))
+            findings.append(_unread(rank, named_ranks))
             continue
         number, named = rank.reduced.rank, rank.source.named_rank
         if number is not None and named is not None and number != named:
@@ -61,6 +66,13 @@ def in_order(read: Sequence[ReadRank]) -> tuple[list[ReadRank], list[RankFinding
         unnumbered = []
     ordered = [kept[number] for number in sorted(kept)] or unnumbered
     return ordered, findings
+
+
+def _unread(rank: ReadRank, named_ranks: Container[int | None]) -> RankFinding:
+    path, named = rank.source.path, rank.source.named_rank
+    if rank.is_trace or named not in named_ranks:
+        return RankFinding("unreadable rank", f"{path} cannot be read: {rank.problem}")
+    return RankFinding(NOT_A_TRACE, f"{path} is not a trace: it holds no `traceEvents`")
 
 
 def disagreement(

@@ -100,7 +100,8 @@ class Reading:
         try:
             read = self.reduce(source, self.open(source.path))
         except (TraceError, WindowError, OSError) as error:
-            read = ReadRank(source, problem=str(error))
+            is_trace = getattr(error, "code", None) != "no_trace_events"
+            read = ReadRank(source, problem=str(error), is_trace=is_trace)
         give_back_memory()
         return read
 
@@ -154,6 +155,8 @@ class ReadRank:
     n_bytes: int = 0
     is_recovered: bool = False
     problem: str | None = None
+    is_trace: bool = True
+    """False where the file is JSON of some other kind."""
     waits: Sequence[TaskWait] = ()
     """What it recorded of waiting inside its collectives, where the profile shows their tasks."""
 

@@ -10,15 +10,13 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.errors import MissingDependencyError, RanksError
-from longpole.profiles import profile_rank, profile_timelines
+from longpole.profiles import has_trace_name, profile_rank, profile_timelines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = ["RankSource", "file_system", "find_sources", "is_address"]
 
-_SUFFIXES: Final = (".json", ".json.gz")
-_NOT_TRACES: Final = re.compile(r"\.et\.json(\.gz)?$|_et\.json(\.gz)?$")
 _RANK: Final = re.compile(r"rank[-_ ]?(\d+)", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"(?:^|[-_.])(\d{1,6})(?=[-_.]|$)")
 _ADDRESS: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+://")
@@ -122,8 +120,7 @@ def _remote_paths(address: str, is_file: Callable[[str], bool]) -> list[str]:
 
 
 def _is_trace(path: str) -> bool:
-    name = PurePosixPath(path).name
-    return name.endswith(_SUFFIXES) and not _NOT_TRACES.search(name)
+    return has_trace_name(PurePosixPath(path).name)
 
 
 def _natural(path: str) -> list[tuple[int, int, str]]:
@@ -133,15 +130,31 @@ def _natural(path: str) -> list[tuple[int, int, str]]:
 
 
 def _named_ranks(names: Sequence[str]) -> list[int | None]:
-    """Read ranks from names: `rank3`, else the one number that differs between them."""
+    """Read ranks from names; of files of other kinds, those most alike are numbered."""
+    numbered = _numbered(names)
+    if numbered is not None:
+        return list(numbered)
+    shapes = [re.sub(r"\d+", "#", name) for name in names]
+    most = max(shapes, key=shapes.count, default="")
+    alike = [name for name, shape in zip(names, shapes, strict=True) if shape == most]
+    numbers = dict(zip(alike, _numbered(alike) or (), strict=False))
     marked = [_RANK.search(name) for name in names]
-    if all(marked):
-        return [int(found[1]) for found in marked if found]
+    return [
+        numbers.get(name, int(found[1]) if found else None)
+        for name, found in zip(names, marked, strict=True)
+    ]
+
+
+def _numbered(names: Sequence[str]) -> list[int] | None:
+    """Read `rank3`, else the one number that differs between all names."""
+    marked = [found for found in map(_RANK.search, names) if found]
+    if len(marked) == len(names):
+        return [int(found[1]) for found in marked]
     numbers = [_NUMBER.findall(name) for name in names]
     places = {len(found) for found in numbers}
     if len(names) > 1 and len(places) == 1:
         for place in range(places.pop()):
             column = [int(found[place]) for found in numbers]
             if len(set(column)) == len(column):
-                return list(column)
-    return [int(found[1]) if found else None for found in marked]
+                return column
+    return None

@@ -16,7 +16,7 @@ from longpole.frames import frame_of
 from longpole.report.html import html
 from longpole.traces.bandwidth import with_bandwidth
 from longpole.traces.engines import TIMEOUT_S
-from longpole.traces.findings import RankFinding, disagreement, in_order
+from longpole.traces.findings import NOT_A_TRACE, RankFinding, disagreement, in_order
 from longpole.traces.late_ranks import late_ranks
 from longpole.traces.open_ranks import OpenRanks
 from longpole.traces.path import PathRanks, path_frame
@@ -123,8 +123,9 @@ class TraceSet:
 
         Columns: `rank`, `offset_ns` (added to its times), `base_ns` (the part of it that the
         files say), `drift`, `residual_ns`, `worst_residual_ns` (what ends of calls still
-        differ), `bound_ns` (how far it may be off between the calls), `edge_bound_ns` (the same
-        over the whole recording, if clocks drift by 20 ppm at most), `calls`, `connected`,
+        differ), `bound_ns` (how far it may be off from its first call to its last),
+        `edge_bound_ns` (the same over the whole recording; both if clocks drift by 20 ppm at
+        most where not all ranks have calls), `calls`, `connected`,
         `entry_ns` (when its program begins in the recording, on the common clock).
         """
         import polars as pl
@@ -209,7 +210,7 @@ class TraceSet:
             first = self.rank_numbers[0]
             message = f"no call joins {listed(apart)} to rank {first}: their clocks may differ"
             found.append(RankFinding("unconnected clocks", message, tuple(apart)))
-        return tuple(found)
+        return tuple(sorted(found, key=lambda finding: finding.kind == NOT_A_TRACE))
 
     @cached_property
     def solution(self) -> JointSolution:

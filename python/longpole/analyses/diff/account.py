@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from longpole.analyses.diff.values import PathChange
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    import polars as pl
+    from numpy.typing import NDArray
 
     from longpole.analyses.diff.changes import Group
     from longpole.analyses.diff.sides import Side
 
 __all__ = ["path_changes", "path_times"]
+
+# Work of these kinds is told apart by its name alone.
+_NAMED: Final = ("runtime", "host_gap", "data_loading")
 
 
 def path_changes(base: Side, new: Side) -> tuple[PathChange, ...]:
@@ -29,27 +35,41 @@ def path_changes(base: Side, new: Side) -> tuple[PathChange, ...]:
 
 def path_times(side: Side, number: int, groups: Sequence[Group]) -> list[float]:
     """Give the time of each group on the path of a mean step of a side."""
+    import numpy as np
     import polars as pl
 
-    by_event: dict[tuple[str, int], int] = {}
-    by_name: dict[tuple[str, str | None], int] = {}
+    times_ns = np.zeros(len(groups))
+    rows: dict[str, list[int]] = {}
     for row, group in enumerate(groups):
-        by_event |= dict.fromkeys(((group.kind, event) for event in group.events[number]), row)
-        if group.kind in {"runtime", "host_gap"}:
-            by_name[group.kind, group.base_names[0]] = row
-        elif group.kind == "data_loading":
-            by_name[group.kind, None] = row
-    times: dict[int, float] = defaultdict(float)
-    segments = side.account_path.segments.select(
-        pl.col("kind").cast(pl.String), "event", pl.col("name").cast(pl.String), "duration_ns"
-    )
-    for kind, event, name, duration_ns in segments.iter_rows():
-        found = by_event.get((kind, event))
-        if found is None:
-            found = by_name.get((kind, _told_name(kind, name)))
-        if found is not None:
-            times[found] += duration_ns
-    return [times[row] / side.n_account for row in range(len(groups))]
+        rows.setdefault(group.kind, []).append(row)
+    segments = side.account_path.segments.select("kind", "event", "name", "duration_ns")
+    for kind, of_kind in rows.items():
+        parts = segments.filter(pl.col("kind") == kind)
+        found = _rows_of(parts, kind, {row: groups[row] for row in of_kind}, number, side)
+        known = found >= 0
+        np.add.at(times_ns, found[known], parts["duration_ns"].to_numpy()[known])
+    return list(map(float, times_ns / side.n_account))
+
+
+def _rows_of(
+    segments: pl.DataFrame, kind: str, groups: Mapping[int, Group], number: int, side: Side
+) -> NDArray[np.int64]:
+    """Give the group of each segment of a kind: by its event, else by its name; -1 for none."""
+    import numpy as np
+
+    of_event = np.full(side.events.height + 1, -1)  # the last one is of no event
+    for row, group in groups.items():
+        of_event[group.events[number]] = row
+    found: NDArray[np.int64] = of_event[segments["event"].fill_null(side.events.height).to_numpy()]
+    lost = found < 0
+    if kind in _NAMED and lost.any():
+        by_name = {group.base_names[0]: row for row, group in groups.items()}
+        names = segments["name"].filter(lost)
+        each = names.unique(maintain_order=True)
+        rows = [by_name.get(_told_name(kind, name), -1) for name in each.cast(str)]
+        place = dict(zip(each.to_physical().to_list(), rows, strict=True))
+        found[lost] = [place[code] for code in names.to_physical().to_list()]
+    return found
 
 
 def _told_name(kind: str, name: str | None) -> str | None:

@@ -58,6 +58,7 @@ class Diff(Findings):
         }
         for name, side in (("base", self.base), ("new", self.new)):
             plain[name] = {**_plain_side(side), "verdict": side.verdict.to_dict()}
+        plain["setups"] = [{**asdict(row), "differs": row.differs} for row in self.setups]
         plain["changes"] = [{**asdict(row), "change_ns": row.change_ns} for row in self.changes]
         plain["path"] = [{**asdict(row), "change_ns": row.change_ns} for row in self.path]
         plain["counts"] = [asdict(row) for row in self.counts]

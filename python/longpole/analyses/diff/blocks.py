@@ -39,7 +39,7 @@ _CHANGES: Final = (
 def diff_blocks(diff: Findings, top: int) -> list[Block]:
     """Show a comparison, with the `top` changes."""
     shown = [change for change in diff.changes if change.stands_out][:top]
-    tables = [_lengths(diff)]
+    tables = [_setups(diff), _lengths(diff)]
     if diff.is_related:
         tables += [_changes(shown), _path(diff), _gains(diff), _counts(diff)]
     return [
@@ -47,6 +47,13 @@ def diff_blocks(diff: Findings, top: int) -> list[Block]:
         *(table for table in tables if table.rows),
         Notes([*diff.reasons, *_notes(diff, len(shown))]),
     ]
+
+
+def _setups(diff: Findings) -> Table:
+    """Show in what the machines and the software of the two sides differ."""
+    columns = (Column("what differs"), Column("base", "name"), Column("new", "name"))
+    rows: list[list[Cell]] = [[row.what, row.base, row.new] for row in diff.setups if row.differs]
+    return Table(columns, rows)
 
 
 def _lengths(diff: Findings) -> Table:

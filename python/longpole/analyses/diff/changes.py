@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from longpole.analyses.diff.matching import match_sequences, places_of
 from longpole.analyses.diff.noise import is_beyond_noise, moderated_t
 from longpole.analyses.diff.sequences import activities, operators
+from longpole.analyses.diff.sides import one_of
 from longpole.stacks import ADDRESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     import numpy as np
+    import polars as pl
     from numpy.typing import NDArray
 
     from longpole.analyses.diff.matching import Match, Relation
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["STEP_NAME", "Group", "Work", "work_of"]
 
 Names = tuple[str | None, ...]
+Told = tuple["Relation", Names, Names]
 
 _DEVICE_KINDS: Final = ("kernel", "copy", "communication")
 _BY_NAME: Final = ("runtime", "host_gap")
@@ -45,12 +47,18 @@ class Group:
     times_ns: tuple[NDArray[np.float64], NDArray[np.float64]]
     """Of each step of either side."""
     counts: tuple[NDArray[np.int64], NDArray[np.int64]]
-    events: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
+    events: tuple[NDArray[np.uint32], NDArray[np.uint32]]
 
     @property
-    def key(self) -> tuple[str, str, Names, Names]:
-        """Tell it from all others."""
-        return (self.kind, self.relation, self.base_names, self.new_names)
+    def differs(self) -> bool:
+        """Whether anything differs: its names, numbers or times."""
+        import numpy as np
+
+        is_same = all(
+            np.array_equal(np.sort(base), np.sort(new))
+            for base, new in (self.times_ns, self.counts)
+        )
+        return self.base_names != self.new_names or not is_same
 
 
 @dataclass(frozen=True)
@@ -63,8 +71,11 @@ class Work:
     stands_out: tuple[bool, ...]
     similarity: float
     """The share of the launches, operators and their names that both sides have in common."""
-    n_changes: dict[str, int]
-    """How many launches of a step stand in which relation."""
+
+    @cached_property
+    def n_differences(self) -> int:
+        """Count the groups that differ in anything."""
+        return sum(group.differs for group in self.groups)
 
 
 def work_of(base: Side, new: Side) -> Work:
@@ -87,7 +98,6 @@ def work_of(base: Side, new: Side) -> Work:
         t=tuple(t),
         stands_out=tuple(stands_out),
         similarity=max(similar),
-        n_changes=collected.n_changes,
     )
 
 
@@ -115,131 +125,173 @@ def _standard_errors(groups: list[Group]) -> list[float | None]:
 
 
 class _Collected:
-    """Times, numbers and events of each group, as they are found."""
+    """The rows of work of both sides, each with the number of its group."""
 
     def __init__(self, base: Side, new: Side) -> None:
         self.sides = (base, new)
-        self.found: dict[tuple[str, str, Names, Names], Group] = {}
-        self.n_changes: dict[str, int] = defaultdict(int)
+        self.numbers: dict[tuple[str, Relation, Names, Names], int] = {}
+        self.rows: tuple[list[pl.DataFrame], list[pl.DataFrame]] = ([], [])
 
     def sequences(self, of: Callable[[Side], list[Sequence]], kinds: tuple[str, ...]) -> float:
         """Match the sequences of the median steps; give the share of them that is the same."""
+        works = [_work_by_event(side, kinds) for side in self.sides]
         steps = [of(side) for side in self.sides]
         usual = [each[side.median_row] for each, side in zip(steps, self.sides, strict=True)]
         matches = match_sequences(usual[0], usual[1])
-        for match in matches:
-            self.n_changes[match.relation] += 1
+        names = [_names(side, step.events) for side, step in zip(self.sides, usual, strict=True)]
+        told = [_told(match, names) for match in matches]
         for number, side in enumerate(self.sides):
-            keys = self._keys_of_places(matches, usual, number)
-            works = _work_by_event(side, kinds)
-            names = _names_of(side, steps[number])
-            for row, (step, names_) in enumerate(zip(steps[number], names, strict=True)):
-                places = places_of(step, usual[number]).tolist()
-                told = [keys.get(place) for place in places]
-                self._add_step(
-                    (number, row), zip(step.events.tolist(), told, names_, strict=True), works
-                )
+            place = _codes_of_places(matches, number, len(usual[number].events))
+            rows, alone = _coded(side, steps[number], usual[number], place, len(told))
+            rows = rows.join(works[number], on="event", how="inner", maintain_order="left")
+            self._add(number, rows, [*told, *alone])
         return _similarity(matches, usual)
 
     def names(self) -> None:
         """Add the work of the host outside operators, by name."""
         import polars as pl
 
+        text = pl.col("name").cast(pl.String)
+        plain = text.str.replace(*STEP_NAME).str.replace_all(ADDRESS, "")
         for number, side in enumerate(self.sides):
-            text = pl.col("name").cast(pl.String)
-            name = text.str.replace(*STEP_NAME).str.replace_all(ADDRESS, "")
-            names = side.trace.events.select("event", name)
-            kind = pl.col("kind").cast(pl.String)
-            rows = side.work.filter(kind.is_in([*_BY_NAME, "data_loading"]))
-            rows = rows.with_columns(kind).join(names, on="event", how="left")
-            for event, kind_, row, work_ns, name in rows.select(
-                "event", "kind", "row", "work_ns", "name"
-            ).iter_rows():
-                names_ = (None,) if kind_ == "data_loading" else (name,)
-                group = self._group(kind_, "same", names_, names_)
-                self._count(group, number, row, work_ns, event)
+            rows = side.work.filter(one_of("kind", (*_BY_NAME, "data_loading")))
+            rows = rows.with_columns(name=side.events["name"].gather(rows["event"]))
+            is_loading = pl.col("kind") == "data_loading"
+            rows, alone = _coded_by_name(rows, 1, plain)
+            rows = rows.with_columns(code=pl.when(is_loading).then(0).otherwise("code"))
+            self._add(number, rows, [_alone(None), *alone])
 
     def groups(self) -> list[Group]:
         """Give all groups in a fixed order."""
+        base, new = (
+            _summed(rows, len(self.numbers), side.n_steps)
+            for rows, side in zip(self.rows, self.sides, strict=True)
+        )
+        found = [
+            Group(
+                *key,
+                (base.times_ns[number], new.times_ns[number]),
+                (base.counts[number], new.counts[number]),
+                (base.events[number], new.events[number]),
+            )
+            for key, number in self.numbers.items()
+        ]
 
         def order(group: Group) -> tuple[object, ...]:
             names = (group.base_names, group.new_names)
             return (group.kind, group.relation, *(tuple(map(str, side)) for side in names))
 
-        return sorted(self.found.values(), key=order)
+        return sorted(found, key=order)
 
-    def _keys_of_places(
-        self, matches: Iterable[Match], usual: list[Sequence], number: int
-    ) -> dict[int, tuple[Relation, Names, Names]]:
-        """Give the group of each place of the median step of a side."""
-        sides = zip(self.sides, usual, strict=True)
-        names = [names for side, step in sides for names in _names_of(side, [step])]
-        keys: dict[int, tuple[Relation, Names, Names]] = {}
-        for match in matches:
-            base = tuple(names[0][place] for place in match.base)
-            new = tuple(names[1][place] for place in match.new)
-            key = (_told(match.relation, base, new), base, new)
-            keys |= dict.fromkeys(match.base if number == 0 else match.new, key)
-        return keys
+    def _add(self, number: int, rows: pl.DataFrame, told: list[Told]) -> None:
+        """Add rows of one side; their code is the place in `told` of what they are."""
+        import polars as pl
 
-    def _add_step(
-        self,
-        at: tuple[int, int],
-        events: Iterable[tuple[int, tuple[Relation, Names, Names] | None, str | None]],
-        works: dict[int, tuple[str, int]],
-    ) -> None:
-        """Add the events of one step of a side to their groups: each with its group and name."""
-        number, row = at
-        for event, key, name in events:
-            if event in works:
-                kind, work_ns = works[event]
-                group = self._group(kind, *(key or ("same", (name,), (name,))))
-                self._count(group, number, row, work_ns, event)
-
-    def _group(self, kind: str, relation: Relation, base: Names, new: Names) -> Group:
-        import numpy as np
-
-        key = (kind, relation, base, new)
-        if key not in self.found:
-            sizes = [side.n_steps for side in self.sides]
-            self.found[key] = Group(
-                kind,
-                relation,
-                base,
-                new,
-                (np.zeros(sizes[0]), np.zeros(sizes[1])),
-                (np.zeros(sizes[0], np.int64), np.zeros(sizes[1], np.int64)),
-            )
-        return self.found[key]
-
-    @staticmethod
-    def _count(group: Group, number: int, row: int, work_ns: int, event: int | None) -> None:
-        group.times_ns[number][row] += work_ns
-        group.counts[number][row] += 1
-        if event is not None:
-            group.events[number].append(event)
+        pairs = rows.select("kind", "code").unique(maintain_order=True)
+        keys = [(kind, *told[code]) for kind, code in pairs.cast({"kind": pl.String}).iter_rows()]
+        numbers = [self.numbers.setdefault(key, len(self.numbers)) for key in keys]
+        pairs = pairs.with_columns(group=pl.Series(numbers, dtype=pl.Int64))
+        found = rows.join(pairs, on=["kind", "code"], how="left", maintain_order="left")
+        self.rows[number].append(found.select("event", "row", "group", "work_ns"))
 
 
-def _told(relation: Relation, base: Names, new: Names) -> Relation:
-    """Tell what moved, and kept its name, like what stayed: its work is the same."""
-    return "same" if relation == "moved" and base == new else relation
+@dataclass(frozen=True)
+class _Sums:
+    """The time and the number of each group in each step of a side, and its events."""
+
+    times_ns: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    events: list[NDArray[np.uint32]]
 
 
-def _names_of(side: Side, steps: list[Sequence]) -> list[list[str | None]]:
-    """Give the names of the events of each step."""
+def _summed(rows: list[pl.DataFrame], n_groups: int, n_steps: int) -> _Sums:
     import numpy as np
-
-    events = np.concatenate([step.events for step in steps])
-    names = iter(side.trace.events["name"].gather(events).cast(str).to_list())
-    return [[*islice(names, len(step.events))] for step in steps]
-
-
-def _work_by_event(side: Side, kinds: tuple[str, ...]) -> dict[int, tuple[str, int]]:
     import polars as pl
 
-    kind = pl.col("kind").cast(pl.String)
-    rows = side.work.filter(kind.is_in(kinds)).select("event", kind, "work_ns")
-    return {event: (kind, work_ns) for event, kind, work_ns in rows.iter_rows()}
+    found = pl.concat(rows)
+    groups = found["group"].to_numpy()
+    cells = groups * n_steps + found["row"].to_numpy()
+    shape = (n_groups, n_steps)
+    times_ns: NDArray[np.float64] = np.bincount(
+        cells, found["work_ns"].to_numpy(), n_groups * n_steps
+    ).astype(np.float64, copy=False)
+    counts = np.bincount(cells, minlength=n_groups * n_steps)
+    known = found.select("group", "event").drop_nulls().sort("group", maintain_order=True)
+    borders = np.searchsorted(known["group"].to_numpy(), np.arange(1, n_groups))
+    events = np.split(known["event"].to_numpy(), borders)
+    return _Sums(times_ns.reshape(shape), counts.reshape(shape), events)
+
+
+def _codes_of_places(matches: Iterable[Match], number: int, n_places: int) -> NDArray[np.int64]:
+    """Give the place of the match of each place of the median step of a side; -1 for none."""
+    import numpy as np
+
+    codes = np.full(n_places, -1)
+    for code, match in enumerate(matches):
+        codes[list(match.new if number else match.base)] = code
+    return codes
+
+
+def _coded(
+    side: Side, steps: list[Sequence], usual: Sequence, codes: NDArray[np.int64], first: int
+) -> tuple[pl.DataFrame, list[Told]]:
+    """Give the events of all steps with the code of their place in the median step.
+
+    What has no place has the code of its name, from `first` on; what these are is given, too.
+    """
+    import numpy as np
+    import polars as pl
+
+    of_place = np.append(codes, -1)  # of the place -1, which is none
+    found = pl.DataFrame(
+        {
+            "event": np.concatenate([step.events for step in steps]).astype(np.uint32),
+            "row": np.repeat(np.arange(len(steps)), [len(step.events) for step in steps]),
+            "code": np.concatenate([of_place[places_of(step, usual)] for step in steps]),
+        }
+    )
+    lost = found.filter(pl.col("code") < 0).select("event")
+    lost = lost.with_columns(name=side.events["name"].gather(lost["event"]))
+    named, alone = _coded_by_name(lost, first, pl.col("name").cast(pl.String))
+    by_name = pl.col("code").replace(-1, None)
+    found = found.join(named, on="event", how="left", maintain_order="left", suffix="_of_name")
+    return found.select("event", "row", code=by_name.fill_null(pl.col("code_of_name"))), alone
+
+
+def _coded_by_name(
+    rows: pl.DataFrame, first: int, plain: pl.Expr
+) -> tuple[pl.DataFrame, list[Told]]:
+    """Give names a code from `first` on, and what each stands for: the `plain` name alone."""
+    import polars as pl
+
+    each = rows.select("name").unique(maintain_order=True)
+    alone = [_alone(name) for name in each.select(plain).to_series()]
+    each = each.with_columns(code=pl.int_range(first, first + pl.len()))
+    found = rows.join(each, on="name", how="left", nulls_equal=True, maintain_order="left")
+    return found.drop("name"), alone
+
+
+def _alone(name: str | None) -> Told:
+    return "same", (name,), (name,)
+
+
+def _told(match: Match, names: list[list[str | None]]) -> Told:
+    """Tell what moved, and kept its name, like what stayed: its work is the same."""
+    base = tuple(names[0][place] for place in match.base)
+    new = tuple(names[1][place] for place in match.new)
+    return "same" if match.relation == "moved" and base == new else match.relation, base, new
+
+
+def _names(side: Side, events: NDArray[np.int64]) -> list[str | None]:
+    return list(side.events["name"].gather(events).cast(str))
+
+
+def _work_by_event(side: Side, kinds: tuple[str, ...]) -> pl.DataFrame:
+    """Give the kind and time of the work of each event; of several, the last."""
+    import polars as pl
+
+    rows = side.work.select("event", "kind", "work_ns").filter(one_of("kind", kinds))
+    return rows.filter(pl.col("event").ne_missing(pl.col("event").shift(-1)))
 
 
 def _similarity(matches: Iterable[Match], usual: list[Sequence]) -> float:

@@ -14,6 +14,7 @@ from longpole.analyses.diff.counts import counts_of, peak_memory_bytes
 from longpole.analyses.diff.effects import effect_ns
 from longpole.analyses.diff.judgement import Judgement, judge_runs, judge_step, judge_steps
 from longpole.analyses.diff.sentences import sentence
+from longpole.analyses.diff.setups import differing, setups_of
 from longpole.analyses.diff.shapes import shapes_of
 from longpole.analyses.diff.sides import side_of
 from longpole.analyses.diff.values import Change, DiffSide
@@ -23,9 +24,13 @@ from longpole.trace import Trace
 from longpole.traces.trace_set import TraceSet
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from longpole.analyses.diff.changes import Group, Work
+    from longpole.analyses.diff.setups import Setup
     from longpole.analyses.diff.sides import Side
 
 __all__ = ["diff", "diff_steps"]
@@ -45,6 +50,11 @@ class _Runs:
     """The runs of one side, each the traces of its ranks."""
 
     runs: tuple[tuple[Side, ...], ...]
+
+    @property
+    def traces(self) -> list[Trace]:
+        """Give the traces of all runs."""
+        return [side.trace for run in self.runs for side in run]
 
     @property
     def means_ns(self) -> list[float]:
@@ -197,7 +207,7 @@ def _judged(sides: list[_Runs], work: Work, gate: float) -> Judgement:
     means = base.means_ns, new.means_ns
     change = median(means[1]) / max(median(means[0]), 1.0) - 1
     lengths = [[_lengths_ns(run) for run in side.runs] for side in sides]
-    if lengths[0] == lengths[1] and not _n_differences(work):
+    if lengths[0] == lengths[1] and not work.n_differences:
         return Judgement("neutral", (0.0, 0.0), ("The two sides do not differ in anything.",))
     if not _is_related(work):
         share = f"{100 * work.similarity:.0f} %"
@@ -214,23 +224,33 @@ def _answer(
     base, new = (_facts(side, runs) for side, runs in zip(pair, sides, strict=True))
     changes = _changes(pair, work)
     change = new.mean_ns / base.mean_ns - 1 if base.mean_ns else None
+    setups = setups_of(*(side.traces for side in sides))
     found = Diff(
         verdict=judgement.outcome,
         sentence="",
-        reasons=judgement.reasons,
+        reasons=(*_machine_reason(setups), *judgement.reasons),
         gate=gate,
         change=change,
         interval=judgement.interval,
         is_related=_is_related(work),
         similarity=work.similarity,
-        n_differences=_n_differences(work),
+        n_differences=work.n_differences,
         base=base,
         new=new,
+        setups=setups,
         changes=changes,
         path=path_changes(*pair),
         counts=counts_of(*pair),
     )
     return replace(found, sentence=sentence(found))
+
+
+def _machine_reason(setups: Iterable[Setup]) -> list[str]:
+    differ = [f"{setup.what}s" for setup in differing(setups)]
+    if not differ:
+        return []
+    what = " and ".join(differ)
+    return [f"The sides have different {what}: the verdict is about the step, not the program."]
 
 
 def _facts(side: Side, runs: _Runs) -> DiffSide:
@@ -256,16 +276,6 @@ def _facts(side: Side, runs: _Runs) -> DiffSide:
 
 def _is_related(work: Work) -> bool:
     return work.similarity >= _LEAST_SIMILAR
-
-
-def _n_differences(work: Work) -> int:
-    """Count the groups that differ in anything."""
-    return sum(
-        group.base_names != group.new_names
-        or sorted(group.times_ns[0]) != sorted(group.times_ns[1])
-        or sorted(group.counts[0]) != sorted(group.counts[1])
-        for group in work.groups
-    )
 
 
 def _changes(pair: tuple[Side, Side], work: Work) -> tuple[Change, ...]:
@@ -335,9 +345,6 @@ def _change(
     )
 
 
-def _longest(side: Side, events: list[int]) -> int | None:
+def _longest(side: Side, events: NDArray[np.uint32]) -> int | None:
     """Give the longest of some events."""
-    if not events:
-        return None
-    durations = side.trace.events["duration_ns"].gather(events).fill_null(-1)
-    return events[int(durations.arg_max() or 0)]
+    return int(events[side.durations_ns[events].argmax()]) if len(events) else None

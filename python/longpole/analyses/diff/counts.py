@@ -35,7 +35,7 @@ def peak_memory_bytes(side: Side) -> int | None:
         device=argument(args, "Device Id", pl.Int64),
         allocated=argument(args, "Total Allocated", pl.Int64),
     )
-    times = side.trace.events.select("event", "start_ns")
+    times = side.events.select("event", "start_ns")
     inside = known.join(times, on="event").filter(
         pl.col("start_ns").is_between(start_ns, end_ns), pl.col("device") >= 0
     )
@@ -46,24 +46,16 @@ def peak_memory_bytes(side: Side) -> int | None:
 def _counts(side: Side) -> dict[str, float]:
     import polars as pl
 
-    events = side.trace.events
-    kinds = events["kind"].cast(str)
-    calls = {
-        "launches": events.filter(pl.col("event").is_in(launching_calls(side.trace).implode())),
-        "gpu_activities": _launched(side),
-        "blocking_calls": side.trace.blocking_calls.select("event").join(events, on="event"),
-        "operators": events.filter(kinds == "operator"),
+    is_operator = pl.col("kind") == "operator"
+    events = {
+        "launches": launching_calls(side.trace),
+        "gpu_activities": side.trace.launches["call"].drop_nulls(),
+        "blocking_calls": side.trace.blocking_calls["event"],
+        "operators": side.events.select("event", "kind").filter(is_operator)["event"],
     }
-    return {what: _per_step(side, rows) for what, rows in calls.items()}
+    return {what: _per_step(side, found) for what, found in events.items()}
 
 
-def _launched(side: Side) -> pl.DataFrame:
-    """Give the calls of GPU activities, one for each activity."""
-    import polars as pl
-
-    calls = side.trace.launches.filter(pl.col("call").is_not_null()).select(event="call")
-    return calls.join(side.trace.events, on="event")
-
-
-def _per_step(side: Side, rows: pl.DataFrame) -> float:
-    return float((side.rows_at(rows["start_ns"].to_numpy()) >= 0).sum()) / side.n_steps
+def _per_step(side: Side, events: pl.Series) -> float:
+    starts_ns = side.events["start_ns"].gather(events).to_numpy()
+    return float((side.rows_at(starts_ns) >= 0).sum()) / side.n_steps

@@ -39,7 +39,7 @@ def _changed(group: Group, number: int, by: float | None) -> Change | None:
     names = (group.base_names, group.new_names)[number]
     what: dict[str, Any] = {"kind": group.kind}
     if group.kind in {"kernel", "copy", "communication", "operator"}:
-        what["events"] = tuple(group.events[number])
+        what["events"] = group.events[number].tolist()
     if group.kind in {"operator", "runtime", "host_gap"}:
         if None in names:
             return None

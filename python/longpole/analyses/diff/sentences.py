@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from longpole.analyses.diff.setups import described, differing
 from longpole.wording import count, duration, short_name
 
 if TYPE_CHECKING:
@@ -40,17 +41,18 @@ _BECAME: Final = {
 def sentence(diff: Findings) -> str:
     """Say whether the step changed, by how much, and through what."""
     base, new = diff.base, diff.new
+    verdict = " ".join(filter(None, [diff.verdict.capitalize(), described(diff.setups)]))
     if not diff.is_related:
         return (
-            "Inconclusive: these seem to be two different programs; only "
+            f"{verdict}: these seem to be two different programs; only "
             f"{100 * diff.similarity:.0f} % of their launches or operators correspond."
         )
     unit = "step" if base.unit == new.unit == "step" else "window"
     if diff.n_differences == 0 and diff.change == 0:
         length = duration(round(base.mean_ns))
-        return f"Neutral: the two sides are the same; the {unit} takes {length}."
+        return f"{verdict}: the two sides are the same; the {unit} takes {length}."
     times = f"{duration(round(base.mean_ns))} to {duration(round(new.mean_ns))}"
-    told = f"{diff.verdict.capitalize()}: the mean {unit} goes from {times}"
+    told = f"{verdict}: the mean {unit} goes from {times}"
     told += f" ({percent(diff.change)}; {_numbers(base)} and {_numbers(new)})."
     return " ".join([told, *_causes(diff)])
 
@@ -85,6 +87,10 @@ def _causes(diff: Findings) -> list[str]:
     if not certain:
         return ["Nothing that ran changed by more than the steps differ themselves."]
     first = cause(certain[0])
+    machine = " and the ".join(setup.what for setup in differing(diff.setups))
+    if machine:
+        told = f"What the {machine} did to the step cannot be told from what the program did"
+        return [f"{told}; the largest change of work is {first}."]
     if _explains(certain[0], diff):
         return [f"What changed most is {first}."]
     told = "No change that stands out from the noise of the steps explains that"

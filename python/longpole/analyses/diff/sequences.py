@@ -35,11 +35,11 @@ class Sequence:
 
     def name(self, place: int) -> str:
         """Give the name of an event."""
-        return str(self.side.trace.events["name"][int(self.events[place])])
+        return str(self.side.events["name"][int(self.events[place])])
 
     def operators_around(self, place: int) -> list[str]:
         """Name the operators around a launch, the innermost first."""
-        events = self.side.trace.events
+        events = self.side.events
         names = []
         row: int | None = int(self.calls[place])
         while row is not None:
@@ -51,12 +51,11 @@ class Sequence:
 
 def activities(side: Side) -> list[Sequence]:
     """Give the GPU activities of each step, in the order of their launches."""
-    import polars as pl
-
-    launches = side.trace.launches.filter(pl.col("call").is_not_null())
-    events = side.trace.events.select("event", "kind", "start_ns", "lane", "stream")
-    calls = events.select(call="event", call_ns="start_ns", call_lane="lane")
-    known = launches.join(events, on="event").join(calls, on="call")
+    launches = side.trace.launches.select("event", "call", "work_class").drop_nulls("call")
+    known = launches.hstack(
+        side.at(launches["event"], kind="kind", start_ns="start_ns", stream="stream")
+    )
+    known = known.hstack(side.at(launches["call"], call_ns="start_ns", call_lane="lane"))
     order = ["row", "place", "call_ns", "stream", "start_ns", "event"]
     return _sequences(side, known, order, call="call", by="call_ns")
 
@@ -65,9 +64,9 @@ def operators(side: Side) -> list[Sequence]:
     """Give the operators of each step in the order in which they began, thread by thread."""
     import polars as pl
 
-    operators = side.work.filter(pl.col("kind") == "operator").select("event").unique()
-    events = side.trace.events.select("event", "kind", "start_ns", call_lane="lane")
-    known = operators.join(events, on="event").with_columns(call=pl.col("event"))
+    events = side.work.filter(pl.col("kind") == "operator")["event"].drop_nulls().unique()
+    known = side.at(events, kind="kind", start_ns="start_ns", call_lane="lane")
+    known = known.with_columns(event=events, call=events)
     return _sequences(
         side, known, ["row", "place", "start_ns", "event"], call="call", by="start_ns"
     )
@@ -117,7 +116,7 @@ def _keys(
 
     keys = side.keys
     name, stack, operators = keys.name[events], keys.stack[calls], keys.operators[calls]
-    parents = side.trace.events["parent"].fill_null(0).to_numpy()
+    parents = side.events["parent"].fill_null(0).to_numpy()
     shape = np.where(keys.shape[calls] == 0, keys.shape[parents[calls]], keys.shape[calls])
     place = mixed(kind, *_places_in_call(np.where(events == calls, calls, parents[calls])))
     return (
@@ -135,18 +134,21 @@ def _class_keys(events: pl.DataFrame) -> NDArray[np.uint64]:
     import numpy as np
     import polars as pl
 
-    parts = [pl.col("kind").cast(pl.String)]
-    if "work_class" in events.columns:
-        parts.append(pl.col("work_class").cast(pl.String))
-    return np.asarray(events.select(pl.concat_str(parts).hash(seed=3)).to_series(), np.uint64)
+    columns = [name for name in ("kind", "work_class") if name in events.columns]
+    text = pl.concat_str(pl.col(name).cast(pl.String) for name in columns)
+    each = events.select(columns).unique().with_columns(key=text.hash(seed=3))
+    joined = events.select(columns).join(each, on=columns, how="left", maintain_order="left")
+    return np.asarray(joined["key"].to_numpy(), np.uint64)
 
 
 def _places_in_call(operators: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Give which of the events of its operator each is, and of how many."""
-    import polars as pl
+    import numpy as np
 
-    rows = pl.DataFrame({"operator": operators})
-    nth = pl.int_range(pl.len()).over("operator").cast(pl.UInt64).alias("nth")
-    n_all = pl.len().over("operator").cast(pl.UInt64).alias("n_all")
-    found = rows.select(nth, n_all)
-    return found["nth"].to_numpy(), found["n_all"].to_numpy()
+    order = np.argsort(operators, kind="stable")
+    _, firsts, sizes = np.unique(operators[order], return_index=True, return_counts=True)
+    nth = np.empty(len(operators), np.uint64)
+    n_all = np.empty(len(operators), np.uint64)
+    nth[order] = np.arange(len(operators)) - np.repeat(firsts, sizes)
+    n_all[order] = np.repeat(sizes, sizes)
+    return nth, n_all

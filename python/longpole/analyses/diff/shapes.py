@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import numpy as np
+    from numpy.typing import NDArray
 
     from longpole.analyses.diff.sides import Side
 
@@ -14,7 +15,7 @@ __all__ = ["shapes_of"]
 _MOST: Final = 3
 
 
-def shapes_of(side: Side, kind: str, events: Sequence[int]) -> tuple[str, ...]:
+def shapes_of(side: Side, kind: str, events: NDArray[np.uint32]) -> tuple[str, ...]:
     """Give the shapes of the operators of some events, the most frequent first."""
     import polars as pl
 

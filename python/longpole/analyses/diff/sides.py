@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from longpole.analyses.diff.stacks import keys_of
 from longpole.errors import WindowError
+from longpole.frames import frame_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy as np
     import polars as pl
     from numpy.typing import NDArray
@@ -19,13 +22,33 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.verdict import Verdict
 
-__all__ = ["Side", "side_of"]
+__all__ = ["Side", "one_of", "side_of"]
 
 Unit = Literal["step", "repetition", "annotation", "stretch", "trace"]
 
 # What is done, not waited for: the kinds of edges whose length is work.
-_WORK: Final = ("operator", "runtime", "host_gap", "data_loading", "kernel", "copy")
+_WORK: Final = (
+    "operator",
+    "runtime",
+    "host_gap",
+    "data_loading",
+    "kernel",
+    "copy",
+    "communication",
+)
 _WORK_ROLES: Final = ("thread_order", "device_work")
+_NOT_LAUNCHED: Final = -2
+_EVENT_COLUMNS: Final = (
+    "event",
+    "kind",
+    "name",
+    "start_ns",
+    "duration_ns",
+    "parent",
+    "depth",
+    "lane",
+    "stream",
+)
 
 
 @dataclass(frozen=True)
@@ -38,11 +61,26 @@ class Side:
     steps: pl.DataFrame
     """The columns of `Trace.steps`; one row for the window where there are no steps."""
     has_steps: bool
+    _step_paths: dict[int, CriticalPath] = field(default_factory=dict)
+
+    @cached_property
+    def events(self) -> pl.DataFrame:
+        """Give the columns of `Trace.events` that are compared."""
+        return frame_of(self.trace.core.events(list(_EVENT_COLUMNS)))
+
+    def at(self, rows: pl.Series, **columns: str) -> pl.DataFrame:
+        """Give some columns of events, by new names, at some rows."""
+        return self.events.select(**columns)[rows]
+
+    @cached_property
+    def durations_ns(self) -> NDArray[np.int64]:
+        """Give how long each event took; -1 where it has no duration."""
+        return self.events["duration_ns"].fill_null(-1).to_numpy()
 
     @cached_property
     def keys(self) -> Keys:
         """Give the keys of events."""
-        return keys_of(self.trace)
+        return keys_of(self.trace, self.events)
 
     @property
     def n_steps(self) -> int:
@@ -68,6 +106,9 @@ class Side:
     @cached_property
     def path(self) -> CriticalPath:
         """Give the critical path through all steps."""
+        return self._path_of_all()
+
+    def _path_of_all(self) -> CriticalPath:
         start_ns, end_ns = self.steps["window_start_ns"][0], self.steps["window_end_ns"][-1]
         return self.trace.critical_path(between=(start_ns, end_ns))
 
@@ -88,10 +129,12 @@ class Side:
         return bool((starts[1:] == ends[:-1]).all())
 
     def step_path(self, row: int) -> CriticalPath:
-        """Give the critical path of one step."""
-        if self.has_steps:
-            return self.trace.critical_path(step=self.steps["step"][row])
-        return self.path
+        """Give the critical path of one step; it is kept."""
+        if not self.has_steps:
+            return self.path
+        if row not in self._step_paths:
+            self._step_paths[row] = self.trace.critical_path(step=self.steps["step"][row])
+        return self._step_paths[row]
 
     def rows_at(self, times_ns: NDArray[np.int64]) -> NDArray[np.int64]:
         """Give the row of the step in which the host was at these times; -1 for none."""
@@ -112,33 +155,50 @@ class Side:
     def work(self) -> pl.DataFrame:
         """List the work of each step: `event`, `kind`, `row` (of the step), `work_ns`.
 
-        Waiting is not work: of a call that waits, only what it does itself counts.
+        Waiting is not work: of a call that waits, only what it does itself counts. Rows are in
+        the order of their events.
         """
+        import numpy as np
         import polars as pl
 
-        edges = self.path.edges.filter(
-            pl.col("kind").cast(pl.String).is_in([*_WORK, "communication"]),
-            pl.col("role").cast(pl.String).is_in(_WORK_ROLES),
+        # The frames of the whole graph are large: they are not kept with the path.
+        path = self._path_of_all()
+        edges = path.edges.filter(one_of("kind", _WORK), one_of("role", _WORK_ROLES))
+        edges = edges.select("source", "event", "kind", "minimum_latency_ns")
+        times_ns = path.nodes["time_ns"].gather(edges["source"]).to_numpy()
+        del path
+        rows = self.rows_at(times_ns)
+        events = edges["event"].fill_null(self.events.height).to_numpy().astype(np.int64)
+        rows = np.where(self._launched[events] == _NOT_LAUNCHED, rows, self._launched[events])
+        kinds = edges["kind"].to_physical().to_numpy().astype(np.int64)
+        place = (events * (kinds.max(initial=0) + 1) + kinds) * self.n_steps + rows
+        order = np.argsort(place, kind="stable")
+        order = order[rows[order] >= 0]
+        firsts = np.flatnonzero(np.diff(place[order], prepend=-1))
+        work_ns = edges["minimum_latency_ns"].to_numpy()[order]
+        found = order[firsts]
+        return edges.select("event", "kind")[found].with_columns(
+            row=pl.Series(rows[found]),
+            work_ns=np.add.reduceat(work_ns, firsts) if len(firsts) else work_ns,
         )
-        times_ns = self.path.nodes["time_ns"].to_numpy()[edges["source"].to_numpy()]
-        work = edges.select("event", "kind", work_ns="minimum_latency_ns").with_columns(
-            row=pl.Series(self.rows_at(times_ns))
-        )
-        work = work.join(self._launched, on="event", how="left").with_columns(
-            row=pl.coalesce("launched_in", "row")
-        )
-        summed = work.filter(pl.col("row") >= 0).group_by("event", "kind", "row")
-        return summed.agg(pl.col("work_ns").sum()).sort("event", "kind", "row", nulls_last=True)
 
     @cached_property
-    def _launched(self) -> pl.DataFrame:
-        """Give the step in which each GPU activity was launched, where its call is known."""
-        import polars as pl
+    def _launched(self) -> NDArray[np.int64]:
+        """Give the row of the step in which each event was launched, where its call is known."""
+        import numpy as np
 
-        calls = self.trace.launches.filter(pl.col("call").is_not_null()).select("event", "call")
-        starts_ns = self.trace.events["start_ns"].gather(calls["call"]).to_numpy()
-        rows = self.rows_at(starts_ns)
-        return calls.select("event").with_columns(launched_in=pl.Series(rows))
+        calls = self.trace.launches.select("event", "call").drop_nulls()
+        starts_ns = self.events["start_ns"].gather(calls["call"]).to_numpy()
+        rows = np.full(self.events.height + 1, _NOT_LAUNCHED)  # the last one is of no event
+        rows[calls["event"].to_numpy()] = self.rows_at(starts_ns)
+        return rows
+
+
+def one_of(column: str, values: Iterable[str]) -> pl.Expr:
+    """Test a column of categories without making texts of it."""
+    import polars as pl
+
+    return pl.any_horizontal(pl.col(column) == value for value in values)
 
 
 def side_of(trace: Trace, steps: tuple[int, ...] | None = None, **window: Any) -> Side:

@@ -36,7 +36,7 @@ class Keys:
     """The same with operators alone."""
 
 
-def keys_of(trace: Trace) -> Keys:
+def keys_of(trace: Trace, events: pl.DataFrame) -> Keys:
     """Make the keys of all events of a trace.
 
     Numbers within the names of annotations and modules do not count, nor do Python frames,
@@ -44,11 +44,10 @@ def keys_of(trace: Trace) -> Keys:
     """
     import numpy as np
 
-    events = trace.events
     names = _name_keys(events)
-    kinds = events["kind"].cast(str)
-    is_operator = (kinds == "operator").to_numpy()
-    frames = events["event"].is_in(_frames(events, trace)["event"].implode()).to_numpy()
+    is_operator = (events["kind"] == "operator").to_numpy()
+    frames = np.zeros(len(names), bool)
+    frames[_frames(events, trace).to_numpy()] = True
     return Keys(
         name=names,
         shape=_shape_keys(trace, len(names)),
@@ -81,34 +80,47 @@ def _name_keys(events: pl.DataFrame) -> NDArray[np.uint64]:
     import numpy as np
     import polars as pl
 
-    is_numbered = (pl.col("kind") == "annotation") | pl.col("name").cast(pl.String).str.starts_with(
-        _MODULE
-    )
-    text = pl.col("name").cast(pl.String)
+    text = pl.col("name").cast(pl.String).fill_null("")
+    plain = text.str.replace_all(_NUMBER, "#").hash(seed=7)
+    is_module = text.str.starts_with(_MODULE)
     each = (
-        events.select("kind", "name")
+        events.select("name")
         .unique()
-        .with_columns(
-            key=pl.when(is_numbered).then(text.str.replace_all(_NUMBER, "#")).otherwise(text)
+        .select(
+            code=pl.col("name").to_physical() + 1,
+            key=pl.when(is_module).then(plain).otherwise(text.hash(seed=7)),
+            plain=plain,
         )
-        .with_columns(key=pl.col("key").fill_null("").hash(seed=7))
+        .with_columns(pl.col("code").fill_null(0))
     )
-    joined = events.select("kind", "name").join(
-        each, on=["kind", "name"], how="left", nulls_equal=True, maintain_order="left"
-    )
-    return np.asarray(joined["key"].to_numpy(), np.uint64)
+    codes = (events["name"].to_physical() + 1).fill_null(0).to_numpy()
+    is_annotation = (events["kind"] == "annotation").fill_null(value=False).to_numpy()
+    key, plain_key = (_by_code(each["code"], each[name])[codes] for name in ("key", "plain"))
+    found: NDArray[np.uint64] = np.where(is_annotation, plain_key, key)
+    return found
 
 
-def _frames(events: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+def _by_code(codes: pl.Series, keys: pl.Series) -> NDArray[np.uint64]:
+    import numpy as np
+
+    found = np.zeros(int(codes.max() or 0) + 1, np.uint64)  # type: ignore[arg-type]
+    found[codes.to_numpy()] = keys.to_numpy()
+    return found
+
+
+def _frames(events: pl.DataFrame, trace: Trace) -> pl.Series:
     """List the annotations, but those of steps, and the modules of the model."""
     import polars as pl
 
+    columns = events.select("event", "kind", "name")
+    found = columns.filter((pl.col("kind") == "annotation") | (pl.col("kind") == "python"))
     name = pl.col("name").cast(pl.String)
     is_annotation = (pl.col("kind") == "annotation") & ~pl.col("event").is_in(
         trace.steps["event"].implode()
     )
     is_module = (pl.col("kind") == "python") & name.str.starts_with(_MODULE)
-    return events.filter((is_annotation | is_module) & ~name.str.starts_with("ProfilerStep"))
+    is_frame = (is_annotation | is_module) & ~name.str.starts_with("ProfilerStep")
+    return found.filter(is_frame)["event"]
 
 
 def _shape_keys(trace: Trace, n_events: int) -> NDArray[np.uint64]:

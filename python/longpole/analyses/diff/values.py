@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from longpole.analyses.diff.matching import Relation
+    from longpole.analyses.diff.setups import Setup
     from longpole.verdict import Verdict
 
 __all__ = ["Change", "Counts", "DiffSide", "Findings", "Outcome", "PathChange", "joined"]
@@ -131,6 +132,8 @@ class Findings:
     """How many groups of work differ in anything, their names or numbers or times."""
     base: DiffSide
     new: DiffSide
+    setups: tuple[Setup, ...]
+    """What the files record of devices, world size and software."""
     changes: tuple[Change, ...]
     """All work, what matters most first."""
     path: tuple[PathChange, ...]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import sys
-from glob import glob
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -67,33 +64,35 @@ def named_traces(
 
     Raises
     ------
-    TraceError, OSError
-        One of them cannot be read.
+    LongpoleError, OSError
+        There is none, or one of them cannot be read.
     """
-    found = [name for path in paths for name in _files_of(path)]
-    twice = {name for name in found if found.count(name) > 1}
+    from longpole.traces.sources import find_sources
+
+    found = [(it.path, path) for path in paths for it in find_sources(path)]
+    names = [name for name, _ in found]
+    twice = {name for name in names if names.count(name) > 1}
     if twice:
         message = f"{min(twice)} is given twice: one recording is not two runs"
         raise click.UsageError(message)
-    return [(name, _read(name, options, args)) for name in found]
+    read = [(name, _read_listed(name, options, args, given=given)) for name, given in found]
+    return [(name, trace) for name, trace in read if trace is not None]
 
 
-def _files_of(path: str) -> list[str]:
-    """Give a file, or the traces of a directory or a pattern."""
-    from longpole.profiles import profile_timelines
-
-    profiled = profile_timelines(Path(path)) if Path(path).is_dir() else []
-    if profiled:
-        names = [str(timeline) for timeline, _ in profiled]
-    elif Path(path).is_dir():
-        names = sorted(map(str, Path(path).iterdir()))
-        names = [name for name in names if name.endswith((".json", ".json.gz"))]
-    else:
-        names = [path] if Path(path).exists() or path == "-" else sorted(glob(path))  # noqa: PTH207 (a pattern may be absolute)
-    if names:
-        return names
-    what = "traces (.json, .json.gz) in" if Path(path).is_dir() else "file or traces that match"
-    raise FileNotFoundError(errno.ENOENT, f"no {what} it", path)
+def _read_listed(
+    name: str,
+    options: Options,
+    arguments: Literal["ids", "default"] | Sequence[str],
+    *,
+    given: str,
+) -> Trace | None:
+    """Read a trace; None for a file of a folder that is JSON of some other kind."""
+    try:
+        return _read(name, options, arguments)
+    except TraceError as error:
+        if name != given and error.code == "no_trace_events":
+            return None
+        raise
 
 
 def _read(

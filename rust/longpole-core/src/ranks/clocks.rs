@@ -269,6 +269,11 @@ impl Fit {
         let is_still = offset.abs() <= bound && self.drift[rank] == 0.0
             || shares_host && offset.abs() <= LEAST_SHIFT_WITHIN_HOST_NS;
         let (offset, drift) = if is_still { (0.0, 0.0) } else { (offset, self.drift[rank]) };
+        let span = self.spans[rank];
+        let calls = (self.shifted(rank, span.first), self.shifted(rank, span.last));
+        let shown = |time_ns: i64| float(time_ns + self.base_ns[rank] - self.origin_ns[0]);
+        let window = ranks[rank].window_ns;
+        let window = (self.shifted(rank, shown(window.0)), self.shifted(rank, shown(window.1)));
         Clock {
             offset_ns: rounded(offset) + self.base_ns[rank],
             drift,
@@ -276,8 +281,8 @@ impl Fit {
             base_ns: self.base_ns[rank],
             residual_ns: rounded(residual),
             worst_residual_ns: rounded(worst),
-            bound_ns: rounded(bound),
-            edge_bound_ns: rounded(bound + self.drift_outside(rank, ranks, bound)),
+            bound_ns: rounded(bound + self.drift_outside(rank, calls, bound)),
+            edge_bound_ns: rounded(bound + self.drift_outside(rank, window, bound)),
             n_calls: self.spans[rank].n,
             is_connected: self.connected[rank],
         }
@@ -285,20 +290,17 @@ impl Fit {
 }
 
 impl Fit {
-    /// By how much a clock may drift away where not all ranks have calls: another rank that
-    /// joins it to the first may begin later.
-    fn drift_outside(&self, rank: usize, ranks: &[&Rank], bound: f64) -> f64 {
+    /// By how much a clock may drift away, between two times, where not all ranks have calls:
+    /// another rank that joins it to the first may begin later.
+    fn drift_outside(&self, rank: usize, (start, end): (f64, f64), bound: f64) -> f64 {
         let span = self.spans[rank];
         if rank == 0 || span.n == 0 {
             return 0.0;
         }
-        let shown = |time_ns: i64| float(time_ns + self.base_ns[rank] - self.origin_ns[0]);
-        let (start, end) = ranks[rank].window_ns;
-        let before = self.common.0 - self.shifted(rank, shown(start));
-        let behind = self.shifted(rank, shown(end)) - self.common.1;
+        let outside = (self.common.0 - start).max(end - self.common.1).max(0.0);
         let is_fitted = self.drift[rank] != 0.0;
         let rate = if is_fitted { bound / span.length().max(1.0) } else { USUAL_DRIFT };
-        before.max(behind).max(0.0) * rate.min(USUAL_DRIFT)
+        outside * rate.min(USUAL_DRIFT)
     }
 
     /// From the first call of the rank that has one last to the last call of the one that ends
