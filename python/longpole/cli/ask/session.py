@@ -14,13 +14,11 @@ from longpole.bench import Outcome, Policy, ResultsFile, Runner, fingerprint_cha
 from longpole.bench.records.store import make_room
 from longpole.bench.run.plan import Plan, check_plan_can_be_written, plan_path
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.emit import emit
 from longpole.cli.answer.runner_progress import show_progress
-from longpole.cli.ask.runner import usage_error
+from longpole.cli.ask.usage import usage_errors
 from longpole.devices import select
 from longpole.report.blocks import Headline, Notes
 from longpole.report.document import Document, Warned
-from longpole.report.terminal import Terminal
 from longpole.wording import count, escape
 
 if TYPE_CHECKING:
@@ -86,10 +84,8 @@ class Session:
     def policy(self) -> Policy:
         """Give the limits, where none was given those that everybody has."""
         limits = {name: self.given.get(name) for name in _LIMITS}
-        try:
+        with usage_errors():
             return Policy(**{name: value for name, value in limits.items() if value is not None})
-        except ValueError as error:
-            raise usage_error(error) from error
 
     def open_runner(self, *, resume: bool, force: bool) -> Runner:
         """Take the devices and, when nothing else is amiss, the results file."""
@@ -137,9 +133,7 @@ def run_session(
         blocks=lambda: _summary_blocks(summary),
         records=lambda: [{"outcome": name, "n_jobs": n} for name, n in summary["outcomes"].items()],
     )
-    return emit(
-        [(document, _exit_code(records))], options.form, Terminal.of(sys.stdout, options.color)
-    )
+    return options.emit((document, _exit_code(records)))
 
 
 class _Failures:

@@ -8,26 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from longpole.cli.ask.usage import behind_dashes, require
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from longpole.bench.time import CommandPlan
 
-__all__ = ["TimedCommand", "command_names", "command_options", "command_plan"]
-
-_BEHIND = "command"
-
-
-class TimedCommand(click.Command):
-    """Keeps what stands behind `--` apart: it is a command, never the name of a function."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Cut the arguments at the first `--`."""
-        ctx.meta[_BEHIND] = None
-        if "--" in args:
-            middle = args.index("--")
-            args, ctx.meta[_BEHIND] = args[:middle], args[middle + 1 :]
-        return super().parse_args(ctx, args)
+__all__ = ["command_names", "command_options", "command_plan"]
 
 
 def command_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -95,10 +83,8 @@ def command_names(commands: Sequence[str], fields: dict[str, Any]) -> list[str]:
 
     A single word behind `--` is a script where there is a shell to read it.
     """
-    behind = click.get_current_context().meta[_BEHIND]
-    if behind == []:
-        message = "no command behind --"
-        raise click.UsageError(message)
+    behind = behind_dashes()
+    require(behind != [], "no command behind --")
     if not behind:
         return list(dict.fromkeys(commands))
     is_script = len(behind) == 1 and fields["shell"] is not None

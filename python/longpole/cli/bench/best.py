@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.emit import emit
-from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.options import Options, answer_options
 from longpole.report.blocks import Column, Notes, Sentence, Table
 from longpole.report.document import Document, Warned
-from longpole.report.terminal import Terminal
 from longpole.wording import count
 
 if TYPE_CHECKING:
@@ -38,7 +35,7 @@ _NOTHING: Final = "no run gave a result that can be chosen"
 @click.command()
 @click.argument("path", metavar="RESULTS")
 @click.option("--by", metavar="TAG", help="Choose for each value of a tag, not for each key.")
-@shared_options
+@answer_options
 def best(*, path: str, by: str | None, options: Options) -> int:
     """Choose the fastest result of each key.
 
@@ -83,7 +80,7 @@ def best(*, path: str, by: str | None, options: Options) -> int:
         records=lambda: rows,
     )
     exit_code = exit_codes.OK if rows else exit_codes.INCONCLUSIVE
-    return emit([(document, exit_code)], options.form, Terminal.of(sys.stdout, options.color))
+    return options.emit((document, exit_code))
 
 
 def _warnings(by: str | None, n_left_out: int) -> list[Warned]:

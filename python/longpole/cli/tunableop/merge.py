@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import errno
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from longpole.cli.answer.emit import emit
-from longpole.cli.ask.options import Options, shared_options
-from longpole.report.terminal import Terminal
+from longpole.cli.ask.options import Options, answer_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,10 +32,10 @@ __all__ = ["merge"]
     "--split-validators", is_flag=True, help="Write a file for each set of validators: 0, 1, ..."
 )
 @click.option("-f", "--force", is_flag=True, help="Replace the output.")
-@shared_options
+@answer_options
 def merge(
     *,
-    files: Sequence[str],
+    files: tuple[str, ...],
     output: str,
     conflict: Policy,
     split_validators: bool,
@@ -69,7 +66,7 @@ def merge(
     for name, part in zip(names, parts, strict=True):
         part.file.write(name, force=force)
     answer = merge_answer(list(zip(names, parts, strict=True)))
-    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
+    return options.emit(answer)
 
 
 def _expanded(name: str) -> Sequence[str | Path]:
