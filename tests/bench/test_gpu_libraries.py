@@ -32,12 +32,15 @@ def module(monkeypatch, name, **members):
 
 class CupyEvent:
     def __init__(self, gpu):
+        self.gpu = gpu
         self.event = gpu.event()
-        self.record = self.event.record
+
+    def record(self):
+        self.gpu.record(self.event)
 
     @property
     def done(self):
-        return self.event.query()
+        return self.gpu.is_done(self.event)
 
 
 class CupyStream:
@@ -75,7 +78,7 @@ def cupy(monkeypatch, gpu):
         Device=lambda: SimpleNamespace(id=0, synchronize=gpu.synchronize),
         Event=lambda: CupyEvent(gpu),
         Stream=lambda non_blocking: CupyStream(gpu),  # noqa: ARG005
-        get_elapsed_time=lambda start, stop: start.event.elapsed_ns(stop.event) / 1e6,
+        get_elapsed_time=lambda start, stop: gpu.elapsed_ns(start.event, stop.event) / 1e6,
     )
     monkeypatch.setattr(CupyGpu, "now_ns", lambda _: gpu.now_ns())
     empty = lambda _n, dtype: SimpleNamespace(fill=lambda _: gpu.flush())  # noqa: ARG005, E731
@@ -114,9 +117,9 @@ def cuda_python(monkeypatch, gpu):
         cudaMemsetAsync=told(lambda *_: gpu.flush()),
         cudaDeviceSynchronize=told(gpu.synchronize),
         cudaEventCreate=lambda: (OK, gpu.event()),
-        cudaEventRecord=told(lambda event, _stream: event.record()),
-        cudaEventQuery=lambda event: (OK if event.query() else NOT_READY,),
-        cudaEventElapsedTime=lambda start, stop: (OK, start.elapsed_ns(stop) / 1e6),
+        cudaEventRecord=told(lambda event, _stream: gpu.record(event)),
+        cudaEventQuery=lambda event: (OK if gpu.is_done(event) else NOT_READY,),
+        cudaEventElapsedTime=lambda start, stop: (OK, gpu.elapsed_ns(start, stop) / 1e6),
     )
     driver = module(
         monkeypatch,

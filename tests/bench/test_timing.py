@@ -244,7 +244,7 @@ class StrawTorch:
             current_device=lambda: 0,
             get_device_properties=lambda _: SimpleNamespace(name="Straw", L2_cache_size=512 << 20),
             synchronize=self.gpu.synchronize,
-            Event=lambda enable_timing: StrawEvent(self.gpu.event(), enable_timing),
+            Event=lambda enable_timing: StrawEvent(self.gpu, enable_timing),
             _sleep=lambda cycles: self.gpu.spin(cycles / 1.5),
             CUDAGraph=SimpleNamespace,
             graph=self.capture,
@@ -266,13 +266,18 @@ class StrawTorch:
 
 
 class StrawEvent:
-    def __init__(self, event, enable_timing):
+    def __init__(self, gpu, enable_timing):
         assert enable_timing
-        self.event = event
-        self.record, self.query = event.record, event.query
+        self.gpu, self.event = gpu, gpu.event()
+
+    def record(self):
+        self.gpu.record(self.event)
+
+    def query(self):
+        return self.gpu.is_done(self.event)
 
     def elapsed_time(self, end):
-        return self.event.elapsed_ns(end.event) / 1e6
+        return self.gpu.elapsed_ns(self.event, end.event) / 1e6
 
 
 @pytest.mark.parametrize(

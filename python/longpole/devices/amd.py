@@ -20,7 +20,7 @@ from longpole.devices.protocol import Device, DeviceLostError, Reading
 if TYPE_CHECKING:
     from longpole.devices.protocol import Vendor
 
-__all__ = ["AmdSmiProvider", "RocmSmiProvider"]
+__all__ = ["AmdSmiProvider", "RocmSmiProvider", "amd_identity", "known_text"]
 
 TOOL_SECONDS: Final = 20
 UNIT_BYTES: Final = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
@@ -85,15 +85,15 @@ def parse_amd_smi_static(answer: Any) -> list[Device]:
     """Read the answer of `amd-smi static --json`."""
     return [
         Device(
-            uuid=_identity(_at(gpu, "asic", "asic_serial"), _at(gpu, "bus", "bdf")),
+            uuid=amd_identity(_at(gpu, "asic", "asic_serial"), _at(gpu, "bus", "bdf")),
             vendor="amd",
             token=str(gpu.get("gpu", index)),
             index=int(gpu.get("gpu", index)),
-            name=_text(_at(gpu, "asic", "market_name")) or "AMD GPU",
-            pci=_text(_at(gpu, "bus", "bdf")),
-            arch=_text(_at(gpu, "asic", "target_graphics_version")),
+            name=known_text(_at(gpu, "asic", "market_name")) or "AMD GPU",
+            pci=known_text(_at(gpu, "bus", "bdf")),
+            arch=known_text(_at(gpu, "asic", "target_graphics_version")),
             memory_bytes=_bytes(_at(gpu, "vram", "size")),
-            driver=_text(_at(gpu, "driver", "version")),
+            driver=known_text(_at(gpu, "driver", "version")),
         )
         for index, gpu in enumerate(_gpus(answer))
     ]
@@ -124,14 +124,14 @@ def parse_rocm_smi(answer: Any) -> list[Device]:
     cards = {key: card for key, card in answer.items() if key.removeprefix("card").isdecimal()}
     return [
         Device(
-            uuid=_identity(_by_prefix(card, "Unique ID"), _by_prefix(card, "PCI Bus")),
+            uuid=amd_identity(_by_prefix(card, "Unique ID"), _by_prefix(card, "PCI Bus")),
             vendor="amd",
             token=key.removeprefix("card"),
             index=int(key.removeprefix("card")),
-            name=_text(_by_prefix(card, "Card")) or "AMD GPU",
-            pci=_text(_by_prefix(card, "PCI Bus")),
-            arch=_text(_by_prefix(card, "GFX Version")),
-            driver=_text(_by_prefix(system, "Driver version")),
+            name=known_text(_by_prefix(card, "Card")) or "AMD GPU",
+            pci=known_text(_by_prefix(card, "PCI Bus")),
+            arch=known_text(_by_prefix(card, "GFX Version")),
+            driver=known_text(_by_prefix(system, "Driver version")),
         )
         for key, card in sorted(cards.items(), key=lambda item: int(item[0].removeprefix("card")))
     ]
@@ -156,7 +156,8 @@ def _gpus(answer: Any) -> list[Any]:
     return [gpu for gpu in found or [] if isinstance(gpu, dict)]
 
 
-def _identity(serial: Any, pci: Any) -> str:
+def amd_identity(serial: Any, pci: Any) -> str:
+    """Give the serial number of a chip in the form ROCR takes, or else its address."""
     try:
         return f"GPU-{int(str(serial), 16):016x}"
     except ValueError:
@@ -174,7 +175,8 @@ def _by_prefix(card: Any, prefix: str) -> Any:
     return next((value for key, value in pairs if key.lower().startswith(prefix.lower())), None)
 
 
-def _text(value: Any) -> str | None:
+def known_text(value: Any) -> str | None:
+    """Give a text, or None for what stands for the unknown."""
     return None if value in (None, "", "N/A") else str(value)
 
 

@@ -7,28 +7,22 @@ launch. That stream cannot be captured, so there are no graphs here.
 from __future__ import annotations
 
 import ctypes
-import time
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from longpole.bench.time.gpu_clock import GpuClock, Mode, cycles_per_ns, flush_size_bytes
+from longpole.bench.time.gpu_clock import SPIN_SOURCE, GpuClock, GpuLibrary, flush_size_bytes
 from longpole.errors import DeviceError, MissingDependencyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from longpole.bench.time.clocks import Cache
+
 __all__ = ["CudaClock", "CudaGpu"]
 
 _NS_PER_MS: Final = 1e6
 _DEFAULT_STREAM: Final = 0
-_SPIN: Final = b"""
-extern "C" __global__ void longpole_spin(long long cycles) {
-    long long begin = clock64();
-    while (clock64() - begin < cycles) { }
-}
-"""
 
 
 class CudaClock(GpuClock):
@@ -47,11 +41,11 @@ class CudaClock(GpuClock):
         There is no device, or the binding reports an error.
     """
 
-    def __init__(self, cache: Mode) -> None:
+    def __init__(self, cache: Cache) -> None:
         super().__init__(CudaGpu(), cache)
 
 
-class CudaGpu:
+class CudaGpu(GpuLibrary):
     """What the clock needs of cuda-python."""
 
     name = "cuda"
@@ -60,22 +54,20 @@ class CudaGpu:
         self._runtime = runtime = _bindings("runtime")
         number = self._ask(runtime.cudaGetDevice())
         properties = self._ask(runtime.cudaGetDeviceProperties(number))
-        self.device: str = _text(properties.name)
+        self.device = _text(properties.name)
         n_bytes = flush_size_bytes(properties.l2CacheSize)
         self._n_bytes = n_bytes
         self._flushed = self._ask(runtime.cudaMalloc(n_bytes))
 
-    def now_ns(self) -> int:
-        """Tell the time of the host."""
-        return time.perf_counter_ns()
-
-    def event(self) -> CudaEvent:
+    def event(self) -> Any:
         """Make a mark."""
-        return CudaEvent(self, self._ask(self._runtime.cudaEventCreate()))
+        return self._ask(self._runtime.cudaEventCreate())
 
-    def spin(self, duration_ns: float) -> None:
-        """Queue a kernel that does nothing for so long."""
-        self._spin_cycles(round(duration_ns * self._cycles_per_ns))
+    def spin_cycles(self, cycles: int) -> None:
+        """Queue a kernel that waits for so many steps of a counter."""
+        arguments = ((cycles,), (ctypes.c_longlong,))
+        launch = self._driver.cuLaunchKernel
+        self._ask(launch(self._kernel, 1, 1, 1, 1, 1, 1, 0, _DEFAULT_STREAM, arguments, 0))
 
     def flush(self) -> None:
         """Queue a write of more bytes than the last cache holds."""
@@ -122,15 +114,6 @@ class CudaGpu:
             raise DeviceError(message)
         return values[0] if values else None
 
-    def _spin_cycles(self, cycles: int) -> None:
-        arguments = ((cycles,), (ctypes.c_longlong,))
-        launch = self._driver.cuLaunchKernel
-        self._ask(launch(self._kernel, 1, 1, 1, 1, 1, 1, 0, _DEFAULT_STREAM, arguments, 0))
-
-    @cached_property
-    def _cycles_per_ns(self) -> float:
-        return cycles_per_ns(self, self._spin_cycles)
-
     @cached_property
     def _driver(self) -> Any:
         return _bindings("driver")
@@ -141,33 +124,13 @@ class CudaGpu:
         nvrtc, driver = _bindings("nvrtc"), self._driver
         number = self._ask(self._runtime.cudaGetDevice())
         properties = self._ask(self._runtime.cudaGetDeviceProperties(number))
-        program = self._ask(nvrtc.nvrtcCreateProgram(_SPIN, b"spin.cu", 0, [], []))
+        program = self._ask(nvrtc.nvrtcCreateProgram(SPIN_SOURCE.encode(), b"spin.cu", 0, [], []))
         option = f"--gpu-architecture=compute_{properties.major}{properties.minor}".encode()
         self._ask(nvrtc.nvrtcCompileProgram(program, 1, [option]))
         ptx = b" " * self._ask(nvrtc.nvrtcGetPTXSize(program))
         self._ask(nvrtc.nvrtcGetPTX(program, ptx))
         module = self._ask(driver.cuModuleLoadData(ptx))
         return self._ask(driver.cuModuleGetFunction(module, b"longpole_spin"))
-
-
-@dataclass(frozen=True, slots=True)
-class CudaEvent:
-    """An event of CUDA, with times in nanoseconds."""
-
-    gpu: CudaGpu
-    event: Any
-
-    def record(self) -> None:
-        """Queue the mark."""
-        self.gpu.record(self.event)
-
-    def query(self) -> bool:
-        """Say whether the device has come to it."""
-        return self.gpu.is_done(self.event)
-
-    def elapsed_ns(self, end: CudaEvent) -> float:
-        """Give the time from this mark to a later one."""
-        return self.gpu.elapsed_ns(self.event, end.event)
 
 
 def _bindings(name: str) -> Any:

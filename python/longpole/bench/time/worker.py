@@ -21,7 +21,7 @@ from longpole.bench.time.clocks import CpuClock
 from longpole.bench.time.cuda_clock import CudaClock
 from longpole.bench.time.cupti_clock import CuptiClock
 from longpole.bench.time.cupy_clock import CupyClock
-from longpole.bench.time.gpu_clock import GpuClock, Mode
+from longpole.bench.time.gpu_clock import GpuClock
 from longpole.bench.time.instructions import instruction_flush
 from longpole.bench.time.lockstep import Build, LockstepClock, builds_running
 from longpole.bench.time.measure import measure_in_turns
@@ -34,11 +34,11 @@ from longpole.bench.time.work import Work
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from longpole.bench.time.clocks import Clock
+    from longpole.bench.time.clocks import Cache, Clock
 
 __all__ = ["CLOCKS", "main", "make_clock"]
 
-CLOCKS: Final[Mapping[str, Callable[[Mode], Clock]]] = {
+CLOCKS: Final[Mapping[str, Callable[[Cache], Clock]]] = {
     "torch": TorchClock,
     "cupy": CupyClock,
     "cuda": CudaClock,
@@ -83,7 +83,7 @@ def make_clock(name: str, cache: str | None, *, flushes_instructions: bool = Fal
     if ":" in name:
         made: Clock = find_function(name)()  # type: ignore[assignment]
         return made
-    modes: dict[str | None, Mode] = {"cold": "cold", "graph": "graph"}
+    modes: dict[str | None, Cache] = {"cold": "cold", "graph": "graph"}
     clock = CLOCKS[name](modes.get(cache, "hot"))
     if flushes_instructions and isinstance(clock, GpuClock):
         clock.flush_instructions = instruction_flush(clock)
