@@ -7,7 +7,6 @@ import json
 import sys
 from collections import Counter
 from contextlib import contextmanager
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -23,8 +22,8 @@ from longpole.bench import (
     compare,
     read_results,
 )
+from longpole.bench.time.counters import ThermalEvents
 from longpole.bench.time.measure import measure, measure_in_turns
-from longpole.bench.time.thermal import ThermalEvents
 from longpole.cli.bench.time import time as time_command
 from longpole.errors import DeviceError, MissingDependencyError
 
@@ -329,19 +328,19 @@ def test_turns_in_which_the_processor_was_too_hot_are_dropped(tmp_path):
         if len(calls) % 50 == 0:
             counter.write_text(f"{7 + len(calls)}\n")
 
-    clock = CpuClock(shortest_sample_ns=1, thermal=ThermalEvents(counter))
+    clock = CpuClock(shortest_sample_ns=1, thermal=ThermalEvents(str(counter)))
     timing = measure(heat, key="heat", clock=clock, effort=Effort(n_samples=100, budget_s=5))
     assert timing.n_dropped > 0
     assert len(timing.samples_ns) >= 100
     assert not timing.is_disturbed
-    calm = measure(lambda: None, key="calm", clock=CpuClock(thermal=ThermalEvents(counter)))
+    calm = measure(lambda: None, key="calm", clock=CpuClock(thermal=ThermalEvents(str(counter))))
     assert calm.n_dropped == 0
 
 
 def test_how_long_work_waited_for_a_processor_is_on_record(monkeypatch):
     share = measure(lambda: sum(range(100)), key="sum").record().sampling["cpu_pressure"]
     assert share is None or 0 <= share <= 1
-    monkeypatch.setattr("longpole.bench.time.pressure._COUNTER", Path("/nonexistent"))
+    monkeypatch.setattr("longpole.bench.run.sampler._PRESSURE", "/nonexistent")
     assert measure(lambda: None, key="none").cpu_pressure is None
 
 

@@ -13,12 +13,9 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from longpole.devices.protocol import Device, DeviceLostError, Reading
-
-if TYPE_CHECKING:
-    from longpole.devices.protocol import Vendor
+from longpole.devices.protocol import Device, DeviceLostError, Provider, Reading
 
 __all__ = ["AmdSmiProvider", "RocmSmiProvider", "amd_identity", "known_text"]
 
@@ -26,19 +23,12 @@ TOOL_SECONDS: Final = 20
 UNIT_BYTES: Final = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 
 
-class AmdSmiProvider:
+class AmdSmiProvider(Provider):
     """What `amd-smi` says."""
-
-    vendor: Vendor = "amd"
-    reads_fast = False
 
     def list_devices(self) -> list[Device]:
         """List the devices as the tool numbers them."""
         return parse_amd_smi_static(_run("amd-smi", "static", "--json"))
-
-    def settings(self, device: Device) -> dict[str, str]:  # noqa: ARG002 - other providers do
-        """Say nothing: the tool takes long to be asked."""
-        return {}
 
     def read(self, device: Device) -> Reading:
         """Read clocks, temperature, power, memory and errors."""
@@ -50,21 +40,14 @@ class AmdSmiProvider:
         return parse_amd_smi_metric(found[0])
 
 
-class RocmSmiProvider:
+class RocmSmiProvider(Provider):
     """What `rocm-smi` says, on systems from before `amd-smi`."""
-
-    vendor: Vendor = "amd"
-    reads_fast = False
 
     LIST = ("--showuniqueid", "--showproductname", "--showbus", "--showdriverversion", "--json")
 
     def list_devices(self) -> list[Device]:
         """List the devices as the tool numbers them."""
         return parse_rocm_smi(_run("rocm-smi", *self.LIST))
-
-    def settings(self, device: Device) -> dict[str, str]:  # noqa: ARG002 - other providers do
-        """Say nothing: the tool does not tell."""
-        return {}
 
     def read(self, device: Device) -> Reading:
         """Read temperature, power and utilisation."""

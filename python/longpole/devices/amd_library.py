@@ -9,13 +9,10 @@ from __future__ import annotations
 from contextlib import redirect_stdout
 from functools import cached_property
 from io import StringIO
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from longpole.devices.amd import amd_identity, known_text
-from longpole.devices.protocol import Device, DeviceLostError, Process, Reading
-
-if TYPE_CHECKING:
-    from longpole.devices.protocol import Vendor
+from longpole.devices.protocol import Device, DeviceLostError, Process, Provider, Reading
 
 __all__ = ["AmdLibraryProvider"]
 
@@ -25,10 +22,9 @@ _LIMITS: Final = ("prochot_thrm", "socket_thrm", "vr_thrm", "hbm_thrm")
 _POWER: Final = "ppt_pwr"
 
 
-class AmdLibraryProvider:
+class AmdLibraryProvider(Provider):
     """The AMD SMI library through its Python binding; no devices where either is missing."""
 
-    vendor: Vendor = "amd"
     reads_fast = True
 
     def list_devices(self) -> list[Device]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from longpole.devices.protocol import Device, DeviceLostError, Process, Reading
+from longpole.devices.protocol import Device, DeviceLostError, Process, Provider, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-
-    from longpole.devices.protocol import Vendor
 
 __all__ = ["FakeProvider"]
 
@@ -20,7 +18,7 @@ _SOMEBODY: Final = (Process(1, None, "compute"),)
 
 
 @dataclass(slots=True)
-class FakeProvider:
+class FakeProvider(Provider):
     """A machine with `count` devices.
 
     Devices whose index is in `lost` do not answer. The first `busy_readings` readings show a
@@ -31,8 +29,7 @@ class FakeProvider:
     lost: Collection[int] = ()
     busy_readings: int = 0
     n_readings: int = 0
-    vendor: Vendor = "fake"
-    reads_fast: bool = True
+    reads_fast = True
 
     def list_devices(self) -> list[Device]:
         """List the devices, lost ones too: a list is made before anything happens."""
@@ -50,10 +47,6 @@ class FakeProvider:
             )
             for index in range(self.count)
         ]
-
-    def settings(self, device: Device) -> dict[str, str]:  # noqa: ARG002
-        """Say nothing: there is nothing to set."""
-        return {}
 
     def read(self, device: Device) -> Reading:
         """Read the same state every time."""

@@ -143,7 +143,7 @@ class Conditions:
         if not windows or not (heeds_pressure or any(map(_tells_of_throttling, self.moments))):
             return [False] * len(windows)
         self._wait_until(windows[-1][1])
-        throttled = self._any_of(windows, self._throttled())
+        throttled = self._any_of(windows, _throttled(self.moments))
         if not heeds_pressure:
             return throttled
         crowded = self._any_of(windows, [_is_crowded(*pair) for pair in pairwise(self.moments)])
@@ -157,12 +157,6 @@ class Conditions:
         return summarise_conditions(
             [each for each in self.moments if begin_ns <= each.at_ns <= end_ns]
         )
-
-    def _throttled(self) -> list[bool]:
-        """Say of each stretch between two readings whether the device was throttled in it."""
-        clocks = [each.clock_mhz for each in self.moments if each.clock_mhz]
-        least_mhz = _LOWEST_CLOCK * median(clocks) if clocks else 0.0
-        return [_is_throttled(*pair, least_mhz) for pair in pairwise(self.moments)]
 
     def _any_of(self, windows: Sequence[Window], stretches: Sequence[bool]) -> list[bool]:
         """Say of each window whether a stretch that meets it is marked."""
@@ -273,8 +267,7 @@ def summarise_conditions(moments: Iterable[Moment]) -> dict[str, Any]:
     celsius = [each.temperature_c for each in found if each.temperature_c is not None]
     watts = [each.power_w for each in found if each.power_w is not None]
     pressures = [share for pair in pairwise(found) if (share := _pressure(*pair)) is not None]
-    least_mhz = _LOWEST_CLOCK * median(clocks) if clocks else 0.0
-    throttled = [_is_throttled(*pair, least_mhz) for pair in pairwise(found)]
+    throttled = _throttled(found)
     summary = {
         "n_readings": len(found),
         "clock_mhz": median(clocks) if clocks else None,
@@ -297,6 +290,13 @@ def is_disturbed_by(n_dropped: int, n_kept: int) -> bool:
 def is_disturbed(summary: Mapping[str, Any]) -> bool:
     """Say whether a device was throttled for more of a run than a comparison can bear."""
     return bool(summary.get("throttled_share", 0.0) > _MOST_DROPPED)
+
+
+def _throttled(moments: Sequence[Moment]) -> list[bool]:
+    """Say of each stretch between two readings whether the device was throttled in it."""
+    clocks = [each.clock_mhz for each in moments if each.clock_mhz]
+    least_mhz = _LOWEST_CLOCK * median(clocks) if clocks else 0.0
+    return [_is_throttled(*pair, least_mhz) for pair in pairwise(moments)]
 
 
 def _is_throttled(before: Moment, after: Moment, least_mhz: float) -> bool:

@@ -22,10 +22,12 @@ from io import StringIO
 from threading import Event, Thread
 from typing import Any
 
-__all__ = ["Sampler", "release_clock"]
+__all__ = ["THERMAL", "Sampler", "release_clock", "thermal_events", "waited_us"]
 
 _PRESSURE = "/proc/pressure/cpu"
-_THERMAL = "/sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count"
+
+# Of the whole package, whichever core a program runs on. Virtual machines have none.
+THERMAL = "/sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count"
 
 # A file that has grown so far is written half as often.
 _BYTES_A_RATE = 4 << 20
@@ -88,7 +90,7 @@ class Sampler:
 
     def _line(self) -> str:
         fields = [None] * 5 if self._device is None else self._device.read()
-        values = [time.perf_counter_ns(), *fields, _waited_us(), _thermal_events()]
+        values = [time.perf_counter_ns(), *fields, waited_us(), thermal_events()]
         return " ".join(_UNKNOWN if each is None else str(each) for each in values) + "\n"
 
     def _write(self, line: str) -> None:
@@ -228,14 +230,15 @@ def _number(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _waited_us() -> int | None:
+def waited_us() -> int | None:
     """Give how long work has waited for a processor, all programs together."""
     text = _content(_PRESSURE).partition("\n")[0].rpartition("total=")[2]
     return int(text) if text.isdecimal() else None
 
 
-def _thermal_events() -> int | None:
-    text = _content(_THERMAL).strip()
+def thermal_events(counter: str = THERMAL) -> int | None:
+    """Give how often the processor was slowed down because it was too hot."""
+    text = _content(counter).strip()
     return int(text) if text.isdecimal() else None
 
 

@@ -11,7 +11,7 @@ from longpole.bench.time import CpuClock
 from longpole.bench.time.instructions import instruction_flush
 from longpole.bench.tunableop.edit import DEFAULT
 from longpole.bench.tunableop.merge import render_results
-from longpole.bench.tunableop.records import TunableFile, in_order
+from longpole.bench.tunableop.records import FAMILIES, TunableFile, in_order
 from longpole.bench.tunableop.signature import Gemm
 
 if TYPE_CHECKING:
@@ -335,14 +335,5 @@ def _row(shape: Gemm, winner: Attempt) -> bytes:
 
 
 def _is_solution(name: str) -> bool:
-    row = f"GemmTunableOp_float_NN,nn_1_1_1,{name}".encode()
-    return (
-        set(TunableFile(row).results["family"])
-        <= {
-            "default",
-            "rocblas",
-            "hipblaslt",
-            "cublaslt",
-        }
-        and TunableFile(row).results.height == 1
-    )
+    families = TunableFile(f"GemmTunableOp_float_NN,nn_1_1_1,{name}".encode()).results["family"]
+    return families.len() == 1 and families[0] in FAMILIES

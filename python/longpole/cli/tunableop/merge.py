@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from longpole.cli.ask.options import Options, answer_options
+from longpole.files import check_free
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +63,8 @@ def merge(
         names = [tunableop.with_ordinal(output, number) for number in range(len(parts))]
     else:
         parts, names = [tunableop.merge(paths, conflict=conflict)], [output]
-    tunableop.refuse_existing(map(Path, names), force=force, inputs=[*map(Path, paths)])
+    for name in names:
+        check_free(Path(name), force=force, inputs=[*map(Path, paths)])
     for name, part in zip(names, parts, strict=True):
         part.file.write(name, force=force)
     answer = merge_answer(list(zip(names, parts, strict=True)))

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from longpole.cli.ask.options import Options, answer_options
+from longpole.files import check_free
 
 __all__ = ["split"]
 
@@ -39,7 +40,8 @@ def split(*, file: str, gpus: int, output: str | None, force: bool, options: Opt
     path = Path(file)
     name = output or str(path.with_name(f"{path.stem}_part%d{path.suffix}"))
     names = [tunableop.with_ordinal(name, number) for number in range(gpus)]
-    tunableop.refuse_existing(map(Path, names), force=force, inputs=[path])
+    for name in names:
+        check_free(Path(name), force=force, inputs=[path])
     for part, share in zip(names, shares, strict=True):
         share.file.write(part, force=force)
     rows = [
