@@ -27,11 +27,6 @@ from longpole.errors import LongpoleError
 QUICK = Policy(timeout_s=10, grace_s=0.3, launch_delay_s=0.05)
 
 
-@pytest.fixture(autouse=True)
-def _own_locks(tmp_path, monkeypatch):
-    monkeypatch.setenv("LONGPOLE_LOCK_DIR", str(tmp_path / "locks"))
-
-
 def shell(script, key="", **fields):
     return Job(["/bin/sh", "-c", script], key=key or script, **fields)
 

@@ -19,8 +19,7 @@ def busy_device(n_readings):
 
 
 @pytest.fixture(autouse=True)
-def locks(tmp_path, monkeypatch):
-    monkeypatch.setenv("LONGPOLE_LOCK_DIR", str(tmp_path / "locks"))
+def _quick(monkeypatch):
     monkeypatch.setattr(occupancy_module, "POLL_S", 0.01)
 
 

@@ -7,10 +7,10 @@ import pytest
 from fake_gpu import FakeGpu
 
 from longpole.bench.time import instructions
-from longpole.bench.time.cuda_clock import CudaClock, CudaGpu
+from longpole.bench.time.cuda_clock import CudaClock
 from longpole.bench.time.cupti_clock import CuptiClock
-from longpole.bench.time.cupy_clock import CupyClock, CupyGpu
-from longpole.bench.time.gpu_clock import GpuClock
+from longpole.bench.time.cupy_clock import CupyClock
+from longpole.bench.time.gpu_clock import GpuClock, GpuLibrary
 from longpole.bench.time.measure import measure
 from longpole.bench.time.worker import make_clock
 from longpole.errors import DeviceError, MissingDependencyError
@@ -80,7 +80,7 @@ def cupy(monkeypatch, gpu):
         Stream=lambda non_blocking: CupyStream(gpu),  # noqa: ARG005
         get_elapsed_time=lambda start, stop: gpu.elapsed_ns(start.event, stop.event) / 1e6,
     )
-    monkeypatch.setattr(CupyGpu, "now_ns", lambda _: gpu.now_ns())
+    monkeypatch.setattr(GpuLibrary, "now_ns", lambda _: gpu.now_ns())
     empty = lambda _n, dtype: SimpleNamespace(fill=lambda _: gpu.flush())  # noqa: ARG005, E731
     return module(monkeypatch, "cupy", cuda=cuda, RawKernel=raw_kernel, empty=empty)
 
@@ -138,7 +138,7 @@ def cuda_python(monkeypatch, gpu):
     )
     bindings = module(monkeypatch, "cuda.bindings", runtime=runtime, driver=driver, nvrtc=nvrtc)
     module(monkeypatch, "cuda", bindings=bindings)
-    monkeypatch.setattr(CudaGpu, "now_ns", lambda _: gpu.now_ns())
+    monkeypatch.setattr(GpuLibrary, "now_ns", lambda _: gpu.now_ns())
 
 
 @pytest.mark.parametrize("cache", ["hot", "cold", "graph"])

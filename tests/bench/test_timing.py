@@ -467,13 +467,3 @@ def test_a_function_that_ends_the_program_has_raised(kernels, capsys, factory):
 def test_wrong_use_is_named(arguments, message):
     with pytest.raises(Exception, match=message):
         run(*arguments)
-
-
-def test_an_output_is_not_written_over_unless_told(kernels, tmp_path):
-    (tmp_path / "out.jsonl").write_text("mine")
-    arguments = [f"{kernels}:total", "--axis", "n=10", "-o", "out.jsonl"]
-
-    for force in ([], ["-f"]):
-        with pytest.raises(Exception, match="holds no record"):
-            run(*arguments, *force)
-        assert (tmp_path / "out.jsonl").read_text() == "mine"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from longpole.bench.time.clocks import Cache
 
-__all__ = ["CudaClock", "CudaGpu"]
+__all__ = ["CudaClock"]
 
 _NS_PER_MS: Final = 1e6
 _DEFAULT_STREAM: Final = 0
@@ -42,10 +42,10 @@ class CudaClock(GpuClock):
     """
 
     def __init__(self, cache: Cache) -> None:
-        super().__init__(CudaGpu(), cache)
+        super().__init__(_CudaGpu(), cache)
 
 
-class CudaGpu(GpuLibrary):
+class _CudaGpu(GpuLibrary):
     """What the clock needs of cuda-python."""
 
     name = "cuda"
@@ -60,41 +60,28 @@ class CudaGpu(GpuLibrary):
         self._flushed = self._ask(runtime.cudaMalloc(n_bytes))
 
     def event(self) -> Any:
-        """Make a mark."""
         return self._ask(self._runtime.cudaEventCreate())
 
     def spin_cycles(self, cycles: int) -> None:
-        """Queue a kernel that waits for so many steps of a counter."""
         arguments = ((cycles,), (ctypes.c_longlong,))
         launch = self._driver.cuLaunchKernel
         self._ask(launch(self._kernel, 1, 1, 1, 1, 1, 1, 0, _DEFAULT_STREAM, arguments, 0))
 
     def flush(self) -> None:
-        """Queue a write of more bytes than the last cache holds."""
         stream = _DEFAULT_STREAM
         self._ask(self._runtime.cudaMemsetAsync(self._flushed, 0, self._n_bytes, stream))
 
     def synchronize(self) -> None:
-        """Wait until the device is idle."""
         self._ask(self._runtime.cudaDeviceSynchronize())
 
     def capture(self, function: Callable[[], object], n_calls: int) -> NoReturn:  # noqa: ARG002
-        """Refuse: the default stream cannot be captured.
-
-        Raises
-        ------
-        DeviceError
-            Always.
-        """
         message = "the default stream of cuda-python cannot be captured: use --cache hot or cold"
         raise DeviceError(message)
 
     def record(self, event: Any) -> None:
-        """Queue a mark on the default stream."""
         self._ask(self._runtime.cudaEventRecord(event, _DEFAULT_STREAM))
 
     def is_done(self, event: Any) -> bool:
-        """Say whether the device has come to a mark."""
         (status,) = self._runtime.cudaEventQuery(event)
         if status == self._runtime.cudaError_t.cudaErrorNotReady:
             return False
@@ -102,7 +89,6 @@ class CudaGpu(GpuLibrary):
         return True
 
     def elapsed_ns(self, start: Any, stop: Any) -> float:
-        """Give the time between two marks."""
         elapsed_ms: float = self._ask(self._runtime.cudaEventElapsedTime(start, stop))
         return elapsed_ms * _NS_PER_MS
 

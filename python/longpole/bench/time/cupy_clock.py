@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from longpole.bench.time.clocks import Cache
 
-__all__ = ["CupyClock", "CupyGpu"]
+__all__ = ["CupyClock"]
 
 _NS_PER_MS: Final = 1e6
 
@@ -35,10 +35,10 @@ class CupyClock(GpuClock):
     """
 
     def __init__(self, cache: Cache) -> None:
-        super().__init__(CupyGpu(), cache)
+        super().__init__(_CupyGpu(), cache)
 
 
-class CupyGpu(GpuLibrary):
+class _CupyGpu(GpuLibrary):
     """What the clock needs of cupy."""
 
     def __init__(self) -> None:
@@ -52,36 +52,28 @@ class CupyGpu(GpuLibrary):
         self._kernel = cupy.RawKernel(SPIN_SOURCE, "longpole_spin")
 
     def event(self) -> Any:
-        """Make a mark."""
         return self._cupy.cuda.Event()
 
     def record(self, event: Any) -> None:
-        """Queue a mark on the current stream."""
         event.record()
 
     def is_done(self, event: Any) -> bool:
-        """Say whether the device has come to a mark."""
         return bool(event.done)
 
     def elapsed_ns(self, start: Any, stop: Any) -> float:
-        """Give the time between two marks."""
         elapsed_ms: float = self._cupy.cuda.get_elapsed_time(start, stop)
         return elapsed_ms * _NS_PER_MS
 
     def spin_cycles(self, cycles: int) -> None:
-        """Queue a kernel that waits for so many steps of a counter."""
         self._kernel((1,), (1,), (cycles,))
 
     def flush(self) -> None:
-        """Queue a write of more bytes than the last cache holds."""
         self._flushed.fill(0)
 
     def synchronize(self) -> None:
-        """Wait until the device is idle."""
         self._cupy.cuda.Device().synchronize()
 
     def capture(self, function: Callable[[], object], n_calls: int) -> Callable[[], object]:
-        """Give a function that replays so many calls as one graph."""
         stream = self._cupy.cuda.Stream(non_blocking=True)
         with stream:
             stream.begin_capture()

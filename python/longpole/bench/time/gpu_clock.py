@@ -72,7 +72,10 @@ class WrongStreamError(DeviceError):
 
 
 class GpuLibrary(ABC):
-    """As much of a device library as a clock needs. Events are marks in the current stream."""
+    """As much of a device library as a clock needs. Events are marks in the stream that is timed.
+
+    Those of the libraries are private: what they do is said here.
+    """
 
     name: str
     device: str

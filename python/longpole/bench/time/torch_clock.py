@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from longpole.bench.time.clocks import Cache
 
-__all__ = ["TorchClock", "TorchGpu", "flush_buffer", "torch_with_device"]
+__all__ = ["TorchClock", "flush_buffer", "torch_with_device"]
 
 _NS_PER_MS: Final = 1e6
 
@@ -36,10 +36,10 @@ class TorchClock(GpuClock):
     """
 
     def __init__(self, cache: Cache) -> None:
-        super().__init__(TorchGpu(), cache)
+        super().__init__(_TorchGpu(), cache)
 
 
-class TorchGpu(GpuLibrary):
+class _TorchGpu(GpuLibrary):
     """What the clock needs of torch."""
 
     def __init__(self) -> None:
@@ -50,36 +50,28 @@ class TorchGpu(GpuLibrary):
         self._flushed = flush_buffer(torch)
 
     def event(self) -> Any:
-        """Make a mark."""
         return self._torch.cuda.Event(enable_timing=True)
 
     def record(self, event: Any) -> None:
-        """Queue a mark on the current stream."""
         event.record()
 
     def is_done(self, event: Any) -> bool:
-        """Say whether the device has come to a mark."""
         return bool(event.query())
 
     def elapsed_ns(self, start: Any, stop: Any) -> float:
-        """Give the time between two marks."""
         elapsed_ms: float = start.elapsed_time(stop)
         return elapsed_ms * _NS_PER_MS
 
     def spin_cycles(self, cycles: int) -> None:
-        """Queue a kernel that waits for so many steps of a counter."""
         self._torch.cuda._sleep(cycles)  # noqa: SLF001 - no other
 
     def flush(self) -> None:
-        """Queue a write of more bytes than the last cache holds."""
         self._flushed.zero_()
 
     def synchronize(self) -> None:
-        """Wait until the device is idle."""
         self._torch.cuda.synchronize()
 
     def capture(self, function: Callable[[], object], n_calls: int) -> Callable[[], object]:
-        """Give a function that replays so many calls as one graph."""
         graph = self._torch.cuda.CUDAGraph()
         with self._torch.cuda.graph(graph):
             for _ in range(n_calls):

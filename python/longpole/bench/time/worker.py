@@ -13,7 +13,6 @@ import sys
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from itertools import cycle
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench.run.conditions import Conditions
@@ -25,14 +24,14 @@ from longpole.bench.time.gpu_clock import GpuClock
 from longpole.bench.time.instructions import instruction_flush
 from longpole.bench.time.lockstep import Build, LockstepClock, builds_running
 from longpole.bench.time.measure import measure_in_turns
-from longpole.bench.time.targets import bound, find_function, key_of
+from longpole.bench.time.targets import bound, find_function, key_of, rotating
 from longpole.bench.time.timing import Effort
 from longpole.bench.time.torch_clock import TorchClock
 from longpole.bench.time.triton_configs import config_labels, under_config
 from longpole.bench.time.work import Work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from longpole.bench.time.clocks import Cache, Clock
 
@@ -123,23 +122,6 @@ def _found(name: str, wanted: dict[str, Any]) -> Callable[[], object]:
     make = partial(bound, function, wanted["point"], factory=wanted["factory"])
     found = make() if wanted["copies"] == 1 else rotating([make() for _ in range(wanted["copies"])])
     return under_config(found, wanted["configs"], label) if wanted["configs"] else found
-
-
-def rotating(functions: Sequence[Callable[[], object]]) -> Callable[[], object]:
-    """Give a function that calls several in rotation: each has buffers of its own.
-
-    Examples
-    --------
-    >>> call = rotating([lambda: "a", lambda: "b"])
-    >>> call(), call(), call()
-    ('a', 'b', 'a')
-    """
-    turns = cycle(functions)
-
-    def call() -> object:
-        return next(turns)()
-
-    return call
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench import Outcome, Policy, ResultsFile, Runner, fingerprint_changes
@@ -100,6 +100,18 @@ class Session:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What came of a run."""
+
+    results: str
+    n_jobs: int
+    n_done_before: int
+    duration_ns: int
+    outcomes: dict[str, int]
+    quarantined: dict[str, str]
+
+
 def run_session(
     session: Session, options: Options, *, resume: bool = False, force: bool = False
 ) -> int:
@@ -117,21 +129,21 @@ def run_session(
         if not resume:
             session.save(force=force)
         records = runner.run(session.jobs, _Failures(console).show)
-    summary: dict[str, Any] = {
-        "results": str(session.results),
-        "n_jobs": len(records),
-        "n_done_before": runner.status().n_known,
-        "duration_ns": round((time.monotonic() - begun) * 1e9),
-        "outcomes": dict(sorted(Counter(record.outcome for record in records).items())),
-        "quarantined": runner.quarantined,
-    }
+    summary = Summary(
+        results=str(session.results),
+        n_jobs=len(records),
+        n_done_before=runner.status().n_known,
+        duration_ns=round((time.monotonic() - begun) * 1e9),
+        outcomes=dict(sorted(Counter(record.outcome for record in records).items())),
+        quarantined=runner.quarantined,
+    )
     document = Document(
         schema=_SCHEMA,
         input={"path": str(session.results)},
         warnings=warnings,
-        data=summary,
+        data=asdict(summary),
         blocks=lambda: _summary_blocks(summary),
-        records=lambda: [{"outcome": name, "n_jobs": n} for name, n in summary["outcomes"].items()],
+        records=lambda: [{"outcome": name, "n_jobs": n} for name, n in summary.outcomes.items()],
     )
     return options.emit((document, _exit_code(records)))
 
@@ -155,13 +167,13 @@ class _Failures:
             self._console.write("further failures are not shown here\n")
 
 
-def _summary_blocks(summary: Mapping[str, Any]) -> list[Block]:
-    outcomes = ", ".join(f"{number} {name}" for name, number in summary["outcomes"].items())
-    seconds = summary["duration_ns"] / 1e9
-    before = f" ({count(summary['n_done_before'])} done before)" if summary["n_done_before"] else ""
-    headline = f"{count(summary['n_jobs'], 'job')}{before} in {seconds:.1f} s: {outcomes}"
-    notes = [f"quarantined {uuid}: {why}" for uuid, why in summary["quarantined"].items()]
-    return [Headline(headline), Notes([*notes, f"results: {summary['results']}"])]
+def _summary_blocks(summary: Summary) -> list[Block]:
+    outcomes = ", ".join(f"{number} {name}" for name, number in summary.outcomes.items())
+    seconds = summary.duration_ns / 1e9
+    before = f" ({count(summary.n_done_before)} done before)" if summary.n_done_before else ""
+    headline = f"{count(summary.n_jobs, 'job')}{before} in {seconds:.1f} s: {outcomes}"
+    notes = [f"quarantined {uuid}: {why}" for uuid, why in summary.quarantined.items()]
+    return [Headline(headline), Notes([*notes, f"results: {summary.results}"])]
 
 
 def _exit_code(records: Sequence[Record]) -> int:

@@ -29,11 +29,10 @@ from longpole.cli.ask.timed_commands import command_names, command_options, comm
 from longpole.cli.ask.usage import CommandBehindDashes, require, usage_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from longpole.bench import Record
     from longpole.cli.answer.emit import Answer
-    from longpole.devices import Busy
 
     Point: TypeAlias = dict[str, int | float | str]
 
@@ -61,7 +60,6 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
 @click.option("--factory", is_flag=True, help="FUNC makes the function to time.")
 @click.option(
     "--clock",
-    "clock_name",
     metavar="cpu|torch|cupy|cuda|cupti|MODULE:FUNC",
     default="cpu",
     show_default=True,
@@ -101,6 +99,7 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
 @device_options
 @click.option(
     "--processes",
+    "n_processes",
     type=click.IntRange(min=1, max=10_000),
     metavar="N",
     help="Runs, each a fresh process.  [default: 7, 14 or 28, until the verdict is clear; "
@@ -128,24 +127,14 @@ def time(
     executed: tuple[tuple[str, ...], dict[str, Any]],
     axes: tuple[str, ...],
     builds: tuple[str, ...],
-    factory: bool,
-    clock_name: str,
-    cache: str | None,
-    flushes_instructions: bool,
-    copies: int,
-    configs: str | None,
     moved: str | None,
     computed: str | None,
     dtype: str | None,
-    busy: Busy | None,
-    lock_clock_mhz: int | None,
-    processes: int | None,
-    gate: float,
-    budget_s: float,
     output: str | None,
     force: bool,
     append: bool,
     options: Options,
+    **how: Any,
 ) -> int:
     """Time Python functions or commands; several take turns and are compared with the first.
 
@@ -165,44 +154,31 @@ def time(
       longpole bench time -- ./gemm_profiler 1024 1024 1024
       longpole bench time -c './old 1024' -c './new 1024' --prepare 'rm -rf cache'
     """
-    commands, plan = executed
-    commands_named = command_names(commands, plan)
+    given, plan = executed
+    commands = command_names(given, plan)
     require(
-        bool(functions) != bool(commands_named),
+        bool(functions) != bool(commands),
         "give functions as MODULE:FUNC, or a command behind -- or with -c",
     )
-    _check_clock(clock_name, cache, has_commands=bool(commands_named))
+    _check_clock(how["clock"], how["cache"], has_commands=bool(commands))
+    _check_preparations(how)
     with usage_errors():
-        by_name = _builds(functions, builds, clock_name)
-    require(
-        copies == 1 or factory,
-        "--copies needs --factory: each copy is what one call of the factory gives back",
-    )
-    require(cache == "cold" or not flushes_instructions, "--flush-instructions needs --cache cold")
-    with usage_errors():
-        names = commands_named or list(by_name) or _under_configs(functions, configs)
+        by_name = _builds(functions, builds, how["clock"])
+        names = commands or list(by_name) or _under_configs(functions, how["configs"])
     campaign = Campaign(
-        names=names,
-        points=_points(axes),
-        factory=factory,
-        clock=clock_name,
-        cache=cache,
-        n_processes=processes,
-        budget_s=budget_s,
-        gate=gate,
-        busy=busy or "refuse",
-        lock_clock_mhz=lock_clock_mhz,
-        commands=command_plan(commands_named, plan) if commands_named else None,
+        names,
+        _points(axes),
+        commands=command_plan(commands, plan) if commands else None,
         builds=by_name,
-        configs=configs,
-        copies=copies,
-        flushes_instructions=flushes_instructions,
         work=WorkPlan(moved, computed, dtype),
+        **{name: value for name, value in how.items() if value is not None},
     )
     with usage_errors():
         for point in campaign.points:
             campaign.work.at(point)
-    require(not (commands_named and (axes or factory)), "--axis and --factory are for functions")
+    require(
+        not commands or not (axes or campaign.factory), "--axis and --factory are for functions"
+    )
     return options.emit(_timed(campaign, output, force=force, append=append))
 
 
@@ -238,6 +214,17 @@ def _under_configs(functions: tuple[str, ...], configs: str | None) -> list[str]
         return list(dict.fromkeys(functions))
     require(len(functions) == 1, "--configs is for one function, which launches the kernel")
     return [f"{functions[0]}@{label}" for label in configurations(configs)]
+
+
+def _check_preparations(how: Mapping[str, Any]) -> None:
+    require(
+        how["copies"] == 1 or how["factory"],
+        "--copies needs --factory: each copy is what one call of the factory gives back",
+    )
+    require(
+        how["cache"] == "cold" or not how["flushes_instructions"],
+        "--flush-instructions needs --cache cold",
+    )
 
 
 def _points(axes: tuple[str, ...]) -> list[Point]:
