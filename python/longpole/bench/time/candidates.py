@@ -162,7 +162,7 @@ class _Process:
         self._guard, sampling = guard_of(device)
         readings = [sampling.path, sampling.interval_s]
         wanted = {"requests": str(pipe), "clock": clock, "cache": cache, "readings": readings}
-        order = worker_order("candidate_worker", wanted, None, device)
+        order = worker_order(wanted, None, device)
         self._thread = threading.Thread(target=self._run, args=(order,), daemon=True)
         self._thread.start()
         self._is_ready = False

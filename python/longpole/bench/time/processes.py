@@ -160,7 +160,7 @@ def configurations(kernel: str) -> list[str]:
     guard, said = Guard(), _Said()
     wanted = {"configs": kernel, "lists_configs": True}
     try:
-        guard.run(worker_order("worker", wanted, IMPORT_S), said.take)
+        guard.run(worker_order(wanted, IMPORT_S), said.take)
     finally:
         guard.close()
     rows = said.rows()
@@ -249,7 +249,7 @@ def _run(
     if plan is None:
         wanted = _wanted(campaign, place.sampling, point, budget_s, seed)
         limit_s = IMPORT_S + 20 * budget_s * len(campaign.names)
-        wanted_run = worker_order("worker", wanted, limit_s, device)
+        wanted_run = worker_order(wanted, limit_s, device)
     else:
         limit_s = IMPORT_S + plan.limit_s(campaign.names, budget_s)
         argv = command_argv(plan, campaign.names, budget_s, seed)

@@ -32,16 +32,14 @@ def order(argv: Sequence[str], env: Mapping[str, str], limit_s: float | None) ->
 
 
 def worker_order(
-    name: str, wanted: Mapping[str, Any], limit_s: float | None, device: DeviceInUse | None = None
+    wanted: Mapping[str, Any], limit_s: float | None, device: DeviceInUse | None = None
 ) -> Order:
-    """Order a worker of this package, which finds modules where this process finds them.
+    """Order a worker that times functions; it finds modules where this process finds them.
 
     Parameters
     ----------
-    name
-        The module of the worker.
     wanted
-        What it is told; `path` is added.
+        What it is told, as `worker.main` has it; `path` is added.
     limit_s
         How long it may take.
     device
@@ -51,7 +49,7 @@ def worker_order(
     path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     given = {**os.environ, **path, **({} if device is None else device.changes)}
     env = {name: value for name, value in given.items() if value is not None}
-    return order([sys.executable, "-m", f"longpole.bench.time.{name}", text], env, limit_s)
+    return order([sys.executable, "-m", "longpole.bench.time.worker", text], env, limit_s)
 
 
 def outcome_of(ending: Ending) -> tuple[Outcome, str]:
