@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -144,7 +144,7 @@ class _Known:
     n_calls: int = _MOST_CALLS_PADDED
     synchronizes: bool = False
     notes: tuple[str, ...] = ()
-    graphs: dict[int, Function] | None = None
+    graphs: dict[int, Function] = field(default_factory=dict)
 
 
 class GpuClock(Steady):
@@ -217,7 +217,7 @@ class GpuClock(Steady):
         """Time a function in several ways, to know how to time it."""
         function()
         self._library.synchronize()
-        known = _Known(function, self._host_ns(function), graphs={})
+        known = _Known(function, self._host_ns(function))
         self._known[id(function)] = known
         padded_ns = self._sample_ns(known, 1)
         self._check_stream(known, padded_ns)
@@ -287,7 +287,7 @@ class GpuClock(Steady):
             known.notes += (_WAITS,)
 
     def _graph(self, known: _Known, n_calls: int) -> Function:
-        graphs = known.graphs if known.graphs is not None else {}
+        graphs = known.graphs
         if n_calls not in graphs:
             graphs[n_calls] = self._library.capture(known.function, n_calls)
             graphs[n_calls]()  # the first replay uploads it
