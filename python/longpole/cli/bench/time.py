@@ -25,13 +25,14 @@ from longpole.cli.answer.timings import timings_answer
 from longpole.cli.ask.options import Options, answer_options
 from longpole.cli.ask.runner import device_options
 from longpole.cli.ask.shares import gate_option
-from longpole.cli.ask.timed_commands import command_names, command_options, command_plan
+from longpole.cli.ask.timed_commands import command_options
 from longpole.cli.ask.usage import CommandBehindDashes, require, usage_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from longpole.bench import Record
+    from longpole.bench.time import CommandPlan
     from longpole.cli.answer.emit import Answer
 
     Point: TypeAlias = dict[str, int | float | str]
@@ -124,7 +125,8 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
 def time(
     *,
     functions: tuple[str, ...],
-    executed: tuple[tuple[str, ...], dict[str, Any]],
+    commands: list[str],
+    plan: CommandPlan,
     axes: tuple[str, ...],
     builds: tuple[str, ...],
     moved: str | None,
@@ -154,8 +156,6 @@ def time(
       longpole bench time -- ./gemm_profiler 1024 1024 1024
       longpole bench time -c './old 1024' -c './new 1024' --prepare 'rm -rf cache'
     """
-    given, plan = executed
-    commands = command_names(given, plan)
     require(
         bool(functions) != bool(commands),
         "give functions as MODULE:FUNC, or a command behind -- or with -c",
@@ -168,7 +168,7 @@ def time(
     campaign = Campaign(
         names,
         _points(axes),
-        commands=command_plan(commands, plan) if commands else None,
+        commands=plan if commands else None,
         builds=by_name,
         work=WorkPlan(moved, computed, dtype),
         **{name: value for name, value in how.items() if value is not None},
