@@ -63,11 +63,13 @@ def test_a_runner_refuses_a_file_without_records_and_leaves_it(tmp_path, text, r
     assert path.read_text() == text
 
 
-def test_a_resumed_run_does_not_empty_a_foreign_file(bench, tmp_path):
+@pytest.mark.parametrize("command", ["run", "resume"])
+def test_no_command_empties_a_foreign_file(bench, tmp_path, command):
     (tmp_path / "t.jsonl").write_text(PRECIOUS)
     bench("run", "-o", "u.jsonl", "--devices", "cpu", "--job-format", "none", "--", "true")
     (tmp_path / "u.plan.json").rename(tmp_path / "t.plan.json")
-    answer = bench("resume", "t.jsonl")
+    arguments = ["-f", "-o", "t.jsonl", "--", "true"] if command == "run" else ["t.jsonl"]
+    answer = bench(command, *arguments)
     assert answer.returncode != 0
     assert "t.jsonl holds" in answer.stderr
     assert (tmp_path / "t.jsonl").read_text() == PRECIOUS
