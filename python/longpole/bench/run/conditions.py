@@ -49,7 +49,6 @@ _PROCESSOR_INTERVAL_S: Final = 0.05
 _LOCK_WAIT_S: Final = 30.0
 _POLL_S: Final = 0.005
 _LATE_READINGS: Final = 5
-_N_FIELDS: Final = 8
 _NS_PER_US: Final = 1000
 _MILLI: Final = 1000
 
@@ -88,21 +87,12 @@ class Moment:
     @classmethod
     def parse(cls, line: str) -> Self | None:
         """Read a line of the sampler; None where it is not one."""
-        fields = line.split(" ")
-        if len(fields) != _N_FIELDS or not fields[0].isdecimal():
+        try:
+            at_ns, clock, reasons, violations, celsius, power_mw, *counters = json.loads(line)
+        except (ValueError, TypeError):
             return None
-        at, clock, reasons, violations, celsius, milliwatts, waited, thermal = fields
-        power_mw = _whole(milliwatts)
-        return cls(
-            int(at),
-            _whole(clock),
-            () if reasons == "-" else tuple(reasons.split(",")),
-            _whole(violations),
-            _whole(celsius),
-            None if power_mw is None else power_mw / _MILLI,
-            _whole(waited),
-            _whole(thermal),
-        )
+        power_w = None if power_mw is None else power_mw / _MILLI
+        return cls(at_ns, clock, tuple(reasons), violations, celsius, power_w, *counters)
 
     @property
     def is_slowed(self) -> bool:
@@ -331,10 +321,6 @@ def _pressure(before: Moment, after: Moment) -> float | None:
         return None
     waited_ns = _NS_PER_US * (after.waited_us - before.waited_us)
     return min(1.0, max(0.0, waited_ns / (after.at_ns - before.at_ns)))
-
-
-def _whole(text: str) -> int | None:
-    return int(text) if text.isdecimal() else None
 
 
 def _first_line(path: str) -> str:
