@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["new_file"]
+__all__ = ["check_free", "new_file"]
 
 
 @contextmanager
-def new_file(path: Path, *, force: bool = False, inputs: Sequence[Path] = ()) -> Iterator[Path]:
+def new_file(
+    path: Path, *, force: bool = False, inputs: Sequence[Path] = (), private: bool = False
+) -> Iterator[Path]:
     """Give a temporary path to write to, which takes the name `path` when all is written.
 
     Parameters
@@ -27,6 +29,8 @@ def new_file(path: Path, *, force: bool = False, inputs: Sequence[Path] = ()) ->
     inputs
         Files that are never replaced, whatever `force` says, under any of their names. Nor are
         files in a folder that is named here.
+    private
+        Let only its owner read the file, and let it be on disk before it takes its name.
 
     Raises
     ------
@@ -47,7 +51,7 @@ def new_file(path: Path, *, force: bool = False, inputs: Sequence[Path] = ()) ->
     """
     import tempfile  # only who writes a file waits for it
 
-    _check_free(path, force=force, inputs=inputs)
+    check_free(path, force=force, inputs=inputs)
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path.parent))
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
@@ -55,14 +59,27 @@ def new_file(path: Path, *, force: bool = False, inputs: Sequence[Path] = ()) ->
     unfinished = Path(name)
     try:
         yield unfinished
-        unfinished.chmod(0o666 & ~_umask())
-        _check_free(path, force=force, inputs=inputs)
-        unfinished.replace(path)
+        if private:
+            _see_to_disk(unfinished)
+        else:
+            unfinished.chmod(0o666 & ~_umask())
+        check_free(path, force=force, inputs=inputs)
+        if private and not force:
+            path.hardlink_to(unfinished)  # fails where there is a file, as a rename would not
+        else:
+            unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
 
 
-def _check_free(path: Path, *, force: bool, inputs: Sequence[Path]) -> None:
+def check_free(path: Path, *, force: bool = False, inputs: Sequence[Path] = ()) -> None:
+    """Refuse a name that `new_file` would refuse, before work is done for it.
+
+    Raises
+    ------
+    FileExistsError
+        As of `new_file`.
+    """
     if not path.exists():
         return
     for each in inputs:
@@ -80,6 +97,11 @@ def _check_free(path: Path, *, force: bool, inputs: Sequence[Path]) -> None:
     if not force:
         message = f"{path} exists; to replace it, use -f (force=True in Python)"
         raise FileExistsError(message)
+
+
+def _see_to_disk(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def _umask() -> int:

@@ -14,11 +14,6 @@ from longpole.bench.compatible.aitemplate import ProfileResult, ProfilerRunner, 
 TWO = "echo OP:a,TIME:2.5,WS:64; echo OP:b,TIME:1.5,WS:0"
 
 
-@pytest.fixture(autouse=True)
-def _own_locks(tmp_path, monkeypatch):
-    monkeypatch.setenv("LONGPOLE_LOCK_DIR", str(tmp_path / "locks"))
-
-
 class Delegate:
     def __init__(self):
         self.seen = []
@@ -187,56 +182,6 @@ def test_only_rows_of_aitemplate_are_results(caplog):
     runner.push("other", shell("echo 'Runtime: 1.5 ms'; echo 'us: 3'"))
     assert runner.pull() == []
     assert "no_result" in caplog.text
-
-
-class GemmDelegate:
-    """As AITemplate's delegate for gemms: it collects instances, and sums them up at the end."""
-
-    def __init__(self):
-        self.instances = []
-        self.best = {}
-
-    def add_instance(self, instance):
-        self.instances.append(instance)
-
-    def postprocess_results(self):
-        for key, result, split_k in sorted(self.instances, key=lambda each: each[1].duration):
-            self.best.setdefault(key, (result.op_config, split_k))
-
-
-def test_gemms_are_profiled_as_the_compiler_does():
-    delegate = GemmDelegate()
-    runner = ProfilerRunner(["0", "1"], delegate, timeout=30)
-    for key, split_k, duration in [("m64", 1, 3), ("m32", 1, 2), ("m64", 2, 1)]:
-
-        def collect_gemm(result, delegate, key=key, split_k=split_k):
-            delegate.add_instance((key, result, split_k))
-
-        runner.push(shell(f"echo OP:gemm_{split_k},TIME:{duration},WS:0"), collect_gemm)
-    runner.join()
-    assert delegate.best == {"m64": ("gemm_2", 2), "m32": ("gemm_1", 1)}
-
-
-@pytest.mark.parametrize(
-    ("op_name", "timeout", "printed"),
-    [
-        ("conv2d", 180, "OP:conv_a,TIME:1.5,WS:8"),
-        ("softmax", 30, "TIME:1.5\nWS:8"),
-        ("topk", 30, "TIME:1.5\nWS:8"),
-        ("nms", 30, "TIME:1.5\nWS:8"),
-    ],
-)
-def test_other_operators_are_profiled_as_the_compiler_does(op_name, timeout, printed):
-    runner = Runner([0], op_name, timeout)
-    for algorithm in ("first", "second"):
-        runner.push(algorithm, shell(f"printf '{printed}\\n'"))
-    runner.join()
-    found = runner.pull()
-    assert [(idx, result.duration, result.workspace) for idx, result in found] == [
-        ("first", 1.5, 8),
-        ("second", 1.5, 8),
-    ]
-    assert min(found, key=lambda each: each[1].duration)[0] == "first"
 
 
 def test_names_of_the_module_are_there_or_refused_with_the_reason():
@@ -408,15 +353,6 @@ def test_top_k_and_nms_ask_for_the_workspace(kernels, op_name):
     result = runner.pull()
     assert len(result) == 1
     assert max(0, result[0][1].workspace) == 4000
-
-
-def test_a_workload_that_fails_gives_an_empty_list(kernels):
-    """Operators raise "Profile workload ... failed" on it."""
-    kernels.add("profiler", "exit 1")
-    runner = Runner([0], "softmax_1")
-    runner.push("profiler", kernels.command("profiler", 8))
-    runner.join()
-    assert len(runner.pull()) == 0
 
 
 class Gemms:

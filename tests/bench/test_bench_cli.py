@@ -13,18 +13,6 @@ LONGPOLE = [sys.executable, "-m", "longpole"]
 GEMM = {"argv": ["sh", "-c", "echo OP:gemm,TIME:0.5,WS:64"], "key": "gemm", "tags": {"m": 64}}
 
 
-@pytest.fixture
-def bench(tmp_path, monkeypatch):
-    monkeypatch.setenv("LONGPOLE_LOCK_DIR", str(tmp_path / "locks"))
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        command = [*LONGPOLE, "bench", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
-
-    return run
-
-
 def write_jobs(folder, *jobs):
     (folder / "jobs.jsonl").write_text("".join(json.dumps(job) + "\n" for job in jobs))
 
@@ -50,21 +38,8 @@ def test_a_run_its_results_and_the_best(bench, tmp_path):
 
 
 def test_one_command_many_times(bench):
-    ran = bench(
-        "run",
-        "-o",
-        "r.jsonl",
-        "--repeat",
-        "3",
-        "--key",
-        "k",
-        "--job-format",
-        "none",
-        "--",
-        "echo",
-        "--x",
-    )
-    assert ran.returncode == 0
+    options = ["-o", "r.jsonl", "--repeat", "3", "--key", "k", "--job-format", "none"]
+    assert bench("run", *options, "--", "echo", "--x").returncode == 0
     shown = json.loads(bench("results", "r.jsonl", "--json").stdout)
     rows = shown["data"]["records"]
     assert [row["stdout_tail"] for row in rows] == ["--x\n"] * 3

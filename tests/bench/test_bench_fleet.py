@@ -37,11 +37,6 @@ exit 0
 COUNT = 500
 
 
-@pytest.fixture(autouse=True)
-def _own_locks(tmp_path, monkeypatch):
-    monkeypatch.setenv("LONGPOLE_LOCK_DIR", str(tmp_path / "locks"))
-
-
 def jobs(folder):
     environ = {"RUNS": str(folder / "runs")}
     return [

@@ -21,15 +21,10 @@ from longpole.bench import (
     read_results,
 )
 from longpole.devices import Device, Found, unlisted
-from longpole.devices.fake import FakeProvider, Script
+from longpole.devices.fake import FakeProvider
 from longpole.errors import LongpoleError
 
 QUICK = Policy(timeout_s=10, grace_s=0.3, launch_delay_s=0.05)
-
-
-@pytest.fixture(autouse=True)
-def _own_locks(tmp_path, monkeypatch):
-    monkeypatch.setenv("LONGPOLE_LOCK_DIR", str(tmp_path / "locks"))
 
 
 def shell(script, key="", **fields):
@@ -180,7 +175,7 @@ def test_without_a_device_every_job_is_answered(tmp_path):
 
 
 def test_a_device_that_does_not_answer_is_given_no_job(tmp_path):
-    provider = FakeProvider(count=2, scripts={0: Script(lost_at_ns=0)})
+    provider = FakeProvider(count=2, lost={0})
     jobs = [shell(f"echo {i} >> {tmp_path}/runs", f"j{i}", format="none") for i in range(4)]
     with Runner(Found(dict.fromkeys(provider.list_devices(), provider))) as runner:
         records = runner.run(jobs)
@@ -193,7 +188,7 @@ def test_a_failure_on_a_device_that_is_lost_meanwhile_is_that_of_the_device():
     class Dying(FakeProvider):
         def read(self, device):
             reading = super().read(device)
-            self.scripts = {0: Script(lost_at_ns=0)}
+            self.lost = {0}
             return reading
 
     provider = Dying()

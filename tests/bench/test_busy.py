@@ -7,20 +7,19 @@ from longpole.bench.time import processes
 from longpole.devices import DeviceBusyError, Found, wait_until_idle
 from longpole.devices import occupancy as occupancy_module
 from longpole.devices.cpu import CpuProvider
-from longpole.devices.fake import FakeProvider, Script
+from longpole.devices.fake import FakeProvider
 
 JOB = Job(["true"], key="k", format="none")
 
 
 def busy_device(n_readings):
-    provider = FakeProvider(scripts={0: Script(busy_readings=n_readings)})
+    provider = FakeProvider(busy_readings=n_readings)
     (device,) = provider.list_devices()
     return device, provider
 
 
 @pytest.fixture(autouse=True)
-def locks(tmp_path, monkeypatch):
-    monkeypatch.setenv("LONGPOLE_LOCK_DIR", str(tmp_path / "locks"))
+def _quick(monkeypatch):
     monkeypatch.setattr(occupancy_module, "POLL_S", 0.01)
 
 

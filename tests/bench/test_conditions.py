@@ -1,5 +1,7 @@
 """What a sampler reads during a run, and what becomes of the samples then."""
 
+import json
+
 import pytest
 from fake_gpu import FakeGpu
 
@@ -15,8 +17,9 @@ from longpole.bench.time.measure import measure_in_turns
 MS = 1_000_000
 
 
-def line(at_ms, *, clock="1980", reasons="-", violations="0", waited="-", thermal="-"):
-    return f"{at_ms * MS} {clock} {reasons} {violations} 60 500000 {waited} {thermal}\n"
+def line(at_ms, *, clock=1980, reasons="", violations=0, waited=None, thermal=None):
+    fields = [clock, [each for each in reasons.split(",") if each], violations, 60, 500_000]
+    return json.dumps([at_ms * MS, *fields, waited, thermal]) + "\n"
 
 
 @pytest.fixture
@@ -43,8 +46,8 @@ WINDOWS = [(1, 9), (11, 19), (21, 29), (31, 39)]
         ({"reasons": "hw_thermal_slowdown"}, [False, True, True, False]),
         ({"reasons": "sw_power_cap,hw_power_brake"}, [False, True, True, False]),
         ({"reasons": "socket_thrm"}, [False, True, True, False]),
-        ({"clock": "1400"}, [False, True, True, False]),
-        ({"clock": "1500"}, [False] * 4),
+        ({"clock": 1400}, [False, True, True, False]),
+        ({"clock": 1500}, [False] * 4),
         ({"reasons": "sw_power_cap"}, [False] * 4),
         ({"reasons": "ppt_pwr"}, [False] * 4),
     ],
@@ -56,7 +59,7 @@ def test_a_sample_goes_for_what_was_read_around_it(read, bad, expected):
 
 @pytest.mark.parametrize("counter", ["violations", "thermal"])
 def test_a_counter_that_moved_between_two_readings_counts_for_what_lies_there(read, counter):
-    counts = ["7", "7", "8", "8", "8"]
+    counts = [7, 7, 8, 8, 8]
     found = read(*(line(10 * n, **{counter: count}) for n, count in enumerate(counts)))
     assert dropped(found, *WINDOWS) == [False, True, False, False]
 
@@ -81,7 +84,7 @@ def pressed(read, bad, n=20):
     """Let something wait for a processor in some of the stretches of 10 ms."""
     waited_us, lines = 0, []
     for number in range(n + 1):
-        lines.append(line(10 * number, waited=str(waited_us)))
+        lines.append(line(10 * number, waited=waited_us))
         waited_us += 9_000 if number in bad else 500
     return read(*lines), [(10 * number + 1, 10 * number + 9) for number in range(n)]
 
@@ -105,7 +108,7 @@ def test_throttled_turns_are_replaced_by_others(read):
     gpu = FakeGpu()
     is_slow = lambda at_ns: 60 * MS <= at_ns < 80 * MS  # noqa: E731
     gpu.slowdown = lambda: 1.5 if is_slow(gpu.host_ns) else 1.0
-    reasons = ("hw_thermal_slowdown" if is_slow(at * MS) else "-" for at in range(0, 1000, 5))
+    reasons = ("hw_thermal_slowdown" if is_slow(at * MS) else "" for at in range(0, 1000, 5))
     conditions = read(*(line(5 * n, reasons=each) for n, each in enumerate(reasons)))
     functions = {"a": lambda: gpu.kernel(5_000), "b": lambda: gpu.kernel(10_000)}
     found = measure_in_turns(functions, clock=GpuClock(gpu, "hot"), conditions=conditions)

@@ -31,12 +31,7 @@ def rows(found):
 
 # What was printed; what AITemplate makes of it; the records; the reasons of rejection.
 CASES = {
-    "scientific": (
-        "OP:a,TIME:9.5e-05,WS:0\n",
-        one("", 9.5, 0),
-        [("a", 95.0, 0, "ok")],
-        [],
-    ),
+    "scientific": ("OP:a,TIME:9.5e-05,WS:0\n", one("", 9.5, 0), [("a", 95.0, 0, "ok")], []),
     "scientific beside a plain one": (
         "OP:a,TIME:9.5e-05,WS:0\nOP:slow,TIME:3.0,WS:0\n",
         one("slow", 3.0, 0),
@@ -80,18 +75,8 @@ CASES = {
     ),
     "padded": ("OP:a,TIME:00001.50,WS:0\n", one("a", 1.5, 0), [("a", 1.5e6, 0, "ok")], []),
     "CR LF": ("OP:a,TIME:1.5,WS:0\r\n", one("a", 1.5, 0), [("a", 1.5e6, 0, "ok")], []),
-    "Arabic digits": (
-        "OP:a,TIME:\u0661.\u0665,WS:0\n",
-        one("a", 1.5, 0),
-        [],
-        ["not_a_number"],
-    ),
-    "negative workspace": (
-        "OP:a,TIME:1.5,WS:-1\n",
-        FAILED,
-        [("a", 1.5e6, None, "ok")],
-        [],
-    ),
+    "Arabic digits": ("OP:a,TIME:\u0661.\u0665,WS:0\n", one("a", 1.5, 0), [], ["not_a_number"]),
+    "negative workspace": ("OP:a,TIME:1.5,WS:-1\n", FAILED, [("a", 1.5e6, None, "ok")], []),
     "negative workspace beside a plain one": (
         "OP:a,TIME:1.5,WS:-1\nOP:b,TIME:2,WS:1\n",
         one("b", 2.0, 1),
@@ -99,18 +84,8 @@ CASES = {
         [],
     ),
     "workspace with a unit": ("OP:a,TIME:1.5,WS:12.5KB\n", one("a", 1.5, 12), [], ["extra_text"]),
-    "huge workspace": (
-        f"OP:a,TIME:1.5,WS:{BIG}\n",
-        one("a", 1.5, int(BIG)),
-        [],
-        ["out_of_range"],
-    ),
-    "name with a dash": (
-        "OP:a-b,TIME:1.5,WS:4\n",
-        one("", 1.5, 4),
-        [("a-b", 1.5e6, 4, "ok")],
-        [],
-    ),
+    "huge workspace": (f"OP:a,TIME:1.5,WS:{BIG}\n", one("a", 1.5, int(BIG)), [], ["out_of_range"]),
+    "name with a dash": ("OP:a-b,TIME:1.5,WS:4\n", one("", 1.5, 4), [("a-b", 1.5e6, 4, "ok")], []),
     "name with colons beside a plain one": (
         "OP:cutlass::gemm,TIME:1.5,WS:4\nOP:b,TIME:2,WS:1\n",
         one("b", 2.0, 1),
@@ -151,12 +126,7 @@ CASES = {
         [("a", 5e5, 10, "cut")],
         [],
     ),
-    "cut within the time": (
-        "WS:4\nTIME:0.4",
-        one("", 0.4, 4),
-        [(None, 4e5, None, "cut")],
-        [],
-    ),
+    "cut within the time": ("WS:4\nTIME:0.4", one("", 0.4, 4), [(None, 4e5, None, "cut")], []),
     "decimal comma": ("TIME:1,5\nWS:0\n", one("", 1.0, 0), [], ["not_a_number"]),
     "lower case": ("op:a,time:1.5,ws:0\n", FAILED, [], []),
     "empty": ("", FAILED, [], []),

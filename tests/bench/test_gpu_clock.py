@@ -1,4 +1,4 @@
-"""The GPU clock, on a device that models launches, streams, events, caches and throttling."""
+"""The GPU clock, on a device that models launches, streams, events and caches."""
 
 import pytest
 from fake_gpu import FakeGpu
@@ -98,26 +98,3 @@ def test_a_sticky_error_is_the_outcome_of_the_function_and_names_itself():
     timing = measure(breaks, key="k", clock=clock)
     assert (timing.outcome, timing.samples_ns) == ("raised", ())
     assert "illegal memory access" in timing.message
-
-
-def test_throttled_turns_are_dropped_and_a_throttled_run_makes_the_verdict_abstain():
-    records = []
-    for run in range(7):
-        gpu = FakeGpu(throttle_from_ns=60e6 if run % 2 else None)
-        clock = GpuClock(gpu, "hot", gpu.read)
-        functions = {
-            "old": lambda gpu=gpu: gpu.kernel(5_000),
-            "new": lambda gpu=gpu: gpu.kernel(5_000),
-        }
-        timings = measure_in_turns(functions, clock=clock)
-        records += [timing.to_dict() for timing in timings.values()]
-        for timing in timings.values():
-            assert all(each == pytest.approx(5_000, rel=0.03) for each in timing.samples_ns)
-    (difference,) = compare(records, records, base_key="old", new_key="new").differences
-    assert difference.verdict is Verdict.INCONCLUSIVE
-    assert "3 of 7 runs in base were disturbed" in difference.reason
-
-
-def test_the_power_cap_is_no_throttling():
-    gpu = FakeGpu()
-    assert GpuClock(gpu, "hot", gpu.read).is_undisturbed()

@@ -7,10 +7,10 @@ import pytest
 from fake_gpu import FakeGpu
 
 from longpole.bench.time import instructions
-from longpole.bench.time.cuda_clock import CudaClock, CudaGpu
+from longpole.bench.time.cuda_clock import CudaClock
 from longpole.bench.time.cupti_clock import CuptiClock
-from longpole.bench.time.cupy_clock import CupyClock, CupyGpu
-from longpole.bench.time.gpu_clock import GpuClock
+from longpole.bench.time.cupy_clock import CupyClock
+from longpole.bench.time.gpu_clock import GpuClock, GpuLibrary
 from longpole.bench.time.measure import measure
 from longpole.bench.time.worker import make_clock
 from longpole.errors import DeviceError, MissingDependencyError
@@ -32,12 +32,15 @@ def module(monkeypatch, name, **members):
 
 class CupyEvent:
     def __init__(self, gpu):
+        self.gpu = gpu
         self.event = gpu.event()
-        self.record = self.event.record
+
+    def record(self):
+        self.gpu.record(self.event)
 
     @property
     def done(self):
-        return self.event.query()
+        return self.gpu.is_done(self.event)
 
 
 class CupyStream:
@@ -75,9 +78,9 @@ def cupy(monkeypatch, gpu):
         Device=lambda: SimpleNamespace(id=0, synchronize=gpu.synchronize),
         Event=lambda: CupyEvent(gpu),
         Stream=lambda non_blocking: CupyStream(gpu),  # noqa: ARG005
-        get_elapsed_time=lambda start, stop: start.event.elapsed_ns(stop.event) / 1e6,
+        get_elapsed_time=lambda start, stop: gpu.elapsed_ns(start.event, stop.event) / 1e6,
     )
-    monkeypatch.setattr(CupyGpu, "now_ns", lambda _: gpu.now_ns())
+    monkeypatch.setattr(GpuLibrary, "now_ns", lambda _: gpu.now_ns())
     empty = lambda _n, dtype: SimpleNamespace(fill=lambda _: gpu.flush())  # noqa: ARG005, E731
     return module(monkeypatch, "cupy", cuda=cuda, RawKernel=raw_kernel, empty=empty)
 
@@ -114,9 +117,9 @@ def cuda_python(monkeypatch, gpu):
         cudaMemsetAsync=told(lambda *_: gpu.flush()),
         cudaDeviceSynchronize=told(gpu.synchronize),
         cudaEventCreate=lambda: (OK, gpu.event()),
-        cudaEventRecord=told(lambda event, _stream: event.record()),
-        cudaEventQuery=lambda event: (OK if event.query() else NOT_READY,),
-        cudaEventElapsedTime=lambda start, stop: (OK, start.elapsed_ns(stop) / 1e6),
+        cudaEventRecord=told(lambda event, _stream: gpu.record(event)),
+        cudaEventQuery=lambda event: (OK if gpu.is_done(event) else NOT_READY,),
+        cudaEventElapsedTime=lambda start, stop: (OK, gpu.elapsed_ns(start, stop) / 1e6),
     )
     driver = module(
         monkeypatch,
@@ -135,7 +138,7 @@ def cuda_python(monkeypatch, gpu):
     )
     bindings = module(monkeypatch, "cuda.bindings", runtime=runtime, driver=driver, nvrtc=nvrtc)
     module(monkeypatch, "cuda", bindings=bindings)
-    monkeypatch.setattr(CudaGpu, "now_ns", lambda _: gpu.now_ns())
+    monkeypatch.setattr(GpuLibrary, "now_ns", lambda _: gpu.now_ns())
 
 
 @pytest.mark.parametrize("cache", ["hot", "cold", "graph"])

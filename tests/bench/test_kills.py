@@ -24,7 +24,6 @@ COUNT = 60
 def folder(tmp_path, monkeypatch):
     """Stand in a folder with jobs that write down that they began."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("LONGPOLE_LOCK_DIR", str(tmp_path / "locks"))
     lines = [
         json.dumps(
             {

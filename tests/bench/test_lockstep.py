@@ -1,13 +1,12 @@
 """Builds that cannot share a process take turns all the same."""
 
-import json
 import sys
 
 import pytest
+from timed import answered, time
 
 from longpole.bench import read_results
 from longpole.bench.time.lockstep import Build, builds_running
-from longpole.cli.program import run as run_program
 
 WANTED = {"name": "built:work", "point": {"n": 3}, "factory": False}
 
@@ -34,10 +33,8 @@ def builds():
     return [Build.parse(f"{label}={label}", sys.executable) for label in ("old", "new")]
 
 
-def time(*arguments, processes=2, budget="0.2"):
-    both = ["--build", "old=old", "--build", "new=new"]
-    limits = ["--processes", str(processes), "--budget-s", budget]
-    return run_program(["bench", "time", *arguments, *both, *limits])
+def time_both(*arguments, **limits):
+    return time(*arguments, "--build", "old=old", "--build", "new=new", **limits)
 
 
 def test_each_build_has_its_own_module_and_waits_for_its_turn():
@@ -51,9 +48,10 @@ def test_each_build_has_its_own_module_and_waits_for_its_turn():
 
 
 def test_a_slower_build_is_told_from_the_other(capsys):
-    arguments = ["built:work", "--axis", "n=3000", "-o", "out.jsonl", "--json"]
-    assert time(*arguments, processes=7, budget="2") == 0
-    found = json.loads(capsys.readouterr().out)["data"]
+    both = ["--build", "old=old", "--build", "new=new"]
+    arguments = ["built:work", "--axis", "n=3000", "-o", "out.jsonl", *both]
+    code, found = answered(capsys, *arguments, processes=7, budget="2")
+    assert code == 0
     [difference] = found["differences"]
     assert (difference["verdict"], difference["design"]) == ("slower", "in turns")
     assert 2 < 1 + difference["change"] < 4
@@ -64,7 +62,7 @@ def test_a_slower_build_is_told_from_the_other(capsys):
 
 
 def test_a_factory_is_called_in_the_process_of_its_build():
-    assert time("built:made", "--axis", "n=10", "--factory") == 0
+    assert time_both("built:made", "--axis", "n=10", "--factory") == 0
 
 
 @pytest.mark.parametrize(
@@ -72,13 +70,13 @@ def test_a_factory_is_called_in_the_process_of_its_build():
     [("built:broken", "ValueError: 10"), ("built:dying", "ended with exit status 3")],
 )
 def test_a_build_that_fails_is_a_record_that_says_so(name, message, capsys):
-    assert time(name, "--axis", "n=10", "-o", "out.jsonl") == 1
+    assert time_both(name, "--axis", "n=10", "-o", "out.jsonl") == 1
     assert message in capsys.readouterr().out
     assert {record.outcome for record in read_results("out.jsonl").records} == {"raised"}
 
 
 def test_what_a_build_prints_is_no_answer():
-    assert time("built:who") == 0
+    assert time_both("built:who") == 0
 
 
 @pytest.mark.parametrize(
@@ -93,5 +91,5 @@ def test_what_a_build_prints_is_no_answer():
     ],
 )
 def test_wrong_use_is_named(arguments, message, capsys):
-    assert run_program(["bench", "time", *arguments, "--processes", "1"]) == 2
+    assert time(*arguments, processes=1) == 2
     assert message in capsys.readouterr().err

@@ -1,15 +1,13 @@
 """Rates of calls whose work is told, Triton configurations, and copies of buffers."""
 
-import json
 import sys
 
 import pytest
+from timed import answered, time
 
 from longpole.bench import FakeClock, measure, read_results
 from longpole.bench.time.triton_configs import config_labels, under_config
 from longpole.bench.time.work import Work, WorkPlan, evaluate
-from longpole.bench.time.worker import rotating
-from longpole.cli.program import run as run_program
 
 MODULE = '''
 import time
@@ -49,12 +47,6 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "kernels_here", raising=False)
 
 
-def answered(capsys, *arguments):
-    code = run_program(["bench", "time", "--json", "--budget-s", "0.5", *arguments])
-    said = capsys.readouterr()
-    return code, json.loads(said.out)["data"] if code == 0 else said.out + said.err
-
-
 def test_rates_are_shares_of_the_peaks_that_the_roofline_uses():
     work = Work(bytes=3.35e9, flops=1.9788e12, dtype="bf16")
     assert work.rates(2e6, "NVIDIA H100 80GB HBM3") == {
@@ -90,8 +82,10 @@ def test_work_is_an_expression_of_the_axes(capsys):
     code, found = answered(
         capsys,
         "kernels_here:gemm",
-        *["--axis", "n=10,20", "--processes", "1", "-o", "out.jsonl"],
+        *["--axis", "n=10,20", "-o", "out.jsonl"],
         *["--bytes", "3*n*n*4", "--flops", "2*n**3", "--dtype", "fp32"],
+        processes=1,
+        budget="0.5",
     )
     assert code == 0
     small, large = found["functions"]
@@ -100,8 +94,7 @@ def test_work_is_an_expression_of_the_axes(capsys):
     assert small["flops_share"] is None  # the peak of a processor is not known
     first, _ = read_results("out.jsonl").records
     assert (first.sampling["flops"], first.sampling["dtype"]) == (2000, "fp32")
-    limits = ["--processes", "1", "--budget-s", "0.5", "--bytes", "1e6*n"]
-    run_program(["bench", "time", "kernels_here:gemm", "--axis", "n=10", *limits])
+    time("kernels_here:gemm", "--axis", "n=10", "--bytes", "1e6*n", processes=1)
     assert " GB/s" in capsys.readouterr().out
 
 
@@ -115,7 +108,9 @@ def test_each_configuration_of_a_kernel_is_timed_without_a_search(capsys):
     code, found = answered(
         capsys,
         "kernels_here:launch",
-        *["--configs", "kernels_here:kernel", "--processes", "7", "-o", "out.jsonl"],
+        *["--configs", "kernels_here:kernel", "-o", "out.jsonl"],
+        processes=7,
+        budget="0.5",
     )
     assert code == 0
     keys = [row["key"] for row in found["functions"]]
@@ -143,17 +138,9 @@ def test_what_is_no_autotuned_kernel_is_wrong_use(capsys):
     assert "kernels_here:gemm is no kernel under triton.autotune" in said
 
 
-def test_copies_rotate_through_buffers_of_their_own(capsys, tmp_path):
-    code, _ = answered(
-        capsys, "kernels_here:factory", "--factory", "--copies", "5", "--processes", "1"
-    )
-    assert code == 0
+def test_copies_rotate_through_buffers_of_their_own(tmp_path):
+    assert time("kernels_here:factory", "--factory", "--copies", "5", processes=1) == 0
     assert (tmp_path / "copies").read_text().count("made") == 5
-    calls = []
-    call = rotating([lambda: calls.append("a"), lambda: calls.append("b")])
-    for _ in range(3):
-        call()
-    assert calls == ["a", "b", "a"]
 
 
 def test_copies_need_a_factory_and_an_instruction_flush_a_cold_cache(capsys):

@@ -17,7 +17,6 @@ from longpole.bench import Measurement, Outcome, Record, Runner, read_results
 from longpole.bench.records.store import Store, make_room
 from longpole.errors import ResultsError
 
-LONGPOLE = [sys.executable, "-m", "longpole", "bench"]
 PRECIOUS = '{"precious": [1, 2, 3]}'
 
 
@@ -33,22 +32,29 @@ def ids(path):
     return [json.loads(line)["id"] for line in Path(path).read_text().splitlines()]
 
 
-@pytest.fixture
-def bench(tmp_path, monkeypatch):
-    monkeypatch.setenv("LONGPOLE_LOCK_DIR", str(tmp_path / "locks"))
-    monkeypatch.chdir(tmp_path)
+def test_what_is_written_is_read(tmp_path):
+    results = (Measurement("gemm", 1.5e6, 64, {"time": "1.5"}),)
+    written = record(results=results, best=results[0], argv=("a", "b"), tags={"m": 1})
+    with Store(tmp_path / "r.jsonl") as store:
+        store.append(written)
+    stored = read_results(tmp_path / "r.jsonl")
+    assert (stored.records, stored.skipped) == ((written,), 0)
 
-    def run(*arguments):
-        return subprocess.run([*LONGPOLE, *arguments], capture_output=True, text=True, check=False)
 
-    return run
+def test_rows_of_others_are_counted(tmp_path):
+    path = tmp_path / "r.jsonl"
+    path.write_text('{"x": 1}\n[]\nnonsense\n{"id":"a","key":"a","outcome":"odd"}\n')
+    stored = read_results(path)
+    assert (stored.records, stored.skipped) == ((), 4)
 
 
 # A foreign file under the name of the results.
 
 
 @pytest.mark.parametrize("resume", [False, True])
-@pytest.mark.parametrize("text", [PRECIOUS, '{"', '{"schema": "longpole.bench.rec', "{}\n{}\n"])
+@pytest.mark.parametrize(
+    "text", ["my notes", PRECIOUS, '{"', '{"schema": "longpole.bench.rec', "{}\n{}\n"]
+)
 def test_a_runner_refuses_a_file_without_records_and_leaves_it(tmp_path, text, resume):
     path = tmp_path / "t.json"
     path.write_text(text)
@@ -79,12 +85,14 @@ def test_force_removes_records_only(tmp_path):
     assert not path.exists()
 
 
-def test_force_leaves_what_another_runner_writes_to(tmp_path):
+def test_what_another_runner_writes_to_is_left_with_force_too(tmp_path):
     path = tmp_path / "r.jsonl"
     with Store(path) as store:
         store.append(record())
         with pytest.raises(ResultsError, match="another runner"):
             make_room(path, force=True)
+        with pytest.raises(ResultsError, match="another runner"):
+            Store(path, resume=True)
         store.append(record("b"))
     assert ids(path) == ["a", "b"]
 
@@ -231,6 +239,15 @@ def test_a_whole_last_row_without_line_end_is_kept(tmp_path):
     assert ids(path) == ["a", "b", "c"]
 
 
+def test_a_row_that_was_cut_is_no_record_and_does_not_spoil_the_next(tmp_path):
+    path = tmp_path / "r.jsonl"
+    path.write_text(row("a") + '{"id": "b", "outc')
+    assert [each.id for each in read_results(path).records] == ["a"]
+    with Store(path, resume=True) as store:
+        store.append(record("c"))
+    assert ids(path) == ["a", "c"]
+
+
 def test_a_note_at_the_end_is_not_cut(tmp_path):
     path = tmp_path / "r.jsonl"
     path.write_text(row("a") + "keep this")
@@ -259,6 +276,7 @@ def test_a_disk_without_space_is_named(bench, tmp_path):
     )
     assert answer.returncode == 3
     assert "r.jsonl cannot be written" in answer.stderr
+    assert "rescued-1.jsonl" in answer.stderr
     assert set(ids(tmp_path / "r.jsonl")) <= {"true", *(f"true#{n}" for n in range(2, 10))}
     assert bench("results", "r.jsonl").returncode == 0
 

@@ -1,12 +1,11 @@
 """`longpole bench time -- COMMAND`: whole processes, in turns, in blocks."""
 
-import json
 import sys
 
 import pytest
+from timed import answered, time
 
 from longpole.bench import compare, read_results
-from longpole.cli.program import run as run_program
 
 BUSY = "import sys; sum(range(int(sys.argv[1])))"
 
@@ -14,17 +13,6 @@ BUSY = "import sys; sum(range(int(sys.argv[1])))"
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-def time(*arguments, processes=2, budget="0.1"):
-    return run_program(
-        ["bench", "time", "--processes", str(processes), "--budget-s", budget, *arguments]
-    )
-
-
-def answered(capsys, *arguments, **limits):
-    code = time("--json", *arguments, **limits)
-    return code, json.loads(capsys.readouterr().out)["data"]
 
 
 def records(path="out.jsonl"):

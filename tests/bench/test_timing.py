@@ -7,7 +7,6 @@ import json
 import sys
 from collections import Counter
 from contextlib import contextmanager
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -23,8 +22,8 @@ from longpole.bench import (
     compare,
     read_results,
 )
+from longpole.bench.time.counters import ThermalEvents
 from longpole.bench.time.measure import measure, measure_in_turns
-from longpole.bench.time.thermal import ThermalEvents
 from longpole.cli.bench.time import time as time_command
 from longpole.errors import DeviceError, MissingDependencyError
 
@@ -244,7 +243,7 @@ class StrawTorch:
             current_device=lambda: 0,
             get_device_properties=lambda _: SimpleNamespace(name="Straw", L2_cache_size=512 << 20),
             synchronize=self.gpu.synchronize,
-            Event=lambda enable_timing: StrawEvent(self.gpu.event(), enable_timing),
+            Event=lambda enable_timing: StrawEvent(self.gpu, enable_timing),
             _sleep=lambda cycles: self.gpu.spin(cycles / 1.5),
             CUDAGraph=SimpleNamespace,
             graph=self.capture,
@@ -266,13 +265,18 @@ class StrawTorch:
 
 
 class StrawEvent:
-    def __init__(self, event, enable_timing):
+    def __init__(self, gpu, enable_timing):
         assert enable_timing
-        self.event = event
-        self.record, self.query = event.record, event.query
+        self.gpu, self.event = gpu, gpu.event()
+
+    def record(self):
+        self.gpu.record(self.event)
+
+    def query(self):
+        return self.gpu.is_done(self.event)
 
     def elapsed_time(self, end):
-        return self.event.elapsed_ns(end.event) / 1e6
+        return self.gpu.elapsed_ns(self.event, end.event) / 1e6
 
 
 @pytest.mark.parametrize(
@@ -324,19 +328,19 @@ def test_turns_in_which_the_processor_was_too_hot_are_dropped(tmp_path):
         if len(calls) % 50 == 0:
             counter.write_text(f"{7 + len(calls)}\n")
 
-    clock = CpuClock(shortest_sample_ns=1, thermal=ThermalEvents(counter))
+    clock = CpuClock(shortest_sample_ns=1, thermal=ThermalEvents(str(counter)))
     timing = measure(heat, key="heat", clock=clock, effort=Effort(n_samples=100, budget_s=5))
     assert timing.n_dropped > 0
     assert len(timing.samples_ns) >= 100
     assert not timing.is_disturbed
-    calm = measure(lambda: None, key="calm", clock=CpuClock(thermal=ThermalEvents(counter)))
+    calm = measure(lambda: None, key="calm", clock=CpuClock(thermal=ThermalEvents(str(counter))))
     assert calm.n_dropped == 0
 
 
 def test_how_long_work_waited_for_a_processor_is_on_record(monkeypatch):
     share = measure(lambda: sum(range(100)), key="sum").record().sampling["cpu_pressure"]
     assert share is None or 0 <= share <= 1
-    monkeypatch.setattr("longpole.bench.time.pressure._COUNTER", Path("/nonexistent"))
+    monkeypatch.setattr("longpole.bench.run.sampler._PRESSURE", "/nonexistent")
     assert measure(lambda: None, key="none").cpu_pressure is None
 
 
@@ -463,13 +467,3 @@ def test_a_function_that_ends_the_program_has_raised(kernels, capsys, factory):
 def test_wrong_use_is_named(arguments, message):
     with pytest.raises(Exception, match=message):
         run(*arguments)
-
-
-def test_an_output_is_not_written_over_unless_told(kernels, tmp_path):
-    (tmp_path / "out.jsonl").write_text("mine")
-    arguments = [f"{kernels}:total", "--axis", "n=10", "-o", "out.jsonl"]
-
-    for force in ([], ["-f"]):
-        with pytest.raises(Exception, match="holds no record"):
-            run(*arguments, *force)
-        assert (tmp_path / "out.jsonl").read_text() == "mine"

@@ -3,18 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tunable_rows import HEADER, real_files, result_lines
+from tunable_rows import HEADER, OTHER_HEADER, real_files, result_lines, row
 
 from longpole.bench.tunableop import check, merge
 from longpole.bench.tunableop.problems import PROBLEMS
-
-OTHER_HEADER = HEADER.replace(b"2.9.1", b"2.11.0")
-
-
-def row(m, solution="Gemm_Rocblas_1", time="0.5"):
-    end = f",{time}" if time else ""
-    return f"GemmTunableOp_float_TN,tn_{m}_8_8_ld_8_8_{m},{solution}{end}\n".encode()
-
 
 SOUND = HEADER + row(1) + row(2)
 PLANTED = {

@@ -22,7 +22,6 @@ def row(m, solution="Gemm_Rocblas_1", time="0.5"):
 def folder(tmp_path, monkeypatch):
     """Stand in a folder with a few files."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("LONGPOLE_LOCK_DIR", str(tmp_path / "locks"))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     for name, text in {
         "a0.csv": HEADER + row(1) + row(2, time="0.9"),

@@ -19,7 +19,6 @@ PREFIX = "PYTORCH_TUNABLEOP_"
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch, tmp_path, request):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("LONGPOLE_LOCK_DIR", str(tmp_path / "locks"))
     if request.node.get_closest_marker("torch") is None:  # torch can be imported only once
         monkeypatch.delitem(sys.modules, "torch", raising=False)
     tunable.reset()

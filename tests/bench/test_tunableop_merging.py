@@ -3,13 +3,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tunable_rows import HEADER, gemms, real_files, result_lines
+from tunable_rows import HEADER, OTHER_HEADER, gemms, real_files, result_lines, row
 
 from longpole.bench import tunableop
 from longpole.bench.tunableop import merge, merge_by_validators, names, split
 from longpole.errors import ResultsError
-
-OTHER_HEADER = HEADER.replace(b"2.9.1", b"2.11.0")
 
 # A handful of GEMMs, so that files have some in common.
 few_lines = st.lists(
@@ -25,10 +23,6 @@ few_lines = st.lists(
     max_size=8,
 )
 files = few_lines.map(lambda lines: HEADER + b"".join(line + b"\n" for line in lines))
-
-
-def row(m, solution, time):
-    return f"GemmTunableOp_float_TN,tn_{m}_8_8_ld_8_8_{m},{solution},{time}\n".encode()
 
 
 def solutions(file):

@@ -18,7 +18,6 @@ WORKER = Path(__file__).with_name("fake_tunable_worker.py")
 @pytest.fixture(autouse=True)
 def _here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("LONGPOLE_LOCK_DIR", str(tmp_path / "locks"))
 
 
 def record(sizes, n_files=3):

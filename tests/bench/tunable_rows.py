@@ -11,6 +11,8 @@ REAL = Path(__file__).parents[3] / "shared" / "data" / "tunableop"
 
 HEADER = b"Validator,PT_VERSION,2.9.1\nValidator,GCN_ARCH_NAME,gfx1100\nValidator,HIP_VERSION,702\n"
 
+OTHER_HEADER = HEADER.replace(b"2.9.1", b"2.11.0")
+
 PLAIN_DTYPES = (
     "float",
     "tf32",
@@ -105,6 +107,12 @@ def result_lines(draw, gemm=None):
     row = f"{key},{draw(solutions)}{',' if time else ''}{time}"
     log = ",BLAS_PARAMS: - { function: matmul, M: 1, N: 2 }" if draw(st.booleans()) else ""
     return (row + log).encode()
+
+
+def row(m, solution="Gemm_Rocblas_1", time="0.5"):
+    """A result of a product of floats, or one without a time."""
+    end = f",{time}" if time else ""
+    return f"GemmTunableOp_float_TN,tn_{m}_8_8_ld_8_8_{m},{solution}{end}\n".encode()
 
 
 def real_files():

@@ -9,10 +9,9 @@ import polars as pl
 
 from longpole.bench.tunableop.coverage import Tuned
 from longpole.bench.tunableop.inputs import recorded
-from longpole.bench.tunableop.matmul import NOT_TUNABLE, PRODUCTS, gemms_of
+from longpole.bench.tunableop.matmul import NOT_TUNABLE, PRODUCTS
 
 if TYPE_CHECKING:
-    from longpole.bench.tunableop.inputs import Argument
     from longpole.bench.tunableop.records import Source
     from longpole.convert.execution_trace import ExecutionTrace
 
@@ -65,25 +64,15 @@ def execution_coverage(execution: ExecutionTrace, results: Source) -> ExecutionC
     texts = products.select(name, pl.col(_INPUTS).cast(pl.String))
     calls = texts.group_by("name", *_INPUTS).agg(pl.len())
     tuned = Tuned(results)
-    rows = [
-        (name, *_told(name, recorded(*inputs), tuned), n_calls)
-        for name, *inputs, n_calls in calls.iter_rows()
-    ]
+    rows = []
+    for name, *inputs, n_calls in calls.iter_rows():
+        found = tuned.product(name, recorded(*inputs))
+        told = (found.operator, found.parameters, found.kind, found.solution, found.flops)
+        rows.append((name, *told, n_calls))
     texts_of = dict.fromkeys(("name", "operator", "parameters", "match", "solution"), pl.String)
     schema = {**texts_of, "flops_of_one": pl.Int64, "calls": pl.Int64}
     frame = pl.DataFrame(rows, schema=schema, orient="row")
     return ExecutionCoverage(_summed(frame))
-
-
-def _told(
-    name: str, arguments: list[Argument], tuned: Tuned
-) -> tuple[str | None, str | None, str, str | None, int | None]:
-    """Say what the results have for a product, and how many operations it takes."""
-    gemms = gemms_of(name, arguments) if name in PRODUCTS else []
-    if not gemms:
-        return None, None, "unknown" if name in PRODUCTS else "not_tunable", None, None
-    match = tuned.look_up(gemms)
-    return *match.key, match.kind, match.line and match.line.solution, gemms[0].flops
 
 
 def _summed(rows: pl.DataFrame) -> pl.DataFrame:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from longpole.bench.tunableop.coverage import Match, Tuned
+from longpole.bench.tunableop.coverage import Tuned
 from longpole.bench.tunableop.inputs import recorded
-from longpole.bench.tunableop.matmul import NOT_TUNABLE, PRODUCTS, gemms_of
+from longpole.bench.tunableop.matmul import NOT_TUNABLE, PRODUCTS
 from longpole.windows import Window, choose_window
 
 if TYPE_CHECKING:
@@ -222,10 +222,9 @@ def _named(trace: Trace, calls: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFr
 def _rows(calls: pl.DataFrame, tuned: Tuned) -> pl.DataFrame:
     rows = []
     for name, *inputs, n_calls, kernel_ns, path_ns in calls.iter_rows():
-        gemms = gemms_of(name, recorded(*inputs)) if name in PRODUCTS else []
-        match = tuned.look_up(gemms) if gemms else None
-        told = _told(name, match)
-        rows.append((name, *told, n_calls, kernel_ns, path_ns, _tuned_ns(match)))
+        found = tuned.product(name, recorded(*inputs))
+        told = (found.operator, found.parameters, found.kind, found.solution)
+        rows.append((name, *told, n_calls, kernel_ns, path_ns, found.time_ns))
     texts = ("name", "operator", "parameters", "match", "solution")
     numbers = ("calls", "kernel_ns", "path_ns")
     schema = {**dict.fromkeys(texts, pl.String), **dict.fromkeys(numbers, pl.Int64)}
@@ -245,13 +244,3 @@ def _rows(calls: pl.DataFrame, tuned: Tuned) -> pl.DataFrame:
             descending=[False, True, True, False, False, False],
         )
     )
-
-
-def _told(name: str, match: Match | None) -> tuple[str | None, str | None, str, str | None]:
-    if match is None:
-        return None, None, "unknown" if name in PRODUCTS else "not_tunable", None
-    return *match.key, match.kind, match.line and match.line.solution
-
-
-def _tuned_ns(match: Match | None) -> float | None:
-    return match.line.time_ns if match is not None and match.line is not None else None

@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     from longpole._core import Extraction as CoreExtraction
     from longpole._core import Table
 
-__all__ = ["Extraction", "Extractor", "MeasuredRow", "OmittedRows", "extract", "formats"]
+__all__ = [
+    "Extraction",
+    "Extractor",
+    "MeasuredRow",
+    "OmittedRows",
+    "extract",
+    "formats",
+    "without_point",
+]
 
 CHUNK_BYTES: Final = 1 << 18
 MAX_ROWS: Final = 1_000_000
@@ -94,6 +102,11 @@ def extract(
 def formats() -> dict[str, str]:
     """Give the name of every format, and what prints it."""
     return dict(extract_formats())
+
+
+def without_point(time_ns: float | None) -> float | None:
+    """Give whole nanoseconds as an integer, and anything else as it is."""
+    return int(time_ns) if time_ns is not None and time_ns.is_integer() else time_ns
 
 
 class Extractor:

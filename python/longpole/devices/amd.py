@@ -13,32 +13,22 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from longpole.devices.protocol import Device, DeviceLostError, Reading
+from longpole.devices.protocol import Device, DeviceLostError, Provider, Reading
 
-if TYPE_CHECKING:
-    from longpole.devices.protocol import Vendor
-
-__all__ = ["AmdSmiProvider", "RocmSmiProvider"]
+__all__ = ["AmdSmiProvider", "RocmSmiProvider", "amd_identity", "known_text"]
 
 TOOL_SECONDS: Final = 20
 UNIT_BYTES: Final = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 
 
-class AmdSmiProvider:
+class AmdSmiProvider(Provider):
     """What `amd-smi` says."""
-
-    vendor: Vendor = "amd"
-    reads_fast = False
 
     def list_devices(self) -> list[Device]:
         """List the devices as the tool numbers them."""
         return parse_amd_smi_static(_run("amd-smi", "static", "--json"))
-
-    def settings(self, device: Device) -> dict[str, str]:  # noqa: ARG002 - other providers do
-        """Say nothing: the tool takes long to be asked."""
-        return {}
 
     def read(self, device: Device) -> Reading:
         """Read clocks, temperature, power, memory and errors."""
@@ -50,21 +40,14 @@ class AmdSmiProvider:
         return parse_amd_smi_metric(found[0])
 
 
-class RocmSmiProvider:
+class RocmSmiProvider(Provider):
     """What `rocm-smi` says, on systems from before `amd-smi`."""
-
-    vendor: Vendor = "amd"
-    reads_fast = False
 
     LIST = ("--showuniqueid", "--showproductname", "--showbus", "--showdriverversion", "--json")
 
     def list_devices(self) -> list[Device]:
         """List the devices as the tool numbers them."""
         return parse_rocm_smi(_run("rocm-smi", *self.LIST))
-
-    def settings(self, device: Device) -> dict[str, str]:  # noqa: ARG002 - other providers do
-        """Say nothing: the tool does not tell."""
-        return {}
 
     def read(self, device: Device) -> Reading:
         """Read temperature, power and utilisation."""
@@ -85,15 +68,15 @@ def parse_amd_smi_static(answer: Any) -> list[Device]:
     """Read the answer of `amd-smi static --json`."""
     return [
         Device(
-            uuid=_identity(_at(gpu, "asic", "asic_serial"), _at(gpu, "bus", "bdf")),
+            uuid=amd_identity(_at(gpu, "asic", "asic_serial"), _at(gpu, "bus", "bdf")),
             vendor="amd",
             token=str(gpu.get("gpu", index)),
             index=int(gpu.get("gpu", index)),
-            name=_text(_at(gpu, "asic", "market_name")) or "AMD GPU",
-            pci=_text(_at(gpu, "bus", "bdf")),
-            arch=_text(_at(gpu, "asic", "target_graphics_version")),
+            name=known_text(_at(gpu, "asic", "market_name")) or "AMD GPU",
+            pci=known_text(_at(gpu, "bus", "bdf")),
+            arch=known_text(_at(gpu, "asic", "target_graphics_version")),
             memory_bytes=_bytes(_at(gpu, "vram", "size")),
-            driver=_text(_at(gpu, "driver", "version")),
+            driver=known_text(_at(gpu, "driver", "version")),
         )
         for index, gpu in enumerate(_gpus(answer))
     ]
@@ -124,14 +107,14 @@ def parse_rocm_smi(answer: Any) -> list[Device]:
     cards = {key: card for key, card in answer.items() if key.removeprefix("card").isdecimal()}
     return [
         Device(
-            uuid=_identity(_by_prefix(card, "Unique ID"), _by_prefix(card, "PCI Bus")),
+            uuid=amd_identity(_by_prefix(card, "Unique ID"), _by_prefix(card, "PCI Bus")),
             vendor="amd",
             token=key.removeprefix("card"),
             index=int(key.removeprefix("card")),
-            name=_text(_by_prefix(card, "Card")) or "AMD GPU",
-            pci=_text(_by_prefix(card, "PCI Bus")),
-            arch=_text(_by_prefix(card, "GFX Version")),
-            driver=_text(_by_prefix(system, "Driver version")),
+            name=known_text(_by_prefix(card, "Card")) or "AMD GPU",
+            pci=known_text(_by_prefix(card, "PCI Bus")),
+            arch=known_text(_by_prefix(card, "GFX Version")),
+            driver=known_text(_by_prefix(system, "Driver version")),
         )
         for key, card in sorted(cards.items(), key=lambda item: int(item[0].removeprefix("card")))
     ]
@@ -156,7 +139,8 @@ def _gpus(answer: Any) -> list[Any]:
     return [gpu for gpu in found or [] if isinstance(gpu, dict)]
 
 
-def _identity(serial: Any, pci: Any) -> str:
+def amd_identity(serial: Any, pci: Any) -> str:
+    """Give the serial number of a chip in the form ROCR takes, or else its address."""
     try:
         return f"GPU-{int(str(serial), 16):016x}"
     except ValueError:
@@ -174,7 +158,8 @@ def _by_prefix(card: Any, prefix: str) -> Any:
     return next((value for key, value in pairs if key.lower().startswith(prefix.lower())), None)
 
 
-def _text(value: Any) -> str | None:
+def known_text(value: Any) -> str | None:
+    """Give a text, or None for what stands for the unknown."""
     return None if value in (None, "", "N/A") else str(value)
 
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 from contextlib import redirect_stdout
 from functools import cached_property
 from io import StringIO
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from longpole.devices.protocol import Device, DeviceLostError, Process, Reading
-
-if TYPE_CHECKING:
-    from longpole.devices.protocol import Vendor
+from longpole.devices.amd import amd_identity, known_text
+from longpole.devices.protocol import Device, DeviceLostError, Process, Provider, Reading
 
 __all__ = ["AmdLibraryProvider"]
 
@@ -24,10 +22,9 @@ _LIMITS: Final = ("prochot_thrm", "socket_thrm", "vr_thrm", "hbm_thrm")
 _POWER: Final = "ppt_pwr"
 
 
-class AmdLibraryProvider:
+class AmdLibraryProvider(Provider):
     """The AMD SMI library through its Python binding; no devices where either is missing."""
 
-    vendor: Vendor = "amd"
     reads_fast = True
 
     def list_devices(self) -> list[Device]:
@@ -96,15 +93,15 @@ class AmdLibraryProvider:
         pci = (self._ask("amdsmi_get_gpu_device_bdf", handle) or "").lower()
         total_mib = _number(usage.get("vram_total"))
         return Device(
-            uuid=_identity(asic.get("asic_serial"), pci),
+            uuid=amd_identity(asic.get("asic_serial"), pci),
             vendor="amd",
             token=str(index),
             index=index,
-            name=_text(asic.get("market_name")) or "AMD GPU",
+            name=known_text(asic.get("market_name")) or "AMD GPU",
             pci=pci or None,
-            arch=_text(asic.get("target_graphics_version")),
+            arch=known_text(asic.get("target_graphics_version")),
             memory_bytes=None if total_mib is None else total_mib * _MIB,
-            driver=_text(driver.get("driver_version")),
+            driver=known_text(driver.get("driver_version")),
         )
 
     def _handle(self, device: Device) -> Any:
@@ -129,21 +126,9 @@ class AmdLibraryProvider:
             return None
 
 
-def _identity(serial: Any, pci: str) -> str:
-    """Give the serial number in the form ROCR takes, as the tools' providers do."""
-    try:
-        return f"GPU-{int(str(serial), 16):016x}"
-    except ValueError:
-        return f"AMD-{pci}"  # chips of consumer boards have no serial number
-
-
 def _watts(cap: int) -> float:
     """Read a power cap, which is in watts or in microwatts, by the release."""
     return cap / _MICRO if cap >= _MICRO else cap
-
-
-def _text(value: Any) -> str | None:
-    return None if value in (None, "", "N/A") else str(value)
 
 
 def _number(value: Any) -> int | None:

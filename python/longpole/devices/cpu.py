@@ -6,12 +6,9 @@ import hashlib
 import os
 import platform
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from longpole.devices.protocol import Device, Reading
-
-if TYPE_CHECKING:
-    from longpole.devices.protocol import Vendor
+from longpole.devices.protocol import Device, Provider, Reading
 
 __all__ = ["CpuProvider"]
 
@@ -20,10 +17,9 @@ MACHINE_ID: Final = Path("/etc/machine-id")
 FREQUENCY: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 
 
-class CpuProvider:
+class CpuProvider(Provider):
     """The processor of this machine, from what the system tells everybody."""
 
-    vendor: Vendor = "cpu"
     reads_fast = True
 
     def list_devices(self) -> list[Device]:
@@ -41,10 +37,6 @@ class CpuProvider:
                 memory_bytes=_memory_bytes(),
             )
         ]
-
-    def settings(self, device: Device) -> dict[str, str]:  # noqa: ARG002
-        """Say nothing: what a record says of its host holds for the processor."""
-        return {}
 
     def read(self, device: Device) -> Reading:  # noqa: ARG002
         """Read clock and load."""

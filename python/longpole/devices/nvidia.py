@@ -15,12 +15,10 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from longpole.devices.protocol import Device, DeviceLostError, Process, Reading
+from longpole.devices.protocol import Device, DeviceLostError, Process, Provider, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from longpole.devices.protocol import Vendor
 
 __all__ = ["NvidiaSmiProvider", "NvmlProvider"]
 
@@ -45,10 +43,9 @@ CUDA_VERSION: Final = 1000  # 12080 is 12.8
 COMPUTE_MODES: Final = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive"}
 
 
-class NvmlProvider:
+class NvmlProvider(Provider):
     """NVML through its Python binding; no devices where either is missing."""
 
-    vendor: Vendor = "nvidia"
     reads_fast = True
 
     def list_devices(self) -> list[Device]:
@@ -199,11 +196,8 @@ class NvmlProvider:
             return None
 
 
-class NvidiaSmiProvider:
+class NvidiaSmiProvider(Provider):
     """The same from `nvidia-smi`, which comes with every driver."""
-
-    vendor: Vendor = "nvidia"
-    reads_fast = False
 
     STATIC = (
         "index",
@@ -229,21 +223,6 @@ class NvidiaSmiProvider:
     def list_devices(self) -> list[Device]:
         """List the devices in the order of the PCI bus."""
         return [_parse_device(row) for row in _smi_rows(self.STATIC)]
-
-    def settings(self, device: Device) -> dict[str, str]:
-        """Say how a device is set."""
-        rows = _smi_rows(self.SETTINGS, f"--id={device.uuid}")
-        names = ("power_limit", "persistence", "compute_mode", "mig", "ecc")
-        known = dict(zip(names, rows[0], strict=True)) if rows else {}
-        return {name: value for name, value in known.items() if not value.startswith("[")}
-
-    SETTINGS = (
-        "power.limit",
-        "persistence_mode",
-        "compute_mode",
-        "mig.mode.current",
-        "ecc.mode.current",
-    )
 
     def read(self, device: Device) -> Reading:
         """Read clocks, reasons, temperature, power and memory."""

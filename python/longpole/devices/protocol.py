@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from longpole.errors import DeviceError
 
@@ -121,29 +122,28 @@ class Reading:
         return {name: value for name, value in asdict(self).items() if value not in (None, ())}
 
 
-class Provider(Protocol):
+class Provider(ABC):
     """A way to learn about the devices of one vendor."""
 
-    vendor: Vendor
+    reads_fast = False
+    """Whether a reading is cheap enough to take before and after every job."""
 
-    # Whether a reading is cheap enough to take before and after every job.
-    reads_fast: bool
-
+    @abstractmethod
     def list_devices(self) -> Sequence[Device]:
         """List every device of the machine, whatever is visible to this process.
 
         The list is empty where the vendor's library or tool is missing: that
         is no error on a machine without such a device.
         """
-        ...
 
-    def settings(self, device: Device) -> dict[str, str]:
+    def settings(self, device: Device) -> dict[str, str]:  # noqa: ARG002 - some providers do
         """Say how a device is set, in words: power limit, persistence, partitions and the like.
 
-        What cannot be read is left out.
+        What cannot be read, or not fast, is left out.
         """
-        ...
+        return {}
 
+    @abstractmethod
     def read(self, device: Device) -> Reading:
         """Read the state of a device.
 
@@ -152,4 +152,3 @@ class Provider(Protocol):
         DeviceLostError
             It does not answer any more.
         """
-        ...

@@ -11,11 +11,17 @@ from __future__ import annotations
 import math
 from functools import cache
 from itertools import accumulate
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from longpole.bench.compare.stats import Interval, mann_whitney
+from longpole.bench.compare.stats import (
+    MEDIAN_DEVIATION_TO_SIGMA,
+    Interval,
+    mann_whitney,
+    median_deviation,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -35,8 +41,6 @@ _COUNTED_UP_TO: Final = 50
 
 # Up to here all differences between two sets are made.
 _DIFFERENCES_UP_TO: Final = 250_000
-
-_MEDIAN_DEVIATION_TO_SIGMA: Final = 1.4826
 
 
 def median_limits(numbers: ArrayLike, level: float) -> tuple[float, Interval | None]:
@@ -108,7 +112,7 @@ def rank_sum_limit(n: int, m: int, level: float) -> int:
     """
     if max(n, m) > _COUNTED_UP_TO:
         sigma = math.sqrt(n * m * (n + m + 1) / 12)
-        return max(-1, math.floor(n * m / 2 + _normal_quantile(level / 2) * sigma - 0.5))
+        return max(-1, math.floor(n * m / 2 + NormalDist().inv_cdf(level / 2) * sigma - 0.5))
     return int(np.searchsorted(_rank_sum_tail(n, m), level / 2, side="right")) - 1
 
 
@@ -155,8 +159,7 @@ def robust_spread(numbers: ArrayLike) -> float:
     >>> round(robust_spread([1, 2, 3, 4, 100]), 4)
     1.4826
     """
-    values = np.asarray(numbers, np.float64)
-    return _MEDIAN_DEVIATION_TO_SIGMA * float(np.median(np.abs(values - np.median(values))))
+    return MEDIAN_DEVIATION_TO_SIGMA * median_deviation(numbers)
 
 
 @cache
@@ -193,9 +196,3 @@ def _difference_at(old: NDArray[np.float64], now: NDArray[np.float64], place: in
         n_up_to = int(np.searchsorted(now, old + middle, side="right").sum())
         low, high = (low, middle) if n_up_to > place else (middle, high)
     return high
-
-
-def _normal_quantile(share: float) -> float:
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(share)

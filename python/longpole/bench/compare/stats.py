@@ -42,7 +42,7 @@ _EXACT_UP_TO: Final = 30
 # Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (1993), name 3.5 for the modified
 # z-score; the two factors make either deviation one standard deviation of a normal sample.
 _OUTLIER_SCORE: Final = 3.5
-_MEDIAN_DEVIATION_TO_SIGMA: Final = 1.4826
+MEDIAN_DEVIATION_TO_SIGMA: Final = 1.4826
 _MEAN_DEVIATION_TO_SIGMA: Final = 1.2533
 
 # Fewer samples a third cannot reach the certainty asked for.
@@ -169,7 +169,7 @@ def outliers(samples: ArrayLike) -> NDArray[np.bool_]:
     """
     values = _checked(samples)
     distances = np.abs(values - np.median(values))
-    sigma = _MEDIAN_DEVIATION_TO_SIGMA * np.median(distances)
+    sigma = MEDIAN_DEVIATION_TO_SIGMA * np.median(distances)
     if sigma == 0:
         sigma = _MEAN_DEVIATION_TO_SIGMA * distances.mean()
     return np.asarray(distances > _OUTLIER_SCORE * sigma)

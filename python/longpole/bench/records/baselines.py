@@ -14,9 +14,9 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from longpole.bench.records.files import written_whole
 from longpole.bench.records.samples import read_measurements
 from longpole.errors import ResultsError
+from longpole.files import new_file
 
 __all__ = ["baseline_folder", "baseline_path", "find_measurements", "save_baseline"]
 
@@ -83,6 +83,6 @@ def save_baseline(name: str, source: str | os.PathLike[str], *, overwrite: bool 
         message = f"no run in {os.fspath(source)} succeeded"
         raise ResultsError(message)
     target.parent.mkdir(parents=True, exist_ok=True)
-    with Path(source).open("rb") as records, written_whole(target, replace=overwrite) as file:
-        shutil.copyfileobj(records, file)
+    with new_file(target, force=overwrite, private=True) as unfinished:
+        shutil.copyfile(source, unfinished)
     return target

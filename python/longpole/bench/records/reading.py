@@ -25,6 +25,7 @@ __all__ = [
     "ResultsFile",
     "RowKind",
     "StoredResults",
+    "json_object",
     "parse_record",
     "read_results",
     "row_kind",
@@ -133,22 +134,20 @@ def rows_of(path: Path) -> Iterator[bytes]:
 
 def row_kind(line: bytes) -> RowKind:
     """Say what a line is."""
-    fields = _fields(line)
-    if fields is None:
-        return RowKind.FOREIGN
+    fields = json_object(line)
     if _record(fields) is not None:
         return RowKind.RECORD
-    is_ours = str(fields.get("schema", "")).startswith(_OURS)
+    is_ours = str((fields or {}).get("schema", "")).startswith(_OURS)
     return RowKind.DAMAGED if is_ours else RowKind.FOREIGN
 
 
 def parse_record(line: bytes) -> Record | None:
     """Make a record of a line; None where it is none."""
-    fields = _fields(line)
-    return None if fields is None else _record(fields)
+    return _record(json_object(line))
 
 
-def _fields(line: bytes) -> dict[str, Any] | None:
+def json_object(line: bytes) -> dict[str, Any] | None:
+    """Read a line; None where it holds broken JSON, broken UTF-8, or no object."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):
@@ -156,7 +155,10 @@ def _fields(line: bytes) -> dict[str, Any] | None:
     return fields if isinstance(fields, dict) else None
 
 
-def _record(fields: dict[str, Any]) -> Record | None:
+def _record(fields: dict[str, Any] | None) -> Record | None:
+    """Make a record of what a line holds; None where it is none."""
+    if fields is None:
+        return None
     try:
         return Record.from_dict(fields)
     except (ValueError, KeyError, TypeError, AttributeError):

@@ -13,7 +13,6 @@ cut off by a crash.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from array import array
@@ -26,7 +25,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final, TypeAlias
 
-from longpole.bench.records.reading import rows_of
+from longpole.bench.records.reading import json_object, rows_of
 from longpole.bench.records.record import is_duration_ns
 from longpole.errors import ResultsError
 
@@ -206,7 +205,7 @@ def read_measurements(path: str | os.PathLike[str]) -> Measurements:
     """
     measurements = Measurements()
     for line in rows_of(Path(path)):
-        row = _row(line)
+        row = json_object(line)
         if row is None:
             measurements.n_skipped_lines += 1
         else:
@@ -215,14 +214,6 @@ def read_measurements(path: str | os.PathLike[str]) -> Measurements:
         message = f"{os.fspath(path)} holds no record of a measurement"
         raise ResultsError(message)
     return measurements
-
-
-def _row(line: bytes) -> Row | None:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):  # broken JSON and broken UTF-8
-        return None
-    return row if isinstance(row, dict) else None
 
 
 def _durations(row: Row) -> dict[str, list[Any]]:

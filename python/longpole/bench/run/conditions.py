@@ -49,7 +49,6 @@ _PROCESSOR_INTERVAL_S: Final = 0.05
 _LOCK_WAIT_S: Final = 30.0
 _POLL_S: Final = 0.005
 _LATE_READINGS: Final = 5
-_N_FIELDS: Final = 8
 _NS_PER_US: Final = 1000
 _MILLI: Final = 1000
 
@@ -88,21 +87,12 @@ class Moment:
     @classmethod
     def parse(cls, line: str) -> Self | None:
         """Read a line of the sampler; None where it is not one."""
-        fields = line.split(" ")
-        if len(fields) != _N_FIELDS or not fields[0].isdecimal():
+        try:
+            at_ns, clock, reasons, violations, celsius, power_mw, *counters = json.loads(line)
+        except (ValueError, TypeError):
             return None
-        at, clock, reasons, violations, celsius, milliwatts, waited, thermal = fields
-        power_mw = _whole(milliwatts)
-        return cls(
-            int(at),
-            _whole(clock),
-            () if reasons == "-" else tuple(reasons.split(",")),
-            _whole(violations),
-            _whole(celsius),
-            None if power_mw is None else power_mw / _MILLI,
-            _whole(waited),
-            _whole(thermal),
-        )
+        power_w = None if power_mw is None else power_mw / _MILLI
+        return cls(at_ns, clock, tuple(reasons), violations, celsius, power_w, *counters)
 
     @property
     def is_slowed(self) -> bool:
@@ -143,7 +133,7 @@ class Conditions:
         if not windows or not (heeds_pressure or any(map(_tells_of_throttling, self.moments))):
             return [False] * len(windows)
         self._wait_until(windows[-1][1])
-        throttled = self._any_of(windows, self._throttled())
+        throttled = self._any_of(windows, _throttled(self.moments))
         if not heeds_pressure:
             return throttled
         crowded = self._any_of(windows, [_is_crowded(*pair) for pair in pairwise(self.moments)])
@@ -157,12 +147,6 @@ class Conditions:
         return summarise_conditions(
             [each for each in self.moments if begin_ns <= each.at_ns <= end_ns]
         )
-
-    def _throttled(self) -> list[bool]:
-        """Say of each stretch between two readings whether the device was throttled in it."""
-        clocks = [each.clock_mhz for each in self.moments if each.clock_mhz]
-        least_mhz = _LOWEST_CLOCK * median(clocks) if clocks else 0.0
-        return [_is_throttled(*pair, least_mhz) for pair in pairwise(self.moments)]
 
     def _any_of(self, windows: Sequence[Window], stretches: Sequence[bool]) -> list[bool]:
         """Say of each window whether a stretch that meets it is marked."""
@@ -273,8 +257,7 @@ def summarise_conditions(moments: Iterable[Moment]) -> dict[str, Any]:
     celsius = [each.temperature_c for each in found if each.temperature_c is not None]
     watts = [each.power_w for each in found if each.power_w is not None]
     pressures = [share for pair in pairwise(found) if (share := _pressure(*pair)) is not None]
-    least_mhz = _LOWEST_CLOCK * median(clocks) if clocks else 0.0
-    throttled = [_is_throttled(*pair, least_mhz) for pair in pairwise(found)]
+    throttled = _throttled(found)
     summary = {
         "n_readings": len(found),
         "clock_mhz": median(clocks) if clocks else None,
@@ -297,6 +280,13 @@ def is_disturbed_by(n_dropped: int, n_kept: int) -> bool:
 def is_disturbed(summary: Mapping[str, Any]) -> bool:
     """Say whether a device was throttled for more of a run than a comparison can bear."""
     return bool(summary.get("throttled_share", 0.0) > _MOST_DROPPED)
+
+
+def _throttled(moments: Sequence[Moment]) -> list[bool]:
+    """Say of each stretch between two readings whether the device was throttled in it."""
+    clocks = [each.clock_mhz for each in moments if each.clock_mhz]
+    least_mhz = _LOWEST_CLOCK * median(clocks) if clocks else 0.0
+    return [_is_throttled(*pair, least_mhz) for pair in pairwise(moments)]
 
 
 def _is_throttled(before: Moment, after: Moment, least_mhz: float) -> bool:
@@ -331,10 +321,6 @@ def _pressure(before: Moment, after: Moment) -> float | None:
         return None
     waited_ns = _NS_PER_US * (after.waited_us - before.waited_us)
     return min(1.0, max(0.0, waited_ns / (after.at_ns - before.at_ns)))
-
-
-def _whole(text: str) -> int | None:
-    return int(text) if text.isdecimal() else None
 
 
 def _first_line(path: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from longpole.bench.extraction import Extractor
+from longpole.bench.extraction import Extractor, without_point
 from longpole.bench.records.record import Measurement, Omitted, is_duration_ns
 
 if TYPE_CHECKING:
@@ -130,16 +130,11 @@ def _is_result(row: MeasuredRow) -> bool:
 
 def _measurement(row: MeasuredRow) -> Measurement:
     original = {"time": row.printed_time, "unit": row.printed_unit, "format": row.format}
-    return Measurement(
-        row.operation or "", _whole(row.time_ns or 0.0), row.workspace_bytes, original
-    )
+    time_ns = without_point(row.time_ns) or 0
+    return Measurement(row.operation or "", time_ns, row.workspace_bytes, original)
 
 
 def _summed_up(rows: OmittedRows) -> Omitted:
     fastest_ns = rows.fastest.time_ns if rows.fastest else None
-    ends_ns = [None if each is None else _whole(each) for each in (fastest_ns, rows.last_ns)]
+    ends_ns = map(without_point, (fastest_ns, rows.last_ns))
     return Omitted(rows.operation or "", rows.n_rows, *ends_ns)
-
-
-def _whole(time_ns: float) -> float:
-    return int(time_ns) if time_ns.is_integer() else time_ns

@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.bench.records.files import written_whole
 from longpole.bench.run.job import Job, read_jobs
 from longpole.errors import ResultsError
+from longpole.files import new_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,8 +71,8 @@ class Plan:
             }
         )
         try:
-            with written_whole(path, replace=force) as file:
-                file.write(text.encode())
+            with new_file(path, force=force, private=True) as unfinished:
+                unfinished.write_text(text, encoding="utf-8")
         except OSError as error:
             message = f"{path} cannot be written: {error.strerror or error}"
             raise ResultsError(message) from error

@@ -194,10 +194,9 @@ class Runner:
             if task is not None and since is not None:
                 running[slot.device.uuid] = Running(task.id, now - since, slot.waits_for)
         with self._mutex:
-            quarantined = {device.uuid: why for device, why in self._quarantined.items()}
             outcomes = dict(self._outcomes)
         n_open = len(self._schedule.open_tasks())
-        return Status(self._n_jobs, n_open, self._n_known, outcomes, running, quarantined)
+        return Status(self._n_jobs, n_open, self._n_known, outcomes, running, self.quarantined)
 
     def __enter__(self) -> Self:
         return self
@@ -315,7 +314,7 @@ class Runner:
             self._schedule.finish(task)
 
     def _no_device_left(self) -> str:
-        reasons = [f"{device.uuid}: {why}" for device, why in self._quarantined.items()]
+        reasons = [f"{uuid}: {why}" for uuid, why in self.quarantined.items()]
         return "no device is left; " + "; ".join(reasons)
 
 

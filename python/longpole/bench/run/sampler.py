@@ -4,9 +4,9 @@ The guard is there before a job begins and after its runner has died, so it also
 be undone: a locked clock is released when the guard ends, even where the runner was killed. The
 module is loaded by path and imports nothing of longpole: a guard stays small.
 
-Readings are lines of a file, eight fields each, `-` for what is unknown: the time in nanoseconds
-(`time.perf_counter_ns`, the same for all processes of a machine), the clock in MHz, the reasons
-for it by comma, nanoseconds or counts of violations so far, degrees Celsius, milliwatts, the
+Readings are lines of a file, each a JSON list, null for what is unknown: the time in nanoseconds
+(`time.perf_counter_ns`, the same for all processes of a machine), the clock in MHz, a list of the
+reasons for it, nanoseconds or counts of violations so far, degrees Celsius, milliwatts, the
 microseconds that work has waited for a processor so far, and the thermal events of the processor
 so far.
 """
@@ -22,14 +22,16 @@ from io import StringIO
 from threading import Event, Thread
 from typing import Any
 
-__all__ = ["Sampler", "release_clock"]
+__all__ = ["THERMAL", "Sampler", "release_clock", "thermal_events", "waited_us"]
 
 _PRESSURE = "/proc/pressure/cpu"
-_THERMAL = "/sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count"
+
+# Of the whole package, whichever core a program runs on. Virtual machines have none.
+THERMAL = "/sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count"
 
 # A file that has grown so far is written half as often.
 _BYTES_A_RATE = 4 << 20
-_UNKNOWN = "-"
+_UNKNOWN = (None, (), None, None, None)
 _MILLI = 1000
 
 
@@ -87,9 +89,8 @@ class Sampler:
                 return
 
     def _line(self) -> str:
-        fields = [None] * 5 if self._device is None else self._device.read()
-        values = [time.perf_counter_ns(), *fields, _waited_us(), _thermal_events()]
-        return " ".join(_UNKNOWN if each is None else str(each) for each in values) + "\n"
+        fields = _UNKNOWN if self._device is None else self._device.read()
+        return json.dumps([time.perf_counter_ns(), *fields, waited_us(), thermal_events()]) + "\n"
 
     def _write(self, line: str) -> None:
         with suppress(OSError):  # a full disk is no reason to end a job
@@ -122,7 +123,7 @@ class _Nvidia:
         names = [name for bit, name in self._reasons.items() if (bits or 0) & bit]
         return [
             self._ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM),
-            ",".join(names) or None,
+            names,
             self._violations_ns(),
             self._ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
             self._ask("nvmlDeviceGetPowerUsage"),
@@ -184,7 +185,7 @@ class _Amd:
         names = [each for each in limits if status.get(f"active_{each}") is True]
         return [
             _number(clock.get("clk")),
-            ",".join(names) or None,
+            names,
             self._violations(status),
             _number(self._ask("amdsmi_get_temp_metric", *sensor)),
             None if watts is None else _MILLI * watts,
@@ -228,14 +229,15 @@ def _number(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _waited_us() -> int | None:
+def waited_us() -> int | None:
     """Give how long work has waited for a processor, all programs together."""
     text = _content(_PRESSURE).partition("\n")[0].rpartition("total=")[2]
     return int(text) if text.isdecimal() else None
 
 
-def _thermal_events() -> int | None:
-    text = _content(_THERMAL).strip()
+def thermal_events(counter: str = THERMAL) -> int | None:
+    """Give how often the processor was slowed down because it was too hot."""
+    text = _content(counter).strip()
     return int(text) if text.isdecimal() else None
 
 

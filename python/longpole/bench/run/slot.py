@@ -258,10 +258,7 @@ class Slot(Thread):
     @cached_property
     def _settings(self) -> dict[str, str]:
         """Say how the device is set, once: it takes a while."""
-        provider = self._provider
-        if provider is None or not provider.reads_fast:
-            return {}
-        return provider.settings(self.device)
+        return {} if self._provider is None else self._provider.settings(self.device)
 
     def _limit(self, job: Job) -> tuple[float | None, bool]:
         """Give the time a job may take, and whether the limit of the whole run cuts it."""

@@ -6,15 +6,12 @@ from longpole.bench.time.commands import CommandPlan
 from longpole.bench.time.cuda_clock import CudaClock
 from longpole.bench.time.cupti_clock import CuptiClock
 from longpole.bench.time.cupy_clock import CupyClock
-from longpole.bench.time.gpu_clock import GpuClock
-from longpole.bench.time.lockstep import Build
 from longpole.bench.time.measure import measure, measure_in_turns
-from longpole.bench.time.processes import Campaign, compare_points, time_in_processes
+from longpole.bench.time.processes import Campaign
 from longpole.bench.time.timing import Effort, Timing
 from longpole.bench.time.torch_clock import TorchClock
 
 __all__ = [
-    "Build",
     "Campaign",
     "Candidates",
     "CommandPlan",
@@ -24,11 +21,8 @@ __all__ = [
     "CupyClock",
     "Effort",
     "FakeClock",
-    "GpuClock",
     "Timing",
     "TorchClock",
-    "compare_points",
     "measure",
     "measure_in_turns",
-    "time_in_processes",
 ]

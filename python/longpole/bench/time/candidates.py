@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import queue
-import sys
 import tempfile
 import threading
 from contextlib import ExitStack
@@ -20,25 +19,21 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from longpole.bench.records.environment import fingerprint
 from longpole.bench.records.record import Outcome, Record
-from longpole.bench.run.guard import Ending, GuardLostError, Order
-from longpole.bench.run.judgement import signal_name
+from longpole.bench.run.guard import Ending, GuardLostError
 from longpole.bench.run.output import Tail
 from longpole.bench.time.device_in_use import device_in_use, guard_of
 from longpole.bench.time.targets import key_of
+from longpole.bench.time.workers import IMPORT_S, outcome_of, worker_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from longpole.bench.run.conditions import Sampling
-    from longpole.bench.run.guard import Stream
+    from longpole.bench.run.guard import Order, Stream
     from longpole.bench.time.device_in_use import DeviceInUse
     from longpole.devices import Busy
 
 __all__ = ["Candidates"]
 
-_START_S: Final = 300.0
-_GRACE_S: Final = 1.0
-_DRAIN_S: Final = 0.3
 _END_S: Final = 60.0
 
 
@@ -165,7 +160,9 @@ class _Process:
         self._line = b""
         self._stderr = Tail()
         self._guard, sampling = guard_of(device)
-        order = _order(str(pipe), clock, cache, device, sampling)
+        readings = [sampling.path, sampling.interval_s]
+        wanted = {"requests": str(pipe), "clock": clock, "cache": cache, "readings": readings}
+        order = worker_order(wanted, None, device)
         self._thread = threading.Thread(target=self._run, args=(order,), daemon=True)
         self._thread.start()
         self._is_ready = False
@@ -173,7 +170,7 @@ class _Process:
     def ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         """Have a candidate timed; the answer says whether the process can go on."""
         if not self._is_ready:
-            first = self._next(_START_S)
+            first = self._next(IMPORT_S)
             if "ready" not in first:
                 return first
             self._is_ready = True
@@ -215,39 +212,9 @@ class _Process:
 
     def _ended(self, ending: Ending) -> dict[str, Any]:
         """Say how the process ended while a candidate was timed."""
-        if ending.refused is not None:
-            outcome, how = Outcome.NOT_STARTED, ending.refused[1]
-        elif ending.signal is not None:
-            outcome = Outcome.SIGNAL
-            how = f"the process was ended by {signal_name(ending.signal)}"
-        else:
-            outcome = Outcome.NONZERO
-            how = f"the process ended with exit status {ending.exit_code}"
+        outcome, how = outcome_of(ending)
         message = ": ".join(filter(None, [how, self._stderr.telling_line()]))
         return {"outcome": outcome, "message": message, "is_usable": False}
-
-
-def _order(
-    pipe: str, clock: str, cache: str | None, device: DeviceInUse | None, sampling: Sampling
-) -> Order:
-    wanted = {
-        "requests": pipe,
-        "clock": clock,
-        "cache": cache,
-        "readings": [sampling.path, sampling.interval_s],
-        "path": sys.path,
-    }
-    changes = {} if device is None else device.changes
-    path = os.pathsep.join(filter(None, sys.path))
-    environment = {**os.environ, "PYTHONPATH": path, **changes}
-    return Order(
-        argv=[sys.executable, "-m", "longpole.bench.time.candidate_worker", json.dumps(wanted)],
-        env={name: value for name, value in environment.items() if value is not None},
-        folder=None,
-        limit_s=None,
-        grace_s=_GRACE_S,
-        drain_s=_DRAIN_S,
-    )
 
 
 def _record(key: str, answer: dict[str, Any]) -> Record:

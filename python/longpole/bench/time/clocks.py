@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from longpole.bench.time.thermal import ThermalEvents
+from longpole.bench.time.counters import ThermalEvents
 
 if TYPE_CHECKING:
     from collections.abc import Callable

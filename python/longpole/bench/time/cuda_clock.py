@@ -7,28 +7,22 @@ launch. That stream cannot be captured, so there are no graphs here.
 from __future__ import annotations
 
 import ctypes
-import time
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from longpole.bench.time.gpu_clock import GpuClock, Mode, cycles_per_ns, flush_size_bytes
+from longpole.bench.time.gpu_clock import SPIN_SOURCE, GpuClock, GpuLibrary, flush_size_bytes
 from longpole.errors import DeviceError, MissingDependencyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CudaClock", "CudaGpu"]
+    from longpole.bench.time.clocks import Cache
+
+__all__ = ["CudaClock"]
 
 _NS_PER_MS: Final = 1e6
 _DEFAULT_STREAM: Final = 0
-_SPIN: Final = b"""
-extern "C" __global__ void longpole_spin(long long cycles) {
-    long long begin = clock64();
-    while (clock64() - begin < cycles) { }
-}
-"""
 
 
 class CudaClock(GpuClock):
@@ -47,11 +41,11 @@ class CudaClock(GpuClock):
         There is no device, or the binding reports an error.
     """
 
-    def __init__(self, cache: Mode) -> None:
-        super().__init__(CudaGpu(), cache)
+    def __init__(self, cache: Cache) -> None:
+        super().__init__(_CudaGpu(), cache)
 
 
-class CudaGpu:
+class _CudaGpu(GpuLibrary):
     """What the clock needs of cuda-python."""
 
     name = "cuda"
@@ -60,49 +54,34 @@ class CudaGpu:
         self._runtime = runtime = _bindings("runtime")
         number = self._ask(runtime.cudaGetDevice())
         properties = self._ask(runtime.cudaGetDeviceProperties(number))
-        self.device: str = _text(properties.name)
+        self.device = _text(properties.name)
         n_bytes = flush_size_bytes(properties.l2CacheSize)
         self._n_bytes = n_bytes
         self._flushed = self._ask(runtime.cudaMalloc(n_bytes))
 
-    def now_ns(self) -> int:
-        """Tell the time of the host."""
-        return time.perf_counter_ns()
+    def event(self) -> Any:
+        return self._ask(self._runtime.cudaEventCreate())
 
-    def event(self) -> CudaEvent:
-        """Make a mark."""
-        return CudaEvent(self, self._ask(self._runtime.cudaEventCreate()))
-
-    def spin(self, duration_ns: float) -> None:
-        """Queue a kernel that does nothing for so long."""
-        self._spin_cycles(round(duration_ns * self._cycles_per_ns))
+    def spin_cycles(self, cycles: int) -> None:
+        arguments = ((cycles,), (ctypes.c_longlong,))
+        launch = self._driver.cuLaunchKernel
+        self._ask(launch(self._kernel, 1, 1, 1, 1, 1, 1, 0, _DEFAULT_STREAM, arguments, 0))
 
     def flush(self) -> None:
-        """Queue a write of more bytes than the last cache holds."""
         stream = _DEFAULT_STREAM
         self._ask(self._runtime.cudaMemsetAsync(self._flushed, 0, self._n_bytes, stream))
 
     def synchronize(self) -> None:
-        """Wait until the device is idle."""
         self._ask(self._runtime.cudaDeviceSynchronize())
 
     def capture(self, function: Callable[[], object], n_calls: int) -> NoReturn:  # noqa: ARG002
-        """Refuse: the default stream cannot be captured.
-
-        Raises
-        ------
-        DeviceError
-            Always.
-        """
         message = "the default stream of cuda-python cannot be captured: use --cache hot or cold"
         raise DeviceError(message)
 
     def record(self, event: Any) -> None:
-        """Queue a mark on the default stream."""
         self._ask(self._runtime.cudaEventRecord(event, _DEFAULT_STREAM))
 
     def is_done(self, event: Any) -> bool:
-        """Say whether the device has come to a mark."""
         (status,) = self._runtime.cudaEventQuery(event)
         if status == self._runtime.cudaError_t.cudaErrorNotReady:
             return False
@@ -110,7 +89,6 @@ class CudaGpu:
         return True
 
     def elapsed_ns(self, start: Any, stop: Any) -> float:
-        """Give the time between two marks."""
         elapsed_ms: float = self._ask(self._runtime.cudaEventElapsedTime(start, stop))
         return elapsed_ms * _NS_PER_MS
 
@@ -122,15 +100,6 @@ class CudaGpu:
             raise DeviceError(message)
         return values[0] if values else None
 
-    def _spin_cycles(self, cycles: int) -> None:
-        arguments = ((cycles,), (ctypes.c_longlong,))
-        launch = self._driver.cuLaunchKernel
-        self._ask(launch(self._kernel, 1, 1, 1, 1, 1, 1, 0, _DEFAULT_STREAM, arguments, 0))
-
-    @cached_property
-    def _cycles_per_ns(self) -> float:
-        return cycles_per_ns(self, self._spin_cycles)
-
     @cached_property
     def _driver(self) -> Any:
         return _bindings("driver")
@@ -141,33 +110,13 @@ class CudaGpu:
         nvrtc, driver = _bindings("nvrtc"), self._driver
         number = self._ask(self._runtime.cudaGetDevice())
         properties = self._ask(self._runtime.cudaGetDeviceProperties(number))
-        program = self._ask(nvrtc.nvrtcCreateProgram(_SPIN, b"spin.cu", 0, [], []))
+        program = self._ask(nvrtc.nvrtcCreateProgram(SPIN_SOURCE.encode(), b"spin.cu", 0, [], []))
         option = f"--gpu-architecture=compute_{properties.major}{properties.minor}".encode()
         self._ask(nvrtc.nvrtcCompileProgram(program, 1, [option]))
         ptx = b" " * self._ask(nvrtc.nvrtcGetPTXSize(program))
         self._ask(nvrtc.nvrtcGetPTX(program, ptx))
         module = self._ask(driver.cuModuleLoadData(ptx))
         return self._ask(driver.cuModuleGetFunction(module, b"longpole_spin"))
-
-
-@dataclass(frozen=True, slots=True)
-class CudaEvent:
-    """An event of CUDA, with times in nanoseconds."""
-
-    gpu: CudaGpu
-    event: Any
-
-    def record(self) -> None:
-        """Queue the mark."""
-        self.gpu.record(self.event)
-
-    def query(self) -> bool:
-        """Say whether the device has come to it."""
-        return self.gpu.is_done(self.event)
-
-    def elapsed_ns(self, end: CudaEvent) -> float:
-        """Give the time from this mark to a later one."""
-        return self.gpu.elapsed_ns(self.event, end.event)
 
 
 def _bindings(name: str) -> Any:

@@ -18,7 +18,7 @@ from longpole.errors import DeviceError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from longpole.bench.time.gpu_clock import Mode
+    from longpole.bench.time.clocks import Cache
 
 __all__ = ["CuptiClock"]
 
@@ -47,11 +47,11 @@ class CuptiClock(Steady):
     # NVIDIA devices stamp times in steps of 32 ns; AMD's are finer.
     step_ns = 32.0
 
-    def __init__(self, cache: Mode) -> None:
+    def __init__(self, cache: Cache) -> None:
         if cache == "graph":
             message = "--clock cupti times kernels one by one: use --cache hot or cold"
             raise DeviceError(message)
-        self.cache: Mode = cache
+        self.cache: Cache = cache
         self._torch = torch = _torch_with_profiler()
         properties = torch.cuda.get_device_properties(torch.cuda.current_device())
         self.name = "roctracer" if torch.version.hip else "cupti"

@@ -15,7 +15,7 @@ from longpole.devices import Lease, child_changes, select, wait_until_idle
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from longpole.devices import Busy, Device, Provider
+    from longpole.devices import Busy
 
 __all__ = ["DeviceInUse", "device_in_use", "guard_of"]
 
@@ -64,17 +64,11 @@ def device_in_use(
         try:
             wait_until_idle(device, provider, busy)
             changes = child_changes(device, os.environ)
-            facts = {"device": device.to_dict(), "settings": _settings(device, provider)}
+            settings = {} if provider is None else provider.settings(device)
+            facts = {"device": device.to_dict(), "settings": settings}
             yield DeviceInUse(device.uuid, lease, changes, facts, sampling)
         finally:
             lease.release()
-
-
-def _settings(device: Device, provider: Provider | None) -> dict[str, str]:
-    """Say how the device is set, where that does not take long."""
-    if provider is None or not provider.reads_fast:
-        return {}
-    return provider.settings(device)
 
 
 def guard_of(device: DeviceInUse | None) -> tuple[Guard, Sampling]:

@@ -16,31 +16,32 @@ than their kernels are found by timing the same calls in other ways, and said.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from longpole.devices import SLOWDOWNS
+from longpole.bench.time.clocks import Steady
 from longpole.errors import DeviceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from longpole.devices import Reading
+    from longpole.bench.time.clocks import Cache
 
     Function: TypeAlias = Callable[[], object]
 
-__all__ = [
-    "Event",
-    "GpuClock",
-    "GpuLibrary",
-    "Mode",
-    "WrongStreamError",
-    "cycles_per_ns",
-    "flush_size_bytes",
-]
+__all__ = ["SPIN_SOURCE", "GpuClock", "GpuLibrary", "WrongStreamError", "flush_size_bytes"]
 
-Mode: TypeAlias = Literal["cold", "hot", "graph"]
+SPIN_SOURCE: Final = """
+extern "C" __global__ void longpole_spin(long long cycles) {
+    long long begin = clock64();
+    while (clock64() - begin < cycles) { }
+}
+"""
+"""A kernel that does nothing for so many steps of a counter, for libraries that have none."""
 
 # The largest last cache so far is that of the MI300X; some devices report a smaller one.
 _SMALLEST_FLUSH_BYTES: Final = 320 << 20
@@ -63,9 +64,6 @@ _CALIBRATION_CYCLES: Final = 1_000_000
 _CALIBRATIONS: Final = 5
 
 _HOST_BOUND: Final = 1.1
-_LOWEST_CLOCK: Final = 0.75
-
-
 _WAITS: Final = "it waits for the device inside, so this is wall time, launches included"
 
 
@@ -73,42 +71,67 @@ class WrongStreamError(DeviceError):
     """The function works on a stream that is not the current one, where events do not see it."""
 
 
-class Event(Protocol):
-    """A mark in a stream, with the time at which the device came to it."""
+class GpuLibrary(ABC):
+    """As much of a device library as a clock needs. Events are marks in the stream that is timed.
 
-    def record(self) -> None:
-        """Queue the mark on the current stream."""
-
-    def query(self) -> bool:
-        """Say whether the device has come to it."""
-
-    def elapsed_ns(self, end: Any) -> float:
-        """Give the time from this mark to a later one."""
-
-
-class GpuLibrary(Protocol):
-    """As much of a device library as a clock needs."""
+    Those of the libraries are private: what they do is said here.
+    """
 
     name: str
     device: str
 
     def now_ns(self) -> int:
         """Tell the time of the host."""
-
-    def event(self) -> Event:
-        """Make a mark."""
+        return time.perf_counter_ns()
 
     def spin(self, duration_ns: float) -> None:
         """Queue a kernel that does nothing for so long."""
+        self.spin_cycles(round(duration_ns * self._cycles_per_ns))
 
+    @abstractmethod
+    def spin_cycles(self, cycles: int) -> None:
+        """Queue a kernel that waits for so many steps of a counter."""
+
+    @abstractmethod
+    def event(self) -> Any:
+        """Make a mark."""
+
+    @abstractmethod
+    def record(self, event: Any) -> None:
+        """Queue a mark."""
+
+    @abstractmethod
+    def is_done(self, event: Any) -> bool:
+        """Say whether the device has come to a mark."""
+
+    @abstractmethod
+    def elapsed_ns(self, start: Any, stop: Any) -> float:
+        """Give the time between two marks."""
+
+    @abstractmethod
     def flush(self) -> None:
         """Queue a write of more bytes than the last cache holds."""
 
+    @abstractmethod
     def synchronize(self) -> None:
         """Wait until the device is idle."""
 
+    @abstractmethod
     def capture(self, function: Function, n_calls: int) -> Function:
         """Give a function that replays so many calls as one graph."""
+
+    @cached_property
+    def _cycles_per_ns(self) -> float:
+        """Learn how fast the counter runs that a kernel waits for."""
+        durations_ns = []
+        for _ in range(_CALIBRATIONS):
+            start, stop = self.event(), self.event()
+            self.record(start)
+            self.spin_cycles(_CALIBRATION_CYCLES)
+            self.record(stop)
+            self.synchronize()
+            durations_ns.append(self.elapsed_ns(start, stop))
+        return _CALIBRATION_CYCLES / min(durations_ns)
 
 
 @dataclass(slots=True)
@@ -121,10 +144,10 @@ class _Known:
     n_calls: int = _MOST_CALLS_PADDED
     synchronizes: bool = False
     notes: tuple[str, ...] = ()
-    graphs: dict[int, Function] | None = None
+    graphs: dict[int, Function] = field(default_factory=dict)
 
 
-class GpuClock:
+class GpuClock(Steady):
     """Times functions on a device.
 
     Parameters
@@ -134,9 +157,6 @@ class GpuClock:
     cache
         `cold`: before each call more bytes than the last cache holds are written. `hot`: the
         calls follow one another. `graph`: they are captured once and replayed.
-    read
-        Gives the state of the device, for throttling, after each sample; not needed where a guard
-        reads it meanwhile.
     flush_instructions
         Queues what empties the instruction cache before a cold call; None leaves it.
     """
@@ -146,22 +166,19 @@ class GpuClock:
     def __init__(
         self,
         library: GpuLibrary,
-        cache: Mode,
-        read: Callable[[], Reading] | None = None,
+        cache: Cache,
         *,
         flush_instructions: Callable[[], object] | None = None,
     ) -> None:
         self._library = library
         self.flush_instructions = flush_instructions
-        self._read = read
         self._known: dict[int, _Known] = {}
         self.name = library.name
         self.device = library.device
-        self.cache: Mode = cache
+        self.cache: Cache = cache
         floors = sorted(self._floor_ns() for _ in range(_FLOOR_SAMPLES))
         self._floor = median(floors)
         self.step_ns = max(1.0, floors[3 * len(floors) // 4] - floors[len(floors) // 4])
-        self._clock_mhz = self._reading_mhz()
 
     def now_ns(self) -> int:
         """Tell the time of the host."""
@@ -183,38 +200,24 @@ class GpuClock:
             left -= n
         return total_ns
 
-    def is_undisturbed(self) -> bool:
-        """Say whether the device was not throttled at the end of the last sample."""
-        if self._read is None:
-            return True
-        reading = self._read()
-        if SLOWDOWNS.intersection(reading.throttle_reasons):
-            return False
-        if reading.clock_mhz is None or self._clock_mhz is None:
-            return True
-        return reading.clock_mhz >= _LOWEST_CLOCK * self._clock_mhz
-
     def notes(self, function: Function) -> tuple[str, ...]:
         """Say what is to be known about the times of a function."""
         known = self._known.get(id(function))
         return known.notes if known else ()
 
-    def _reading_mhz(self) -> int | None:
-        return None if self._read is None else self._read().clock_mhz
-
     def _floor_ns(self) -> float:
-        start, stop = self._library.event(), self._library.event()
-        self._library.spin(_SHORTEST_PAD_NS)
-        start.record()
-        stop.record()
-        self._library.synchronize()
-        return start.elapsed_ns(stop)
+        library, start, stop = self._library, self._library.event(), self._library.event()
+        library.spin(_SHORTEST_PAD_NS)
+        library.record(start)
+        library.record(stop)
+        library.synchronize()
+        return library.elapsed_ns(start, stop)
 
     def _learn(self, function: Function) -> _Known:
         """Time a function in several ways, to know how to time it."""
         function()
         self._library.synchronize()
-        known = _Known(function, self._host_ns(function), graphs={})
+        known = _Known(function, self._host_ns(function))
         self._known[id(function)] = known
         padded_ns = self._sample_ns(known, 1)
         self._check_stream(known, padded_ns)
@@ -259,13 +262,13 @@ class GpuClock:
             library.flush()
             if self.flush_instructions is not None:
                 self.flush_instructions()
-        start.record()
+        library.record(start)
         for _ in range(repeats):
             called()
-        stop.record()
-        is_late = start.query()
+        library.record(stop)
+        is_late = library.is_done(start)
         library.synchronize()
-        return None if is_late else max(1.0, start.elapsed_ns(stop) - self._floor)
+        return None if is_late else max(1.0, library.elapsed_ns(start, stop) - self._floor)
 
     def _pad_ns(self, known: _Known, repeats: int) -> float:
         pad_ns = _HEAD_START * repeats * known.host_ns + _SHORTEST_PAD_NS
@@ -284,7 +287,7 @@ class GpuClock:
             known.notes += (_WAITS,)
 
     def _graph(self, known: _Known, n_calls: int) -> Function:
-        graphs = known.graphs if known.graphs is not None else {}
+        graphs = known.graphs
         if n_calls not in graphs:
             graphs[n_calls] = self._library.capture(known.function, n_calls)
             graphs[n_calls]()  # the first replay uploads it
@@ -333,27 +336,6 @@ def flush_size_bytes(cache_bytes: int) -> int:
     (320, 640)
     """
     return max(_SMALLEST_FLUSH_BYTES, round(_FLUSH_FACTOR * cache_bytes))
-
-
-def cycles_per_ns(library: GpuLibrary, spin_cycles: Callable[[int], object]) -> float:
-    """Learn how fast the counter runs that a kernel waits for.
-
-    Parameters
-    ----------
-    library
-        The device library.
-    spin_cycles
-        Queues a kernel that waits for so many steps of the counter.
-    """
-    durations_ns = []
-    for _ in range(_CALIBRATIONS):
-        start, stop = library.event(), library.event()
-        start.record()
-        spin_cycles(_CALIBRATION_CYCLES)
-        stop.record()
-        library.synchronize()
-        durations_ns.append(start.elapsed_ns(stop))
-    return _CALIBRATION_CYCLES / min(durations_ns)
 
 
 def _nothing() -> None:

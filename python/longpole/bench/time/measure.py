@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from longpole.bench.time.clocks import Clock, CpuClock
-from longpole.bench.time.pressure import Pressure
+from longpole.bench.time.counters import Pressure
 from longpole.bench.time.timing import Effort, Timing
 from longpole.bench.time.turns import (
     Subject,

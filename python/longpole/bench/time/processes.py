@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -17,14 +16,14 @@ from uuid import uuid4
 from longpole.bench.compare.comparison import Comparison, Verdict, compare
 from longpole.bench.compare.looks import LOOKS
 from longpole.bench.records.environment import fingerprint
-from longpole.bench.records.record import Outcome, Record
-from longpole.bench.run.guard import Ending, Guard, Order
-from longpole.bench.run.judgement import signal_name
+from longpole.bench.records.record import Record
+from longpole.bench.run.guard import Ending, Guard
 from longpole.bench.run.output import Tail
 from longpole.bench.time.commands import command_argv, command_records, without_disturbed
 from longpole.bench.time.device_in_use import device_in_use, guard_of
 from longpole.bench.time.targets import key_of
 from longpole.bench.time.work import WorkPlan
+from longpole.bench.time.workers import IMPORT_S, order, outcome_of, worker_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -40,10 +39,6 @@ __all__ = ["Campaign", "TargetError", "compare_points", "configurations", "time_
 
 ALONE: Final = 7
 """Runs of a function that is compared with none."""
-
-_IMPORT_S: Final = 300.0
-_GRACE_S: Final = 1.0
-_DRAIN_S: Final = 0.3
 
 # A run that was disturbed is made again twice at most.
 _MOST_ATTEMPTS: Final = 3
@@ -162,16 +157,13 @@ def configurations(kernel: str) -> list[str]:
     TargetError
         It is no autotuned kernel.
     """
-    wanted = {"configs": kernel, "lists_configs": True, "path": sys.path}
-    argv = [sys.executable, "-m", "longpole.bench.time.worker", json.dumps(wanted)]
     guard, said = Guard(), _Said()
+    wanted = {"configs": kernel, "lists_configs": True}
     try:
-        guard.run(Order(argv, _imports(), None, _IMPORT_S, _GRACE_S, _DRAIN_S), said.take)
+        guard.run(worker_order(wanted, IMPORT_S), said.take)
     finally:
         guard.close()
     rows = said.rows()
-    if error := next((row["error"] for row in rows if "error" in row), None):
-        raise TargetError(error)
     if not rows:
         message = f"{kernel} cannot be imported: {said.stderr.telling_line()}"
         raise TargetError(message)
@@ -256,17 +248,15 @@ def _run(
     plan = campaign.commands
     if plan is None:
         wanted = _wanted(campaign, place.sampling, point, budget_s, seed)
-        argv = [sys.executable, "-m", "longpole.bench.time.worker", json.dumps(wanted)]
-        limit_s = _IMPORT_S + 20 * budget_s * len(campaign.names)
+        limit_s = IMPORT_S + 20 * budget_s * len(campaign.names)
+        wanted_run = worker_order(wanted, limit_s, device)
     else:
+        limit_s = IMPORT_S + plan.limit_s(campaign.names, budget_s)
         argv = command_argv(plan, campaign.names, budget_s, seed)
-        limit_s = _IMPORT_S + plan.limit_s(campaign.names, budget_s)
-    order = Order(argv, _environment(campaign, device), None, limit_s, _GRACE_S, _DRAIN_S)
+        wanted_run = order(argv, dict(os.environ), limit_s)
     said = _Said()
-    ending = place.guard.run(order, said.take)
+    ending = place.guard.run(wanted_run, said.take)
     rows = said.rows()
-    if error := next((row["error"] for row in rows if "error" in row), None):
-        raise TargetError(error)
     if ending.exit_code != 0 or len(rows) != len(campaign.names):
         found = _failures(campaign, point, ending, said)
     elif plan is None:
@@ -295,7 +285,6 @@ def _wanted(
         "n_samples": None,
         "budget_s": budget_s,
         "seed": seed,
-        "path": sys.path,
         "readings": [sampling.path, sampling.interval_s],
         "builds": {name: asdict(build) for name, build in campaign.builds.items()},
         "name": campaign.names[0].rpartition("@")[0],
@@ -304,20 +293,6 @@ def _wanted(
         "flushes_instructions": campaign.flushes_instructions,
         "work": campaign.work.at(point).to_dict(),
     }
-
-
-def _environment(campaign: Campaign, device: DeviceInUse | None) -> dict[str, str]:
-    """Give the variables of a run: a function is imported from where this process finds it."""
-    if campaign.commands is not None:
-        return dict(os.environ)
-    changes = {} if device is None else device.changes
-    environment = {**_imports(), **changes}
-    return {name: value for name, value in environment.items() if value is not None}
-
-
-def _imports() -> dict[str, str]:
-    """Give an environment in which modules are found where this process finds them."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 def _told(record: Record, looks: list[int], device: DeviceInUse | None) -> Record:
@@ -332,7 +307,7 @@ def _failures(
     campaign: Campaign, point: Mapping[str, int | float | str], ending: Ending, said: _Said
 ) -> Iterator[Record]:
     """Say of each function that its process did not end well."""
-    outcome, how = _outcome(ending)
+    outcome, how = outcome_of(ending)
     message = ": ".join(filter(None, [how, said.stderr.telling_line()]))
     run = uuid4().hex[:12]
     for name in campaign.names:
@@ -346,16 +321,6 @@ def _failures(
             exit_code=ending.exit_code,
             environment=fingerprint(),
         )
-
-
-def _outcome(ending: Ending) -> tuple[Outcome, str]:
-    if ending.refused is not None:
-        return Outcome.NOT_STARTED, ending.refused[1]
-    if ending.stopped is not None:
-        return Outcome.TIMEOUT, f"not done after {ending.seconds or 0:.0f} s"
-    if ending.signal is not None:
-        return Outcome.SIGNAL, f"the process was ended by {signal_name(ending.signal)}"
-    return Outcome.NONZERO, f"the process ended with exit status {ending.exit_code}"
 
 
 class _Said:
@@ -373,6 +338,9 @@ class _Said:
             self._rows += chunk
 
     def rows(self) -> list[dict[str, Any]]:
-        """Give the rows that are whole."""
+        """Give the rows that are whole; raises `TargetError` where one says what is wrong."""
         lines = bytes(self._rows).split(b"\n")[:-1]
-        return [json.loads(line) for line in lines]
+        rows = [json.loads(line) for line in lines]
+        if error := next((row["error"] for row in rows if "error" in row), None):
+            raise TargetError(error)
+        return rows

@@ -5,16 +5,17 @@ from __future__ import annotations
 import sys
 from functools import partial
 from importlib import import_module
+from itertools import cycle
 from operator import attrgetter
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     Function: TypeAlias = Callable[..., object]
     Point: TypeAlias = Mapping[str, int | float | str]
 
-__all__ = ["bound", "find_function", "find_member", "key_of"]
+__all__ = ["bound", "find_function", "find_member", "key_of", "rotating"]
 
 
 def find_function(name: str) -> Function:
@@ -80,6 +81,23 @@ def bound(function: Function, point: Point, *, factory: bool) -> Function:
     if not callable(made):
         return partial(_fail, TypeError("with --factory, FUNC has to give back a function"))
     return made
+
+
+def rotating(functions: Iterable[Callable[[], object]]) -> Callable[[], object]:
+    """Give a function that calls several in rotation: each has buffers of its own.
+
+    Examples
+    --------
+    >>> call = rotating([lambda: "a", lambda: "b"])
+    >>> call(), call(), call()
+    ('a', 'b', 'a')
+    """
+    turns = cycle(functions)
+
+    def call() -> object:
+        return next(turns)()
+
+    return call
 
 
 def _fail(error: BaseException) -> NoReturn:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
-from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.bench.time.gpu_clock import GpuClock, Mode, cycles_per_ns, flush_size_bytes
+from longpole.bench.time.gpu_clock import GpuClock, GpuLibrary, flush_size_bytes
 from longpole.errors import DeviceError, MissingDependencyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from longpole.devices import Reading
+    from longpole.bench.time.clocks import Cache
 
-__all__ = ["TorchClock", "TorchGpu", "flush_buffer", "torch_with_device"]
+__all__ = ["TorchClock", "flush_buffer", "torch_with_device"]
 
 _NS_PER_MS: Final = 1e6
 
@@ -29,8 +26,6 @@ class TorchClock(GpuClock):
     cache
         `cold`: before each call more bytes than the last cache holds are written. `hot`: the
         calls follow one another. `graph`: they are captured once and replayed, as one launch.
-    read
-        Gives the state of the device, for throttling; None where it cannot be read.
 
     Raises
     ------
@@ -40,72 +35,49 @@ class TorchClock(GpuClock):
         torch sees no device.
     """
 
-    def __init__(self, cache: Mode, read: Callable[[], Reading] | None = None) -> None:
-        super().__init__(TorchGpu(), cache, read)
+    def __init__(self, cache: Cache) -> None:
+        super().__init__(_TorchGpu(), cache)
 
 
-class TorchGpu:
+class _TorchGpu(GpuLibrary):
     """What the clock needs of torch."""
 
     def __init__(self) -> None:
         self._torch = torch = torch_with_device("timing on a device")
         properties = torch.cuda.get_device_properties(torch.cuda.current_device())
         self.name = "hip" if torch.version.hip else "cuda"
-        self.device: str = properties.name
+        self.device = properties.name
         self._flushed = flush_buffer(torch)
 
-    def now_ns(self) -> int:
-        """Tell the time of the host."""
-        return time.perf_counter_ns()
+    def event(self) -> Any:
+        return self._torch.cuda.Event(enable_timing=True)
 
-    def event(self) -> TorchEvent:
-        """Make a mark."""
-        return TorchEvent(self._torch.cuda.Event(enable_timing=True))
+    def record(self, event: Any) -> None:
+        event.record()
 
-    def spin(self, duration_ns: float) -> None:
-        """Queue a kernel that does nothing for so long."""
-        self._torch.cuda._sleep(round(duration_ns * self._cycles_per_ns))  # noqa: SLF001 - no other
+    def is_done(self, event: Any) -> bool:
+        return bool(event.query())
+
+    def elapsed_ns(self, start: Any, stop: Any) -> float:
+        elapsed_ms: float = start.elapsed_time(stop)
+        return elapsed_ms * _NS_PER_MS
+
+    def spin_cycles(self, cycles: int) -> None:
+        self._torch.cuda._sleep(cycles)  # noqa: SLF001 - no other
 
     def flush(self) -> None:
-        """Queue a write of more bytes than the last cache holds."""
         self._flushed.zero_()
 
     def synchronize(self) -> None:
-        """Wait until the device is idle."""
         self._torch.cuda.synchronize()
 
     def capture(self, function: Callable[[], object], n_calls: int) -> Callable[[], object]:
-        """Give a function that replays so many calls as one graph."""
         graph = self._torch.cuda.CUDAGraph()
         with self._torch.cuda.graph(graph):
             for _ in range(n_calls):
                 function()
         replay: Callable[[], object] = graph.replay
         return replay
-
-    @cached_property
-    def _cycles_per_ns(self) -> float:
-        return cycles_per_ns(self, self._torch.cuda._sleep)  # noqa: SLF001 - no other
-
-
-@dataclass(frozen=True, slots=True)
-class TorchEvent:
-    """An event of torch, with times in nanoseconds."""
-
-    event: Any
-
-    def record(self) -> None:
-        """Queue the mark on the current stream."""
-        self.event.record()
-
-    def query(self) -> bool:
-        """Say whether the device has come to it."""
-        return bool(self.event.query())
-
-    def elapsed_ns(self, end: TorchEvent) -> float:
-        """Give the time from this mark to a later one."""
-        elapsed_ms: float = self.event.elapsed_time(end.event)
-        return elapsed_ms * _NS_PER_MS
 
 
 def flush_buffer(torch: Any) -> Any:

@@ -1,7 +1,12 @@
-"""One run: a process that times functions in turns and writes a row for each.
+"""A process that times functions and writes a row for each: one run, or candidates on request.
 
 Started with one argument, what to do as JSON. Rows go to the standard output that the process
 was started with; what the functions print goes to standard error instead.
+
+Candidates come as lines of JSON from a pipe with a name, for the jobs of a guard have nothing to
+read. After one that failed the device is asked whether it still works. Where it does not, as after
+an illegal memory access, the row says so and the process ends: no later candidate can be timed in
+it.
 """
 
 from __future__ import annotations
@@ -13,32 +18,33 @@ import sys
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from itertools import cycle
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.bench.records.record import Outcome
 from longpole.bench.run.conditions import Conditions
 from longpole.bench.time.clocks import CpuClock
 from longpole.bench.time.cuda_clock import CudaClock
 from longpole.bench.time.cupti_clock import CuptiClock
 from longpole.bench.time.cupy_clock import CupyClock
-from longpole.bench.time.gpu_clock import GpuClock, Mode
+from longpole.bench.time.gpu_clock import GpuClock
 from longpole.bench.time.instructions import instruction_flush
 from longpole.bench.time.lockstep import Build, LockstepClock, builds_running
 from longpole.bench.time.measure import measure_in_turns
-from longpole.bench.time.targets import bound, find_function, key_of
+from longpole.bench.time.targets import bound, find_function, key_of, rotating
 from longpole.bench.time.timing import Effort
 from longpole.bench.time.torch_clock import TorchClock
 from longpole.bench.time.triton_configs import config_labels, under_config
 from longpole.bench.time.work import Work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from longpole.bench.time.clocks import Clock
+    from longpole.bench.time.clocks import Cache, Clock
 
 __all__ = ["CLOCKS", "main", "make_clock"]
 
-CLOCKS: Final[Mapping[str, Callable[[Mode], Clock]]] = {
+CLOCKS: Final[Mapping[str, Callable[[Cache], Clock]]] = {
     "torch": TorchClock,
     "cupy": CupyClock,
     "cuda": CudaClock,
@@ -57,17 +63,26 @@ def main(text: str) -> int:
     are timed; names end with theirs), `work` of a call, `flushes_instructions`. With
     `lists_configs` the rows are the labels of the configurations. A row with `error` says what
     of it cannot be done.
+
+    With `requests`, the path of a pipe, `clock` and `cache` are of all candidates that come from
+    it until it ends. The fields of a request: `name` (`MODULE:FUNC`), `point`, `factory`, `key`,
+    `n_samples`, `budget_s`.
     """
-    with os.fdopen(os.dup(1), "w", encoding="utf-8") as rows:
+    with os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1) as rows:
         os.dup2(2, 1)
         wanted = json.loads(text)
         sys.path[:] = wanted["path"]
-        try:
-            found = _labels(wanted) if wanted.get("lists_configs") else _timed(wanted)
-        except ValueError as error:
-            found = [{"error": str(error)}]
-        rows.writelines(json.dumps(row) + "\n" for row in found)
+        rows.writelines(json.dumps(row) + "\n" for row in _rows(wanted))
     return 0
+
+
+def _rows(wanted: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    if "requests" in wanted:
+        return _candidates(wanted)
+    try:
+        return _labels(wanted) if wanted.get("lists_configs") else _timed(wanted)
+    except ValueError as error:
+        return [{"error": str(error)}]
 
 
 def make_clock(name: str, cache: str | None, *, flushes_instructions: bool = False) -> Clock:
@@ -83,7 +98,7 @@ def make_clock(name: str, cache: str | None, *, flushes_instructions: bool = Fal
     if ":" in name:
         made: Clock = find_function(name)()  # type: ignore[assignment]
         return made
-    modes: dict[str | None, Mode] = {"cold": "cold", "graph": "graph"}
+    modes: dict[str | None, Cache] = {"cold": "cold", "graph": "graph"}
     clock = CLOCKS[name](modes.get(cache, "hot"))
     if flushes_instructions and isinstance(clock, GpuClock):
         clock.flush_instructions = instruction_flush(clock)
@@ -117,29 +132,51 @@ def _timed(wanted: dict[str, Any]) -> list[dict[str, Any]]:
     return [replace(timing, work=work).to_dict() for timing in found_timings]
 
 
+def _candidates(wanted: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Time candidates until the pipe ends or the device is out of order."""
+    clock = make_clock(wanted["clock"], wanted["cache"])
+    yield {"ready": True}
+    conditions = Conditions(*wanted["readings"])
+    with Path(wanted["requests"]).open(encoding="utf-8") as requests:
+        for line in iter(requests.readline, ""):
+            row = _candidate(json.loads(line), clock, conditions)
+            is_usable = row["outcome"] == Outcome.OK or _is_usable(clock)
+            yield {**row, "is_usable": is_usable}
+            if not is_usable:
+                return
+
+
+def _candidate(request: dict[str, Any], clock: Clock, conditions: Conditions) -> dict[str, Any]:
+    try:
+        function = find_function(request["name"])
+    except ValueError as error:
+        return {"outcome": Outcome.NOT_STARTED, "message": str(error)}
+    candidate = bound(function, request["point"], factory=request["factory"])
+    effort = Effort(request["n_samples"], request["budget_s"])
+    functions = {request["key"]: candidate}
+    found = measure_in_turns(functions, clock=clock, effort=effort, conditions=conditions)
+    return found[request["key"]].to_dict()
+
+
+def _is_usable(clock: Clock) -> bool:
+    """Ask the device whether it still works."""
+    try:
+        clock.time_ns(_nothing, 1)
+    except Exception:  # noqa: BLE001 - whatever it raises, it raises for all that follow
+        return False
+    return True
+
+
+def _nothing() -> None:
+    pass
+
+
 def _found(name: str, wanted: dict[str, Any]) -> Callable[[], object]:
     name, _, label = name.partition("@")
     function = find_function(name)
     make = partial(bound, function, wanted["point"], factory=wanted["factory"])
     found = make() if wanted["copies"] == 1 else rotating([make() for _ in range(wanted["copies"])])
     return under_config(found, wanted["configs"], label) if wanted["configs"] else found
-
-
-def rotating(functions: Sequence[Callable[[], object]]) -> Callable[[], object]:
-    """Give a function that calls several in rotation: each has buffers of its own.
-
-    Examples
-    --------
-    >>> call = rotating([lambda: "a", lambda: "b"])
-    >>> call(), call(), call()
-    ('a', 'b', 'a')
-    """
-    turns = cycle(functions)
-
-    def call() -> object:
-        return next(turns)()
-
-    return call
 
 
 if __name__ == "__main__":

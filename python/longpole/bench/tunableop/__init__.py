@@ -39,7 +39,6 @@ from longpole.bench.tunableop.signature import Gemm
 from longpole.bench.tunableop.tune import WORKER, Failure, Tuning, tune
 from longpole.bench.tunableop.tune_gemm import Attempt, GemmTuning, Limits, tune_gemm
 from longpole.bench.tunableop.untuned import Share, gather_untuned, split
-from longpole.bench.tunableop.writing import refuse_existing
 
 __all__ = [
     "VARIABLES",
@@ -76,7 +75,6 @@ __all__ = [
     "name_warnings",
     "pin",
     "read",
-    "refuse_existing",
     "select",
     "speedup",
     "split",

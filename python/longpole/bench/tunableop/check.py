@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.bench.tunableop.environment import release_of
 from longpole.bench.tunableop.names import ordinal_of
 from longpole.bench.tunableop.problems import Problem
-from longpole.bench.tunableop.records import Source, TunableFile, read_all
+from longpole.bench.tunableop.records import FAMILIES, Source, TunableFile, read_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -133,7 +134,7 @@ def _carriage_returns(file: TunableFile, rows: list[dict[str, Any]]) -> Iterator
 
 def _rows(file: TunableFile, rows: list[dict[str, Any]]) -> Iterator[Problem]:
     """Look at each row by itself."""
-    version = _version(file.validators.get(_MANDATORY, ""))
+    version = release_of(file.validators.get(_MANDATORY, ""))
     for row in rows:
         for code, message in _faults(row, version):
             yield Problem(code, file.name, (row["line"],), message)
@@ -157,7 +158,7 @@ def _faults(row: Mapping[str, Any], version: tuple[int, int] | None) -> Iterator
         yield "default_inf", "the time of the default is infinite"
     elif row["status"] not in {"ok", "missing"}:
         yield "unusable_time", f"the time is {row['time']}"
-    if row["family"] not in {"default", "rocblas", "hipblaslt", "cublaslt"}:
+    if row["family"] not in FAMILIES:
         yield "unknown_solution", f"{row['solution']} is no solution of a library that is known"
 
 
@@ -266,13 +267,3 @@ def _differing(files: list[TunableFile]) -> Iterator[Problem]:
             )
             message = f"the validators differ from those of {tied[0].name}: {told}"
             yield Problem("mixed_versions", file.name, (), message)
-
-
-def _version(text: str) -> tuple[int, int] | None:
-    """Read the major and minor version; None where there is none."""
-    parts = text.split(".")[:2]
-    return (
-        (int(parts[0]), int(parts[1]))
-        if len(parts) > 1 and all(map(str.isdecimal, parts))
-        else None
-    )

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from longpole.bench.tunableop.difference import loaded
+from longpole.bench.tunableop.matmul import PRODUCTS, gemms_of
 from longpole.bench.tunableop.records import Source, TunableFile, read, read_all
 from longpole.bench.tunableop.signature import Gemm
 from longpole.bench.tunableop.untuned import costs
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from longpole.bench.tunableop.inputs import Argument
     from longpole.bench.tunableop.records import Line
     from longpole.bench.tunableop.signature import Key
 
-__all__ = ["Coverage", "Match", "MatchKind", "Tuned", "coverage"]
+__all__ = ["Coverage", "Match", "MatchKind", "Product", "Tuned", "coverage"]
 
 MatchKind: TypeAlias = Literal["tuned", "wildcard", "same_size", "missing"]
 """`tuned` by its own row, by one with a `wildcard`, or `missing`. `same_size`: there is a row
@@ -33,6 +35,21 @@ class Match(NamedTuple):
     kind: MatchKind
     key: Key
     line: Line | None
+
+
+class Product(NamedTuple):
+    """What a results file has for a matrix product: the row that it is found by, and in it.
+
+    `kind` is that of a `Match`, `unknown` where the arguments do not tell, or `not_tunable` for
+    a product that torch runs without TunableOp.
+    """
+
+    kind: str
+    operator: str | None = None
+    parameters: str | None = None
+    solution: str | None = None
+    time_ns: float | None = None
+    flops: int | None = None
 
 
 class Tuned:
@@ -53,6 +70,16 @@ class Tuned:
             if "*" in parameters
         ]
         self._file = file
+
+    def product(self, name: str, arguments: Sequence[Argument]) -> Product:
+        """Find the row for a matrix product of torch, by its operator and its arguments."""
+        if name not in PRODUCTS:
+            return Product("not_tunable")
+        gemms = gemms_of(name, arguments)
+        if not gemms:
+            return Product("unknown")
+        kind, key, line = self.look_up(gemms)
+        return Product(kind, *key, line and line.solution, line and line.time_ns, gemms[0].flops)
 
     def look_up(self, gemms: Sequence[Gemm]) -> Match:
         """Find the row for a GEMM, given by all the names that it may go under.

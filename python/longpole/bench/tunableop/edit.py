@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.bench.tunableop.records import Source, TunableFile, read
+from longpole.bench.tunableop.records import Source, TunableFile, key_of, read
 from longpole.errors import ResultsError
 
 if TYPE_CHECKING:
@@ -116,8 +116,8 @@ def _rewritten(file: TunableFile, keys: set[Key], change: Any) -> TunableFile:
     """Put what `change` gives in the place of the results of `keys`; None takes the line out."""
     pieces = []
     for row in file.rows():
-        whole = file.text[row["offset"] : row["offset"] + row["n_bytes"]]
-        if row["kind"] == "result" and (row["operator"], row["parameters"]) in keys:
+        whole = file.piece(row)
+        if row["kind"] == "result" and key_of(row) in keys:
             bare = file.bytes_of(row)
             changed = change(row)
             whole = b"" if changed is None else changed + whole[len(bare) :]

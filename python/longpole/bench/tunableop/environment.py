@@ -25,6 +25,7 @@ __all__ = [
     "environment",
     "environment_warnings",
     "installed_version",
+    "release_of",
 ]
 
 PREFIX: Final = "PYTORCH_TUNABLEOP_"
@@ -175,7 +176,7 @@ def environment_warnings(
     """
     environ = os.environ if environ is None else environ
     given = {name: value for name, value in environ.items() if name.startswith(PREFIX)}
-    known = _version(version or installed_version() or "")
+    known = release_of(version or installed_version() or "")
     return [
         *(warning for name, value in given.items() for warning in _of_one(name, value, known)),
         *_of_all({name.removeprefix(PREFIX): value for name, value in given.items()}),
@@ -244,6 +245,7 @@ def _of_all(given: Mapping[str, str]) -> Iterator[str]:
         yield f"{PREFIX}FILENAME names a folder that is not there: {folder}"
 
 
-def _version(text: str) -> Version | None:
+def release_of(text: str) -> Version | None:
+    """Read the major and minor number of a version; None where there are none."""
     found = re.match(r"(\d+)\.(\d+)", text)
     return (int(found[1]), int(found[2])) if found else None

@@ -160,7 +160,7 @@ def _merge_rows(
     for row in found:
         by_key.setdefault(row.line.key, []).append(row)
     if policy != "first":
-        by_key = {key: sorted(rows, key=_rank) for key, rows in by_key.items()}
+        by_key = {key: sorted(rows, key=lambda row: row.line.rank) for key, rows in by_key.items()}
     conflicts = [
         Conflict(key, tuple(rows))
         for key, rows in sorted(by_key.items())
@@ -172,10 +172,6 @@ def _merge_rows(
     chosen = {key: rows[0].line.text for key, rows in by_key.items()}
     text = render_results(validators, chosen, others)
     return Merged(TunableFile(text), validators, len(found) - len(by_key), conflicts)
-
-
-def _rank(row: Found) -> tuple[bool, float, str, bytes]:
-    return row.line.rank
 
 
 def _difference(sets: list[Validators]) -> str:

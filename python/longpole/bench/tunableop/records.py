@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from longpole.bench.tunableop.writing import write_whole
+from longpole.files import new_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +20,9 @@ __all__ = ["Block", "Line", "Source", "TunableFile", "Validators", "read", "read
 
 Validators: TypeAlias = tuple[tuple[str, str], ...]
 """Keys and values that a file is tied to, in the order in which they are written."""
+
+FAMILIES: Final = frozenset({"default", "rocblas", "hipblaslt", "cublaslt"})
+"""The libraries whose solutions torch knows."""
 
 # The one that torch asks for before all others.
 _FIRST_VALIDATOR: Final = "PT_VERSION"
@@ -119,7 +122,7 @@ class TunableFile:
     @cached_property
     def lines(self) -> list[Line]:
         """The results and the untuned GEMMs, in the order of the file."""
-        return [self.line(row) for row in self.rows() if row["kind"] in {"result", "untuned"}]
+        return [self.line(row) for row in self.rows() if key_of(row) is not None]
 
     @cached_property
     def blocks(self) -> list[Block]:
@@ -159,13 +162,16 @@ class TunableFile:
 
     def bytes_of(self, row: Mapping[str, Any]) -> bytes:
         """Give the bytes of a piece, without its line end."""
-        text = self.text[row["offset"] : row["offset"] + row["n_bytes"]]
+        text = self.piece(row)
         return text.removesuffix(b"\n").removesuffix(b"\r") if row["ending"] != "nothing" else text
+
+    def piece(self, row: Mapping[str, Any]) -> bytes:
+        """Give the bytes of a piece with its line end."""
+        return self.text[row["offset"] : row["offset"] + row["n_bytes"]]
 
     def render(self) -> bytes:
         """Put the pieces together: the bytes that were read."""
-        spans = self.pieces.select("offset", "n_bytes").iter_rows()
-        return b"".join(self.text[offset : offset + n_bytes] for offset, n_bytes in spans)
+        return b"".join(map(self.piece, self.rows()))
 
     def write(
         self,
@@ -191,7 +197,8 @@ class TunableFile:
             The file exists and `force` is not given, or it is an input.
         """
         kept = [Path(each) for each in inputs] + ([self.path] if self.path else [])
-        write_whole(Path(path), self.render(), force=force, inputs=kept)
+        with new_file(Path(path), force=force, inputs=kept) as unfinished:
+            unfinished.write_bytes(self.render())
 
     def __repr__(self) -> str:
         n_results, n_untuned = self.results.height, self.untuned.height
@@ -231,6 +238,12 @@ def read_all(sources: object) -> list[TunableFile]:
     if isinstance(sources, TunableFile | str | os.PathLike | bytes):
         return [read(sources)]
     return [read(source) for source in sources]  # type: ignore[attr-defined]
+
+
+def key_of(row: Mapping[str, Any]) -> Key | None:
+    """Give what the GEMM of a piece is found by; None for a piece that has none."""
+    has_gemm = row["kind"] in {"result", "untuned"}
+    return (row["operator"], row["parameters"]) if has_gemm else None
 
 
 def render_validators(validators: Validators) -> bytes:

@@ -27,11 +27,10 @@ from longpole.bench.tunableop.environment import PREFIX, VARIABLES, installed_ve
 from longpole.bench.tunableop.names import with_ordinal
 from longpole.bench.tunableop.records import TunableFile, read, render_validators
 from longpole.bench.tunableop.tune import Tuning, tune
-from longpole.bench.tunableop.writing import write_whole
 from longpole.errors import ResultsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from types import ModuleType
 
     from longpole.bench.tunableop.signature import Key
@@ -202,9 +201,8 @@ def set_numerical_check_tolerances(
     rtol: float = 1e-5,
 ) -> None:
     """Switch the comparison with the default solution on or off (torch 2.10)."""
-    torch_has_it = _torch()
-    if torch_has_it is not None and hasattr(torch_has_it, "set_numerical_check_tolerances"):
-        torch_has_it.set_numerical_check_tolerances(enable, atol, rtol)
+    if passed_on := _of_torch("set_numerical_check_tolerances"):
+        passed_on(enable, atol, rtol)
         return
     _settings.put("NUMERICAL_CHECK", f"{atol:g}_{rtol:g}" if enable else "0")
 
@@ -217,11 +215,11 @@ def dynamic_dims_mask(
     BATCH: bool = False,  # noqa: FBT001, FBT002, N803 - as torch has it
 ) -> Iterator[None]:
     """Let calls inside the block be tuned with wildcards (torch 2.15, in its own process)."""
-    torch_has_it = _torch()
-    if torch_has_it is None or not hasattr(torch_has_it, "dynamic_dims_mask"):
+    masked = _of_torch("dynamic_dims_mask")
+    if masked is None:
         message = "dynamic_dims_mask changes calls of torch itself and needs torch 2.15 or later"
         raise NotImplementedError(message)
-    with torch_has_it.dynamic_dims_mask(M=M, N=N, K=K, BATCH=BATCH):
+    with masked(M=M, N=N, K=K, BATCH=BATCH):
         yield
 
 
@@ -230,18 +228,16 @@ def set_filename(
     insert_device_ordinal: bool = False,  # noqa: FBT001, FBT002 - as torch has it
 ) -> None:
     """Set the name of the results file; without torch the ordinal is 0."""
-    torch_has_it = _torch()
-    if torch_has_it is not None:
-        torch_has_it.set_filename(filename, insert_device_ordinal)
+    if passed_on := _of_torch("set_filename"):
+        passed_on(filename, insert_device_ordinal)
     _settings.put("FILENAME", filename)
     _settings.inserts_ordinal = insert_device_ordinal
 
 
 def get_filename() -> str:
     """Give the name of the results file; torch's own default has the ordinal 0 in it."""
-    torch_has_it = _torch()
-    if torch_has_it is not None and torch_has_it.get_filename():
-        return str(torch_has_it.get_filename())
+    if (asked := _of_torch("get_filename")) and (known := asked()):
+        return str(known)
     name = _settings.get("FILENAME")
     inserts = _settings.is_torch_name or _settings.inserts_ordinal
     return with_ordinal(name, 0) if inserts else name
@@ -253,10 +249,9 @@ def read_file(filename: str | None = None) -> bool:
     True where its rows count from now on: torch rejects a file whose validators differ from
     its own, and takes the first row of each GEMM.
     """
-    torch_has_it = _torch()
     name = filename or get_filename()
-    if torch_has_it is not None:
-        torch_has_it.read_file(name)
+    if passed_on := _of_torch("read_file"):
+        passed_on(name)
     if not Path(name).exists():
         return False
     file = read(name)
@@ -275,22 +270,21 @@ def write_file(filename: str | None = None) -> bool:
     FileExistsError
         There is a file of that name that was not the one that was read.
     """
-    torch_has_it = _torch()
     name = filename or get_filename()
-    if torch_has_it is not None and hasattr(torch_has_it, "write_file"):
-        return bool(torch_has_it.write_file(name))
+    if passed_on := _of_torch("write_file"):
+        return bool(passed_on(name))
     file = _settings.file
     rows = b"".join(line.text + b"\n" for line in loaded(file).values())
     is_ours = file.path is not None and file.path == Path(name)
-    write_whole(Path(name), render_validators(tuple(file.validators.items())) + rows, force=is_ours)
+    header = render_validators(tuple(file.validators.items()))
+    TunableFile(header + rows).write(name, force=is_ours)
     return True
 
 
 def write_file_on_exit(val: bool) -> None:  # noqa: FBT001 - as torch has it
     """Do nothing without torch up to 2.9: later versions write each result at once."""
-    torch_has_it = _torch()
-    if torch_has_it is not None and hasattr(torch_has_it, "write_file_on_exit"):
-        torch_has_it.write_file_on_exit(val)
+    if passed_on := _of_torch("write_file_on_exit"):
+        passed_on(val)
 
 
 def get_results() -> tuple[tuple[str, str, str, float], ...]:
@@ -298,9 +292,8 @@ def get_results() -> tuple[tuple[str, str, str, float], ...]:
 
     A row without a usable time has the time 0, as torch gives it.
     """
-    torch_has_it = _torch()
-    if torch_has_it is not None:
-        return tuple(torch_has_it.get_results())
+    if asked := _of_torch("get_results"):
+        return tuple(asked())
     return tuple(
         (*key, line.solution or "", (line.time_ns or 0.0) / 1e6)
         for key, line in loaded(_settings.file).items()
@@ -309,9 +302,8 @@ def get_results() -> tuple[tuple[str, str, str, float], ...]:
 
 def get_validators() -> tuple[tuple[str, str], ...]:
     """Give the validators of torch; without it those of the file that was read."""
-    torch_has_it = _torch()
-    if torch_has_it is not None:
-        return tuple(torch_has_it.get_validators())
+    if asked := _of_torch("get_validators"):
+        return tuple(asked())
     return tuple(_settings.file.validators.items())
 
 
@@ -367,24 +359,23 @@ def _tuned(recorded: str | list[str], n_gpus: int) -> Tuning:
 
 def _switch(function: str, name: str, value: int) -> None:
     """Pass a setting on to torch, and keep it for workers."""
-    torch_has_it = _torch()
-    if torch_has_it is not None and hasattr(torch_has_it, function):
-        getattr(torch_has_it, function)(value)
+    if passed_on := _of_torch(function):
+        passed_on(value)
     _settings.put(name, value)
 
 
 def _value(function: str, name: str) -> int:
     """Ask torch for a setting, or give the one that is kept; what is no number is 0."""
-    torch_has_it = _torch()
-    if torch_has_it is not None and hasattr(torch_has_it, function):
-        return int(getattr(torch_has_it, function)())
+    if asked := _of_torch(function):
+        return int(asked())
     text = _settings.get(name)
     return int(text) if text.lstrip("-").isdecimal() else 0
 
 
-def _torch() -> Any:
-    """Give `torch.cuda.tunable` where torch is loaded and its build has it."""
+def _of_torch(function: str) -> Callable[..., Any] | None:
+    """Give a function of `torch.cuda.tunable`, where torch is loaded and has it."""
     torch: ModuleType | None = sys.modules.get("torch")
     if torch is None or not hasattr(torch._C, "_cuda_tunableop_enable"):  # noqa: SLF001
         return None
-    return torch.cuda.tunable
+    found: Callable[..., Any] | None = getattr(torch.cuda.tunable, function, None)
+    return found

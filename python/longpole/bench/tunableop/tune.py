@@ -22,12 +22,12 @@ from longpole.bench.run import Job, Policy, Runner
 from longpole.bench.tunableop.environment import environment
 from longpole.bench.tunableop.merge import merge
 from longpole.bench.tunableop.names import RESULTS, full_name
-from longpole.bench.tunableop.records import TunableFile, read
+from longpole.bench.tunableop.records import TunableFile, key_of, read
 from longpole.bench.tunableop.untuned import costs, gather_untuned, share_out, untuned_file
 from longpole.bench.tunableop.worker import REFUSED
-from longpole.bench.tunableop.writing import refuse_existing, write_whole
 from longpole.devices import Found, discover, select
 from longpole.errors import DeviceError, ResultsError
+from longpole.files import check_free
 
 if TYPE_CHECKING:
     import os
@@ -128,7 +128,8 @@ def tune(
     devices = _devices(gpus)
     keys = _recorded(recorded)
     outputs = [full_name(filename, ordinal) for ordinal in range(len(devices))]
-    refuse_existing(outputs, force=force)
+    for output in outputs:
+        check_free(output, force=force)
     folder = _Folder.open(work_folder(filename), resume=resume)
     known = folder.tuned()
     run = _Run(
@@ -142,7 +143,7 @@ def tune(
     run.all_of(_batches(todo, len(devices), batch_size), devices)
     file = folder.merged(keys)
     for output in outputs:
-        write_whole(output, file.render(), force=force)
+        file.write(output, force=force)
     failures = sorted(run.failures, key=lambda failure: failure.key)
     return Tuning(file, outputs, failures, len(keys), len(keys.keys() & known))
 
@@ -183,7 +184,7 @@ class _Folder:
         self.n_batches += 1
         name = f"batch{self.n_batches:04d}"
         untuned = self.path / f"{name}.untuned.csv"
-        write_whole(untuned, untuned_file(keys).text)
+        untuned_file(keys).write(untuned)
         return name, untuned, self.results(name)
 
     def results(self, name: str) -> Path:
@@ -201,9 +202,9 @@ class _Folder:
             raise ResultsError(message)
         merged = merge(files).file
         kept = [
-            merged.text[row["offset"] : row["offset"] + row["n_bytes"]]
+            merged.piece(row)
             for row in merged.rows()
-            if row["kind"] == "validator" or (row["operator"], row["parameters"]) in keys
+            if row["kind"] == "validator" or key_of(row) in keys
         ]
         return TunableFile(b"".join(kept))
 

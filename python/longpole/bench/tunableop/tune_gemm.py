@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import cycle
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from longpole.bench.time import CpuClock
 from longpole.bench.time.instructions import instruction_flush
+from longpole.bench.time.targets import rotating
 from longpole.bench.tunableop.edit import DEFAULT
 from longpole.bench.tunableop.merge import render_results
-from longpole.bench.tunableop.records import TunableFile, in_order
+from longpole.bench.tunableop.records import FAMILIES, TunableFile, in_order
 from longpole.bench.tunableop.signature import Gemm
 
 if TYPE_CHECKING:
@@ -232,11 +233,8 @@ class _Bench:
 
     def _time(self, function: Multiply, arguments: list[Any]) -> tuple[float, int]:
         """Give the mean of as many calls as the limits allow."""
-        turns = cycle(_copies(arguments, self.limits.rotating_bytes))
-
-        def call() -> None:
-            function(*next(turns))
-
+        copies = _copies(arguments, self.limits.rotating_bytes)
+        call = rotating([partial(function, *each) for each in copies])
         call_ns = self.clock.time_ns(call, 1)
         for _ in range(self.limits.warm_up_calls(call_ns)):
             call()
@@ -245,7 +243,7 @@ class _Bench:
             return self.clock.time_ns(call, n_calls) / n_calls, n_calls
         return sum(self._flushed(call, n_calls)) / n_calls, n_calls
 
-    def _flushed(self, call: Callable[[], None], n_calls: int) -> Iterator[float]:
+    def _flushed(self, call: Callable[[], object], n_calls: int) -> Iterator[float]:
         for _ in range(n_calls):
             if self.flush is not None:
                 self.flush()
@@ -335,14 +333,5 @@ def _row(shape: Gemm, winner: Attempt) -> bytes:
 
 
 def _is_solution(name: str) -> bool:
-    row = f"GemmTunableOp_float_NN,nn_1_1_1,{name}".encode()
-    return (
-        set(TunableFile(row).results["family"])
-        <= {
-            "default",
-            "rocblas",
-            "hipblaslt",
-            "cublaslt",
-        }
-        and TunableFile(row).results.height == 1
-    )
+    families = TunableFile(f"GemmTunableOp_float_NN,nn_1_1_1,{name}".encode()).results["family"]
+    return families.len() == 1 and families[0] in FAMILIES

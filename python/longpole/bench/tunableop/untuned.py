@@ -9,6 +9,7 @@ from longpole.bench.tunableop.records import (
     Source,
     TunableFile,
     in_order,
+    key_of,
     read,
     read_all,
     render_validators,
@@ -43,17 +44,16 @@ def gather_untuned(sources: Iterable[Source] | Source) -> TunableFile:
     >>> gather_untuned([recorded, recorded]).render()
     b'GemmTunableOp_float_NN,nn_1_2_3\nGemmTunableOp_float_NN,nn_4_5_6\n'
     """
-    keys = {line.key for file in read_all(sources) for line in file.lines}
-    return TunableFile(b"".join(",".join(key).encode() + b"\n" for key in sorted(keys)))
+    return untuned_file(sorted({line.key for file in read_all(sources) for line in file.lines}))
 
 
 def costs(file: TunableFile) -> dict[Key, int]:
     """Price each GEMM of a file by its floating-point operations; 0 for one with wildcards."""
-    priced = {}
-    for row in file.rows():
-        if row["kind"] in {"result", "untuned"}:
-            priced[row["operator"], row["parameters"]] = Gemm.from_row(row).flops or 0
-    return priced
+    return {
+        key: Gemm.from_row(row).flops or 0
+        for row in file.rows()
+        if (key := key_of(row)) is not None
+    }
 
 
 def share_out(costs: Mapping[Key, int], n_shares: int) -> list[list[Key]]:
@@ -117,9 +117,8 @@ def split(source: Source, n_shares: int) -> list[Share]:
     header = render_validators(in_order(file.validators))
     texts = [[header] for _ in shares]
     for row in file.rows():
-        if row["kind"] in {"result", "untuned"}:
-            number = share_of[row["operator"], row["parameters"]]
-            texts[number].append(file.bytes_of(row) + b"\n")
+        if (key := key_of(row)) is not None:
+            texts[share_of[key]].append(file.bytes_of(row) + b"\n")
         elif row["kind"] == "unknown":
             texts[0].append(file.bytes_of(row) + b"\n")
     return [

@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+from longpole.bench.tunableop.environment import release_of
 from longpole.bench.tunableop.records import read
 from longpole.errors import LongpoleError, MissingDependencyError
 
@@ -72,8 +73,7 @@ def tunable_backend() -> Any:
     if not torch.cuda.is_available():
         message = f"torch {torch.__version__} sees no GPU to tune on"
         raise MissingDependencyError(message)
-    release = tuple(map(int, torch.__version__.split(".")[:2]))
-    if torch.version.hip is None and release < _CUDA_SINCE:
+    if torch.version.hip is None and (release_of(torch.__version__) or (0, 0)) < _CUDA_SINCE:
         message = (
             f"torch {torch.__version__} for CUDA has no solutions to choose from; "
             "it takes a build for ROCm, or torch 2.14 or later"

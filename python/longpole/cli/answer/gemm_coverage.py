@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.tunableop import MOST_ROWS, rows_answer
+from longpole.cli.answer.tunableop import MOST_ROWS, by_operations, rows_answer
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from longpole.analyses.execution_coverage import ExecutionCoverage
     from longpole.analyses.gemm_coverage import GemmCoverage
     from longpole.cli.answer.emit import Answer
@@ -61,8 +63,7 @@ def gemm_coverage_answer(results: str, found: GemmCoverage) -> Answer:
 
 def _notes_on(found: GemmCoverage) -> list[str]:
     notes = ["no tuning of a GEMM can gain more than its time on the path (path_ns)"]
-    kinds = set(found.rows["match"])
-    notes += [text for kind, text in _KINDS.items() if kind in kinds]
+    notes += _kinds_in(found.rows)
     if found.path_status != "ok":
         notes.append(f"the critical path is {found.path_status}: its shares are no basis")
     return notes
@@ -70,31 +71,29 @@ def _notes_on(found: GemmCoverage) -> list[str]:
 
 def execution_coverage_answer(results: str, found: ExecutionCoverage) -> Answer:
     """Say how many products of an execution trace are tuned; 1 where some are not, 4 for none."""
-    flops = "" if found.share_of_flops is None else f", {share(found.share_of_flops)} of the flops"
-    headline = f"{found.n_tuned_calls} of {count(found.n_calls, 'call')} of GEMMs tuned{flops}"
-    columns: dict[str, Type] = {
-        "match": "text",
-        "name": "text",
-        "parameters": "name",
-        "solution": "text",
-        "calls": "count",
-        "share_of_flops": "share",
-    }
     is_whole = found.n_tuned_calls == found.n_calls
     code = exit_codes.OK if is_whole else exit_codes.FINDINGS
-    kinds = set(found.rows["match"])
-    return rows_answer(
-        "coverage",
+    numbers = ("n_calls", "n_tuned_calls", "share_of_flops")
+    return by_operations(
         results,
-        headline,
+        (found.n_tuned_calls, f"{count(found.n_calls, 'call')} of GEMMs"),
+        found.share_of_flops,
         found.rows.to_dicts(),
-        columns,
-        notes=[text for kind, text in _KINDS.items() if kind in kinds],
-        most=MOST_ROWS,
-        data={
-            "n_calls": found.n_calls,
-            "n_tuned_calls": found.n_tuned_calls,
-            "share_of_flops": found.share_of_flops,
+        {
+            "match": "text",
+            "name": "text",
+            "parameters": "name",
+            "solution": "text",
+            "calls": "count",
+            "share_of_flops": "share",
         },
+        notes=_kinds_in(found.rows),
+        data={name: getattr(found, name) for name in numbers},
         exit_code=code if found.n_calls else exit_codes.INCONCLUSIVE,
     )
+
+
+def _kinds_in(rows: pl.DataFrame) -> list[str]:
+    """Say what the kinds mean of which there are rows."""
+    kinds = set(rows["match"])
+    return [text for kind, text in _KINDS.items() if kind in kinds]

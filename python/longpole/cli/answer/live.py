@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
@@ -10,10 +11,28 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Live"]
+__all__ = ["Live", "bar", "is_watched"]
 
 _LEAST_INTERVAL_S: Final = 0.1
 _WIDTH: Final = 80
+_BAR_CHARACTERS: Final = 30
+
+
+def is_watched() -> bool:
+    """Say whether somebody sees what is redrawn on stderr."""
+    return sys.stderr.isatty() and not os.environ.get("CI")
+
+
+def bar(share: float) -> str:
+    """Draw how much is done.
+
+    Examples
+    --------
+    >>> bar(0.5)
+    '[===============               ]'
+    """
+    done = "=" * round(min(share, 1) * _BAR_CHARACTERS)
+    return f"[{done:<{_BAR_CHARACTERS}}]"
 
 
 class Live:

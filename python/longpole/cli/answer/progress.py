@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from longpole.cli.answer.live import Live
+from longpole.cli.answer.live import Live, bar, is_watched
 from longpole.wording import escape
 
 if TYPE_CHECKING:
@@ -19,13 +17,12 @@ __all__ = ["reading"]
 
 # What is read faster needs no bar.
 _PATIENCE_SECONDS: Final = 0.5
-_BAR_CHARACTERS: Final = 30
 
 
 @contextmanager
 def reading(path: str, *, enabled: bool) -> Iterator[Callable[[int], None] | None]:
     """Give a callback for `read_trace`, or None where nobody watches."""
-    if not (enabled and sys.stderr.isatty() and not os.environ.get("CI")):
+    if not (enabled and is_watched()):
         yield None
         return
     begun = time.monotonic()
@@ -54,9 +51,8 @@ def _line(name: str, n_bytes: int, size: int | None) -> str:
     """
     if not size:
         return f"reading {name}: {n_bytes / 1e6:.0f} MB"
-    bar = "=" * round(min(n_bytes / size, 1) * _BAR_CHARACTERS)
     amount = f"{n_bytes / 1e6:.0f} of {size / 1e6:.0f} MB"
-    return f"reading {name} [{bar:<{_BAR_CHARACTERS}}] {amount}"
+    return f"reading {name} {bar(n_bytes / size)} {amount}"
 
 
 def _size(path: str) -> int | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
-from longpole.cli.answer.live import Live
+from longpole.cli.answer.live import Live, bar, is_watched
 from longpole.wording import escape
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["Writable", "show_progress"]
 
 REFRESHES_PER_S: Final = 4
-BAR_CHARACTERS: Final = 30
 
 
 class Writable(Protocol):
@@ -34,7 +32,7 @@ class Writable(Protocol):
 @contextmanager
 def show_progress(runner: Runner, *, enabled: bool) -> Iterator[Writable]:
     """Show a bar and what each device does; give a place for lines that shall stay."""
-    if not enabled or not sys.stderr.isatty() or os.environ.get("CI"):
+    if not (enabled and is_watched()):
         yield sys.stderr
         return
     live, started = Live(), time.monotonic()
@@ -66,10 +64,9 @@ def show_progress(runner: Runner, *, enabled: bool) -> Iterator[Writable]:
 def _lines(status: Status, elapsed_s: float) -> Iterator[str]:
     done = status.n_jobs - status.n_open
     share = done / status.n_jobs if status.n_jobs else 0.0
-    bar = "=" * round(share * BAR_CHARACTERS)
     left = f", {elapsed_s / share * (1 - share):.0f} s left" if share else ""
     outcomes = ", ".join(f"{count} {name}" for name, count in sorted(status.outcomes.items()))
-    yield f"[{bar:<{BAR_CHARACTERS}}] {done}/{status.n_jobs}, {elapsed_s:.0f} s{left}  {outcomes}"
+    yield f"{bar(share)} {done}/{status.n_jobs}, {elapsed_s:.0f} s{left}  {outcomes}"
     for uuid, running in sorted(status.running.items()):
         waits = f" (waits for {running.waits_for})" if running.waits_for else ""
         yield escape(f"  {uuid}: {running.id}, {running.seconds:.0f} s{waits}")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench.compare.differences import comparison_blocks, plain_difference
 from longpole.bench.records.samples import gather
@@ -18,12 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from longpole.bench import Comparison, Record
-    from longpole.bench.compare.evidence import Side
+    from longpole.bench.records.samples import Runs
     from longpole.bench.time import Campaign
     from longpole.cli.answer.emit import Answer
     from longpole.report.blocks import Block, Cell
-
-    Row: TypeAlias = dict[str, Any]
 
 __all__ = ["timings_answer"]
 
@@ -31,71 +29,90 @@ _SCHEMA: Final = "longpole.bench.time/1"
 _MIB: Final = 1 << 20
 _GIGA: Final = 1e9
 _TERA: Final = 1e12
-_RATES: Final = ("bytes_per_s", "flops_per_s", "bandwidth_share", "flops_share")
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """How long a function or a command takes, from all of its runs.
+
+    What a command used is None for a function, and rates are where its work was not told.
+    """
+
+    key: str
+    median_ns: float | None = None
+    spread: float | None = None
+    n_runs: int = 0
+    n_samples: int = 0
+    n_failed: int = 0
+    n_dropped: int = 0
+    message: str = ""
+    user_ns: float | None = None
+    system_ns: float | None = None
+    peak_rss_bytes: int | None = None
+    n_outliers: int | None = None
+    longest_ns: float | None = None
+    bytes_per_s: float | None = None
+    flops_per_s: float | None = None
+    bandwidth_share: float | None = None
+    flops_share: float | None = None
+    relative: float | None = None
 
 
 def timings_answer(
     campaign: Campaign, records: Sequence[Record], comparisons: Sequence[Comparison]
 ) -> Answer:
     """Say how long each took; 1 where one of them failed."""
-    rows = _rows(records)
+    timed = _timed(records)
+    rows = [asdict(each) for each in timed]
     differences = [each for comparison in comparisons for each in comparison.differences]
-    has_failed = any(row["median_ns"] is None for row in rows)
+    has_failed = any(each.median_ns is None for each in timed)
     document = Document(
         schema=_SCHEMA,
         input={"functions": list(campaign.names)},
         status="abstained" if has_failed else "ok",
         scope={"gate": campaign.gate, "confidence": campaign.confidence},
         data={"functions": rows, "differences": [plain_difference(each) for each in differences]},
-        blocks=lambda: _blocks(rows, comparisons),
+        blocks=lambda: _blocks(timed, comparisons),
         records=lambda: rows,
     )
     return document, exit_codes.FINDINGS if has_failed else exit_codes.OK
 
 
-def _rows(records: Sequence[Record]) -> list[Row]:
+def _timed(records: Sequence[Record]) -> list[Timed]:
     """Sum up the runs of each key."""
-    from longpole.bench.compare.evidence import side_of
-
     measurements = gather(record.to_dict() for record in records)
     messages = {record.key: record.message for record in records if record.message}
-    rows = []
+    timed = []
     for key, runs in measurements.runs.items():
-        side, own = side_of(runs), [record for record in records if record.key == key]
-        row = _row(key, side, messages.get(key, ""), runs.n_failed)
-        rows.append({**row, **_resources(own), **_rates(side, own)})
-    fastest_ns = min((row["median_ns"] for row in rows if row["median_ns"]), default=None)
-    for row in rows:
-        row["relative"] = row["median_ns"] and fastest_ns and row["median_ns"] / fastest_ns
-    return rows
+        own = [record for record in records if record.key == key]
+        each = Timed(key, n_failed=runs.n_failed, message=messages.get(key, ""))
+        timed.append(replace(each, **_times(runs, own), **_resources(own)))
+    fastest_ns = min((each.median_ns for each in timed if each.median_ns), default=None)
+    return [
+        replace(each, relative=each.median_ns and fastest_ns and each.median_ns / fastest_ns)
+        for each in timed
+    ]
 
 
-def _row(key: str, side: Side | None, message: str, n_failed: int) -> Row:
-    fields: dict[str, Any] = {
-        "key": key,
-        "median_ns": None,
-        "spread": None,
-        "n_runs": 0,
-        "n_samples": 0,
-        "n_failed": n_failed,
-        "n_dropped": 0,
-    }
-    if side is not None:
-        fields |= {name: value for name, value in asdict(side).items() if name in fields}
-    return {**fields, "message": message}
+def _times(runs: Runs, records: Sequence[Record]) -> dict[str, Any]:
+    """Give times and rates; nothing where no run succeeded."""
+    from longpole.bench.compare.evidence import side_of
 
-
-def _rates(side: Side | None, records: Sequence[Record]) -> Row:
-    """Give the rates of a function whose work was told."""
-    if side is None or not records:
-        return dict.fromkeys(_RATES)
+    side = side_of(runs)
+    if side is None:
+        return {}
+    names = ("median_ns", "spread", "n_runs", "n_samples", "n_dropped")
+    times = {name: getattr(side, name) for name in names}
+    if not records:
+        return times
     record = records[0]
     told = record.environment.get("device")
     memory_bytes = told.get("memory_bytes") if isinstance(told, dict) else None
-    return Work.of(record.sampling).rates(side.median_ns, record.device, memory_bytes)
+    rates = Work.of(record.sampling).rates(side.median_ns, record.device, memory_bytes)
+    return {**times, **rates}
 
 
-def _resources(records: Sequence[Record]) -> Row:
+def _resources(records: Sequence[Record]) -> dict[str, Any]:
     """Sum up what executions of a command used; all None for a function."""
     from longpole.bench.compare.stats import outliers
 
@@ -114,49 +131,49 @@ def _resources(records: Sequence[Record]) -> Row:
     }
 
 
-def _blocks(rows: Sequence[Row], comparisons: Sequence[Comparison]) -> list[Block]:
+def _blocks(rows: Sequence[Timed], comparisons: Sequence[Comparison]) -> list[Block]:
     blocks: list[Block] = []
     for row in rows:
         blocks.append(Headline(_headline(row)))
         if notes := list(_notes(row)):
             blocks.append(Notes(notes))
-    if len(rows) > 1 and rows[0]["user_ns"] is not None:
+    if len(rows) > 1 and rows[0].user_ns is not None:
         blocks.append(_relative(rows))
     return [*blocks, *(block for each in comparisons for block in comparison_blocks(each))]
 
 
-def _headline(row: Row) -> str:
-    if row["median_ns"] is None:
-        return f"{row['key']}: {row['message']}"
-    said = f"{row['key']}: {duration(round(row['median_ns']))}, the median of "
-    said += f"{count(row['n_runs'], 'run')} ({count(row['n_samples'], 'sample')})"
-    return said if row["spread"] is None else f"{said}; runs lie {share(row['spread'])} apart"
+def _headline(row: Timed) -> str:
+    if row.median_ns is None:
+        return f"{row.key}: {row.message}"
+    said = f"{row.key}: {duration(round(row.median_ns))}, the median of "
+    said += f"{count(row.n_runs, 'run')} ({count(row.n_samples, 'sample')})"
+    return said if row.spread is None else f"{said}; runs lie {share(row.spread)} apart"
 
 
-def _notes(row: Row) -> Iterator[str]:
-    if row["median_ns"] is None:
+def _notes(row: Timed) -> Iterator[str]:
+    if row.median_ns is None:
         return
-    if row["n_failed"]:
-        yield f"{count(row['n_failed'], 'run')} failed: {row['message']}"
-    elif row["message"]:
-        yield row["message"]
-    if row["user_ns"] is not None:
+    if row.n_failed:
+        yield f"{count(row.n_failed, 'run')} failed: {row.message}"
+    elif row.message:
+        yield row.message
+    if row.user_ns is not None:
         yield _used(row)
-    if row["bytes_per_s"] or row["flops_per_s"]:
+    if row.bytes_per_s or row.flops_per_s:
         yield _said_rates(row)
-    if row["n_outliers"]:
+    if row.n_outliers:
         yield (
-            f"{count(row['n_outliers'], 'execution')} of {row['n_samples']} far from the others, "
-            f"the longest {duration(round(row['longest_ns']))}: other programs may have "
+            f"{count(row.n_outliers, 'execution')} of {row.n_samples} far from the others, "
+            f"the longest {duration(round(row.longest_ns or 0))}: other programs may have "
             "disturbed them, or caches differ; see --warm-up and --prepare"
         )
 
 
-def _said_rates(row: Row) -> str:
+def _said_rates(row: Timed) -> str:
     """Say rates and shares of the peaks, as far as they are known."""
     found = [
-        (row["bytes_per_s"], _GIGA, "GB/s", row["bandwidth_share"]),
-        (row["flops_per_s"], _TERA, "TFLOP/s", row["flops_share"]),
+        (row.bytes_per_s, _GIGA, "GB/s", row.bandwidth_share),
+        (row.flops_per_s, _TERA, "TFLOP/s", row.flops_share),
     ]
     return ", ".join(
         f"{rate / unit:,.3g} {name}" + (f" ({share(part)} of the peak)" if part else "")
@@ -165,14 +182,16 @@ def _said_rates(row: Row) -> str:
     )
 
 
-def _used(row: Row) -> str:
-    times = f"user {duration(round(row['user_ns']))}, system {duration(round(row['system_ns']))}"
-    if row["peak_rss_bytes"] is None:
+def _used(row: Timed) -> str:
+    times = (
+        f"user {duration(round(row.user_ns or 0))}, system {duration(round(row.system_ns or 0))}"
+    )
+    if row.peak_rss_bytes is None:
         return f"{times}, less memory than the process that starts it"
-    return f"{times}, at most {row['peak_rss_bytes'] / _MIB:.1f} MiB of memory"
+    return f"{times}, at most {row.peak_rss_bytes / _MIB:.1f} MiB of memory"
 
 
-def _relative(rows: Sequence[Row]) -> Table:
+def _relative(rows: Sequence[Timed]) -> Table:
     """Set the commands beside the fastest of them."""
     columns = [
         Column("command", "name"),
@@ -184,7 +203,7 @@ def _relative(rows: Sequence[Row]) -> Table:
     return Table(columns, [_cells(row) for row in rows])
 
 
-def _cells(row: Row) -> list[Cell]:
-    times = (row[name] for name in ("median_ns", "user_ns", "system_ns"))
-    relative = row["relative"] and round(row["relative"], 3)
-    return [row["key"], *(time_ns and round(time_ns) for time_ns in times), relative]
+def _cells(row: Timed) -> list[Cell]:
+    times = (getattr(row, name) for name in ("median_ns", "user_ns", "system_ns"))
+    relative = row.relative and round(row.relative, 3)
+    return [row.key, *(time_ns and round(time_ns) for time_ns in times), relative]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MOST_ROWS",
+    "by_operations",
     "check_answer",
     "coverage_answer",
     "merge_answer",
@@ -184,26 +185,35 @@ def speedup_answer(tuned: str, found: Speedup) -> Answer:
 
 def coverage_answer(results: str, found: Coverage) -> Answer:
     """Say which recorded GEMMs are tuned; 1 where some are not."""
-    flops = "" if found.share_of_flops is None else f", {share(found.share_of_flops)} of the flops"
-    headline = f"{found.n_tuned} of {count(found.n_gemms, 'GEMM')} tuned{flops}"
-    columns: dict[str, Type] = {
-        "match": "text",
-        "operator": "name",
-        "parameters": "name",
-        "solution": "text",
-        "share_of_flops": "share",
-    }
-    is_whole = found.n_tuned == found.n_gemms
-    return rows_answer(
-        "coverage",
+    return by_operations(
         results,
-        headline,
+        (found.n_tuned, count(found.n_gemms, "GEMM")),
+        found.share_of_flops,
         found.rows.to_dicts(),
-        columns,
-        most=MOST_ROWS,
+        {
+            "match": "text",
+            "operator": "name",
+            "parameters": "name",
+            "solution": "text",
+            "share_of_flops": "share",
+        },
         data={"n_gemms": found.n_gemms, "n_tuned": found.n_tuned, "share": found.share_of_flops},
-        exit_code=exit_codes.OK if is_whole else exit_codes.FINDINGS,
+        exit_code=exit_codes.OK if found.n_tuned == found.n_gemms else exit_codes.FINDINGS,
     )
+
+
+def by_operations(
+    results: str,
+    tuned: tuple[int, str],
+    share_of_flops: float | None,
+    rows: Sequence[Mapping[str, Any]],
+    columns: Mapping[str, Type],
+    **others: Any,
+) -> Answer:
+    """Say how much is tuned where nothing has a time: how many of what, and of the operations."""
+    flops = "" if share_of_flops is None else f", {share(share_of_flops)} of the flops"
+    headline = f"{tuned[0]} of {tuned[1]} tuned{flops}"
+    return rows_answer("coverage", results, headline, rows, columns, most=MOST_ROWS, **others)
 
 
 def tuning_answer(found: Tuning) -> Answer:

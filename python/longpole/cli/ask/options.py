@@ -1,19 +1,24 @@
-"""The options that every command has."""
+"""The options that commands share."""
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from longpole.cli.answer.emit import emit
 from longpole.report.document import FORMATS
+from longpole.report.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Options", "answers", "is_debugging", "shared_options"]
+    from longpole.cli.answer.emit import Answer
+
+__all__ = ["Options", "answer_options", "answers", "is_debugging", "shared_options"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,9 @@ class Options:
     threads: int | None = None
     capture_traces: tuple[str, ...] = ()
 
+    def emit(self, *answers: Answer) -> int:
+        """Write answers in the form that was asked for; give the exit code."""
+        return emit(answers, self.form, Terminal.of(sys.stdout, self.color))
 
 def answers(declared: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Declare the type of what a command answers, as `module:Class`, for `longpole schema`."""
@@ -39,8 +47,8 @@ def answers(declared: str) -> Callable[[Callable[..., int]], Callable[..., int]]
     return mark
 
 
-def shared_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options that all have, as its argument `options`."""
+def answer_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options about its answer, as its argument `options`."""
 
     @click.option(
         "--format",
@@ -59,6 +67,27 @@ def shared_options(command: Callable[..., int]) -> Callable[..., int]:
         show_default=True,
         help="Whether to use colours; NO_COLOR is respected.",
     )
+    @click.option("--no-progress", is_flag=True, help="Show no progress bar.")
+    @click.option("--debug", is_flag=True, help="Show tracebacks.")
+    @functools.wraps(command)
+    def with_options(
+        *, form: str, as_json: bool, color: str, no_progress: bool, debug: bool, **others: Any
+    ) -> int:
+        options = Options(
+            form="json" if as_json else form,
+            color=color,
+            progress=not no_progress,
+            debug=debug or is_debugging(),
+        )
+        return command(options=options, **others)
+
+    return with_options
+
+
+def shared_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command that reads traces its `options`: about the answer, and about reading."""
+
+    @answer_options
     @click.option(
         "--vocabulary",
         type=click.Path(exists=True, dir_okay=False),
@@ -72,29 +101,11 @@ def shared_options(command: Callable[..., int]) -> Callable[..., int]:
         metavar="N",
         help="How many threads read a large trace.  [default: all cores]",
     )
-    @click.option("--no-progress", is_flag=True, help="Show no progress bar.")
-    @click.option("--debug", is_flag=True, help="Show tracebacks.")
     @functools.wraps(command)
     def with_options(
-        *,
-        form: str,
-        as_json: bool,
-        color: str,
-        vocabulary: str | None,
-        threads: int | None,
-        no_progress: bool,
-        debug: bool,
-        **others: Any,
+        *, options: Options, vocabulary: str | None, threads: int | None, **others: Any
     ) -> int:
-        options = Options(
-            form="json" if as_json else form,
-            color=color,
-            progress=not no_progress,
-            debug=debug or is_debugging(),
-            vocabulary=vocabulary,
-            threads=threads,
-        )
-        return command(options=options, **others)
+        return command(options=replace(options, vocabulary=vocabulary, threads=threads), **others)
 
     return with_options
 

@@ -1,4 +1,4 @@
-"""The options of the commands that run jobs."""
+"""The options of the commands that run jobs, and of those that use devices."""
 
 from __future__ import annotations
 
@@ -9,12 +9,29 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["runner_options", "usage_error"]
+__all__ = ["device_options", "runner_options"]
+
+
+def device_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add how a device is used. What is not given is None."""
+    busy = click.option(
+        "--busy",
+        type=click.Choice(["refuse", "wait", "allow"]),
+        help="What to do with a device that somebody else uses.  [refuse]",
+    )
+    lock_clock = click.option(
+        "--lock-clock",
+        "lock_clock_mhz",
+        type=click.IntRange(min=1),
+        metavar="MHZ",
+        help="Hold the clock of a device while it is used; needs root.",
+    )
+    return busy(lock_clock(command))
 
 
 def runner_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add what `run` and `resume` share. What is not given is None."""
-    options = [
+    options: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = [
         click.option(
             "--devices",
             metavar="LIST",
@@ -28,18 +45,7 @@ def runner_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.IntRange(min=0),
             help="Further attempts at a job that failed.  [0]",
         ),
-        click.option(
-            "--busy",
-            type=click.Choice(["refuse", "wait", "allow"]),
-            help="What to do with a device that somebody else uses.  [refuse]",
-        ),
-        click.option(
-            "--lock-clock",
-            "lock_clock_mhz",
-            type=click.IntRange(min=1),
-            metavar="MHZ",
-            help="Hold the clock of devices while jobs run; needs root.",
-        ),
+        device_options,
         click.option(
             "--record-env",
             multiple=True,
@@ -51,8 +57,3 @@ def runner_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(options):
         command = option(command)
     return command
-
-
-def usage_error(error: ValueError) -> click.UsageError:
-    """Say what is wrong with what the user has given."""
-    return click.UsageError(str(error), click.get_current_context())

@@ -7,20 +7,18 @@ import sys
 import time
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench import Outcome, Policy, ResultsFile, Runner, fingerprint_changes
 from longpole.bench.records.store import make_room
 from longpole.bench.run.plan import Plan, check_plan_can_be_written, plan_path
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.emit import emit
 from longpole.cli.answer.runner_progress import show_progress
-from longpole.cli.ask.runner import usage_error
+from longpole.cli.ask.usage import usage_errors
 from longpole.devices import select
 from longpole.report.blocks import Headline, Notes
 from longpole.report.document import Document, Warned
-from longpole.report.terminal import Terminal
 from longpole.wording import count, escape
 
 if TYPE_CHECKING:
@@ -86,10 +84,8 @@ class Session:
     def policy(self) -> Policy:
         """Give the limits, where none was given those that everybody has."""
         limits = {name: self.given.get(name) for name in _LIMITS}
-        try:
+        with usage_errors():
             return Policy(**{name: value for name, value in limits.items() if value is not None})
-        except ValueError as error:
-            raise usage_error(error) from error
 
     def open_runner(self, *, resume: bool, force: bool) -> Runner:
         """Take the devices and, when nothing else is amiss, the results file."""
@@ -102,6 +98,18 @@ class Session:
         return Runner(
             found, results=self.results, resume=resume, policy=policy, record_env=record_env
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What came of a run."""
+
+    results: str
+    n_jobs: int
+    n_done_before: int
+    duration_ns: int
+    outcomes: dict[str, int]
+    quarantined: dict[str, str]
 
 
 def run_session(
@@ -121,25 +129,23 @@ def run_session(
         if not resume:
             session.save(force=force)
         records = runner.run(session.jobs, _Failures(console).show)
-    summary: dict[str, Any] = {
-        "results": str(session.results),
-        "n_jobs": len(records),
-        "n_done_before": runner.status().n_known,
-        "duration_ns": round((time.monotonic() - begun) * 1e9),
-        "outcomes": dict(sorted(Counter(record.outcome for record in records).items())),
-        "quarantined": runner.quarantined,
-    }
+    summary = Summary(
+        results=str(session.results),
+        n_jobs=len(records),
+        n_done_before=runner.status().n_known,
+        duration_ns=round((time.monotonic() - begun) * 1e9),
+        outcomes=dict(sorted(Counter(record.outcome for record in records).items())),
+        quarantined=runner.quarantined,
+    )
     document = Document(
         schema=_SCHEMA,
         input={"path": str(session.results)},
         warnings=warnings,
-        data=summary,
+        data=asdict(summary),
         blocks=lambda: _summary_blocks(summary),
-        records=lambda: [{"outcome": name, "n_jobs": n} for name, n in summary["outcomes"].items()],
+        records=lambda: [{"outcome": name, "n_jobs": n} for name, n in summary.outcomes.items()],
     )
-    return emit(
-        [(document, _exit_code(records))], options.form, Terminal.of(sys.stdout, options.color)
-    )
+    return options.emit((document, _exit_code(records)))
 
 
 class _Failures:
@@ -161,13 +167,13 @@ class _Failures:
             self._console.write("further failures are not shown here\n")
 
 
-def _summary_blocks(summary: Mapping[str, Any]) -> list[Block]:
-    outcomes = ", ".join(f"{number} {name}" for name, number in summary["outcomes"].items())
-    seconds = summary["duration_ns"] / 1e9
-    before = f" ({count(summary['n_done_before'])} done before)" if summary["n_done_before"] else ""
-    headline = f"{count(summary['n_jobs'], 'job')}{before} in {seconds:.1f} s: {outcomes}"
-    notes = [f"quarantined {uuid}: {why}" for uuid, why in summary["quarantined"].items()]
-    return [Headline(headline), Notes([*notes, f"results: {summary['results']}"])]
+def _summary_blocks(summary: Summary) -> list[Block]:
+    outcomes = ", ".join(f"{number} {name}" for name, number in summary.outcomes.items())
+    seconds = summary.duration_ns / 1e9
+    before = f" ({count(summary.n_done_before)} done before)" if summary.n_done_before else ""
+    headline = f"{count(summary.n_jobs, 'job')}{before} in {seconds:.1f} s: {outcomes}"
+    notes = [f"quarantined {uuid}: {why}" for uuid, why in summary.quarantined.items()]
+    return [Headline(headline), Notes([*notes, f"results: {summary.results}"])]
 
 
 def _exit_code(records: Sequence[Record]) -> int:

@@ -1,10 +1,10 @@
-"""Shares as arguments: `3%` or `0.03`."""
+"""Shares as arguments, `3%` or `0.03`, and the gate of a comparison."""
 
 from __future__ import annotations
 
 import click
 
-__all__ = ["parse_share"]
+__all__ = ["gate_option", "parse_share"]
 
 
 def parse_share(text: str) -> float:
@@ -23,3 +23,13 @@ def parse_share(text: str) -> float:
         message = f"{text!r} is not a share; write 3% or 0.03"
         raise click.BadParameter(message)
     return value
+
+
+gate_option = click.option(
+    "--gate",
+    type=parse_share,
+    metavar="SHARE",
+    default="3%",
+    show_default=True,
+    help="The smallest change that matters, as 3% or 0.03.",
+)

@@ -8,30 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from longpole.bench.time.commands import CommandPlan
+from longpole.cli.ask.usage import behind_dashes, require
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from longpole.bench.time import CommandPlan
-
-__all__ = ["TimedCommand", "command_names", "command_options", "command_plan"]
-
-_BEHIND = "command"
-
-
-class TimedCommand(click.Command):
-    """Keeps what stands behind `--` apart: it is a command, never the name of a function."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Cut the arguments at the first `--`."""
-        ctx.meta[_BEHIND] = None
-        if "--" in args:
-            middle = args.index("--")
-            args, ctx.meta[_BEHIND] = args[:middle], args[middle + 1 :]
-        return super().parse_args(ctx, args)
+__all__ = ["command_options"]
 
 
 def command_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options about executing others, as its argument `executed`."""
+    """Give a command the options about executing others, as its arguments `commands` and `plan`."""
 
     @click.option(
         "-c",
@@ -43,6 +30,7 @@ def command_options(command: Callable[..., int]) -> Callable[..., int]:
     )
     @click.option(
         "--warm-up",
+        "n_warm_up",
         type=click.IntRange(min=0),
         default=1,
         show_default=True,
@@ -63,58 +51,46 @@ def command_options(command: Callable[..., int]) -> Callable[..., int]:
         help="Seconds that an execution may take.",
     )
     @click.option(
-        "--ignore-failure", is_flag=True, help="Time commands whatever their exit status is."
+        "--ignore-failure",
+        "allows_failure",
+        is_flag=True,
+        help="Time commands whatever their exit status is.",
     )
     @wraps(command)
     def with_commands(
         *,
         commands: tuple[str, ...],
-        warm_up: int,
+        n_warm_up: int,
         prepare: str | None,
         cleanup: str | None,
         shell: str | None,
         timeout_s: float,
-        ignore_failure: bool,
+        allows_failure: bool,
         **rest: Any,
     ) -> int:
-        plan = {
-            "shell": None if shell is None else (*shlex.split(shell), "-c"),
-            "n_warm_up": warm_up,
-            "prepare": prepare,
-            "cleanup": cleanup,
-            "timeout_s": timeout_s,
-            "allows_failure": ignore_failure,
-        }
-        return command(executed=(commands, plan), **rest)
+        started_by = None if shell is None else (*shlex.split(shell), "-c")
+        plan = CommandPlan(started_by, n_warm_up, prepare, cleanup, timeout_s, allows_failure)
+        return command(commands=_names(commands, plan), plan=plan, **rest)
 
     return with_commands
 
 
-def command_names(commands: Sequence[str], fields: dict[str, Any]) -> list[str]:
+def _names(commands: Sequence[str], plan: CommandPlan) -> list[str]:
     """Give the commands to time, each once; what stands behind `--` is one.
 
-    A single word behind `--` is a script where there is a shell to read it.
+    A single word behind `--` is a script where there is a shell to read it. Commands that cannot
+    be started are refused.
     """
-    behind = click.get_current_context().meta[_BEHIND]
-    if behind == []:
-        message = "no command behind --"
-        raise click.UsageError(message)
-    if not behind:
-        return list(dict.fromkeys(commands))
-    is_script = len(behind) == 1 and fields["shell"] is not None
-    return list(dict.fromkeys([*commands, behind[0] if is_script else shlex.join(behind)]))
-
-
-def command_plan(names: Sequence[str], fields: dict[str, Any]) -> CommandPlan:
-    """Make the plan, and refuse commands that cannot be started."""
-    from longpole.bench.time import CommandPlan
-
-    plan = CommandPlan(**fields)
-    for name in names:
+    behind = behind_dashes()
+    require(behind != [], "no command behind --")
+    if behind:
+        is_script = len(behind) == 1 and plan.shell is not None
+        commands = [*commands, behind[0] if is_script else shlex.join(behind)]
+    for name in commands:
         try:
             plan.argv_of(name)
         except ValueError as error:
             message = str(error).partition("\n")[0]
             hint = "" if plan.shell else ": --shell sh starts it with one"
             raise click.UsageError(message + hint) from error
-    return plan
+    return list(dict.fromkeys(commands))

@@ -1,4 +1,4 @@
-"""The rows of a TunableOp file that a command edits."""
+"""What edits the rows of a TunableOp file: which rows, and where the new file goes."""
 
 from __future__ import annotations
 
@@ -8,23 +8,31 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from longpole.cli.ask.usage import require, usage_errors
 from longpole.errors import ResultsError
+from longpole.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-__all__ = ["Rows", "row_options"]
+    from longpole.bench.tunableop import TunableFile
+    from longpole.cli.answer.emit import Answer
+
+__all__ = ["Edit", "edit_options"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """What chooses the rows of a file: regular expressions, at least one."""
+class Edit:
+    """The file, what chooses its rows (regular expressions, at least one), and the new file."""
 
+    file: str
     operator: str | None
     parameters: str | None
     solution: str | None
+    output: str
+    force: bool
 
-    def of(self, file: str) -> list[tuple[str, str]]:
+    def keys(self) -> list[tuple[str, str]]:
         """List the operator and parameters of each row that is chosen.
 
         Raises
@@ -36,31 +44,53 @@ class Rows:
         """
         from longpole.bench import tunableop
 
-        if self.operator is self.parameters is self.solution is None:
-            message = "say which rows: --operator, --parameters or --from"
-            raise click.UsageError(message)
-        try:
-            keys = tunableop.select(
-                file, operator=self.operator, parameters=self.parameters, solution=self.solution
-            )
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
+        chosen = {
+            "operator": self.operator,
+            "parameters": self.parameters,
+            "solution": self.solution,
+        }
+        is_given = any(each is not None for each in chosen.values())
+        require(is_given, "say which rows: --operator, --parameters or --from")
+        with usage_errors():
+            keys = tunableop.select(self.file, **chosen)
         if not keys:
-            message = f"{file} has no row that matches"
+            message = f"{self.file} has no row that matches"
             raise ResultsError(message)
-        return list(keys)
+        return keys
+
+    def answer(
+        self, name: str, edited: TunableFile, keys: Sequence[tuple[str, str]], done: str
+    ) -> Answer:
+        """Write the new file, and say what was done to which rows."""
+        from longpole.cli.answer.tunableop import rows_answer
+
+        edited.write(self.output, force=self.force)
+        rows = [{"operator": operator, "parameters": parameters} for operator, parameters in keys]
+        headline = f"{count(len(rows), 'GEMM')} {done}; written to {self.output}"
+        columns = ("operator", "parameters")
+        return rows_answer(name, self.file, headline, rows, dict.fromkeys(columns, "text"), most=20)
 
 
-def row_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options that choose rows, as `chosen`."""
+def edit_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the file, the options that choose rows, and those of the new file: `edit`."""
 
+    @click.argument("file", metavar="FILE")
     @click.option("--operator", metavar="REGEX", help="Rows whose operator signature matches.")
     @click.option("--parameters", metavar="REGEX", help="Rows whose parameter signature matches.")
     @click.option("--from", "solution", metavar="REGEX", help="Rows whose solution matches.")
+    @click.option("-o", "--output", required=True, metavar="NEW", help="Where to write it.")
+    @click.option("-f", "--force", is_flag=True, help="Replace the output.")
     @wraps(command)
-    def with_rows(
-        *, operator: str | None, parameters: str | None, solution: str | None, **others: Any
+    def with_edit(
+        *,
+        file: str,
+        operator: str | None,
+        parameters: str | None,
+        solution: str | None,
+        output: str,
+        force: bool,
+        **others: Any,
     ) -> int:
-        return command(chosen=Rows(operator, parameters, solution), **others)
+        return command(edit=Edit(file, operator, parameters, solution, output, force), **others)
 
-    return with_rows
+    return with_edit

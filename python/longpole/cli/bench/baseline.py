@@ -7,6 +7,7 @@ import sys
 import click
 
 from longpole.cli.answer import exit_codes
+from longpole.cli.ask.usage import usage_errors
 from longpole.wording import escape
 
 __all__ = ["baseline"]
@@ -28,9 +29,8 @@ def baseline(*, name: str, results: str, force: bool) -> int:
     from longpole.bench import save_baseline
 
     try:
-        path = save_baseline(name, results, overwrite=force)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
+        with usage_errors():
+            path = save_baseline(name, results, overwrite=force)
     except FileExistsError as error:
         message = f"there is a baseline {name} already; -f takes its place"
         raise click.UsageError(message) from error

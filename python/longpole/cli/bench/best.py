@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.emit import emit
-from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.options import Options, answer_options
 from longpole.report.blocks import Column, Notes, Sentence, Table
 from longpole.report.document import Document, Warned
-from longpole.report.terminal import Terminal
 from longpole.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from longpole.bench import Record
+    from longpole.bench import Measurement, Record
     from longpole.report.blocks import Block, Cell
 
 __all__ = ["best"]
@@ -35,10 +33,23 @@ _COLUMNS: Final = (
 _NOTHING: Final = "no run gave a result that can be chosen"
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The fastest result of a key, or of a value of a tag."""
+
+    key: str
+    name: str
+    time_ns: float
+    workspace_bytes: int | None
+    id: str
+    device: str | None
+    unstable: bool
+
+
 @click.command()
 @click.argument("path", metavar="RESULTS")
 @click.option("--by", metavar="TAG", help="Choose for each value of a tag, not for each key.")
-@shared_options
+@answer_options
 def best(*, path: str, by: str | None, options: Options) -> int:
     """Choose the fastest result of each key.
 
@@ -71,7 +82,12 @@ def best(*, path: str, by: str | None, options: Options) -> int:
     file = ResultsFile(path)
     chosen = best_of_final(in_a_group(checked(file, file.final_records())), group)
     warnings = [*_warnings(by, n_left_out), *damage_warnings(file)]
-    rows = [_row(name, record) for name, record in chosen.items()]
+    choices = [
+        _choice(name, record, record.best)
+        for name, record in chosen.items()
+        if record.best is not None
+    ]
+    rows = [asdict(choice) for choice in choices]
     document = Document(
         schema=_SCHEMA,
         input={"path": path},
@@ -79,11 +95,11 @@ def best(*, path: str, by: str | None, options: Options) -> int:
         scope={"by": by},
         warnings=warnings,
         data={"best": rows},
-        blocks=lambda: _blocks(rows, warnings),
+        blocks=lambda: _blocks(choices, warnings),
         records=lambda: rows,
     )
     exit_code = exit_codes.OK if rows else exit_codes.INCONCLUSIVE
-    return emit([(document, exit_code)], options.form, Terminal.of(sys.stdout, options.color))
+    return options.emit((document, exit_code))
 
 
 def _warnings(by: str | None, n_left_out: int) -> list[Warned]:
@@ -93,32 +109,24 @@ def _warnings(by: str | None, n_left_out: int) -> list[Warned]:
     return [Warned("no_tag", n_left_out, message, "one of them may be the fastest")]
 
 
-def _row(key: str, record: Record) -> dict[str, Any]:
-    chosen = record.best
-    return {
-        "key": key,
-        "name": chosen.name if chosen else None,
-        "time_ns": chosen.time_ns if chosen else None,
-        "workspace_bytes": chosen.workspace_bytes if chosen else None,
-        "id": record.id,
-        "device": record.device,
-        "unstable": record.unstable,
-    }
+def _choice(key: str, record: Record, best: Measurement) -> Choice:
+    found = (best.name, best.time_ns, best.workspace_bytes)
+    return Choice(key, *found, record.id, record.device, record.unstable)
 
 
-def _blocks(rows: Sequence[dict[str, Any]], warnings: Sequence[Warned]) -> list[Block]:
-    best: Block = Table(_COLUMNS, [_cells(row) for row in rows]) if rows else Sentence(_NOTHING)
+def _blocks(found: Sequence[Choice], warnings: Sequence[Warned]) -> list[Block]:
+    best: Block = Table(_COLUMNS, list(map(_cells, found))) if found else Sentence(_NOTHING)
     notes = [warned.message for warned in warnings]
     return [best, Notes(notes)] if notes else [best]
 
 
-def _cells(row: dict[str, Any]) -> tuple[Cell, ...]:
-    workspace = row["workspace_bytes"]
+def _cells(found: Choice) -> tuple[Cell, ...]:
+    workspace = found.workspace_bytes
     return (
-        row["key"],
-        row["name"] + (" (unstable)" if row["unstable"] else ""),
-        row["time_ns"],
+        found.key,
+        found.name + (" (unstable)" if found.unstable else ""),
+        found.time_ns,
         None if workspace is None else f"{workspace:,} B",
-        row["id"],
-        row["device"],
+        found.id,
+        found.device,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -10,12 +9,11 @@ import click
 from longpole.bench.compare.comparison import Verdict
 from longpole.bench.compare.differences import comparison_blocks, plain_difference, warnings_of
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.emit import emit
-from longpole.cli.ask.options import Options, shared_options
-from longpole.cli.ask.shares import parse_share
+from longpole.cli.ask.options import Options, answer_options
+from longpole.cli.ask.shares import gate_option, parse_share
+from longpole.cli.ask.usage import require
 from longpole.report.blocks import Headline
 from longpole.report.document import Document, Warned
-from longpole.report.terminal import Terminal
 from longpole.wording import share
 
 if TYPE_CHECKING:
@@ -40,14 +38,7 @@ _CODES: Final = {
 @click.argument("new", required=False)
 @click.option("--base-key", metavar="KEY", help="Compare this key of BASE...")
 @click.option("--new-key", metavar="KEY", help="...with this one of NEW, or of BASE without NEW.")
-@click.option(
-    "--gate",
-    type=parse_share,
-    metavar="SHARE",
-    default="3%",
-    show_default=True,
-    help="The smallest change that matters, as 3% or 0.03.",
-)
+@gate_option
 @click.option(
     "--confidence",
     type=parse_share,
@@ -56,7 +47,7 @@ _CODES: Final = {
     show_default=True,
     help="How sure all verdicts together have to be.",
 )
-@shared_options
+@answer_options
 def compare(
     *,
     base: str,
@@ -82,18 +73,14 @@ def compare(
     """
     from longpole.bench import compare as compare_measurements
 
-    if not confidence:
-        message = "a confidence of 0 says nothing"
-        raise click.UsageError(message)
-    if new is None and not (base_key and new_key):
-        message = "give NEW, or --base-key and --new-key"
-        raise click.UsageError(message)
+    require(confidence, "a confidence of 0 says nothing")
+    require(new is not None or (base_key and new_key), "give NEW, or --base-key and --new-key")
     comparison = compare_measurements(
         base, new or base, gate, confidence=confidence, base_key=base_key, new_key=new_key
     )
     title = f"{base_key or base} to {new_key or new}"
     answer = _answer(title, {"base": base, "new": new or base}, comparison)
-    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
+    return options.emit(answer)
 
 
 def _answer(title: str, inputs: dict[str, str], comparison: Comparison) -> Answer:

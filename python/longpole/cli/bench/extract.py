@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from longpole.bench.extraction import without_point
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.emit import emit, failed
 from longpole.cli.answer.inputs import name_of
@@ -141,8 +142,8 @@ def _summary(rows: OmittedRows) -> Record:
         "operation": rows.operation,
         "several_operations": rows.is_rest,
         "count": rows.n_rows,
-        "min_ns": None if fastest is None else _whole(fastest.time_ns),
-        "last_ns": _whole(rows.last_ns),
+        "min_ns": None if fastest is None else without_point(fastest.time_ns),
+        "last_ns": without_point(rows.last_ns),
     }
 
 
@@ -152,7 +153,7 @@ def _records(found: Extraction) -> Iterator[dict[str, Any]]:
     for record, name, value in found.fields.iter_rows():
         fields.setdefault(record, {}).setdefault(name, value)
     for number, row in enumerate(found.records.iter_rows(named=True)):
-        yield row | {"time_ns": _whole(row["time_ns"]), "fields": fields.get(number, {})}
+        yield row | {"time_ns": without_point(row["time_ns"]), "fields": fields.get(number, {})}
 
 
 def _truncated(found: Extraction) -> dict[str, Any] | None:
@@ -177,9 +178,4 @@ def _blocks(log: str, found: Extraction) -> list[Block]:
 
 
 def _flat(row: MeasuredRow) -> Record:
-    return row._asdict() | {"time_ns": _whole(row.time_ns)}
-
-
-def _whole(value: float | None) -> float | None:
-    """Write whole nanoseconds without a point."""
-    return int(value) if value is not None and value.is_integer() else value
+    return row._asdict() | {"time_ns": without_point(row.time_ns)}

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from longpole.bench.records.record import Outcome
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.emit import emit
-from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.options import Options, answer_options
 from longpole.report.blocks import Column, Notes, Sentence, Table
 from longpole.report.document import Document, Warned
-from longpole.report.terminal import Terminal
 from longpole.wording import count
 
 if TYPE_CHECKING:
@@ -53,7 +50,7 @@ _SAID_CHARACTERS: Final = 60
     show_default=True,
     help="Show so many records; the others are counted.",
 )
-@shared_options
+@answer_options
 def results(
     *, path: str, outcome: str | None, all_attempts: bool, limit: int, options: Options
 ) -> int:
@@ -86,7 +83,7 @@ def results(
         blocks=lambda: _blocks(kept, warnings),
         records=lambda: [_row(record) for record in kept],
     )
-    return emit([(document, exit_codes.OK)], options.form, Terminal.of(sys.stdout, options.color))
+    return options.emit((document, exit_codes.OK))
 
 
 def _left_out(n_records: int) -> list[Warned]:

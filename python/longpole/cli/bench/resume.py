@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.options import Options, answer_options
 from longpole.cli.ask.runner import runner_options
 
 __all__ = ["resume"]
@@ -16,7 +16,7 @@ __all__ = ["resume"]
 @click.command()
 @click.argument("results", type=click.Path(dir_okay=False, readable=False))
 @runner_options
-@shared_options
+@answer_options
 def resume(*, results: str, options: Options, **limits: Any) -> int:
     """Go on with a run that was interrupted.
 

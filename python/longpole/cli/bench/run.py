@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longpole.cli.ask.options import Options, shared_options
-from longpole.cli.ask.runner import runner_options, usage_error
+from longpole.cli.ask.options import Options, answer_options
+from longpole.cli.ask.runner import runner_options
+from longpole.cli.ask.usage import CommandBehindDashes, behind_dashes, require, usage_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -19,19 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 
-class RunCommand(click.Command):
-    """Keeps what stands behind `--` apart: it is a command, never a file of jobs."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Cut the arguments at the first `--`."""
-        ctx.meta["command"] = []
-        if "--" in args:
-            middle = args.index("--")
-            args, ctx.meta["command"] = args[:middle], args[middle + 1 :]
-        return super().parse_args(ctx, args)
-
-
-@click.command(cls=RunCommand)
+@click.command(cls=CommandBehindDashes)
 @click.argument("jobs", metavar="[JOBS.jsonl | -- COMMAND...]", required=False)
 @click.option(
     "-o",
@@ -57,7 +46,7 @@ class RunCommand(click.Command):
     help="How jobs print results; with `none` the exit status decides.",
 )
 @runner_options
-@shared_options
+@answer_options
 def run(
     *,
     jobs: str | None,
@@ -85,16 +74,12 @@ def run(
     """
     from longpole.cli.ask.session import Session, run_session
 
-    command = click.get_current_context().meta["command"]
-    try:
-        wanted = _jobs(jobs, command, key, job_format) * repeat
-    except ValueError as error:
-        raise usage_error(error) from error
+    with usage_errors():
+        wanted = _jobs(jobs, behind_dashes() or [], key, job_format) * repeat
     session = Session(Path(results) if results else _default_results(jobs), wanted, limits)
     for written in (session.results, session.plan):
-        if jobs and _is_same(written, Path(jobs)):
-            message = f"{written} is the file of jobs; name another one with -o"
-            raise click.UsageError(message)
+        is_jobs = jobs and _is_same(written, Path(jobs))
+        require(not is_jobs, f"{written} is the file of jobs; name another one with -o")
     return run_session(session, options, force=force)
 
 
@@ -105,9 +90,7 @@ def _is_same(path: Path, other: Path) -> bool:
 def _jobs(path: str | None, command: Sequence[str], key: str | None, job_format: str) -> list[Job]:
     from longpole.bench import Job, read_jobs
 
-    if bool(path) == bool(command):
-        message = "give a file of jobs, or -- and a command"
-        raise ValueError(message)
+    require(bool(path) != bool(command), "give a file of jobs, or -- and a command")
     if command:
         return [Job(tuple(command), key=key or "", format=job_format)]
     with click.open_file(str(path), "rb") as lines:
@@ -116,9 +99,7 @@ def _jobs(path: str | None, command: Sequence[str], key: str | None, job_format:
         except ValueError as error:
             message = f"{path}: {error}"
             raise ValueError(message) from error
-    if not jobs:
-        message = f"{path} holds no job"
-        raise ValueError(message)
+    require(jobs, f"{path} holds no job")
     return jobs
 
 

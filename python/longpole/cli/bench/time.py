@@ -21,24 +21,19 @@ from longpole.bench.time.processes import (
 )
 from longpole.bench.time.work import WorkPlan
 from longpole.bench.time.worker import CLOCKS
-from longpole.cli.answer.emit import emit
 from longpole.cli.answer.timings import timings_answer
-from longpole.cli.ask.options import Options, shared_options
-from longpole.cli.ask.shares import parse_share
-from longpole.cli.ask.timed_commands import (
-    TimedCommand,
-    command_names,
-    command_options,
-    command_plan,
-)
-from longpole.report.terminal import Terminal
+from longpole.cli.ask.options import Options, answer_options
+from longpole.cli.ask.runner import device_options
+from longpole.cli.ask.shares import gate_option
+from longpole.cli.ask.timed_commands import command_options
+from longpole.cli.ask.usage import CommandBehindDashes, require, usage_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from longpole.bench import Record
+    from longpole.bench.time import CommandPlan
     from longpole.cli.answer.emit import Answer
-    from longpole.devices import Busy
 
     Point: TypeAlias = dict[str, int | float | str]
 
@@ -53,7 +48,7 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
     return value
 
 
-@click.command(cls=TimedCommand)
+@click.command(cls=CommandBehindDashes)
 @click.argument("functions", metavar="[MODULE:FUNC... | -- COMMAND...]", nargs=-1)
 @click.option("--axis", "axes", multiple=True, metavar="NAME=VALUE,...", help="Arguments to try.")
 @click.option(
@@ -66,7 +61,6 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
 @click.option("--factory", is_flag=True, help="FUNC makes the function to time.")
 @click.option(
     "--clock",
-    "clock_name",
     metavar="cpu|torch|cupy|cuda|cupti|MODULE:FUNC",
     default="cpu",
     show_default=True,
@@ -103,35 +97,16 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
     type=click.Choice(["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8"]),
     help="The type of the operations: for the share of the peak.",
 )
-@click.option(
-    "--busy",
-    type=click.Choice(["refuse", "wait", "allow"]),
-    default="refuse",
-    show_default=True,
-    help="What to do with a device that somebody else uses (devices only).",
-)
-@click.option(
-    "--lock-clock",
-    "lock_clock_mhz",
-    type=click.IntRange(min=1),
-    metavar="MHZ",
-    help="Hold the clock of the device meanwhile; needs root (devices only).",
-)
+@device_options
 @click.option(
     "--processes",
+    "n_processes",
     type=click.IntRange(min=1, max=10_000),
     metavar="N",
     help="Runs, each a fresh process.  [default: 7, 14 or 28, until the verdict is clear; "
     "7 for one function]",
 )
-@click.option(
-    "--gate",
-    type=parse_share,
-    metavar="SHARE",
-    default="3%",
-    show_default=True,
-    help="The smallest change that matters, as 3% or 0.03.",
-)
+@gate_option
 @click.option(
     "--budget-s",
     type=click.FloatRange(min=0, min_open=True),
@@ -146,31 +121,22 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
 @click.option("-f", "--force", is_flag=True, help="Replace records of an earlier call.")
 @click.option("--append", is_flag=True, help="Add to the records of an earlier call.")
 @command_options
-@shared_options
+@answer_options
 def time(
     *,
     functions: tuple[str, ...],
-    executed: tuple[tuple[str, ...], dict[str, Any]],
+    commands: list[str],
+    plan: CommandPlan,
     axes: tuple[str, ...],
     builds: tuple[str, ...],
-    factory: bool,
-    clock_name: str,
-    cache: str | None,
-    flushes_instructions: bool,
-    copies: int,
-    configs: str | None,
     moved: str | None,
     computed: str | None,
     dtype: str | None,
-    busy: Busy,
-    lock_clock_mhz: int | None,
-    processes: int | None,
-    gate: float,
-    budget_s: float,
     output: str | None,
     force: bool,
     append: bool,
     options: Options,
+    **how: Any,
 ) -> int:
     """Time Python functions or commands; several take turns and are compared with the first.
 
@@ -190,58 +156,38 @@ def time(
       longpole bench time -- ./gemm_profiler 1024 1024 1024
       longpole bench time -c './old 1024' -c './new 1024' --prepare 'rm -rf cache'
     """
-    commands, plan = executed
-    commands_named = command_names(commands, plan)
-    _check_subjects(functions, commands_named)
-    _check_clock(clock_name, cache, has_commands=bool(commands_named))
-    by_name = _builds(functions, builds, clock_name)
-    _check_preparations(factory=factory, copies=copies, flushes=flushes_instructions, cache=cache)
-    names = commands_named or list(by_name) or _under_configs(functions, configs)
-    campaign = Campaign(
-        names=names,
-        points=_points(axes),
-        factory=factory,
-        clock=clock_name,
-        cache=cache,
-        n_processes=processes,
-        budget_s=budget_s,
-        gate=gate,
-        busy=busy,
-        lock_clock_mhz=lock_clock_mhz,
-        commands=command_plan(commands_named, plan) if commands_named else None,
-        builds=by_name,
-        configs=configs,
-        copies=copies,
-        flushes_instructions=flushes_instructions,
-        work=WorkPlan(moved, computed, dtype),
+    require(
+        bool(functions) != bool(commands),
+        "give functions as MODULE:FUNC, or a command behind -- or with -c",
     )
-    _check_work(campaign)
-    _check_axes(campaign)
-    answer = _timed(campaign, output, force=force, append=append)
-    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
+    _check_clock(how["clock"], how["cache"], has_commands=bool(commands))
+    _check_preparations(how)
+    with usage_errors():
+        by_name = _builds(functions, builds, how["clock"])
+        names = commands or list(by_name) or _under_configs(functions, how["configs"])
+    campaign = Campaign(
+        names,
+        _points(axes),
+        commands=plan if commands else None,
+        builds=by_name,
+        work=WorkPlan(moved, computed, dtype),
+        **{name: value for name, value in how.items() if value is not None},
+    )
+    with usage_errors():
+        for point in campaign.points:
+            campaign.work.at(point)
+    require(
+        not commands or not (axes or campaign.factory), "--axis and --factory are for functions"
+    )
+    return options.emit(_timed(campaign, output, force=force, append=append))
 
 
 def _timed(campaign: Campaign, output: str | None, *, force: bool, append: bool) -> Answer:
     """Run a campaign, write its records, and compare what was timed."""
-    try:
-        with _opened(output, force=force, append=append) as store:
-            records = list(_written(time_in_processes(campaign), store))
-    except TargetError as error:
-        raise click.UsageError(str(error)) from error
+    with usage_errors(TargetError), _opened(output, force=force, append=append) as store:
+        records = list(_written(time_in_processes(campaign), store))
     comparisons = compare_points(campaign, records) if len(campaign.names) > 1 else []
     return timings_answer(campaign, records, [comparison for _, comparison in comparisons])
-
-
-def _check_axes(campaign: Campaign) -> None:
-    if campaign.commands is not None and (campaign.points != [{}] or campaign.factory):
-        message = "--axis and --factory are for functions"
-        raise click.UsageError(message)
-
-
-def _check_subjects(functions: tuple[str, ...], commands: list[str]) -> None:
-    if bool(functions) == bool(commands):
-        message = "give functions as MODULE:FUNC, or a command behind -- or with -c"
-        raise click.UsageError(message)
 
 
 def _builds(
@@ -250,16 +196,15 @@ def _builds(
     """Give the builds of the function by the name that each has in records."""
     if not builds:
         return {}
-    if len(functions) != 1 or clock_name != "cpu":
-        message = "--build is for one function, timed on the processor"
-        raise click.UsageError(message)
-    try:
-        found = [Build.parse(text, sys.executable) for text in builds]
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
-    if len({build.label for build in found}) != len(builds) or len(builds) == 1:
-        message = "--build is needed for each of two builds or more, with labels of their own"
-        raise click.UsageError(message)
+    require(
+        len(functions) == 1 and clock_name == "cpu",
+        "--build is for one function, timed on the processor",
+    )
+    found = [Build.parse(text, sys.executable) for text in builds]
+    require(
+        len({build.label for build in found}) == len(builds) > 1,
+        "--build is needed for each of two builds or more, with labels of their own",
+    )
     return {f"{functions[0]}@{build.label}": build for build in found}
 
 
@@ -267,31 +212,19 @@ def _under_configs(functions: tuple[str, ...], configs: str | None) -> list[str]
     """Give the functions to time: one for each configuration of a kernel, where there is one."""
     if configs is None:
         return list(dict.fromkeys(functions))
-    if len(functions) != 1:
-        message = "--configs is for one function, which launches the kernel"
-        raise click.UsageError(message)
-    try:
-        return [f"{functions[0]}@{label}" for label in configurations(configs)]
-    except TargetError as error:
-        raise click.UsageError(str(error)) from error
+    require(len(functions) == 1, "--configs is for one function, which launches the kernel")
+    return [f"{functions[0]}@{label}" for label in configurations(configs)]
 
 
-def _check_preparations(*, factory: bool, copies: int, flushes: bool, cache: str | None) -> None:
-    if copies > 1 and not factory:
-        message = "--copies needs --factory: each copy is what one call of the factory gives back"
-        raise click.UsageError(message)
-    if flushes and cache != "cold":
-        message = "--flush-instructions needs --cache cold"
-        raise click.UsageError(message)
-
-
-def _check_work(campaign: Campaign) -> None:
-    """Refuse an expression that has no value at some point."""
-    try:
-        for point in campaign.points:
-            campaign.work.at(point)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
+def _check_preparations(how: Mapping[str, Any]) -> None:
+    require(
+        how["copies"] == 1 or how["factory"],
+        "--copies needs --factory: each copy is what one call of the factory gives back",
+    )
+    require(
+        how["cache"] == "cold" or not how["flushes_instructions"],
+        "--flush-instructions needs --cache cold",
+    )
 
 
 def _points(axes: tuple[str, ...]) -> list[Point]:
@@ -299,9 +232,8 @@ def _points(axes: tuple[str, ...]) -> list[Point]:
     names, values = [], []
     for axis in axes:
         name, is_axis, choices = axis.partition("=")
-        if not (is_axis and name.isidentifier() and choices):
-            message = f"{axis!r} is not of the form NAME=VALUE,..."
-            raise click.UsageError(message)
+        is_sound = is_axis and name.isidentifier() and choices
+        require(is_sound, f"{axis!r} is not of the form NAME=VALUE,...")
         names.append(name)
         values.append([_value(choice) for choice in choices.split(",")])
     return [dict(zip(names, choice, strict=True)) for choice in product(*values)]
@@ -315,18 +247,20 @@ def _value(text: str) -> int | float | str:
 
 
 def _check_clock(name: str, cache: str | None, *, has_commands: bool) -> None:
-    if name != "cpu" and ":" not in name and name not in CLOCKS:
-        message = f"--clock {name}: there are cpu, {', '.join(CLOCKS)}, and MODULE:FUNC"
-        raise click.UsageError(message)
-    if name != "cpu" and has_commands:
-        message = f"--clock {name} is for functions: of a command the whole process is timed"
-        raise click.UsageError(message)
-    if name == "cpu" and cache is not None:
-        message = "--cache needs --clock torch: nobody sees to the processor's caches"
-        raise click.UsageError(message)
-    if name in CLOCKS and cache is None:
-        message = f"--clock {name} needs --cache cold or --cache hot: the times differ much"
-        raise click.UsageError(message)
+    is_known = name == "cpu" or ":" in name or name in CLOCKS
+    require(is_known, f"--clock {name}: there are cpu, {', '.join(CLOCKS)}, and MODULE:FUNC")
+    require(
+        name == "cpu" or not has_commands,
+        f"--clock {name} is for functions: of a command the whole process is timed",
+    )
+    require(
+        name != "cpu" or cache is None,
+        "--cache needs --clock torch: nobody sees to the processor's caches",
+    )
+    require(
+        name not in CLOCKS or cache is not None,
+        f"--clock {name} needs --cache cold or --cache hot: the times differ much",
+    )
 
 
 @contextmanager

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING
-
 import click
 
-from longpole.cli.answer.emit import emit
-from longpole.cli.ask.options import Options, shared_options
-from longpole.report.terminal import Terminal
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from longpole.cli.ask.options import Options, answer_options
 
 __all__ = ["check"]
 
@@ -23,9 +15,9 @@ __all__ = ["check"]
 @click.option(
     "--expect", multiple=True, metavar="KEY=VALUE", help="A validator that the file must have."
 )
-@shared_options
+@answer_options
 def check(
-    *, files: Sequence[str], version: str | None, expect: Sequence[str], options: Options
+    *, files: tuple[str, ...], version: str | None, expect: tuple[str, ...], options: Options
 ) -> int:
     """Say what makes torch ignore a file, lose rows of it, or choose badly.
 
@@ -54,4 +46,4 @@ def check(
         check_answer(file.name, [each for each in problems if each.file == file.name])
         for file in read
     ]
-    return emit(answers, options.form, Terminal.of(sys.stdout, options.color))
+    return options.emit(*answers)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from longpole.cli.answer.emit import emit
 from longpole.cli.ask.options import Options, shared_options
 from longpole.errors import ResultsError, TraceError
-from longpole.report.terminal import Terminal
 
 if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
@@ -61,7 +58,7 @@ def coverage(
             answer = _of_execution(subject, results)
         else:
             answer = _of_trace(subject, trace, results, step, execution)
-    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
+    return options.emit(answer)
 
 
 def _of_recorded(subject: str, results: str) -> Answer:

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Final
-
 import click
 
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.emit import emit
-from longpole.cli.ask.options import Options, shared_options
-from longpole.report.terminal import Terminal
+from longpole.cli.ask.options import Options, answer_options
 from longpole.wording import count
 
-if TYPE_CHECKING:
-    from longpole.report.blocks import Type
-
 __all__ = ["diff"]
-
-
-_COLUMNS: Final[dict[str, Type]] = {
-    "change": "text",
-    "operator": "name",
-    "parameters": "name",
-    "solution_before": "text",
-    "solution_after": "text",
-    "time_ns_before": "duration",
-    "time_ns_after": "duration",
-}
 
 
 @click.command()
 @click.argument("before", metavar="BEFORE")
 @click.argument("after", metavar="AFTER")
-@shared_options
+@answer_options
 def diff(*, before: str, after: str, options: Options) -> int:
     """Compare the rows that torch takes from two files.
 
@@ -49,5 +30,20 @@ def diff(*, before: str, after: str, options: Options) -> int:
     rows = tunableop.diff(before, after).to_dicts()
     code = exit_codes.FINDINGS if rows else exit_codes.OK
     headline = f"{count(len(rows), 'difference')} between {before} and {after}"
-    answer = rows_answer("diff", after, headline, rows, _COLUMNS, exit_code=code)
-    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
+    answer = rows_answer(
+        "diff",
+        after,
+        headline,
+        rows,
+        {
+            "change": "text",
+            "operator": "name",
+            "parameters": "name",
+            "solution_before": "text",
+            "solution_after": "text",
+            "time_ns_before": "duration",
+            "time_ns_after": "duration",
+        },
+        exit_code=code,
+    )
+    return options.emit(answer)

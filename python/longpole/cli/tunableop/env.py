@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from longpole.cli.answer.emit import emit
-from longpole.cli.ask.options import Options, shared_options
-from longpole.report.terminal import Terminal
+from longpole.cli.ask.options import Options, answer_options
 
 if TYPE_CHECKING:
     from longpole.bench.tunableop import Phase
-    from longpole.report.blocks import Type
 
 __all__ = ["env"]
 
@@ -24,7 +20,7 @@ __all__ = ["env"]
 @click.option("--name", metavar="FILE", help="The results file.")
 @click.option("--untuned", metavar="FILE", help="The untuned file.")
 @click.option("--torch", "version", metavar="VERSION", help="Warn for this version of torch.")
-@shared_options
+@answer_options
 def env(
     *,
     phase: Phase,
@@ -55,6 +51,7 @@ def env(
         for variable, value in given.items()
     ]
     warnings = tunableop.environment_warnings({**os.environ, **given}, version)
-    columns: dict[str, Type] = {"variable": "text", "meaning": "text"}
-    answer = rows_answer("env", None, f"to {phase}:", rows, columns, notes=warnings)
-    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
+    answer = rows_answer(
+        "env", None, f"to {phase}:", rows, {"variable": "text", "meaning": "text"}, notes=warnings
+    )
+    return options.emit(answer)

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
-from typing import TYPE_CHECKING
 
 import click
 
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.emit import emit
-from longpole.cli.ask.options import Options, shared_options
-from longpole.report.terminal import Terminal
+from longpole.cli.ask.options import Options, answer_options
 from longpole.wording import count
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from longpole.report.blocks import Type
 
 __all__ = ["files"]
 
@@ -32,12 +23,12 @@ __all__ = ["files"]
     help="The visibility variable of a process; give it once for each process.",
 )
 @click.option("--devices", type=int, metavar="N", help="How many devices the machine has.")
-@shared_options
+@answer_options
 def files(
     *,
     name: str | None,
     untuned: str | None,
-    visible: Sequence[str],
+    visible: tuple[str, ...],
     devices: int | None,
     options: Options,
 ) -> int:
@@ -80,15 +71,22 @@ def files(
         }
         for file in found
     ]
-    columns: dict[str, Type] = {
-        "process": "number",
-        "ordinal": "number",
-        "device": "text",
-        "results": "name",
-        "exists": "flag",
-        "untuned": "name",
-    }
     code = exit_codes.FINDINGS if warnings else exit_codes.OK
     headline = f"{count(len(rows), 'device')} in {count(len(environs), 'process', 'processes')}"
-    answer = rows_answer("files", None, headline, rows, columns, notes=warnings, exit_code=code)
-    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
+    answer = rows_answer(
+        "files",
+        None,
+        headline,
+        rows,
+        {
+            "process": "number",
+            "ordinal": "number",
+            "device": "text",
+            "results": "name",
+            "exists": "flag",
+            "untuned": "name",
+        },
+        notes=warnings,
+        exit_code=code,
+    )
+    return options.emit(answer)

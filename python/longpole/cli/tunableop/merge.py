@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import errno
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from longpole.cli.answer.emit import emit
-from longpole.cli.ask.options import Options, shared_options
-from longpole.report.terminal import Terminal
+from longpole.cli.ask.options import Options, answer_options
+from longpole.files import check_free
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,10 +33,10 @@ __all__ = ["merge"]
     "--split-validators", is_flag=True, help="Write a file for each set of validators: 0, 1, ..."
 )
 @click.option("-f", "--force", is_flag=True, help="Replace the output.")
-@shared_options
+@answer_options
 def merge(
     *,
-    files: Sequence[str],
+    files: tuple[str, ...],
     output: str,
     conflict: Policy,
     split_validators: bool,
@@ -65,11 +63,12 @@ def merge(
         names = [tunableop.with_ordinal(output, number) for number in range(len(parts))]
     else:
         parts, names = [tunableop.merge(paths, conflict=conflict)], [output]
-    tunableop.refuse_existing(map(Path, names), force=force, inputs=[*map(Path, paths)])
+    for name in names:
+        check_free(Path(name), force=force, inputs=[*map(Path, paths)])
     for name, part in zip(names, parts, strict=True):
         part.file.write(name, force=force)
     answer = merge_answer(list(zip(names, parts, strict=True)))
-    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
+    return options.emit(answer)
 
 
 def _expanded(name: str) -> Sequence[str | Path]:

@@ -2,42 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Final
-
 import click
 
-from longpole.cli.answer.emit import emit
-from longpole.cli.ask.options import Options, shared_options
-from longpole.report.terminal import Terminal
+from longpole.cli.ask.options import Options, answer_options
 from longpole.wording import count
 
-if TYPE_CHECKING:
-    from longpole.report.blocks import Type
-
 __all__ = ["show"]
-
-
-_COLUMNS: Final[dict[str, Type]] = {
-    "line": "number",
-    "operation": "text",
-    "dtype_a": "text",
-    "transa": "text",
-    "transb": "text",
-    "matmul_m": "number",
-    "matmul_n": "number",
-    "k": "number",
-    "batch": "number",
-    "solution": "name",
-    "time_ns": "duration",
-    "status": "text",
-}
 
 
 @click.command()
 @click.argument("file", metavar="FILE")
 @click.option("--untuned", is_flag=True, help="List the untuned GEMMs, not the results.")
-@shared_options
+@answer_options
 def show(*, file: str, untuned: bool, options: Options) -> int:
     """List the rows of a file with their typed columns.
 
@@ -56,5 +32,24 @@ def show(*, file: str, untuned: bool, options: Options) -> int:
     rows = (found.untuned if untuned else found.results).to_dicts()
     tied = ", ".join(f"{key} {value}" for key, value in found.validators.items())
     headline = f"{file}: {count(len(rows), 'GEMM')}, {tied or 'no validators'}"
-    answer = rows_answer("show", file, headline, rows, _COLUMNS)
-    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
+    answer = rows_answer(
+        "show",
+        file,
+        headline,
+        rows,
+        {
+            "line": "number",
+            "operation": "text",
+            "dtype_a": "text",
+            "transa": "text",
+            "transb": "text",
+            "matmul_m": "number",
+            "matmul_n": "number",
+            "k": "number",
+            "batch": "number",
+            "solution": "name",
+            "time_ns": "duration",
+            "status": "text",
+        },
+    )
+    return options.emit(answer)

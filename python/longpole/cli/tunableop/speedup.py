@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
-from longpole.cli.answer.emit import emit
-from longpole.cli.ask.options import Options, shared_options
-from longpole.report.terminal import Terminal
+from longpole.cli.ask.options import Options, answer_options
 
 __all__ = ["speedup"]
 
@@ -16,7 +12,7 @@ __all__ = ["speedup"]
 @click.command()
 @click.argument("tuned", metavar="TUNED")
 @click.argument("baseline", metavar="BASELINE")
-@shared_options
+@answer_options
 def speedup(*, tuned: str, baseline: str, options: Options) -> int:
     """Say what tuning gained, by the times in two files.
 
@@ -31,4 +27,4 @@ def speedup(*, tuned: str, baseline: str, options: Options) -> int:
     from longpole.cli.answer.tunableop import speedup_answer
 
     answer = speedup_answer(tuned, tunableop.speedup(tuned, baseline))
-    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
+    return options.emit(answer)

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from longpole.cli.answer.emit import emit
-from longpole.cli.ask.options import Options, shared_options
-from longpole.report.terminal import Terminal
-
-if TYPE_CHECKING:
-    from longpole.report.blocks import Type
+from longpole.cli.ask.options import Options, answer_options
+from longpole.files import check_free
 
 __all__ = ["split"]
 
@@ -25,7 +19,7 @@ __all__ = ["split"]
     "-o", "--output", metavar="NAME", help="The name of the parts; the ordinal is put into it."
 )
 @click.option("-f", "--force", is_flag=True, help="Replace the parts.")
-@shared_options
+@answer_options
 def split(*, file: str, gpus: int, output: str | None, force: bool, options: Options) -> int:
     """Split a file into parts of about the same cost, 2 m n k for each GEMM.
 
@@ -46,13 +40,19 @@ def split(*, file: str, gpus: int, output: str | None, force: bool, options: Opt
     path = Path(file)
     name = output or str(path.with_name(f"{path.stem}_part%d{path.suffix}"))
     names = [tunableop.with_ordinal(name, number) for number in range(gpus)]
-    tunableop.refuse_existing(map(Path, names), force=force, inputs=[path])
+    for name in names:
+        check_free(Path(name), force=force, inputs=[path])
     for part, share in zip(names, shares, strict=True):
         share.file.write(part, force=force)
     rows = [
         {"file": part, "gemms": len(share.file.lines), "flops": share.flops}
         for part, share in zip(names, shares, strict=True)
     ]
-    columns: dict[str, Type] = {"file": "name", "gemms": "count", "flops": "count"}
-    answer = rows_answer("split", file, f"{file} in {gpus} parts:", rows, columns)
-    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
+    answer = rows_answer(
+        "split",
+        file,
+        f"{file} in {gpus} parts:",
+        rows,
+        {"file": "name", "gemms": "count", "flops": "count"},
+    )
+    return options.emit(answer)

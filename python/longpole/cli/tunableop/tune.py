@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longpole.cli.answer.emit import emit
-from longpole.cli.ask.options import Options, shared_options
-from longpole.report.terminal import Terminal
+from longpole.cli.ask.options import Options, answer_options
+from longpole.cli.ask.usage import usage_errors
 from longpole.wording import escape
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ __all__ = ["tune"]
 @click.option("--batch", type=int, default=32, show_default=True, help="GEMMs in a batch.")
 @click.option("--resume", is_flag=True, help="Go on with an earlier run.")
 @click.option("-f", "--force", is_flag=True, help="Replace the output files.")
-@shared_options
+@answer_options
 def tune(
     *,
     pattern: str,
@@ -61,7 +60,7 @@ def tune(
     from longpole.bench import tunableop
     from longpole.cli.answer.tunableop import tuning_answer
 
-    try:
+    with usage_errors():
         found = tunableop.tune(
             pattern,
             gpus=gpus.split(",") if gpus else None,
@@ -73,9 +72,7 @@ def tune(
             force=force,
             on_record=_tell if options.progress else None,
         )
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
-    return emit([tuning_answer(found)], options.form, Terminal.of(sys.stdout, options.color))
+    return options.emit(tuning_answer(found))
 
 
 def _tell(record: Record) -> None:

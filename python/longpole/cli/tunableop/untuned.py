@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING
-
 import click
 
-from longpole.cli.answer.emit import emit
-from longpole.cli.ask.options import Options, shared_options
-from longpole.report.terminal import Terminal
+from longpole.cli.ask.options import Options, answer_options
 from longpole.wording import count
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from longpole.report.blocks import Type
 
 __all__ = ["untuned"]
 
@@ -24,8 +14,8 @@ __all__ = ["untuned"]
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("-o", "--output", metavar="FILE", help="Write them to a file.")
 @click.option("-f", "--force", is_flag=True, help="Replace the output.")
-@shared_options
-def untuned(*, files: Sequence[str], output: str | None, force: bool, options: Options) -> int:
+@answer_options
+def untuned(*, files: tuple[str, ...], output: str | None, force: bool, options: Options) -> int:
     """Join recorded GEMMs, each once, in a stable order.
 
     The GEMMs of results files count as well, to be tuned again.
@@ -43,6 +33,7 @@ def untuned(*, files: Sequence[str], output: str | None, force: bool, options: O
     rows = found.untuned.select("operator", "parameters", "m", "n", "k", "batch").to_dicts()
     written = f"; written to {output}" if output else ""
     headline = f"{count(len(rows), 'GEMM')} in {count(len(files), 'file')}{written}"
-    columns: dict[str, Type] = {"operator": "text", "parameters": "text"}
-    answer = rows_answer("untuned", None, headline, rows, columns, most=20)
-    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
+    answer = rows_answer(
+        "untuned", None, headline, rows, {"operator": "text", "parameters": "text"}, most=20
+    )
+    return options.emit(answer)

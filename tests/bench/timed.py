@@ -1,0 +1,19 @@
+"""`longpole bench time`, called in this process, in few and short runs."""
+
+import json
+
+from longpole.cli.program import run
+
+
+def time(*arguments, processes=2, budget="0.1"):
+    """Give the exit code. Arguments behind `--` have to come last."""
+    limits = ["--processes", str(processes), "--budget-s", budget]
+    return run(["bench", "time", *limits, *arguments])
+
+
+def answered(capsys, *arguments, **limits):
+    """Give the exit code, and the data of the answer or what was said in its place."""
+    code = time("--json", *arguments, **limits)
+    said = capsys.readouterr()
+    data = json.loads(said.out)["data"] if said.out else None
+    return code, said.err if data is None else data
