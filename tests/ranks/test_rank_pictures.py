@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 from longpole import read_traces
-from longpole.analyses.rank_lanes import rank_lanes
 from longpole.cli import program
 from longpole.plot.rank_figures import lateness_figure, rank_path_figure
+from longpole.plot.rank_lanes import rank_lanes
 from longpole.testing import TraceBuilder
 
 
@@ -40,11 +40,22 @@ def test_the_path_is_drawn_on_the_lanes_of_its_ranks_and_tiles_the_run(folder):
     assert {lane for bar in bars for lane in bar["y"]} == {
         f"rank {rank}" for rank in path["rank"].unique()
     }
-    lanes, n_left_out = rank_lanes(ranks)
-    assert n_left_out == 0
+    lanes = rank_lanes(ranks)
+    assert lanes.notes == []
     assert lanes.rows[0]["label"] == "critical path"
     assert sum(lanes.rows[0]["lengths"]) == ranks.duration_ns
-    assert sum(sum(row["lengths"]) for row in lanes.rows[1:]) == ranks.duration_ns
+    parts = [row for row in lanes.rows if row["label"].endswith(", path")]
+    assert sum(sum(row["lengths"]) for row in parts) == ranks.duration_ns
+
+
+def test_each_rank_has_a_lane_of_its_calls_in_which_the_last_does_not_wait(folder):
+    lanes = rank_lanes(read_traces(folder))
+    calls = [row for row in lanes.rows if row["label"].endswith(", calls")]
+    kinds = [[lanes.kinds[kind] for kind in row["kinds"]] for row in calls]
+    assert [row["label"] for row in calls] == [f"rank {rank}, calls" for rank in range(3)]
+    wait = "waiting for the last rank"
+    assert kinds[:2] == [[wait, "transfer", "transfer"]] * 2
+    assert kinds[2] == ["transfer", "transfer"]
 
 
 def test_notebooks_get_figures_of_plotly(folder):
@@ -61,9 +72,9 @@ def test_a_report_of_ranks_says_who_makes_the_others_wait(folder, tmp_path):
     output = tmp_path / "report.html"
     assert program.run(["report", str(folder), "-o", str(output)]) == 0
     page = output.read_text(encoding="utf-8")
-    assert "Ranks as one program" in page
-    assert "Rank 2 makes the others wait" in page
-    assert "Critical path across ranks" in page
+    verdict = page.partition('id="verdict"')[2].partition("</section>")[0]
+    assert "Rank 2 makes the others wait" in verdict
+    assert "The critical path across ranks" in verdict
 
 
 def test_a_report_of_traces_that_are_no_ranks_has_no_such_section(folder, tmp_path):
@@ -72,7 +83,9 @@ def test_a_report_of_traces_that_are_no_ranks_has_no_such_section(folder, tmp_pa
     other.write_bytes(first.read_bytes())
     output = tmp_path / "report.html"
     assert program.run(["report", str(first), str(other), "-o", str(output)]) == 0
-    assert "Ranks as one program" not in output.read_text(encoding="utf-8")
+    page = output.read_text(encoding="utf-8")
+    assert 'id="verdict"' not in page
+    assert "Traces</h2>" in page
 
 
 def test_how_ranks_fare_in_each_step_is_a_table(tmp_path):

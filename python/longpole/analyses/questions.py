@@ -29,7 +29,7 @@ __all__ = ["answer_blocks", "questions"]
 
 _TITLE: Final = re.compile(r"^(?:Table `\w+`: )?(?P<title>.+?)\.?$")
 _MOST_ROWS: Final = 20
-_OWN: Final = ("lanes", "questions", "summary")
+_OWN: Final = ("questions", "summary")
 
 
 def questions() -> dict[str, str]:
@@ -39,15 +39,17 @@ def questions() -> dict[str, str]:
     return {name: _title(name) for name, ask in found.items() if ask is not None}
 
 
-def answer_blocks(name: str, trace: Trace, window: Window | None = None) -> Sequence[Block]:
-    """Answer a question about a window as blocks; a frame is shown by some rows."""
+def answer_blocks(
+    name: str, trace: Trace, window: Window | None = None, *, most: int = _MOST_ROWS
+) -> Sequence[Block]:
+    """Answer a question about a window as blocks; a frame is shown by so many rows at the most."""
     ask = _question(name)
     if ask is None:
         message = f"there is no question {name!r}"
         raise ValueError(message)
     answer = ask(trace, window)
     if isinstance(answer, pl.DataFrame):
-        return _frame_blocks(answer)
+        return _frame_blocks(answer, most)
     blocks: Sequence[Block] = answer.blocks()
     return blocks
 
@@ -78,20 +80,20 @@ def _title(name: str) -> str:
     return title[:1].upper() + title[1:]
 
 
-def _frame_blocks(frame: pl.DataFrame) -> list[Block]:
+def _frame_blocks(frame: pl.DataFrame, most: int) -> list[Block]:
     """Show some rows of a frame."""
     if frame.is_empty():
         return [Sentence("There is nothing to show.")]
-    shown, more = _shown(frame)
+    shown, more = _shown(frame, most)
     return [table_of(shown), *([Notes([more])] if more else [])]
 
 
-def _shown(frame: pl.DataFrame) -> tuple[pl.DataFrame, str | None]:
+def _shown(frame: pl.DataFrame, most: int) -> tuple[pl.DataFrame, str | None]:
     """Take the first rows, of single events the longest, and say how many there are."""
-    more = frame.height - _MOST_ROWS
+    more = frame.height - most
     if more <= 0:
         return frame, None
     if frame.columns[0] == "event" and "duration_ns" in frame.columns:
         longest = frame.sort("duration_ns", "event", descending=[True, False], nulls_last=True)
-        return longest.head(_MOST_ROWS), f"The {_MOST_ROWS} longest of {frame.height:,}."
-    return frame.head(_MOST_ROWS), f"{count(more, 'more row')}."
+        return longest.head(most), f"The {most} longest of {frame.height:,}."
+    return frame.head(most), f"{count(more, 'more row')}."

@@ -14,13 +14,13 @@ from longpole.plot.rank_figures import lateness_figure, rank_path_figure
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from longpole.plot.figures import Figure
     from longpole.report.blocks import Block
-    from longpole.report.page import Figure
     from longpole.trace import Trace
     from longpole.traces.trace_set import TraceSet
     from longpole.windows import Window
 
-__all__ = ["figure", "lateness", "path", "plotly_script", "question", "rank_path", "step_times"]
+__all__ = ["figure", "lateness", "path", "question", "rank_path", "step_times"]
 
 _COLORS = {
     "bar": "#4e79a7",
@@ -96,15 +96,6 @@ def question(name: str) -> Callable[..., Any]:
     return partial(_asked, name, titles[name])
 
 
-def plotly_script() -> str | None:
-    """Give the script of plotly; None where it is not installed."""
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError:
-        return None
-    return str(get_plotlyjs())
-
-
 def _asked(name: str, title: str, trace: Trace, window: Window | None = None) -> Any:
     blocks: Iterable[Block] = answer_blocks(name, trace, window)
     return figure(blocks, title)
@@ -123,7 +114,7 @@ def _drawn(found: Figure | None, label: str) -> Any:
     try:
         from plotly.graph_objects import Figure as PlotlyFigure
     except ImportError as error:
-        message = "figures need plotly\nhint: pip install 'longpole[report]'"
+        message = "figures need plotly\nhint: pip install 'longpole[plot]'"
         raise MissingDependencyError(message) from error
     if found is None:
         message = "the answer holds nothing that can be drawn"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.analyses.lanes import longest
-from longpole.report.page import Figure
+from longpole.plot.figures import Figure
+from longpole.plot.layout import longest
 from longpole.wording import count
 
 if TYPE_CHECKING:

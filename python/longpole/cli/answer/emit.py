@@ -57,11 +57,19 @@ def _all(documents: Sequence[Document], form: str) -> Iterable[str]:
         from longpole.report.json import json_chunks
 
         return json_chunks(documents)
-    if form == "html":
-        from longpole.report.html import page
+    return [_page(documents)] if form == "html" else []
 
-        return [page(document.blocks() for document in documents)]
-    return []
+
+def _page(documents: Sequence[Document]) -> str:
+    from longpole.report.page import page_text
+    from longpole.report.sections import Page, Section
+
+    sections: list[Section] = []
+    for number, document in enumerate(documents):
+        blocks = Section(f"answer-{number}", "", document.blocks())
+        sections += [blocks] if document.sections is None else document.sections()
+    path = documents[0].input.get("path") if len(documents) == 1 else None
+    return page_text(Page(f"longpole: {path}" if path else "longpole", [], sections))
 
 
 def _one(document: Document, form: str, terminal: Terminal, written: int) -> Iterable[str]:
