@@ -58,6 +58,14 @@ def test_each_rank_has_a_lane_of_its_calls_in_which_the_last_does_not_wait(folde
     assert kinds[2] == ["transfer", "transfer"]
 
 
+def test_waiting_is_not_told_from_transfer_where_ranks_are_missing(folder):
+    (folder / "rank2.json").unlink()
+    lanes = rank_lanes(read_traces(folder))
+    calls = [row for row in lanes.rows if row["label"].endswith(", calls")]
+    kinds = {lanes.kinds[kind] for row in calls for kind in row["kinds"]}
+    assert kinds == {"communication, waiting included"}
+
+
 def test_notebooks_get_figures_of_plotly(folder):
     pytest.importorskip("plotly", reason="figures need plotly")
     import longpole.plot

@@ -162,6 +162,13 @@ def test_a_frame_lies_below_its_caller_and_is_as_wide_as_its_time():
     assert named[2] == [("leaf", (80_000, 100_000))]
 
 
+def test_a_box_of_the_path_names_the_code_and_its_colour_the_kind():
+    trace = three_steps().read()
+    picture = flame_lanes(trace, choose_window(trace), "path")
+    assert not [name for name in picture.names if "[" in name]
+    assert "host gap" in picture.kinds
+
+
 @pytest.mark.parametrize("time", TITLES)
 def test_all_time_is_in_the_graph(time):
     trace = three_steps().read()

@@ -48,7 +48,8 @@ def diff_lanes(
     sides = " and ".join(f"{window.name} of {name}" for name, _, window in drawn)
     length_ns = max(window.duration_ns for _, _, window in drawn)
     label = f"What ran in {sides}, on one axis."
-    return layout.lanes(label, length_ns, paths=("base: ", "new: "), notes=left_out(n_left_out))
+    paths = [(f"{name}: ", window.duration_ns) for name, _, window in drawn]
+    return layout.lanes(label, length_ns, paths=paths, notes=left_out(n_left_out))
 
 
 def _trace(side: DiffSide, traces: Sequence[Trace]) -> Trace:

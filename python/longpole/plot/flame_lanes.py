@@ -95,7 +95,7 @@ def _rows(root: _Frame, time: Time) -> tuple[list[list[Span]], int]:
         chain = _chain(frame)
         kind = _kind(chain[-1], time)
         rows += [[] for _ in range(depth + 1 - len(rows))]
-        rows[depth].append((frame.start_ns, frame.length_ns, kind, _name(chain)))
+        rows[depth].append((frame.start_ns, frame.length_ns, kind, _name(chain, time)))
         pending += [(callee, depth + 1) for callee in chain[-1].callees]
     return [sorted(row) for row in rows], n_left_out
 
@@ -111,9 +111,11 @@ def _chain(frame: _Frame) -> list[_Frame]:
     return chain
 
 
-def _name(chain: list[_Frame]) -> str:
-    """Name the frames of a box, the innermost first."""
-    names = [short_name(frame.name, _WIDEST) for frame in reversed(chain)]
+def _name(chain: list[_Frame], time: Time) -> str:
+    """Name the frames of a box, the innermost first; the kind of a path segment is its colour."""
+    is_segment = time == "path" and not chain[-1].callees
+    frames = chain[:-1] if is_segment and len(chain) > 1 else chain
+    names = [short_name(frame.name, _WIDEST) for frame in reversed(frames)]
     if len(names) > _MOST_TOLD:
         names = [*names[: _MOST_TOLD - 1], "…", names[-1]]
     return " ← ".join(names)

@@ -69,7 +69,7 @@ def lanes(
     n_left_out += add_lanes(layout, trace, window, most=most)
     name = f"{window.name[0].upper()}{window.name[1:]}"
     label = f"{name}, {duration(window.duration_ns)} ({window.reason}): what ran where."
-    paths = () if path is None else ("",)
+    paths = [] if path is None else [("", window.duration_ns)]
     return layout.lanes(label, window.duration_ns, paths=paths, notes=left_out(n_left_out))
 
 

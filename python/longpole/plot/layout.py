@@ -28,6 +28,7 @@ _WIDEST_SEGMENT: Final = 80
 _COLORS: Final = {
     "kernel": "kernel",
     "communication": "communication",
+    "communication, waiting included": "communication",
     "transfer": "communication",
     "copy": "copy",
     "memcpy or memset": "copy",
@@ -86,11 +87,11 @@ class Layout:
         label: str,
         length_ns: int,
         *,
-        paths: Sequence[str] = (),
+        paths: Sequence[tuple[str, int]] = (),
         notes: Sequence[str] = (),
         is_flame: bool = False,
     ) -> Lanes:
-        """Give the lanes; `paths` names whose critical path each of the first rows is."""
+        """Give the lanes; `paths` has words for each of the first rows and how long it is."""
         colors = [_COLORS.get(kind, _OTHER) for kind in self._kinds]
         return Lanes(
             label,
@@ -100,12 +101,12 @@ class Layout:
             colors,
             [(color, words) for color, words in _LEGEND.items() if color in colors],
             self.rows,
-            self._longest(paths, length_ns),
+            self._longest(paths),
             notes,
             is_flame,
         )
 
-    def _longest(self, paths: Sequence[str], length_ns: int) -> list[Segment]:
+    def _longest(self, paths: Sequence[tuple[str, int]]) -> list[Segment]:
         """Name the longest segments, the longest first."""
         names = list(self._names)
         found = [
@@ -114,11 +115,13 @@ class Layout:
             for place, length in enumerate(self.rows[row]["lengths"])
         ]
         found.sort(key=lambda segment: (-segment[0], *segment[1:]))
-        return [
-            Segment(row, place, f"{_time(length, length_ns)} {paths[row]}{_cut(names[number])}")
-            for length, row, place in found[:_MOST_SEGMENTS]
-            for number in [self.rows[row]["names"][place]]
-        ]
+        segments: list[Segment] = []
+        for length, row, place in found[:_MOST_SEGMENTS]:
+            words, whole_ns = paths[row]
+            time = f"{duration(length)} ({share(length / whole_ns)})"
+            name = _cut(names[self.rows[row]["names"][place]])
+            segments.append(Segment(row, place, f"{time} {words}{name}"))
+        return segments
 
 
 def longest(rows: pl.DataFrame, most: int = _MOST_EVENTS) -> pl.DataFrame:
@@ -153,10 +156,6 @@ def path_spans(path: pl.DataFrame, window: Window) -> list[Span]:
         (start, length, kind, kind if name in (kind, "(no name)") else f"{kind}: {name}")
         for start, length, kind, name in spans(path, window)
     ]
-
-
-def _time(length: int, length_ns: int) -> str:
-    return f"{duration(length)} ({share(length / length_ns)})"
 
 
 def _cut(text: str) -> str:

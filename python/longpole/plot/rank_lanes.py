@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from longpole.plot.layout import Layout, longest, not_drawn, path_spans
 from longpole.windows import Window
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["rank_lanes"]
 
 _MOST_RANKS: Final = 24
-_WAIT: Final = "waiting for the last rank"
 
 
 def rank_lanes(
@@ -60,7 +59,7 @@ def rank_lanes(
         layout.add(f"rank {rank}, calls", _calls(traces, rank, window))
     label = "The critical path across ranks, then of each rank its part of it and its calls."
     notes = not_drawn(path.height - drawn.height, "segment", "the shortest")
-    return layout.lanes(label, end_ns - start_ns, paths=("",), notes=notes)
+    return layout.lanes(label, end_ns - start_ns, paths=[("", end_ns - start_ns)], notes=notes)
 
 
 def _ranks(traces: TraceSet, path: pl.DataFrame) -> list[int]:
@@ -76,18 +75,22 @@ def _calls(traces: TraceSet, rank: int, window: Window) -> Iterator[Span]:
     """Give the waits and transfers of a rank; where calls overlap, the one that came first."""
     import polars as pl
 
-    names = traces.calls.select("call", "operation")
-    members = traces.members.filter(pl.col("rank") == rank).join(names, on="call", how="left")
-    columns = ("arrival_ns", "wait_ns", "transfer_ns", "operation", "call")
+    known = traces.calls.select("call", "operation", "last")
+    members = traces.members.filter(pl.col("rank") == rank).join(known, on="call", how="left")
     until = 0
-    for arrival_ns, wait_ns, transfer_ns, operation, call in (
-        members.sort("arrival_ns", "call").select(columns).iter_rows()
-    ):
-        name = f"{operation or 'call'} {call}"
-        at = arrival_ns - window.start_ns
-        for length, kind in ((wait_ns, _WAIT), (transfer_ns, "transfer")):
-            start, end = max(at, until), min(at + (length or 0), window.duration_ns)
-            at += length or 0
+    for row in members.sort("arrival_ns", "call").iter_rows(named=True):
+        at = row["arrival_ns"] - window.start_ns
+        for length, kind in _parts(row):
+            start, end = max(at, until), min(at + length, window.duration_ns)
+            at += length
             if end > start:
-                yield start, end - start, kind, name
+                yield start, end - start, kind, f"{row['operation'] or 'call'} {row['call']}"
                 until = end
+
+
+def _parts(row: dict[str, Any]) -> list[tuple[int, str]]:
+    """Tell waiting from transfer where it is known who came last."""
+    wait_ns, transfer_ns = row["wait_ns"] or 0, row["transfer_ns"] or 0
+    if row["last"] is None:
+        return [(wait_ns + transfer_ns, "communication, waiting included")]
+    return [(wait_ns, "waiting for the last rank"), (transfer_ns, "transfer")]

@@ -61,15 +61,20 @@ def _all(documents: Sequence[Document], form: str) -> Iterable[str]:
 
 
 def _page(documents: Sequence[Document]) -> str:
+    """Write answers as one page; sections of their own bring no headline."""
     from longpole.report.page import page_text
     from longpole.report.sections import Page, Section
 
     sections: list[Section] = []
+    facts = []
     for number, document in enumerate(documents):
-        blocks = Section(f"answer-{number}", "", document.blocks())
-        sections += [blocks] if document.sections is None else document.sections()
-    path = documents[0].input.get("path") if len(documents) == 1 else None
-    return page_text(Page(f"longpole: {path}" if path else "longpole", [], sections))
+        if document.sections is None:
+            sections.append(Section(f"answer-{number}", "", document.blocks()))
+        else:
+            sections += document.sections()
+            facts.append(str(document.input["path"]))
+    words = sorted({document.schema.rpartition("/")[0].replace(".", " ") for document in documents})
+    return page_text(Page(", ".join(words), facts, sections))
 
 
 def _one(document: Document, form: str, terminal: Terminal, written: int) -> Iterable[str]:

@@ -118,7 +118,7 @@ def diff_page(base: Sequence[Named], new: Sequence[Named], *, step_name: str | N
     found = diff(*sides, step_name=step_name)
     sections = diff_sections(found, *sides, top=_TOP, step_name=step_name)
     names = names_of([*base, *new])
-    title = f"longpole: {names[0]} -> {names[len(base)]}"
+    title = f"longpole: {names[0]} → {names[len(base)]}"
     return Page(title, facts_of([*base, *new]), [*sections, _LIMITS])
 
 

@@ -104,9 +104,8 @@
     words(row, item) {
       const lane = this.data.rows[row], length = lane.lengths[item];
       const name = this.data.names[lane.names[item]], kind = this.data.kinds[lane.kinds[item]];
-      const share = `${(100 * length / this.whole[1]).toPrecision(3)} %`;
-      if (this.data.is_flame) return `${name}: ${duration(length)}, ${share}`;
-      return `${name} (${kind}, ${lane.label}): ${duration(length)}, ${share}, from ${duration(lane.starts[item])}`;
+      if (this.data.is_flame) return `${name} (${kind}): ${duration(length)}, ${(100 * length / this.whole[1]).toPrecision(3)} %`;
+      return `${name} (${kind}, ${lane.label}): ${duration(length)}, from ${duration(lane.starts[item])}`;
     }
 
     show(start, end) {
