@@ -23,10 +23,13 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["Stack", "Time", "flame", "folded", "speedscope"]
+__all__ = ["Frame", "Stack", "Time", "flame", "folded", "frames", "speedscope"]
 
 Stack = tuple[tuple[str, ...], int]
 """Names from the outermost on, and a time in ns."""
+
+Frame = tuple[int, str, int]
+"""How many callers are around it, its name, and a time in ns."""
 
 Time = Literal["host", "device", "path"]
 """Whose time a flame graph shows."""
@@ -76,6 +79,11 @@ def flame(
     >>> print("".join(folded(flame(trace, time="device"))), end="")
     thread 1;aten::mm;cudaLaunchKernel;gemm 41000
     """
+    return _stacks(frames(trace, window, time=time))
+
+
+def frames(trace: Trace, window: Window | None = None, *, time: Time = "host") -> Iterator[Frame]:
+    """Give the same as a tree: each frame once, behind its caller, with the time of it alone."""
     add_up = {"host": _host, "device": _device, "path": _path}.get(time)
     if add_up is None:
         message = f'time is "host", "device" or "path", not {time!r}'
@@ -84,7 +92,7 @@ def flame(
     sums = _Sums()
     if window is not None:
         add_up(trace, window, sums)
-    return sums.stacks()
+    return sums.frames()
 
 
 def folded(stacks: Iterable[Stack]) -> Iterator[str]:
@@ -135,6 +143,14 @@ def _listed(texts: Iterable[str]) -> Iterator[str]:
         yield f",\n{text}" if number else text
 
 
+def _stacks(found: Iterable[Frame]) -> Iterator[Stack]:
+    names: list[str] = []
+    for depth, name, ns in found:
+        names[depth:] = [name]
+        if ns:
+            yield tuple(names), ns
+
+
 class _Sums:
     """Times by stacks that share their fronts: each name below another one is kept once."""
 
@@ -158,22 +174,18 @@ class _Sums:
     def add(self, node: int, ns: int) -> None:
         self._ns[node] += ns
 
-    def stacks(self) -> Iterator[Stack]:
-        """List the stacks with a time in order of their names."""
+    def frames(self) -> Iterator[Frame]:
+        """List the frames of the tree in order of their names, each behind its caller."""
         below: dict[int, list[tuple[str, int]]] = {}
         for (parent, name), node in self._nodes.items():
             below.setdefault(parent, []).append((name, node))
-        names: list[str] = []
         pending = [iter(sorted(below.get(-1, ())))]
         while pending:
             name, node = next(pending[-1], ("", -1))
             if node < 0:
                 pending.pop()
-                del names[-1:]
                 continue
-            names.append(name)
-            if self._ns[node]:
-                yield tuple(names), self._ns[node]
+            yield len(pending) - 1, name, self._ns[node]
             pending.append(iter(sorted(below.get(node, ()))))
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from longpole.convert.flame import flame
+from longpole.convert.flame import frames
 from longpole.plot.layout import Layout, not_drawn
 from longpole.wording import duration, share, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from longpole.convert.flame import Stack, Time
+    from longpole.convert.flame import Frame, Time
     from longpole.plot.layout import Span
     from longpole.report.lanes import Lanes
     from longpole.trace import Trace
@@ -51,7 +50,7 @@ class _Frame:
 
 def flame_lanes(trace: Trace, window: Window, time: Time) -> Lanes | None:
     """Lay out the flame graph of a window; None where it has none of this time."""
-    root = _tree(flame(trace, window, time=time))
+    root = _tree(frames(trace, window, time=time))
     if not root.length_ns:
         return None
     rows, n_left_out = _rows(root, time)
@@ -64,20 +63,19 @@ def flame_lanes(trace: Trace, window: Window, time: Time) -> Lanes | None:
     return layout.lanes(label, root.length_ns, notes=notes, is_flame=True)
 
 
-def _tree(stacks: Iterable[Stack]) -> _Frame:
-    """Join stacks, which come in the order of their names, to a tree."""
+def _tree(found: Iterable[Frame]) -> _Frame:
+    """Place frames, which come behind their callers, one beside the other."""
     root = _Frame("", 0)
     opened = [root]
-    for names, ns in stacks:
-        pairs = zip(names, opened[1:], strict=False)
-        common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1].name, pairs))
-        del opened[common + 1 :]
-        for name in names[common:]:
-            frame = _Frame(name, root.length_ns)
-            opened[-1].callees.append(frame)
-            opened.append(frame)
-        for frame in opened:
-            frame.length_ns += ns
+    now_ns = 0
+    for depth, name, ns in (*found, (0, "", 0)):
+        for frame in opened[depth + 1 :]:
+            frame.length_ns = now_ns - frame.start_ns
+        frame = _Frame(name, now_ns)
+        opened[depth].callees.append(frame)
+        opened[depth + 1 :] = [frame]
+        now_ns += ns
+    root.length_ns = now_ns
     return root
 
 
@@ -90,7 +88,7 @@ def _rows(root: _Frame, time: Time) -> tuple[list[list[Span]], int]:
     while pending:
         frame, depth = pending.pop()
         if frame.length_ns < least_ns or depth >= _MOST_ROWS:
-            n_left_out += 1
+            n_left_out += frame.length_ns > 0
             continue
         chain = _chain(frame)
         kind = _kind(chain[-1], time)
