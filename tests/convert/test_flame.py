@@ -46,6 +46,20 @@ def test_the_path_sums_to_its_length():
     assert sum(ns for _, ns in flame(found, window, time="path")) == window.duration_ns
 
 
+def test_the_path_of_a_step_is_the_same_as_everywhere():
+    """A thread that waits beyond the work of the step does not become the end of its path."""
+    builder = TraceBuilder().python("threading.py(359): wait", (0, 500), thread=9)
+    builder.step(1, (0, 90)).operator("aten::mm", (0, 20))
+    builder.launch("gemm", call=(5, 9), work=(9, 150))
+    found = builder.read()
+    window = longpole.choose_window(found, 1)
+    times: dict[str, int] = {}
+    for names, ns in flame(found, window, time="path"):
+        times[names[-1].strip("[]")] = times.get(names[-1].strip("[]"), 0) + ns
+    path = found.critical_path(1)
+    assert times == {row["kind"]: row["duration_ns"] for row in path.kind_totals}
+
+
 def test_what_would_break_a_line_is_replaced():
     assert "".join(folded([(("a;b\n", "c"), 3)])).count("\n") == 1
 

@@ -306,3 +306,4 @@ def test_what_a_trace_does_not_answer_is_named_in_one_place(tmp_path):
     assert "There is nothing to show" not in page
     assert 'id="unanswered"' in page
     assert 'id="steps"' not in page
+    assert "<h2>Where the time went</h2>\n</section>" not in page

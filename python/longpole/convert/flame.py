@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from array import array
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.contexts import context_times
@@ -16,10 +17,11 @@ from longpole.windows import window_of
 from longpole.wording import escape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import polars as pl
 
+    from longpole.critical_path.path import CriticalPath
     from longpole.trace import Trace
     from longpole.windows import Window
 
@@ -82,9 +84,23 @@ def flame(
     return _stacks(frames(trace, window, time=time))
 
 
-def frames(trace: Trace, window: Window | None = None, *, time: Time = "host") -> Iterator[Frame]:
-    """Give the same as a tree: each frame once, behind its caller, with the time of it alone."""
-    add_up = {"host": _host, "device": _device, "path": _path}.get(time)
+def frames(
+    trace: Trace,
+    window: Window | None = None,
+    *,
+    time: Time = "host",
+    path: CriticalPath | None = None,
+) -> Iterator[Frame]:
+    """Give the same as a tree: each frame once, behind its caller, with the time of it alone.
+
+    `path` is the critical path of the window, if it is there already.
+    """
+    ways: dict[str, Callable[[Trace, Window, _Sums], None]] = {
+        "host": _host,
+        "device": _device,
+        "path": partial(_path, path=path),
+    }
+    add_up = ways.get(time)
     if add_up is None:
         message = f'time is "host", "device" or "path", not {time!r}'
         raise ValueError(message)
@@ -205,11 +221,11 @@ def _device(trace: Trace, window: Window, sums: _Sums) -> None:
         sums.add(sums.node(launcher, name or "(no name)"), ns)
 
 
-def _path(trace: Trace, window: Window, sums: _Sums) -> None:
+def _path(trace: Trace, window: Window, sums: _Sums, *, path: CriticalPath | None = None) -> None:
     import polars as pl
 
     node_of = _Nodes(trace, window, sums)
-    path = trace.critical_path(between=(window.start_ns, window.end_ns))
+    path = _path_of(trace, window) if path is None else path
     launchers = trace.launches.select("event", launcher=pl.coalesce("call", "operator"))
     texts = pl.col("kind", "name").cast(pl.String)
     segments = path.segments.with_columns(texts).join(
@@ -221,6 +237,17 @@ def _path(trace: Trace, window: Window, sums: _Sums) -> None:
     for (event, launcher, kind, name, ns), work in zip(rows, is_work, strict=True):
         node = sums.node(node_of(launcher), name or "(no name)") if work else node_of(event)
         sums.add(sums.node(node, f"[{kind}]"), ns)
+
+
+def _path_of(trace: Trace, window: Window) -> CriticalPath:
+    """Take the path of the step, which ends with the step, not with the last thread that waits."""
+    if window.kind == "trace":
+        return trace.critical_path(whole=True)
+    if window.step is not None and window.step in trace.steps["step"]:
+        path = trace.critical_path(window.step)
+        if path.segments["start_ns"][0] == window.start_ns and path.length_ns == window.duration_ns:
+            return path
+    return trace.critical_path(between=(window.start_ns, window.end_ns))
 
 
 class _Nodes:

@@ -37,7 +37,9 @@ def diff_lanes(
         return None
     n_left_out = 0
     for name, trace, window in drawn:
-        segments = trace.critical_path(between=(window.start_ns, window.end_ns)).segments
+        is_whole = window.kind == "trace"
+        path = trace.critical_path(window.step, whole=is_whole, step_name=step_name)
+        segments = path.segments
         kept = longest(segments, _MOST_EVENTS)
         layout.add(f"{name}: critical path", path_spans(kept, window))
         n_left_out += segments.height - kept.height

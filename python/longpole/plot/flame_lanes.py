@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from longpole.convert.flame import Frame, Time
+    from longpole.critical_path.path import CriticalPath
     from longpole.plot.layout import Span
     from longpole.report.lanes import Lanes
     from longpole.trace import Trace
@@ -48,9 +49,14 @@ class _Frame:
     callees: list[_Frame] = field(default_factory=list)
 
 
-def flame_lanes(trace: Trace, window: Window, time: Time) -> Lanes | None:
-    """Lay out the flame graph of a window; None where it has none of this time."""
-    root = _tree(frames(trace, window, time=time))
+def flame_lanes(
+    trace: Trace, window: Window, time: Time, path: CriticalPath | None = None
+) -> Lanes | None:
+    """Lay out the flame graph of a window; None where it has none of this time.
+
+    `path` is the critical path of the window, if it is there already.
+    """
+    root = _tree(frames(trace, window, time=time, path=path))
     if not root.length_ns:
         return None
     rows, n_left_out = _rows(root, time)

@@ -14,7 +14,7 @@ from longpole.cli.answer.facts import facts_of, names_of
 from longpole.cli.answer.rank_sections import rank_sections
 from longpole.cli.answer.summary import time_blocks
 from longpole.critical_path.explain import path_blocks
-from longpole.errors import LongpoleError, WindowError
+from longpole.errors import LongpoleError
 from longpole.plot.flame_lanes import HOW_TO_READ, TITLES, flame_lanes
 from longpole.plot.lanes import lanes
 from longpole.plot.step_lanes import step_lanes
@@ -31,10 +31,8 @@ if TYPE_CHECKING:
 
     from longpole.analyses.summary import Summary
     from longpole.cli.answer.emit import Answer
-    from longpole.convert.flame import Time
     from longpole.critical_path.path import CriticalPath
     from longpole.report.blocks import Block, Cell
-    from longpole.report.lanes import Lanes
     from longpole.report.sections import Part
     from longpole.trace import Trace
     from longpole.verdict import Verdict
@@ -208,8 +206,10 @@ class _About:
         yield self.section("verdict", "Verdict", verdict_blocks(found.verdict))
         yield self.timeline(window, path)
         yield self.section("path", "Critical path", path_blocks(path, _TOP))
-        yield self.section("time", "Where the time went", self.time(found))
-        yield from self.flame_graphs(window)
+        where = self.time(found)
+        if where:
+            yield self.section("time", "Where the time went", where)
+        yield from self.flame_graphs(window, path)
         yield self.tables(window)
         yield self.diagnostics()
 
@@ -224,9 +224,9 @@ class _About:
         blocks = time_blocks(self.trace, found)
         return [*blocks, *([self.section("steps", "Steps", [steps])] if steps else [])]
 
-    def flame_graphs(self, window: Window) -> Iterator[Section]:
+    def flame_graphs(self, window: Window, path: CriticalPath) -> Iterator[Section]:
         """Draw whose time it was, by the code that it was spent for; the first is open."""
-        drawn = {time: self.flame_graph(window, time) for time in TITLES}
+        drawn = {time: flame_lanes(self.trace, window, time, path) for time in TITLES}
         found = [(time, graph) for time, graph in drawn.items() if graph is not None]
         graphs = [
             self.section(f"flame-{time}", TITLES[time], [graph], is_folded=number > 0)
@@ -234,13 +234,6 @@ class _About:
         ]
         if graphs:
             yield self.section("flame", "Flame graphs", [Sentence(HOW_TO_READ), *graphs])
-
-    def flame_graph(self, window: Window, time: Time) -> Lanes | None:
-        """Draw a flame graph; None where the trace has no such time in the window."""
-        try:
-            return flame_lanes(self.trace, window, time)
-        except WindowError:
-            return None
 
     def tables(self, window: Window) -> Section:
         """Answer every question there is; name those that the trace does not answer."""
