@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,10 +11,11 @@ import longpole
 from longpole.convert.flame import flame, folded, speedscope
 from longpole.sweeps import activities
 from longpole.testing import TraceBuilder
+from real_traces import SHARED
 from strategies import traces
 from styles import STYLES, document
 
-INFERENCE = Path(__file__).parents[3] / "shared/data/open_answers/qwen_h100.json.gz"
+INFERENCE = SHARED / "open_answers" / "qwen_h100.json.gz"
 
 
 def trace():

@@ -131,6 +131,24 @@ def test_a_click_on_a_frame_of_a_flame_graph_zooms_to_it(page):
     assert page.problems == []
 
 
+def test_nothing_is_cut_off_on_a_narrow_screen(page):
+    page.locator("#unfold").click()
+    width = page.evaluate("innerWidth")
+    cut = page.evaluate(
+        """[...document.querySelectorAll("main td, main button, nav a, summary, h2, h3")]
+        .filter((part) => part.getBoundingClientRect().right > innerWidth)
+        .map((part) => part.textContent)"""
+    )
+    if width < 640:
+        assert cut == []
+        row = page.locator("#question-kernels tbody tr").first
+        assert row.evaluate("(row) => getComputedStyle(row).display") == "flex"
+        title = "(cell) => getComputedStyle(cell, '::before').content"
+        told = [cell.evaluate(title) for cell in row.locator("td").all()]
+        assert "none" in told  # a name needs no title
+        assert len([text for text in told if text != "none"]) > 3
+
+
 def test_all_is_unfolded_and_folded_by_one_button(page):
     button = page.locator("#unfold")
     button.click()

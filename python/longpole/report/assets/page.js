@@ -230,7 +230,7 @@
     }
 
     axis(pen, width, height, start, end, line, dim) {
-      const steps = Math.max(2, Math.floor(width / 110));
+      const steps = Math.max(3, Math.floor(width / 110));
       const rough = (end - start) / steps, power = 10 ** Math.floor(Math.log10(rough));
       const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough);
       pen.strokeStyle = line;
@@ -292,6 +292,22 @@
     panel.replaceChildren(told, ...tables.slice(0, MOST_TABLES).map((each) => found(...each)));
   };
 
+  // On a narrow screen each row is a card: its figures need their titles beside them.
+  const narrow = matchMedia("(max-width: 40rem)");
+  const cards = () => {
+    document.documentElement.classList.toggle("cards", narrow.matches);
+    if (!narrow.matches) return;
+    for (const table of document.querySelectorAll("main table")) {
+      const titles = table.tHead ? [...table.tHead.rows[0].cells] : [];
+      for (const row of table.tBodies[0].rows)
+        titles.forEach((title, at) => {
+          const names = title.className === "name" || (at === 0 && title.className);
+          if (!names) row.cells[at].dataset.title = title.textContent;
+          else if (row.cells[at].textContent === "-") row.cells[at].dataset.none = "";
+        });
+    }
+  };
+
   const open = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (!target) return;
@@ -300,6 +316,8 @@
     target.scrollIntoView();
   };
 
+  cards();
+  narrow.addEventListener("change", cards);
   for (const box of document.querySelectorAll(".lanes")) new Lanes(box);
   addEventListener("hashchange", open);
   open();
