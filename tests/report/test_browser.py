@@ -113,6 +113,7 @@ def test_the_search_shows_rows_of_all_tables_and_opens_their_place(page):
     found = page.locator("#found")
     assert "<img src=x" in found.text_content()
     assert page.title() == "longpole: trace.json"
+    assert found.evaluate("(panel) => panel.scrollWidth <= panel.clientWidth")
     link = found.get_by_role("link", name="Tables \u203a kernels")
     link.click()
     assert not found.is_visible()

@@ -274,7 +274,7 @@
     link.textContent = place(table);
     const more = rows.length > MOST_ROWS ? `, ${rows.length - MOST_ROWS} more` : "";
     if (table.tHead) copy.append(table.tHead.cloneNode(true));
-    copy.append(...rows.slice(0, MOST_ROWS).map((row) => row.cloneNode(true)));
+    copy.createTBody().append(...rows.slice(0, MOST_ROWS).map((row) => row.cloneNode(true)));
     const wide = document.createElement("div");
     wide.className = "wide";
     wide.append(copy);
