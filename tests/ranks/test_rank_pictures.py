@@ -66,6 +66,18 @@ def test_waiting_is_not_told_from_transfer_where_ranks_are_missing(folder):
     assert kinds == {"communication, waiting included"}
 
 
+def test_of_many_ranks_those_on_the_path_are_drawn_and_the_others_counted(tmp_path):
+    for rank in range(26):
+        builder = TraceBuilder().header(distributedInfo={"rank": rank, "world_size": 26})
+        start = 100 if rank == 25 else 10
+        builder.operator("aten::mm", (0, start))
+        builder.launch("ncclDevKernel_AllReduce", call=(start, start + 3), work=(start + 5, 130))
+        builder.write(tmp_path / f"rank{rank}.json")
+    lanes = rank_lanes(read_traces(tmp_path))
+    assert "rank 25, path" in [row["label"] for row in lanes.rows]
+    assert lanes.notes == ["2 ranks are not drawn: those with the least of the path."]
+
+
 def test_notebooks_get_figures_of_plotly(folder):
     pytest.importorskip("plotly", reason="figures need plotly")
     import longpole.plot

@@ -170,6 +170,17 @@ def test_of_very_many_traces_some_are_shown_in_full_and_the_others_counted(tmp_p
     page, _ = written(*paths)
     assert len([key for key in Elements(page).folded if key.startswith("trace-")]) == 16
     assert "2 more traces" in page
+    assert page.count("16.json") == page.count("17.json") == 1
+
+
+def test_each_of_several_traces_says_what_holds_it_up_before_it_is_opened(tmp_path, written):
+    trace = builder().write(tmp_path / "one.json")
+    page, _ = written(trace, TraceBuilder().write(tmp_path / "two.json"))
+    one, two = re.findall(r'id="trace-\d"><details><summary>(.*?)</summary>', page)
+    assert re.sub("<.*?>", "", one) == "Rank 2 one.json, step 1, 1.00 ms, held up by host"
+    assert re.sub("<.*?>", "", two) == (
+        "two.json The trace has no event of a known kind with a duration"
+    )
 
 
 def test_the_policy_names_the_scripts_and_nothing_else(tmp_path, written):

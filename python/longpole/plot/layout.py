@@ -165,4 +165,4 @@ def _cut(text: str) -> str:
 def not_drawn(number: int, what: str, why: str) -> list[str]:
     """Say what a picture leaves out; nothing where it leaves nothing out."""
     is_or_are = "is" if number == 1 else "are"
-    return [f"{count(number, what)} {is_or_are} not drawn: {why}."] if number else []
+    return [f"{count(number, what)} {is_or_are} not drawn: {why}."] if number > 0 else []

@@ -59,6 +59,7 @@ def rank_lanes(
         layout.add(f"rank {rank}, calls", _calls(traces, rank, window))
     label = "The critical path across ranks, then of each rank its part of it and its calls."
     notes = not_drawn(path.height - drawn.height, "segment", "the shortest")
+    notes += not_drawn(len(traces) - _MOST_RANKS, "rank", "those with the least of the path")
     return layout.lanes(label, end_ns - start_ns, paths=[("", end_ns - start_ns)], notes=notes)
 
 

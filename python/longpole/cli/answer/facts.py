@@ -38,7 +38,8 @@ def facts_of(traces: Sequence[Named]) -> list[str]:
     n_events = count(sum(trace.n_events for _, trace in traces), "event")
     formats = sorted({trace.format for _, trace in traces})
     folder = _folder(traces)
-    where = f"{count(len(traces), 'trace')}{f' in {name_of(folder)}' if folder else ''}"
+    inside = f" in {name_of(folder)}" if folder not in ("", ".") else ""
+    where = f"{count(len(traces), 'trace')}{inside}"
     facts = [where if several else name_of(path), n_events, *formats]
     if several:
         facts += _ranks(traces)

@@ -23,7 +23,7 @@ from longpole.report.document import Document
 from longpole.report.sections import Page, Section
 from longpole.verdict.blocks import verdict_blocks
 from longpole.windows import choose_window
-from longpole.wording import count
+from longpole.wording import count, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from longpole.analyses.summary import Summary
     from longpole.cli.answer.emit import Answer
     from longpole.critical_path.path import CriticalPath
-    from longpole.report.blocks import Block, Cell
+    from longpole.report.blocks import Block
     from longpole.report.sections import Part
     from longpole.trace import Trace
     from longpole.verdict import Verdict
@@ -61,12 +61,12 @@ LIMITS: Final = (
 
 _LIMITS: Final = Section("limits", "Known limits", [Notes(LIMITS)], is_folded=True)
 _NOTHING: Final = "The trace has no event of a known kind with a duration"
-_OVERVIEW: Final = (
+_REST: Final = (
     Column("trace", "name"),
     Column("rank", "number"),
     Column("window"),
     Column("length", "duration"),
-    Column("held up by"),
+    Column("verdict"),
 )
 
 
@@ -141,16 +141,16 @@ def written(page: Page, paths: Sequence[str], output: Path) -> Answer:
 def _each(
     traces: Sequence[Named], names: Sequence[str], ranks: Sequence[int], choice: Choice
 ) -> Section:
-    """Show the traces side by side, then what is found about each, folded; some ranks first."""
-    title = "Ranks" if ranks else "Traces"
-    rows = [_row(name, trace, choice) for name, (_, trace) in zip(names, traces, strict=True)]
+    """Tell all about each trace, folded, the ranks that others wait for first; list the rest."""
     place = {trace.rank: number for number, (_, trace) in enumerate(traces)}
-    order = [place[rank] for rank in ranks] or range(len(traces))
-    folded = [_folded(traces[at], names[at], at, choice) for at in order[:_MOST_TRACES]]
-    n_left = len(traces) - len(folded)
-    left = f"{count(n_left, 'more trace')}: `longpole report TRACE` shows one in full."
-    notes = [Notes([left])] if n_left else []
-    return Section("traces", title, [Table(_OVERVIEW, rows), *folded, *notes])
+    order = [place[rank] for rank in ranks] or list(range(len(traces)))
+    parts: list[Part] = [_folded(traces[at], names[at], at, choice) for at in order[:_MOST_TRACES]]
+    rest = order[_MOST_TRACES:]
+    if rest:
+        rows = [(names[at], *_found(traces[at][1], choice)) for at in rest]
+        left = f"{count(len(rest), 'more trace')}: `longpole report TRACE` shows one in full."
+        parts += [Sentence(left), Table(_REST, rows)]
+    return Section("traces", "Ranks" if ranks else "Traces", parts)
 
 
 def _folded(named: Named, name: str, number: int, choice: Choice) -> Section:
@@ -158,18 +158,21 @@ def _folded(named: Named, name: str, number: int, choice: Choice) -> Section:
     path, trace = named
     key = f"trace-{number}"
     sections = list(_About(path, trace, choice, f"{key}-", _MOST_ROWS_OF_SEVERAL).sections())
-    if trace.rank is None:
-        return Section(key, name, sections, is_folded=True)
-    return Section(key, f"Rank {trace.rank}", sections, is_folded=True, note=name)
+    _, window, length_ns, found = _found(trace, choice)
+    facts = [window, duration(length_ns)] if length_ns else []
+    title, of = (name, []) if trace.rank is None else (f"Rank {trace.rank}", [name])
+    return Section(key, title, sections, is_folded=True, note=", ".join([*of, *facts, found]))
 
 
-def _row(name: str, trace: Trace, choice: Choice) -> list[Cell]:
+def _found(trace: Trace, choice: Choice) -> tuple[int | None, str, int | None, str]:
+    """Give the rank, the window, its length, and what holds it up."""
     window = choice.window(trace)
     if window is None:
-        return [name, trace.rank, None, None, _NOTHING]
+        return trace.rank, "", None, _NOTHING
     verdict = choice.verdict(trace)
-    sides = ", ".join(verdict.sides) or verdict.status.replace("_", " ")
-    return [name, trace.rank, window.name, window.duration_ns, sides]
+    held_up = f"held up by {', '.join(verdict.sides)}"
+    told = held_up if verdict.sides else verdict.status.replace("_", " ")
+    return trace.rank, window.name, window.duration_ns, told
 
 
 @dataclass(frozen=True, slots=True)
