@@ -144,6 +144,37 @@ def test_a_step_of_either_side_begins_at_the_same_place():
     assert {row["label"].split(":")[0] for row in picture.rows} == {"base", "new"}
 
 
+def test_sides_without_steps_are_drawn_as_a_whole():
+    def run(length):
+        builder = TraceBuilder().operator("aten::mm", (0, 20))
+        return builder.launch("gemm", call=(5, 9), work=(9, length)).read()
+
+    base, new = run(100), run(300)
+    picture = diff_lanes(longpole.diff(base, new), [base], [new])
+    assert [sum(row["lengths"]) for row in picture.rows[:2]] == [100_000, 300_000]
+
+
+def test_of_several_runs_the_one_is_drawn_that_the_details_are_about():
+    def run(length):
+        builder = TraceBuilder()
+        for step in range(6):
+            begin = length * step
+            builder.step(step, (begin, begin + length - 1))
+            builder.launch("gemm", call=(begin, begin + 9), work=(begin + 9, begin + length - 5))
+            builder.call("cudaDeviceSynchronize", (begin + 20, begin + length - 2))
+        return builder.read()
+
+    base = [run(500), run(600), run(700)]
+    new = [run(100), run(200), run(300)]
+    picture = diff_lanes(longpole.diff(base, new), base, new)
+    kernels = {
+        row["label"].split(":")[0]: max(row["lengths"])
+        for row in picture.rows
+        if row["label"].endswith("stream 7")
+    }
+    assert kernels == {"base": 586_000, "new": 186_000}
+
+
 def flame_of(builder, time="host"):
     trace = builder.read()
     return flame_lanes(trace, choose_window(trace), time)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from longpole.errors import WindowError
 from longpole.plot.lanes import add_lanes, left_out
 from longpole.plot.layout import Layout, longest, path_spans
 from longpole.windows import choose_window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import polars as pl
 
     from longpole.analyses.diff import Diff, DiffSide
     from longpole.report.lanes import Lanes
@@ -26,20 +29,14 @@ def diff_lanes(
     found: Diff, base: Sequence[Trace], new: Sequence[Trace], *, step_name: str | None = None
 ) -> Lanes | None:
     """Lay out the step of each side that its verdict is about; None where a side has none."""
-    layout = Layout()
-    drawn = [
-        (name, trace, window)
-        for name, side, traces in (("base", found.base, base), ("new", found.new, new))
-        for trace in [_trace(side, traces)]
-        if (window := _window(side, trace, step_name)) is not None and window.duration_ns
-    ]
-    if len(drawn) < 2:  # noqa: PLR2004 (sides)
+    old, now = _drawn(found.base, base, step_name), _drawn(found.new, new, step_name)
+    if old is None or now is None:
         return None
+    drawn = (("base", *old), ("new", *now))
+    layout = Layout()
     n_left_out = 0
     for name, trace, window in drawn:
-        is_whole = window.kind == "trace"
-        path = trace.critical_path(window.step, whole=is_whole, step_name=step_name)
-        segments = path.segments
+        segments = _segments(trace, window, step_name)
         kept = longest(segments, _MOST_EVENTS)
         layout.add(f"{name}: critical path", path_spans(kept, window))
         n_left_out += segments.height - kept.height
@@ -48,25 +45,35 @@ def diff_lanes(
             layout, trace, window, most=_MOST_EVENTS, most_rows=_MOST_ROWS, before=f"{name}: "
         )
     sides = " and ".join(f"{window.name} of {name}" for name, _, window in drawn)
-    length_ns = max(window.duration_ns for _, _, window in drawn)
-    label = f"What ran in {sides}, on one axis."
-    paths = [(f"{name}: ", window.duration_ns) for name, _, window in drawn]
-    return layout.lanes(label, length_ns, paths=paths, notes=left_out(n_left_out))
+    return layout.lanes(
+        f"What ran in {sides}, on one axis.",
+        max(window.duration_ns for _, _, window in drawn),
+        paths=[(f"{name}: ", window.duration_ns) for name, _, window in drawn],
+        notes=left_out(n_left_out),
+    )
 
 
-def _trace(side: DiffSide, traces: Sequence[Trace]) -> Trace:
-    """Take the trace that the details are about: the rank, and of several runs the one."""
+def _drawn(
+    side: DiffSide, traces: Sequence[Trace], step_name: str | None
+) -> tuple[Trace, Window] | None:
+    """Take the trace and window that the details are about: the rank, of several runs the one."""
     of_rank = [trace for trace in traces if trace.rank == side.rank] or list(traces)
-    return next((trace for trace in of_rank if _is_about(side, trace)), of_rank[0])
-
-
-def _is_about(side: DiffSide, trace: Trace) -> bool:
-    number, steps = side.verdict.window.number, trace.steps
-    lengths = (steps["window_end_ns"] - steps["window_start_ns"]).filter(steps["step"] == number)
-    return side.verdict.window.length_ns in lengths
+    known = ((trace, _window(side, trace, step_name)) for trace in of_rank)
+    found = [(trace, window) for trace, window in known if window and window.duration_ns]
+    length_ns = side.verdict.window.length_ns
+    about = [pair for pair in found if pair[1].duration_ns == length_ns]
+    return next(iter([*about, *found]), None)
 
 
 def _window(side: DiffSide, trace: Trace, step_name: str | None) -> Window | None:
     span = side.verdict.window
     step = span.number if span.unit == "step" else None
-    return choose_window(trace, step, step_name=step_name)
+    try:
+        return choose_window(trace, step, step_name=step_name)
+    except WindowError:
+        return None
+
+
+def _segments(trace: Trace, window: Window, step_name: str | None) -> pl.DataFrame:
+    is_whole = window.kind == "trace"
+    return trace.critical_path(window.step, whole=is_whole, step_name=step_name).segments

@@ -254,7 +254,7 @@
     const titles = [];
     for (let at = node.closest("section"); at; at = at.parentElement.closest("section")) {
       const title = at.querySelector(":scope > h2, :scope > h3, :scope > h4, :scope > details > summary");
-      if (title) titles.unshift(title.firstChild.textContent);
+      if (title) titles.unshift(title.firstChild.textContent.trim());
     }
     return titles.join(" › ");
   };
