@@ -195,15 +195,23 @@ def test_the_policy_names_the_scripts_and_nothing_else(tmp_path, written):
     assert "unsafe-eval" not in policy
 
 
-def test_names_stay_text(tmp_path, written):
-    trace = builder(HOSTILE).write(tmp_path / "<b>trace.json")
-    page, _ = written(trace)
+@pytest.mark.parametrize("kind", ["one", "several", "ranks", "comparison"])
+def test_names_stay_text(tmp_path, written, kind):
+    first, second = tmp_path / "<b>first.json", tmp_path / "<b>second.json"
+    builder(HOSTILE).write(first)
+    ranked = builder(HOSTILE)
+    if kind == "ranks":
+        ranked.header(distributedInfo={"rank": 3, "world_size": 4})
+    ranked.write(second)
+    chosen = {"one": [first], "comparison": [second, "--diff", first]}
+    page, _ = written(*chosen.get(kind, [first, second]))
+    assert 'id="verdict"' in page or kind == "several"
     assert "<script>alert" not in page
     assert "<b>" not in page
     assert "\u202e" not in page
     assert Elements(page).tags <= ELEMENTS
     drawn = re.findall(r'<script type="application/json">(.*?)</script>', page)
-    assert len(drawn) > 3
+    assert drawn
     for data in drawn:
         assert "<" not in data
         assert "names" in json.loads(data)

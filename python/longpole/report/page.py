@@ -130,7 +130,8 @@ def _nav(sections: Sequence[Section]) -> str:
 
 def _section(section: Section, level: int) -> str:
     """Write a section and those within it: folded, below a title, or without one."""
-    body = "\n".join(_part(part, level + 1) for part in section.parts)
+    within = level if section.is_folded else level + 1
+    body = "\n".join(_part(part, within) for part in section.parts)
     title = _inert(section.title)
     if section.is_folded:
         note = f' <span class="dim">{_inert(section.note)}</span>' if section.note else ""
