@@ -319,8 +319,6 @@
   cards();
   narrow.addEventListener("change", cards);
   for (const box of document.querySelectorAll(".lanes")) new Lanes(box);
-  addEventListener("hashchange", open);
-  open();
   const tools = document.getElementById("search");
   if (tools) {
     const panel = document.getElementById("found"), input = tools.querySelector("input");
@@ -340,4 +338,6 @@
       event.target.textContent = folded ? "Fold all" : "Unfold all";
     });
   }
+  addEventListener("hashchange", open);
+  open();
 })();
