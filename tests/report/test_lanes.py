@@ -241,6 +241,13 @@ def test_a_trace_without_such_time_has_no_flame_graph():
     assert flame_of(TraceBuilder().operator("aten::mm", (0, 10)), "device") is None
 
 
+def test_names_of_threads_cannot_turn_the_text_around():
+    builder = TraceBuilder().operator("aten::mm", (0, 10))
+    builder.event(ph="M", name="thread_name", pid=100, tid=1, args={"name": "a\u202eb"})
+    picture = lanes(builder.read())
+    assert "a\\u202eb" in picture.rows[0]["label"]
+
+
 def test_names_in_pictures_cannot_end_their_data():
     name = "</script><script>alert(1)</script>\u2028\u202e"
     picture = flame_of(TraceBuilder().operator(name, (0, 10)))

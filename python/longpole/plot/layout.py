@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.report.lanes import Lane, Lanes, Segment
-from longpole.wording import count, duration, share, short_name
+from longpole.wording import count, duration, escape, share, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -66,7 +66,7 @@ class Layout:
     def add(self, label: str, spans: Iterable[Span], *, is_inner: bool = False) -> None:
         """Add a lane of spans that follow one another."""
         lane: Lane = {
-            "label": label,
+            "label": escape(label),
             "is_inner": is_inner,
             "starts": [],
             "lengths": [],

@@ -26,20 +26,22 @@ _PARTS: Final = (
 
 
 def step_lanes(trace: Trace) -> Lanes | None:
-    """Lay out the steps, the longest where there are many; None without two steps on a device."""
+    """Lay out the steps, the longest where there are many; None where there are not two."""
     length_ns = trace.steps["window_end_ns"] - trace.steps["window_start_ns"]
     steps = trace.steps.with_columns(length_ns=length_ns)
-    if steps.height <= 1 or not trace.warning_counts["device_work"]:
+    if steps.height <= 1:
         return None
+    has_device = bool(trace.warning_counts["device_work"])
     drawn = steps.sort("length_ns", "start_ns", descending=[True, False]).head(_MOST_STEPS)
     layout = Layout()
     for row in drawn.sort("start_ns").iter_rows(named=True):
-        window = row["window_start_ns"], row["window_end_ns"]
-        layout.add(f"step {row['step']}", _parts(trace, *window))
+        whole = [(0, row["length_ns"], "annotation", f"step {row['step']}")]
+        parts = _parts(trace, row["window_start_ns"], row["window_end_ns"]) if has_device else whole
+        layout.add(f"step {row['step']}", parts)
     more = steps.height - drawn.height
     which = f", the {_MOST_STEPS} longest of {count(steps.height, 'step')}" if more else ""
-    label = f"How long each step takes, and what its busiest device did in it{which}."
-    return layout.lanes(label, max(drawn["length_ns"]))
+    what = " and what its busiest device did in it" if has_device else ""
+    return layout.lanes(f"How long each step takes{what}{which}.", max(drawn["length_ns"]))
 
 
 def _parts(trace: Trace, start_ns: int, end_ns: int) -> list[Span]:
