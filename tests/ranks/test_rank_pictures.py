@@ -7,7 +7,9 @@ import pytest
 
 from longpole import read_traces
 from longpole.cli import program
-from longpole.plot.rank_figures import lateness_figure, rank_path_figure
+from longpole.plot.figures import lanes_figure
+from longpole.plot.layout import longest
+from longpole.plot.rank_figures import lateness_figure
 from longpole.plot.rank_lanes import rank_lanes
 from longpole.testing import TraceBuilder
 
@@ -33,19 +35,20 @@ def test_the_heat_map_has_a_row_for_each_rank_and_late_is_positive(folder):
 
 def test_the_path_is_drawn_on_the_lanes_of_its_ranks_and_tiles_the_run(folder):
     ranks = read_traces(folder)
-    path = ranks.path()
-    figure = rank_path_figure(path)
-    bars = [trace for trace in figure.data if trace["type"] == "bar"]
-    assert sum(sum(bar["x"]) for bar in bars) == pytest.approx(ranks.duration_ns / 1e6)
-    assert {lane for bar in bars for lane in bar["y"]} == {
-        f"rank {rank}" for rank in path["rank"].unique()
-    }
     lanes = rank_lanes(ranks)
     assert lanes.notes == []
     assert lanes.rows[0]["label"] == "critical path"
     assert sum(lanes.rows[0]["lengths"]) == ranks.duration_ns
     parts = [row for row in lanes.rows if row["label"].endswith(", path")]
     assert sum(sum(row["lengths"]) for row in parts) == ranks.duration_ns
+    figure = lanes_figure(lanes)
+    times = [
+        time
+        for bar in figure.data
+        for lane, time in zip(bar["y"], bar["x"], strict=True)
+        if lane == "critical path"
+    ]
+    assert sum(times) == pytest.approx(ranks.duration_ns / 1e6)
 
 
 def test_each_rank_has_a_lane_of_its_calls_in_which_the_last_does_not_wait(folder):
@@ -85,7 +88,7 @@ def test_notebooks_get_figures_of_plotly(folder):
     ranks = read_traces(folder)
     assert longpole.plot.lateness(ranks).data[0].type == "heatmap"
     kinds = {trace.type for trace in longpole.plot.rank_path(ranks).data}
-    assert kinds == {"bar", "scatter"}
+    assert kinds == {"bar"}
 
 
 def test_a_report_of_ranks_says_who_makes_the_others_wait(folder, tmp_path):
@@ -123,16 +126,12 @@ def test_how_ranks_fare_in_each_step_is_a_table(tmp_path):
     assert times["step"].to_list() == [1, 1, 1, 2, 2, 2]
 
 
-def test_of_a_long_path_the_longest_segments_are_drawn_and_the_rest_counted():
-    n_segments = 20_003
-    starts = pl.int_range(n_segments, dtype=pl.Int64, eager=True) * 10
+def test_of_a_long_path_the_longest_segments_are_drawn():
+    starts = pl.int_range(20_003, dtype=pl.Int64, eager=True) * 10
     path = pl.DataFrame({"start_ns": starts}).with_columns(
-        duration_ns=pl.when(pl.col("start_ns") < 30).then(1).otherwise(9),
-        rank=(pl.col("start_ns") // 10) % 2,
-        kind=pl.lit("kernel"),
-        name=pl.lit("gemm"),
+        duration_ns=pl.when(pl.col("start_ns") < 30).then(1).otherwise(9)
     )
-    found = rank_path_figure(path)
-    assert len(found.data[0]["x"]) == 20_000
-    assert set(found.data[0]["x"]) == {9 / 1e6}
-    assert found.label.endswith("3 shorter segments are not drawn.")
+    kept = longest(path)
+    assert kept.height == 20_000
+    assert set(kept["duration_ns"]) == {9}
+    assert kept["start_ns"].is_sorted()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.report.blocks import Chart, Table
@@ -12,9 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from longpole.report.blocks import Block, Cell, Column
+    from longpole.report.lanes import Lanes
     from longpole.trace import Trace
 
-__all__ = ["Figure", "figure_of", "step_figure"]
+__all__ = ["Figure", "figure_of", "lanes_figure", "step_figure"]
 
 _MOST_BARS: Final = 15
 _MOST_STEPS: Final = 200
@@ -89,6 +91,44 @@ def step_figure(trace: Trace) -> Figure | None:
     data = [_part(name, color, numbers, times[part]) for part, name, color in _PARTS]
     label = "How long each step takes, and what its busiest device did in it."
     return Figure(data, _STEP_LAYOUT, label)
+
+
+def lanes_figure(lanes: Lanes) -> Figure:
+    """Draw swim lanes as bars: a trace for each kind, the first lane on top."""
+    data = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": kind,
+            "y": [],
+            "base": [],
+            "x": [],
+            "hovertext": [],
+            "hovertemplate": "%{hovertext}: %{x:.3g} ms<extra></extra>",
+            "meta": {"color": color},
+        }
+        for kind, color in zip(lanes.kinds, lanes.colors, strict=True)
+    ]
+    for row in lanes.rows:
+        spans = zip(accumulate(row["starts"]), row["lengths"], row["names"], strict=True)
+        for (start, length, name), kind in zip(spans, row["kinds"], strict=True):
+            bars: dict[str, Any] = data[kind]
+            bars["y"].append(row["label"])
+            bars["base"].append(start / 1e6)
+            bars["x"].append(length / 1e6)
+            bars["hovertext"].append(lanes.names[name].replace("<", "&lt;"))
+    layout = {
+        "barmode": "overlay",
+        "xaxis": {"title": {"text": "ms"}},
+        "yaxis": {
+            "type": "category",
+            "categoryorder": "array",
+            "categoryarray": [row["label"] for row in reversed(lanes.rows)],
+        },
+        "legend": {"orientation": "h", "y": 1.12},
+        "height": 160 + 28 * len(lanes.rows),
+    }
+    return Figure(data, layout, lanes.label)
 
 
 def _part(name: str, color: str, numbers: list[str], times: list[float]) -> dict[str, Any]:
