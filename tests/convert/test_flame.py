@@ -11,8 +11,11 @@ import longpole
 from longpole.convert.flame import flame, folded, speedscope
 from longpole.sweeps import activities
 from longpole.testing import TraceBuilder
+from real_traces import SHARED
 from strategies import traces
 from styles import STYLES, document
+
+INFERENCE = SHARED / "open_answers" / "qwen_h100.json.gz"
 
 
 def trace():
@@ -44,6 +47,18 @@ def test_the_path_sums_to_its_length():
     found = trace()
     window = longpole.choose_window(found)
     assert sum(ns for _, ns in flame(found, window, time="path")) == window.duration_ns
+
+
+@pytest.mark.skipif(not INFERENCE.exists(), reason=f"no trace {INFERENCE}")
+def test_the_path_of_a_step_is_the_one_that_is_told_of_it():
+    """A thread that waits for longer than the step does not become the end of its path."""
+    found = longpole.read_trace(INFERENCE)
+    times: dict[str, int] = {}
+    for names, ns in flame(found, longpole.choose_window(found), time="path"):
+        kind = names[-1].strip("[]")
+        times[kind] = times.get(kind, 0) + ns
+    path = found.critical_path()
+    assert times == {row["kind"]: row["duration_ns"] for row in path.kind_totals}
 
 
 def test_what_would_break_a_line_is_replaced():

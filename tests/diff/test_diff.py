@@ -448,7 +448,7 @@ def test_names_of_a_trace_stay_text(tmp_path, capsys):
     name = "<script>alert(1)</script>|`x`"
     for form in ("md", "html"):
         _, told = asked(capsys, trace(name, 300), trace(name, 800), "--format", form)
-        assert "<script>" not in told
+        assert "<script>alert" not in told
         assert "alert" in told
 
 

@@ -6,9 +6,11 @@ import polars as pl
 import pytest
 
 from longpole import read_traces
-from longpole.analyses.rank_lanes import rank_lanes
 from longpole.cli import program
-from longpole.plot.rank_figures import lateness_figure, rank_path_figure
+from longpole.plot.figures import lanes_figure
+from longpole.plot.layout import longest
+from longpole.plot.rank_figures import lateness_figure
+from longpole.plot.rank_lanes import rank_lanes
 from longpole.testing import TraceBuilder
 
 
@@ -33,18 +35,50 @@ def test_the_heat_map_has_a_row_for_each_rank_and_late_is_positive(folder):
 
 def test_the_path_is_drawn_on_the_lanes_of_its_ranks_and_tiles_the_run(folder):
     ranks = read_traces(folder)
-    path = ranks.path()
-    figure = rank_path_figure(path)
-    bars = [trace for trace in figure.data if trace["type"] == "bar"]
-    assert sum(sum(bar["x"]) for bar in bars) == pytest.approx(ranks.duration_ns / 1e6)
-    assert {lane for bar in bars for lane in bar["y"]} == {
-        f"rank {rank}" for rank in path["rank"].unique()
-    }
-    lanes, n_left_out = rank_lanes(ranks)
-    assert n_left_out == 0
+    lanes = rank_lanes(ranks)
+    assert lanes.notes == []
     assert lanes.rows[0]["label"] == "critical path"
     assert sum(lanes.rows[0]["lengths"]) == ranks.duration_ns
-    assert sum(sum(row["lengths"]) for row in lanes.rows[1:]) == ranks.duration_ns
+    parts = [row for row in lanes.rows if row["label"].endswith(", path")]
+    assert sum(sum(row["lengths"]) for row in parts) == ranks.duration_ns
+    figure = lanes_figure(lanes)
+    times = [
+        time
+        for bar in figure.data
+        for lane, time in zip(bar["y"], bar["x"], strict=True)
+        if lane == "critical path"
+    ]
+    assert sum(times) == pytest.approx(ranks.duration_ns / 1e6)
+
+
+def test_each_rank_has_a_lane_of_its_calls_in_which_the_last_does_not_wait(folder):
+    lanes = rank_lanes(read_traces(folder))
+    calls = [row for row in lanes.rows if row["label"].endswith(", calls")]
+    kinds = [[lanes.kinds[kind] for kind in row["kinds"]] for row in calls]
+    assert [row["label"] for row in calls] == [f"rank {rank}, calls" for rank in range(3)]
+    wait = "waiting for the last rank"
+    assert kinds[:2] == [[wait, "transfer", "transfer"]] * 2
+    assert kinds[2] == ["transfer", "transfer"]
+
+
+def test_waiting_is_not_told_from_transfer_where_ranks_are_missing(folder):
+    (folder / "rank2.json").unlink()
+    lanes = rank_lanes(read_traces(folder))
+    calls = [row for row in lanes.rows if row["label"].endswith(", calls")]
+    kinds = {lanes.kinds[kind] for row in calls for kind in row["kinds"]}
+    assert kinds == {"communication, waiting included"}
+
+
+def test_of_many_ranks_those_on_the_path_are_drawn_and_the_others_counted(tmp_path):
+    for rank in range(26):
+        builder = TraceBuilder().header(distributedInfo={"rank": rank, "world_size": 26})
+        start = 100 if rank == 25 else 10
+        builder.operator("aten::mm", (0, start))
+        builder.launch("ncclDevKernel_AllReduce", call=(start, start + 3), work=(start + 5, 130))
+        builder.write(tmp_path / f"rank{rank}.json")
+    lanes = rank_lanes(read_traces(tmp_path))
+    assert "rank 25, path" in [row["label"] for row in lanes.rows]
+    assert lanes.notes == ["2 ranks are not drawn: those with the least of the path."]
 
 
 def test_notebooks_get_figures_of_plotly(folder):
@@ -54,16 +88,16 @@ def test_notebooks_get_figures_of_plotly(folder):
     ranks = read_traces(folder)
     assert longpole.plot.lateness(ranks).data[0].type == "heatmap"
     kinds = {trace.type for trace in longpole.plot.rank_path(ranks).data}
-    assert kinds == {"bar", "scatter"}
+    assert kinds == {"bar"}
 
 
 def test_a_report_of_ranks_says_who_makes_the_others_wait(folder, tmp_path):
     output = tmp_path / "report.html"
     assert program.run(["report", str(folder), "-o", str(output)]) == 0
     page = output.read_text(encoding="utf-8")
-    assert "Ranks as one program" in page
-    assert "Rank 2 makes the others wait" in page
-    assert "Critical path across ranks" in page
+    verdict = page.partition('id="verdict"')[2].partition("</section>")[0]
+    assert "Rank 2 makes the others wait" in verdict
+    assert "The critical path across ranks" in verdict
 
 
 def test_a_report_of_traces_that_are_no_ranks_has_no_such_section(folder, tmp_path):
@@ -72,7 +106,9 @@ def test_a_report_of_traces_that_are_no_ranks_has_no_such_section(folder, tmp_pa
     other.write_bytes(first.read_bytes())
     output = tmp_path / "report.html"
     assert program.run(["report", str(first), str(other), "-o", str(output)]) == 0
-    assert "Ranks as one program" not in output.read_text(encoding="utf-8")
+    page = output.read_text(encoding="utf-8")
+    assert 'id="verdict"' not in page
+    assert "Traces</h2>" in page
 
 
 def test_how_ranks_fare_in_each_step_is_a_table(tmp_path):
@@ -90,16 +126,12 @@ def test_how_ranks_fare_in_each_step_is_a_table(tmp_path):
     assert times["step"].to_list() == [1, 1, 1, 2, 2, 2]
 
 
-def test_of_a_long_path_the_longest_segments_are_drawn_and_the_rest_counted():
-    n_segments = 20_003
-    starts = pl.int_range(n_segments, dtype=pl.Int64, eager=True) * 10
+def test_of_a_long_path_the_longest_segments_are_drawn():
+    starts = pl.int_range(20_003, dtype=pl.Int64, eager=True) * 10
     path = pl.DataFrame({"start_ns": starts}).with_columns(
-        duration_ns=pl.when(pl.col("start_ns") < 30).then(1).otherwise(9),
-        rank=(pl.col("start_ns") // 10) % 2,
-        kind=pl.lit("kernel"),
-        name=pl.lit("gemm"),
+        duration_ns=pl.when(pl.col("start_ns") < 30).then(1).otherwise(9)
     )
-    found = rank_path_figure(path)
-    assert len(found.data[0]["x"]) == 20_000
-    assert set(found.data[0]["x"]) == {9 / 1e6}
-    assert found.label.endswith("3 shorter segments are not drawn.")
+    kept = longest(path)
+    assert kept.height == 20_000
+    assert set(kept["duration_ns"]) == {9}
+    assert kept["start_ns"].is_sorted()

@@ -68,7 +68,7 @@ def test_the_page_asks_for_nothing_and_fits(page):
     assert page.problems == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert page.title() == "longpole: trace.json"
-    assert page.locator("main img, main script").count() == 0
+    assert page.locator("main img, main script:not([type='application/json'])").count() == 0
 
 
 def test_every_section_can_be_opened_and_read(page):
@@ -82,26 +82,89 @@ def test_every_section_can_be_opened_and_read(page):
 
 
 def test_the_path_is_walked_by_mouse_and_by_keyboard(page):
-    told = page.locator(".told")
+    told = page.locator("#timeline .told")
     page.get_by_role("button", name="Next segment").click()
     first = told.text_content()
-    page.locator("canvas").focus()
+    page.locator("#timeline canvas").focus()
     for key in ("n", "+", "ArrowRight", "-", "ArrowLeft", "0"):
         page.keyboard.press(key)
     assert told.text_content() != first
     page.keyboard.press("p")
     assert told.text_content() == first
     segments = page.locator("button[data-segment]")
+    assert segments.first.text_content() in page.locator(".longest li").first.text_content()
     segments.first.click()
     assert "critical path" in told.text_content()
     assert page.problems == []
 
 
 def test_a_name_is_shown_on_hover_as_text(page):
-    canvas = page.locator("canvas")
+    canvas = page.locator("#timeline canvas")
     canvas.scroll_into_view_if_needed()
     box = canvas.bounding_box()
     # The first row below the axis and the path is the stream.
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 26 + 18 + 9)
-    assert "<img src=x" in page.locator(".tip").text_content()
+    assert "<img src=x" in page.locator("#timeline .tip").text_content()
     assert page.title() == "longpole: trace.json"
+
+
+def test_the_search_shows_rows_of_all_tables_and_opens_their_place(page):
+    page.locator("#search input").fill("img onerror")
+    found = page.locator("#found")
+    assert "<img src=x" in found.text_content()
+    assert page.title() == "longpole: trace.json"
+    assert found.evaluate("(panel) => panel.scrollWidth <= panel.clientWidth")
+    link = found.get_by_role("link", name="Tables \u203a kernels")
+    link.click()
+    assert not found.is_visible()
+    assert page.locator("#question-kernels table").is_visible()
+    page.locator("#search input").fill("nothing has this name")
+    assert "No row of this page" in found.text_content()
+    assert page.problems == []
+
+
+def test_a_click_on_a_frame_of_a_flame_graph_zooms_to_it(page):
+    canvas = page.locator("#flame-path canvas")
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    canvas.click(position={"x": box["width"] / 2, "y": 26 + 9})
+    assert "ProfilerStep" in page.locator("#flame-path .told").text_content()
+    assert page.problems == []
+
+
+def test_nothing_is_cut_off_on_a_narrow_screen(page):
+    page.locator("#unfold").click()
+    width = page.evaluate("innerWidth")
+    cut = page.evaluate(
+        """[...document.querySelectorAll("main td, main button, nav a, summary, h2, h3")]
+        .filter((part) => part.getBoundingClientRect().right > innerWidth)
+        .map((part) => part.textContent)"""
+    )
+    if width < 640:
+        assert cut == []
+        row = page.locator("#question-kernels tbody tr").first
+        assert row.evaluate("(row) => getComputedStyle(row).display") == "flex"
+        title = "(cell) => getComputedStyle(cell, '::before').content"
+        told = [cell.evaluate(title) for cell in row.locator("td").all()]
+        assert "none" in told  # a name needs no title
+        assert len([text for text in told if text != "none"]) > 3
+
+
+def test_all_is_unfolded_and_folded_by_one_button(page):
+    button = page.locator("#unfold")
+    button.click()
+    assert page.locator("details:not([open])").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    button.click()
+    assert page.locator("details[open]").count() == 0
+
+
+def test_without_javascript_everything_is_there_but_the_pictures(browser, report):
+    context = browser.new_context(java_script_enabled=False, offline=True)
+    found = context.new_page()
+    found.goto(report.as_uri())
+    assert found.locator("noscript p").is_visible()
+    assert not found.locator("#search").is_visible()
+    found.locator("#question-kernels summary").click()
+    assert found.locator("#question-kernels table").is_visible()
+    context.close()

@@ -8,18 +8,18 @@ import json
 import re
 from html import escape
 from html.parser import HTMLParser
-from importlib.util import find_spec
 
 import pytest
 
-from longpole.analyses.lanes import lanes
 from longpole.analyses.questions import answer_blocks, questions
 from longpole.cli import program
+from longpole.cli.answer.facts import names_of
 from longpole.plot.figures import figure_of, step_figure
 from longpole.report.blocks import Bar, Chart, Column, Sentence, Table
-from longpole.report.page import Page, Section, page_text
 from longpole.testing import TraceBuilder
 from oracles.simulator import simulate
+from oracles.simulator.ranks_kineto import write_ranks
+from oracles.simulator.ranks_programs import random_ranks
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>&amp;\u202e"
 ELEMENTS = {
@@ -32,7 +32,12 @@ ELEMENTS = {
     "header",
     "h1",
     "h2",
+    "h3",
+    "h4",
     "p",
+    "noscript",
+    "input",
+    "ol",
     "nav",
     "a",
     "main",
@@ -82,15 +87,24 @@ def written(tmp_path, capsys):
 
 
 class Elements(HTMLParser):
-    """Every element of a page, and what could load or run anything."""
+    """Every element of a page, what could load or run anything, and what is seen or folded."""
 
     def __init__(self, page):
         super().__init__()
         self.tags, self.ids, self.hrefs, self.outside = set(), [], [], []
+        self.seen, self.folded, self.in_folds = [], [], 0
         self.feed(page)
+
+    def handle_endtag(self, tag):
+        self.in_folds -= tag == "details"
 
     def handle_starttag(self, tag, attrs):
         self.tags.add(tag)
+        if tag == "section" and not self.in_folds:
+            self.seen.append(dict(attrs)["id"])
+        if tag == "details" and not self.in_folds:
+            self.folded.append(self.seen.pop())
+        self.in_folds += tag == "details"
         for name, value in attrs:
             if name == "id":
                 self.ids.append(value)
@@ -109,19 +123,71 @@ def test_a_report_is_one_page_that_loads_nothing(tmp_path, written):
     assert {href.removeprefix("#") for href in found.hrefs} <= set(found.ids)
     assert "report.html:" in told.out
     sections = re.findall(r'<section id="([^"]+)"', page)
-    figures = ["steps"] if find_spec("plotly") else []
-    wanted = ["verdict", "timeline", "path", *figures, "summary", "diagnostics", "limits"]
-    assert [key for key in sections if key in wanted] == wanted
     unanswered = page.split('id="unanswered"')[1].split("</section>")[0]
     for name, asks in questions().items():
         key = f"question-{name.replace('_', '-')}"
         assert (key in sections) != (escape(asks) in unanswered)
 
 
+def test_what_is_seen_first_is_the_answer_and_the_tables_are_folded(tmp_path, written):
+    page, _ = written(builder().write(tmp_path / "trace.json"))
+    found = Elements(page)
+    top = ["verdict", "timeline", "path", "time", "flame", "tables", "diagnostics", "limits"]
+    assert [href.removeprefix("#") for href in found.hrefs] == top
+    assert found.seen == [*top[:4], "steps", "flame", "flame-path", *top[5:7]]
+    assert "question-kernels" in found.folded
+
+
+def test_many_ranks_have_few_sections_each_rank_in_one(tmp_path, written):
+    run = random_ranks(3, n_ranks=8)
+    folder = tmp_path / "a run with a very long name" / "traces"
+    folder.mkdir(parents=True)
+    write_ranks(run.job, run.job.times_ns(), run.clocks, folder)
+    page, _ = written(folder)
+    found = Elements(page)
+    assert len(found.ids) > 150
+    assert found.seen == ["verdict", "calls", "traces"]
+    assert set(found.folded) == {"limits", *(f"trace-{number}" for number in range(8))}
+    header = page.partition("<header>")[2].partition("</header>")[0]
+    assert header.count("a run with a very long name") == 1
+    assert header.count("<p>") == 2  # with the one for browsers without scripts
+    for rank in range(8):
+        assert page.count(f"<summary>Rank {rank} ") == 1
+
+
+def test_traces_of_one_name_are_told_apart_by_their_folders():
+    assert names_of([("/a/rank0/trace.json", None), ("/a/rank1/trace.json", None)]) == [
+        *("rank0/trace.json", "rank1/trace.json"),
+    ]
+    assert names_of([("/a/one.json", None), ("b/two.json", None)]) == ["one.json", "two.json"]
+
+
+def test_of_very_many_traces_some_are_shown_in_full_and_the_others_counted(tmp_path, written):
+    paths = [
+        TraceBuilder().kernel("gemm", (0, 5)).write(tmp_path / f"{number}.json")
+        for number in range(18)
+    ]
+    page, _ = written(*paths)
+    assert len([key for key in Elements(page).folded if key.startswith("trace-")]) == 16
+    assert "2 more traces" in page
+    assert page.count("16.json") == page.count("17.json") == 1
+
+
+def test_each_of_several_traces_says_what_holds_it_up_before_it_is_opened(tmp_path, written):
+    trace = builder().write(tmp_path / "one.json")
+    page, _ = written(trace, TraceBuilder().write(tmp_path / "two.json"))
+    one, two = re.findall(r'id="trace-\d"><details><summary>(.*?)</summary>', page)
+    assert re.sub("<.*?>", "", one) == "Rank 2 one.json, step 1, 1.00 ms, held up by host"
+    assert re.sub("<.*?>", "", two) == (
+        "two.json The trace has no event of a known kind with a duration"
+    )
+
+
 def test_the_policy_names_the_scripts_and_nothing_else(tmp_path, written):
     page, _ = written(builder().write(tmp_path / "trace.json"))
     [policy] = re.findall(r'Content-Security-Policy" content="([^"]+)"', page)
     scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    assert len(scripts) == 1
     digests = [hashlib.sha256(script.encode()).digest() for script in scripts]
     allowed = [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
     assert f"script-src {' '.join(allowed)};" in policy
@@ -129,65 +195,32 @@ def test_the_policy_names_the_scripts_and_nothing_else(tmp_path, written):
     assert "unsafe-eval" not in policy
 
 
-def test_names_stay_text(tmp_path, written):
-    trace = builder(HOSTILE).write(tmp_path / "<b>trace.json")
-    page, _ = written(trace)
+@pytest.mark.parametrize("kind", ["one", "several", "ranks", "comparison"])
+def test_names_stay_text(tmp_path, written, kind):
+    first, second = tmp_path / "<b>first.json", tmp_path / "<b>second.json"
+    builder(HOSTILE).write(first)
+    ranked = builder(HOSTILE)
+    if kind == "ranks":
+        ranked.header(distributedInfo={"rank": 3, "world_size": 4})
+    ranked.write(second)
+    chosen = {"one": [first], "comparison": [second, "--diff", first]}
+    page, _ = written(*chosen.get(kind, [first, second]))
+    assert 'id="verdict"' in page or kind == "several"
     assert "<script>alert" not in page
     assert "<b>" not in page
     assert "\u202e" not in page
     assert Elements(page).tags <= ELEMENTS
-    for data in re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page):
+    drawn = re.findall(r'<script type="application/json">(.*?)</script>', page)
+    assert drawn
+    for data in drawn:
         assert "<" not in data
-        json.loads(data)
-
-
-def test_the_lanes_hold_what_ran_and_the_path_tiles_the_window():
-    trace = builder().read()
-    path = trace.critical_path(1)
-    picture, n_left_out = lanes(trace, None, path)
-    assert n_left_out == 0
-    first = picture.rows[0]
-    assert first["label"] == "critical path"
-    assert sum(first["lengths"]) == picture.length_ns == path.length_ns
-    labels = [row["label"] for row in picture.rows[1:]]
-    assert labels[:2] == ["device 0, stream 7"] * 2
-    assert set(labels[2:]) == {"thread 1"}
-    for row in picture.rows:
-        starts = [sum(row["starts"][: n + 1]) for n in range(len(row["starts"]))]
-        ends = [start + length for start, length in zip(starts, row["lengths"], strict=True)]
-        assert all(end <= start for end, start in zip(ends, starts[1:], strict=False))
-        assert 0 <= min(starts) <= max(ends) <= picture.length_ns
-
-
-def test_the_longest_events_are_drawn_and_the_others_counted():
-    trace = builder().read()
-    picture, n_left_out = lanes(trace, None, None, most=2)
-    drawn = [length for row in picture.rows for length in row["lengths"]]
-    assert len(drawn) == 2
-    assert n_left_out > 0
-    assert 688_000 in drawn
-
-
-def test_what_is_nested_too_deep_or_on_too_many_threads_is_counted():
-    nested = TraceBuilder()
-    for depth in range(9):
-        nested.operator(f"level {depth}", (depth, 100 - depth))
-    picture, n_left_out = lanes(nested.read())
-    assert (picture.rows[0]["lengths"], len(picture.rows)) == ([100_000], 6)
-    assert n_left_out == 3
-    threads = TraceBuilder()
-    for thread in range(1, 251):
-        threads.operator("op", (0, thread), thread=thread)
-    picture, n_left_out = lanes(threads.read())
-    assert (len(picture.rows), n_left_out) == (200, 50)
-    assert min(row["lengths"][0] for row in picture.rows) == 51_000
+        assert "names" in json.loads(data)
 
 
 def test_several_traces_share_a_page(tmp_path, written):
     traces = [builder().write(tmp_path / f"rank{n}.json") for n in range(2)]
     page, _ = written(*traces)
-    assert "Overview" in page
-    assert page.count('class="lanes"') == 2
+    assert page.count("What this trace does not answer") == 2
     assert len(Elements(page).ids) == len(set(Elements(page).ids))
 
 
@@ -196,8 +229,23 @@ def test_a_comparison_is_a_page(tmp_path, written):
     simulate("training", seed=1, steps=6).write(base)
     simulate("training", seed=1, steps=6, layers=5).write(tmp_path / "new.json")
     page, _ = written(tmp_path / "new.json", "--diff", base)
-    assert '<section id="changes"' in page
+    assert Elements(page).seen == ["verdict", "changes"]
+    verdict = page.partition('<section id="verdict"')[2].partition("</section>")[0]
+    assert 'class="lanes"' in verdict
     assert "One run a side cannot tell" in page
+
+
+def test_a_comparison_as_html_is_the_same_page(tmp_path, written, capsys):
+    base, new = tmp_path / "base.json", tmp_path / "new.json"
+    simulate("training", seed=1, steps=6).write(base)
+    simulate("training", seed=1, steps=6, layers=5).write(new)
+    page, _ = written(new, "--diff", base)
+    program.run(["diff", str(base), str(new), "--format", "html", "--top", "15"])
+    shown = capsys.readouterr().out
+    sections = [
+        each.partition("<main>")[2].partition('<section id="limits"')[0] for each in (page, shown)
+    ]
+    assert sections[1].startswith(sections[0].rstrip())
 
 
 def test_a_trace_of_which_nothing_can_be_said_has_a_page(tmp_path, written):
@@ -231,7 +279,7 @@ def test_questions_are_found_by_what_they_take_and_give():
 
 
 def test_a_question_that_fails_does_not_end_the_report(tmp_path, written, monkeypatch):
-    def fail(*_):
+    def fail(*_, **__):
         message = "no answer <b>"
         raise ValueError(message)
 
@@ -263,24 +311,6 @@ def test_steps_are_drawn_by_what_the_device_did():
     assert step_figure(TraceBuilder().kernel("gemm", (0, 5)).read()) is None
 
 
-def test_without_plotly_figures_are_left_out():
-    table = Table((Column("x", "name"), Column("time", "duration")), [("a", 5)])
-    parts = [figure_of([table], "x"), table]
-    page = page_text(Page("t", [], [Section("one", "One", parts)]))
-    assert 'class="figure"' not in page
-    assert "<td" in page
-
-
-def test_a_section_of_figures_alone_is_left_out_without_plotly():
-    sections = [
-        Section("steps", "Steps", [step_figure(builder().read())]),
-        Section("one", "One", [Sentence("told")]),
-    ]
-    assert re.findall(r'(?:section id="|href="#)(\w+)', page_text(Page("t", [], sections))) == [
-        *("one", "one"),
-    ]
-
-
 def test_what_a_trace_does_not_answer_is_named_in_one_place(tmp_path):
     builder = TraceBuilder()
     for step in range(3):
@@ -292,4 +322,6 @@ def test_what_a_trace_does_not_answer_is_named_in_one_place(tmp_path):
     assert page.count("there is nothing to show") > 3
     assert "There is nothing to show" not in page
     assert 'id="unanswered"' in page
-    assert '"idle"' not in page.partition('id="steps"')[2].partition("</section>")[0]
+    steps = page.partition('id="steps"')[2].partition("</section>")[0]
+    assert '"step 2"' in steps
+    assert '"idle"' not in steps

@@ -32,7 +32,8 @@ def questions() -> dict[str, str]:
     """Give the name of each question and what its answer holds, without importing any."""
     first_lines = map(_first_line, Path(__file__).parent.glob("*.py"))
     found = filter(None, map(_FIRST_LINE.match, first_lines))
-    return dict(sorted((match["name"], match["sentence"]) for match in found))
+    titles = {match["name"]: match["sentence"] for match in found}
+    return {name: f"{title[:1].upper()}{title[1:]}" for name, title in sorted(titles.items())}
 
 
 def question(name: str) -> Callable[..., Any]:
@@ -62,11 +63,13 @@ def arguments_of(name: str) -> Literal["ids", "default"]:
     return "default" if getattr(module, "NEEDS_ARGUMENTS", False) else "ids"
 
 
-def answer_blocks(name: str, trace: Trace, window: Window | None = None) -> Sequence[Block]:
-    """Answer a question about a window as blocks; a frame is shown by some rows."""
+def answer_blocks(
+    name: str, trace: Trace, window: Window | None = None, *, most: int = _MOST_ROWS
+) -> Sequence[Block]:
+    """Answer a question about a window as blocks; a frame is shown by so many rows at the most."""
     answer = question(name)(trace, window)
     blocks: Sequence[Block] = (
-        answer.blocks() if hasattr(answer, "blocks") else _frame_blocks(answer)
+        answer.blocks() if hasattr(answer, "blocks") else _frame_blocks(answer, most)
     )
     return blocks
 
@@ -76,25 +79,25 @@ def _first_line(file: Path) -> str:
         return lines.readline().rstrip()
 
 
-def _frame_blocks(frame: pl.DataFrame) -> list[Block]:
+def _frame_blocks(frame: pl.DataFrame, most: int) -> list[Block]:
     """Show some rows of a frame."""
     from longpole.report.blocks import Notes, Sentence
     from longpole.report.frames import table_of
 
     if frame.is_empty():
         return [Sentence("There is nothing to show.")]
-    shown, more = _shown(frame)
+    shown, more = _shown(frame, most)
     return [table_of(shown), *([Notes([more])] if more else [])]
 
 
-def _shown(frame: pl.DataFrame) -> tuple[pl.DataFrame, str | None]:
+def _shown(frame: pl.DataFrame, most: int) -> tuple[pl.DataFrame, str | None]:
     """Take the first rows, of single events the longest, and say how many there are."""
     from longpole.wording import count
 
-    more = frame.height - _MOST_ROWS
+    more = frame.height - most
     if more <= 0:
         return frame, None
     if frame.columns[0] == "event" and "duration_ns" in frame.columns:
         longest = frame.sort("duration_ns", "event", descending=[True, False], nulls_last=True)
-        return longest.head(_MOST_ROWS), f"The {_MOST_ROWS} longest of {frame.height:,}."
-    return frame.head(_MOST_ROWS), f"{count(more, 'more row')}."
+        return longest.head(most), f"The {most} longest of {frame.height:,}."
+    return frame.head(most), f"{count(more, 'more row')}."

@@ -17,7 +17,7 @@ from longpole.report.terminal import Terminal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from longpole.report.page import Page
+    from longpole.report.sections import Page
 
 __all__ = ["report"]
 
@@ -46,8 +46,8 @@ def report(
 ) -> int:
     """Write what is found about traces as one page that opens offline.
 
-    The page holds the verdict, what ran with the critical path, the answers to all questions
-    and the diagnostics. It loads nothing. Figures need plotly (the extra `report`).
+    The page holds the verdict, what ran with the critical path, flame graphs, all tables and
+    the diagnostics. It loads nothing. Ranks of one run are first shown together.
 
     \b
     Examples:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from array import array
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.contexts import context_times
@@ -16,17 +17,21 @@ from longpole.windows import window_of
 from longpole.wording import escape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import polars as pl
 
+    from longpole.critical_path.path import CriticalPath
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["Stack", "Time", "flame", "folded", "speedscope"]
+__all__ = ["Frame", "Stack", "Time", "flame", "folded", "frames", "speedscope"]
 
 Stack = tuple[tuple[str, ...], int]
 """Names from the outermost on, and a time in ns."""
+
+Frame = tuple[int, str, int]
+"""How many callers are around it, its name, and a time in ns."""
 
 Time = Literal["host", "device", "path"]
 """Whose time a flame graph shows."""
@@ -76,7 +81,26 @@ def flame(
     >>> print("".join(folded(flame(trace, time="device"))), end="")
     thread 1;aten::mm;cudaLaunchKernel;gemm 41000
     """
-    add_up = {"host": _host, "device": _device, "path": _path}.get(time)
+    return _stacks(frames(trace, window, time=time))
+
+
+def frames(
+    trace: Trace,
+    window: Window | None = None,
+    *,
+    time: Time = "host",
+    path: CriticalPath | None = None,
+) -> Iterator[Frame]:
+    """Give the same as a tree: each frame once, behind its caller, with the time of it alone.
+
+    `path` is the critical path of the window, if it is there already.
+    """
+    ways: dict[str, Callable[[Trace, Window, _Sums], None]] = {
+        "host": _host,
+        "device": _device,
+        "path": partial(_path, path=path),
+    }
+    add_up = ways.get(time)
     if add_up is None:
         message = f'time is "host", "device" or "path", not {time!r}'
         raise ValueError(message)
@@ -84,7 +108,7 @@ def flame(
     sums = _Sums()
     if window is not None:
         add_up(trace, window, sums)
-    return sums.stacks()
+    return sums.frames()
 
 
 def folded(stacks: Iterable[Stack]) -> Iterator[str]:
@@ -135,6 +159,14 @@ def _listed(texts: Iterable[str]) -> Iterator[str]:
         yield f",\n{text}" if number else text
 
 
+def _stacks(found: Iterable[Frame]) -> Iterator[Stack]:
+    names: list[str] = []
+    for depth, name, ns in found:
+        names[depth:] = [name]
+        if ns:
+            yield tuple(names), ns
+
+
 class _Sums:
     """Times by stacks that share their fronts: each name below another one is kept once."""
 
@@ -158,22 +190,18 @@ class _Sums:
     def add(self, node: int, ns: int) -> None:
         self._ns[node] += ns
 
-    def stacks(self) -> Iterator[Stack]:
-        """List the stacks with a time in order of their names."""
+    def frames(self) -> Iterator[Frame]:
+        """List the frames of the tree in order of their names, each behind its caller."""
         below: dict[int, list[tuple[str, int]]] = {}
         for (parent, name), node in self._nodes.items():
             below.setdefault(parent, []).append((name, node))
-        names: list[str] = []
         pending = [iter(sorted(below.get(-1, ())))]
         while pending:
             name, node = next(pending[-1], ("", -1))
             if node < 0:
                 pending.pop()
-                del names[-1:]
                 continue
-            names.append(name)
-            if self._ns[node]:
-                yield tuple(names), self._ns[node]
+            yield len(pending) - 1, name, self._ns[node]
             pending.append(iter(sorted(below.get(node, ()))))
 
 
@@ -193,11 +221,11 @@ def _device(trace: Trace, window: Window, sums: _Sums) -> None:
         sums.add(sums.node(launcher, name or "(no name)"), ns)
 
 
-def _path(trace: Trace, window: Window, sums: _Sums) -> None:
+def _path(trace: Trace, window: Window, sums: _Sums, *, path: CriticalPath | None = None) -> None:
     import polars as pl
 
     node_of = _Nodes(trace, window, sums)
-    path = trace.critical_path(between=(window.start_ns, window.end_ns))
+    path = _path_of(trace, window) if path is None else path
     launchers = trace.launches.select("event", launcher=pl.coalesce("call", "operator"))
     texts = pl.col("kind", "name").cast(pl.String)
     segments = path.segments.with_columns(texts).join(
@@ -209,6 +237,17 @@ def _path(trace: Trace, window: Window, sums: _Sums) -> None:
     for (event, launcher, kind, name, ns), work in zip(rows, is_work, strict=True):
         node = sums.node(node_of(launcher), name or "(no name)") if work else node_of(event)
         sums.add(sums.node(node, f"[{kind}]"), ns)
+
+
+def _path_of(trace: Trace, window: Window) -> CriticalPath:
+    """Take the path of the step, which ends with the step, not with the last thread that waits."""
+    if window.kind == "trace":
+        return trace.critical_path(whole=True)
+    if window.step is not None and window.step in trace.steps["step"]:
+        path = trace.critical_path(window.step)
+        if path.segments["start_ns"][0] == window.start_ns and path.length_ns == window.duration_ns:
+            return path
+    return trace.critical_path(between=(window.start_ns, window.end_ns))
 
 
 class _Nodes:

@@ -2,7 +2,7 @@
 
 Every question of `longpole.analyses` that answers with a table has one, and so have `path` (the
 critical path by kind) and `step_times`. Of several ranks, `lateness` draws who came late to which
-call, and `rank_path` the critical path across them. Needs plotly: `pip install 'longpole[report]'`.
+call, and `rank_path` the critical path across them. Needs plotly: `pip install 'longpole[plot]'`.
 
 Examples
 --------

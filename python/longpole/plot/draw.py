@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Any
 from longpole.analyses.questions import answer_blocks, questions
 from longpole.critical_path.explain import path_blocks
 from longpole.errors import MissingDependencyError
-from longpole.plot.figures import figure_of, step_figure
-from longpole.plot.rank_figures import lateness_figure, rank_path_figure
+from longpole.plot.figures import figure_of, lanes_figure, step_figure
+from longpole.plot.rank_figures import lateness_figure
+from longpole.plot.rank_lanes import rank_lanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from longpole.plot.figures import Figure
     from longpole.report.blocks import Block
-    from longpole.report.page import Figure
     from longpole.trace import Trace
     from longpole.traces.trace_set import TraceSet
     from longpole.windows import Window
 
-__all__ = ["figure", "lateness", "path", "plotly_script", "question", "rank_path", "step_times"]
+__all__ = ["figure", "lateness", "path", "question", "rank_path", "step_times"]
 
 _COLORS = {
     "bar": "#4e79a7",
@@ -30,8 +31,8 @@ _COLORS = {
     "operator": "#5b9a68",
     "runtime": "#9c755f",
     "annotation": "#8a939c",
-    "python": "#6b8fb5",
-    "path": "#d1242f",
+    "data": "#c8553d",
+    "wait": "#c9a0a0",
 }
 
 
@@ -78,7 +79,8 @@ def lateness(traces: TraceSet) -> Any:
 
 def rank_path(traces: TraceSet, step: int | None = None) -> Any:
     """Draw the critical path across ranks of a step, or of the run, as swim lanes."""
-    return _drawn(rank_path_figure(traces.path(step)), "Critical path across ranks")
+    lanes = rank_lanes(traces, step=step)
+    return _drawn(None if lanes is None else lanes_figure(lanes), "Critical path across ranks")
 
 
 def question(name: str) -> Callable[..., Any]:
@@ -96,15 +98,6 @@ def question(name: str) -> Callable[..., Any]:
     return partial(_asked, name, titles[name])
 
 
-def plotly_script() -> str | None:
-    """Give the script of plotly; None where it is not installed."""
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError:
-        return None
-    return str(get_plotlyjs())
-
-
 def _asked(name: str, title: str, trace: Trace, window: Window | None = None) -> Any:
     blocks: Iterable[Block] = answer_blocks(name, trace, window)
     return figure(blocks, title)
@@ -115,7 +108,7 @@ def _colored(trace: Mapping[str, Any]) -> dict[str, Any]:
     if trace["type"] == "heatmap":
         return dict(trace)
     color = _COLORS.get((trace.get("meta") or {}).get("color", "bar"))
-    return {**trace, "line" if trace["type"] == "scatter" else "marker": {"color": color}}
+    return {**trace, "marker": {"color": color}}
 
 
 def _drawn(found: Figure | None, label: str) -> Any:
@@ -123,7 +116,7 @@ def _drawn(found: Figure | None, label: str) -> Any:
     try:
         from plotly.graph_objects import Figure as PlotlyFigure
     except ImportError as error:
-        message = "figures need plotly\nhint: pip install 'longpole[report]'"
+        message = "figures need plotly\nhint: pip install 'longpole[plot]'"
         raise MissingDependencyError(message) from error
     if found is None:
         message = "the answer holds nothing that can be drawn"

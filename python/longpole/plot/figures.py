@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.report.blocks import Chart, Table
-from longpole.report.page import Figure
 from longpole.wording import count, duration, share, short_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from longpole.report.blocks import Block, Cell, Column
+    from longpole.report.lanes import Lanes
     from longpole.trace import Trace
 
-__all__ = ["figure_of", "sides_figure", "step_figure"]
+__all__ = ["Figure", "figure_of", "lanes_figure", "step_figure"]
 
 _MOST_BARS: Final = 15
 _MOST_STEPS: Final = 200
@@ -39,6 +41,15 @@ _PARTS: Final = (
     ("copy_ns", "memcpy and memset", "copy"),
     ("idle_ns", "idle", "annotation"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of plotly, as plain values."""
+
+    data: Sequence[Mapping[str, Any]]
+    layout: Mapping[str, Any]
+    label: str
 
 
 def figure_of(blocks: Iterable[Block], label: str) -> Figure | None:
@@ -82,34 +93,42 @@ def step_figure(trace: Trace) -> Figure | None:
     return Figure(data, _STEP_LAYOUT, label)
 
 
-def sides_figure(rows: Sequence[tuple[str, float, float]], label: str) -> Figure:
-    """Draw times of two sides beside each other: a name, and ns of the base and of the new."""
-    shown = rows[:_MOST_BARS]
-    names = [name.replace("_", " ") for name, _, _ in shown]
-    sides = (
-        ("base", "annotation", [base_ns for _, base_ns, _ in shown]),
-        ("new", "bar", [new_ns for _, _, new_ns in shown]),
-    )
+def lanes_figure(lanes: Lanes) -> Figure:
+    """Draw swim lanes as bars: a trace for each kind, the first lane on top."""
     data = [
         {
             "type": "bar",
             "orientation": "h",
-            "name": side,
-            "y": names,
-            "x": [time_ns / 1e6 for time_ns in times_ns],
+            "name": kind,
+            "y": [],
+            "base": [],
+            "x": [],
+            "hovertext": [],
+            "hovertemplate": "%{hovertext}: %{x:.3g} ms<extra></extra>",
             "meta": {"color": color},
-            "hovertemplate": f"{side}: %{{y}} %{{x:.3g}} ms<extra></extra>",
         }
-        for side, color, times_ns in sides
+        for kind, color in zip(lanes.kinds, lanes.colors, strict=True)
     ]
+    for row in lanes.rows:
+        spans = zip(accumulate(row["starts"]), row["lengths"], row["names"], strict=True)
+        for (start, length, name), kind in zip(spans, row["kinds"], strict=True):
+            bars: dict[str, Any] = data[kind]
+            bars["y"].append(row["label"])
+            bars["base"].append(start / 1e6)
+            bars["x"].append(length / 1e6)
+            bars["hovertext"].append(lanes.names[name].replace("<", "&lt;"))
     layout = {
-        "barmode": "group",
-        "xaxis": {"title": {"text": "ms"}, "rangemode": "tozero"},
-        "yaxis": {"autorange": "reversed"},
+        "barmode": "overlay",
+        "xaxis": {"title": {"text": "ms"}},
+        "yaxis": {
+            "type": "category",
+            "categoryorder": "array",
+            "categoryarray": [row["label"] for row in reversed(lanes.rows)],
+        },
         "legend": {"orientation": "h", "y": 1.12},
-        "height": 110 + 40 * len(shown),
+        "height": 160 + 28 * len(lanes.rows),
     }
-    return Figure(data, layout, label)
+    return Figure(data, layout, lanes.label)
 
 
 def _part(name: str, color: str, numbers: list[str], times: list[float]) -> dict[str, Any]:

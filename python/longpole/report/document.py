@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from longpole.report.blocks import Block, Cell
+    from longpole.report.sections import Section
 
 __all__ = ["DATA_FORMATS", "FORMATS", "Document", "Envelope", "Record", "Status", "Warned"]
 
@@ -79,6 +80,8 @@ class Document:
     error: Mapping[str, Any] | None = None
     blocks: Callable[[], Sequence[Block]] = field(default=tuple)
     """The answer for people."""
+    sections: Callable[[], Sequence[Section]] | None = None
+    """The answer on a page; by default its blocks."""
     records: Callable[[], Iterable[Record]] = field(default=tuple)
     """The answer as one table, for spreadsheets."""
     columns: Sequence[str] = ()

@@ -1,4 +1,4 @@
-"""Answers as one HTML page that needs nothing else: no script, no font, no network."""
+"""Answers as HTML: a part of a page, or what a notebook shows."""
 
 from __future__ import annotations
 
@@ -13,43 +13,13 @@ if TYPE_CHECKING:
 
     from longpole.report.blocks import Bar, Block, Cell
 
-__all__ = ["html", "page"]
+__all__ = ["html"]
 
 _WIDEST_NAME: Final = 120
 
-_PAGE: Final = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; }}
-h2 {{ font-size: 1.2em; margin-top: 2em; }}
-table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 1em 0; }}
-th {{ font-weight: 600; text-align: left; }}
-th, td {{ border-bottom: 1px solid #8884; padding: .2em .8em; vertical-align: top; }}
-.wide {{ overflow-x: auto; }}
-.number {{ text-align: right; white-space: nowrap; }}
-.bar {{ background: #4e79a7; height: .9em; min-width: 1px; }}
-.bad {{ color: #c0392b; }} .warn {{ color: #b9770e; }} .dim {{ opacity: .7; }}
-</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
-
-
-def page(answers: Iterable[Iterable[Block]], title: str = "longpole") -> str:
-    """Write answers as one page."""
-    return _PAGE.format(title=_inert(title), body="\n".join(map(html, answers)))
-
 
 def html(blocks: Iterable[Block]) -> str:
-    """Write blocks as a part of a page."""
+    """Write blocks as elements, with every text from a trace escaped."""
     return "\n".join(map(_element, blocks))
 
 
@@ -90,18 +60,18 @@ def _cell(column: Column, value: Cell) -> str:
 
 
 def _side(column: Column) -> str:
+    """Mark what is aligned to the left; figures, which are most cells, need no mark."""
     if column.type == "name":
         return ' class="name"'
-    return "" if column.is_left else ' class="number"'
+    return ' class="text"' if column.is_left else ""
 
 
 def _bar(bar: Bar) -> str:
-    width = f"{20 * min(max(bar.share, 0.0), 1.0):.3f}em"
+    width = f"{min(max(bar.share, 0.0), 1.0):.3f}"
     return (
-        f'<tr><td class="number">{_inert(share(bar.share))}</td>'
-        f'<td class="number">{_inert(bar.amount)}</td>'
-        f'<td><div class="bar" style="width: {width}"></div></td>'
-        f"<td>{_inert(bar.label)}</td></tr>\n"
+        f"<tr><td>{_inert(share(bar.share))}</td><td>{_inert(bar.amount)}</td>"
+        f'<td><div class="bar" style="--share: {width}"></div></td>'
+        f'<td class="text">{_inert(bar.label)}</td></tr>\n'
     )
 
 

@@ -9,6 +9,7 @@ import click
 
 from longpole.analyses.diff import diff, diff_steps
 from longpole.cli.answer import exit_codes
+from longpole.cli.answer.diff_sections import diff_sections
 from longpole.cli.answer.inputs import name_of, warnings_of
 from longpole.report.blocks import Headline
 from longpole.report.document import DATA_FORMATS, Document
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from longpole.analyses.diff import Diff
     from longpole.cli.answer.emit import Answer
+    from longpole.report.sections import Section
     from longpole.trace import Trace
 
 __all__ = ["DIFF", "DIFF_ARGS", "diff_answer", "step_answer"]
@@ -43,7 +45,8 @@ def diff_answer(
     sides = [[trace for _, trace in side] for side in (base, new)]
     found = _asked(lambda: diff(*sides, gate=_GATE if gate is None else gate, **window))
     names = [_name(side) for side in (base, new)]
-    return _answer(" -> ".join(names), [*base, *new], found, gate=gate, top=top)
+    page = _page(found, sides[0], sides[1], top, window)
+    return _answer(" -> ".join(names), [*base, *new], found, page, gate=gate, top=top)
 
 
 def step_answer(
@@ -63,7 +66,16 @@ def step_answer(
     found = _asked(lambda: diff_steps(traces[0][1], step, against, gate=share, **window))
     other = "the other steps" if against is None else f"step {against}"
     title = f"{_name(traces)}: step {step} against {other}"
-    return _answer(title, traces, found, gate=gate, top=top)
+    side = [traces[0][1]]
+    page = _page(found, side, side, top, window)
+    return _answer(title, traces, found, page, gate=gate, top=top)
+
+
+def _page(
+    found: Diff, base: list[Trace], new: list[Trace], top: int, window: Mapping[str, Any]
+) -> Callable[[], Sequence[Section]]:
+    step_name = window.get("step_name")
+    return lambda: diff_sections(found, base, new, top=top, step_name=step_name)
 
 
 def _asked(ask: Callable[[], Diff]) -> Diff:
@@ -74,7 +86,13 @@ def _asked(ask: Callable[[], Diff]) -> Diff:
 
 
 def _answer(
-    title: str, traces: Sequence[Named], found: Diff, *, gate: float | None, top: int
+    title: str,
+    traces: Sequence[Named],
+    found: Diff,
+    page: Callable[[], Sequence[Section]],
+    *,
+    gate: float | None,
+    top: int,
 ) -> Answer:
     document = Document(
         schema=DIFF,
@@ -85,6 +103,7 @@ def _answer(
         forms_with_warnings=DATA_FORMATS,
         data=found.to_dict(),
         blocks=lambda: [Headline(title), *found.blocks(top)],
+        sections=page,
         records=found.records,
     )
     return document, _exit_code(found, gate)

@@ -57,11 +57,24 @@ def _all(documents: Sequence[Document], form: str) -> Iterable[str]:
         from longpole.report.json import json_chunks
 
         return json_chunks(documents)
-    if form == "html":
-        from longpole.report.html import page
+    return [_page(documents)] if form == "html" else []
 
-        return [page(document.blocks() for document in documents)]
-    return []
+
+def _page(documents: Sequence[Document]) -> str:
+    """Write answers as one page; sections of their own bring no headline."""
+    from longpole.report.page import page_text
+    from longpole.report.sections import Page, Section
+
+    sections: list[Section] = []
+    facts = []
+    for number, document in enumerate(documents):
+        if document.sections is None:
+            sections.append(Section(f"answer-{number}", "", document.blocks()))
+        else:
+            sections += document.sections()
+            facts.append(str(document.input["path"]))
+    words = sorted({document.schema.rpartition("/")[0].replace(".", " ") for document in documents})
+    return page_text(Page(", ".join(words), facts, sections))
 
 
 def _one(document: Document, form: str, terminal: Terminal, written: int) -> Iterable[str]:

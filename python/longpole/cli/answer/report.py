@@ -3,47 +3,52 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from longpole.analyses.lanes import lanes, not_drawn
 from longpole.analyses.questions import answer_blocks, questions
 from longpole.analyses.summary import summary
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.check import check_answer
-from longpole.cli.answer.inputs import name_of
+from longpole.cli.answer.diff_sections import diff_sections
+from longpole.cli.answer.facts import facts_of, names_of
 from longpole.cli.answer.rank_sections import rank_sections
 from longpole.cli.answer.summary import time_blocks
 from longpole.critical_path.explain import path_blocks
 from longpole.errors import LongpoleError
-from longpole.plot.draw import plotly_script
-from longpole.plot.figures import figure_of, sides_figure, step_figure
+from longpole.plot.flame_lanes import HOW_TO_READ, TITLES, flame_lanes
+from longpole.plot.lanes import lanes
+from longpole.plot.step_lanes import step_lanes
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
 from longpole.report.document import Document
-from longpole.report.page import Page, Section
+from longpole.report.sections import Page, Section
 from longpole.verdict.blocks import verdict_blocks
 from longpole.windows import choose_window
 from longpole.wording import count, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
-    from longpole.analyses.diff import Diff
     from longpole.analyses.summary import Summary
     from longpole.cli.answer.emit import Answer
     from longpole.critical_path.path import CriticalPath
-    from longpole.report.blocks import Block, Cell
-    from longpole.report.page import Part
+    from longpole.report.blocks import Block
+    from longpole.report.sections import Part
     from longpole.trace import Trace
     from longpole.verdict import Verdict
     from longpole.windows import Window
 
     Named = tuple[str, Trace]
 
-__all__ = ["LIMITS", "REPORT", "Choice", "diff_page", "facts_of", "report_page", "written"]
+__all__ = ["LIMITS", "REPORT", "Choice", "diff_page", "report_page", "written"]
 
 REPORT: Final = "longpole.report/1"
 _TOP: Final = 15
+
+# Of each table of one trace, and of each of several.
+_MOST_ROWS: Final = 100
+_MOST_ROWS_OF_SEVERAL: Final = 20
+_MOST_TRACES: Final = 16
 
 LIMITS: Final = (
     "Gains are upper bounds: nothing new is assumed to appear where something is removed.",
@@ -54,24 +59,14 @@ LIMITS: Final = (
 )
 """What nobody should conclude from a report."""
 
+_LIMITS: Final = Section("limits", "Known limits", [Notes(LIMITS)], is_folded=True)
 _NOTHING: Final = "The trace has no event of a known kind with a duration"
-_MOST_WORK: Final = 60
-_WORK: Final = {
-    "kind": Column("kind"),
-    "name": Column("name", "name"),
-    "base_counts": Column("base count", "count"),
-    "new_counts": Column("new count", "count"),
-    "base_total_duration_ns": Column("base", "duration"),
-    "new_total_duration_ns": Column("new", "duration"),
-    "diff_duration_ns": Column("difference", "duration"),
-    "counts_change_categories": Column("count"),
-}
-_OVERVIEW: Final = (
+_REST: Final = (
     Column("trace", "name"),
     Column("rank", "number"),
     Column("window"),
     Column("length", "duration"),
-    Column("held up by"),
+    Column("verdict"),
 )
 
 
@@ -103,18 +98,14 @@ class Choice:
 
 
 def report_page(traces: Sequence[Named], choice: Choice) -> Page:
-    """Report on traces, one after the other."""
-    sections: list[Section] = []
-    if len(traces) > 1:
-        sections.append(_overview(traces, choice))
-        sections += rank_sections(traces, step_name=choice.step_name)
-    for number, (path, trace) in enumerate(traces):
-        about = _About(path, trace, choice, number if len(traces) > 1 else None)
-        sections += about.sections()
-    sections.append(Section("limits", "Known limits", [Notes(LIMITS)]))
-    title = _short(traces[0][0]) if len(traces) == 1 else count(len(traces), "trace")
-    facts = [fact for path, trace in traces for fact in facts_of(path, trace)]
-    return Page(f"longpole: {title}", facts, sections, plotly_script())
+    """Report on a trace, or on several: first together, then on each."""
+    names, facts = names_of(traces), facts_of(traces)
+    if len(traces) == 1:
+        sections = [*_About(*traces[0], choice).sections(), _LIMITS]
+        return Page(f"longpole: {names[0]}", facts, sections)
+    together, ranks = rank_sections(traces, step_name=choice.step_name)
+    sections = [*together, _each(traces, names, ranks, choice), _LIMITS]
+    return Page(f"longpole: {count(len(traces), 'trace')}", facts, sections)
 
 
 def diff_page(base: Sequence[Named], new: Sequence[Named], *, step_name: str | None) -> Page:
@@ -123,78 +114,65 @@ def diff_page(base: Sequence[Named], new: Sequence[Named], *, step_name: str | N
 
     sides = [[trace for _, trace in side] for side in (base, new)]
     found = diff(*sides, step_name=step_name)
-    # The first block is the sentence, which stands alone.
-    _, *rest = found.blocks(_TOP)
-    path = [(row.kind, row.base_ns, row.new_ns) for row in found.path if row.change_ns]
-    figure = [sides_figure(path, "The critical path of a step by kind")] if path else []
-    sections = [
-        Section("verdict", "Verdict", [Sentence(found.sentence)]),
-        Section("changes", "What changed", [*rest, *figure]),
-        Section("table", "All work by name", _all_work(found), is_folded=True),
-        Section("limits", "Known limits", [Notes(LIMITS)]),
-    ]
-    facts = [fact for path, trace in (*base, *new) for fact in facts_of(path, trace)]
-    title = f"{_short(base[0][0])} -> {_short(new[0][0])}"
-    return Page(f"longpole: {title}", facts, sections, plotly_script())
+    sections = diff_sections(found, *sides, top=_TOP, step_name=step_name)
+    names = names_of([*base, *new])
+    title = f"longpole: {names[0]} → {names[len(base)]}"
+    return Page(title, facts_of([*base, *new]), [*sections, _LIMITS])
 
 
 def written(page: Page, paths: Sequence[str], output: Path) -> Answer:
     """Say what was written where."""
     n_bytes = output.stat().st_size
-    notes = [] if page.plotly else ["Figures are left out: pip install 'longpole[report]'."]
     told = f"{output}: {count(len(page.sections), 'section')}, {n_bytes / 1e6:.1f} MB"
-    data = {
-        "output": str(output),
-        "bytes": n_bytes,
-        "sections": [section.key for section in page.sections],
-        "has_figures": page.plotly is not None,
-    }
     document = Document(
         schema=REPORT,
         input={"path": paths[0], "traces": list(paths)},
-        data=data,
-        blocks=lambda: [Sentence(told), *([Notes(notes)] if notes else [])],
+        data={
+            "output": str(output),
+            "bytes": n_bytes,
+            "sections": [section.key for section in page.sections],
+        },
+        blocks=lambda: [Sentence(told)],
         records=lambda: [{"output": str(output), "bytes": n_bytes}],
     )
     return document, exit_codes.OK
 
 
-def _all_work(found: Diff) -> list[Part]:
-    """List the work of both sides by name, the greatest change first."""
-    records = found.records()
-    rows = [[row[name] for name in _WORK] for row in records[:_MOST_WORK]]
-    more = len(records) - len(rows)
-    table = Table(tuple(_WORK.values()), rows)
-    return [table, *([Notes([f"{count(more, 'more name')}."])] if more else [])]
+def _each(
+    traces: Sequence[Named], names: Sequence[str], ranks: Sequence[int], choice: Choice
+) -> Section:
+    """Tell all about each trace, folded, the ranks that others wait for first; list the rest."""
+    place = {trace.rank: number for number, (_, trace) in enumerate(traces)}
+    order = [place[rank] for rank in ranks] or list(range(len(traces)))
+    parts: list[Part] = [_folded(traces[at], names[at], at, choice) for at in order[:_MOST_TRACES]]
+    rest = order[_MOST_TRACES:]
+    if rest:
+        rows = [(names[at], *_found(traces[at][1], choice)) for at in rest]
+        left = f"{count(len(rest), 'more trace')}: `longpole report TRACE` shows one in full."
+        parts += [Sentence(left), Table(_REST, rows)]
+    return Section("traces", "Ranks" if ranks else "Traces", parts)
 
 
-def _short(path: str) -> str:
-    return name_of(path if path == "-" else Path(path).name)
+def _folded(named: Named, name: str, number: int, choice: Choice) -> Section:
+    """Tell all about one of several traces."""
+    path, trace = named
+    key = f"trace-{number}"
+    sections = list(_About(path, trace, choice, f"{key}-", _MOST_ROWS_OF_SEVERAL).sections())
+    _, window, length_ns, found = _found(trace, choice)
+    facts = [window, duration(length_ns)] if length_ns else []
+    title, of = (name, []) if trace.rank is None else (f"Rank {trace.rank}", [name])
+    return Section(key, title, sections, is_folded=True, note=", ".join([*of, *facts, found]))
 
 
-def facts_of(path: str, trace: Trace) -> Iterator[str]:
-    """Say what was read."""
-    facts = [name_of(path), f"{trace.n_events:,} events", trace.format]
-    if trace.rank is not None:
-        facts.append(f"rank {trace.rank}" + (f" of {trace.world_size}" if trace.world_size else ""))
-    names = [str(name) for name in trace.devices["name"].drop_nulls().unique().sort()]
-    yield ", ".join([*facts, *names])
-    if trace.status == "recovered":
-        yield "The file is damaged; what is whole was read. See the diagnostics."
-
-
-def _overview(traces: Sequence[Named], choice: Choice) -> Section:
-    """Show the traces side by side."""
-    rows: list[list[Cell]] = []
-    for path, trace in traces:
-        window = choice.window(trace)
-        if window is None:
-            rows.append([_short(path), trace.rank, None, None, _NOTHING])
-            continue
-        verdict = choice.verdict(trace)
-        sides = ", ".join(verdict.sides) or verdict.status.replace("_", " ")
-        rows.append([_short(path), trace.rank, window.name, window.duration_ns, sides])
-    return Section("overview", "Overview", [Table(_OVERVIEW, rows)])
+def _found(trace: Trace, choice: Choice) -> tuple[int | None, str, int | None, str]:
+    """Give the rank, the window, its length, and what holds it up."""
+    window = choice.window(trace)
+    if window is None:
+        return trace.rank, "", None, _NOTHING
+    verdict = choice.verdict(trace)
+    held_up = f"held up by {', '.join(verdict.sides)}"
+    told = held_up if verdict.sides else verdict.status.replace("_", " ")
+    return trace.rank, window.name, window.duration_ns, told
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,19 +182,21 @@ class _About:
     path: str
     trace: Trace
     choice: Choice
-    number: int | None
-    """Among several traces."""
+    before: str = ""
+    """Stands before the keys of its sections, among several traces."""
+    most_rows: int = _MOST_ROWS
 
     def section(
-        self, key: str, title: str, parts: Sequence[Part], *, is_folded: bool = False
+        self,
+        key: str,
+        title: str,
+        parts: Sequence[Part],
+        *,
+        is_folded: bool = False,
+        note: str = "",
     ) -> Section:
-        """Make a section; among several traces its title names this one."""
-        short = key.removeprefix("question-").replace("-", " ").capitalize()
-        if self.number is None:
-            return Section(key, title, parts, is_folded, short)
-        name = _short(self.path)
-        key = f"trace-{self.number}-{key}"
-        return Section(key, f"{name}: {title}", parts, is_folded, f"{name}: {short}")
+        """Make a section."""
+        return Section(f"{self.before}{key}", title, parts, is_folded, note)
 
     def sections(self) -> Iterator[Section]:
         """Give all sections."""
@@ -228,34 +208,39 @@ class _About:
         path = self.choice.path(self.trace, window)
         yield self.section("verdict", "Verdict", verdict_blocks(found.verdict))
         yield self.timeline(window, path)
-        yield self.critical_path(path)
-        steps = step_figure(self.trace)
-        if steps is not None:
-            yield self.section("steps", "Steps", [steps])
-        yield self.section("summary", "Where the time went", time_blocks(self.trace, found))
-        yield from self.questions(window)
+        yield self.section("path", "Critical path", path_blocks(path, _TOP))
+        where = self.time(found)
+        if where:
+            yield self.section("time", "Where the time went", where)
+        yield from self.flame_graphs(window, path)
+        yield self.tables(window)
         yield self.diagnostics()
 
     def timeline(self, window: Window, path: CriticalPath) -> Section:
         """Draw what ran."""
-        parts: list[Part] = []
         drawn = lanes(self.trace, window, path)
-        if drawn is not None:
-            picture, n_left_out = drawn
-            parts.append(picture)
-            if n_left_out:
-                parts.append(Notes([not_drawn(n_left_out)]))
-        title = f"{window.name}, {duration(window.duration_ns)} ({window.reason})"
-        return self.section(
-            "timeline", "Timeline", [Sentence(f"{title[0].upper()}{title[1:]}."), *parts]
-        )
+        return self.section("timeline", "Timeline", [drawn] if drawn else [])
 
-    def critical_path(self, path: CriticalPath) -> Section:
-        """Show what decided when the window was over."""
-        return self.section("path", "Critical path", path_blocks(path, _TOP))
+    def time(self, found: Summary) -> list[Part]:
+        """Show where the time went, and how long each step takes."""
+        steps = step_lanes(self.trace)
+        blocks = time_blocks(self.trace, found)
+        return [*blocks, *([self.section("steps", "Steps", [steps])] if steps else [])]
 
-    def questions(self, window: Window) -> Iterator[Section]:
-        """Answer every question there is, with a figure where there is one to draw."""
+    def flame_graphs(self, window: Window, path: CriticalPath) -> Iterator[Section]:
+        """Draw whose time it was, by the code that it was spent for; the first is open."""
+        drawn = {time: flame_lanes(self.trace, window, time, path) for time in TITLES}
+        found = [(time, graph) for time, graph in drawn.items() if graph is not None]
+        graphs = [
+            self.section(f"flame-{time}", TITLES[time], [graph], is_folded=number > 0)
+            for number, (time, graph) in enumerate(found)
+        ]
+        if graphs:
+            yield self.section("flame", "Flame graphs", [Sentence(HOW_TO_READ), *graphs])
+
+    def tables(self, window: Window) -> Section:
+        """Answer every question there is; name those that the trace does not answer."""
+        answers: list[Part] = []
         unanswered: list[str] = []
         for name, asks in questions().items():
             blocks = self.answer(name, window)
@@ -263,17 +248,17 @@ class _About:
                 told = " ".join(block.text for block in blocks if isinstance(block, Sentence))
                 unanswered.append(f"{asks}: {told[:1].lower()}{told[1:]}")
                 continue
-            figure = figure_of(blocks, asks)
-            parts = [*([figure] if figure else []), *blocks]
-            yield self.section(f"question-{name.replace('_', '-')}", asks, parts, is_folded=True)
+            key = f"question-{name.replace('_', '-')}"
+            answers.append(self.section(key, name, blocks, is_folded=True, note=asks))
         if unanswered:
             title = "What this trace does not answer"
-            yield self.section("unanswered", title, [Notes(unanswered)], is_folded=True)
+            answers.append(self.section("unanswered", title, [Notes(unanswered)], is_folded=True))
+        return self.section("tables", "Tables", answers)
 
     def answer(self, name: str, window: Window) -> Sequence[Block]:
         """Answer a question; one that cannot be answered does not keep the others from it."""
         try:
-            return answer_blocks(name, self.trace, window)
+            return answer_blocks(name, self.trace, window, most=self.most_rows)
         except (LongpoleError, ValueError) as error:
             return [Sentence(f"This could not be answered: {error}.")]
 
@@ -281,6 +266,5 @@ class _About:
         """List what is wrong with the trace."""
         document, _ = check_answer(self.path, self.trace, strict=False)
         blocks = [each for each in document.blocks() if not isinstance(each, Headline)]
-        return self.section(
-            "diagnostics", "Diagnostics", blocks or [Sentence("No problems found.")]
-        )
+        blocks = blocks or [Sentence("No problems found.")]
+        return self.section("diagnostics", "Diagnostics", blocks)

@@ -53,10 +53,10 @@ __all__ = [
 
 TABLE: Final = "longpole.table/1"
 PATH_TABLES: Final = {
-    "segments": "the critical path, segment by segment",
-    "slack": "how late each event may end before the window's end moves, the least first",
-    "sync": "who waited for whom on a device",
-    "violations": "dependencies that would lead back in time",
+    "segments": "The critical path, segment by segment",
+    "slack": "How late each event may end before the window's end moves, the least first",
+    "sync": "Who waited for whom on a device",
+    "violations": "Dependencies that would lead back in time",
 }
 WHOLE_TABLES: Final = frozenset(("steps",))
 """Those that list all of a trace where no window is asked for."""

@@ -37,6 +37,7 @@ class Options:
         """Write answers in the form that was asked for; give the exit code."""
         return emit(answers, self.form, Terminal.of(sys.stdout, self.color))
 
+
 def answers(declared: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Declare the type of what a command answers, as `module:Class`, for `longpole schema`."""
 

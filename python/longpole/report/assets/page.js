@@ -14,25 +14,26 @@
   class Lanes {
     constructor(box) {
       this.box = box;
-      this.data = JSON.parse(document.getElementById(box.dataset.from).textContent);
+      this.data = JSON.parse(box.querySelector("script").textContent);
       for (const row of this.data.rows) {
         let at = 0;
         row.starts = row.starts.map((step) => (at += step));
       }
       this.canvas = box.querySelector("canvas");
       this.tip = box.querySelector(".tip");
-      const panel = box.parentElement;
-      this.told = panel.querySelector(".told");
+      this.panel = box.parentElement;
+      this.told = this.panel.querySelector(".told");
       this.whole = [0, this.data.length_ns];
       this.view = [...this.whole];
       this.chosen = null;
+      this.gutter = 0;
       box.style.height = `${this.data.rows.length * ROW + LABEL}px`;
-      for (const button of panel.querySelectorAll("button[data-do]"))
+      for (const button of this.panel.querySelectorAll("button[data-do]"))
         button.addEventListener("click", () => this.act(button.dataset.do));
-      for (const button of document.querySelectorAll(`button[data-lanes="${box.dataset.from}"]`))
+      for (const button of this.panel.querySelectorAll("button[data-segment]"))
         button.addEventListener("click", () => {
-          this.choose(0, Number(button.dataset.segment));
-          panel.scrollIntoView({ block: "nearest" });
+          this.walk(Number(button.dataset.row), Number(button.dataset.segment));
+          this.panel.scrollIntoView({ block: "nearest" });
           this.canvas.focus({ preventScroll: true });
         });
       this.listen();
@@ -78,29 +79,33 @@
       else if (what === "left") this.show(start - step, end - step);
       else if (what === "right") this.show(start + step, end + step);
       else {
-        const n = this.data.rows[0].starts.length;
-        const now = this.chosen && this.chosen[0] === 0 ? this.chosen[1] : what === "next" ? -1 : n;
-        const to = now + (what === "next" ? 1 : -1);
-        if (to >= 0 && to < n) this.choose(0, to);
+        // Along the lane of what is chosen, by default along the critical path.
+        const [row, item] = this.chosen || [0, what === "next" ? -1 : this.data.rows[0].starts.length];
+        const to = item + (what === "next" ? 1 : -1);
+        if (to >= 0 && to < this.data.rows[row].starts.length) this.walk(row, to);
       }
     }
 
     choose(row, item) {
       this.chosen = [row, item];
-      const lane = this.data.rows[row];
-      const start = lane.starts[item], length = lane.lengths[item];
       this.told.textContent = this.words(row, item);
-      if (row === 0) {
-        const room = Math.max(length * 1.5, (this.whole[1]) / 5000);
-        this.show(start - room, start + length + room);
-      } else this.draw();
+      if (this.data.is_flame) this.walk(row, item);
+      else this.draw();
+    }
+
+    walk(row, item) {
+      this.chosen = [row, item];
+      this.told.textContent = this.words(row, item);
+      const lane = this.data.rows[row], start = lane.starts[item], length = lane.lengths[item];
+      const room = this.data.is_flame ? 0 : Math.max(length * 1.5, this.whole[1] / 5000);
+      this.show(start - room, start + length + room);
     }
 
     words(row, item) {
-      const lane = this.data.rows[row];
-      const name = this.data.names[lane.names[item]];
-      const kind = this.data.kinds[lane.kinds[item]];
-      return `${name} (${kind}, ${lane.label}): ${duration(lane.lengths[item])}, from ${duration(lane.starts[item])}`;
+      const lane = this.data.rows[row], length = lane.lengths[item];
+      const name = this.data.names[lane.names[item]], kind = this.data.kinds[lane.kinds[item]];
+      if (this.data.is_flame) return `${name} (${kind}): ${duration(length)}, ${(100 * length / this.whole[1]).toPrecision(3)} %`;
+      return `${name} (${kind}, ${lane.label}): ${duration(length)}, from ${duration(lane.starts[item])}`;
     }
 
     show(start, end) {
@@ -118,7 +123,8 @@
 
     time(event) {
       const box = this.canvas.getBoundingClientRect();
-      return this.view[0] + ((event.clientX - box.left) / box.width) * (this.view[1] - this.view[0]);
+      const at = (event.clientX - box.left - this.gutter) / (box.width - this.gutter);
+      return this.view[0] + at * (this.view[1] - this.view[0]);
     }
 
     move(event) {
@@ -126,7 +132,7 @@
         const dx = event.clientX - this.drag.x;
         if (Math.abs(dx) > 3) this.drag.moved = true;
         const [start, end] = this.drag.view;
-        const shift = (dx / this.canvas.clientWidth) * (end - start);
+        const shift = (dx / (this.canvas.clientWidth - this.gutter)) * (end - start);
         if (this.drag.moved) this.show(start - shift, end - shift);
         return;
       }
@@ -164,25 +170,28 @@
       const pen = canvas.getContext("2d");
       pen.scale(ratio, ratio);
       pen.font = "11px system-ui, sans-serif";
-      const [start, end] = this.view, scale = width / (end - start);
-      const colors = this.data.kinds.map((kind) => color(this.data.colors[kind] || "annotation"));
-      const text = color("text"), line = color("line"), ground = color("ground");
-      this.axis(pen, width, height, start, end, line, color("dim"));
-      this.data.rows.forEach((lane, row) => {
-        const top = LABEL + row * ROW;
-        this.lane(pen, lane, row, top, { start, end, scale, width, colors, ground });
-      });
+      this.labels(pen, width);
+      pen.translate(this.gutter, 0);
+      pen.beginPath();
+      pen.rect(0, 0, width - this.gutter, height);
+      pen.clip();
+      const [start, end] = this.view, room = width - this.gutter;
+      const at = { start, end, width: room, scale: room / (end - start), ground: color("ground"), text: color("text") };
+      at.colors = this.data.colors.map(color);
+      this.axis(pen, room, height, start, end, color("line"), color("dim"));
+      this.data.rows.forEach((lane, row) => this.lane(pen, lane, row, LABEL + row * ROW, at));
+    }
+
+    labels(pen, width) {
+      const shown = this.data.rows.map((lane) => (lane.is_inner ? "" : lane.label));
+      const widest = Math.max(...shown.map((label) => pen.measureText(label).width));
+      this.gutter = widest ? Math.min(widest + 8, Math.max(width * 0.3, 90)) : 0;
+      pen.fillStyle = color("text");
       pen.textBaseline = "middle";
-      this.data.rows.forEach((lane, row) => {
-        if (!lane.label || lane.is_inner) return;
-        const top = LABEL + row * ROW;
-        const size = pen.measureText(lane.label).width;
-        pen.globalAlpha = 0.85;
-        pen.fillStyle = ground;
-        pen.fillRect(0, top + 2, size + 8, ROW - 4);
-        pen.globalAlpha = 1;
-        pen.fillStyle = text;
-        pen.fillText(lane.label, 4, top + ROW / 2);
+      shown.forEach((label, row) => {
+        let text = label;
+        while (text.length > 1 && pen.measureText(text).width > this.gutter - 6) text = `${text.slice(0, -2)}…`;
+        pen.fillText(text, 2, LABEL + row * ROW + ROW / 2);
       });
     }
 
@@ -198,29 +207,30 @@
         const size = Math.max(right - x, 1);
         if (size <= 1 && Math.floor(x) === last) continue;
         last = Math.floor(x);
-        const is_chosen = this.chosen && this.chosen[0] === row && this.chosen[1] === item;
         pen.fillStyle = at.colors[lane.kinds[item]];
         pen.fillRect(x, top + 2, size > 3 ? size - 0.5 : size, ROW - 4);
-        if (is_chosen) {
-          pen.strokeStyle = color("text");
+        if (this.chosen && this.chosen[0] === row && this.chosen[1] === item) {
+          pen.strokeStyle = at.text;
           pen.lineWidth = 2;
           pen.strokeRect(x, top + 2, Math.max(size, 3), ROW - 4);
         }
-        if (size > 46) {
-          pen.save();
-          pen.beginPath();
-          pen.rect(x + 2, top, size - 5, ROW);
-          pen.clip();
-          pen.fillStyle = at.ground;
-          pen.textBaseline = "middle";
-          pen.fillText(this.data.names[lane.names[item]], x + 4, top + ROW / 2);
-          pen.restore();
-        }
+        if (size > 46) this.name(pen, this.data.names[lane.names[item]], x, top, size, at);
       }
     }
 
+    name(pen, text, x, top, size, at) {
+      pen.save();
+      pen.beginPath();
+      pen.rect(x + 2, top, size - 5, ROW);
+      pen.clip();
+      pen.fillStyle = at.ground;
+      pen.textBaseline = "middle";
+      pen.fillText(text, x + 4, top + ROW / 2);
+      pen.restore();
+    }
+
     axis(pen, width, height, start, end, line, dim) {
-      const steps = Math.max(2, Math.floor(width / 110));
+      const steps = Math.max(3, Math.floor(width / 110));
       const rough = (end - start) / steps, power = 10 ** Math.floor(Math.log10(rough));
       const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough);
       pen.strokeStyle = line;
@@ -238,44 +248,96 @@
     }
   }
 
-  const PAPER_WIDTH = 660; // of A4 and letter, in pixels
+  // Shows the rows of all tables that hold every word, as copies below the search box.
+  const MOST_TABLES = 12, MOST_ROWS = 6;
+  const place = (node) => {
+    const titles = [];
+    for (let at = node.closest("section"); at; at = at.parentElement.closest("section")) {
+      const title = at.querySelector(":scope > h2, :scope > h3, :scope > h4, :scope > details > summary");
+      if (title) titles.unshift(title.firstChild.textContent.trim());
+    }
+    return titles.join(" › ");
+  };
+  const rowsWith = (words) => {
+    const tables = new Map();
+    for (const row of document.querySelectorAll("main tbody tr")) {
+      row.words ??= [row, ...row.querySelectorAll("[title]")].map((cell) => cell.title || cell.textContent).join(" ").toLowerCase();
+      if (!words.every((word) => row.words.includes(word))) continue;
+      const table = row.closest("table");
+      tables.set(table, [...(tables.get(table) || []), row]);
+    }
+    return tables;
+  };
+  const found = (table, rows) => {
+    const part = document.createElement("div"), link = document.createElement("a"), copy = document.createElement("table");
+    link.href = `#${table.closest("section").id}`;
+    link.textContent = place(table);
+    const more = rows.length > MOST_ROWS ? `, ${rows.length - MOST_ROWS} more` : "";
+    if (table.tHead) copy.append(table.tHead.cloneNode(true));
+    copy.createTBody().append(...rows.slice(0, MOST_ROWS).map((row) => row.cloneNode(true)));
+    const wide = document.createElement("div");
+    wide.className = "wide";
+    wide.append(copy);
+    part.append(link, more, wide);
+    return part;
+  };
+  const search = (input, panel) => {
+    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    panel.hidden = !words.length;
+    if (!words.length) return;
+    const tables = [...rowsWith(words)];
+    const n = tables.reduce((sum, [, rows]) => sum + rows.length, 0);
+    const most = tables.length > MOST_TABLES ? `; the first ${MOST_TABLES} tables are shown` : "";
+    const told = n ? `Rows found: ${n}, tables: ${tables.length}${most}` : "No row of this page; `longpole table` shows all rows of a table.";
+    panel.replaceChildren(told, ...tables.slice(0, MOST_TABLES).map((each) => found(...each)));
+  };
 
-  const figures = (everything, width) => {
-    if (typeof Plotly === "undefined") return;
-    for (const box of document.querySelectorAll(".figure")) {
-      // What is folded away is drawn when it is opened: the page is there at once.
-      const folded = box.closest("details");
-      if (folded && !folded.open && everything !== true) continue;
-      const figure = JSON.parse(document.getElementById(box.dataset.from).textContent);
-      const axis = { gridcolor: color("line"), linecolor: color("line"), zerolinecolor: color("line"), automargin: true };
-      const layout = {
-        ...figure.layout, width, autosize: !width, template: null, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-        font: { color: color("text"), family: "system-ui, sans-serif", size: 12 },
-        margin: { l: 8, r: 8, t: 8, b: 40 },
-        xaxis: { ...figure.layout.xaxis, ...axis }, yaxis: { ...figure.layout.yaxis, ...axis },
-      };
-      const data = figure.data.map((trace) => ({
-        ...trace, marker: { ...trace.marker, color: trace.meta && trace.meta.color ? color(trace.meta.color) : trace.marker && trace.marker.color },
-      }));
-      Plotly.react(box, data, layout, { displayModeBar: false, responsive: true });
+  // On a narrow screen each row is a card: its figures need their titles beside them.
+  const narrow = matchMedia("(max-width: 40rem)");
+  const cards = () => {
+    document.documentElement.classList.toggle("cards", narrow.matches);
+    if (!narrow.matches) return;
+    for (const table of document.querySelectorAll("main table")) {
+      const titles = table.tHead ? [...table.tHead.rows[0].cells] : [];
+      for (const row of table.tBodies[0].rows)
+        titles.forEach((title, at) => {
+          const names = title.className === "name" || (at === 0 && title.className);
+          if (!names) row.cells[at].dataset.title = title.textContent;
+          else if (row.cells[at].textContent === "-") row.cells[at].dataset.none = "";
+        });
     }
   };
 
-  addEventListener("DOMContentLoaded", () => {
-    for (const box of document.querySelectorAll(".lanes")) new Lanes(box);
-    figures();
-    dark.addEventListener("change", () => figures());
-    for (const part of document.querySelectorAll("details")) part.addEventListener("toggle", () => figures());
-    const opened = () => {
-      const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-      if (target && target.querySelector("details")) target.querySelector("details").open = true;
-    };
-    addEventListener("hashchange", opened);
-    opened();
-    addEventListener("beforeprint", () => {
-      for (const part of document.querySelectorAll("details")) part.open = true;
-      figures(true, PAPER_WIDTH);
+  const open = () => {
+    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!target) return;
+    for (let at = target.querySelector(":scope > details") || target; at; at = at.parentElement)
+      if (at.tagName === "DETAILS") at.open = true;
+    target.scrollIntoView();
+  };
+
+  cards();
+  narrow.addEventListener("change", cards);
+  for (const box of document.querySelectorAll(".lanes")) new Lanes(box);
+  const tools = document.getElementById("search");
+  if (tools) {
+    const panel = document.getElementById("found"), input = tools.querySelector("input");
+    tools.hidden = false;
+    input.addEventListener("input", () => search(input, panel));
+    input.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") panel.hidden = true;
     });
-    addEventListener("afterprint", () => figures(true));
-  });
+    panel.addEventListener("click", (event) => {
+      if (event.target.tagName !== "A") return;
+      panel.hidden = true;
+      if (event.target.hash === location.hash) open();
+    });
+    document.getElementById("unfold").addEventListener("click", (event) => {
+      const folded = document.querySelector("main details:not([open])") !== null;
+      for (const part of document.querySelectorAll("main details")) part.open = folded;
+      event.target.textContent = folded ? "Fold all" : "Unfold all";
+    });
+  }
+  addEventListener("hashchange", open);
+  open();
 })();

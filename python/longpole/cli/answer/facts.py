@@ -1,0 +1,78 @@
+"""What a page says of the traces it is about, before any answer."""
+
+from __future__ import annotations
+
+import os
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
+
+from longpole.cli.answer.inputs import name_of
+from longpole.wording import count, short_names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from longpole.trace import Trace
+
+    Named = tuple[str, Trace]
+
+__all__ = ["facts_of", "names_of"]
+
+_WIDEST: Final = 48
+_MOST_DEVICES: Final = 3
+
+
+def names_of(traces: Sequence[Named]) -> list[str]:
+    """Name traces by their files, with as many folders as tell them apart."""
+    paths = [PurePath(path) for path, _ in traces]
+    names = [path.name for path in paths]
+    if len(set(names)) < len(names):
+        folder = _folder(traces)
+        names = [str(path.relative_to(folder)) if folder else str(path) for path in paths]
+    return short_names([name_of(name) for name in names], _WIDEST)
+
+
+def facts_of(traces: Sequence[Named]) -> list[str]:
+    """Say what was read."""
+    (path, first), several = traces[0], len(traces) > 1
+    n_events = count(sum(trace.n_events for _, trace in traces), "event")
+    formats = sorted({trace.format for _, trace in traces})
+    folder = _folder(traces)
+    inside = f" in {name_of(folder)}" if folder not in ("", ".") else ""
+    where = f"{count(len(traces), 'trace')}{inside}"
+    facts = [where if several else name_of(path), n_events, *formats]
+    if several:
+        facts += _ranks(traces)
+    elif first.rank is not None:
+        facts.append(f"rank {first.rank}" + (f" of {first.world_size}" if first.world_size else ""))
+    damaged = [
+        name
+        for name, (_, trace) in zip(names_of(traces), traces, strict=True)
+        if trace.status == "recovered"
+    ]
+    return [", ".join([*facts, *_devices(traces)]), *map(_damaged, damaged)]
+
+
+def _folder(traces: Sequence[Named]) -> str:
+    """Give the folder that all traces are in; empty where there is none."""
+    folders = [str(PurePath(path).parent) for path, _ in traces]
+    try:
+        return os.path.commonpath(folders)
+    except ValueError:
+        return ""
+
+
+def _ranks(traces: Sequence[Named]) -> list[str]:
+    ranks = {trace.rank for _, trace in traces if trace.rank is not None}
+    sizes = {trace.world_size for _, trace in traces if trace.world_size}
+    of = f" of {sizes.pop()}" if len(sizes) == 1 else ""
+    return [f"{count(len(ranks), 'rank')}{of}"] if ranks else []
+
+
+def _devices(traces: Sequence[Named]) -> list[str]:
+    names = {str(name) for _, trace in traces for name in trace.devices["name"].drop_nulls()}
+    return sorted(names)[:_MOST_DEVICES]
+
+
+def _damaged(name: str) -> str:
+    return f"{name} is damaged; what is whole was read. See the diagnostics."

@@ -1,0 +1,166 @@
+"""What ran where in a window, as swim lanes: the critical path, devices, then threads."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.plot.layout import Layout, longest, not_drawn, path_spans, spans
+from longpole.windows import window_of
+from longpole.wording import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import polars as pl
+
+    from longpole.critical_path.path import CriticalPath
+    from longpole.report.lanes import Lanes
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["add_lanes", "lanes", "left_out"]
+
+# More would take long to draw and to load; the longest are kept.
+_MOST_EVENTS: Final = 20_000
+_MOST_DEPTH: Final = 6
+_MOST_ROWS: Final = 200
+
+_DEVICE: Final = ("kernel", "copy", "fill")
+_HOST: Final = ("annotation", "operator", "runtime", "driver")
+
+
+def lanes(
+    trace: Trace,
+    window: Window | None = None,
+    path: CriticalPath | None = None,
+    *,
+    most: int = _MOST_EVENTS,
+) -> Lanes | None:
+    """Lay out what ran in a window.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    window
+        From `choose_window`; by default the window that it chooses without more.
+    path
+        The critical path of the window, for the first lane.
+    most
+        So many events are drawn, the longest of them.
+
+    Returns
+    -------
+    Lanes or None
+        With a note of how many events and segments of the path are left out: the shortest where
+        there are too many, those nested or overlapping too deep, and those of the streams and
+        threads that did least. None where nothing in the trace has a duration.
+    """
+    window = window_of(trace, window)
+    if window is None or not window.duration_ns:
+        return None
+    layout = Layout()
+    n_left_out = 0
+    if path is not None:
+        segments = longest(path.segments)
+        n_left_out = path.segments.height - segments.height
+        layout.add("critical path", path_spans(segments, window))
+    n_left_out += add_lanes(layout, trace, window, most=most)
+    name = f"{window.name[0].upper()}{window.name[1:]}"
+    label = f"{name}, {duration(window.duration_ns)} ({window.reason}): what ran where."
+    paths = [] if path is None else [("", window.duration_ns)]
+    return layout.lanes(label, window.duration_ns, paths=paths, notes=left_out(n_left_out))
+
+
+def add_lanes(
+    layout: Layout,
+    trace: Trace,
+    window: Window,
+    *,
+    most: int = _MOST_EVENTS,
+    most_rows: int = _MOST_ROWS,
+    before: str = "",
+) -> int:
+    """Add streams and threads with `before` in front of their labels; count what is left out."""
+    events, n_left_out = _events(trace, window, most)
+    n_drawn = 0
+    for label, level, rows in islice(_rows(trace, events), most_rows):
+        layout.add(f"{before}{label}", spans(rows, window), is_inner=level > 0)
+        n_drawn += rows.height
+    return n_left_out + events.height - n_drawn
+
+
+def left_out(number: int) -> list[str]:
+    """Say how many events and segments of a path are not drawn."""
+    why = "the shortest, the most deeply nested, and those of the least busy streams and threads"
+    return not_drawn(number, "part", why)
+
+
+def _events(trace: Trace, window: Window, most: int) -> tuple[pl.DataFrame, int]:
+    """Take the longest events that are drawn, with a word for what each is."""
+    import polars as pl
+
+    kind = pl.col("kind").cast(pl.String)
+    drawn = window.clip(trace.events.filter(kind.is_in([*_DEVICE, *_HOST])))
+    classes = trace.launches.select("event", pl.col("work_class").cast(pl.String))
+    told = (
+        pl.when(pl.col("work_class") == "communication")
+        .then(pl.lit("communication"))
+        .when(kind.is_in(["copy", "fill"]))
+        .then(pl.lit("memcpy or memset"))
+        .otherwise(kind)
+    )
+    drawn = drawn.join(classes, on="event", how="left").with_columns(kind=told)
+    kept = drawn.sort("duration_ns", "event", descending=[True, False]).head(most)
+    return kept, drawn.height - kept.height
+
+
+def _rows(trace: Trace, events: pl.DataFrame) -> Iterator[tuple[str, int, pl.DataFrame]]:
+    """Give each stream, busiest first, then each thread, a row for each level of nesting."""
+    import polars as pl
+
+    known = trace.lanes.select("lane", "label", lane_thread=pl.col("thread").cast(pl.String))
+    events = events.join(known, on="lane", how="left")
+    on_device = pl.col("stream").is_not_null() & pl.col("kind").is_in(
+        ["kernel", "communication", "memcpy or memset"]
+    )
+    streams = events.filter(on_device)
+    for (device, stream), rows in _busiest_first(streams, "device", "stream"):
+        for level, part in enumerate(_without_overlap(rows)):
+            yield f"device {device}, stream {stream}", level, part
+    threads = events.filter(~on_device)
+    for (_lane,), rows in _busiest_first(threads, "lane"):
+        label = rows["label"][0] or f"thread {rows['lane_thread'][0]}"
+        for level, part in enumerate(_without_overlap(rows)):
+            yield str(label), level, part
+
+
+def _busiest_first(events: pl.DataFrame, *keys: str) -> list[tuple[tuple[Any, ...], pl.DataFrame]]:
+    import polars as pl
+
+    groups = events.partition_by(*keys, as_dict=True, maintain_order=False)
+    total = {
+        key: int(rows.select(pl.col("inside_ns").sum()).item()) for key, rows in groups.items()
+    }
+    return sorted(groups.items(), key=lambda item: (-total[item[0]], str(item[0])))
+
+
+def _without_overlap(events: pl.DataFrame) -> list[pl.DataFrame]:
+    """Share events out to rows in which they follow one another, the outer ones first.
+
+    What is deeper than the rows that are drawn is left out.
+    """
+    import polars as pl
+
+    ordered = events.sort("start_ns", "duration_ns", "event", descending=[False, True, False])
+    ends: list[int] = []
+    levels = []
+    times = ordered.select("start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+    for start_ns, end_ns in times.iter_rows():
+        level = next((level for level, until in enumerate(ends) if until <= start_ns), len(ends))
+        if level < _MOST_DEPTH:
+            ends[level : level + 1] = [end_ns]
+        levels.append(level)
+    marked = ordered.with_columns(level=pl.Series(levels, dtype=pl.Int64))
+    return [marked.filter(pl.col("level") == level) for level in range(len(ends))]

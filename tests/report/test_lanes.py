@@ -1,0 +1,258 @@
+"""Pictures on a page: swim lanes of a step, of steps, of two runs, and flame graphs."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+import longpole
+from longpole.plot.diff_lanes import diff_lanes
+from longpole.plot.flame_lanes import TITLES, flame_lanes
+from longpole.plot.lanes import lanes
+from longpole.plot.step_lanes import step_lanes
+from longpole.report.page import page_text
+from longpole.report.sections import Page, Section
+from longpole.testing import TraceBuilder
+from longpole.windows import choose_window
+from longpole.wording import duration
+
+
+def three_steps():
+    found = TraceBuilder()
+    for step in range(3):
+        begin = 1_000 * step
+        found.step(step, (begin, begin + 900))
+        found.operator("aten::mm", (begin, begin + 20))
+        found.launch("gemm", call=(begin + 5, begin + 10), work=(begin + 12, begin + 700))
+        found.launch("ncclAllReduce", call=(begin + 30, begin + 40), work=(begin + 60, begin + 90))
+    return found
+
+
+def intervals(row):
+    """Undo the packing of a lane: where each span starts and ends."""
+    starts = [sum(row["starts"][: n + 1]) for n in range(len(row["starts"]))]
+    return [(start, start + length) for start, length in zip(starts, row["lengths"], strict=True)]
+
+
+def test_the_lanes_hold_what_ran_and_the_path_tiles_the_window():
+    trace = three_steps().read()
+    path = trace.critical_path(1)
+    picture = lanes(trace, None, path)
+    assert picture.notes == []
+    first = picture.rows[0]
+    assert first["label"] == "critical path"
+    assert sum(first["lengths"]) == picture.length_ns == path.length_ns
+    labels = [row["label"] for row in picture.rows[1:]]
+    assert labels[:2] == ["device 0, stream 7"] * 2
+    assert set(labels[2:]) == {"thread 1"}
+    for row in picture.rows:
+        starts = [sum(row["starts"][: n + 1]) for n in range(len(row["starts"]))]
+        ends = [start + length for start, length in zip(starts, row["lengths"], strict=True)]
+        assert all(end <= start for end, start in zip(ends, starts[1:], strict=False))
+        assert 0 <= min(starts) <= max(ends) <= picture.length_ns
+
+
+def test_the_longest_events_are_drawn_and_the_others_counted():
+    trace = three_steps().read()
+    picture = lanes(trace, None, None, most=2)
+    drawn = [length for row in picture.rows for length in row["lengths"]]
+    assert len(drawn) == 2
+    assert "parts are not drawn" in picture.notes[0]
+    assert 688_000 in drawn
+
+
+def test_what_is_nested_too_deep_or_on_too_many_threads_is_counted():
+    nested = TraceBuilder()
+    for depth in range(9):
+        nested.operator(f"level {depth}", (depth, 100 - depth))
+    picture = lanes(nested.read())
+    assert (picture.rows[0]["lengths"], len(picture.rows)) == ([100_000], 6)
+    assert picture.notes[0].startswith("3 parts are not drawn")
+    threads = TraceBuilder()
+    for thread in range(1, 251):
+        threads.operator("op", (0, thread), thread=thread)
+    picture = lanes(threads.read())
+    assert len(picture.rows) == 200
+    assert picture.notes[0].startswith("50 parts are not drawn")
+    assert min(row["lengths"][0] for row in picture.rows) == 51_000
+
+
+def test_the_longest_segments_of_the_path_come_in_order_of_their_length():
+    trace = three_steps().read()
+    picture = lanes(trace, None, trace.critical_path(1))
+    lengths = [picture.rows[row]["lengths"][place] for row, place, _ in picture.longest]
+    assert lengths == sorted(lengths, reverse=True)
+    assert lengths[0] == max(picture.rows[0]["lengths"])
+    page = page_text(Page("t", [], [Section("one", "One", [picture])]))
+    told = re.findall(r'data-segment="(\d+)">([\d.]+ \S+) \(', page)
+    assert [int(place) for place, _ in told] == [segment.place for segment in picture.longest]
+    assert told[0][1] == duration(lengths[0])
+
+
+def test_a_colour_stands_for_one_thing_and_the_legend_says_which():
+    trace = three_steps().read()
+    picture = lanes(trace, None, trace.critical_path(1))
+    assert dict(picture.legend)["kernel"] == "kernels"
+    assert {color for color, _ in picture.legend} == set(picture.colors)
+    assert len(picture.colors) == len(picture.kinds)
+
+
+def test_steps_are_lanes_of_what_the_device_did():
+    trace = three_steps().read()
+    picture = step_lanes(trace)
+    lengths = trace.steps["window_end_ns"] - trace.steps["window_start_ns"]
+    assert [row["label"] for row in picture.rows] == ["step 0", "step 1", "step 2"]
+    assert [sum(row["lengths"]) for row in picture.rows] == lengths.to_list()
+    assert step_lanes(TraceBuilder().kernel("gemm", (0, 5)).read()) is None
+
+
+def test_of_many_steps_the_longest_are_drawn():
+    builder = TraceBuilder()
+    for step in range(30):
+        begin = 100 * step
+        builder.step(step, (begin, begin + 60 + step))
+        builder.launch("gemm", call=(begin, begin + 5), work=(begin + 6, begin + 50))
+    picture = step_lanes(builder.read())
+    assert len(picture.rows) == 24
+    assert "the 24 longest of 30 steps" in picture.label
+
+
+def test_a_step_of_either_side_begins_at_the_same_place():
+    def run(load):
+        builder = TraceBuilder()
+        for step in range(6):
+            begin = 1_000 * step
+            builder.step(step, (begin, begin + 950))
+            builder.python("data.py(7): load", (begin, begin + load))
+            builder.operator("aten::mm", (begin + load, begin + load + 20))
+            builder.launch(
+                "gemm", call=(begin + load + 5, begin + load + 9), work=(begin + 500, begin + 900)
+            )
+        return builder.read()
+
+    base, new = run(400), run(50)
+    picture = diff_lanes(longpole.diff(base, new), [base], [new])
+    assert [row["label"] for row in picture.rows[:2]] == [
+        *("base: critical path", "new: critical path"),
+    ]
+    assert [intervals(row)[0][0] for row in picture.rows[:2]] == [0, 0]
+    assert {words.split(") ")[1].split(":")[0] for _, _, words in picture.longest} == {
+        *("base", "new"),
+    }
+    assert {row["label"].split(":")[0] for row in picture.rows} == {"base", "new"}
+
+
+def test_sides_without_steps_are_drawn_as_a_whole():
+    def run(length):
+        builder = TraceBuilder().operator("aten::mm", (0, 20))
+        return builder.launch("gemm", call=(5, 9), work=(9, length)).read()
+
+    base, new = run(100), run(300)
+    picture = diff_lanes(longpole.diff(base, new), [base], [new])
+    assert [sum(row["lengths"]) for row in picture.rows[:2]] == [100_000, 300_000]
+
+
+def test_of_several_runs_the_one_is_drawn_that_the_details_are_about():
+    def run(length):
+        builder = TraceBuilder()
+        for step in range(6):
+            begin = length * step
+            builder.step(step, (begin, begin + length - 1))
+            builder.launch("gemm", call=(begin, begin + 9), work=(begin + 9, begin + length - 5))
+            builder.call("cudaDeviceSynchronize", (begin + 20, begin + length - 2))
+        return builder.read()
+
+    base = [run(500), run(600), run(700)]
+    new = [run(100), run(200), run(300)]
+    picture = diff_lanes(longpole.diff(base, new), base, new)
+    kernels = {
+        row["label"].split(":")[0]: max(row["lengths"])
+        for row in picture.rows
+        if row["label"].endswith("stream 7")
+    }
+    assert kernels == {"base": 586_000, "new": 186_000}
+
+
+def flame_of(builder, time="host"):
+    trace = builder.read()
+    return flame_lanes(trace, choose_window(trace), time)
+
+
+def test_a_frame_lies_below_its_caller_and_is_as_wide_as_its_time():
+    builder = TraceBuilder().operator("outer", (0, 100))
+    builder.operator("left", (0, 30)).operator("right", (40, 90)).operator("leaf", (40, 60))
+    picture = flame_of(builder)
+    assert picture.is_flame
+    outer, inner, leaf = ([*zip(intervals(row), row["names"], strict=True)] for row in picture.rows)
+    named = [[(picture.names[name], span) for span, name in row] for row in (outer, inner, leaf)]
+    assert named[0] == [("outer ← thread 1", (0, 100_000))]
+    # The self time of a frame comes first, then its callees by name.
+    assert named[1] == [("left", (20_000, 50_000)), ("right", (50_000, 100_000))]
+    assert named[2] == [("leaf", (80_000, 100_000))]
+
+
+def test_a_box_of_the_path_names_the_code_and_its_colour_the_kind():
+    trace = three_steps().read()
+    picture = flame_lanes(trace, choose_window(trace), "path")
+    assert not [name for name in picture.names if "[" in name]
+    assert "host gap" in picture.kinds
+
+
+@pytest.mark.parametrize("time", TITLES)
+def test_all_time_is_in_the_graph(time):
+    trace = three_steps().read()
+    window = choose_window(trace)
+    picture = flame_lanes(trace, window, time)
+    whole = {
+        "path": window.duration_ns,
+        "device": 718_000,
+        "host": picture.length_ns,
+    }[time]
+    assert sum(picture.rows[0]["lengths"]) == picture.length_ns == whole
+    for above, below in zip(picture.rows, picture.rows[1:], strict=False):
+        for start, end in intervals(below):
+            assert any(first <= start and end <= last for first, last in intervals(above))
+
+
+def test_what_is_too_narrow_or_too_deep_for_a_flame_graph_is_counted():
+    builder = TraceBuilder().operator("outer", (0, 100_000)).operator("small", (5, 10))
+    why = "narrower than 0.1 % of the graph or below 40 others"
+    assert flame_of(builder).notes == [f"1 frame is not drawn: {why}."]
+    deep = TraceBuilder()
+    for depth in range(60):
+        deep.operator(f"level {depth}", (0, round(1_000_000 * 0.94**depth)))
+    picture = flame_of(deep)
+    assert len(picture.rows) == 40
+    # What is below a frame that is not drawn is not counted.
+    assert picture.notes == [f"1 frame is not drawn: {why}."]
+
+
+def test_callers_that_a_frame_takes_all_time_of_share_its_box():
+    builder = TraceBuilder()
+    for depth in range(6):
+        builder.operator(f"level {depth}", (depth, 10_000 - depth))
+    picture = flame_of(builder)
+    assert picture.names == ["level 5 ← level 4 ← … ← thread 1"]
+
+
+def test_a_trace_without_such_time_has_no_flame_graph():
+    assert flame_of(TraceBuilder().operator("aten::mm", (0, 10)), "device") is None
+
+
+def test_names_of_threads_cannot_turn_the_text_around():
+    builder = TraceBuilder().operator("aten::mm", (0, 10))
+    builder.event(ph="M", name="thread_name", pid=100, tid=1, args={"name": "a\u202eb"})
+    picture = lanes(builder.read())
+    assert "a\\u202eb" in picture.rows[0]["label"]
+
+
+def test_names_in_pictures_cannot_end_their_data():
+    name = "</script><script>alert(1)</script>\u2028\u202e"
+    picture = flame_of(TraceBuilder().operator(name, (0, 10)))
+    page = page_text(Page("t", [], [Section("one", "One", [picture])]))
+    [data] = re.findall(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)
+    assert "alert(1)" in json.loads(data)["names"][0]
+    assert page.count("</script>") == 2
+    assert "\u202e" not in page
