@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import click
 
@@ -22,9 +24,19 @@ from longpole.cli.ask.windows import Asked, about_stretch, about_window, window_
 __all__ = ["table"]
 
 
+class _Name(click.Choice[str]):
+    """The name of a table; for one that is none, the table that may have been meant."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        meant = difflib.get_close_matches(value, self.choices, n=1)
+        if meant:
+            return f"{value!r} is not a table; did you mean `{meant[0]}`?"
+        return super().get_invalid_choice_message(value, ctx)
+
+
 @click.command()
 @trace_argument
-@click.argument("name", type=click.Choice(tuple(tables())), metavar="[NAME]", required=False)
+@click.argument("name", type=_Name(tuple(tables())), metavar="[NAME]", required=False)
 @window_options
 @click.option(
     "--where",
