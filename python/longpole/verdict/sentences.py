@@ -155,8 +155,8 @@ class _Words:
         both = self.percent(self.parts["kernels_and_host"])
         return (
             f"{self.window()}; host and device take almost equally long: up to {host} shorter "
-            f"without the host's work, {kernels} without the kernels, {both} without both. "
-            f"Shorten both, with {self.options.graphs} and with faster kernels."
+            f"without host work, {kernels} without kernels, {both} without both. "
+            f"Shorten both: {self.options.graphs}, and faster kernels."
         )
 
     def hidden(self) -> list[str]:
@@ -270,8 +270,8 @@ class _Words:
             return f"Operators, Python and launches: {gain} (gains overlap{graphs})."
         how = self.how_to_shorten_the_host()
         if len(self.parts["sides"]) > 1:
-            return f"Operators, Python and launches: {gain}; {how}."
-        return f"{gain} shorter if operators, Python and launches take no time; {how}."
+            return f"On the host, {how}."
+        return f"{gain} shorter without operators, Python and launches; {how}."
 
     def how_to_shorten_the_host(self) -> str:
         """Say what removes host work, or why the trace does not tell."""
@@ -283,7 +283,7 @@ class _Words:
         busiest = self.parts["busiest"]
         if busiest is None or not self.launches_are_sparse():
             return f"{self.options.graphs} can remove most of that"
-        few = "few GPU activities are launched, so that graphs gain little"
+        few = "few GPU activities are launched, so graphs gain little"
         name, share, n_events, *_ = busiest
         where = f"{short_name(name, WIDEST_NAME)} ({100 * share:.0f} %, {count(n_events, 'call')})"
         return few if self.function() else f"{few}; the host is longest in {where}"
