@@ -33,6 +33,7 @@ _LEAST_PART: Final = 0.02
 _MOSTLY_WAITING: Final = 0.5
 
 _HIDE_IT: Final = "Start communication earlier or send fewer bytes."
+_PIN_IT: Final = "Pinned memory and a stream of their own let copies run beside the kernels."
 
 # Host and kernels hide one another where either gains less than this, and both together so many
 # times as much.
@@ -63,6 +64,11 @@ _NOUNS: Final = {
     "host": "the host",
     "communication": "communication",
     "copies": "memory copies",
+}
+_HOLD: Final = {
+    "kernels": ("the kernels hold", "them"),
+    "communication": ("communication holds", "it"),
+    "copies": ("memory copies hold", "them"),
 }
 
 
@@ -140,7 +146,8 @@ class _Words:
         elif len(parts["sides"]) > 1:
             told = [self.two_sides(), *self.remedies(), *self.waits()]
         else:
-            told = [*_SIDES[parts["sides"][0]](self), *self.hidden(), *self.waits()]
+            held_up = self.host() if parts["sides"] == ["host"] else self.device()
+            told = [*held_up, *self.hidden(), *self.waits()]
         return [*told, *self.function(), *beside(parts, self.most), *self.usual()]
 
     def two_sides(self) -> str:
@@ -169,13 +176,13 @@ class _Words:
         told = f"Without host and kernels together, {self.most(both)}: either alone gains little"
         return [f"{told}, since the other takes its place."]
 
-    def kernels(self) -> list[str]:
-        """Name the kernels."""
-        gain = self.most(self.gains["kernels"])
-        return [
-            f"{self.window()}; the kernels hold it up: {gain} shorter without them.",
-            *self.kernel_families(),
-        ]
+    def device(self) -> list[str]:
+        """Name a side of the device."""
+        side = self.parts["sides"][0]
+        hold, them = _HOLD[side]
+        gain = self.most(self.gains[side])
+        told = f"{self.window()}; {hold} it up: {gain} shorter without {them}."
+        return [told, *self.remedies()]
 
     def kernel_families(self) -> list[str]:
         """Say what kernels twice as fast give, and which of them gives most."""
@@ -206,7 +213,7 @@ class _Words:
             elif side == "communication":
                 told += self.overlap()
             else:
-                told += self.pinned()
+                told.append(_PIN_IT)
         return told
 
     def host_remedies(self) -> list[str]:
@@ -293,12 +300,6 @@ class _Words:
         total_ns = self.parts["lengths_ns"][3]
         return total_ns > _LONG_FOR_A_LAUNCH_NS * self.parts["n_launched"]
 
-    def communication(self) -> list[str]:
-        """Name communication."""
-        gain = self.most(self.gains["communication"])
-        told = f"{self.window()}; communication holds it up: {gain} shorter without it."
-        return [told, *self.overlap()]
-
     def overlap(self) -> list[str]:
         """Say what to do about communication."""
         awaited = self.parts["awaited"]
@@ -315,16 +316,6 @@ class _Words:
                 "See what keeps that rank; fewer bytes gain little."
             )
         ]
-
-    def copies(self) -> list[str]:
-        """Name copies."""
-        gain = self.most(self.gains["copies"])
-        told = f"{self.window()}; memory copies hold it up: {gain} shorter without them."
-        return [told, *self.pinned()]
-
-    def pinned(self) -> list[str]:
-        """Say what to do about copies."""
-        return ["Pinned memory and a stream of their own let copies run beside the kernels."]
 
     def waits(self) -> list[str]:
         """Name the waits whose removal gains much."""
@@ -398,11 +389,3 @@ def _place(name: str) -> str:
     """Shorten the frame of a place, and keep the operator."""
     what, separator, frame = name.partition(" in ")
     return f"{what}{separator}{short_name(frame, WIDEST_NAME)}" if frame else what
-
-
-_SIDES: Final = {
-    "kernels": _Words.kernels,
-    "host": _Words.host,
-    "communication": _Words.communication,
-    "copies": _Words.copies,
-}
