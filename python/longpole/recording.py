@@ -1,7 +1,7 @@
 """What to record, and what to change in the program, in the words of the profiler of a trace.
 
 Advice names options. Those of `torch.profiler` do not exist in the profilers of Ascend and
-MindSpore, which have others for the same purpose.
+MindSpore, which have others for the same purpose; some exist for GPUs of one vendor alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OPTIONS", "Options", "Profiler"]
 
-Profiler = Literal["torch", "torch_npu", "mindspore", "msprof"]
+Profiler = Literal["torch", "torch_rocm", "torch_xpu", "torch_npu", "mindspore", "msprof"]
 
 
 class Options(NamedTuple):
@@ -24,7 +24,7 @@ class Options(NamedTuple):
     launches: str
     """The calls that launch work."""
     waits: str
-    """Who waits for whom on a device."""
+    """Who waits for whom on a device; empty where no option records that."""
     schedule: str
     """Some steps after a warm-up."""
     stack: str
@@ -37,6 +37,8 @@ class Options(NamedTuple):
     """A call that waits until devices are done."""
     graphs: str
     """What launches much work at once."""
+    memory: str
+    """What keeps memory from one step to the next."""
     workers: str
     """What loads data beside the main thread."""
     rank: str
@@ -47,20 +49,35 @@ _FRAMEWORK: Final = "the profiler of the framework (torch_npu.profiler, mindspor
 _FOLDER: Final = "keep the files in the folder of the profile, which names the rank"
 _SCHEDULE: Final = "schedule(wait=1, warmup=1, active=3)"
 
+_TORCH: Final = Options(
+    device="activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
+    launches="fewer activities and no with_stack, or a larger buffer",
+    waits="enable_cuda_sync_events=True",
+    schedule=_SCHEDULE,
+    stack="with_stack=True",
+    step="prof.step() in the loop",
+    ranges="record_function",
+    synchronize="torch.cuda.synchronize",
+    graphs="CUDA graphs or torch.compile",
+    memory="expandable_segments:True, no empty_cache() in the loop",
+    workers="num_workers",
+    rank="initialise torch.distributed before the profiler starts",
+)
+
 OPTIONS: Final[Mapping[Profiler, Options]] = {
-    "torch": Options(
-        device="activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
-        launches="fewer activities and no with_stack, or a larger buffer; on ROCm a newer "
-        "roctracer",
-        waits="enable_cuda_sync_events=True",
-        schedule=_SCHEDULE,
-        stack="with_stack=True",
-        step="prof.step() in the loop",
-        ranges="record_function",
-        synchronize="torch.cuda.synchronize",
-        graphs="CUDA graphs or torch.compile",
-        workers="num_workers",
-        rank="initialise torch.distributed before the profiler starts",
+    "torch": _TORCH,
+    "torch_rocm": _TORCH._replace(
+        launches="fewer activities and no with_stack, or with a newer ROCm",
+        waits="",
+        graphs="HIP graphs (torch.cuda.CUDAGraph) or torch.compile",
+        memory="no empty_cache() in the loop",
+    ),
+    "torch_xpu": _TORCH._replace(
+        device="activities=[ProfilerActivity.CPU, ProfilerActivity.XPU]",
+        waits="",
+        synchronize="torch.xpu.synchronize",
+        graphs="torch.compile",
+        memory="no empty_cache() in the loop",
     ),
     "torch_npu": Options(
         device="activities=[ProfilerActivity.CPU, ProfilerActivity.NPU]",
@@ -72,6 +89,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         ranges="torch_npu.npu.mstx.range_start",
         synchronize="torch_npu.npu.synchronize",
         graphs="graph mode (torch.compile with torchair)",
+        memory="expandable_segments:True, no empty_cache() in the loop",
         workers="num_workers",
         rank=_FOLDER,
     ),
@@ -86,6 +104,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         ranges="mindspore.profiler.mstx.range_start",
         synchronize="mindspore.runtime.synchronize",
         graphs="graph mode (mindspore.jit)",
+        memory="no empty_cache() in the loop",
         workers="num_parallel_workers",
         rank=_FOLDER,
     ),
@@ -99,6 +118,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         ranges="mstx ranges (msprof --msproftx=on)",
         synchronize="aclrtSynchronizeDevice",
         graphs="graph mode of the framework",
+        memory="allocate before the loop",
         workers="the number of workers",
         rank=_FOLDER,
     ),

@@ -60,6 +60,13 @@ def longpole(capsys, monkeypatch):
     return run
 
 
+def test_a_table_that_is_not_there_is_answered_with_the_one_that_was_meant(capsys):
+    assert program.run(["table", "trace.json", "kernel"]) == exit_codes.USAGE
+    assert "'kernel' is not a table; did you mean `kernels`?" in capsys.readouterr().err
+    assert program.run(["table", "trace.json", "zzz"]) == exit_codes.USAGE
+    assert "'zzz' is not one of 'activities'" in capsys.readouterr().err
+
+
 def test_a_file_alone_means_summary(longpole, trace):
     assert longpole(trace) == longpole("summary", trace)
     assert longpole("--format", "json", trace) == longpole("summary", trace, "--format", "json")
@@ -71,7 +78,7 @@ def test_the_sentence_stands_first(longpole, trace):
     assert (code, err) == (exit_codes.OK, "")
     assert lines[0] == f"{trace}: step 1, 100 µs (the only step), rank 3"
     told = " ".join(line.strip() for line in lines[2:6])
-    assert told.startswith("The step takes 100 µs; the host holds it up.")
+    assert told.startswith("The step takes 100 µs; the host holds it up: up to 66 % shorter")
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])

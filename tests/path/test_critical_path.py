@@ -176,7 +176,7 @@ def test_the_window_of_the_trace_is_that_of_its_path():
     ("window", "words"),
     [
         ({"step": 7}, "the trace has no step 7; its steps go from 1 to 2"),
-        ({"annotation": "fit"}, 'the trace has no annotation "fit"'),
+        ({"annotation": "fit"}, 'the trace has no annotation "fit"; there are "'),
         ({"between": (5, 6)}, "the trace has no work between 5 and 6 ns"),
         ({"annotation": "ProfilerStep#1", "instance": 3}, "has one annotation"),
     ],
@@ -184,6 +184,18 @@ def test_the_window_of_the_trace_is_that_of_its_path():
 def test_a_window_that_is_not_there_is_an_error_in_words(window, words):
     with pytest.raises(longpole.WindowError, match=re.escape(words)):
         read(STEPS).critical_path(**window)
+
+
+def test_annotations_that_are_there_are_offered_the_most_frequent_first():
+    names = [f"part {number}" for number in range(12)] + ["fit", "fit", "fit", "x" * 99, "x" * 99]
+    events = [annotation(name, 10 * at, 10 * at + 5) for at, name in enumerate(names)]
+    offered = f'there are "fit" (3), "{"x" * 60}…" (2), "part 0" (1), "part 1" (1), "part 10" (1), '
+    words = f'the trace has no annotation "sit"; {offered}'
+    with pytest.raises(longpole.WindowError, match=re.escape(words)) as raised:
+        read(events).critical_path(annotation="sit")
+    assert str(raised.value).partition(" [")[0].endswith(' "part 3" (1) and 6 more')
+    with pytest.raises(longpole.WindowError, match='"sit", nor any other'):
+        read([operator("a", 0, 9)]).critical_path(annotation="sit")
 
 
 @pytest.mark.parametrize(

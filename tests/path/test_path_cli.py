@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import longpole
 from longpole.cli.answer import exit_codes
 from longpole.cli.program import run
 from longpole.critical_path import Drop
@@ -157,6 +158,16 @@ def test_a_usage_error_names_what_conflicts(options, sentence, trace, capsys):
 def test_a_path_that_is_mostly_unexplained_is_inconclusive(tmp_path, capsys):
     trace = written(tmp_path, [kernel("K0", 0, 10), kernel("K1", 300, 310)])
     code, out = answer(capsys, "path", trace, "--json")
+    assert (code, json.loads(out)["status"]) == (exit_codes.INCONCLUSIVE, "partial")
+
+
+@pytest.mark.parametrize("question", ["summary", "path", "whatif --ideal", "whatif --drop kernel"])
+def test_an_inconclusive_verdict_has_one_exit_code(question, tmp_path, capsys):
+    unlinked = [kernel(f"K{n}", 20 * n, 20 * n + 19) for n in range(5)]
+    trace = written(tmp_path, [operator("a", 0, 100), *unlinked])
+    assert longpole.read_trace(trace).verdict().status == "inconclusive"
+    verb, *options = question.split()
+    code, out = answer(capsys, verb, trace, *options, "--json")
     assert (code, json.loads(out)["status"]) == (exit_codes.INCONCLUSIVE, "partial")
 
 

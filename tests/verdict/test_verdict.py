@@ -69,7 +69,7 @@ def test_a_program_whose_kernels_are_slow_is_held_up_by_its_kernels():
     assert verdict.sides == ("kernels",)
     families = [row.name for row in verdict.remedies if row.remedy == "kernels" and row.named]
     assert families == [None, "gemm"]
-    assert verdict.sentence.startswith("The step takes 100 µs (median of 4, 100 µs to 100 µs); the")
+    assert verdict.sentence.startswith("The step takes 100 µs (mean of 4); the kernels")
 
 
 def test_data_loading_is_named_before_the_rest_of_the_host():
@@ -123,6 +123,92 @@ def test_communication_that_holds_a_program_up_is_named():
     assert "compare the traces of all" in verdict.sentence
 
 
+def test_expert_parallelism_is_communication():
+    def exchanging(begin, number):
+        dispatch = "void dpsk::ep::internode::combine<false, 4>(int4*, float*)"
+        return [
+            launch(begin, begin + 5, number),
+            kernel(dispatch, begin + 7, begin + 97, number),
+            call("cudaStreamSynchronize", begin + 6, begin + 99),
+        ]
+
+    assert read(loop(exchanging)).verdict().sides == ("communication",)
+
+
+def test_the_function_that_is_named_is_the_innermost_with_most_of_the_time():
+    def called(begin, number):
+        return [
+            frame("serve.py(10): run_on_input", begin + 1, begin + 92),
+            frame("model.py(5): forward", begin + 2, begin + 90),
+            frame("model.py(50): rotate", begin + 10, begin + 70),
+            frame("model.py(60): rest", begin + 70, begin + 80),
+            *host_bound(begin, number)[1:],
+        ]
+
+    verdict = read([frame("serve.py(1): main", 0, 500), *loop(called)]).verdict()
+    assert verdict.sides == ("host",)
+    assert "of the host's time is in model.py(50): rotate." in verdict.sentence
+
+
+def test_stacks_are_not_asked_for_where_they_are_recorded():
+    def gaps(begin, number):
+        return [call("cudaGetDevice", begin + 1, begin + 5), *host_bound(begin, number)[1:]]
+
+    def framed(begin, number):
+        return [frame("train.py(10): step", begin + 6, begin + 78), *gaps(begin, number)]
+
+    assert "record with_stack=True to see" in read(loop(gaps)).verdict().sentence
+    verdict = read(loop(framed)).verdict()
+    assert "with_stack" not in verdict.sentence + str(verdict.record)
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("cudaFree", "keep the memory (expandable_segments:True, no empty_cache() in the loop)."),
+        ("hipFree", "keep the memory (no empty_cache() in the loop)."),
+        ("cudaHostAlloc", "Allocate before the loop"),
+        ("cuModuleLoadData", "It loads kernels on their first use"),
+        ("cudaDeviceGetStreamPriorityRange", "If it sets something up, record a later step"),
+    ],
+)
+def test_one_long_call_is_named_and_no_graphs_are_offered_for_it(name, advice):
+    def long(begin, number):
+        vendor = "hip" if name.startswith("hip") else "cuda"
+        work = range(20 * number, 20 * number + 10)
+        return [
+            call(name, begin + 2, begin + 80),
+            *(
+                event
+                for place, one in enumerate(work)
+                for event in (
+                    call(f"{vendor}LaunchKernel", begin + 81 + place, begin + 81.5 + place, one),
+                    kernel("gemm", begin + 82.5 + place, begin + 83 + place, one),
+                )
+            ),
+        ]
+
+    for n_steps, calls in ((1, "one call"), (5, "4 calls")):
+        verdict = read(loop(long, n_steps)).verdict()
+        assert f" % is {calls} of {name}. " in verdict.sentence
+        assert advice in verdict.sentence
+        assert "raphs" not in verdict.sentence
+
+
+def test_gains_that_hide_one_another_are_said():
+    def both(begin, number):
+        return [
+            operator("aten::mm", begin + 1, begin + 80),
+            launch(begin, begin + 1, number),
+            kernel("gemm", begin + 2, begin + 99, number),
+            call("cudaStreamSynchronize", begin + 81, begin + 99.5),
+        ]
+
+    verdict = read(loop(both)).verdict()
+    assert verdict.sides == ("kernels",)
+    assert "either alone gains little, since the other takes its place." in verdict.sentence
+
+
 def test_the_function_with_most_of_the_hosts_time_is_named():
     def called(begin, number):
         return [
@@ -169,7 +255,8 @@ def test_a_step_whose_neighbours_are_slow_says_what_the_mean_says_and_what_the_m
         begin += length
     verdict = read(events).verdict()
     assert next(row.remedy for row in verdict.remedies if row.named) == "data_loading"
-    assert "The median step alone, 100 µs, is held up by the kernels" in verdict.sentence
+    assert verdict.sentence.startswith("The step takes 327 µs (mean of 11, 100 µs to 600 µs); the")
+    assert "The median step (100 µs) is held up by the kernels" in verdict.sentence
     assert verdict.window.outliers == (2, 4, 6, 8, 10)
 
 

@@ -34,13 +34,17 @@ def check(trace: Trace) -> tuple[Finding, ...]:
     >>> [finding.code for finding in check(trace) if finding.severity == "warning"]
     ['unlinked_device_work']
     """
-    options = OPTIONS[trace.core.profiler]._asdict()
-    of_events = [
-        replace(found, hint=found.hint and found.hint.format(**options))
-        for found in _of_events(trace)
-    ]
+    of_events = [replace(found, hint=_hint(trace, found)) for found in _of_events(trace)]
     findings = [*_of_reading(trace), *of_events]
     return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
+
+
+def _hint(trace: Trace, found: Finding) -> str | None:
+    """Name the options of the profiler; no hint where it has none for that."""
+    options = OPTIONS[trace.core.profiler]
+    if not found.hint or ("{waits}" in found.hint and not options.waits):
+        return None
+    return found.hint.format(**options._asdict())
 
 
 def _of_reading(trace: Trace) -> Iterator[Finding]:

@@ -92,6 +92,6 @@ def allocations_of(recording: Trace | Allocations) -> Allocations:
     if isinstance(recording, Allocations):
         return recording
     found = trace_allocations(recording)
-    if found.events.is_empty() and recording.core.profiler != "torch":
+    if found.events.is_empty() and recording.core.profiler in ("torch_npu", "mindspore", "msprof"):
         return recorded_memory(recording.path) or found
     return found

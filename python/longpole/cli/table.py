@@ -142,8 +142,8 @@ def _name_of(words: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
         return tuple(paths), last
     if paths and not Path(last).exists() and "." not in last:
         meant = difflib.get_close_matches(last, tables(), n=1)
-        advice = f"did you mean {meant[0]}?" if meant else "`longpole table TRACE` lists them"
-        message = f"there is no table {last!r}; {advice}"
+        advice = f"did you mean `{meant[0]}`?" if meant else "`longpole table TRACE` lists them"
+        message = f"{last!r} is not a table; {advice}"
         raise click.UsageError(message)
     return words, None
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["MOSTLY_UNNAMED", "advice", "cause", "ends_in_time", "mostly_stopped"]
 
 # What the trace lacks, and what to record instead; the blanks are those of `Options`.
-_SCHEDULE: Final = "{schedule}, so that the launches before the window are known"
+_SCHEDULE: Final = "with {schedule}, so that the launches before the window are known"
 _CAUSES: Final = {
     "unlinked": (
         "of the GPU activities are not linked to the call that launched them",
@@ -21,7 +21,7 @@ _CAUSES: Final = {
     ),
     "remaining": (
         "of the time remains even if all recorded work takes no time",
-        "all threads and devices of the program, with {waits}",
+        "all threads and devices of the program{and_waits}",
     ),
     "polling": (
         "of the path is a thread that asks again and again whether the GPU is done",
@@ -29,9 +29,9 @@ _CAUSES: Final = {
     ),
     "graph_gap": (
         "of the path is a gap inside a CUDA graph",
-        "the capture of the graph too, with {waits}",
+        "the capture of the graph too{and_waits}",
     ),
-    "unexplained": ("of the path is idle time that nothing recorded explains", "{waits}"),
+    "unexplained": ("of the path is idle time that nothing recorded explains", "{with_waits}"),
     "unrecorded": ("of the path is a wait for work that was not recorded", _SCHEDULE),
     "before_first_event": ("of the path lies before the first recorded event", _SCHEDULE),
     "after_last_event": ("of the path lies after the last recorded event", _SCHEDULE),
@@ -67,11 +67,19 @@ def advice(parts: VerdictParts) -> tuple[str, str | None]:
     found = cause(parts)
     if parts["status"] == "inconclusive" and found is not None:
         part, what = found
-        record = _CAUSES[str(parts["cause"])][1].format(**options._asdict())
+        record = _CAUSES[str(parts["cause"])][1].format(**_blanks(options))
         if parts["cause"] == "unlinked" and _is_nearly_empty(parts):
-            record = f"the whole program, if this trace was cut or sampled; otherwise {record}"
+            record = "the whole program, if this trace was cut or sampled"
         return f"{part:.0%} {what} ({reason})".replace("%", " %"), record
     return reason, _better(parts, options)
+
+
+def _blanks(options: Options) -> dict[str, str]:
+    """Give the options, and what fits where nothing records who waits for whom."""
+    waits = options.waits and f"with {options.waits}"
+    with_waits = waits or _SCHEDULE.format(schedule=options.schedule)
+    and_waits = waits and f", {waits}"
+    return {**options._asdict(), "with_waits": with_waits, "and_waits": and_waits}
 
 
 def mostly_stopped(parts: VerdictParts) -> bool:
@@ -109,9 +117,8 @@ def _better(parts: VerdictParts, options: Options) -> str | None:
     if mostly_stopped(parts):
         return ends_in_time(parts)
     if parts["unit"] in {"trace", "repetition"}:
-        return f"{options.step}, or name the annotation of an iteration with --step-name"
+        return f"with {options.step}, or name the annotation of an iteration with --step-name"
     if "host" in parts["sides"] and parts["doubt"]["unnamed_host"] > MOSTLY_UNNAMED:
         return f"{options.stack} to know the function; record without it for the time"
-    if parts["doubt"]["rest"] > parts["doubt"]["unknown"] and "host" not in parts["sides"]:
-        return options.waits
-    return None
+    is_open = parts["doubt"]["rest"] > parts["doubt"]["unknown"] and "host" not in parts["sides"]
+    return f"with {options.waits}" if is_open and options.waits else None

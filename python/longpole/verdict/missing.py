@@ -15,6 +15,9 @@ __all__ = ["WIDEST_NAME", "inconclusive", "no_device", "stopped", "whole_percent
 
 WIDEST_NAME: Final = 60
 
+# Windows whose lengths differ by less are as long as their mean.
+_ALIKE: Final = 1.02
+
 # From this share of the time on, collectives of the CPU are worth a sentence.
 _MUCH_COLLECTIVE: Final = 0.1
 
@@ -35,16 +38,15 @@ def whole_percent(share: float) -> str:
 
 
 def window(parts: VerdictParts) -> str:
-    """Say how long the window takes."""
-    shown_ns, min_ns, max_ns, _ = parts["lengths_ns"]
+    """Say how long the window takes; of several the mean, as gains are of the mean."""
+    _, min_ns, max_ns, total_ns = parts["lengths_ns"]
     n_windows = parts["n_windows"]
-    if parts["unit"] == "repetition":
-        return f"One of {n_windows} repetitions takes {duration(shown_ns)}"
-    noun = f"The {_noun(parts)}"
+    noun = "A repetition" if parts["unit"] == "repetition" else f"The {_noun(parts)}"
+    takes = f"{noun} takes {duration(total_ns // n_windows)}"
     if n_windows == 1:
-        return f"{noun} takes {duration(shown_ns)}"
-    spread = f"median of {n_windows}, {duration(min_ns)} to {duration(max_ns)}"
-    return f"{noun} takes {duration(shown_ns)} ({spread})"
+        return takes
+    spread = f", {duration(min_ns)} to {duration(max_ns)}" if max_ns > _ALIKE * min_ns else ""
+    return f"{takes} (mean of {n_windows}{spread})"
 
 
 def _noun(parts: VerdictParts) -> str:
@@ -94,7 +96,7 @@ def _host(parts: VerdictParts) -> list[str]:
         )
     busiest = parts["busiest"]
     if busiest is not None:
-        name, share, _, _ = busiest
+        name, share, *_ = busiest
         where = short_name(name, WIDEST_NAME)
         told.append(f"The host is busy in {where} for {whole_percent(share)} of the time.")
     elif not parts["recorded"]["host"]:

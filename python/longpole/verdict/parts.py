@@ -99,9 +99,9 @@ class VerdictParts(TypedDict):
     waits_lead: bool
     nearly_balanced: bool
     function: tuple[str, float] | None
-    busiest: tuple[str, float, int, float] | None
+    busiest: tuple[str, float, int, float, str | None] | None
     """What the host did longest on the path: its name, its share of the time, the number of events,
-    and the share of the longest of them."""
+    the share of the longest of them, and what it does if it is a runtime API call."""
     n_launched: int
     """GPU activities that were launched meanwhile."""
     loader: Literal["workers", "main_thread", "own"] | None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.recording import OPTIONS
 from longpole.verdict.advice import MOSTLY_UNNAMED, ends_in_time, mostly_stopped
-from longpole.verdict.beside import ONE_RANK, beside, much_left
+from longpole.verdict.beside import ONE_RANK, beside
 from longpole.verdict.missing import (
     WIDEST_NAME,
     inconclusive,
@@ -32,9 +32,13 @@ _LEAST_PART: Final = 0.02
 # From this share of their time on, collectives are said to wait.
 _MOSTLY_WAITING: Final = 0.5
 
-_HIDE_IT: Final = (
-    "Hide it behind computing: start it earlier, change the bucket size, send fewer bytes."
-)
+_HIDE_IT: Final = "Start communication earlier or send fewer bytes."
+_PIN_IT: Final = "Pinned memory and a stream of their own let copies run beside the kernels."
+
+# Host and kernels hide one another where either gains less than this, and both together so many
+# times as much.
+_LITTLE: Final = 0.25
+_HIDDEN: Final = 3.0
 
 # One name, or one event, that has so much of the time is what to look at.
 _MOST_OF_HOST: Final = 0.4
@@ -42,11 +46,29 @@ _MOST_OF_HOST: Final = 0.4
 # The host takes 5 to 50 us to launch a GPU activity; where it takes so long, it does other things.
 _LONG_FOR_A_LAUNCH_NS: Final = 300_000
 
+# What a long runtime API call does, and what to do about it; the blanks are those of `Options`.
+_LAUNCHES: Final = frozenset({"launch", "graph_launch"})
+_SETS_UP: Final = "If it sets something up, record a later step, with {schedule}."
+_LONG_CALLS: Final = {
+    "allocate": "Allocate before the loop and keep the memory.",
+    "stream_ordered_allocate": "Allocate before the loop and keep the memory.",
+    "free": "It waits for the GPU and gives memory back: keep the memory ({memory}).",
+    "load_module": "It loads kernels on their first use: record a later step, with {schedule}.",
+    "launch": "The first launch of a kernel loads it: record a later step, with {schedule}.",
+    "graph_launch": "The first launch of a graph uploads it: record a later step, with {schedule}.",
+    "other": _SETS_UP,
+}
+
 _NOUNS: Final = {
     "kernels": "the kernels",
     "host": "the host",
     "communication": "communication",
     "copies": "memory copies",
+}
+_HOLD: Final = {
+    "kernels": ("the kernels hold", "them"),
+    "communication": ("communication holds", "it"),
+    "copies": ("memory copies hold", "them"),
 }
 
 
@@ -100,6 +122,11 @@ class _Words:
             return f"about {max(round(10 * gain), 1)}0 %"
         return f"{100 * gain:.0f} %" if gain >= 0.005 else "less than 1 %"  # noqa: PLR2004
 
+    def most(self, gain: float) -> str:
+        """Write a gain as the upper bound that it is."""
+        percent = self.percent(gain)
+        return percent if percent.startswith(("nothing", "less")) else f"up to {percent}"
+
     def gain_of(self, kind: str) -> float:
         """Give the gain of a remedy as a whole."""
         remedy = self.remedy(kind)
@@ -119,13 +146,14 @@ class _Words:
         elif len(parts["sides"]) > 1:
             told = [self.two_sides(), *self.remedies(), *self.waits()]
         else:
-            told = [*_SIDES[parts["sides"][0]](self), *self.waits()]
-        return [*told, *self.function(), *beside(parts, self.percent), *self.rest(), *self.usual()]
+            held_up = self.host() if parts["sides"] == ["host"] else self.device()
+            told = [*held_up, *self.hidden(), *self.waits()]
+        return [*told, *self.function(), *beside(parts, self.most), *self.usual()]
 
     def two_sides(self) -> str:
         """Name two sides that gain alike."""
         one, two = self.parts["sides"][:2]
-        gains = [f"{_NOUNS[side]} (up to {self.percent(self.gains[side])})" for side in (one, two)]
+        gains = [f"{_NOUNS[side]} ({self.most(self.gains[side])})" for side in (one, two)]
         return f"{self.window()}; {gains[0]} and {gains[1]} hold it up alike."
 
     def nearly_balanced(self) -> str:
@@ -134,21 +162,31 @@ class _Words:
         both = self.percent(self.parts["kernels_and_host"])
         return (
             f"{self.window()}; host and device take almost equally long: up to {host} shorter "
-            f"without the host's work, {kernels} without the kernels, {both} without both. "
-            f"Shorten both: {self.options.graphs} for the host, faster kernels for the device."
+            f"without host work, {kernels} without kernels, {both} without both. "
+            f"Shorten both: {self.options.graphs}, and faster kernels."
         )
 
-    def kernels(self) -> list[str]:
-        """Name the kernels."""
-        gain = self.percent(self.gains["kernels"])
-        return [
-            f"{self.window()}; the kernels hold it up: up to {gain} shorter without them.",
-            *self.kernel_families(),
-        ]
+    def hidden(self) -> list[str]:
+        """Say where host and kernels hide one another: either takes the place of the other."""
+        both = self.parts["kernels_and_host"]
+        best = max(self.gains["host"], self.gains["kernels"])
+        is_theirs = self.parts["sides"][0] in {"host", "kernels"}
+        if not is_theirs or both < _HIDDEN * best or best >= _LITTLE:
+            return []
+        told = f"Without host and kernels together, {self.most(both)}: either alone gains little"
+        return [f"{told}, since the other takes its place."]
+
+    def device(self) -> list[str]:
+        """Name a side of the device."""
+        side = self.parts["sides"][0]
+        hold, them = _HOLD[side]
+        gain = self.most(self.gains[side])
+        told = f"{self.window()}; {hold} it up: {gain} shorter without {them}."
+        return [told, *self.remedies()]
 
     def kernel_families(self) -> list[str]:
         """Say what kernels twice as fast give, and which of them gives most."""
-        told = f"Twice as fast, all kernels save up to {self.percent(self.gain_of('kernels'))}"
+        told = f"Twice as fast, all kernels save {self.most(self.gain_of('kernels'))}"
         parts = [row for row in self.named_parts("kernels") if row["gain"] >= _LEAST_PART]
         for row in parts[:1]:
             name = short_name(row["name"], WIDEST_NAME)
@@ -160,7 +198,9 @@ class _Words:
         if mostly_stopped(self.parts):
             told = f"{self.window()}; the host holds it up, but {stopped(self.parts)}."
             return [told, f"Record {ends_in_time(self.parts)}."]
-        return [f"{self.window()}; the host holds it up.", *self.remedies()]
+        first, *others = self.host_remedies()
+        lead = f"{self.window()}; the host holds it up"
+        return [f"{lead}: {first}" if first[0].islower() else f"{lead}. {first}", *others]
 
     def remedies(self) -> list[str]:
         """Say what can be done about the named sides."""
@@ -173,20 +213,35 @@ class _Words:
             elif side == "communication":
                 told += self.overlap()
             else:
-                told += self.pinned()
+                told.append(_PIN_IT)
         return told
 
     def host_remedies(self) -> list[str]:
         """Say what can be done on the host."""
         named = {row["remedy"] for row in self.parts["remedies"] if row["named"]}
-        told = []
-        if "data_loading" in named:
-            told.append(self.data_loading())
+        told = [self.data_loading()] if "data_loading" in named else []
+        long_call = self.long_call()
+        if long_call:
+            return [*told, long_call]
         if "allocation" in named:
             told.append(self.allocation())
         if "host_work" in named:
-            told.append(self.host_work(is_alone=not told))
+            told.append(self.host_work(overlaps=bool(told)))
         return told
+
+    def long_call(self) -> str | None:
+        """Name the call that most of the time is in, where no launch can be saved there."""
+        name, share, n_events, longest, role = self.parts["busiest"] or ("", 0.0, 0, 0.0, None)
+        is_one = longest >= _MOST_OF_HOST
+        part, calls = (longest, "one call") if is_one else (share, count(n_events, "call"))
+        is_known = role in _LONG_CALLS and (is_one or role not in _LAUNCHES)
+        if part < _MOST_OF_HOST or not (is_known or (is_one and self.launches_are_sparse())):
+            return None
+        options = self.options._asdict()
+        if self.parts["unit"] == "trace":
+            options["schedule"] += f" and {options['step']}"
+        advice = _LONG_CALLS.get(role or "", _SETS_UP).format(**options)
+        return f"{100 * part:.0f} % is {calls} of {short_name(name, WIDEST_NAME)}. {advice}"
 
     def data_loading(self) -> str:
         """Say what to do about data loading."""
@@ -211,57 +266,39 @@ class _Words:
     def allocation(self) -> str:
         """Say what to do about allocations."""
         gain = self.percent(self.gain_of("allocation"))
-        return (
-            f"Up to {gain} of it is memory that is allocated and freed in every step: keep it "
-            "(expandable_segments:True, no empty_cache() in the loop)."
-        )
+        memory = self.options.memory
+        return f"Up to {gain} of it is allocating and freeing: keep the memory ({memory})."
 
-    def host_work(self, *, is_alone: bool) -> str:
+    def host_work(self, *, overlaps: bool) -> str:
         """Say what to do about operators, Python and launches."""
-        gain = self.percent(self.gain_of("host_work"))
-        if is_alone:
-            told = f"It is up to {gain} shorter if operators, Python and launches take no time"
-            return f"{told}; {self.how_to_shorten_the_host()}."
-        return (
-            f"Operators, Python and launches: up to {gain} ({self.options.graphs}); these gains do "
-            "not add up."
-        )
+        gain = self.most(self.gain_of("host_work"))
+        if overlaps:
+            graphs = "" if self.launches_are_sparse() else f"; {self.options.graphs}"
+            return f"Operators, Python and launches: {gain} (gains overlap{graphs})."
+        how = self.how_to_shorten_the_host()
+        if len(self.parts["sides"]) > 1:
+            return f"On the host, {how}."
+        return f"{gain} shorter without operators, Python and launches; {how}."
 
     def how_to_shorten_the_host(self) -> str:
         """Say what removes host work, or why the trace does not tell."""
         if self.parts["doubt"]["unnamed_host"] > MOSTLY_UNNAMED:
             stack = self.options.stack
             return f"most of that lies outside operators and calls: record {stack} to see what runs"
-        name, share, n_events, longest = self.parts["busiest"] or ("", 0.0, 0, 0.0)
-        where = short_name(name, WIDEST_NAME)
-        if longest >= _MOST_OF_HOST and self.launches_are_sparse():
-            how = self.options.schedule
-            if self.parts["unit"] == "trace":
-                how += f" and {self.options.step}"
-            return (
-                f"{100 * longest:.0f} % is one call of {where}: if it sets something up, record a "
-                f"later step, with {how}"
-            )
         if self.parts["unit"] == "trace":
             return "the trace marks no iterations, so that set-up may be most of it"
-        if self.launches_are_sparse() and name:
-            graphs = self.options.graphs.partition(" or ")[0]
-            return (
-                f"few GPU activities are launched meanwhile, so that {graphs} gain little; the "
-                f"host is longest in {where} ({100 * share:.0f} %, {count(n_events, 'call')})"
-            )
-        return f"most of that can be removed with {self.options.graphs}"
+        busiest = self.parts["busiest"]
+        if busiest is None or not self.launches_are_sparse():
+            return f"{self.options.graphs} can remove most of that"
+        few = "few GPU activities are launched, so graphs gain little"
+        name, share, n_events, *_ = busiest
+        where = f"{short_name(name, WIDEST_NAME)} ({100 * share:.0f} %, {count(n_events, 'call')})"
+        return few if self.function() else f"{few}; the host is longest in {where}"
 
     def launches_are_sparse(self) -> bool:
         """Whether the host does much for each GPU activity that it launches."""
         total_ns = self.parts["lengths_ns"][3]
         return total_ns > _LONG_FOR_A_LAUNCH_NS * self.parts["n_launched"]
-
-    def communication(self) -> list[str]:
-        """Name communication."""
-        gain = self.percent(self.gains["communication"])
-        told = f"{self.window()}; communication holds it up: up to {gain} shorter without it."
-        return [told, *self.overlap()]
 
     def overlap(self) -> list[str]:
         """Say what to do about communication."""
@@ -271,63 +308,45 @@ class _Words:
         waiting, total = duration(awaited["waiting_ns"]), duration(awaited["total_ns"])
         if awaited["waiting_ns"] < _MOSTLY_WAITING * awaited["total_ns"]:
             return [_HIDE_IT, f"Waiting for other ranks is {waiting} of {total} in collectives."]
-        name = short_name(awaited["name"])
+        name, peer_ns = short_name(awaited["name"]), min(awaited["peer_ns"], awaited["waiting_ns"])
         return [
             (
                 f"Waiting for other ranks is {waiting} of {total} in collectives: longest for "
-                f"rank {awaited['peer']} of the group, {duration(awaited['peer_ns'])} in {name}. "
+                f"rank {awaited['peer']} of the group, {duration(peer_ns)} in {name}. "
                 "See what keeps that rank; fewer bytes gain little."
             )
         ]
-
-    def copies(self) -> list[str]:
-        """Name copies."""
-        gain = self.percent(self.gains["copies"])
-        told = f"{self.window()}; memory copies hold it up: up to {gain} shorter without them."
-        return [told, *self.pinned()]
-
-    def pinned(self) -> list[str]:
-        """Say what to do about copies."""
-        return ["Pinned memory and a stream of their own let copies run beside the kernels."]
 
     def waits(self) -> list[str]:
         """Name the waits whose removal gains much."""
         rows = [row for row in self.parts["remedies"] if row["named"] and row["name"] is None]
         kinds = {row["remedy"] for row in rows}
-        told = []
-        if "blocking_calls" in kinds:
-            told += [self.blocking_calls(), *self.pinned_memory()]
+        told = [self.blocking_calls()] if "blocking_calls" in kinds else []
         if "stream_waits" in kinds:
-            gain = self.percent(self.gain_of("stream_waits"))
-            told.append(f"Streams wait for each other: up to {gain} shorter without these waits.")
+            gain = self.most(self.gain_of("stream_waits"))
+            told.append(f"Without waits between streams: {gain}.")
         return told
 
     def blocking_calls(self) -> str:
         """Name the places that wait for the GPU."""
-        gain = self.percent(self.gain_of("blocking_calls"))
+        gain = self.most(self.gain_of("blocking_calls"))
         sites = self.named_parts("blocking_calls")
         if not sites:
-            return f"Calls that wait for the GPU: up to {gain} shorter if they do not wait."
+            return f"Not waiting for the GPU saves {gain}."
         where = _place(sites[0]["name"] or "")
         alone = self.percent(max(sites[0]["gain"], 0.0))
-        if len(sites) == 1 and alone == gain:
-            return f"Not waiting for the GPU in {where} saves up to {gain}."
+        pinned = any(site["from_pageable"] for site in sites)
+        how = " (pin_memory=True, non_blocking=True)" if pinned else ""
+        if len(sites) == 1 and f"up to {alone}" == gain:
+            return f"Not waiting for the GPU in {where} saves {gain}{how}."
         if len(sites) == 1:
-            return f"Never waiting for the GPU saves up to {gain}, in {where} alone {alone}."
+            return f"Never waiting for the GPU saves {gain}, in {where} alone {alone}{how}."
         more = count(len(sites) - 1, "more place")
-        together = self.percent(max(site["cumulative"] or 0.0 for site in sites))
+        together = self.most(max(site["cumulative"] or 0.0 for site in sites))
         return (
-            f"Not waiting for the GPU in {where} and {more} saves up to {together} together; the "
-            f"first alone saves {alone}."
+            f"Not waiting for the GPU in {where} and {more} saves {together}{how}, in the first "
+            f"alone {alone}."
         )
-
-    def pinned_memory(self) -> list[str]:
-        """Say what lets a copy not wait."""
-        sites = self.named_parts("blocking_calls")
-        if not any(site["from_pageable"] for site in sites):
-            return []
-        told = "Copies from pageable memory wait for the GPU: with pin_memory=True and"
-        return [f"{told} non_blocking=True they do not."]
 
     def function(self) -> list[str]:
         """Name the function that has most of the host's time."""
@@ -337,39 +356,30 @@ class _Words:
         name, part = function
         return [f"{100 * part:.0f} % of the host's time is in {short_name(name, WIDEST_NAME)}."]
 
-    def rest(self) -> list[str]:
-        """Admit that much is left that the trace does not explain."""
-        return ["The trace does not show what holds up the rest."] if much_left(self.parts) else []
-
     def usual(self) -> list[str]:
         """Say what the median step alone says, if that is something else."""
         usual = self.parts["usual"]
         if usual is None:
             return []
         sides, remedies, gain = usual
-        shown_ns, _, _, total_ns = self.parts["lengths_ns"]
-        mean_ns = total_ns // self.parts["n_windows"]
+        shown_ns = self.parts["lengths_ns"][0]
         what = " and ".join(_NOUNS[side] for side in sides) or "nothing by itself"
-        held = f"is held up by {what}"
-        if sides:
-            held += f" (up to {self.percent(gain)})"
+        held = f"{what} ({self.most(gain)})" if sides else what
         if "data_loading" in remedies[:1]:
             held += ", data loading first"
-        told = f"The median step alone, {duration(shown_ns)}, {held}"
+        told = f"The median step ({duration(shown_ns)}) is held up by {held}"
         outliers = len(self.parts["outliers"])
         if outliers:
-            told += (
-                f"; {outliers} of {self.parts['n_windows']} steps take more than 1.5 times as "
-                f"long, and the mean is {duration(mean_ns)}"
-            )
+            told += f"; {outliers} of {self.parts['n_windows']} take over 1.5 times as long"
         return [f"{told}."]
 
     def balanced(self) -> list[str]:
         """Say that nothing gains much by itself."""
         sides = [f"{_NOUNS[side]} {self.percent(gain)}" for side, gain in self._best_two()]
+        told = f"{self.window()}; nothing recorded gains 5 % by itself ({', '.join(sides)})."
         both = self.percent(self.parts["kernels_and_host"])
-        told = f"{self.window()}; nothing recorded gains 5 % by itself ({', '.join(sides)}; "
-        return [f"{told}kernels and host together {both}).", *self.waits(), *self.usual()]
+        hidden = f"Without host and kernels together it is up to {both} shorter."
+        return [told, hidden, *self.waits(), *self.usual()]
 
     def _best_two(self) -> Sequence[tuple[str, float]]:
         return sorted(self.gains.items(), key=lambda row: -row[1])[:2]
@@ -379,11 +389,3 @@ def _place(name: str) -> str:
     """Shorten the frame of a place, and keep the operator."""
     what, separator, frame = name.partition(" in ")
     return f"{what}{separator}{short_name(frame, WIDEST_NAME)}" if frame else what
-
-
-_SIDES: Final = {
-    "kernels": _Words.kernels,
-    "host": _Words.host,
-    "communication": _Words.communication,
-    "copies": _Words.copies,
-}

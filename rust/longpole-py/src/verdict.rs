@@ -34,7 +34,7 @@ pub(crate) struct VerdictParts {
     waits_lead: bool,
     nearly_balanced: bool,
     function: Option<(String, f64)>,
-    busiest: Option<(String, f64, usize, f64)>,
+    busiest: Option<(String, f64, usize, f64, Option<&'static str>)>,
     n_launched: usize,
     loader: Option<&'static str>,
     usual: Option<(Vec<&'static str>, Vec<&'static str>, f64)>,
@@ -191,7 +191,8 @@ impl VerdictParts {
                 .function
                 .map(|function| (tables.strings.get(function.name).to_owned(), function.share)),
             busiest: verdict.busiest.map(|it| {
-                (tables.strings.get(it.name).to_owned(), it.share, it.n_events, it.longest)
+                let (name, role) = (tables.strings.get(it.name), it.role.map(Names::name));
+                (name.to_owned(), it.share, it.n_events, it.longest, role)
             }),
             n_launched: verdict.n_launched,
             loader: verdict.loader.map(path::Loader::name),

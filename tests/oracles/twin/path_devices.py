@@ -15,17 +15,10 @@ from .path_hints import WAIT_CALL, Mark, Marks, Recent
 from .path_pairs import is_asked_just_now, latent_waits, paired_work
 from .path_streams import Launches, Stream, finish_order
 from .path_threads import autograd_threads
+from .trace_events import COMMUNICATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-COMMUNICATION = re.compile(
-    r"(?i)[nrhm]ccl|msccl|oneccl|ccl::|flagcx|(?:nv|roc|i)shmem|deep_ep::|pplx::|userbuffers|multimem_"
-    r"|cross_device_reduce|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|all2all|sendrecv"
-    r"|symmetric_memory|symm_mem"
-)
-"""Collectives of the vendors, and those that inference servers bring along. A name that merely
-begins with ``hip`` is none."""
 
 GRAPH_LAUNCH = re.compile(API + "(?:GraphLaunch|EnqueueCommandBuffer|CommandBufferEnqueue)")
 

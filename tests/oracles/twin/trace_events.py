@@ -41,9 +41,10 @@ OUTSIDE_IN = ["annotation", "operator", "python", "runtime", "driver", "other"]
 CLASS_OF_KIND = {"kernel": "compute", "copy": "copy", "fill": "copy"}
 ON_DEVICE = {*CLASS_OF_KIND, "device_annotation", "synchronization"}
 COMMUNICATION = re.compile(
-    r"[nrhm]ccl|msccl|oneccl|ccl::|flagcx|(?:nv|roc|i)shmem|deep_ep::|pplx::|userbuffers|multimem_"
+    r"[nrhm]ccl|msccl|oneccl|ccl::|flagcx|(?:nv|roc|i)shmem|userbuffers|multimem_"
     r"|cross_device_reduce|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|all2all|sendrecv"
-    r"|symmetric_memory|symm_mem",
+    r"|symmetric_memory|symm_mem|_on_stream_kernel|lamport|a2a_?(?:dispatch|combine)"
+    r"|(?:intra|inter)node(?:_ll)?(?:::|\d)(?:dispatch|combine|notify|cached_notify|barrier)",
     re.IGNORECASE,
 )
 

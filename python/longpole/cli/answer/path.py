@@ -47,7 +47,7 @@ def path_answer(name: str, trace: Trace, found: Found, *, top: int) -> Answer:
     verdict = found.verdict()
     document = Document(
         schema=PATH,
-        **known_of(name, trace, found),
+        **known_of(name, trace, found, verdict),
         data=PathData(
             length_ns=path.length_ns,
             inferred_ns=path.inferred_ns,
@@ -65,7 +65,7 @@ def path_answer(name: str, trace: Trace, found: Found, *, top: int) -> Answer:
         ],
         records=lambda: _segments(name, path),
     )
-    return document, exit_code_of(found)
+    return document, exit_code_of(path, verdict)
 
 
 def _segments(name: str, path: CriticalPath) -> Iterable[Record]:

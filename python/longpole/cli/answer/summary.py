@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.analyses.summary import summary
-from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import describe, name_of, warnings_of
 from longpole.cli.answer.summary_records import rankings, records
-from longpole.cli.answer.windows import abstained
+from longpole.cli.answer.windows import abstained, exit_code_of
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
 from longpole.report.document import DATA_FORMATS, Document
 from longpole.verdict.blocks import remedies_table
@@ -54,7 +53,7 @@ def summary_answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
         input=describe(path, trace),
         warnings=warnings_of(trace),
         forms_with_warnings=(*DATA_FORMATS, "text"),
-        status="partial" if trace.status == "recovered" else "ok",
+        status="partial" if trace.status == "recovered" or exit_code_of(found.verdict) else "ok",
         scope={
             "rank": trace.rank,
             "step": window.step,
@@ -69,7 +68,7 @@ def summary_answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
         blocks=lambda: _blocks(path, trace, found),
         records=lambda: records(path, found),
     )
-    return document, exit_codes.OK
+    return document, exit_code_of(found.verdict)
 
 
 def time_blocks(trace: Trace, found: Summary) -> list[Block]:

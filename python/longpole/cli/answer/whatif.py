@@ -70,7 +70,8 @@ WhatIfData = Changed | Ideal
 def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[Change]) -> Answer:
     """Say how long the window would take after some changes."""
     answer = _asked(found.path, changes)
-    known = known_of(name, trace, found)
+    verdict = found.verdict()
+    known = known_of(name, trace, found, verdict)
     chosen = zip(changes, found.path.n_chosen(changes), strict=True)
     unmatched = [_unmatched(change) for change, n_edges in chosen if n_edges == 0]
     if unmatched:
@@ -94,7 +95,7 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
         ],
         records=lambda: [{"path": name, "window": found.name, "changes": words, **plain(gains)}],
     )
-    return document, exit_codes.INCONCLUSIVE if unmatched else exit_code_of(found)
+    return document, exit_codes.INCONCLUSIVE if unmatched else exit_code_of(found.path, verdict)
 
 
 def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
@@ -104,7 +105,7 @@ def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
     helpful = [row for row in ranked if row.gain >= _LEAST_GAIN]
     document = Document(
         schema=WHATIF,
-        **known_of(name, trace, found),
+        **known_of(name, trace, found, verdict),
         data=Ideal(length_ns=found.path.length_ns, verdict=verdict),
         blocks=lambda: [
             Headline(f"{name_of(name)}: {found.title}"),
@@ -114,8 +115,7 @@ def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
         ],
         records=lambda: [_record(name, row) for row in ranked],
     )
-    is_known = verdict.status != "inconclusive"
-    return document, exit_code_of(found) if is_known else exit_codes.INCONCLUSIVE
+    return document, exit_code_of(found.path, verdict)
 
 
 def _why_longer(answer: WhatIf) -> list[Block]:

@@ -41,8 +41,10 @@ class Found:
         return self.name if self.reason == "as asked" else f"{self.name} ({self.reason})"
 
 
-def known_of(path: str, trace: Trace, found: Found) -> dict[str, Any]:
-    """Give what every document about a window says."""
+def known_of(
+    path: str, trace: Trace, found: Found, verdict: Verdict | None = None
+) -> dict[str, Any]:
+    """Give what every document about a window says, where it has one with its verdict."""
     warnings = [
         *warnings_of(trace),
         *window_warnings(trace, found.path, found.name, found.data_load),
@@ -51,7 +53,7 @@ def known_of(path: str, trace: Trace, found: Found) -> dict[str, Any]:
         "input": describe(path, trace),
         "warnings": warnings,
         "forms_with_warnings": DATA_FORMATS,
-        "status": "partial" if warnings else "ok",
+        "status": "partial" if warnings or (verdict and exit_code_of(verdict)) else "ok",
         "scope": {
             "rank": trace.rank,
             "step": found.step,
@@ -62,9 +64,10 @@ def known_of(path: str, trace: Trace, found: Found) -> dict[str, Any]:
     }
 
 
-def exit_code_of(found: Found) -> int:
-    """Tell whether an answer rests on too little."""
-    return exit_codes.INCONCLUSIVE if found.path.status == "inconclusive" else exit_codes.OK
+def exit_code_of(*parts: CriticalPath | Verdict) -> int:
+    """Tell whether an answer rests on too little: on a path or a verdict that is inconclusive."""
+    is_open = any(part.status == "inconclusive" for part in parts)
+    return exit_codes.INCONCLUSIVE if is_open else exit_codes.OK
 
 
 def code_of(records: Sequence[Record], blocks: Sequence[Block]) -> int:

@@ -1,7 +1,8 @@
 //! Tells which profiler wrote a trace, so that advice names options which that one has.
 //!
 //! A trace says so under `profiler` where we made it of other files, else by the names of its
-//! processes. What has none of them is taken for a trace of torch.
+//! processes. What has none of them is taken for a trace of torch, on the kind of device whose
+//! runtime API calls it names.
 
 use crate::ids::StringId;
 use crate::tables::Tables;
@@ -16,8 +17,14 @@ pub fn profiler(tables: &Tables) -> Profiler {
         is_telling |= layer.is_telling(name);
         found = Profiler::of_process(name).unwrap_or(found);
     }
-    let by_names = if is_telling { found } else { Profiler::Torch };
-    said(tables).unwrap_or(by_names)
+    said(tables).unwrap_or_else(|| if is_telling { found } else { of_torch(tables) })
+}
+
+/// By the names of runtime API calls; CUDA's count before those of others.
+fn of_torch(tables: &Tables) -> Profiler {
+    let named: Vec<_> = tables.strings.iter().filter_map(Profiler::of_call).collect();
+    let is_named = |profiler: &Profiler| named.contains(profiler);
+    Profiler::ALL.iter().copied().find(is_named).unwrap_or(Profiler::Torch)
 }
 
 /// What the header says.

@@ -7,7 +7,7 @@
 //! Limits: a type of task that is not listed is [`TaskKind::Unknown`], which counts as no work
 //! and is reported.
 
-use super::Names;
+use super::{ApiRole, Names};
 
 /// A layer of an Ascend profile, which stands in the timeline as a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +46,10 @@ const LAYERS: &[(&str, Layer)] = &[
 pub enum Profiler {
     /// `torch.profiler`, and whatever is like it.
     Torch,
+    /// The same on ROCm.
+    TorchRocm,
+    /// The same on Intel's GPUs.
+    TorchXpu,
     /// `torch_npu.profiler`.
     TorchNpu,
     /// `mindspore.profiler` and the older `mindspore.Profiler`.
@@ -55,8 +59,16 @@ pub enum Profiler {
 }
 
 impl Names for Profiler {
-    const ALL: &'static [Self] = &[Self::Torch, Self::TorchNpu, Self::MindSpore, Self::Msprof];
-    const NAMES: &'static [&'static str] = &["torch", "torch_npu", "mindspore", "msprof"];
+    const ALL: &'static [Self] = &[
+        Self::Torch,
+        Self::TorchRocm,
+        Self::TorchXpu,
+        Self::TorchNpu,
+        Self::MindSpore,
+        Self::Msprof,
+    ];
+    const NAMES: &'static [&'static str] =
+        &["torch", "torch_rocm", "torch_xpu", "torch_npu", "mindspore", "msprof"];
 }
 
 impl Profiler {
@@ -67,6 +79,19 @@ impl Profiler {
             "MindSpore" | "CPU OP" | "Host CPU OP" | "Scope Layer" => Some(Self::MindSpore),
             _ => None,
         }
+    }
+
+    /// The profiler of torch where runtime API calls have such names.
+    pub fn of_call(name: &str) -> Option<Self> {
+        let of_prefix = [
+            ("cu", Self::Torch),
+            ("hip", Self::TorchRocm),
+            ("ur", Self::TorchXpu),
+            ("pi", Self::TorchXpu),
+            ("ze", Self::TorchXpu),
+        ];
+        let (_, found) = of_prefix.into_iter().find(|(prefix, _)| name.starts_with(prefix))?;
+        (ApiRole::of_name(name) != ApiRole::Other).then_some(found)
     }
 }
 

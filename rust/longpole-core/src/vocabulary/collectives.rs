@@ -72,6 +72,8 @@ impl Names for Collective {
 
 /// Parts of names in small letters without underscores. The first that fits counts.
 const PARTS: &[(&str, Collective)] = &[
+    ("lamport", Collective::AllReduce),
+    ("cachednotify", Collective::Barrier),
     ("allreduce", Collective::AllReduce),
     ("crossdevicereduce", Collective::AllReduce),
     ("allgather", Collective::AllGather),
@@ -86,6 +88,8 @@ const PARTS: &[(&str, Collective)] = &[
     ("recv", Collective::Receive),
     ("receive", Collective::Receive),
     ("barrier", Collective::Barrier),
+    ("rdxn", Collective::AllReduce),
+    ("fcollect", Collective::AllGather),
     ("reduce", Collective::Reduce),
     ("gather", Collective::Gather),
     ("scatter", Collective::Scatter),
@@ -190,6 +194,10 @@ mod tests {
             ("ncclDevKernel_Reduce_Sum_f32_RING_LL", Collective::Reduce),
             ("void vllm::cross_device_reduce_2stage<half, 4>", Collective::AllReduce),
             ("void deep_ep::intranode::combine<8>", Collective::AllToAll),
+            ("void dpsk::ep::internode::cached_notify<false>", Collective::Barrier),
+            ("EpDispatchIntraNodeKernel_bf16", Collective::AllToAll),
+            ("minimax_reduce_rms_kernel_lamport", Collective::AllReduce),
+            ("rdxn_on_stream_kernel<float>", Collective::AllReduce),
             ("broadcast", Collective::Broadcast),
             ("nccl:send 0->1", Collective::Send),
             ("c10d::recv_", Collective::Receive),

@@ -7,6 +7,10 @@
 //! Limits: a kernel whose name is not listed computes. Kernels that compute and communicate
 //! at once (fused GEMM and all-reduce) count as communication where the name says so.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 use super::Names;
 
 /// What work on a device is for.
@@ -26,8 +30,12 @@ impl Names for WorkClass {
     const NAMES: &'static [&'static str] = &["compute", "communication", "copy"];
 }
 
-/// Parts of names in small letters: the collective libraries of the vendors, and the
-/// collectives that engines bring along.
+/// What names hold, as regular expressions that ignore case: the collective libraries of the
+/// vendors, the collectives that engines bring along, and those of expert parallelism.
+///
+/// `[_:\d]` is what stands between a namespace and a function, be the name mangled or not. Of
+/// expert parallelism functions are named, since the same namespaces hold kernels that prepare
+/// and sort on one device.
 const COMMUNICATION: &[&str] = &[
     "nccl",
     "rccl",
@@ -45,31 +53,39 @@ const COMMUNICATION: &[&str] = &[
     "nvshmem",
     "rocshmem",
     "ishmem",
-    "deep_ep::",
-    "pplx::",
     "userbuffers",
     "multimem_",
     "cross_device_reduce",
-    "allreduce",
-    "all_reduce",
-    "allgather",
-    "all_gather",
-    "reduce_scatter",
-    "reducescatter",
-    "alltoall",
-    "all_to_all",
+    "all_?reduce",
+    "all_?gather",
+    "reduce_?scatter",
+    "all_?to_?all",
     "all2all",
     "sendrecv",
     "symmetric_memory",
     "symm_mem",
+    // NVSHMEM's own (`barrier_on_stream_kernel_threadgroup`), and all that wait in Lamport's way
+    // for the data of others (TensorRT-LLM, FlashInfer).
+    "_on_stream_kernel",
+    "lamport",
+    // DeepEP with what was made of it (DeepSeek's own, UCCL, Primus-Turbo), Hybrid-EP, Mooncake.
+    r"(?:int(?:ra|er)node(?:_ll)?|hybrid_ep|mooncake(?:_ep_jit)?)[_:\d]+(?:dispatch|combine|(?:cached_)?notify|barrier|clean_low_latency_buffer|device_sync)",
+    r"deep_ep[:\d]+\w+?[:\d]+(?:hybrid_)?(?:dispatch|combine|barrier|engram_fetch(?:_wait)?|pp_send|pp_recv)_impl",
+    // pplx-garden, and the one-sided all-to-all of TensorRT-LLM; pplx-kernels, whose last two
+    // arguments say whether they send and receive.
+    "a2a_?(?:dispatch|combine)",
+    r"(?-i:(?:^|[ :\d])(?:dispatch|combine)Kernel[<I].*(?:(?:true|false), (?:true|false)|Lb[01]ELb[01]E))",
+    // mori
+    "ep(?:dispatch|combine)(?:int(?:ra|er)node|lowlatencyasync|sync)",
+    "mori_shmem",
 ];
 
 impl WorkClass {
     /// The class of kernels with a name, as far as the name tells.
     pub fn of_kernel(name: &str) -> Self {
-        let name = name.to_ascii_lowercase();
-        let communicates = COMMUNICATION.iter().any(|part| name.contains(part));
-        if communicates {
+        static PATTERN: LazyLock<Option<Regex>> =
+            LazyLock::new(|| Regex::new(&format!("(?i){}", COMMUNICATION.join("|"))).ok());
+        if PATTERN.as_ref().is_some_and(|pattern| pattern.is_match(name)) {
             Self::Communication
         } else {
             Self::Compute
@@ -111,6 +127,40 @@ mod tests {
             "hcom_broadcast__586_0_1",
             "Default/Receive-op12_0",
             "mscclKernel_Sum_half_Simple",
+            "void dpsk::ep::internode::combine<false, 4, __nv_bfloat16>(int4*, float*)",
+            "void dpsk::ep::internode::cached_notify<false>(int, int, int)",
+            "void dpsk::ep::internode::notify_dispatch<false, 4>(int const*, long*)",
+            "void dpsk::ep::internode::dispatch_ll<true, 3, 10, 7168>(void*, float*)",
+            "void deep_ep::intranode::cached_notify_combine<8>(void**, int*)",
+            "void deep_ep::intranode::barrier<8>(int**, int)",
+            "void deep_ep::internode_ll::clean_low_latency_buffer<256>(int*, int)",
+            "void deep_ep::elastic::hybrid_dispatch_impl<true, false, 24>",
+            "_ZN7deep_ep7elastic12combine_implILb1ELb0EEEvPvS1_",
+            "_ZN7deep_ep9internode8dispatchILb0ELi4ELb0EEEvP4int4Pf",
+            "_ZN7deep_ep12internode_ll7combineILi3EEEvPvS1_",
+            "void primus_turbo::deep_ep::internode::notify_dispatch<false, 2>",
+            "void uccl::internode_ll::dispatch<true, 3>",
+            "hybrid_ep::device_sync_kernel(unsigned int*)",
+            "nccl_ep_jit_ht_dispatch_kernel",
+            "mooncake_ep_jit_combine_kernel",
+            "void dispatchKernel<10u, true, false>(int*, unsigned long)",
+            "void (anonymous namespace)::combineKernel<float, half, 32ul, false, true>(half*)",
+            "_Z14dispatchKernelILj10ELb1ELb0EEvPim",
+            "void rose::a2a_combine_recv_kernel<true, 16>",
+            "moeA2ADispatchKernel(int const*, DispatchKernelPointers, int)",
+            "void tensorrt_llm::kernels::moeA2ACombineKernel<8, false>",
+            "void minimax_reduce_rms_kernel_lamport<__nv_bfloat16, 4>",
+            "void rmsNormLamport_fusion<half, 0, 1>(half*)",
+            "void barrier_on_stream_kernel_threadgroup<(threadgroup_t)1>(int, int)",
+            "void fcollect_on_stream_kernel<float>(int, float*, float const*)",
+            "rocshmem_barrier_all_kernel",
+            "EpDispatchIntraNodeKernel_bf16",
+            "void mori::moe::EpCombineInterNodeV1Kernel<hip_bfloat16>",
+            "EpDispatchLowLatencyAsyncSend_fp8_ocp",
+            "EpCombineSyncBarrier_bf16",
+            "mori_shmem_barrier_all_block",
+            "quickreduce::allreduce_prototype_twoshot<AllReduceTwoshot<__half, 4>, __half>",
+            "_ZN5aiter33reduce_scatter_cross_device_storeIDF16bLi8EEEvPNS_8RankDataE",
         ] {
             assert_eq!(WorkClass::of_kernel(name), WorkClass::Communication, "{name}");
         }
@@ -123,6 +173,24 @@ mod tests {
             "void at::native::reduce_kernel<512, 1>",
             "Cijk_Ailk_Bljk_HHS_BH_MT128x128",
             "fused_dispatch_combine",
+            "void flash::flash_fwd_splitkv_combine_kernel<Flash_fwd_kernel_traits<128>, true, false>",
+            "flash_fwd_mla_combine_kernel<cutlass::bfloat16_t, 512>",
+            "void ck_tile::kentry<FmhaFwdSplitKVCombineKernel<true, false>>",
+            "void moe_combine_kernel<float, 8>",
+            "_lse_combine_kernel",
+            "combineKernel(float*, float*, int)",
+            "void at::native::(anonymous namespace)::dispatch_elementwise<2, true>",
+            "notify_kernel",
+            "at_cuda_detail::cdpsk::ep::DeviceScanKernel<int>",
+            "void dpsk::ep::cuda::get_dispatch_layout<256, 32, 8>(long const*, int*)",
+            "void deep_ep::layout::get_dispatch_layout<256, 32, 8>(long const*, int*)",
+            "void deep_ep::elastic::dispatch_copy_epilogue_impl<true, false>",
+            "void deep_ep::ep::combine_reduce_epilogue_impl<true>",
+            "void dpsk::gemm::fp8_gemm_kernel<4096u>(dpsk::ep::internode::SourceMeta*)",
+            "moeA2APrepareDispatchKernel(int*, int*)",
+            "EpCombineQuantizeInputKernel_bf16",
+            "mori_ConvertDispatchOutputKernel",
+            "hybrid_ep::permute_kernel<float>",
             "event_wait_kernel",
             "",
         ] {

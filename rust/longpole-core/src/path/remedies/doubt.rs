@@ -4,6 +4,7 @@ use super::question::Question;
 use crate::graph::{Evidence, Kind};
 use crate::link::Launches;
 use crate::path::walk::{Path, Segment};
+use crate::tables::EventKind;
 use crate::vocabulary::ApiRole;
 
 /// Beyond this share of the path nothing is named. Of bad paths among 368 simulated ones it
@@ -64,7 +65,7 @@ pub struct Doubt {
     pub polling: f64,
     /// Of the path without the side that is named: unexplained.
     pub rest: f64,
-    /// Of the host's time on the path: nothing names it.
+    /// Of the host's time on the path: nothing names it, as the functions of Python would.
     pub unnamed_host: f64,
     /// Why there is no verdict, if so.
     pub cause: Option<Cause>,
@@ -92,7 +93,11 @@ impl Doubt {
             inferred: share(&|segment| segment.evidence == Evidence::Inferred),
             polling: polling(question),
             rest: 0.0,
-            unnamed_host: ratio(host_ns(&|kind| kind == Kind::HostGap), host_ns(&on_host)),
+            unnamed_host: if has_stacks(question) {
+                0.0
+            } else {
+                ratio(host_ns(&|kind| kind == Kind::HostGap), host_ns(&on_host))
+            },
             cause: None,
         };
         doubt.cause = doubt.cause(question);
@@ -110,6 +115,12 @@ impl Doubt {
             (self.floor > MOST_REMAINING).then_some(Cause::Remaining)
         }
     }
+}
+
+/// Whether the functions of Python are recorded.
+fn has_stacks(question: &Question<'_>) -> bool {
+    let events = &question.tables.events;
+    events.ids().any(|event| events.kind(event) == EventKind::Python)
 }
 
 #[allow(clippy::cast_precision_loss)] // a share

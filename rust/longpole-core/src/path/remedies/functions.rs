@@ -8,6 +8,7 @@ use super::question::Question;
 use crate::graph::Kind;
 use crate::ids::{row_in_column, EventId, RowMap, StringId, NO_ROW};
 use crate::tables::EventKind;
+use crate::vocabulary::ApiRole;
 
 /// A function, module or annotation of the program.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,16 +21,16 @@ pub struct Function {
     pub events: Vec<EventId>,
 }
 
-/// A function is named if it has this share of the host's time on the path.
-const LEAST_SHARE: f64 = 0.8;
+/// A function is named if it has this share of the host's time on the path: most of it.
+const LEAST_SHARE: f64 = 0.5;
 
 /// A label that is open for so much of the time says nothing about where it went.
 const MOST_OF_ALL: f64 = 0.95;
 
-/// Finds the innermost function that holds nearly all of the host's time on the path.
+/// Finds the innermost function that holds most of the host's time on the path.
 ///
-/// None where that is the loop itself, or only modules and what the framework wraps around
-/// them: then there is no one place to look at.
+/// None where that is the loop itself, or only what the framework wraps around functions: then
+/// there is no one place to look at.
 pub(super) fn function(question: &Question<'_>) -> Option<Function> {
     let mut tree = Tree::new(question);
     let mut total_ns = 0;
@@ -59,6 +60,8 @@ pub struct Busiest {
     pub n_events: usize,
     /// The share that one of them has.
     pub longest: f64,
+    /// What they do, where they are runtime API calls.
+    pub role: Option<ApiRole>,
 }
 
 /// The name that has most of the host's time on the path.
@@ -79,20 +82,26 @@ pub(super) fn busiest(question: &Question<'_>) -> Option<Busiest> {
     let total_ns: i64 = question.paths.iter().map(|path| path.end_ns - path.start_ns).sum();
     #[allow(clippy::cast_precision_loss)] // a share
     let share = |ns: i64| ns as f64 / total_ns.max(1) as f64;
+    let role = |name: StringId| {
+        let timeline = &question.graph.timeline;
+        let of_name = |&event: &_| timeline.name(event) == Some(name);
+        let is_call = timeline.orders().find(of_name).is_some_and(|it| timeline.kind(it).is_call());
+        is_call.then(|| question.tables.vocabulary.role(question.tables.strings.get(name)))
+    };
     best.map(|(name, (ns, n_events, longest_ns))| Busiest {
         name,
         share: share(ns),
         n_events,
         longest: share(longest_ns),
+        role: role(name),
     })
 }
 
-/// Whether a name is a place in the program: not a module that spreads its time over those
-/// in it, nor what frameworks and the interpreter wrap around functions.
+/// Whether a name is a place in the program: not what frameworks and the interpreter wrap
+/// around functions.
 fn is_place(name: &str) -> bool {
     let wrappers = [
         "nn.Module",
-        "): forward",
         "_call_impl",
         "torch/",
         "torch.",
@@ -192,14 +201,14 @@ impl<'a> Tree<'a> {
             && inside_ns >= share_of(last.end_ns - first.start_ns, MOST_OF_ALL)
     }
 
-    /// Of the functions with so much time, that in all their calls, the one with the least.
+    /// Of the functions with so much time, that in all their calls, the innermost.
     fn innermost(&self, least_ns: i64) -> Option<(StringId, i64)> {
         let mut found: Vec<_> = self.of_names().into_iter().collect();
         found.retain(|(_, of)| of.time_ns >= least_ns.max(1) && !of.is_loop);
         let text = |name: StringId| self.question.tables.strings.get(name);
         found.retain(|&(name, _)| is_place(text(name)));
         let best =
-            found.into_iter().min_by_key(|(name, of)| (of.time_ns, Reverse(of.depth), *name));
+            found.into_iter().min_by_key(|(name, of)| (Reverse(of.depth), of.time_ns, *name));
         best.map(|(name, of)| (name, of.time_ns))
     }
 
@@ -218,7 +227,8 @@ impl<'a> Tree<'a> {
             }
             let of = of_names.entry(name).or_default();
             of.is_loop |= place.is_loop;
-            of.depth = of.depth.max(place.depth);
+            (of.longest_ns, of.depth) =
+                (of.longest_ns, of.depth).max((totals_ns[number], place.depth));
             // What a function calls of itself is in its time already.
             of.time_ns += if *open == 0 { totals_ns[number] } else { 0 };
             *open += 1;
@@ -256,6 +266,8 @@ impl<'a> Tree<'a> {
 #[derive(Default)]
 struct Inclusive {
     time_ns: i64,
+    /// The time of the place that has most of it, and how deep that is.
+    longest_ns: i64,
     depth: usize,
     is_loop: bool,
 }

@@ -1,5 +1,6 @@
 //! The windows that a caller names: the whole trace, a step, an annotation, two times.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::completion::Submissions;
@@ -84,13 +85,46 @@ pub(super) fn annotation(tables: &Tables, name: &str, instance: usize) -> Result
     found.sort_by(|&one, &two| by_content(one, two, tables));
     found.get(instance).copied().ok_or_else(|| {
         missing(match found.len() {
-            0 => format!("the trace has no annotation {name:?}"),
+            0 => format!("the trace has no annotation {name:?}{}", others(tables)),
             1 => format!("the trace has one annotation {name:?}, numbered 0, and none {instance}"),
             count => {
                 format!("the trace has {count} annotations {name:?}, none numbered {instance}")
             }
         })
     })
+}
+
+/// So many names of annotations are offered, each with so many letters at most.
+const MOST_OFFERED: usize = 8;
+const LONGEST_OFFERED: usize = 60;
+
+/// The annotations that there are, those that come most often first.
+fn others(tables: &Tables) -> String {
+    let events = &tables.events;
+    let mut counts = vec![0_usize; tables.strings.len()];
+    let is_annotation = |event: &EventId| {
+        events.kind(*event) == EventKind::Annotation && events.end_ns(*event).is_some()
+    };
+    for name in events.ids().filter(is_annotation).filter_map(|event| events.name(event)) {
+        counts[name.row()] += 1;
+    }
+    let mut names: Vec<_> =
+        tables.strings.iter().zip(counts).filter(|(_, count)| *count > 0).collect();
+    names.sort_unstable_by_key(|&(name, count)| (Reverse(count), name));
+    if names.is_empty() {
+        return ", nor any other".to_owned();
+    }
+    let name = |&(name, count): &(&str, usize)| {
+        let short: String = name.chars().take(LONGEST_OFFERED).collect();
+        let cut = if short.len() < name.len() { "…" } else { "" };
+        format!("\"{}{cut}\" ({count})", short.escape_debug())
+    };
+    let told: Vec<_> = names.iter().take(MOST_OFFERED).map(name).collect();
+    let more = match names.len() - told.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("; there are {}{more}", told.join(", "))
 }
 
 /// The window of an annotation.

@@ -107,7 +107,7 @@ mod tests {
         );
         assert_eq!(
             words(Choice::Annotation("fit".to_owned(), 0, WindowEnd::Last)),
-            "the trace has no annotation \"fit\""
+            "the trace has no annotation \"fit\"; there are \"ProfilerStep#1\" (1), \"ProfilerStep#2\" (1)"
         );
         assert_eq!(
             words(Choice::Between(70, 80)),
