@@ -35,8 +35,10 @@ def check(trace: Trace) -> tuple[Finding, ...]:
     ['unlinked_device_work']
     """
     options = OPTIONS[trace.core.profiler]._asdict()
+    # What a damaged file lacks may have been recorded: nothing to record otherwise.
+    advises = trace.damage is None
     of_events = [
-        replace(found, hint=found.hint and found.hint.format(**options))
+        replace(found, hint=found.hint and found.hint.format(**options) if advises else None)
         for found in _of_events(trace)
     ]
     findings = [*_of_reading(trace), *of_events]

@@ -55,7 +55,7 @@ def overlay_answer(
         ],
         records=lambda: [{"path": name, **written}],
     )
-    return document, exit_code_of(found)
+    return document, exit_code_of(trace, found)
 
 
 def _counters(trace: Trace, between: tuple[int, int]) -> bytes:

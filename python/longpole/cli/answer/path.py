@@ -49,7 +49,7 @@ def path_answer(name: str, trace: Trace, found: Found, *, top: int) -> Answer:
         ],
         records=lambda: _segments(name, path),
     )
-    return document, exit_code_of(found)
+    return document, exit_code_of(trace, found)
 
 
 def _segments(name: str, path: CriticalPath) -> Iterable[Record]:

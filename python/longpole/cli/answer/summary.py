@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.analyses.summary import summary
-from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import describe, name_of, warnings_of
 from longpole.cli.answer.summary_records import rankings, records
-from longpole.cli.answer.windows import abstained
+from longpole.cli.answer.windows import abstained, exit_code_of
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
 from longpole.report.document import DATA_FORMATS, Document
 from longpole.verdict.blocks import remedies_table
@@ -69,7 +68,7 @@ def summary_answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
         blocks=lambda: _blocks(path, trace, found),
         records=lambda: records(path, found),
     )
-    return document, exit_codes.OK
+    return document, exit_code_of(trace)
 
 
 def time_blocks(trace: Trace, found: Summary) -> list[Block]:
@@ -170,8 +169,8 @@ def _notes(trace: Trace, found: Summary) -> list[str]:
         n_work = count(unlinked.n_device_work, "GPU activity", "GPU activities")
         of_all = f"{unlinked.n_unlinked:,} of {n_work}"
         notes.append(f"Not linked to a launching call: {of_all} ({share(unlinked.share or 0)}).")
-    if trace.status == "recovered":
-        notes.append("The file is damaged; what is whole was read: see `longpole check`.")
+    if trace.status == "recovered" and trace.damage is None:
+        notes.append("The file is malformed, and nothing of it is lost: see `longpole check`.")
     return notes
 
 

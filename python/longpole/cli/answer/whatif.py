@@ -58,12 +58,13 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
         },
         blocks=lambda: [
             Headline(_headline(name, found, answer, words)),
+            *([Sentence(trace.damage.sentence)] if trace.damage else []),
             *path_blocks(answer.critical_path, _MOST_NAMES),
             *_why_longer(answer),
         ],
         records=lambda: [{"path": name, "window": found.name, "changes": words, **gains}],
     )
-    return document, exit_codes.INCONCLUSIVE if unmatched else exit_code_of(found)
+    return document, exit_codes.INCONCLUSIVE if unmatched else exit_code_of(trace, found)
 
 
 def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
@@ -84,7 +85,7 @@ def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
         records=lambda: [_record(name, row) for row in ranked],
     )
     is_known = verdict.status != "inconclusive"
-    return document, exit_code_of(found) if is_known else exit_codes.INCONCLUSIVE
+    return document, exit_code_of(trace, found) if is_known else exit_codes.INCONCLUSIVE
 
 
 def _why_longer(answer: WhatIf) -> list[Block]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import describe, name_of, warnings_of
 from longpole.cli.answer.warnings import window_warnings
-from longpole.report.blocks import Headline, Table
+from longpole.report.blocks import Headline, Sentence, Table
 from longpole.report.document import DATA_FORMATS, Document
 
 if TYPE_CHECKING:
@@ -62,9 +62,11 @@ def known_of(path: str, trace: Trace, found: Found) -> dict[str, Any]:
     }
 
 
-def exit_code_of(found: Found) -> int:
+def exit_code_of(trace: Trace, found: Found | None = None) -> int:
     """Tell whether an answer rests on too little."""
-    return exit_codes.INCONCLUSIVE if found.path.status == "inconclusive" else exit_codes.OK
+    is_unknown = found is not None and found.path.status == "inconclusive"
+    is_lost = trace.damage is not None and trace.damage.is_grave
+    return exit_codes.INCONCLUSIVE if is_unknown or is_lost else exit_codes.OK
 
 
 def code_of(records: Sequence[Record], blocks: Sequence[Block]) -> int:
@@ -81,6 +83,9 @@ def abstained(schema: str, path: str, trace: Trace, reason: str) -> Answer:
         warnings=warnings_of(trace),
         forms_with_warnings=DATA_FORMATS,
         status="abstained",
-        blocks=lambda: [Headline(f"{name_of(path)}: {reason}")],
+        blocks=lambda: [
+            Headline(f"{name_of(path)}: {reason}"),
+            *([Sentence(trace.damage.sentence)] if trace.damage else []),
+        ],
     )
     return document, exit_codes.INCONCLUSIVE

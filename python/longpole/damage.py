@@ -1,0 +1,76 @@
+"""What reading lost of a file, and whether an answer can stand without it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Damage", "damage_of"]
+
+# Behind these, any number of events may be missing, or any value be wrong.
+_WITHOUT_BOUND: Final = frozenset(
+    {"truncated", "missing_end", "limit_reached", "gzip_corrupt", "gzip_checksum"}
+)
+# Every event and every text is kept.
+_WITHOUT_LOSS: Final = frozenset(
+    {
+        "trailing_comma",
+        "extra_comma",
+        "missing_comma",
+        "repeated_trace_events",
+        "gzip_trailing_bytes",
+        "invalid_escape",
+        "lone_surrogate",
+    }
+)
+# With more of the bytes lost among the events, those that are left do not stand for all.
+_MUCH_LOST: Final = 0.01
+_HEADER: Final = frozenset({"malformed_header", "header_too_large"})
+
+
+class Damage(NamedTuple):
+    """What reading lost of a file."""
+
+    is_grave: bool
+    """Whether it may have taken what an answer needs."""
+    sentence: str
+    """What was found, what that means for an answer, and what to do."""
+
+
+def damage_of(findings: Iterable[dict[str, Any]], n_bytes: int) -> Damage | None:
+    """Judge what reading found; None where no event, text or value is lost.
+
+    Examples
+    --------
+    >>> comma = {"code": "trailing_comma", "severity": "altered"}
+    >>> damage_of([comma], 1_000) is None
+    True
+    """
+    severe = ("data_loss", "altered")
+    lost = [row for row in findings if row["severity"] in severe]
+    lost = [row for row in lost if row["code"] not in _WITHOUT_LOSS]
+    if not lost:
+        return None
+    grave = [row for row in lost if row["code"] in _WITHOUT_BOUND or _is_much(row, n_bytes)]
+    return Damage(bool(grave), _sentence((grave or lost)[0], len(lost), is_grave=bool(grave)))
+
+
+def _is_much(row: dict[str, Any], n_bytes: int) -> bool:
+    behind = n_bytes - row["first_offset"] if row["code"] == "text_after_end" else 0
+    n_lost = max(row["skipped_bytes"], behind)
+    return row["code"] not in _HEADER and n_lost > _MUCH_LOST * n_bytes
+
+
+def _sentence(row: dict[str, Any], n_kinds: int, *, is_grave: bool) -> str:
+    state = "incomplete" if row["code"] == "limit_reached" else "damaged"
+    more = f", and {n_kinds - 1} more: see `longpole check`" if n_kinds > 1 else ""
+    found = f"{row['sentence']}, at byte {row['first_offset']:,}{more}"
+    effect = f"{row['effect'][:1].upper()}{row['effect'][1:]}"
+    means = (
+        "so that nothing tells what holds the program up: use the whole file"
+        if is_grave
+        else "and the answer rests on the rest"
+    )
+    return f"The trace is {state} ({found}). {effect}, {means}."
