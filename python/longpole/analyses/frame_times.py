@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from longpole.report.blocks import Column, Sentence, Table
+from longpole.report.blocks import Column, Notes, Sentence, Table
 from longpole.selection import sorted_by
 from longpole.wording import count
 
@@ -39,9 +39,9 @@ class FrameTimes:
     `rows`: `row` (`frame`, or `outside` for GPU activities launched outside all such frames, or
     `unlinked` for those whose launching call the trace lacks), `name`, `count` (calls), `self_ns`
     and `total_ns` on their threads, `n_activities`, `device_self_ns` and `device_ns` (with the
-    frames inside), `backward_ns` (of the backward pass that they cause), and `share`. A frame
-    inside another one of its name counts once in the totals. Activities that run at the same
-    time count each.
+    frames inside), `backward_ns` (of the backward pass that they cause), and `share_of_device`,
+    which is of the time of all GPU activities, not of the window. A frame inside another one of
+    its name counts once in the totals. Activities that run at the same time count each.
     """
 
     noun: str
@@ -92,12 +92,23 @@ class FrameTimes:
         more = frames.height > first.height
         title = f"{self.noun} ({first.height} of {count(frames.height)})" if more else self.noun
         figures = [(name, column) for name, column in _FIGURES if name in shown.columns]
-        figures.append(("share", _share_column(shown)))
+        figures.append(("share_of_device", _share_column(shown)))
         columns = [Column(title, "name"), *(column for _, column in figures)]
         names = [_label(row, self.noun, self.is_tree) for row in shown.iter_rows(named=True)]
         cells = shown.select(name for name, _ in figures).rows()
         rows: list[list[Cell]] = [[name, *row] for name, row in zip(names, cells, strict=True)]
-        return [Table(columns, rows), *hints]
+        return [Table(columns, rows), *self._launched_before(), *hints]
+
+    def _launched_before(self) -> list[Block]:
+        """Say what the columns count where GPU activities were launched before the window."""
+        before = self.rows.filter(pl.col("count") == 0, pl.col("n_activities") > 0)
+        if before.is_empty():
+            return []
+        told = (
+            "Rows with 0 calls launched their GPU activities before the window. Host columns "
+            "count what ran on threads in it, device columns what ran on devices in it."
+        )
+        return [Notes([told])]
 
     def _first_of_tree(self, frames: pl.DataFrame) -> pl.DataFrame:
         """Take the first rows of a tree: in the order asked for, else by total device time."""
@@ -133,7 +144,7 @@ def rest_rows(times: ContextTimes) -> pl.DataFrame:
 
 
 def with_shares(rows: pl.DataFrame, times: ContextTimes, own: pl.Expr) -> tuple[pl.DataFrame, int]:
-    """Add the rows of no frame and `share`, the part of all device time that `own` is.
+    """Add the rows of no frame and `share_of_device`, the part of all device time that `own` is.
 
     The most device time comes first, then the most time on the host; ties go by name.
     """
@@ -145,7 +156,7 @@ def with_shares(rows: pl.DataFrame, times: ContextTimes, own: pl.Expr) -> tuple[
     first = ["row", "name"]
     others = [name for name in joined.columns if name not in first]
     ranked = joined.sort(*order, nulls_last=True, maintain_order=True)
-    return ranked.select(*first, *others, share=share), device_ns
+    return ranked.select(*first, *others, share_of_device=share), device_ns
 
 
 def _share_column(shown: pl.DataFrame) -> Column:

@@ -24,7 +24,7 @@ _SCHEMA: Final = pl.Schema(
         "cause": pl.String,
         "count": pl.Int64,
         "duration_ns": pl.Int64,
-        "share": pl.Float64,
+        "share_of_idle": pl.Float64,
         "window_share": pl.Float64,
         "host_ns": pl.Int64,
         "mean_ns": pl.Float64,
@@ -67,8 +67,8 @@ def idle_time(
         interval began), `between_activities` (it had been launched, and the interval is
         shorter than `short_ns`), `other_wait` (it had been launched, and waited longer: for
         another stream, or for a free device), `unlinked` (what launched it is not known),
-        `after_last` (nothing follows in the window). Then `count`, `duration_ns`, the `share`
-        of all idle time of the device or stream, `window_share`, `host_ns` (the part of it
+        `after_last` (nothing follows in the window). Then `count`, `duration_ns`, `share_of_idle`
+        (of all idle time of the device or stream), `window_share`, `host_ns` (the part of it
         before the launching call returned; null where none is known), and `mean_ns`,
         `std_ns`, `min_ns`, `p25_ns`, `median_ns`, `p75_ns` and `max_ns` of the intervals.
 
@@ -91,7 +91,7 @@ def idle_time(
     return (
         found.rename({name: f"{name}_ns" for name in figures})
         .with_columns(
-            share=duration_ns / duration_ns.sum().over("device", "stream"),
+            share_of_idle=duration_ns / duration_ns.sum().over("device", "stream"),
             window_share=duration_ns / max(window.duration_ns, 1),
         )
         .sort("device", "stream", "duration_ns", "cause", descending=[False, False, True, False])
