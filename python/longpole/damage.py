@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Damage", "damage_of"]
+__all__ = ["Damage", "advised", "damage_of"]
 
 # Behind these, any number of events may be missing, or any value be wrong.
 _WITHOUT_BOUND: Final = frozenset(
@@ -55,6 +55,11 @@ def damage_of(findings: Iterable[dict[str, Any]], n_bytes: int) -> Damage | None
         return None
     grave = [row for row in lost if row["code"] in _WITHOUT_BOUND or _is_much(row, n_bytes)]
     return Damage(bool(grave), _sentence((grave or lost)[0], len(lost), is_grave=bool(grave)))
+
+
+def advised(damage: Damage | None, hint: str) -> str:
+    """Give advice on what to record; of a damaged trace the damage, which may have taken that."""
+    return hint if damage is None else damage.sentence
 
 
 def _is_much(row: dict[str, Any], n_bytes: int) -> bool:

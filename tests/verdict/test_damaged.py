@@ -10,6 +10,7 @@ import pytest
 import longpole
 from longpole.cli import program
 from longpole.cli.answer import exit_codes
+from longpole.report.text import text
 from longpole.testing import TraceBuilder
 from real_traces import SHARED
 
@@ -152,7 +153,15 @@ def test_no_damaged_real_trace_gets_advice(path):
     packed = path.read_bytes()
     plain = gzip.decompress(packed)
     for place in PLACES:
-        for text in (packed, plain):
-            verdict = is_said_first(cut(text, place))
+        for whole in (packed, plain):
+            verdict = is_said_first(cut(whole, place))
             assert verdict is None or verdict.status == "inconclusive"
-            is_said_first(overwritten(text, place))
+            is_said_first(overwritten(whole, place))
+
+
+@pytest.mark.parametrize("question", ["functions", "modules", "mfu", "memory"])
+def test_what_a_damaged_trace_lacks_is_no_reason_to_record_it(question):
+    trace = longpole.read_trace(cut(training().to_bytes(), 10))
+    told = text(getattr(longpole, question)(trace).blocks())
+    assert "The trace is damaged (" in told
+    assert "record" not in told

@@ -9,6 +9,7 @@ import polars as pl
 
 from longpole.analyses.memory_churn import memory_churn
 from longpole.analyses.memory_curve import allocations_of, memory_curve
+from longpole.damage import advised
 from longpole.report.blocks import Column, Sentence, Table
 from longpole.wording import count, number
 
@@ -42,7 +43,7 @@ class Memory:
     `fragmentation` (that as a share of what is reserved then; null where it is not recorded),
     `n_allocations`, `churn_bytes` (allocated in all). `at_peak`: `device`, `operator`,
     `function`, `category`, `inside` (what ran when the largest block was allocated; its stack is
-    `Trace.stack_of`), `n_blocks`, `n_bytes` and `share` (of the peak); `known` tells what was
+    `Trace.stack_of`), `n_blocks`, `n_bytes` and `share_of_peak`; `known` tells what was
     seen being allocated from the rest of the peak. `free_blocks`, of a snapshot: `device`,
     `n_free`, `free_bytes`, `largest_free_bytes`.
     """
@@ -52,6 +53,8 @@ class Memory:
     churn: pl.DataFrame
     free_blocks: pl.DataFrame
     top: int
+    hint: str = _NOTHING
+    """Why there may be nothing."""
 
     def to_dict(self) -> dict[str, Any]:
         """Give everything as plain values, in a fixed order."""
@@ -69,7 +72,7 @@ class Memory:
     def blocks(self) -> list[Block]:
         """Show the peaks, what held them, and who allocates most."""
         if self.devices.is_empty():
-            return [Sentence(_NOTHING)]
+            return [Sentence(self.hint)]
         blocks: list[Block] = [_devices(self.devices)]
         blocks.append(_owners("live at the peak", self.at_peak, "n_blocks", "n_bytes", self.top))
         churn = self.churn.filter(pl.col("n_allocations") > 0)
@@ -126,7 +129,8 @@ def memory(
     ]
     at_peak = pl.concat(owners) if owners else pl.DataFrame()
     churn = memory_churn(log, window, where=where)
-    return Memory(devices.drop("peak_row"), at_peak, churn, _free(log.blocks), top)
+    hint = advised(getattr(recording, "damage", None), _NOTHING)
+    return Memory(devices.drop("peak_row"), at_peak, churn, _free(log.blocks), top, hint)
 
 
 def _peaks(curve: pl.DataFrame) -> pl.DataFrame:
@@ -185,7 +189,7 @@ def _at_peak(events: pl.DataFrame, peak: dict[str, Any]) -> pl.DataFrame:
             "n_bytes",
             "known",
             device=pl.lit(peak["device"]),
-            share=pl.lit(share_of_peak, pl.Float64) if share_of_peak is None else share_of_peak,
+            share_of_peak=(pl.lit(None, pl.Float64) if share_of_peak is None else share_of_peak),
         )
     )
 
@@ -260,7 +264,7 @@ def _owners(title: str, rows: pl.DataFrame, counted: str, n_bytes: str, top: int
         Column("Python function", "name"),
         Column("blocks", "count"),
         Column("MiB", "number"),
-        Column("share", "share"),
+        Column("of total", "share"),
     )
     totals = dict(rows.group_by("device").agg(pl.col(n_bytes).sum()).iter_rows())
     cells = [
