@@ -153,7 +153,14 @@ def test_words_that_the_core_does_not_know_are_refused_with_those_it_knows():
 
 FUNCTIONS = [name for name in longpole.__all__ if inspect.isroutine(getattr(longpole, name))]
 ALLOWED = (longpole.LongpoleError, TypeError, ValueError, FileNotFoundError)
-UNCLEAR = ("has no attribute", "weak reference", "unhashable", "not iterable", "subscriptable")
+UNCLEAR = (
+    "has no attribute",
+    "weak reference",
+    "unhashable",
+    "not iterable",
+    "subscriptable",
+    "not supported between",
+)
 
 
 def misused(name, *arguments, **options):
@@ -186,6 +193,19 @@ def test_a_wrong_window_is_refused_in_one_sentence(name):
     for wrong in (3, "step", (0, 10), pl.DataFrame({"a": [1]}), trace):
         told = misused(name, trace, wrong)
         assert told == f"window is what longpole.choose_window gives, not {type(wrong).__name__}"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_wrong_option_is_refused_in_one_sentence(name):
+    trace = testing.TraceBuilder().step(1, (0, 50)).launch("gemm", call=(5, 9), work=(9, 40)).read()
+    first, *others = inspect.signature(getattr(longpole, name)).parameters.values()
+    if first.name not in {"trace", "recording"}:
+        pytest.skip("it is not about one trace")
+    options = [option.name for option in others if option.kind is option.KEYWORD_ONLY]
+    more = [1] if name == "diff_steps" else []
+    for option in options:
+        for wrong in (3, -1.5, "x(", [1], object()):
+            misused(name, trace, *more, **{option: wrong})
 
 
 @pytest.mark.parametrize("between", [3, "ab", (1,), (1.5, 2), (2, 1), None, pl.DataFrame()])

@@ -11,7 +11,7 @@ from functools import wraps
 from os import PathLike
 from pathlib import Path
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, SupportsIndex, TypeVar
 
 from longpole.read import read_trace
 from longpole.trace import Trace
@@ -137,6 +137,29 @@ def _paths(name: str, value: Any) -> Any:
     raise _refuse(name, "a path or a list of paths", value)
 
 
+def _condition(name: str, value: Any) -> Any:
+    if value is None or isinstance(value, str) or hasattr(value, "meta"):
+        return value
+    raise _refuse(name, "a condition as in SQL or an expression of polars", value)
+
+
+def _peaks(name: str, value: Any) -> Any:
+    from longpole.devices.peaks import Peaks
+
+    return _plain("a longpole.devices.peaks.Peaks", Peaks, type(None))(name, value)
+
+
+def _plain(what: str, *types: type) -> Callable[[str, Any], Any]:
+    """Take values of some types as they are."""
+
+    def take(name: str, value: Any) -> Any:
+        if isinstance(value, types):
+            return value
+        raise _refuse(name, what, value)
+
+    return take
+
+
 def _is_paths(value: Any) -> bool:
     is_list = isinstance(value, Sequence) and not isinstance(value, bytes)
     return isinstance(value, _PATH) or (is_list and all(isinstance(each, _PATH) for each in value))
@@ -151,6 +174,15 @@ _READERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "Trace | Allocations": _recording,
     "DumpSet": _dumps,
     "Window | None": _window,
+    "pl.Expr | str | None": _condition,
+    "Peaks | None": _peaks,
+    "Mapping[str, float] | None": _plain("a number for each name", Mapping, type(None)),
+    "int": _plain("an integer", SupportsIndex),
+    "int | None": _plain("an integer", SupportsIndex, type(None)),
+    "float": _plain("a number", float, SupportsIndex),
+    "float | None": _plain("a number", float, SupportsIndex, type(None)),
+    "str | None": _plain("a text", str, type(None)),
+    "Literal['path', 'layer']": _plain("a text", str),
     "str | os.PathLike[str]": _path,
     "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]": _paths,
 }
