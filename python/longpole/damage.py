@@ -25,7 +25,7 @@ _WITHOUT_LOSS: Final = frozenset(
         "lone_surrogate",
     }
 )
-# With more of the bytes lost among the events, those that are left do not stand for all.
+# With more of the bytes or events lost, those that are left do not stand for all.
 _MUCH_LOST: Final = 0.01
 _HEADER: Final = frozenset({"malformed_header", "header_too_large"})
 
@@ -39,13 +39,13 @@ class Damage(NamedTuple):
     """What was found, what that means for an answer, and what to do."""
 
 
-def damage_of(findings: Iterable[dict[str, Any]], n_bytes: int) -> Damage | None:
+def damage_of(findings: Iterable[dict[str, Any]], n_bytes: int, n_events: int) -> Damage | None:
     """Judge what reading found; None where no event, text or value is lost.
 
     Examples
     --------
     >>> comma = {"code": "trailing_comma", "severity": "altered"}
-    >>> damage_of([comma], 1_000) is None
+    >>> damage_of([comma], 1_000, 10) is None
     True
     """
     severe = ("data_loss", "altered")
@@ -53,7 +53,9 @@ def damage_of(findings: Iterable[dict[str, Any]], n_bytes: int) -> Damage | None
     lost = [row for row in lost if row["code"] not in _WITHOUT_LOSS]
     if not lost:
         return None
-    grave = [row for row in lost if row["code"] in _WITHOUT_BOUND or _is_much(row, n_bytes)]
+    grave = [
+        row for row in lost if row["code"] in _WITHOUT_BOUND or _is_much(row, n_bytes, n_events)
+    ]
     return Damage(bool(grave), _sentence((grave or lost)[0], len(lost), is_grave=bool(grave)))
 
 
@@ -62,10 +64,14 @@ def advised(damage: Damage | None, hint: str) -> str:
     return hint if damage is None else damage.sentence
 
 
-def _is_much(row: dict[str, Any], n_bytes: int) -> bool:
+def _is_much(row: dict[str, Any], n_bytes: int, n_events: int) -> bool:
+    """Tell whether much is lost of the events: by bytes, and by number where these are read."""
+    if row["code"] in _HEADER:
+        return False
     behind = n_bytes - row["first_offset"] if row["code"] == "text_after_end" else 0
     n_lost = max(row["skipped_bytes"], behind)
-    return row["code"] not in _HEADER and n_lost > _MUCH_LOST * n_bytes
+    n_skipped = row["count"] if row["severity"] == "data_loss" and not n_lost else 0
+    return n_lost > _MUCH_LOST * n_bytes or n_skipped > _MUCH_LOST * (n_events + n_skipped)
 
 
 def _sentence(row: dict[str, Any], n_kinds: int, *, is_grave: bool) -> str:

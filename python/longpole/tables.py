@@ -207,7 +207,7 @@ class TraceTables:
     @cached_property
     def damage(self) -> Damage | None:
         """What reading lost, whether it is grave, and what that means for an answer; else None."""
-        return damage_of(self._core.diagnostics().to_dicts(), self.n_bytes)
+        return damage_of(self._core.diagnostics().to_dicts(), self.n_bytes, self.n_events)
 
     @property
     def rank(self) -> int | None:

@@ -107,6 +107,15 @@ def test_a_trace_that_was_not_read_whole_is_incomplete():
     assert (verdict.status, verdict.record) == ("inconclusive", None)
 
 
+def test_many_events_without_a_time_are_much_lost():
+    builder = training()
+    for _ in range(20):
+        builder.event(ph="X", cat="kernel", name="gemm", pid=0, tid=7, dur=1)
+    verdict = is_said_first(builder.to_bytes())
+    assert verdict is not None
+    assert verdict.status == "inconclusive"
+
+
 def test_a_comma_too_many_is_no_damage():
     text = training().to_bytes()
     trace = longpole.read_trace(text[:-2] + b",]}")
