@@ -13,7 +13,7 @@ __all__ = ["Damage", "advised", "damage_of"]
 _WITHOUT_BOUND: Final = frozenset(
     {"truncated", "missing_end", "limit_reached", "gzip_corrupt", "gzip_checksum"}
 )
-# Every event and every text is kept.
+# Every event is kept, with its times and its texts.
 _WITHOUT_LOSS: Final = frozenset(
     {
         "trailing_comma",
@@ -23,6 +23,7 @@ _WITHOUT_LOSS: Final = frozenset(
         "gzip_trailing_bytes",
         "invalid_escape",
         "lone_surrogate",
+        "non_finite_number",
     }
 )
 # With more of the bytes or events lost, those that are left do not stand for all.
@@ -79,9 +80,10 @@ def _sentence(row: dict[str, Any], n_kinds: int, *, is_grave: bool) -> str:
     more = f", and {n_kinds - 1} more: see `longpole check`" if n_kinds > 1 else ""
     found = f"{row['sentence']}, at byte {row['first_offset']:,}{more}"
     effect = f"{row['effect'][:1].upper()}{row['effect'][1:]}"
-    means = (
-        "so that nothing tells what holds the program up: use the whole file"
-        if is_grave
-        else "and the answer rests on the rest"
-    )
-    return f"The trace is {state} ({found}). {effect}, {means}."
+    if is_grave:
+        means = f"{effect}, so that nothing tells what holds the program up: use the whole file"
+    elif row["severity"] == "altered":
+        means = "A name or a value there may be wrong; the answer rests on the others"
+    else:
+        means = f"{effect}, and the answer rests on the rest"
+    return f"The trace is {state} ({found}). {means}."

@@ -10,8 +10,10 @@ import pytest
 import longpole
 from longpole.cli import program
 from longpole.cli.answer import exit_codes
+from longpole.damage import Damage
 from longpole.report.text import text
 from longpole.testing import TraceBuilder
+from longpole.verdict.damaged import damaged
 from real_traces import SHARED
 
 PLACES = range(1, 11)
@@ -80,6 +82,16 @@ def test_a_lost_event_leaves_the_answer_with_the_damage_said_first(place):
 def test_of_a_corrupt_archive_nothing_is_concluded(place):
     verdict = is_said_first(overwritten(training().to_bytes(compress=True), place))
     assert verdict is None or verdict.status == "inconclusive"
+
+
+@pytest.mark.parametrize("status", ["ok", "balanced", "inconclusive", "no_device"])
+def test_every_verdict_says_the_damage_first(status):
+    # Where waits lead, the status is ok and no side is named.
+    trace = training().read()
+    parts = trace.core.verdict(("usual",), data_load=None, step_name=None)
+    parts |= {"status": status, "sides": []}
+    found = damaged(trace.verdict(), parts, Damage(is_grave=False, sentence="It is damaged."))
+    assert found.sentence.startswith("It is damaged. The step takes 100 µs")
 
 
 def test_a_cut_between_two_events_is_a_cut():

@@ -43,7 +43,7 @@ def _rest(parts: VerdictParts) -> str:
             return "; no GPU activity was read"
         case "inconclusive":
             return "; the trace does not tell what holds it up"
-        case "balanced":
+        case _ if not parts["sides"]:
             return "; no side gains 5 % by itself"
         case _:
             side = parts["sides"][0]
