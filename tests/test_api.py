@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import longpole
@@ -150,20 +152,82 @@ def test_words_that_the_core_does_not_know_are_refused_with_those_it_knows():
         path.what_if([("scale", "gemm", None, 1, 2, None)])
 
 
-@pytest.mark.parametrize("name", ["kernels", "breakdown", "modules", "roofline", "queue_summary"])
-def test_a_question_about_a_step_takes_a_window_and_says_so(name):
-    trace = testing.TraceBuilder().step(1, (0, 50)).read()
-    with pytest.raises(TypeError, match=r"window is what longpole.choose_window gives, not 1"):
-        getattr(longpole, name)(trace, 1)
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("kernels", "trace is what longpole.read_trace gives, not 'trace.json'"),
-        ("memory", "such as longpole.read_trace\\('trace.json'\\), not its path"),
-    ],
+FUNCTIONS = [name for name in longpole.__all__ if inspect.isroutine(getattr(longpole, name))]
+ALLOWED = (longpole.LongpoleError, TypeError, ValueError, FileNotFoundError)
+UNCLEAR = (
+    "has no attribute",
+    "weak reference",
+    "unhashable",
+    "not iterable",
+    "subscriptable",
+    "not supported between",
 )
-def test_a_question_takes_what_was_read_and_no_path(name, words):
-    with pytest.raises(TypeError, match=words):
-        getattr(longpole, name)("trace.json")
+
+
+def misused(name, *arguments, **options):
+    """Ask what cannot be asked; give the sentence of the error, None where there is none."""
+    try:
+        getattr(longpole, name)(*arguments, **options)
+    except ALLOWED as error:
+        told = str(error)
+        assert told
+        assert not [words for words in UNCLEAR if words in told], told
+        return told
+    return None
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_wrong_argument_is_refused_in_one_sentence(name):
+    for wrong in (None, 3, "missing.json", Path("missing.json"), pl.DataFrame({"a": [1]}), [3]):
+        more = ["missing.json"] if name in {"merge", "diff", "link_execution_trace"} else []
+        more += [1] if name == "diff_steps" else []
+        told = misused(name, wrong, *more)
+        # A folder that is not there holds no file of Ascend.
+        assert told or name == "ascend_ranks"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_wrong_window_is_refused_in_one_sentence(name):
+    trace = testing.TraceBuilder().step(1, (0, 50)).read()
+    if "window" not in inspect.signature(getattr(longpole, name)).parameters:
+        pytest.skip("it takes no window")
+    for wrong in (3, "step", (0, 10), pl.DataFrame({"a": [1]}), trace):
+        told = misused(name, trace, wrong)
+        assert told == f"window is what longpole.choose_window gives, not {type(wrong).__name__}"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_wrong_option_is_refused_in_one_sentence(name):
+    trace = testing.TraceBuilder().step(1, (0, 50)).launch("gemm", call=(5, 9), work=(9, 40)).read()
+    first, *others = inspect.signature(getattr(longpole, name)).parameters.values()
+    if first.name not in {"trace", "recording"}:
+        pytest.skip("it is not about one trace")
+    options = [option.name for option in others if option.kind is option.KEYWORD_ONLY]
+    more = [1] if name == "diff_steps" else []
+    for option in options:
+        for wrong in (3, -1.5, "x(", [1], object()):
+            misused(name, trace, *more, **{option: wrong})
+
+
+@pytest.mark.parametrize("between", [3, "ab", (1,), (1.5, 2), (2, 1), None, pl.DataFrame()])
+def test_two_times_are_two_times(between):
+    trace = testing.TraceBuilder().operator("aten::mm", (0, 50)).read()
+    for name in ("choose_window", "summary"):
+        assert (misused(name, trace, between=between) is None) == (between is None)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_question_takes_the_path_of_a_trace(name, tmp_path):
+    found = getattr(longpole, name)
+    if next(iter(found.__annotations__.values())) not in {"Trace", "Marked", "Trace | Allocations"}:
+        pytest.skip("it is not about one trace")
+    builder = testing.TraceBuilder()
+    for step in range(3):
+        start = 50 * step
+        builder.step(step, (start, start + 50))
+        builder.launch("gemm", call=(start + 5, start + 10), work=(start + 12, start + 40))
+    path = builder.write(tmp_path / "trace.json.gz")
+    more = [2] if name == "diff_steps" else []
+    of_path, of_trace = found(path, *more), found(longpole.read_trace(path), *more)
+    assert type(of_path) is type(of_trace)
+    assert str(of_path) == str(of_trace)

@@ -25,7 +25,7 @@ from longpole.errors import (
 )
 from longpole.read import read_trace
 from longpole.trace import Trace
-from longpole.windows import Window, choose_window
+from longpole.windows import Window
 
 if TYPE_CHECKING:
     from longpole.allocations import Allocations, read_memory
@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     from longpole.traces.merge import Merged, merge
     from longpole.traces.trace_set import TraceSet
     from longpole.verdict.values import Remedy, Verdict
+    from longpole.windows import choose_window
 
 __all__ = [
     "CUDA_SASS_INSTRUCTION_COUNTER_FLOPS",
@@ -229,6 +230,7 @@ _MODULE_OF = {
     **dict.fromkeys(("DumpSet", "OpenCall", "read_dumps"), "traces.dump_set"),
     **dict.fromkeys(("Merged", "merge"), "traces.merge"),
     "TraceSet": "traces.trace_set",
+    "choose_window": "windows",
     "read_traces": "traces.joining",
     **dict.fromkeys(("Change", "Diff", "DiffSide", "diff_steps"), "analyses.diff"),
     "get_counter_data_with_operators": "analyses.counters_by_operator",
@@ -243,8 +245,10 @@ def __getattr__(name: str) -> object:
     if name not in __all__:
         message = f"module 'longpole' has no attribute {name!r}"
         raise AttributeError(message)
+    from longpole.gate import gated
+
     module = import_module(f"longpole.{_MODULE_OF.get(name, f'analyses.{name}')}")
-    found = getattr(module, name)
+    found = gated(getattr(module, name))
     # Importing `analyses.check` does not bind `longpole.check`; keep what was found.
     globals()[name] = found
     return found

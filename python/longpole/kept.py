@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import wraps
-from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -37,11 +36,6 @@ def kept(compute: Callable[..., Found]) -> Callable[..., Found]:
 
     @wraps(compute)
     def answer(trace: Any, *arguments: Hashable) -> Found:
-        if isinstance(trace, str | PathLike):
-            message = (
-                f"expected what was read, such as longpole.read_trace({trace!r}), not its path"
-            )
-            raise TypeError(message)
         last = known.get(trace)
         if last is None or last[0] != arguments:
             last = known[trace] = (arguments, compute(trace, *arguments))

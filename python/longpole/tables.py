@@ -6,6 +6,7 @@ import json
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from longpole.damage import damage_of
 from longpole.frames import frame_of, typed
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from longpole._core import Trace as CoreTrace
+    from longpole.damage import Damage
 
 __all__ = ["TraceTables"]
 
@@ -201,6 +203,11 @@ class TraceTables:
     def status(self) -> Literal["ok", "recovered"]:
         """`recovered` where something of the file was lost or altered."""
         return "recovered" if self._core.is_recovered else "ok"
+
+    @cached_property
+    def damage(self) -> Damage | None:
+        """What reading lost, whether it is grave, and what that means for an answer; else None."""
+        return damage_of(self._core.diagnostics().to_dicts(), self.n_bytes, self.n_events)
 
     @property
     def rank(self) -> int | None:

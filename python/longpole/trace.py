@@ -413,11 +413,14 @@ class Trace(TraceTables):
         ('kernels',)
         """
         from longpole.critical_path.windows import core_window
+        from longpole.verdict.damaged import damaged
         from longpole.verdict.values import verdict_of
 
         number = None if step is None else step_number(step)
         window = core_window(number, annotation, instance, between, "period", whole=whole)
-        return verdict_of(self._core.verdict(window, data_load=data_load, step_name=step_name))
+        parts = self._core.verdict(window, data_load=data_load, step_name=step_name)
+        verdict = verdict_of(parts)
+        return damaged(verdict, parts, self.damage) if self.damage else verdict
 
     def scope(
         self,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from operator import index
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from longpole.data import computed
 from longpole.errors import WindowError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import polars as pl
 
 __all__ = [
@@ -19,6 +22,7 @@ __all__ = [
     "is_step",
     "launching_calls",
     "step_number",
+    "two_times",
     "window_of",
 ]
 
@@ -161,7 +165,7 @@ def choose_window(
         message = "step, annotation, between and whole exclude each other"
         raise ValueError(message)
     if between is not None:
-        return _stretch(*between)
+        return Window("stretch", None, *two_times(between), "as asked")
     number = None if step is None else step_number(step)
     if number is not None and abs(number) >= _LARGEST:
         message = f"the trace has no step {number}"
@@ -179,29 +183,21 @@ def choose_window(
 
 
 def window_of(trace: Marked, window: Window | None) -> Window | None:
-    """Return the window that was asked for, by default the one that `choose_window` chooses.
-
-    Raises
-    ------
-    TypeError
-        One of the two is something else.
-    """
-    if not hasattr(trace, "scope"):
-        message = f"trace is what longpole.read_trace gives, not {trace!r}"
-        raise TypeError(message)
-    if window is None:
-        return choose_window(trace)
-    if not isinstance(window, Window):
-        message = f"window is what longpole.choose_window gives, not {window!r}"
-        raise TypeError(message)
-    return window
+    """Return the window that was asked for, by default the one that `choose_window` chooses."""
+    return choose_window(trace) if window is None else window
 
 
-def _stretch(start_ns: int, end_ns: int) -> Window:
+def two_times(between: Sequence[int]) -> tuple[int, int]:
+    """Check that these are two times, the earlier first."""
+    try:
+        start_ns, end_ns = map(index, between)
+    except (TypeError, ValueError):
+        message = f"between is two times in whole ns, not {between!r}"
+        raise TypeError(message) from None
     if end_ns < start_ns:
-        message = f"between ends before it starts: {start_ns}, {end_ns}"
+        message = f"between ends before it starts: {between!r}"
         raise ValueError(message)
-    return Window("stretch", None, start_ns, end_ns, "as asked")
+    return start_ns, end_ns
 
 
 def is_step(trace: Marked) -> pl.Expr:

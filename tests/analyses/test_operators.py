@@ -249,3 +249,18 @@ def test_shapes_that_were_not_recorded_are_asked_for():
     inputs = {"Input Dims": [[2, 3], [3, 4]], "Input type": ["float", "float"]}
     shaped = TraceBuilder().operator("aten::mm", (0, 5), **inputs).read()
     assert len(longpole.operators(shaped, shapes=True).blocks()) == 1
+
+
+def test_a_step_that_was_launched_before_its_window_says_what_its_columns_count():
+    builder = TraceBuilder()
+    for step in range(3):
+        start = 16 * step
+        builder.step(step, (start, start + 16)).operator("aten::mm", (start + 1, start + 9))
+        builder.launch("gemm", call=(start + 2, start + 3), work=(5 + 50 * step, 54 + 50 * step))
+    trace = builder.read()
+    window = longpole.choose_window(trace, 2)
+    assert "all it did for this step lies before this window" in window.reason
+    found = longpole.operators(trace, window)
+    assert found.rows.select("count", "self_ns", "n_activities").row(0) == (0, 0, 1)
+    (_, notes) = found.blocks()
+    assert notes.items[0].startswith("Rows with 0 calls launched their GPU activities before")

@@ -272,3 +272,37 @@ def test_a_summary_is_about_the_times_or_the_annotation_that_was_asked_for(capsy
     )
     assert kernels("--annotation", "fit") == ({"relu": 25_000}, [50_000, 80_000])
     assert run(["summary", path, "--between", "0", "1000", "--whole"]) == 2
+
+
+def test_communication_of_a_device_is_exposed_and_that_of_a_stream_is_all_of_it(tmp_path, capsys):
+    builder = (
+        TraceBuilder()
+        .launch("gemm", call=(0, 1), work=(1, 30))
+        .launch("ncclDevKernel_AllReduce", call=(1, 2), work=(20, 100), stream=20)
+    )
+    run(["summary", str(builder.write(tmp_path / "trace.json"))])
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    [devices, streams] = [line for line in lines if "idle" in line and "busy" in line]
+    assert "exposed comm. exposed copies" in " ".join(devices)
+    assert "exposed" not in streams
+    rows = {" ".join(line[:4]): line for line in lines if line[:1] == ["device"]}
+    assert "70.0 %" in " ".join(rows["device 0 99.0 %"])
+    assert "80.0 %" in " ".join(rows["device 0, stream 20"])
+
+
+def test_shares_of_several_threads_above_all_of_the_time_say_so(tmp_path, capsys):
+    builder = TraceBuilder().launch("gemm", call=(0, 1), work=(1, 100))
+    for thread in (1, 2, 3):
+        builder.call("cudaDeviceSynchronize", (10, 100), thread=thread)
+    run(["summary", str(builder.write(tmp_path / "trace.json"))])
+    out = " ".join(capsys.readouterr().out.split())
+    assert "270 µs 270.0 %" in out
+    assert "Shares above 100 % add up events of several threads" in out
+
+
+def test_a_share_of_kernels_is_of_the_window():
+    builder = TraceBuilder().step(1, (0, 100)).launch("gemm", call=(0, 1), work=(2, 42))
+    trace = builder.read()
+    [row] = longpole.kernels(trace).to_dicts()
+    [same] = summary(builder).kernels.rows
+    assert row["window_share"] == same.duration_ns / 100_000 == 0.4

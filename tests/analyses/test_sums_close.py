@@ -74,7 +74,7 @@ def first_of(classes):
 
 
 def between(window):
-    return longpole.choose_window(None, between=(window[0] * US, window[1] * US))
+    return longpole.Window("stretch", None, window[0] * US, window[1] * US, "as asked")
 
 
 @given(rows=activities, window=windows)
@@ -105,11 +105,11 @@ def test_idle_time_by_cause_is_the_idle_time(rows, window):
     trace = built(rows).read()
     keys = ["device", "stream"]
     causes = longpole.idle_time(trace, between(window))
-    by_cause = causes.group_by(keys).agg(pl.col("duration_ns", "share").sum())
+    by_cause = causes.group_by(keys).agg(pl.col("duration_ns", "share_of_idle").sum())
     whole = longpole.breakdown(trace, between(window)).select(*keys, "idle_ns")
     both = whole.join(by_cause, on=keys, how="left", nulls_equal=True)
     assert both["duration_ns"].fill_null(0).to_list() == both["idle_ns"].to_list()
-    assert by_cause["share"].to_list() == pytest.approx([1] * by_cause.height)
+    assert by_cause["share_of_idle"].to_list() == pytest.approx([1] * by_cause.height)
 
 
 @given(rows=activities, window=windows)

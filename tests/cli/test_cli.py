@@ -276,7 +276,7 @@ def test_a_damaged_file_is_summarised_and_said_to_be_partial(longpole, tmp_path,
     document = json.loads(out)
     assert (code, document["status"]) == (exit_codes.OK, "partial")
     assert document["warnings"][0]["code"] == "gzip_truncated"
-    assert "see `longpole check`" in longpole(damaged)[1]
+    assert "The trace is damaged (the gzip stream is truncated" in longpole(damaged)[1]
 
 
 def test_a_trace_can_come_through_a_pipe(trace):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import click
@@ -64,6 +65,18 @@ def trace(tmp_path):
         .kernel("orphan", (2, 9), device=1)
     )
     return builder.write(tmp_path / "trace.json.gz")
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("summary", ()), ("path", ()), ("whatif", ("--ideal",)), ("check", ())],
+)
+def test_an_answer_about_a_damaged_trace_is_as_its_schema_says(answers, trace, name, options):
+    damaged = trace.with_name("cut.json")
+    text = gzip.decompress(trace.read_bytes())
+    damaged.write_bytes(text[: len(text) // 2])
+    [document] = answers(name, damaged, *options)
+    assert document["status"] == "partial"
 
 
 @pytest.mark.parametrize(

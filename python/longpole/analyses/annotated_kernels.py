@@ -61,9 +61,8 @@ def annotated_kernels(
     """
     window = window_of(trace, window)
     found = with_annotations(trace, activities(trace, window))
-    return by_keys(
-        matching(found, where), "annotation", "is_backward", "kind", "work_class", "name"
-    )
+    keys = ("annotation", "is_backward", "kind", "work_class", "name")
+    return by_keys(matching(found, where), window, *keys)
 
 
 def with_annotations(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:

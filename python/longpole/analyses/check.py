@@ -34,7 +34,9 @@ def check(trace: Trace) -> tuple[Finding, ...]:
     >>> [finding.code for finding in check(trace) if finding.severity == "warning"]
     ['unlinked_device_work']
     """
-    of_events = [replace(found, hint=_hint(trace, found)) for found in _of_events(trace)]
+    # What a damaged file lacks may have been recorded: nothing to record otherwise.
+    hint = _hint if trace.damage is None else lambda *_: None
+    of_events = [replace(found, hint=hint(trace, found)) for found in _of_events(trace)]
     findings = [*_of_reading(trace), *of_events]
     return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
 

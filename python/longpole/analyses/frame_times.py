@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired
 import polars as pl
 
 from longpole.data import Data, Hidden, Row
-from longpole.report.blocks import Column, Sentence, Table
+from longpole.report.blocks import Column, Notes, Sentence, Table
 from longpole.selection import sorted_by
 from longpole.wording import count
 
@@ -58,8 +58,8 @@ class FrameRow(Row):
     shapes: NotRequired[list[list[int] | None] | None]
     strides: NotRequired[list[list[int] | None] | None]
     dtypes: NotRequired[list[str] | None]
-    share: float | None
-    """Of the time of all GPU activities, by itself and with what it causes in backward passes."""
+    share_of_device: float | None
+    """Of the time of all GPU activities, not of the window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +110,23 @@ class FrameTimes(Data):
         more = frames.height > first.height
         title = f"{self.noun} ({first.height} of {count(frames.height)})" if more else self.noun
         figures = [(name, column) for name, column in _FIGURES if name in shown.columns]
-        figures.append(("share", _share_column(shown)))
+        figures.append(("share_of_device", _share_column(shown)))
         columns = [Column(title, "name"), *(column for _, column in figures)]
         names = [_label(row, self.noun, self.is_tree) for row in shown.iter_rows(named=True)]
         cells = shown.select(name for name, _ in figures).rows()
         rows: list[list[Cell]] = [[name, *row] for name, row in zip(names, cells, strict=True)]
-        return [Table(columns, rows), *hints]
+        return [Table(columns, rows), *self._launched_before(), *hints]
+
+    def _launched_before(self) -> list[Block]:
+        """Say what the columns count where GPU activities were launched before the window."""
+        before = self.rows.filter(pl.col("count") == 0, pl.col("n_activities") > 0)
+        if before.is_empty():
+            return []
+        told = (
+            "Rows with 0 calls launched their GPU activities before the window. Host columns "
+            "count what ran on threads in it, device columns what ran on devices in it."
+        )
+        return [Notes([told])]
 
     def _first_of_tree(self, frames: pl.DataFrame) -> pl.DataFrame:
         """Take the first rows of a tree: in the order asked for, else by total device time."""
@@ -151,7 +162,7 @@ def rest_rows(times: ContextTimes) -> pl.DataFrame:
 
 
 def with_shares(rows: pl.DataFrame, times: ContextTimes, own: pl.Expr) -> tuple[pl.DataFrame, int]:
-    """Add the rows of no frame and `share`, the part of all device time that `own` is.
+    """Add the rows of no frame and `share_of_device`, the part of all device time that `own` is.
 
     The most device time comes first, then the most time on the host; ties go by name.
     """
@@ -163,7 +174,7 @@ def with_shares(rows: pl.DataFrame, times: ContextTimes, own: pl.Expr) -> tuple[
     first = ["row", "name"]
     others = [name for name in joined.columns if name not in first]
     ranked = joined.sort(*order, nulls_last=True, maintain_order=True)
-    return ranked.select(*first, *others, share=share), device_ns
+    return ranked.select(*first, *others, share_of_device=share), device_ns
 
 
 def _share_column(shown: pl.DataFrame) -> Column:

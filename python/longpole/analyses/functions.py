@@ -8,6 +8,7 @@ import polars as pl
 
 from longpole.analyses.frame_times import FrameTimes, with_shares
 from longpole.contexts import context_times
+from longpole.damage import advised
 from longpole.stacks import ADDRESS
 from longpole.windows import window_of
 
@@ -68,7 +69,7 @@ def functions(
     times = context_times(trace, window, "python", where=where)
     own = pl.col("device_self_ns") + pl.col("backward_self_ns").fill_null(0)
     rows, device_ns = with_shares(_grouped(times.tree), times, own)
-    hint = None if times.tree.height else _HINT
+    hint = None if times.tree.height else advised(trace.damage, _HINT)
     return FrameTimes("Python function", rows, device_ns, top, hint).sorted_by(sort)
 
 

@@ -35,7 +35,7 @@ class IdleTimeRow(DurationFigures):
     window)."""
     count: int
     duration_ns: int
-    share: float | None
+    share_of_idle: float | None
     """Of all idle time of the device or stream."""
     window_share: float | None
     host_ns: int | None
@@ -87,7 +87,7 @@ def idle_time(
     return (
         found.rename({name: f"{name}_ns" for name in figures})
         .with_columns(
-            share=duration_ns / duration_ns.sum().over("device", "stream"),
+            share_of_idle=duration_ns / duration_ns.sum().over("device", "stream"),
             window_share=duration_ns / max(window.duration_ns, 1),
         )
         .sort("device", "stream", "duration_ns", "cause", descending=[False, False, True, False])

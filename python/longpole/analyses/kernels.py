@@ -9,6 +9,7 @@ import polars as pl
 from longpole.analyses.activities import activities
 from longpole.analyses.statistics import DurationFigures, described
 from longpole.frames import typed
+from longpole.windows import window_of
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -26,8 +27,8 @@ class KernelRow(DurationFigures):
     count: int
     duration_ns: int
     """The sum of the parts in the window; activities at the same time count twice."""
-    share: float | None
-    """Of the sum of all rows."""
+    window_share: float | None
+    """Of the time of the window: activities at the same time sum to more than 100 %."""
     longest_event: int
 
 
@@ -53,16 +54,19 @@ def kernels(
     Examples
     --------
     >>> from longpole.testing import TraceBuilder
-    >>> builder = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100))
-    >>> trace = builder.launch("add", call=(10, 12), work=(100, 110)).read()
-    >>> kernels(trace).select("name", "count", "duration_ns", "share").rows()
-    [('gemm', 1, 90000, 0.9), ('add', 1, 10000, 0.1)]
+    >>> builder = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 90))
+    >>> trace = builder.launch("add", call=(10, 12), work=(90, 100)).read()
+    >>> kernels(trace).select("name", "count", "duration_ns", "window_share").rows()
+    [('gemm', 1, 80000, 0.8), ('add', 1, 10000, 0.1)]
     """
-    return by_keys(activities(trace, window, where=where), "kind", "work_class", "name")
+    window = window_of(trace, window)
+    found = activities(trace, window, where=where)
+    return by_keys(found, window, "kind", "work_class", "name")
 
 
-def by_keys(found: pl.DataFrame, *keys: str) -> pl.DataFrame:
-    """Group activities, the greatest sum first; ties go by the keys."""
+def by_keys(found: pl.DataFrame, window: Window | None, *keys: str) -> pl.DataFrame:
+    """Group the activities of a window, the greatest sum first; ties go by the keys."""
+    span_ns = 0 if window is None else window.duration_ns
     inside_ns = pl.col("inside_ns")
     grouped = found.group_by(*keys).agg(
         count=pl.len().cast(pl.Int64),
@@ -75,9 +79,11 @@ def by_keys(found: pl.DataFrame, *keys: str) -> pl.DataFrame:
     grouped = (
         pl.concat([grouped.drop("inside_ns"), figures], how="horizontal")
         .with_columns(pl.col(pl.Categorical).cast(pl.String))
-        .with_columns(share=pl.col("duration_ns") / pl.col("duration_ns").sum())
+        .with_columns(window_share=pl.col("duration_ns") / max(span_ns, 1))
         .sort("duration_ns", *keys, descending=[True, *(False for _ in keys)])
     )
     return typed(
-        grouped.select(*keys, "count", "duration_ns", "share", *figures.columns, "longest_event")
+        grouped.select(
+            *keys, "count", "duration_ns", "window_share", *figures.columns, "longest_event"
+        )
     )

@@ -9,6 +9,7 @@ import polars as pl
 
 from longpole.analyses.memory_churn import ChurnRow, memory_churn
 from longpole.analyses.memory_curve import allocations_of, memory_curve
+from longpole.damage import advised
 from longpole.data import Data, Hidden, Row
 from longpole.report.blocks import Column, Sentence, Table
 from longpole.wording import count, number
@@ -65,8 +66,7 @@ class Owner(Row):
     known: bool
     """Whether it was seen being allocated; else it is the rest of the peak."""
     device: str
-    share: float | None
-    """Of the peak."""
+    share_of_peak: float | None
 
 
 class FreeBlocks(Row):
@@ -87,6 +87,8 @@ class Memory(Data):
     churn: Annotated[pl.DataFrame, ChurnRow]
     free_blocks: Annotated[pl.DataFrame, FreeBlocks]
     top: Hidden[int]
+    hint: Hidden[str] = _NOTHING
+    """Why there may be nothing."""
 
     def records(self) -> list[Record]:
         """Give a row for each device."""
@@ -95,7 +97,7 @@ class Memory(Data):
     def blocks(self) -> list[Block]:
         """Show the peaks, what held them, and who allocates most."""
         if self.devices.is_empty():
-            return [Sentence(_NOTHING)]
+            return [Sentence(self.hint)]
         blocks: list[Block] = [_devices(self.devices)]
         blocks.append(_owners("live at the peak", self.at_peak, "n_blocks", "n_bytes", self.top))
         churn = self.churn.filter(pl.col("n_allocations") > 0)
@@ -152,7 +154,8 @@ def memory(
     ]
     at_peak = pl.concat(owners) if owners else pl.DataFrame()
     churn = memory_churn(log, window, where=where)
-    return Memory(devices.drop("peak_row"), at_peak, churn, _free(log.blocks), top)
+    hint = advised(getattr(recording, "damage", None), _NOTHING)
+    return Memory(devices.drop("peak_row"), at_peak, churn, _free(log.blocks), top, hint)
 
 
 def _peaks(curve: pl.DataFrame) -> pl.DataFrame:
@@ -211,7 +214,7 @@ def _at_peak(events: pl.DataFrame, peak: dict[str, Any]) -> pl.DataFrame:
             "n_bytes",
             "known",
             device=pl.lit(peak["device"]),
-            share=pl.lit(share_of_peak, pl.Float64) if share_of_peak is None else share_of_peak,
+            share_of_peak=(pl.lit(None, pl.Float64) if share_of_peak is None else share_of_peak),
         )
     )
 
@@ -286,7 +289,7 @@ def _owners(title: str, rows: pl.DataFrame, counted: str, n_bytes: str, top: int
         Column("Python function", "name"),
         Column("blocks", "count"),
         Column("MiB", "number"),
-        Column("share", "share"),
+        Column("of total", "share"),
     )
     totals = dict(rows.group_by("device").agg(pl.col(n_bytes).sum()).iter_rows())
     cells = [

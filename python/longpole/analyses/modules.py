@@ -9,6 +9,7 @@ import polars as pl
 
 from longpole.analyses.frame_times import FrameTimes, with_shares
 from longpole.contexts import context_times
+from longpole.damage import advised
 from longpole.windows import window_of
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def modules(
     rows = _with_totals(paths, times.tree)
     own = pl.col("device_self_ns") + pl.col("backward_self_ns").fill_null(0)
     ranked, device_ns = with_shares(rows, times, own)
-    hint = None if paths else _HINT
+    hint = None if paths else advised(trace.damage, _HINT)
     return FrameTimes("module", ranked, device_ns, top, hint, is_tree=True).sorted_by(sort)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from longpole.damage import advised
 from longpole.flops import MATRIX_OPERATORS, call_of, work_of
 from longpole.inputs import INPUT_ARGUMENTS, distinct_inputs
 from longpole.kept import kept
@@ -128,10 +129,11 @@ def shapes_hint(trace: Trace) -> str | None:
     """Say what to record where no operator has shapes, which all formulas need."""
     if has_shapes(trace):
         return None
-    return (
+    hint = (
         "The trace has no shapes of inputs, which the formulas need: record with "
         "profile(..., record_shapes=True)."
     )
+    return advised(trace.damage, hint)
 
 
 def has_shapes(trace: Trace) -> bool:

@@ -9,6 +9,7 @@ import polars as pl
 from longpole.analyses.frame_times import FrameTimes, with_shares
 from longpole.analyses.operator_work import has_shapes
 from longpole.contexts import context_times
+from longpole.damage import advised
 from longpole.inputs import INPUT_ARGUMENTS, shapes_in_words, typed_inputs
 from longpole.windows import window_of
 
@@ -88,7 +89,8 @@ def _shapes_hint(trace: Trace) -> str | None:
     """Say what to record where no operator has shapes."""
     if has_shapes(trace):
         return None
-    return "Shapes of inputs were not recorded: record with profile(..., record_shapes=True)."
+    hint = "Shapes of inputs were not recorded: record with profile(..., record_shapes=True)."
+    return advised(trace.damage, hint)
 
 
 def _with_inputs(trace: Trace, tree: pl.DataFrame) -> pl.DataFrame:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from longpole.windows import two_times
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -46,17 +48,5 @@ def core_window(
             raise ValueError(message)
         return ("annotation", annotation, instance, "last" if end == "period" else end)
     if between is not None:
-        return ("between", *_two_times(between))
+        return ("between", *two_times(between))
     return ("whole",) if whole else ("usual",)
-
-
-def _two_times(between: Sequence[int]) -> tuple[int, int]:
-    try:
-        start_ns, end_ns = map(index, between)
-    except (TypeError, ValueError):
-        message = f"between is two times in whole ns, not {between!r}"
-        raise TypeError(message) from None
-    if end_ns < start_ns:
-        message = f"between ends before it starts: {between!r}"
-        raise ValueError(message)
-    return start_ns, end_ns

@@ -140,7 +140,7 @@ def convert_path(
     """Write a table about the critical path."""
     rows = rows_of_path(trace, found, shown)
     known = known_of(path, trace, found)
-    return _written(rows, shown, output, known, force=force), exit_code_of(found.path)
+    return _written(rows, shown, output, known, force=force), exit_code_of(trace, found.path)
 
 
 def convert_question(

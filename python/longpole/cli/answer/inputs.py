@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from longpole.analyses.findings import READING_HINTS
 from longpole.report.document import Warned
 from longpole.wording import escape
 
@@ -35,7 +36,13 @@ def warnings_of(trace: Trace) -> list[Warned]:
     """Give what reading lost or altered, for the envelope."""
     severe = ("altered", "data_loss")
     return [
-        Warned(row["code"], row["count"], row["sentence"], row["effect"])
+        Warned(
+            row["code"],
+            row["count"],
+            row["sentence"],
+            row["effect"],
+            READING_HINTS.get(row["code"]),
+        )
         for row in trace.core.diagnostics().to_dicts()
         if row["severity"] in severe
     ]

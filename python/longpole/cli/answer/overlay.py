@@ -69,7 +69,7 @@ def overlay_answer(
         ],
         records=lambda: [{"path": name, **written.to_dict()}],
     )
-    return document, exit_code_of(found.path)
+    return document, exit_code_of(trace, found.path)
 
 
 def _counters(trace: Trace, between: tuple[int, int]) -> bytes:

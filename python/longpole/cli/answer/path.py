@@ -65,7 +65,7 @@ def path_answer(name: str, trace: Trace, found: Found, *, top: int) -> Answer:
         ],
         records=lambda: _segments(name, path),
     )
-    return document, exit_code_of(path, verdict)
+    return document, exit_code_of(trace, path, verdict)
 
 
 def _segments(name: str, path: CriticalPath) -> Iterable[Record]:

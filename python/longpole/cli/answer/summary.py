@@ -29,7 +29,17 @@ SUMMARY: Final = "longpole.summary/1"
 _N_STREAMS: Final = 8
 _N_BLOCKING: Final = 5
 _CLASSES: Final = ("busy", "compute", "communication", "copy", "idle")
-_CLASS_TITLES: Final = ("busy", "compute", "communication", "memcpy/memset", "idle")
+_DEVICE_TITLES: Final = (
+    "busy",
+    "compute",
+    "exposed comm.",
+    "exposed copies",
+    "idle",
+)
+_STREAM_TITLES: Final = ("busy", "compute", "communication", "memcpy/memset", "idle")
+_ABOVE_ALL: Final = (
+    "Shares above 100 % add up events of several threads or streams that ran at the same time."
+)
 _IDLE: Final = (
     ("waiting for launches", "host_ns"),
     ("queued behind other work", "launched_ns"),
@@ -53,7 +63,9 @@ def summary_answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
         input=describe(path, trace),
         warnings=warnings_of(trace),
         forms_with_warnings=(*DATA_FORMATS, "text"),
-        status="partial" if trace.status == "recovered" or exit_code_of(found.verdict) else "ok",
+        status="partial"
+        if trace.status == "recovered" or exit_code_of(trace, found.verdict)
+        else "ok",
         scope={
             "rank": trace.rank,
             "step": window.step,
@@ -68,12 +80,12 @@ def summary_answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
         blocks=lambda: _blocks(path, trace, found),
         records=lambda: records(path, found),
     )
-    return document, exit_code_of(found.verdict)
+    return document, exit_code_of(trace, found.verdict)
 
 
 def time_blocks(trace: Trace, found: Summary) -> list[Block]:
     """Show where the time went: devices, idle time, kernels, operators, blocking calls."""
-    tables = [_devices(found), _idle(found), *_lists(found)]
+    tables = [_devices(found), _streams(found), _idle(found), *_lists(found)]
     notes = _notes(trace, found)
     return [*(table for table in tables if table.rows), *([Notes(notes)] if notes else [])]
 
@@ -97,19 +109,29 @@ def _title(path: str, trace: Trace, found: Summary) -> str:
 
 
 def _devices(found: Summary) -> Table:
-    first = Column(f"share of {found.window.noun}", "name")
-    shares = [Column(title, "share") for title in _CLASS_TITLES]
     rows: list[Sequence[Cell]] = []
     for device in found.devices:
         name = f" ({short_name(device.name, 30)})" if device.name else ""
         rows.append((_device(device) + name, *_busy(found, device.whole)))
+    return _times(f"share of {found.window.noun}", _DEVICE_TITLES, rows)
+
+
+def _streams(found: Summary) -> Table:
+    """Show the streams of devices that have several: what runs on others takes nothing away."""
+    rows: list[Sequence[Cell]] = []
+    for device in found.devices:
         busiest = sorted(device.streams, key=lambda stream: -stream.busy_ns)
         shown = [stream for stream in busiest if stream.count][:_N_STREAMS]
         rows += [
-            (f"  stream {_number(stream.stream)}", *_busy(found, stream))
+            (f"{_device(device)}, stream {_number(stream.stream)}", *_busy(found, stream))
             for stream in (shown if len(shown) > 1 else [])
         ]
-    return Table((first, *shares, Column("count", "count")), rows)
+    return _times(f"stream, share of {found.window.noun}", _STREAM_TITLES, rows)
+
+
+def _times(first: str, titles: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:
+    shares = [Column(title, "share") for title in titles]
+    return Table((Column(first, "name"), *shares, Column("count", "count")), rows)
 
 
 def _idle(found: Summary) -> Table:
@@ -164,13 +186,16 @@ def _notes(trace: Trace, found: Summary) -> list[str]:
         for device in found.devices
         if device.idle.reason
     ]
+    times_ns = (total_ns for rows in rankings(found).values() for _, total_ns, *_ in rows)
+    if max(times_ns, default=0) > found.window.duration_ns:
+        notes.append(_ABOVE_ALL)
     unlinked = found.unlinked
     if unlinked.n_unlinked:
         n_work = count(unlinked.n_device_work, "GPU activity", "GPU activities")
         of_all = f"{unlinked.n_unlinked:,} of {n_work}"
         notes.append(f"Not linked to a launching call: {of_all} ({share(unlinked.share or 0)}).")
-    if trace.status == "recovered":
-        notes.append("The file is damaged; what is whole was read: see `longpole check`.")
+    if trace.status == "recovered" and trace.damage is None:
+        notes.append("The file is malformed, and nothing of it is lost: see `longpole check`.")
     return notes
 
 

@@ -59,10 +59,13 @@ def rankings(summary: Summary) -> dict[str, list[Figures]]:
 def _busy_records(path: str, device: DeviceTime, busy: BusyTime, span_ns: int) -> list[Record]:
     section = "device" if busy.stream is None else "stream"
     place = {"device": device.device, "stream": busy.stream}
-    classes = ("busy", "compute", "communication", "copy", "idle")
+    # What runs on other streams hides nothing of a stream.
+    exposed = "exposed_" if busy.stream is None else ""
+    classes = {"busy": "busy", "compute": "compute", f"{exposed}communication": "communication"}
+    classes |= {f"{exposed}copy": "copy", "idle": "idle"}
     return [
-        _record(path, section, getattr(busy, f"{name}_ns"), span_ns, name=name, **place)
-        for name in classes
+        _record(path, section, getattr(busy, f"{part}_ns"), span_ns, name=name, **place)
+        for name, part in classes.items()
     ]
 
 

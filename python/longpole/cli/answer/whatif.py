@@ -90,12 +90,15 @@ def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[C
         ),
         blocks=lambda: [
             Headline(_headline(name, found, answer, words)),
+            *([Sentence(trace.damage.sentence)] if trace.damage else []),
             *path_blocks(answer.critical_path, _MOST_NAMES),
             *_why_longer(answer),
         ],
         records=lambda: [{"path": name, "window": found.name, "changes": words, **plain(gains)}],
     )
-    return document, exit_codes.INCONCLUSIVE if unmatched else exit_code_of(found.path, verdict)
+    return document, exit_codes.INCONCLUSIVE if unmatched else exit_code_of(
+        trace, found.path, verdict
+    )
 
 
 def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
@@ -115,7 +118,7 @@ def ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
         ],
         records=lambda: [_record(name, row) for row in ranked],
     )
-    return document, exit_code_of(found.path, verdict)
+    return document, exit_code_of(trace, found.path, verdict)
 
 
 def _why_longer(answer: WhatIf) -> list[Block]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import describe, name_of, warnings_of
 from longpole.cli.answer.warnings import window_warnings
-from longpole.report.blocks import Headline, Table
+from longpole.report.blocks import Headline, Sentence, Table
 from longpole.report.document import DATA_FORMATS, Document
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def known_of(
         "input": describe(path, trace),
         "warnings": warnings,
         "forms_with_warnings": DATA_FORMATS,
-        "status": "partial" if warnings or (verdict and exit_code_of(verdict)) else "ok",
+        "status": "partial" if warnings or (verdict and exit_code_of(trace, verdict)) else "ok",
         "scope": {
             "rank": trace.rank,
             "step": found.step,
@@ -64,10 +64,11 @@ def known_of(
     }
 
 
-def exit_code_of(*parts: CriticalPath | Verdict) -> int:
-    """Tell whether an answer rests on too little: on a path or a verdict that is inconclusive."""
+def exit_code_of(trace: Trace, *parts: CriticalPath | Verdict) -> int:
+    """Tell whether an answer rests on too little: on an inconclusive part, or on grave damage."""
     is_open = any(part.status == "inconclusive" for part in parts)
-    return exit_codes.INCONCLUSIVE if is_open else exit_codes.OK
+    is_lost = trace.damage is not None and trace.damage.is_grave
+    return exit_codes.INCONCLUSIVE if is_open or is_lost else exit_codes.OK
 
 
 def code_of(records: Sequence[Record], blocks: Sequence[Block]) -> int:
@@ -84,6 +85,9 @@ def abstained(schema: str, path: str, trace: Trace, reason: str) -> Answer:
         warnings=warnings_of(trace),
         forms_with_warnings=DATA_FORMATS,
         status="abstained",
-        blocks=lambda: [Headline(f"{name_of(path)}: {reason}")],
+        blocks=lambda: [
+            Headline(f"{name_of(path)}: {reason}"),
+            *([Sentence(trace.damage.sentence)] if trace.damage else []),
+        ],
     )
     return document, exit_codes.INCONCLUSIVE

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::completion::Submissions;
 use super::model::{Moment, Opening, Window, WindowEnd};
-use super::steps::{steps, Marked, Steps};
+use super::steps::{Marked, Steps};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::EventId;
 use crate::link::{self, Launches};
@@ -31,26 +31,25 @@ pub fn whole(tables: &Tables) -> Result<Window> {
     Ok(Window::new(tables, ends, Opening::Moments(vec![Moment::Start(first)])))
 }
 
+/// The window of one of the steps, and the place of that step.
 pub(super) fn step(
     tables: &Tables,
     launches: &Launches,
-    step_name: Option<&str>,
+    found: &Steps,
     number: i64,
     end: WindowEnd,
-) -> Result<Window> {
-    let found = steps(tables, launches, step_name)?;
-    let row = found.numbered(number, tables).ok_or_else(|| missing(no_step(number, &found)))?;
+) -> Result<(Window, usize)> {
+    let row = found.numbered(number, tables).ok_or_else(|| missing(no_step(number, found)))?;
     let step = &found.rows[row];
     let submissions = Submissions::of(tables, launches);
     let moments = match (end, found.marked) {
-        (WindowEnd::Period, _) => return Ok(step.period.clone()),
+        (WindowEnd::Period, _) => return Ok((step.period.clone(), row)),
         (_, Marked::Profiler) => submissions.of_annotation(step.event, end, tables),
         (WindowEnd::Last, _) => step.period.candidates.clone(),
         (WindowEnd::Cpu, _) => step.period.candidates[..1].to_vec(),
         (WindowEnd::Gpu, _) => step.period.candidates[1..].to_vec(),
     };
-    let start = found.rows[row].start();
-    opened_by(start, moments, tables)
+    opened_by(step.start(), moments, tables).map(|window| (window, row))
 }
 
 fn opened_by(start: Moment, moments: Vec<Moment>, tables: &Tables) -> Result<Window> {

@@ -84,6 +84,42 @@ mod tests {
     }
 
     #[test]
+    fn a_step_whose_host_work_lies_before_its_window_says_so() {
+        let (tables, launches) = two_steps();
+        let reason = |choice| scope(&tables, &launches, &choice, None).unwrap().reason;
+        let second = reason(Choice::Step(2, WindowEnd::Period));
+        assert_eq!(second, "as asked");
+        let tables = read_bytes(AHEAD.as_bytes(), &Options::default()).unwrap();
+        let launches = link::launches(&tables, &silent).unwrap();
+        let reason = |choice| scope(&tables, &launches, &choice, None).unwrap().reason;
+        let ahead = "as asked; the host ran ahead: all it did for this step lies before this \
+                     window, and host times in it are of other steps";
+        assert_eq!(reason(Choice::Step(2, WindowEnd::Period)), ahead);
+        assert_eq!(reason(Choice::Step(2, WindowEnd::Last)), "as asked");
+    }
+
+    /// The device is done with the first step at 90, when the host is long done with the second.
+    const AHEAD: &str = r#"[
+        {"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":1,"tid":1,"ts":0,"dur":20},
+        {"ph":"X","cat":"user_annotation","name":"ProfilerStep#2","pid":1,"tid":1,"ts":20,"dur":20},
+        {"ph":"X","cat":"cuda_runtime","name":"c","pid":1,"tid":1,"ts":5,"dur":1,"args":{"correlation":1}},
+        {"ph":"X","cat":"cuda_runtime","name":"c","pid":1,"tid":1,"ts":25,"dur":1,"args":{"correlation":2}},
+        {"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":10,"dur":80,"args":{"correlation":1}},
+        {"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":90,"dur":80,"args":{"correlation":2}}]"#;
+
+    #[test]
+    fn a_whole_trace_says_that_it_leaves_annotations_out() {
+        let text = br#"[
+            {"ph":"X","cat":"user_annotation","name":"fit","pid":1,"tid":1,"ts":0,"dur":900},
+            {"ph":"X","cat":"cpu_op","name":"aten::empty","pid":1,"tid":1,"ts":950,"dur":5}]"#;
+        let tables = read_bytes(text, &Options::default()).unwrap();
+        let launches = link::launches(&tables, &silent).unwrap();
+        let scope = scope(&tables, &launches, &Choice::Whole, None).unwrap();
+        assert_eq!(scope.window().start_ns, 950_000);
+        assert!(scope.reason.contains("most of the trace is annotations outside of these"));
+    }
+
+    #[test]
     fn what_is_launched_inside_two_steps_completes_both() {
         let text = br#"[
             {"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":1,"tid":1,"ts":0,"dur":20},

@@ -3,10 +3,10 @@
 use super::choices::{annotated, annotation, between, step, whole};
 use super::markers::single;
 use super::model::{Choice, Window, WindowEnd};
-use super::steps::{steps, Marked, Steps};
+use super::steps::{steps, Marked, Step, Steps};
 use crate::error::Result;
 use crate::link::Launches;
-use crate::tables::Tables;
+use crate::tables::{EventKind, Tables};
 
 /// What a window is one of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,10 @@ pub fn window(
     match choice {
         Choice::Whole => whole(tables),
         Choice::Usual => usual(tables, launches, step_name).map(|scope| scope.window().clone()),
-        Choice::Step(number, end) => step(tables, launches, step_name, *number, *end),
+        Choice::Step(number, end) => {
+            let found = steps(tables, launches, step_name)?;
+            step(tables, launches, &found, *number, *end).map(|(window, _)| window)
+        }
         Choice::Annotation(name, instance, end) => {
             annotated(tables, launches, annotation(tables, name, *instance)?, *end)
         }
@@ -111,7 +114,12 @@ pub fn scope(
     };
     match choice {
         Choice::Usual => usual(tables, launches, step_name),
-        Choice::Step(number, _) => asked(Unit::Step, Some(*number)),
+        Choice::Step(number, end) => {
+            let found = steps(tables, launches, step_name)?;
+            let (window, row) = step(tables, launches, &found, *number, *end)?;
+            let reason = format!("as asked{}", ran_ahead(&found.rows[row], &window, Unit::Step));
+            Ok(Scope::single(Unit::Step, window, Some(*number), reason))
+        }
         Choice::Annotation(..) => asked(Unit::Annotation, None),
         Choice::Between(start_ns, end_ns) => {
             let found = steps(tables, launches, step_name)?;
@@ -123,8 +131,29 @@ pub fn scope(
                 format!("the steps that were completed between {start_ns} and {end_ns} ns");
             Ok(of_run(&found, &run, reason))
         }
-        Choice::Whole => asked(Unit::Trace, None),
+        Choice::Whole => {
+            let window = whole(tables)?;
+            let reason = format!("as asked{}", left_out(tables, &window));
+            Ok(Scope::single(Unit::Trace, window, None, reason))
+        }
     }
+}
+
+/// Says so where annotations reach far beyond the work of a whole trace: they are labels, and no
+/// end of a trace.
+fn left_out(tables: &Tables, window: &Window) -> String {
+    let events = &tables.events;
+    let labels = events.ids().filter(|&event| events.kind(event) == EventKind::Annotation);
+    let (mut start_ns, mut end_ns) = (window.start_ns, window.end_ns);
+    for (start, end) in labels.filter_map(|event| events.span(event)) {
+        (start_ns, end_ns) = (start_ns.min(start), end_ns.max(end));
+    }
+    if end_ns - start_ns <= 2 * (window.end_ns - window.start_ns) {
+        return String::new();
+    }
+    "; from the first to the last operator, call or GPU activity: most of the trace is annotations \
+     outside of these, to choose with --annotation or --step"
+        .to_owned()
 }
 
 /// The steps with a predecessor that began and were completed within a stretch of time.
@@ -153,7 +182,7 @@ fn usual(tables: &Tables, launches: &Launches, step_name: Option<&str>) -> Resul
         return Ok(Scope::single(Unit::Annotation, window, None, reason));
     }
     let window = whole(tables)?;
-    let reason = "the trace marks no iterations".to_owned();
+    let reason = format!("the trace marks no iterations{}", left_out(tables, &window));
     Ok(Scope::single(Unit::Trace, window, None, reason))
 }
 
@@ -163,13 +192,31 @@ fn of_run(found: &Steps, run: &[usize], reason: String) -> Scope {
         Marked::Profiler | Marked::Annotations => Unit::Step,
         Marked::Repetition => Unit::Repetition,
     };
+    let shown = median.and_then(|row| run.iter().position(|&other| other == row)).unwrap_or(0);
+    let step = &found.rows[run[shown]];
     Scope {
         unit,
         windows: run.iter().map(|&row| found.rows[row].period.clone()).collect(),
         numbers: run.iter().map(|&row| found.rows[row].number).collect(),
-        shown: median.and_then(|row| run.iter().position(|&other| other == row)).unwrap_or(0),
-        reason,
+        shown,
+        reason: format!("{reason}{}", ran_ahead(step, &step.period, unit)),
     }
+}
+
+/// Says so where most of what the host did for a step lies before its window: the device was
+/// still at the step before.
+fn ran_ahead(step: &Step, window: &Window, unit: Unit) -> String {
+    let (start_ns, end_ns) = step.host_ns;
+    let inside_ns = end_ns.min(window.end_ns) - start_ns.max(window.start_ns);
+    if 2 * inside_ns.max(0) >= end_ns - start_ns {
+        return String::new();
+    }
+    let (part, mostly) = if inside_ns > 0 { ("most of what", "mostly ") } else { ("all", "") };
+    let noun = unit.name();
+    format!(
+        "; the host ran ahead: {part} it did for this {noun} lies before this window, and host \
+         times in it are {mostly}of other {noun}s"
+    )
 }
 
 /// Where no complete step follows another: the median of the complete ones, else of all, in

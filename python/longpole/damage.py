@@ -1,0 +1,89 @@
+"""What reading lost of a file, and whether an answer can stand without it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Damage", "advised", "damage_of"]
+
+# Behind these, any number of events may be missing, or any value be wrong.
+_WITHOUT_BOUND: Final = frozenset(
+    {"truncated", "missing_end", "limit_reached", "gzip_corrupt", "gzip_checksum"}
+)
+# Every event is kept, with its times and its texts.
+_WITHOUT_LOSS: Final = frozenset(
+    {
+        "trailing_comma",
+        "extra_comma",
+        "missing_comma",
+        "repeated_trace_events",
+        "gzip_trailing_bytes",
+        "invalid_escape",
+        "lone_surrogate",
+        "non_finite_number",
+    }
+)
+# With more of the bytes or events lost, those that are left do not stand for all.
+_MUCH_LOST: Final = 0.01
+_HEADER: Final = frozenset({"malformed_header", "header_too_large"})
+
+
+class Damage(NamedTuple):
+    """What reading lost of a file."""
+
+    is_grave: bool
+    """Whether it may have taken what an answer needs."""
+    sentence: str
+    """What was found, what that means for an answer, and what to do."""
+
+
+def damage_of(findings: Iterable[dict[str, Any]], n_bytes: int, n_events: int) -> Damage | None:
+    """Judge what reading found; None where no event, text or value is lost.
+
+    Examples
+    --------
+    >>> comma = {"code": "trailing_comma", "severity": "altered"}
+    >>> damage_of([comma], 1_000, 10) is None
+    True
+    """
+    severe = ("data_loss", "altered")
+    lost = [row for row in findings if row["severity"] in severe]
+    lost = [row for row in lost if row["code"] not in _WITHOUT_LOSS]
+    if not lost:
+        return None
+    grave = [
+        row for row in lost if row["code"] in _WITHOUT_BOUND or _is_much(row, n_bytes, n_events)
+    ]
+    return Damage(bool(grave), _sentence((grave or lost)[0], len(lost), is_grave=bool(grave)))
+
+
+def advised(damage: Damage | None, hint: str) -> str:
+    """Give advice on what to record; of a damaged trace the damage, which may have taken that."""
+    return hint if damage is None else damage.sentence
+
+
+def _is_much(row: dict[str, Any], n_bytes: int, n_events: int) -> bool:
+    """Tell whether much is lost of the events: by bytes, and by number where these are read."""
+    if row["code"] in _HEADER:
+        return False
+    behind = n_bytes - row["first_offset"] if row["code"] == "text_after_end" else 0
+    n_lost = max(row["skipped_bytes"], behind)
+    n_skipped = row["count"] if row["severity"] == "data_loss" and not n_lost else 0
+    return n_lost > _MUCH_LOST * n_bytes or n_skipped > _MUCH_LOST * (n_events + n_skipped)
+
+
+def _sentence(row: dict[str, Any], n_kinds: int, *, is_grave: bool) -> str:
+    state = "incomplete" if row["code"] == "limit_reached" else "damaged"
+    more = f", and {n_kinds - 1} more: see `longpole check`" if n_kinds > 1 else ""
+    found = f"{row['sentence']}, at byte {row['first_offset']:,}{more}"
+    effect = f"{row['effect'][:1].upper()}{row['effect'][1:]}"
+    if is_grave:
+        means = f"{effect}, so that nothing tells what holds the program up: use the whole file"
+    elif row["severity"] == "altered":
+        means = "A name or a value there may be wrong; the answer rests on the others"
+    else:
+        means = f"{effect}, and the answer rests on the rest"
+    return f"The trace is {state} ({found}). {means}."

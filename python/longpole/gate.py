@@ -1,0 +1,189 @@
+"""What public functions take: what was read, or where it is read from.
+
+Every function that `longpole` gives away is let through `gated`, which knows its arguments by
+their annotations. Inside the package no function asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import wraps
+from os import PathLike
+from pathlib import Path
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Final, SupportsIndex, TypeVar
+
+from longpole.read import read_trace
+from longpole.trace import Trace
+from longpole.windows import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from longpole.allocations import Allocations
+    from longpole.traces.dump_set import DumpSet
+    from longpole.traces.trace_set import TraceSet
+
+__all__ = ["gated"]
+
+Question = TypeVar("Question", bound="Callable[..., Any]")
+_PATH: Final = (str, PathLike)
+
+
+def gated(question: Question) -> Question:
+    """Let a function take paths for what is read from them, and refuse what it does not take.
+
+    Examples
+    --------
+    >>> def n_events(trace: Trace) -> int:
+    ...     return trace.n_events
+    >>> gated(n_events)(b"[]")
+    0
+    >>> gated(n_events)(3)
+    Traceback (most recent call last):
+    TypeError: trace is a longpole.Trace, or the path, bytes or open file of one, not int
+    """
+    if not isinstance(question, FunctionType):
+        return question
+    takes = question.__annotations__
+    readers = {name: _READERS[kind] for name, kind in takes.items() if kind in _READERS}
+    names = question.__code__.co_varnames[: question.__code__.co_argcount]
+
+    def read(name: str, value: Any) -> Any:
+        return readers[name](name, value) if name in readers else value
+
+    @wraps(question)
+    def ask(*arguments: Any, **options: Any) -> Any:
+        placed = [read(*argument) for argument in zip(names, arguments, strict=False)]
+        named = {name: read(name, value) for name, value in options.items()}
+        return question(*placed, *arguments[len(names) :], **named)
+
+    return ask  # type: ignore[return-value]
+
+
+def _refuse(name: str, what: str, value: object) -> TypeError:
+    return TypeError(f"{name} is {what}, not {type(value).__name__}")
+
+
+def _trace(name: str, value: Any) -> Trace:
+    if isinstance(value, Trace):
+        return value
+    if isinstance(value, str | PathLike | bytes) or hasattr(value, "read"):
+        return read_trace(value)
+    raise _refuse(name, "a longpole.Trace, or the path, bytes or open file of one", value)
+
+
+def _traces(name: str, value: Any) -> TraceSet:
+    from longpole.traces.joining import read_traces
+    from longpole.traces.trace_set import TraceSet
+
+    if isinstance(value, TraceSet):
+        return value
+    if _is_paths(value):
+        return read_traces(value)
+    raise _refuse(name, "a longpole.TraceSet, or the folder or the paths of ranks", value)
+
+
+def _side(name: str, value: Any) -> Any:
+    from longpole.traces.trace_set import TraceSet
+
+    if isinstance(value, list | tuple):
+        return [_side(name, each) for each in value]
+    return value if isinstance(value, TraceSet) else _trace(name, value)
+
+
+def _each(name: str, value: Any) -> Trace | list[Trace] | dict[int, Trace]:
+    if isinstance(value, Mapping):
+        return {rank: _trace(name, each) for rank, each in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        return [_trace(name, each) for each in value]
+    return _trace(name, value)
+
+
+def _recording(name: str, value: Any) -> Trace | Allocations:
+    from longpole.allocations import Allocations, is_memory_file, read_memory
+
+    if isinstance(value, Allocations):
+        return value
+    is_memory = isinstance(value, _PATH) and Path(value).is_file() and is_memory_file(value)
+    return read_memory(value) if is_memory else _trace(name, value)
+
+
+def _dumps(name: str, value: Any) -> DumpSet:
+    from longpole.traces.dump_set import DumpSet, read_dumps
+
+    if isinstance(value, DumpSet):
+        return value
+    if _is_paths(value):
+        return read_dumps(value)
+    raise _refuse(name, "a longpole.DumpSet, or the paths of dumps", value)
+
+
+def _window(name: str, value: Any) -> Window | None:
+    if value is None or isinstance(value, Window):
+        return value
+    raise _refuse(name, "what longpole.choose_window gives", value)
+
+
+def _path(name: str, value: Any) -> Any:
+    if isinstance(value, _PATH):
+        return value
+    raise _refuse(name, "a path", value)
+
+
+def _paths(name: str, value: Any) -> Any:
+    if _is_paths(value):
+        return value
+    raise _refuse(name, "a path or a list of paths", value)
+
+
+def _condition(name: str, value: Any) -> Any:
+    if value is None or isinstance(value, str) or hasattr(value, "meta"):
+        return value
+    raise _refuse(name, "a condition as in SQL or an expression of polars", value)
+
+
+def _peaks(name: str, value: Any) -> Any:
+    from longpole.devices.peaks import Peaks
+
+    return _plain("a longpole.devices.peaks.Peaks", Peaks, type(None))(name, value)
+
+
+def _plain(what: str, *types: type) -> Callable[[str, Any], Any]:
+    """Take values of some types as they are."""
+
+    def take(name: str, value: Any) -> Any:
+        if isinstance(value, types):
+            return value
+        raise _refuse(name, what, value)
+
+    return take
+
+
+def _is_paths(value: Any) -> bool:
+    is_list = isinstance(value, Sequence) and not isinstance(value, bytes)
+    return isinstance(value, _PATH) or (is_list and all(isinstance(each, _PATH) for each in value))
+
+
+_READERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
+    "Trace": _trace,
+    "Marked": _trace,
+    "TraceSet": _traces,
+    "Trace | TraceSet | Sequence[Trace | TraceSet]": _side,
+    "Trace | Iterable[Trace] | Mapping[int, Trace]": _each,
+    "Trace | Allocations": _recording,
+    "DumpSet": _dumps,
+    "Window | None": _window,
+    "pl.Expr | str | None": _condition,
+    "Peaks | None": _peaks,
+    "Mapping[str, float] | None": _plain("a number for each name", Mapping, type(None)),
+    "int": _plain("an integer", SupportsIndex),
+    "int | None": _plain("an integer", SupportsIndex, type(None)),
+    "float": _plain("a number", float, SupportsIndex),
+    "float | None": _plain("a number", float, SupportsIndex, type(None)),
+    "str | None": _plain("a text", str, type(None)),
+    "Literal['path', 'layer']": _plain("a text", str),
+    "str | os.PathLike[str]": _path,
+    "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]": _paths,
+}
+"""How an argument is taken, by its annotation."""

@@ -1,0 +1,52 @@
+"""What a verdict still says of a damaged trace: nothing that damage may have made.
+
+It gives no advice but to use the whole file: what is missing may have been recorded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from longpole.verdict.missing import whole_percent, window
+
+if TYPE_CHECKING:
+    from longpole.damage import Damage
+    from longpole.verdict.parts import VerdictParts
+    from longpole.verdict.values import Verdict
+
+__all__ = ["damaged"]
+
+
+def damaged(verdict: Verdict, parts: VerdictParts, damage: Damage) -> Verdict:
+    """Take back what the damage may have made, and say the damage first."""
+    if damage.is_grave:
+        reason, told = "the trace is damaged", damage.sentence
+        return replace(
+            verdict,
+            status="inconclusive",
+            sides=(),
+            remedies=(),
+            gains={},
+            reason=reason,
+            record=None,
+            sentence=told,
+        )
+    told = f"{damage.sentence} {window(parts)}{_rest(parts)}."
+    return replace(verdict, record=None, sentence=told)
+
+
+def _rest(parts: VerdictParts) -> str:
+    """Say what the rest of the trace tells."""
+    match parts["status"]:
+        case "no_device":
+            return "; no GPU activity was read"
+        case "inconclusive":
+            return "; the trace does not tell what holds it up"
+        case _ if not parts["sides"]:
+            return "; no side gains 5 % by itself"
+        case _:
+            side = parts["sides"][0]
+            gain = whole_percent(max(dict(parts["gains"])[side], 0.0))
+            work = "host work" if side == "host" else side
+            return f"; up to {gain} shorter without {work}"
