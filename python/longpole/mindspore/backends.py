@@ -34,27 +34,21 @@ class Backend(Protocol):
 
     def device(self) -> str:
         """Give cpu, gpu or ascend."""
-        ...
 
     def rank(self) -> int | None:
         """Give the rank in a distributed job, None outside of one."""
-        ...
 
     def start(self, options: ProfilerOptions, folder: Path) -> None:
         """Begin to record."""
-        ...
 
     def step(self) -> None:
         """Mark the end of a step and the start of the next."""
-        ...
 
     def stop(self) -> None:
         """End the recording."""
-        ...
 
     def write(self, path: Path) -> Path | None:
         """Write the last recording as a trace; None where the backend writes files of its own."""
-        ...
 
 
 def backend_of(

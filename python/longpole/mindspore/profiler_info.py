@@ -15,10 +15,6 @@ if TYPE_CHECKING:
 __all__ = ["ProfilerInfo"]
 
 
-def _now() -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S")
-
-
 @dataclass(slots=True)
 class ProfilerInfo:
     """What one rank's file will say; times are local, as in MindSpore."""
@@ -26,14 +22,13 @@ class ProfilerInfo:
     rank_id: int
     rank_size: int
     context_mode: str
-    is_heterogeneous: bool = False
     times: dict[str, str] = field(default_factory=dict)
     diff_time: int | None = None
     """From the monotonic clock to the calendar, in microseconds."""
 
     def mark(self, name: str) -> None:
         """Take the time of an event, such as `profiling_start_time`."""
-        self.times[name] = _now()
+        self.times[name] = time.strftime("%Y-%m-%d %H:%M:%S")
         if name == "profiling_start_time":
             self.diff_time = (time.time_ns() - time.monotonic_ns()) // 1000
 
@@ -45,7 +40,7 @@ class ProfilerInfo:
             "context_mode": self.context_mode,
             "rank_id": str(self.rank_id),
             "rank_size": self.rank_size,
-            "is_heterogeneous": self.is_heterogeneous,
+            "is_heterogeneous": False,
             **self.times,
             "diff_time": self.diff_time,
             "recorder": recorder,
