@@ -8,7 +8,7 @@ use crate::diagnostics::{Code, Diagnostics};
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{report, Progress};
 
-use super::json::{is_whitespace, Scan, Scanner, Span, Stop};
+use super::json::{significant, Scan, Scanner, Span, Stop};
 use super::window::{Window, MAX_ELEMENT_BYTES};
 
 /// What became of an element.
@@ -114,7 +114,8 @@ impl<'a> Elements<'a> {
 
     /// How much white space is at the front of the window.
     pub(super) fn blank_length(&self) -> usize {
-        self.window.text().iter().take_while(|&&byte| is_whitespace(byte)).count()
+        let text = self.window.text();
+        text.len() - significant(text).len()
     }
 
     /// Takes the byte order mark at the front of the file, if there is one.

@@ -204,12 +204,7 @@ impl<'a> Window<'a> {
                     return self.source.read(room, &mut self.allowed, offset, diagnostics);
                 }
                 Some(Ahead::Bytes(bytes, at)) => {
-                    let count = room.len().min(bytes.len() - at);
-                    room[..count].copy_from_slice(&bytes[at..at + count]);
-                    if at + count < bytes.len() {
-                        self.ahead.push_front(Ahead::Bytes(bytes, at + count));
-                    }
-                    return Ok(count);
+                    return Ok(copy_ahead(&mut self.ahead, bytes, at, room));
                 }
                 Some(Ahead::Findings(found)) => diagnostics.append(&found),
                 Some(Ahead::Failure(error)) => return Err(error),
@@ -241,14 +236,7 @@ impl<'a> Window<'a> {
         self.offset = self.offset();
         (self.start, self.end) = (0, 0);
         let count = match self.ahead.pop_front() {
-            Some(Ahead::Bytes(bytes, at)) => {
-                let count = room.len().min(bytes.len() - at);
-                room[..count].copy_from_slice(&bytes[at..at + count]);
-                if at + count < bytes.len() {
-                    self.ahead.push_front(Ahead::Bytes(bytes, at + count));
-                }
-                count
-            }
+            Some(Ahead::Bytes(bytes, at)) => copy_ahead(&mut self.ahead, bytes, at, room),
             Some(other) => {
                 self.ahead.push_front(other);
                 0
@@ -341,6 +329,16 @@ impl<'a> Window<'a> {
             Source::Plain(_) | Source::File(_) => None,
         }
     }
+}
+
+/// Copies bytes that were read ahead into `room`; what does not fit stays in front.
+fn copy_ahead(ahead: &mut VecDeque<Ahead>, bytes: Vec<u8>, at: usize, room: &mut [u8]) -> usize {
+    let count = room.len().min(bytes.len() - at);
+    room[..count].copy_from_slice(&bytes[at..at + count]);
+    if at + count < bytes.len() {
+        ahead.push_front(Ahead::Bytes(bytes, at + count));
+    }
+    count
 }
 
 impl Source<'_> {

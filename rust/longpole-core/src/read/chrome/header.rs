@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::diagnostics::Code;
-use crate::read::json::{Scanner, Stop};
+use crate::read::json::starts_with_key;
 use crate::read::window::Window;
 use crate::tables::Header;
 
@@ -42,21 +42,7 @@ const FIELDS: &[&str] = &[
 /// Whether `text` begins with a known field and its colon; none where it is
 /// too short to tell.
 pub(super) fn starts_with_field(text: &[u8]) -> Option<bool> {
-    let mut findings = Vec::new();
-    let mut scanner = Scanner::new(text, 0, &mut findings);
-    let mut read = || {
-        if scanner.peek()? != b'"' {
-            return Ok(false);
-        }
-        let name = scanner.quoted()?;
-        let is_known = FIELDS.iter().any(|field| field.as_bytes() == name.of(scanner.text));
-        Ok(is_known && scanner.peek_significant()? == b':')
-    };
-    match read() {
-        Ok(found) => Some(found),
-        Err(Stop::Fault) => Some(false),
-        Err(Stop::NeedMore) => None,
-    }
+    starts_with_key(text, FIELDS)
 }
 
 /// The facts that the analyses need, read out of the fields.

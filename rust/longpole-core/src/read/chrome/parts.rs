@@ -2,14 +2,14 @@
 //!
 //! The calling thread cuts the file before what looks like the beginning of an event (`cut`), for
 //! which it reads and inflates it unless every thread can fetch its parts from the file; threads
-//! read the parts; the calling thread joins them in the order of the file. Where it would wait
-//! for them it keeps a later part for itself, and reads that into the tables when its turn has
-//! come, so that nothing of it is joined. A part counts only if all before it count and it
-//! ended, with no damage, exactly where the next one begins: then it began where one thread would
-//! have begun an event. At the first part that does not, the threads end, its bytes and all
-//! behind it are put back, and one thread reads on from there, so that damage is said and
-//! repaired in one place only. Of a part that the calling thread reads, the events before the
-//! damage count.
+//! read the parts; the calling thread joins them in the order of the file. While every thread has
+//! parts before it, the calling thread keeps the next one for itself, and reads that into the
+//! tables when its turn has come, so that nothing of it is joined. A part counts only if all
+//! before it count and it ended, with no damage, exactly where the next one begins: then it began
+//! where one thread would have begun an event. At the first part that does not, the threads end,
+//! its bytes and all behind it are put back, and one thread reads on from there, so that damage
+//! is said and repaired in one place only. Of a part that the calling thread reads, the events
+//! before the damage count.
 //!
 //! Limits: eight parts of [`PART_BYTES`], or two for each thread and two more, are at work at one
 //! time: their rows are in memory, and their bytes unless every thread fetches its own through a
@@ -44,8 +44,8 @@ const MIN_PARTS: usize = 8;
 /// After so many parts in a row a failure counts as the first one.
 const LONG_RUN: usize = 64;
 
-/// How many parts at a time the calling thread keeps for itself.
-const MAX_KEPT: usize = 2;
+/// How many parts each thread has before it, so that it does not wait for the next one.
+const PARTS_EACH: usize = 3;
 
 /// How often the caller is asked whether to go on while threads are waited for.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -160,8 +160,8 @@ struct Crew<'scope> {
     back: BTreeMap<usize, Done>,
     /// Parts that the calling thread reads.
     kept: BTreeMap<usize, Piece>,
-    /// Whether the calling thread waited since it kept a part.
-    has_waited: bool,
+    /// How many parts are with the threads.
+    n_out: usize,
     /// Whether the last event that was read has no comma.
     is_behind_event: bool,
     n_sent: usize,
@@ -211,7 +211,7 @@ impl<'scope> Crew<'scope> {
             back: BTreeMap::new(),
             kept: BTreeMap::new(),
             offset,
-            has_waited: false,
+            n_out: 0,
             is_behind_event: false,
             n_sent: 0,
             n_joined: 0,
@@ -244,19 +244,29 @@ impl<'scope> Crew<'scope> {
         }
     }
 
+    /// Hands out parts, and keeps those for which no thread has time soon.
     fn send(&mut self, events: &mut EventReader<'_>, cutter: &mut Cutter) {
         while self.n_sent - self.n_joined < self.n_at_once {
+            while let Ok(done) = self.done.try_recv() {
+                self.take_back(done);
+            }
             let window = &mut events.stream.elements.window;
             let piece = self.waiting.pop_front().or_else(|| cutter.next(window));
             let Some(piece) = piece else { return };
-            if self.has_waited && self.kept.len() < MAX_KEPT {
-                self.has_waited = false;
+            if self.n_out >= PARTS_EACH * self.threads.len() {
                 self.kept.insert(self.n_sent, piece);
             } else if let Err(refused) = self.jobs.send((self.n_sent, piece)) {
                 return self.waiting.push_front(refused.0 .1);
+            } else {
+                self.n_out += 1;
             }
             self.n_sent += 1;
         }
+    }
+
+    fn take_back(&mut self, done: Done) {
+        self.n_out -= 1;
+        self.back.insert(done.place, done);
     }
 
     /// Reads a part into the tables that all others are joined to; gives whether it was whole.
@@ -291,14 +301,9 @@ impl<'scope> Crew<'scope> {
     fn receive(&mut self, events: &EventReader<'_>) -> Result<()> {
         loop {
             events.stream.elements.report(self.offset)?;
-            if let Ok(done) = self.done.try_recv() {
-                self.back.insert(done.place, done);
-                return Ok(());
-            }
-            self.has_waited = true;
             match self.done.recv_timeout(PATIENCE) {
                 Ok(done) => {
-                    self.back.insert(done.place, done);
+                    self.take_back(done);
                     return Ok(());
                 }
                 Err(_) if self.threads.iter().any(ScopedJoinHandle::is_finished) => {

@@ -10,7 +10,7 @@ use super::stream::{EventStream, MAX_INDENT};
 use crate::diagnostics::Code;
 use crate::error::Result;
 use crate::read::elements::Outcome;
-use crate::read::json::{is_whitespace, Scanner, Stop};
+use crate::read::json::{is_whitespace, significant, starts_with_key};
 
 /// Failed attempts to find the next event may cost this many times the bytes
 /// that are skipped, and a little more, before whole attempts are skipped too.
@@ -111,7 +111,7 @@ impl EventStream<'_> {
         let next_is_event = |text: &[u8]| {
             let rest = significant(&text[1..]);
             let rest = significant(rest.strip_prefix(b",").unwrap_or(rest));
-            starts_with_event_key(rest.strip_prefix(b"{").unwrap_or(rest))
+            starts_with_key(rest.strip_prefix(b"{").unwrap_or(rest), EVENT_KEYS)
         };
         self.looks_like(next_is_event, false)
     }
@@ -212,30 +212,5 @@ impl Before {
 /// Whether `text` begins with an object whose first key is one of an event; none
 /// where it is too short to tell.
 fn starts_with_event(text: &[u8]) -> Option<bool> {
-    text.split_first().and_then(|(_, inside)| starts_with_event_key(inside))
-}
-
-/// Whether `text` begins with a key of an event and its colon.
-fn starts_with_event_key(text: &[u8]) -> Option<bool> {
-    let mut findings = Vec::new();
-    let mut scanner = Scanner::new(text, 0, &mut findings);
-    let mut read = || {
-        if scanner.peek_significant()? != b'"' {
-            return Ok(false);
-        }
-        let key = scanner.quoted()?;
-        let is_known = EVENT_KEYS.iter().any(|known| known.as_bytes() == key.of(scanner.text));
-        Ok(is_known && scanner.peek_significant()? == b':')
-    };
-    match read() {
-        Ok(found) => Some(found),
-        Err(Stop::Fault) => Some(false),
-        Err(Stop::NeedMore) => None,
-    }
-}
-
-/// Without leading white space.
-fn significant(text: &[u8]) -> &[u8] {
-    let blank = text.iter().take_while(|&&byte| is_whitespace(byte)).count();
-    &text[blank..]
+    text.split_first().and_then(|(_, inside)| starts_with_key(inside, EVENT_KEYS))
 }

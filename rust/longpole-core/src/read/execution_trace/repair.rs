@@ -3,7 +3,7 @@
 //! PyTorch prints names without escapes. The name of a damaged node is taken to end at
 //! the first quotation mark behind which the next member of a node begins.
 
-use crate::read::json::is_whitespace;
+use crate::read::json::significant;
 
 /// Members that may follow the name of a node.
 const FOLLOWING: [&[u8]; 6] = [b"ctrl_deps", b"parent", b"id", b"rf_id", b"inputs", b"attrs"];
@@ -19,19 +19,19 @@ pub(super) fn end_of_node(text: &[u8], first_key: &[u8]) -> Option<usize> {
 
 /// Whether a node has just ended, and another one or the end of the list follows.
 fn begins_behind(text: &[u8], first_key: &[u8]) -> bool {
-    let rest = blank(text);
+    let rest = significant(text);
     if let Some(rest) = rest.strip_prefix(b",") {
-        let inside = blank(rest).strip_prefix(b"{").map(blank);
+        let inside = significant(rest).strip_prefix(b"{").map(significant);
         return inside.and_then(|inside| key(inside)).is_some_and(|(key, _)| key == first_key);
     }
-    rest.strip_prefix(b"]").map(blank).is_some_and(ends_list)
+    rest.strip_prefix(b"]").map(significant).is_some_and(ends_list)
 }
 
 /// Whether what follows a bracket can follow the list of nodes.
 fn ends_list(rest: &[u8]) -> bool {
     match rest.strip_prefix(b",") {
-        Some(rest) => key(blank(rest)).is_some_and(|(key, _)| key.ends_with(b"_ts")),
-        None => rest.strip_prefix(b"}").is_some_and(|rest| blank(rest).is_empty()),
+        Some(rest) => key(significant(rest)).is_some_and(|(key, _)| key.ends_with(b"_ts")),
+        None => rest.strip_prefix(b"}").is_some_and(|rest| significant(rest).is_empty()),
     }
 }
 
@@ -39,21 +39,17 @@ fn ends_list(rest: &[u8]) -> bool {
 fn key(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let inside = text.strip_prefix(b"\"")?;
     let end = memchr::memchr(b'"', inside)?;
-    let rest = blank(&inside[end + 1..]).strip_prefix(b":")?;
+    let rest = significant(&inside[end + 1..]).strip_prefix(b":")?;
     Some((&inside[..end], rest))
-}
-
-fn blank(text: &[u8]) -> &[u8] {
-    let length = text.iter().take_while(|&&byte| is_whitespace(byte)).count();
-    &text[length..]
 }
 
 /// The node with its name escaped; none where the name is not the trouble.
 pub(super) fn with_escaped_name(node: &[u8]) -> Option<Vec<u8>> {
     let start = start_of_name(node)?;
     let length = memchr::memchr_iter(b'"', &node[start..]).find(|&at| {
-        let rest = blank(&node[start + at + 1..]).strip_prefix(b",");
-        rest.and_then(|rest| key(blank(rest))).is_some_and(|(key, _)| FOLLOWING.contains(&key))
+        let rest = significant(&node[start + at + 1..]).strip_prefix(b",");
+        rest.and_then(|rest| key(significant(rest)))
+            .is_some_and(|(key, _)| FOLLOWING.contains(&key))
     })?;
     let name = &node[start..start + length];
     let mut fixed = node[..start].to_vec();
@@ -71,7 +67,7 @@ pub(super) fn with_escaped_name(node: &[u8]) -> Option<Vec<u8>> {
 
 fn start_of_name(node: &[u8]) -> Option<usize> {
     let at = memchr::memmem::find(node, b"\"name\"")?;
-    let rest = blank(&node[at + 6..]).strip_prefix(b":")?;
-    let inside = blank(rest).strip_prefix(b"\"")?;
+    let rest = significant(&node[at + 6..]).strip_prefix(b":")?;
+    let inside = significant(rest).strip_prefix(b"\"")?;
     Some(node.len() - inside.len())
 }

@@ -6,6 +6,12 @@ pub(in crate::read) fn is_whitespace(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
 
+/// What stands behind any white space at the front of a text.
+pub(in crate::read) fn significant(text: &[u8]) -> &[u8] {
+    let blank = text.iter().take_while(|&&byte| is_whitespace(byte)).count();
+    &text[blank..]
+}
+
 /// Whether a byte goes on with a number or word that began before it.
 #[inline]
 pub(super) fn is_in_word(byte: u8) -> bool {

@@ -270,6 +270,25 @@ impl<'a> Scanner<'a> {
     }
 }
 
+/// Whether `text` begins with one of some keys and its colon; none where it is too short to tell.
+pub(in crate::read) fn starts_with_key(text: &[u8], known: &[&str]) -> Option<bool> {
+    let mut findings = Vec::new();
+    let mut scanner = Scanner::new(text, 0, &mut findings);
+    let mut read = || {
+        if scanner.peek_significant()? != b'"' {
+            return Ok(false);
+        }
+        let key = scanner.quoted()?;
+        let is_known = known.iter().any(|known| known.as_bytes() == key.of(scanner.text));
+        Ok(is_known && scanner.peek_significant()? == b':')
+    };
+    match read() {
+        Ok(found) => Some(found),
+        Err(Stop::Fault) => Some(false),
+        Err(Stop::NeedMore) => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
