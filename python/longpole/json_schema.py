@@ -137,8 +137,6 @@ def _or_null(schema: Schema) -> Schema:
 
 def _types_of(cls: Any) -> dict[str, Any]:
     declared = get_type_hints(cls, include_extras=True)
-    if is_typeddict(cls):
-        return declared
     return {name: declared.get(name) or _type_of_computed(cls, name) for name in names_of(cls)}
 
 
