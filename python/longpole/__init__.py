@@ -141,7 +141,7 @@ _GROUPS = {
         "Remedy",
         "Finding",
     ),
-    "Change it": (
+    "Critical path and what-if": (
         "CriticalPath",
         "WhatIf",
         "Scale",
