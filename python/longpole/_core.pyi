@@ -128,6 +128,7 @@ class CriticalPath:
         self,
         changes: Sequence[tuple[str, str | None, str | None, int, int, Sequence[int] | None]],
     ) -> CriticalPath: ...
+    def length_in(self, other: CriticalPath) -> int: ...
     def n_chosen(
         self,
         changes: Sequence[tuple[str, str | None, str | None, int, int, Sequence[int] | None]],

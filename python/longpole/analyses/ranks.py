@@ -258,9 +258,9 @@ class Ranks(Data):
         moved = f"shifted by up to {duration(shift)}" if shift else "not shifted"
         edge = max(clocks["edge_bound_ns"].to_list())
         agree = f"ends of calls then agree within {duration(residual)} (median)"
-        limit = f"clocks are right within {duration(bound)} at the calls"
+        limit = f"bound {duration(bound)} at the calls"
         if duration(edge) != duration(bound):
-            limit += f", {duration(edge)} before and after them if clocks drift by 20 ppm"
+            limit += f", {duration(edge)} before and after them (20 ppm of drift)"
         return [f"Clocks: {moved}; {agree}; {limit}; drift {drift}."]
 
     def _verdict(self) -> list[str]:
