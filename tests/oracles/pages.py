@@ -19,7 +19,7 @@ from longpole.cli.program import longpole as program
 from longpole.cli.schema import schema_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 API_HEAD: Final = """# Python API
