@@ -368,7 +368,13 @@ class LinkedTrace:
     def write_et_plus(self, path: str | os.PathLike[str], as_chakra: bool) -> None: ...
     def replay(
         self, gaps: bool
-    ) -> tuple[int, int | None, int, list[tuple[str, int, int, int, int, int | None]]]: ...
+    ) -> tuple[
+        int,
+        int | None,
+        int,
+        list[tuple[str, int, int, int, int, int | None]],
+        tuple[int, int, int, int] | None,
+    ]: ...
 
 def link_execution_trace(
     execution: ExecutionTrace,
@@ -390,7 +396,13 @@ class ChakraTrace:
     def attributes_of(self, row: int) -> list[tuple[str, str]]: ...
     def replay(
         self, gaps: bool
-    ) -> tuple[int, int | None, int, list[tuple[str, int, int, int, int, int | None]]]: ...
+    ) -> tuple[
+        int,
+        int | None,
+        int,
+        list[tuple[str, int, int, int, int, int | None]],
+        tuple[int, int, int, int] | None,
+    ]: ...
     def __len__(self) -> int: ...
 
 def read_chakra(

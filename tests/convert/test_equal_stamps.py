@@ -115,6 +115,17 @@ def test_a_hundred_thousand_operators_of_one_stamp_are_linked(n_names):
     assert linked.n_linked == n
 
 
+def test_a_hundred_thousand_operators_that_nest_from_one_stamp_are_linked():
+    n = 100_000
+    builder = TraceBuilder()
+    for depth in range(n):
+        builder.operator("aten::op", (5, 5 + n - depth))
+    rows = [(3 + depth, "aten::op", 2 + depth) for depth in range(n)]
+    linked = link_execution_trace(execution([2, *rows]), builder.to_bytes())
+    assert linked.nodes.filter(pl.col("duration_ns") == n * 1_000)["node"].to_list() == [3]
+    assert linked.replay().error == 0
+
+
 def iterations_with_backward():
     """Three iterations: forward, a wait for the longer backward thread, then the optimizer."""
     builder = TraceBuilder()

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of
+from longpole.cli.answer.replayed import replay_warnings
 from longpole.convert.chakra import read_chakra
 from longpole.report.blocks import Column, Entry, Headline, Notes, Sentence, Table
-from longpole.report.document import Document
+from longpole.report.document import DATA_FORMATS, Document
 from longpole.wording import count, duration
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from longpole.convert.chakra import ChakraTrace
     from longpole.convert.execution_trace import Replay
     from longpole.report.blocks import Block, Style
-    from longpole.report.document import Record
+    from longpole.report.document import Record, Warned
     from longpole.traces.linked_ranks import LinkedRanks
 
 __all__ = [
@@ -49,34 +50,48 @@ _RESOURCES: Final = (
 def check_answer(path: str, graph: ChakraTrace) -> Answer:
     """Say what is wrong with a graph."""
     found = graph.check().to_dicts()
+    warnings = replay_warnings(graph.replay(), graph.nodes)
     document = Document(
         schema=CHECK,
         input={"path": path},
+        status="partial" if warnings else "ok",
+        warnings=warnings,
+        forms_with_warnings=DATA_FORMATS,
         data={"findings": found},
         blocks=lambda: list(_findings(path, found)),
         records=lambda: [{"path": path, **row} for row in found],
     )
-    return document, _exit_code(found)
+    return document, _exit_code(found, warnings)
 
 
 def converted_answer(execution: str, kineto: str, output: str) -> Answer:
     """Say what is wrong with a graph that was just written."""
-    found = read_chakra(output).check().to_dicts()
+    written = read_chakra(output)
+    found = written.check().to_dicts()
+    warnings = replay_warnings(written.replay(), written.nodes)
     graph = {"path": output, "rank": None, "execution": execution, "kineto": kineto}
     document = Document(
         schema=CONVERT,
         input={"path": execution, "kineto": kineto},
+        status="partial" if warnings else "ok",
+        warnings=warnings,
+        forms_with_warnings=DATA_FORMATS,
         data={"graphs": [{**graph, "paired_by": None, "findings": found}], "groups": None},
         blocks=lambda: list(_findings(output, found)),
         records=lambda: [{**graph, "paired_by": None}],
     )
-    return document, _exit_code(found)
+    return document, _exit_code(found, warnings)
 
 
 def ranks_answer(ranks: LinkedRanks, written: Sequence[Path]) -> Answer:
     """Say what was written for the ranks of a run, and how their calls were matched."""
     *graphs, groups = written
-    findings = [read_chakra(path).check().to_dicts() for path in graphs]
+    findings = []
+    warnings: list[Warned] = []
+    for path in graphs:
+        graph = read_chakra(path)
+        findings.append(graph.check().to_dicts())
+        warnings += replay_warnings(graph.replay(), graph.nodes, path.name)
     pairs: list[Record] = [
         {
             "path": str(path),
@@ -111,14 +126,19 @@ def ranks_answer(ranks: LinkedRanks, written: Sequence[Path]) -> Answer:
     document = Document(
         schema=CONVERT,
         input={"path": str(groups.parent), "ranks": [pair.rank for pair in ranks.pairs]},
+        status="partial" if warnings else "ok",
+        warnings=warnings,
+        forms_with_warnings=DATA_FORMATS,
         data=data,
         blocks=lambda: list(blocks()),
         records=lambda: pairs,
     )
-    return document, max(map(_exit_code, findings))
+    return document, max(_exit_code(found, warnings) for found in findings)
 
 
-def _exit_code(found: Sequence[Mapping[str, Any]]) -> int:
+def _exit_code(found: Sequence[Mapping[str, Any]], warnings: Sequence[Warned]) -> int:
+    if warnings:
+        return exit_codes.INCONCLUSIVE
     return exit_codes.FINDINGS if any(row["refused"] for row in found) else exit_codes.OK
 
 

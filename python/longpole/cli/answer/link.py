@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of
+from longpole.cli.answer.replayed import replay_warnings
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
-from longpole.report.document import Document
+from longpole.report.document import DATA_FORMATS, Document
 from longpole.wording import count, duration, escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longpole.cli.answer.emit import Answer
-    from longpole.convert.execution_trace import LinkedTrace
+    from longpole.convert.execution_trace import LinkedTrace, Replay
     from longpole.report.blocks import Block
     from longpole.report.document import Record
 
@@ -31,10 +32,15 @@ _TITLES: Final = {
 
 def link_answer(execution: str, kineto: str, linked: LinkedTrace, *, explain: bool) -> Answer:
     """Say how two files were joined, what was not, and how well the dependencies explain it."""
-    found = _figures(linked)
+    replay = linked.replay()
+    found = _figures(linked, replay)
+    warnings = replay_warnings(replay, linked.nodes)
     document = Document(
         schema=LINK,
         input={"path": execution, "kineto": kineto},
+        status="partial" if warnings else "ok",
+        warnings=warnings,
+        forms_with_warnings=DATA_FORMATS,
         data=found,
         blocks=lambda: [
             Headline(f"{name_of(execution)}, {name_of(kineto)}"),
@@ -43,17 +49,17 @@ def link_answer(execution: str, kineto: str, linked: LinkedTrace, *, explain: bo
         ],
         records=lambda: _records(found),
     )
-    return document, exit_codes.OK
+    return document, exit_codes.INCONCLUSIVE if warnings else exit_codes.OK
 
 
-def _figures(linked: LinkedTrace) -> dict[str, Any]:
+def _figures(linked: LinkedTrace, whole: Replay) -> dict[str, Any]:
     import polars as pl
 
     def counts(frame: pl.DataFrame, column: str) -> dict[str, int]:
         words = frame.group_by(pl.col(column).cast(pl.String)).len().sort(column)
         return dict(words.iter_rows())
 
-    whole, without = linked.replay(), linked.replay(gaps=False)
+    without = linked.replay(gaps=False)
     gaps = linked.nodes.filter(pl.col("kind").cast(pl.String) == "gap")["work_ns"].sum()
     return {
         "method": linked.method,
