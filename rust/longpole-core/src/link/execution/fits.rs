@@ -398,20 +398,20 @@ mod tests {
         let n = 100_000;
         let one_stamp: Vec<_> = (0..n).map(|place| place % 5).collect();
         let forward: Vec<_> = (0..n).map(|place| (place * 3) % 5).collect();
-        assert_eq!(fits(&flat(&forward), &lane(&[one_stamp.clone()])).len(), 1);
-        assert_eq!(fits(&flat(&[0, 1, 2]), &lane(&[one_stamp.clone()])).len(), n / 5);
+        assert_eq!(fits(&flat(&forward), &lane(std::slice::from_ref(&one_stamp))).len(), 1);
+        assert_eq!(fits(&flat(&[0, 1, 2]), &lane(std::slice::from_ref(&one_stamp))).len(), n / 5);
         // Half of the names at each of two stamps, so that each may begin at every place.
         let same = vec![1; n / 2];
         let names = [same.clone(), same.clone(), vec![2]].concat();
         assert!(fits(&flat(&names), &lane(&[same.clone(), same.clone(), vec![3]])).is_empty());
         // Every second place holds the same names, and differs only in the middle.
-        let halves = [vec![1, 2].repeat(n / 8), vec![1, 1, 1, 2, 2, 2], vec![1, 2].repeat(n / 8)];
+        let halves = [[1, 2].repeat(n / 8), vec![1, 1, 1, 2, 2, 2], [1, 2].repeat(n / 8)];
         assert!(fits(&flat(&halves.concat()), &lane(&vec![vec![1, 2]; n / 2])).is_empty());
         // Every second place fits for long, and fails at the end.
         let pairs = vec![vec![1, 2]; n / 2];
         let mut other = pairs.clone();
         other[n / 2 - 1] = vec![2, 3];
-        let names = [vec![1, 2].repeat(n / 4), vec![3, 1]].concat();
+        let names = [[1, 2].repeat(n / 4), vec![3, 1]].concat();
         assert!(fits(&flat(&names), &lane(&other)).is_empty());
     }
 }
