@@ -166,8 +166,6 @@ _GROUPS = {
         "LinkedTrace",
         "Profiler",
     ),
-    # Each table is a function in a file of its name, found there.
-    "Tables": tuple(questions()),
     "What tables with figures answer": (
         "Memory",
         "Mfu",
@@ -186,9 +184,10 @@ _GROUPS = {
         "InternalError",
     ),
 }
-"""What is public, as the documentation lists it."""
+"""What is public besides the tables, as the documentation lists it."""
 
-__all__ = [name for names in _GROUPS.values() for name in names]
+# Each table is a function in a file of its name, found there.
+__all__ = [name for names in (*_GROUPS.values(), questions()) for name in names]
 
 # `import longpole` must not wait for what answers questions. A function of `analyses`
 # stands in the file of its name; all else needs an entry here.
