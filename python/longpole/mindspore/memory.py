@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.mindspore.text import CsvFile
 
@@ -32,7 +32,7 @@ class MemorySummary:
     `peak_allocated_bytes`, or `peak_rss_bytes`, was reached first.
     """
 
-    source: str
+    source: Literal["allocator", "process"]
     n_records: int
     peak_at_ns: int | None
     peak_allocated_bytes: int | None = None

@@ -7,6 +7,7 @@ The operators stand in `pipeline_profiling_{rank}.json`, their CPU use in
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
@@ -15,7 +16,7 @@ from longpole.mindspore.errors import ProfileError
 from longpole.mindspore.text import TextFile, json_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from longpole.mindspore.findings import Findings
