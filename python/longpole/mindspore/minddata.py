@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
+from longpole.data import Data
 from longpole.mindspore.bottleneck import Bottleneck, Worker, find_bottleneck
 from longpole.mindspore.errors import ProfileError
 from longpole.mindspore.text import TextFile, json_of
@@ -71,7 +72,7 @@ class BatchTimes:
 
 
 @dataclass(frozen=True, slots=True)
-class DataPipeline:
+class DataPipeline(Data):
     """The pipeline of one rank, by operator number; the root has 0.
 
     `bottleneck` is None where the CPU use is not known, or with fewer than 10 samples.
