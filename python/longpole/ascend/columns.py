@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal
 
 __all__ = ["LAYOUTS", "Column", "Layout", "layout_of"]
@@ -34,20 +35,14 @@ class Layout:
     n_needed: int
 
 
-def _text(name: str, *names: str) -> Column:
-    return Column(name, "text", names)
+def _column(kind: Kind, name: str, *names: str) -> Column:
+    return Column(name, kind, names)
 
 
-def _integer(name: str, *names: str) -> Column:
-    return Column(name, "integer", names)
-
-
-def _number(name: str, *names: str) -> Column:
-    return Column(name, "number", names)
-
-
-def _time(name: str, *names: str) -> Column:
-    return Column(name, "microseconds", names)
+_text: Final = partial(_column, "text")
+_integer: Final = partial(_column, "integer")
+_number: Final = partial(_column, "number")
+_time: Final = partial(_column, "microseconds")
 
 
 def _layout(name: str, n_needed: int, *columns: Column, suffix: str = r"(?:_[\w-]+)?") -> Layout:

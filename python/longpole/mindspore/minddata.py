@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from longpole.data import Data
 from longpole.mindspore.bottleneck import Bottleneck, Worker, find_bottleneck
@@ -17,7 +17,7 @@ from longpole.mindspore.errors import ProfileError
 from longpole.mindspore.text import TextFile, json_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from longpole.mindspore.findings import Findings
@@ -95,15 +95,18 @@ def read_data_pipeline(files: RankFiles, findings: Findings) -> DataPipeline:
     """
     path = files.need("pipeline_profiling")
     document = json_of(path, findings)
-    nodes = _nodes(path, document)
-    use = _cpu_use(files.get("minddata_cpu_utilization"), nodes, findings)
-    parents = {child: number for number, node in nodes.items() for child in node.children}
-    operators = {number: _operator(nodes[number], parents, use) for number in sorted(nodes)}
+    rows = _rows(path, document)
+    use = _cpu_use(files.get("minddata_cpu_utilization"), rows, findings)
+    parents = {child: number for number, row in rows.items() for child in _children(row)}
+    operators = {
+        number: _operator(rows[number], parents.get(number), use.get(number))
+        for number in sorted(rows)
+    }
     interval = document.get("sampling_interval")
     bottleneck = None
     if None not in {op.cpu_share for op in operators.values()}:
         bottleneck = find_bottleneck({number: _worker(op) for number, op in operators.items()})
-        n_samples = max(len(node.samples) for node in nodes.values())
+        n_samples = max(len(_queue(row)[1]) for row in rows.values())
         if n_samples < _SAMPLES:
             findings.add("few_samples", path, None, f"{n_samples} samples")
             bottleneck = None
@@ -116,57 +119,41 @@ def read_data_pipeline(files: RankFiles, findings: Findings) -> DataPipeline:
     )
 
 
-class _Node(NamedTuple):
-    """An operator as the file has it, without what is no number there."""
-
-    op_id: int
-    name: str
-    n_workers: int | None
-    children: tuple[int, ...]
-    queue_length: int | None
-    samples: tuple[int, ...]
-
-
-def _nodes(path: Path, document: Any) -> dict[int, _Node]:
+def _rows(path: Path, document: Any) -> dict[int, dict[str, Any]]:
+    """Give the operators as the file has them, by number."""
     rows = document.get("op_info") if isinstance(document, dict) else None
     if not isinstance(rows, list) or not rows:
         message = "the file has no operators (op_info)"
         raise ProfileError(
             path, "not_a_pipeline", message, hint="record again; the file is damaged"
         )
-    found = {}
     for row in rows:
-        node = _node(row)
-        if node is None:
+        if not _is_operator(row):
             message = f"an operator is not as MindSpore writes it: {str(row)[:80]}"
             raise ProfileError(path, "not_a_pipeline", message)
-        found[node.op_id] = node
-    return found
+    return {row["op_id"]: row for row in rows}
 
 
-def _node(row: Any) -> _Node | None:
-    if not isinstance(row, dict):
-        return None
-    op_id: Any = row.get("op_id")
-    kind: Any = row.get("op_type")
-    workers: Any = row.get("num_workers")
-    children: Any = row.get("children") or []
-    is_sound = _is_whole(op_id) and isinstance(kind, str) and isinstance(children, list)
-    if not is_sound or not all(map(_is_whole, children)):
-        return None
+def _is_operator(row: Any) -> bool:
+    if not isinstance(row, dict) or not isinstance(row.get("op_type"), str):
+        return False
+    children = _children(row)
+    return isinstance(children, list) and all(map(_is_whole, (row.get("op_id"), *children)))
+
+
+def _children(row: Mapping[str, Any]) -> Any:
+    return row.get("children") or []
+
+
+def _queue(row: Mapping[str, Any]) -> tuple[int | None, Sequence[int]]:
+    """Give the length of its output queue, and how many rows were in it at each sample."""
     metrics = row.get("metrics")
     queue = metrics.get("output_queue") if isinstance(metrics, dict) else None
     known: dict[str, Any] = queue if isinstance(queue, dict) else {}
     length, samples = known.get("length"), known.get("size")
     is_sampled = isinstance(samples, list) and all(map(_is_whole, samples))
-    return _Node(
-        op_id,
-        kind.removesuffix("Op"),
-        workers if _is_whole(workers) else None,
-        tuple(children),
-        length if _is_whole(length) and length > 0 else None,
-        tuple(samples or ()) if is_sampled else (),
-    )
+    is_known = _is_whole(length) and length > 0
+    return length if is_known else None, samples or () if is_sampled else ()
 
 
 def _is_whole(value: Any) -> TypeGuard[int]:
@@ -177,19 +164,20 @@ def _is_percent(value: Any) -> bool:
     return type(value) in (int, float) and 0 <= value < _HIGHEST
 
 
-def _operator(
-    node: _Node, parents: Mapping[int, int], use: Mapping[int, float | None]
-) -> PipelineOp:
-    samples, length = node.samples, node.queue_length
+def _operator(row: Mapping[str, Any], parent: int | None, cpu_share: float | None) -> PipelineOp:
+    workers, (length, samples) = row.get("num_workers"), _queue(row)
     mean = sum(samples) / len(samples) if samples else None
     return PipelineOp(
-        *node[:4],
-        parents.get(node.op_id),
-        length,
-        mean,
-        mean / length if mean is not None and length else None,
-        samples.count(0) / len(samples) if samples else None,
-        use.get(node.op_id),
+        op_id=row["op_id"],
+        name=row["op_type"].removesuffix("Op"),
+        n_workers=workers if _is_whole(workers) else None,
+        children=tuple(_children(row)),
+        parent=parent,
+        queue_length=length,
+        queue_mean=mean,
+        queue_share=mean / length if mean is not None and length else None,
+        empty_share=samples.count(0) / len(samples) if samples else None,
+        cpu_share=cpu_share,
     )
 
 
@@ -200,7 +188,7 @@ def _worker(op: PipelineOp) -> Worker:
 
 
 def _cpu_use(
-    path: Path | None, nodes: Mapping[int, _Node], findings: Findings
+    path: Path | None, operators: Collection[int], findings: Findings
 ) -> dict[int, float | None]:
     """Give the mean CPU use of each operator, as far as it is known."""
     if path is None:
@@ -210,9 +198,9 @@ def _cpu_use(
     found: dict[int, float | None] = {}
     for row in rows if isinstance(rows, list) else ():
         op_id, metrics = map(row.get, ("op_id", "metrics")) if isinstance(row, dict) else (0, 0)
-        if _is_whole(op_id) and op_id in nodes and isinstance(metrics, dict):
+        if _is_whole(op_id) and op_id in operators and isinstance(metrics, dict):
             found[op_id] = _use(path, metrics, findings)
-    if any(found.get(number) is None for number in nodes):
+    if any(found.get(number) is None for number in operators):
         findings.add("counts_differ", path)
     return found
 
