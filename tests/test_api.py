@@ -70,9 +70,17 @@ def test_a_module_says_what_it_is_and_what_it_offers(path):
 
 
 @pytest.mark.parametrize("module", [longpole, errors, testing])
-def test_what_is_offered_is_there_and_sorted(module):
+def test_what_is_offered_is_there_once(module):
     assert [name for name in module.__all__ if not hasattr(module, name)] == []
-    assert sorted(module.__all__, key=lambda name: (not name.isupper(), name)) == module.__all__
+    assert len(set(module.__all__)) == len(module.__all__)
+
+
+def test_what_is_offered_is_what_types_see():
+    tree = ast.parse(Path(longpole.__file__).read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    seen = {alias.asname for node in imports for alias in node.names if alias.asname}
+    assert seen == set(longpole.__all__)
+    assert dir(longpole) == sorted(longpole.__all__)
 
 
 def test_few_modules_know_the_core():

@@ -18,6 +18,7 @@ from longpole.analyses.findings import KINDS
 from longpole.cli import program
 from longpole.cli.answer import exit_codes
 from longpole.testing import TraceBuilder
+from oracles import pages
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(longpole.__file__).parent
@@ -111,6 +112,12 @@ def test_the_links_of_the_readme_work_where_a_package_index_shows_it():
     targets = re.findall(r"\]\(([^)]+)\)", page)
     assert targets
     assert [target for target in targets if not target.startswith(REPOSITORY)] == []
+
+
+@pytest.mark.parametrize("name", pages.PAGES)
+def test_a_page_that_follows_from_the_code_does(name):
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    assert page == pages.PAGES[name](), "python tests/oracles/pages.py --write"
 
 
 def test_every_exit_code_is_documented():

@@ -12,233 +12,235 @@ Examples
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from longpole.errors import (
-    DeviceError,
-    InternalError,
-    LongpoleError,
-    MissingDependencyError,
-    PairError,
-    RanksError,
-    ResultsError,
-    TraceError,
-    WindowError,
-)
-from longpole.read import read_trace
-from longpole.trace import Trace
-from longpole.windows import Window
+from longpole.analyses.questions import questions
+from longpole.errors import DeviceError as DeviceError
+from longpole.errors import InternalError as InternalError
+from longpole.errors import LongpoleError as LongpoleError
+from longpole.errors import MissingDependencyError as MissingDependencyError
+from longpole.errors import PairError as PairError
+from longpole.errors import RanksError as RanksError
+from longpole.errors import ResultsError as ResultsError
+from longpole.errors import TraceError as TraceError
+from longpole.errors import WindowError as WindowError
+from longpole.read import read_trace as read_trace
+from longpole.trace import Trace as Trace
+from longpole.windows import Window as Window
 
 if TYPE_CHECKING:
-    from longpole.allocations import Allocations, read_memory
-    from longpole.analyses.activities import activities
-    from longpole.analyses.activity_types import activity_types
-    from longpole.analyses.annotated_kernels import annotated_kernels
-    from longpole.analyses.annotation_times import annotation_times
-    from longpole.analyses.ascend_overlap import ascend_overlap
-    from longpole.analyses.ascend_ranks import ascend_ranks
-    from longpole.analyses.blocking_calls import BlockingCall, blocking_calls
-    from longpole.analyses.breakdown import breakdown
-    from longpole.analyses.by_name import OperatorTime
-    from longpole.analyses.check import check
-    from longpole.analyses.collective_waits import collective_waits
-    from longpole.analyses.communication import communication
-    from longpole.analyses.communication_links import communication_links
-    from longpole.analyses.copy_bandwidth import copy_bandwidth
-    from longpole.analyses.copy_summary import copy_summary
-    from longpole.analyses.counter_tracks import counter_tracks
+    from longpole.allocations import Allocations as Allocations
+    from longpole.allocations import read_memory as read_memory
+    from longpole.analyses.activities import activities as activities
+    from longpole.analyses.activity_types import activity_types as activity_types
+    from longpole.analyses.annotated_kernels import annotated_kernels as annotated_kernels
+    from longpole.analyses.annotation_times import annotation_times as annotation_times
+    from longpole.analyses.ascend_overlap import ascend_overlap as ascend_overlap
+    from longpole.analyses.ascend_ranks import ascend_ranks as ascend_ranks
+    from longpole.analyses.blocking_calls import blocking_calls as blocking_calls
+    from longpole.analyses.breakdown import breakdown as breakdown
+    from longpole.analyses.check import check as check
+    from longpole.analyses.collective_waits import collective_waits as collective_waits
+    from longpole.analyses.communication import communication as communication
+    from longpole.analyses.communication_links import communication_links as communication_links
+    from longpole.analyses.copy_bandwidth import copy_bandwidth as copy_bandwidth
+    from longpole.analyses.copy_summary import copy_summary as copy_summary
+    from longpole.analyses.counter_tracks import counter_tracks as counter_tracks
+    from longpole.analyses.counters_by_operator import counters_by_operator as counters_by_operator
     from longpole.analyses.counters_by_operator import (
-        counters_by_operator,
-        get_counter_data_with_operators,
+        get_counter_data_with_operators as get_counter_data_with_operators,
     )
-    from longpole.analyses.device_times import DeviceTime, device_times
-    from longpole.analyses.diff import Change, Diff, DiffSide, diff, diff_steps
-    from longpole.analyses.dumps import Dumps, dumps
-    from longpole.analyses.events import events
-    from longpole.analyses.findings import Finding
-    from longpole.analyses.frame_times import FrameTimes
-    from longpole.analyses.full_queue import full_queue
-    from longpole.analyses.functions import functions
-    from longpole.analyses.graph_kernels import graph_kernels
-    from longpole.analyses.idle_time import idle_time
-    from longpole.analyses.kernel_sequences import kernel_sequences
-    from longpole.analyses.kernels import kernels
-    from longpole.analyses.launch_summary import launch_summary
-    from longpole.analyses.launch_times import launch_times
-    from longpole.analyses.launches_without_work import launches_without_work
-    from longpole.analyses.measured_work import measured_work
-    from longpole.analyses.memory import Memory, memory
-    from longpole.analyses.memory_churn import memory_churn
-    from longpole.analyses.memory_curve import memory_curve
-    from longpole.analyses.mfu import Mfu, mfu
-    from longpole.analyses.modules import modules
-    from longpole.analyses.operator_kernels import operator_kernels
-    from longpole.analyses.operators import operators
-    from longpole.analyses.overlap import Overlap, overlap
-    from longpole.analyses.queue_length import queue_length
-    from longpole.analyses.queue_summary import queue_summary
-    from longpole.analyses.ranks import Ranks, ranks
-    from longpole.analyses.roofline import Roofline, roofline
-    from longpole.analyses.steps import steps
-    from longpole.analyses.summary import Summary, summary
-    from longpole.convert.execution_trace import (
-        ExecutionTrace,
-        LinkedTrace,
-        link_execution_trace,
-        read_execution_trace,
+    from longpole.analyses.device_times import device_times as device_times
+    from longpole.analyses.diff import Diff as Diff
+    from longpole.analyses.diff import diff as diff
+    from longpole.analyses.diff import diff_steps as diff_steps
+    from longpole.analyses.dumps import Dumps as Dumps
+    from longpole.analyses.dumps import dumps as dumps
+    from longpole.analyses.events import events as events
+    from longpole.analyses.findings import Finding as Finding
+    from longpole.analyses.full_queue import full_queue as full_queue
+    from longpole.analyses.functions import functions as functions
+    from longpole.analyses.graph_kernels import graph_kernels as graph_kernels
+    from longpole.analyses.idle_time import idle_time as idle_time
+    from longpole.analyses.kernel_sequences import kernel_sequences as kernel_sequences
+    from longpole.analyses.kernels import kernels as kernels
+    from longpole.analyses.launch_summary import launch_summary as launch_summary
+    from longpole.analyses.launch_times import launch_times as launch_times
+    from longpole.analyses.launches_without_work import (
+        launches_without_work as launches_without_work,
     )
-    from longpole.counters import CUDA_SASS_INSTRUCTION_COUNTER_FLOPS
-    from longpole.critical_path.changes import Drop, RemoveWait, Scale
-    from longpole.critical_path.path import CriticalPath, WhatIf
-    from longpole.mindspore.profiler import Profiler
-    from longpole.traces.dump_set import DumpSet, OpenCall, read_dumps
-    from longpole.traces.findings import RankFinding
-    from longpole.traces.joining import read_traces
-    from longpole.traces.late_ranks import RankRemedy
-    from longpole.traces.merge import Merged, merge
-    from longpole.traces.trace_set import TraceSet
-    from longpole.verdict.values import Remedy, Verdict
-    from longpole.windows import choose_window
+    from longpole.analyses.measured_work import measured_work as measured_work
+    from longpole.analyses.memory import Memory as Memory
+    from longpole.analyses.memory import memory as memory
+    from longpole.analyses.memory_churn import memory_churn as memory_churn
+    from longpole.analyses.memory_curve import memory_curve as memory_curve
+    from longpole.analyses.mfu import Mfu as Mfu
+    from longpole.analyses.mfu import mfu as mfu
+    from longpole.analyses.modules import modules as modules
+    from longpole.analyses.operator_kernels import operator_kernels as operator_kernels
+    from longpole.analyses.operators import operators as operators
+    from longpole.analyses.overlap import Overlap as Overlap
+    from longpole.analyses.overlap import overlap as overlap
+    from longpole.analyses.queue_length import queue_length as queue_length
+    from longpole.analyses.queue_summary import queue_summary as queue_summary
+    from longpole.analyses.ranks import Ranks as Ranks
+    from longpole.analyses.ranks import ranks as ranks
+    from longpole.analyses.roofline import Roofline as Roofline
+    from longpole.analyses.roofline import roofline as roofline
+    from longpole.analyses.steps import steps as steps
+    from longpole.analyses.summary import Summary as Summary
+    from longpole.analyses.summary import summary as summary
+    from longpole.convert.execution_trace import ExecutionTrace as ExecutionTrace
+    from longpole.convert.execution_trace import LinkedTrace as LinkedTrace
+    from longpole.convert.execution_trace import link_execution_trace as link_execution_trace
+    from longpole.convert.execution_trace import read_execution_trace as read_execution_trace
+    from longpole.counters import (
+        CUDA_SASS_INSTRUCTION_COUNTER_FLOPS as CUDA_SASS_INSTRUCTION_COUNTER_FLOPS,
+    )
+    from longpole.critical_path.changes import Drop as Drop
+    from longpole.critical_path.changes import RemoveWait as RemoveWait
+    from longpole.critical_path.changes import Scale as Scale
+    from longpole.critical_path.path import CriticalPath as CriticalPath
+    from longpole.critical_path.path import WhatIf as WhatIf
+    from longpole.mindspore.profiler import Profiler as Profiler
+    from longpole.traces.dump_set import DumpSet as DumpSet
+    from longpole.traces.dump_set import read_dumps as read_dumps
+    from longpole.traces.joining import read_traces as read_traces
+    from longpole.traces.merge import merge as merge
+    from longpole.traces.trace_set import TraceSet as TraceSet
+    from longpole.verdict.values import Remedy as Remedy
+    from longpole.verdict.values import Verdict as Verdict
+    from longpole.windows import choose_window as choose_window
 
-__all__ = [
-    "CUDA_SASS_INSTRUCTION_COUNTER_FLOPS",
-    "Allocations",
-    "BlockingCall",
-    "Change",
-    "CriticalPath",
-    "DeviceError",
-    "DeviceTime",
-    "Diff",
-    "DiffSide",
-    "Drop",
-    "DumpSet",
-    "Dumps",
-    "ExecutionTrace",
-    "Finding",
-    "FrameTimes",
-    "InternalError",
-    "LinkedTrace",
-    "LongpoleError",
-    "Memory",
-    "Merged",
-    "Mfu",
-    "MissingDependencyError",
-    "OpenCall",
-    "OperatorTime",
-    "Overlap",
-    "PairError",
-    "Profiler",
-    "RankFinding",
-    "RankRemedy",
-    "Ranks",
-    "RanksError",
-    "Remedy",
-    "RemoveWait",
-    "ResultsError",
-    "Roofline",
-    "Scale",
-    "Summary",
-    "Trace",
-    "TraceError",
-    "TraceSet",
-    "Verdict",
-    "WhatIf",
-    "Window",
-    "WindowError",
-    "activities",
-    "activity_types",
-    "annotated_kernels",
-    "annotation_times",
-    "ascend_overlap",
-    "ascend_ranks",
-    "blocking_calls",
-    "breakdown",
-    "check",
-    "choose_window",
-    "collective_waits",
-    "communication",
-    "communication_links",
-    "copy_bandwidth",
-    "copy_summary",
-    "counter_tracks",
-    "counters_by_operator",
-    "device_times",
-    "diff",
-    "diff_steps",
-    "dumps",
-    "events",
-    "full_queue",
-    "functions",
-    "get_counter_data_with_operators",
-    "graph_kernels",
-    "idle_time",
-    "kernel_sequences",
-    "kernels",
-    "launch_summary",
-    "launch_times",
-    "launches_without_work",
-    "link_execution_trace",
-    "measured_work",
-    "memory",
-    "memory_churn",
-    "memory_curve",
-    "merge",
-    "mfu",
-    "modules",
-    "operator_kernels",
-    "operators",
-    "overlap",
-    "queue_length",
-    "queue_summary",
-    "ranks",
-    "read_dumps",
-    "read_execution_trace",
-    "read_memory",
-    "read_trace",
-    "read_traces",
-    "roofline",
-    "steps",
-    "summary",
-]
-
-# `import longpole` must not wait for what answers questions. A function of `analyses`
-# stands in the file of its name; only types need an entry here.
-_MODULE_OF = {
-    "Allocations": "allocations",
-    "CUDA_SASS_INSTRUCTION_COUNTER_FLOPS": "counters",
-    "BlockingCall": "analyses.blocking_calls",
-    "CriticalPath": "critical_path.path",
-    "DeviceTime": "analyses.device_times",
-    "Drop": "critical_path.changes",
-    "Finding": "analyses.findings",
-    "FrameTimes": "analyses.frame_times",
-    "Memory": "analyses.memory",
-    "Mfu": "analyses.mfu",
-    "OperatorTime": "analyses.by_name",
-    "Overlap": "analyses.overlap",
-    "Profiler": "mindspore.profiler",
-    "RankFinding": "traces.findings",
-    "RankRemedy": "traces.late_ranks",
-    "Ranks": "analyses.ranks",
-    "Remedy": "verdict.values",
-    "RemoveWait": "critical_path.changes",
-    "Roofline": "analyses.roofline",
-    "Scale": "critical_path.changes",
-    "Summary": "analyses.summary",
-    "read_memory": "allocations",
-    "Verdict": "verdict.values",
-    "WhatIf": "critical_path.path",
-    "Dumps": "analyses.dumps",
-    **dict.fromkeys(("DumpSet", "OpenCall", "read_dumps"), "traces.dump_set"),
-    **dict.fromkeys(("Merged", "merge"), "traces.merge"),
-    "TraceSet": "traces.trace_set",
-    "choose_window": "windows",
-    "read_traces": "traces.joining",
-    **dict.fromkeys(("Change", "Diff", "DiffSide", "diff_steps"), "analyses.diff"),
-    "get_counter_data_with_operators": "analyses.counters_by_operator",
-    **dict.fromkeys(
-        ("ExecutionTrace", "LinkedTrace", "link_execution_trace", "read_execution_trace"),
-        "convert.execution_trace",
+_GROUPS = {
+    "Read": (
+        "read_trace",
+        "read_traces",
+        "read_dumps",
+        "read_memory",
+        "read_execution_trace",
+        "Trace",
+        "TraceSet",
+        "DumpSet",
+        "Allocations",
+        "ExecutionTrace",
+    ),
+    "Choose a window": (
+        "choose_window",
+        "Window",
+    ),
+    "Ask about a trace": (
+        "summary",
+        "check",
+        "device_times",
+        "blocking_calls",
+        "counter_tracks",
+        "launches_without_work",
+        "get_counter_data_with_operators",
+        "CUDA_SASS_INSTRUCTION_COUNTER_FLOPS",
+        "Summary",
+        "Verdict",
+        "Remedy",
+        "Finding",
+    ),
+    "Critical path and what-if": (
+        "CriticalPath",
+        "WhatIf",
+        "Scale",
+        "Drop",
+        "RemoveWait",
+    ),
+    "Compare": (
+        "diff",
+        "diff_steps",
+        "Diff",
+    ),
+    "Several ranks": (
+        "ranks",
+        "merge",
+        "dumps",
+        "ascend_ranks",
+        "Ranks",
+        "Dumps",
+    ),
+    "Other tools": (
+        "link_execution_trace",
+        "LinkedTrace",
+        "Profiler",
+    ),
+    # Each table is a function in a file of its name, found there.
+    "Tables": tuple(questions()),
+    "What tables with figures answer": (
+        "Memory",
+        "Mfu",
+        "Overlap",
+        "Roofline",
+    ),
+    "Errors": (
+        "LongpoleError",
+        "TraceError",
+        "WindowError",
+        "RanksError",
+        "PairError",
+        "ResultsError",
+        "DeviceError",
+        "MissingDependencyError",
+        "InternalError",
     ),
 }
+"""What is public, as the documentation lists it."""
+
+__all__ = [name for names in _GROUPS.values() for name in names]
+
+# `import longpole` must not wait for what answers questions. A function of `analyses`
+# stands in the file of its name; all else needs an entry here.
+_MODULES = {
+    "allocations": (
+        "Allocations",
+        "read_memory",
+    ),
+    "analyses.counters_by_operator": ("get_counter_data_with_operators",),
+    "analyses.diff": (
+        "Diff",
+        "diff_steps",
+    ),
+    "analyses.dumps": ("Dumps",),
+    "analyses.findings": ("Finding",),
+    "analyses.memory": ("Memory",),
+    "analyses.mfu": ("Mfu",),
+    "analyses.overlap": ("Overlap",),
+    "analyses.ranks": ("Ranks",),
+    "analyses.roofline": ("Roofline",),
+    "analyses.summary": ("Summary",),
+    "convert.execution_trace": (
+        "ExecutionTrace",
+        "LinkedTrace",
+        "link_execution_trace",
+        "read_execution_trace",
+    ),
+    "counters": ("CUDA_SASS_INSTRUCTION_COUNTER_FLOPS",),
+    "critical_path.changes": (
+        "Drop",
+        "RemoveWait",
+        "Scale",
+    ),
+    "critical_path.path": (
+        "CriticalPath",
+        "WhatIf",
+    ),
+    "mindspore.profiler": ("Profiler",),
+    "traces.dump_set": (
+        "DumpSet",
+        "read_dumps",
+    ),
+    "traces.joining": ("read_traces",),
+    "traces.merge": ("merge",),
+    "traces.trace_set": ("TraceSet",),
+    "verdict.values": (
+        "Remedy",
+        "Verdict",
+    ),
+    "windows": ("choose_window",),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
@@ -252,3 +254,7 @@ def __getattr__(name: str) -> object:
     # Importing `analyses.check` does not bind `longpole.check`; keep what was found.
     globals()[name] = found
     return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,6 +1,6 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, BinaryIO, Final, final
+from typing import Any, BinaryIO, Final, Literal, final
 
 from longpole.recording import Profiler
 from longpole.verdict.parts import VerdictParts
@@ -128,6 +128,7 @@ class CriticalPath:
         self,
         changes: Sequence[tuple[str, str | None, str | None, int, int, Sequence[int] | None]],
     ) -> CriticalPath: ...
+    def length_in(self, other: CriticalPath) -> int: ...
     def n_chosen(
         self,
         changes: Sequence[tuple[str, str | None, str | None, int, int, Sequence[int] | None]],
@@ -350,7 +351,7 @@ class LinkedTrace:
     """An execution trace with the times of a trace."""
 
     @property
-    def method(self) -> str: ...
+    def method(self) -> Literal["record_function_id", "thread_order", "external_id"]: ...
     @property
     def n_linked(self) -> int: ...
     @property
@@ -368,7 +369,13 @@ class LinkedTrace:
     def write_et_plus(self, path: str | os.PathLike[str], as_chakra: bool) -> None: ...
     def replay(
         self, gaps: bool
-    ) -> tuple[int, int | None, int, list[tuple[str, int, int, int, int, int | None]]]: ...
+    ) -> tuple[
+        int,
+        int | None,
+        int,
+        list[tuple[str, int, int, int, int, int | None]],
+        tuple[int, int, int, int] | None,
+    ]: ...
 
 def link_execution_trace(
     execution: ExecutionTrace,
@@ -390,7 +397,13 @@ class ChakraTrace:
     def attributes_of(self, row: int) -> list[tuple[str, str]]: ...
     def replay(
         self, gaps: bool
-    ) -> tuple[int, int | None, int, list[tuple[str, int, int, int, int, int | None]]]: ...
+    ) -> tuple[
+        int,
+        int | None,
+        int,
+        list[tuple[str, int, int, int, int, int | None]],
+        tuple[int, int, int, int] | None,
+    ]: ...
     def __len__(self) -> int: ...
 
 def read_chakra(

@@ -28,6 +28,8 @@ _WITHOUT_LOSS: Final = frozenset(
 )
 # With more of the bytes or events lost, those that are left do not stand for all.
 _MUCH_LOST: Final = 0.01
+# Whole events, of which the bytes are not counted.
+_SKIPPED: Final = frozenset({"not_an_event", "too_deep", "bad_timestamp", "missing_timestamp"})
 _HEADER: Final = frozenset({"malformed_header", "header_too_large"})
 
 
@@ -71,7 +73,7 @@ def _is_much(row: dict[str, Any], n_bytes: int, n_events: int) -> bool:
         return False
     behind = n_bytes - row["first_offset"] if row["code"] == "text_after_end" else 0
     n_lost = max(row["skipped_bytes"], behind)
-    n_skipped = row["count"] if row["severity"] == "data_loss" and not n_lost else 0
+    n_skipped = row["count"] if row["code"] in _SKIPPED and not n_lost else 0
     return n_lost > _MUCH_LOST * n_bytes or n_skipped > _MUCH_LOST * (n_events + n_skipped)
 
 

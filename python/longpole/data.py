@@ -22,6 +22,8 @@ from typing import (
     TypedDict,
     TypeVar,
     get_args,
+    get_type_hints,
+    is_typeddict,
     overload,
 )
 
@@ -106,7 +108,9 @@ def _single(value: Any) -> Any:
 
 @cache
 def names_of(cls: Any) -> tuple[str, ...]:
-    """Name what programs read of an answer, in its order."""
+    """Name what programs read of an answer, or the keys of a row, in its order."""
+    if is_typeddict(cls):
+        return tuple(get_type_hints(cls))
     shown = (field.name for field in fields(cls) if not _is_hidden(field.type))
     return (*shown, *_computed(cls))
 

@@ -60,7 +60,7 @@ def frame_schema(row: Any, *, last: Any = None) -> pl.Schema:
     ...     device: int | None
     ...     names: list[str]
     >>> frame_schema(Stream)
-    Schema({'device': Int32, 'names': List(String)})
+    Schema([('device', Int32), ('names', List(String))])
     """
     import polars as pl
 

@@ -92,12 +92,12 @@ def _side(name: str, value: Any) -> Any:
     return value if isinstance(value, TraceSet) else _trace(name, value)
 
 
-def _each(name: str, value: Any) -> Trace | list[Trace] | dict[int, Trace]:
-    if isinstance(value, Mapping):
-        return {rank: _trace(name, each) for rank, each in value.items()}
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        return [_trace(name, each) for each in value]
-    return _trace(name, value)
+def _each(name: str, value: Any) -> Any:
+    from longpole.traces.trace_set import TraceSet
+
+    if isinstance(value, Trace | TraceSet | str | PathLike | Iterable):
+        return value
+    raise _refuse(name, "traces, a longpole.TraceSet, or paths", value)
 
 
 def _recording(name: str, value: Any) -> Trace | Allocations:
@@ -170,7 +170,7 @@ _READERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "Marked": _trace,
     "TraceSet": _traces,
     "Trace | TraceSet | Sequence[Trace | TraceSet]": _side,
-    "Trace | Iterable[Trace] | Mapping[int, Trace]": _each,
+    "TraceSet | Source | Iterable[Source] | Mapping[int, Source]": _each,
     "Trace | Allocations": _recording,
     "DumpSet": _dumps,
     "Window | None": _window,

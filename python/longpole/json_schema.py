@@ -138,8 +138,6 @@ def _or_null(schema: Schema) -> Schema:
 def types_of(cls: Any) -> dict[str, Any]:
     """Give the declared type of each key of an object, in its order."""
     declared = get_type_hints(cls, include_extras=True)
-    if is_typeddict(cls):
-        return declared
     return {name: declared.get(name) or _type_of_computed(cls, name) for name in names_of(cls)}
 
 

@@ -64,7 +64,7 @@ def test_a_table_that_is_not_there_is_answered_with_the_one_that_was_meant(capsy
     assert program.run(["table", "trace.json", "kernel"]) == exit_codes.USAGE
     assert "'kernel' is not a table; did you mean `kernels`?" in capsys.readouterr().err
     assert program.run(["table", "trace.json", "zzz"]) == exit_codes.USAGE
-    assert "'zzz' is not one of 'activities'" in capsys.readouterr().err
+    assert "'zzz' is not a table; `longpole table TRACE` lists them" in capsys.readouterr().err
 
 
 def test_a_file_alone_means_summary(longpole, trace):

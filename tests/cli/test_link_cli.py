@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -63,6 +64,47 @@ def test_a_graph_is_written_checked_shown_and_replayed(pair, capsys, tmp_path):
     assert run(["chakra", "show", graph]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["name"] for line in lines[1:5]] == [node["name"] for node in ET["nodes"]]
+
+
+@pytest.fixture
+def pair_that_waits_outside(tmp_path):
+    """Give a pair whose thread waits for a kernel that no node launched."""
+    builder = (
+        TraceBuilder()
+        .launch("gemm", call=(0, 2), work=(3, 100))
+        .operator("aten::mm", (5, 10))
+        .call("cudaDeviceSynchronize", (11, 101))
+        .operator("aten::item", (102, 110))
+    )
+    builder.write(tmp_path / "kineto.json")
+    (tmp_path / "et.json").write_text(json.dumps(ET))
+    return ["--et", str(tmp_path / "et.json"), "--kineto", str(tmp_path / "kineto.json")]
+
+
+def test_a_replay_that_misses_the_run_is_warned_about_with_the_place(
+    pair_that_waits_outside, capsys, tmp_path
+):
+    graph = str(tmp_path / "rank.0.et")
+    commands = (
+        ["link", *pair_that_waits_outside],
+        ["chakra", "convert", *pair_that_waits_outside, "-o", graph],
+        ["chakra", "check", graph],
+    )
+    for command in commands:
+        assert run(command) == 4
+        told = capsys.readouterr().err
+        assert "the replay takes 16.0 µs of the measured 105 µs (-84.8%)" in told
+        assert re.search(r"89\.0 µs of them on (thread|tid) 1 at node 4 \(aten::item\)", told)
+        assert "between 0 s and 97.0 µs after the first start" in told
+        assert "[replay_misses_the_run]" in told
+    assert run([*commands[0], "--json"]) == 4
+    found = json.loads(capsys.readouterr().out)
+    assert (found["status"], found["warnings"][0]["count"]) == ("partial", 1)
+
+
+def test_a_replay_that_takes_the_time_of_the_run_is_not_warned_about(pair, capsys):
+    assert run(["link", *pair]) == 0
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.skipif(not (SHARED / "et_pairs").exists(), reason="no real pairs beside the project")

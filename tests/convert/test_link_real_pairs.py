@@ -16,8 +16,10 @@ CHAKRA = {
     "resnet_a100": (1_310, 323),
     "torch213_ddp2_rank0": (8_147, 0),
     "torch213_ddp2_rank1": (8_147, 0),
+    "linear": (928, 220),
+    **{f"dlrm/rank{rank}": (1_672, 261) for rank in range(4)},
 }
-METHODS = {"resnet_a100": "thread_order"}
+BY_NUMBER = ("alexnet_synth", "torch213_ddp2_rank0", "torch213_ddp2_rank1")
 
 
 @pytest.mark.parametrize("name", CHAKRA)
@@ -25,7 +27,7 @@ def test_a_pair_is_linked_at_least_as_far_as_chakra_links_it(name):
     linked = link(name)
     nodes = linked.nodes
     n_device = nodes.filter(pl.col("kind") == "device").height
-    assert linked.method == METHODS.get(name, "record_function_id")
+    assert linked.method == ("record_function_id" if name in BY_NUMBER else "thread_order")
     assert linked.n_linked >= CHAKRA[name][0]
     assert n_device >= CHAKRA[name][1]
     operators = nodes.filter(pl.col("kind") == "operator")
@@ -63,6 +65,20 @@ def test_the_replay_reproduces_the_measured_time(name):
 def test_files_of_different_runs_are_refused_with_the_figures():
     with pytest.raises(PairError, match=r"14389 an External id \(581 the name\)"):
         link("resnet_a100", "wrong_pair_with_resnet_a100")
+
+
+def test_each_thread_of_a_rank_is_linked_to_one_thread():
+    linked = link("dlrm/rank0")
+    threads = linked.nodes.filter(pl.col("kind").cast(pl.String) == "operator")["thread"]
+    assert sorted(threads.drop_nulls().value_counts()["count"]) == [684, 988]
+
+
+def test_every_iteration_of_the_linear_pair_has_its_own_backward():
+    iterations = link("linear").iterations
+    assert iterations.height == 39
+    assert (iterations["n_nodes"] == 928).all()
+    ends = iterations["start_ns"] + iterations["duration_ns"]
+    assert (ends[:-1] <= iterations["start_ns"][1:]).all()
 
 
 def test_the_iterations_that_fit_are_listed_and_one_is_chosen():

@@ -7,6 +7,7 @@ import json
 import jsonschema
 import pytest
 from et_pairs import FOLDER, needs_pairs
+from et_schema import decode
 from simulated_pairs import execution_trace_of
 
 from longpole import chakra
@@ -114,7 +115,43 @@ def test_a_run_is_written_as_simulators_look_for_it(files, capsys):
         graph = chakra.read_chakra(files / "out" / f"rank.{rank}.et")
         collectives = [graph.attributes(row) for row in range(len(graph))]
         assert sum("comm_size" in found for found in collectives) == 2
+        n_issued, n_nodes = drained(files / "out" / f"rank.{rank}.et")
+        assert n_issued == n_nodes
     assert code in {0, 1}
+
+
+def drained(path):
+    """Issue the nodes of a graph as a feeder does; give how many it issues, and how many it has."""
+    _, nodes = decode(path.read_bytes())
+    waiting = {node.id: set(node.data_deps) for node in nodes}
+    assert len(waiting) == len(nodes)
+    assert all(source in waiting for node in nodes for source in [*node.data_deps, *node.ctrl_deps])
+    dependents = {}
+    for id_, sources in waiting.items():
+        for source in sources:
+            dependents.setdefault(source, []).append(id_)
+    ready = [id_ for id_, sources in waiting.items() if not sources]
+    n_issued = 0
+    while ready:
+        id_ = ready.pop()
+        n_issued += 1
+        for dependent in dependents.get(id_, ()):
+            waiting[dependent].remove(id_)
+            if not waiting[dependent]:
+                ready.append(dependent)
+    return n_issued, len(nodes)
+
+
+@needs_pairs
+def test_four_real_ranks_in_whole_microseconds_become_graphs_that_drain(tmp_path, capsys):
+    folder = FOLDER / "dlrm"
+    pairs = ["--et", str(folder / "*.et.json.gz"), "--kineto", str(folder / "*.kineto.json.gz")]
+    assert program.run(["chakra", "convert", *pairs, "-o", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert "4 ranks, 8 calls of several" in told
+    assert told.count("no problems found") == 4
+    counts = [drained(tmp_path / f"rank.{rank}.et") for rank in range(4)]
+    assert all(n_issued == n_nodes > 2_400 for n_issued, n_nodes in counts)
 
 
 @needs_pairs

@@ -463,3 +463,16 @@ def test_loader_workers_are_an_improvement_by_data_loading():
     assert found.changes[0].kind == "data_loading"
     assert found.changes[0].effect_ns < 0
     assert longpole.diff(before, before).n_differences == 0
+
+
+def test_a_change_of_one_window_is_read_off_in_the_others(base):
+    steps = base.steps["step"].to_list()
+    paths = [base.critical_path(step=step) for step in steps]
+    change = longpole.Scale(kind="kernel", by=0.5)
+    changed = paths[0].what_if(change)
+    gains = [changed.gain_in(path) for path in paths]
+    assert gains == [path.what_if(change).gain_ns for path in paths]
+    assert any(gains)
+    start_ns, end_ns = paths[0].window
+    with pytest.raises(ValueError, match="no times in common"):
+        changed.gain_in(base.critical_path(between=(start_ns, end_ns)))

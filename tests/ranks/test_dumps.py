@@ -71,7 +71,8 @@ def test_where_a_late_rank_was_last_is_said(write):
         {"name": "evaluate", "filename": "train.py", "line": 88},
     ]
     found = write([entry(1), entry(2, "started")], [entry(1, frames=frames)], [entry(1)])
-    assert dict(found.open_calls[0].places)[1].endswith("evaluate (train.py:88)")
+    places = {it.rank: it.place for it in found.open_calls[0].places}
+    assert places[1].endswith("evaluate (train.py:88)")
 
 
 def test_a_call_that_has_not_started_on_a_rank_holds_the_others(write):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from longpole.data import Data, Row
 from longpole.report.blocks import Column, Notes, Sentence, Table
+from longpole.traces.dump_set import DumpSet, OpenCall
+from longpole.traces.findings import RankFinding
 from longpole.traces.wording import listed
 from longpole.wording import count, escape
 
 if TYPE_CHECKING:
     from longpole.report.blocks import Block, Cell
     from longpole.report.document import Record
-    from longpole.traces.dump_set import DumpSet, OpenCall
 
 __all__ = ["Dumps", "dumps"]
 
@@ -22,8 +24,17 @@ _MOST_FINDINGS: Final = 8
 _DISAGREE: Final = ("other operation", "other size", "other data type")
 
 
+class DumpsData(Row):
+    """What the dumps of a run say."""
+
+    n_ranks: int
+    n_calls: int
+    open_calls: tuple[OpenCall, ...]
+    findings: tuple[RankFinding, ...]
+
+
 @dataclass(frozen=True, slots=True)
-class Dumps:
+class Dumps(Data):
     """The answer about the dumps of a run."""
 
     set: DumpSet
@@ -34,26 +45,13 @@ class Dumps:
         calls = self.set.open_calls
         return not calls or not any(it.waits_for or self._disagreement(it) for it in calls)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, in a fixed order."""
-        return {
-            "n_ranks": len(self.set),
-            "n_calls": self.set.calls.height,
-            "open_calls": [call.to_dict() for call in self.set.open_calls],
-            "findings": [
-                {
-                    "kind": it.kind,
-                    "message": it.message,
-                    "ranks": list(it.ranks),
-                    "others": list(it.others),
-                    "group": it.group,
-                    "sequence": it.sequence,
-                    "count": it.count,
-                    "values": list(it.values),
-                }
-                for it in self.set.findings
-            ],
-        }
+    def __data__(self) -> DumpsData:
+        return DumpsData(
+            n_ranks=len(self.set),
+            n_calls=self.set.calls.height,
+            open_calls=self.set.open_calls,
+            findings=self.set.findings,
+        )
 
     def records(self) -> list[Record]:
         """Give a row for each rank and call that is in the dumps."""
@@ -75,9 +73,9 @@ class Dumps:
         said = [f"{self._state(call, name)} {self._what_next(call)}"]
         if call.last_complete is not None:
             said.append(f"Up to call {call.last_complete} of this group, all is complete.")
-        late = set(call.waits_for) or {rank for rank, _ in call.places}
-        places = [(rank, place) for rank, place in call.places if rank in late]
-        said += [f"Rank {rank}: {escape(place)}." for rank, place in places[:_MOST_PLACES]]
+        late = set(call.waits_for) or {it.rank for it in call.places}
+        places = [it for it in call.places if it.rank in late]
+        said += [f"Rank {it.rank}: {escape(it.place)}." for it in places[:_MOST_PLACES]]
         return said
 
     def _state(self, call: OpenCall, name: str) -> str:

@@ -7,7 +7,6 @@ parameters are those of options of the command line.
 
 from __future__ import annotations
 
-import inspect
 import re
 from importlib import import_module
 from pathlib import Path
@@ -44,6 +43,8 @@ def question(name: str) -> Callable[..., Any]:
 
 def answer_type(name: str) -> Any:
     """Give the type of the answer to a question, of which its JSON Schema is made."""
+    import inspect
+
     import polars as pl
 
     ask = question(name)
@@ -53,6 +54,8 @@ def answer_type(name: str) -> Any:
 
 def choices_of(name: str) -> frozenset[str]:
     """Name what else a question can be asked with, besides a trace and a window."""
+    import inspect
+
     _, *others = inspect.signature(question(name)).parameters
     return frozenset(others) - {"window"}
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
+import polars as pl
+
+from longpole.data import Data, Row, names_of
 from longpole.report.blocks import Column, Notes, Sentence, Table
+from longpole.traces.findings import RankFinding
+from longpole.traces.late_ranks import RankRemedy
+from longpole.traces.trace_set import TraceSet
 from longpole.traces.wording import listed
 from longpole.wording import count, duration, escape, share, short_name
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from longpole.report.blocks import Block, Cell
-    from longpole.report.document import Record
-    from longpole.traces.trace_set import TraceSet
 
 __all__ = ["Ranks", "ranks"]
 
@@ -24,40 +26,6 @@ _MOST_CALLS: Final = 5
 _MOST_FINDINGS: Final = 8
 _MOST_KINDS: Final = 6
 _FEWEST_CLOCKS: Final = 2
-_CALL_FIELDS: Final = (
-    "call",
-    "group",
-    "sequence",
-    "step",
-    "operation",
-    "data_type",
-    "bytes",
-    "members",
-    "n_absent",
-    "matched_by",
-    "last",
-    "late_ns",
-    "wait_share",
-    "awaited",
-    "transfer_ns",
-    "algorithm_gb_per_s",
-    "bus_gb_per_s",
-    "slow_transfer",
-    "cause",
-)
-_CLOCK_FIELDS: Final = (
-    "rank",
-    "offset_ns",
-    "base_ns",
-    "drift",
-    "residual_ns",
-    "worst_residual_ns",
-    "bound_ns",
-    "edge_bound_ns",
-    "calls",
-    "connected",
-    "entry_ns",
-)
 _LACKS_RANKS: Final = (
     "Most calls have ranks that are not among the traces: waiting cannot be told from transfer, "
     "and who comes last is not known."
@@ -76,8 +44,96 @@ _REMEDIES: Final = {
 }
 
 
+class RankRow(Row):
+    """One rank: what it waited for, and what others waited for it."""
+
+    rank: int
+    began_ns: int
+    """When its first call began, after that of the first rank."""
+    calls: int
+    last_at: int
+    """At how many calls it came last."""
+    wait_ns: int
+    transfer_ns: int
+    path_ns: int
+    """Its time on the critical path."""
+    gain_ns: int
+    """What the run would gain if it were as the median rank, at most."""
+    clock_offset_ns: int
+
+
+class CollectiveCall(Row):
+    """One collective, on all ranks that take part."""
+
+    call: int
+    group: str | None
+    sequence: int | None
+    step: int | None
+    operation: str | None
+    data_type: str | None
+    bytes: int | None
+    members: int
+    n_absent: int
+    matched_by: str
+    last: int | None
+    """The rank that came last."""
+    late_ns: int
+    wait_share: float | None
+    awaited: int | None
+    """The rank that the others waited for."""
+    transfer_ns: int | None
+    algorithm_gb_per_s: float | None
+    bus_gb_per_s: float | None
+    slow_transfer: bool | None
+    cause: Literal["transfer", "late arrival", "mixed", "start skew", "inconclusive"]
+
+
+class RankClock(Row):
+    """The clock of a rank against that of the first."""
+
+    rank: int
+    offset_ns: int
+    base_ns: int
+    drift: float
+    residual_ns: int
+    worst_residual_ns: int
+    bound_ns: int
+    edge_bound_ns: int
+    calls: int
+    connected: bool
+    entry_ns: int
+
+
+class RankSegment(Row):
+    """A segment of the critical path across ranks."""
+
+    rank: int
+    start_ns: int
+    end_ns: int
+    kind: str
+    event: int | None
+    name: str | None
+    certainty: str
+    call: int | None
+
+
+class RanksData(Row):
+    """What is known of several ranks as one program."""
+
+    n_ranks: int
+    run_ns: tuple[int, int]
+    """When the run begins and ends."""
+    start_skew_ns: int
+    late_ranks: tuple[RankRemedy, ...]
+    ranks: list[RankRow]
+    calls: Annotated[pl.DataFrame, CollectiveCall]
+    clocks: Annotated[pl.DataFrame, RankClock]
+    path: Annotated[pl.DataFrame, RankSegment]
+    findings: tuple[RankFinding, ...]
+
+
 @dataclass(frozen=True, slots=True)
-class Ranks:
+class Ranks(Data):
     """The answer about several ranks."""
 
     set: TraceSet
@@ -94,43 +150,25 @@ class Ranks:
         lacks_ranks = found.lacks_ranks and not found.tells_waits
         return found.calls.is_empty() or lacks_ranks or found.lacks_waits
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, in a fixed order."""
+    def __data__(self) -> RanksData:
         found = self.set
-        return {
-            "n_ranks": len(found),
-            "run_ns": list(found.run_ns),
-            "start_skew_ns": found.start_skew_ns,
-            "late_ranks": [remedy.to_dict() for remedy in found.late_ranks()],
-            "ranks": self.records(),
-            "calls": found.calls.with_columns(
-                _text(found.calls, "operation"), _text(found.calls, "matched_by")
-            )
-            .select(_CALL_FIELDS)
-            .to_dicts(),
-            "clocks": found.clocks.select(_CLOCK_FIELDS).to_dicts(),
-            "path": self.path.select(
-                "rank", "start_ns", "end_ns", "kind", "event", "name", "certainty", "call"
-            ).to_dicts(),
-            "findings": [
-                {
-                    "kind": finding.kind,
-                    "message": finding.message,
-                    "ranks": list(finding.ranks),
-                    "others": list(finding.others),
-                    "group": finding.group,
-                    "sequence": finding.sequence,
-                    "count": finding.count,
-                    "values": list(finding.values),
-                }
-                for finding in found.findings
-            ],
-        }
+        calls = found.calls.with_columns(
+            _text(found.calls, "operation"), _text(found.calls, "matched_by")
+        )
+        return RanksData(
+            n_ranks=len(found),
+            run_ns=found.run_ns,
+            start_skew_ns=found.start_skew_ns,
+            late_ranks=found.late_ranks(),
+            ranks=self.records(),
+            calls=calls.select(names_of(CollectiveCall)),
+            clocks=found.clocks.select(names_of(RankClock)),
+            path=self.path.select(names_of(RankSegment)),
+            findings=found.findings,
+        )
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[RankRow]:
         """Give a row for each rank, those that others wait for first."""
-        import polars as pl
-
         found = self.set
         gains: dict[int, int] = {}
         for remedy in found.late_ranks():
@@ -143,25 +181,23 @@ class Ranks:
         clocks = {row["rank"]: row for row in found.clocks.iter_rows(named=True)}
         on_path = dict(self.path.group_by("rank").agg(pl.col("duration_ns").sum()).iter_rows())
         first_ns = min(found.clocks["entry_ns"].to_list())
-        rows: list[Record] = []
+        rows: list[RankRow] = []
         for rank in found.rank_numbers:
             row = of_rank.get(rank, {"wait_ns": 0, "transfer_ns": 0, "calls": 0})
             rows.append(
-                {
-                    "rank": rank,
-                    "began_ns": clocks[rank]["entry_ns"] - first_ns,
-                    "calls": row["calls"],
-                    "last_at": last.get(rank, 0),
-                    "wait_ns": row["wait_ns"],
-                    "transfer_ns": row["transfer_ns"],
-                    "path_ns": on_path.get(rank, 0),
-                    "gain_ns": gains.get(rank, 0),
-                    "clock_offset_ns": clocks[rank]["offset_ns"],
-                }
+                RankRow(
+                    rank=rank,
+                    began_ns=clocks[rank]["entry_ns"] - first_ns,
+                    calls=row["calls"],
+                    last_at=last.get(rank, 0),
+                    wait_ns=row["wait_ns"],
+                    transfer_ns=row["transfer_ns"],
+                    path_ns=on_path.get(rank, 0),
+                    gain_ns=gains.get(rank, 0),
+                    clock_offset_ns=clocks[rank]["offset_ns"],
+                )
             )
-        return sorted(
-            rows, key=lambda row: (-_number(row["gain_ns"]), -_number(row["last_at"]), row["rank"])
-        )
+        return sorted(rows, key=lambda row: (-row["gain_ns"], -row["last_at"], row["rank"]))
 
     def blocks(self) -> list[Block]:
         """Say who makes the others wait, then show ranks, calls and the path."""
@@ -222,9 +258,9 @@ class Ranks:
         moved = f"shifted by up to {duration(shift)}" if shift else "not shifted"
         edge = max(clocks["edge_bound_ns"].to_list())
         agree = f"ends of calls then agree within {duration(residual)} (median)"
-        limit = f"clocks are right within {duration(bound)} at the calls"
+        limit = f"bound {duration(bound)} at the calls"
         if duration(edge) != duration(bound):
-            limit += f", {duration(edge)} before and after them if clocks drift by 20 ppm"
+            limit += f", {duration(edge)} before and after them (20 ppm of drift)"
         return [f"Clocks: {moved}; {agree}; {limit}; drift {drift}."]
 
     def _verdict(self) -> list[str]:

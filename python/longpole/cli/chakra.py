@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.link import pair_options
 from longpole.report.terminal import Terminal
 
@@ -32,6 +32,7 @@ def chakra() -> None:
 
 
 @chakra.command()
+@answers("longpole.cli.answer.chakra:Converted")
 @pair_options
 @click.option("-o", "--output", "--output_filename", required=True, type=click.Path())
 @click.option("--no-gaps", is_flag=True, help="Leave out the time between operators.")
@@ -92,6 +93,7 @@ def show(graph: str) -> int:
 
 
 @chakra.command()
+@answers("longpole.cli.answer.chakra:CheckedGraph")
 @click.argument("graph", type=click.Path())
 @shared_options
 def check(*, graph: str, options: Options) -> int:
@@ -103,6 +105,7 @@ def check(*, graph: str, options: Options) -> int:
 
 
 @chakra.command()
+@answers("longpole.cli.answer.chakra:Replayed")
 @click.argument("graph", type=click.Path())
 @shared_options
 def replay(*, graph: str, options: Options) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.shares import parse_share
 from longpole.cli.ask.traces import named_traces
 from longpole.report.terminal import Terminal
@@ -19,6 +19,7 @@ __all__ = ["diff"]
 
 
 @click.command()
+@answers("longpole.analyses.diff:Diff")
 @click.argument("base", type=click.Path(), metavar="BASE")
 @click.argument("new", type=click.Path(), required=False, metavar="[NEW]")
 @click.option(

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.report.terminal import Terminal
 
 __all__ = ["link", "pair_options"]
@@ -41,6 +41,7 @@ def pair_options(command: Any) -> Any:
 
 
 @click.command()
+@answers("longpole.cli.answer.link:Linked")
 @pair_options
 @click.option("-o", "--output", "--output-file", type=click.Path(), help="Write an ET+ file.")
 @click.option("--compat", type=click.Choice(["chakra"]), help="Write what Chakra's linker does.")

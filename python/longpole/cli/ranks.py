@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from longpole.cli.ask.dumps import are_dumps, joined_dumps
-from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.ranks import engine_options, joined_ranks, sources_argument
 from longpole.report.terminal import Terminal
 
@@ -22,6 +22,7 @@ __all__ = ["ranks"]
 
 
 @click.command()
+@answers("longpole.analyses.ranks:RanksData")
 @sources_argument
 @click.option("--step", type=int, help="Take the path of one step, not of the whole run.")
 @click.option("--step-name", metavar="REGEX", help="Annotations that mark steps.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.traces import named_traces, traces_argument
 from longpole.cli.ask.windows import step_options
 from longpole.files import new_file
@@ -23,6 +23,7 @@ __all__ = ["report"]
 
 
 @click.command()
+@answers("longpole.cli.answer.report:WrittenReport")
 @traces_argument
 @click.option(
     "-o",

@@ -87,9 +87,11 @@ def _answers(program: click.Command) -> dict[str, tuple[str, Callable[[], Schema
     from longpole.cli.answer.table import tables as all_tables
 
     envelope = partial(_declared, "longpole.report.document:Envelope")
+    dumps = partial(_declared, "longpole.analyses.dumps:DumpsData")
     tables = {f"table {name}": (text, partial(_table, name)) for name, text in all_tables().items()}
     return {
         "envelope": ("What stands around every answer", envelope),
+        "dumps": ("What `longpole ranks` says of the dumps of a hang", dumps),
         **dict(_answers_of("", program)),
         **tables,
     }

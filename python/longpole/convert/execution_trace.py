@@ -25,13 +25,18 @@ if TYPE_CHECKING:
     Source: TypeAlias = str | os.PathLike[str] | bytes | BinaryIO
 
 __all__ = [
+    "Deviation",
     "ExecutionTrace",
     "LinkedTrace",
+    "Method",
     "Replay",
     "link_execution_trace",
     "read_execution_trace",
     "replay_of",
 ]
+
+Method = Literal["record_function_id", "thread_order", "external_id"]
+"""How the nodes of an execution trace were found in a Kineto trace."""
 
 
 def read_execution_trace(
@@ -172,6 +177,26 @@ def link_execution_trace(
 
 
 @dataclass(frozen=True)
+class Deviation:
+    """The stretch in which a replay and the run differ most.
+
+    Attributes
+    ----------
+    row
+        Row in `nodes` of the node that the stretch ends at, or in, if that is the last one.
+    start_ns, end_ns
+        The stretch in the run, counted from the first start of all nodes.
+    missing_ns
+        How much longer it took in the run; negative where the replay took longer.
+    """
+
+    row: int
+    start_ns: int
+    end_ns: int
+    missing_ns: int
+
+
+@dataclass(frozen=True)
 class Replay:
     """A run as its dependencies alone explain it.
 
@@ -188,12 +213,15 @@ class Replay:
         One row for each thread and stream: `kind`, `lane` (row in `Trace.lanes`; of a Chakra
         graph its `tid` or `stream`), `n_nodes`,
         `busy_ns`, `end_ns`, `measured_end_ns` and `error`.
+    deviation
+        The stretch that explains most of the error; None where nothing was measured.
     """
 
     makespan_ns: int
     measured_ns: int | None
     stuck: int
     resources: pl.DataFrame
+    deviation: Deviation | None
 
     @property
     def error(self) -> float | None:
@@ -262,8 +290,8 @@ class LinkedTrace:
         return frame_of(self._core.collectives())
 
     @property
-    def method(self) -> str:
-        """How nodes were found: `record_function_id`, `thread_order` or `external_id`."""
+    def method(self) -> Method:
+        """How nodes were found."""
         return self._core.method
 
     @property
@@ -298,12 +326,18 @@ class LinkedTrace:
 
 
 def replay_of(
-    parts: tuple[int, int | None, int, list[tuple[str, int, int, int, int, int | None]]],
+    parts: tuple[
+        int,
+        int | None,
+        int,
+        list[tuple[str, int, int, int, int, int | None]],
+        tuple[int, int, int, int] | None,
+    ],
 ) -> Replay:
     """Make a replay of what the core gives."""
     import polars as pl
 
-    makespan_ns, measured_ns, stuck, rows = parts
+    makespan_ns, measured_ns, stuck, rows, deviation = parts
 
     schema = {
         "kind": pl.String,
@@ -315,4 +349,5 @@ def replay_of(
     }
     frame = pl.DataFrame(rows, schema=schema, orient="row")
     frame = frame.with_columns(error=pl.col("end_ns") / pl.col("measured_end_ns") - 1)
-    return Replay(makespan_ns, measured_ns, stuck, frame)
+    differs = Deviation(*deviation) if deviation else None
+    return Replay(makespan_ns, measured_ns, stuck, frame, differs)

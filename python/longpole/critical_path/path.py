@@ -76,6 +76,11 @@ class CriticalPath:
         return "inconclusive" if self._core.is_inconclusive else "ok"
 
     @property
+    def core(self) -> CorePath:
+        """The path as the compiled core holds it."""
+        return self._core
+
+    @property
     def inferred_ns(self) -> int:
         """The time on the path whose cause is inferred, not recorded."""
         return self._core.inferred_ns
@@ -360,6 +365,18 @@ class WhatIf:
     def gain_ns(self) -> int:
         """By how much it would be shorter."""
         return self._observed.length_ns - self.makespan_ns
+
+    def gain_in(self, other: CriticalPath) -> int:
+        """Give by how much another step or annotation of the trace would be shorter, in ns.
+
+        The whole trace is timed anew once for all of them.
+
+        Raises
+        ------
+        ValueError
+            The paths are of two traces, or a window lies between two times.
+        """
+        return other.length_ns - self.critical_path.core.length_in(other.core)
 
     def __repr__(self) -> str:
         observed_ns = self._observed.length_ns

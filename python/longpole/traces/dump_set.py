@@ -27,6 +27,15 @@ __all__ = ["DumpSet", "OpenCall", "dump_paths", "read_dumps"]
 _STATES: Final = ("completed", "started", "scheduled")
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Where a rank called something, or what it called last."""
+
+    rank: int
+    place: str
+    """The innermost frame that is not the library's."""
+
+
 @dataclass(frozen=True, slots=True)
 class OpenCall:
     """The first call of a group that not every rank has completed."""
@@ -45,22 +54,12 @@ class OpenCall:
     completed: tuple[int, ...]
     absent: tuple[int, ...]
     """Ranks of the group without a dump."""
-    places: tuple[tuple[int, str], ...]
-    """Where ranks called it, or what they called last instead: rank and frame."""
+    places: tuple[Place, ...]
+    """Where ranks called it, or what they called last instead."""
     waits_for: tuple[int, ...]
     """The ranks that the others wait for."""
     is_root: bool
     """Whether none of these waits in another open call."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values."""
-        names = ("group", "sequence", "operation", "last_complete", "is_root")
-        lists = ("missing", "scheduled", "started", "completed", "absent", "waits_for")
-        return {
-            **{name: getattr(self, name) for name in names},
-            **{name: list(getattr(self, name)) for name in lists},
-            "places": [{"rank": rank, "place": place} for rank, place in self.places],
-        }
 
 
 def dump_paths(sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
@@ -262,7 +261,7 @@ class DumpSet:
             started=in_state["started"],
             completed=in_state["completed"],
             absent=tuple(int(rank) for rank in row["absent"].split()),
-            places=tuple((rank, place) for rank, place in sorted(places) if place),
+            places=tuple(Place(rank, place) for rank, place in sorted(places) if place),
             waits_for=late,
             is_root=True,
         )

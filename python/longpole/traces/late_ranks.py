@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.data import computed
 from longpole.frames import frame_of
 from longpole.wording import duration, share, short_name
 
@@ -65,7 +66,7 @@ class RankRemedy:
     changed_ns: int
     """How long it would take with this time as on the median rank, step by step."""
 
-    @property
+    @computed
     def gain_ns(self) -> int:
         """What the run would gain, at most."""
         return self.duration_ns - self.changed_ns
@@ -86,12 +87,6 @@ class RankRemedy:
             f"{duration(self.changed_ns)} instead of {duration(self.duration_ns)} "
             f"(at most -{share(self.gain_share)})."
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values."""
-        names = ("rank", "cause", "time_class", "name", "own_ns", "median_ns", "duration_ns")
-        found = {name: getattr(self, name) for name in names}
-        return {**found, "changed_ns": self.changed_ns, "gain_ns": self.gain_ns}
 
 
 def late_ranks(

@@ -389,6 +389,21 @@ impl CriticalPath {
         })
     }
 
+    /// How long the window of another path takes in the times of this one.
+    ///
+    /// Both are of one graph, and neither window begins at a time, until which all would stay.
+    fn length_in(&self, py: Python<'_>, other: &Self) -> PyResult<i64> {
+        let windows = [&self.window, &other.window];
+        let begins_at_time = windows.iter().any(|window| window.fixed_start_ns().is_some());
+        if begins_at_time || !Arc::ptr_eq(&self.graph, &other.graph) {
+            return Err(PyValueError::new_err("the two windows have no times in common"));
+        }
+        enter(py, None, None, |_| {
+            let path = path::walk(&self.graph, &other.window, &self.schedule);
+            Ok(path.end_ns - path.start_ns)
+        })
+    }
+
     /// How many edges of the graph each change is about.
     fn n_chosen(&self, py: Python<'_>, changes: Vec<ChangeParts>) -> PyResult<Vec<usize>> {
         let changes = self.changes(changes)?;

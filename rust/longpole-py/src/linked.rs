@@ -247,8 +247,9 @@ impl LinkedTrace {
         .map_err(PyErr::from)
     }
 
-    /// A replay: how long it takes, how long the run took, nodes that never run, and for
-    /// each thread and stream its label, nodes, busy time, end and measured end.
+    /// A replay: how long it takes, how long the run took, nodes that never run, for each
+    /// thread and stream its label, nodes, busy time, end and measured end, and where it
+    /// differs most from the run.
     fn replay(&self, gaps: bool) -> ReplayParts {
         replay_parts(&workload::replay_workload(&self.workload, gaps))
     }
@@ -266,9 +267,14 @@ impl LinkedTrace {
     }
 }
 
-/// A replay as Python takes it.
-pub(crate) type ReplayParts =
-    (i64, Option<i64>, usize, Vec<(&'static str, i64, usize, i64, i64, Option<i64>)>);
+/// A replay as Python takes it; the last part is row, start, end and missing time of its deviation.
+pub(crate) type ReplayParts = (
+    i64,
+    Option<i64>,
+    usize,
+    Vec<(&'static str, i64, usize, i64, i64, Option<i64>)>,
+    Option<(usize, i64, i64, i64)>,
+);
 
 pub(crate) fn replay_parts(replay: &workload::Replay) -> ReplayParts {
     let resources = replay.resources.iter().map(|(resource, one)| {
@@ -278,5 +284,6 @@ pub(crate) fn replay_parts(replay: &workload::Replay) -> ReplayParts {
         };
         (kind, number, one.n_nodes, one.busy_ns, one.end_ns, one.measured_end_ns)
     });
-    (replay.makespan_ns, replay.measured_ns, replay.stuck, resources.collect())
+    let deviation = replay.deviation.map(|one| (one.row, one.start_ns, one.end_ns, one.missing_ns));
+    (replay.makespan_ns, replay.measured_ns, replay.stuck, resources.collect(), deviation)
 }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from longpole.analyses.diff.blocks import diff_blocks
-from longpole.analyses.diff.values import DiffSide, Findings, joined
+from longpole.analyses.diff.values import Findings, joined
 from longpole.report.html import html
 
 if TYPE_CHECKING:
@@ -43,27 +43,6 @@ class Diff(Findings):
     def _repr_html_(self) -> str:
         return html(self.blocks())
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, in a fixed order."""
-        plain = {
-            "verdict": self.verdict,
-            "sentence": self.sentence,
-            "reasons": list(self.reasons),
-            "gate": self.gate,
-            "change": self.change,
-            "interval": None if self.interval is None else list(self.interval),
-            "is_related": self.is_related,
-            "similarity": self.similarity,
-            "n_differences": self.n_differences,
-        }
-        for name, side in (("base", self.base), ("new", self.new)):
-            plain[name] = {**_plain_side(side), "verdict": side.verdict.to_dict()}
-        plain["setups"] = [{**asdict(row), "differs": row.differs} for row in self.setups]
-        plain["changes"] = [{**asdict(row), "change_ns": row.change_ns} for row in self.changes]
-        plain["path"] = [{**asdict(row), "change_ns": row.change_ns} for row in self.path]
-        plain["counts"] = [asdict(row) for row in self.counts]
-        return plain
-
     def records(self) -> list[Record]:
         """Give a row for each kind and name, the greatest change of time first."""
         rows: dict[tuple[str, str], list[float]] = {}
@@ -83,11 +62,6 @@ class Diff(Findings):
     def blocks(self, top: int = 10) -> list[Block]:
         """Show the answer to people, with the `top` changes."""
         return diff_blocks(self, top)
-
-
-def _plain_side(side: DiffSide) -> dict[str, Any]:
-    names = DiffSide.__slots__
-    return {name: getattr(side, name) for name in names if name != "verdict"}
 
 
 def _add(

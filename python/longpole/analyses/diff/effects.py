@@ -55,5 +55,8 @@ def _pattern(name: str | None) -> str:
 
 def _gain_ns(side: Side, change: Change) -> float:
     """Give the mean gain of the last steps."""
-    rows = range(side.n_steps)[-_MOST_STEPS:]
-    return sum(side.step_path(row).what_if(change).gain_ns for row in rows) / len(rows)
+    if not side.has_steps:
+        return float(side.path.what_if(change).gain_ns)
+    paths = [side.step_path(row) for row in range(side.n_steps)[-_MOST_STEPS:]]
+    changed = paths[0].what_if(change)
+    return sum(map(changed.gain_in, paths)) / len(paths)

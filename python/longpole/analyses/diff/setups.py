@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.data import computed
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -38,7 +40,7 @@ class Setup:
     """None where it is not recorded."""
     new: str | None
 
-    @property
+    @computed
     def differs(self) -> bool:
         """Whether both sides record it, and not the same."""
         return None not in (self.base, self.new) and self.base != self.new

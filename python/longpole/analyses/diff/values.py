@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from longpole.analyses.diff.matching import Relation
-    from longpole.analyses.diff.setups import Setup
-    from longpole.verdict import Verdict
+from longpole.analyses.diff.matching import Relation
+from longpole.analyses.diff.setups import Setup
+from longpole.data import Data, computed
+from longpole.verdict import Verdict
 
 __all__ = ["Change", "Counts", "DiffSide", "Findings", "Outcome", "PathChange", "joined"]
 
@@ -16,7 +16,7 @@ Outcome = Literal["regression", "improvement", "neutral", "inconclusive"]
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(Data):
     """How many of something there are in a step, on average."""
 
     what: str
@@ -26,7 +26,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class DiffSide:
+class DiffSide(Data):
     """One side of a comparison."""
 
     n_runs: int
@@ -51,7 +51,7 @@ class DiffSide:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Change(Data):
     """Work that is the same on both sides, or took each other's place; times are a step's."""
 
     kind: str
@@ -79,9 +79,9 @@ class Change:
     """The longest event, as a row of `Trace.events`."""
     new_event: int | None
 
-    @property
+    @computed
     def change_ns(self) -> float:
-        """Give by how much longer it takes in a step."""
+        """By how much longer it takes in a step."""
         return self.new_ns - self.base_ns
 
     @property
@@ -97,21 +97,21 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class PathChange:
+class PathChange(Data):
     """The time of one kind on the critical path, in a step of either side."""
 
     kind: str
     base_ns: float
     new_ns: float
 
-    @property
+    @computed
     def change_ns(self) -> float:
-        """Give by how much longer it is."""
+        """By how much longer it is."""
         return self.new_ns - self.base_ns
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class Findings(Data):
     """What changed from one side to another, and whether it matters."""
 
     verdict: Outcome

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired
+
+import polars as pl
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of
+from longpole.cli.answer.replayed import replay_warnings
 from longpole.convert.chakra import read_chakra
+from longpole.data import Row, plain
 from longpole.report.blocks import Column, Entry, Headline, Notes, Sentence, Table
-from longpole.report.document import Document
+from longpole.report.document import DATA_FORMATS, Document
 from longpole.wording import count, duration
 
 if TYPE_CHECKING:
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
     from longpole.convert.chakra import ChakraTrace
     from longpole.convert.execution_trace import Replay
     from longpole.report.blocks import Block, Style
-    from longpole.report.document import Record
+    from longpole.report.document import Warned
     from longpole.traces.linked_ranks import LinkedRanks
 
 __all__ = [
@@ -46,64 +50,155 @@ _RESOURCES: Final = (
 )
 
 
+class GraphFinding(Row):
+    """Something that is wrong with a graph."""
+
+    code: str
+    refused: bool
+    """Whether a simulator refuses the graph."""
+    count: int
+    first_node: int
+    sentence: str
+    effect: str
+
+
+Findings = Annotated[list[dict[str, Any]], GraphFinding]
+
+
+class CheckedGraph(Row):
+    """What is wrong with a graph."""
+
+    findings: Findings
+
+
+class Pair(Row):
+    """A graph that was written, and the two files that it was made of."""
+
+    path: str
+    rank: int | None
+    execution: str
+    kineto: str
+    paired_by: Literal["process", "rank"] | None
+
+
+class ConvertedGraph(Pair):
+    """The same with what is wrong with it."""
+
+    findings: Findings
+
+
+class MatchedCalls(Row):
+    """The collective calls of several ranks."""
+
+    count: int
+    matched_by: list[str]
+
+
+class Converted(Row):
+    """What was written."""
+
+    graphs: list[ConvertedGraph]
+    groups: str | None
+    """The file of the ranks of the process groups, of several ranks."""
+    calls: NotRequired[MatchedCalls]
+    findings: NotRequired[list[str]]
+
+
+class Resource(Row):
+    """A thread or stream in a replay."""
+
+    kind: Literal["thread", "stream"]
+    lane: int
+    n_nodes: int
+    busy_ns: int
+    end_ns: int
+    measured_end_ns: int | None
+    error: float | None
+
+
+class Replayed(Row):
+    """How long a graph takes with its measured durations."""
+
+    replay_ns: int
+    measured_ns: int | None
+    error: float | None
+    """As a share of what was measured."""
+    error_without_gaps: float | None
+    stuck: int
+    """Nodes that never became ready."""
+    resources: Annotated[pl.DataFrame, Resource]
+
+
 def check_answer(path: str, graph: ChakraTrace) -> Answer:
     """Say what is wrong with a graph."""
     found = graph.check().to_dicts()
+    warnings = replay_warnings(graph.replay(), graph.nodes)
     document = Document(
         schema=CHECK,
         input={"path": path},
-        data={"findings": found},
+        status="partial" if warnings else "ok",
+        warnings=warnings,
+        forms_with_warnings=DATA_FORMATS,
+        data=CheckedGraph(findings=found),
         blocks=lambda: list(_findings(path, found)),
         records=lambda: [{"path": path, **row} for row in found],
     )
-    return document, _exit_code(found)
+    return document, _exit_code(found, warnings)
 
 
 def converted_answer(execution: str, kineto: str, output: str) -> Answer:
     """Say what is wrong with a graph that was just written."""
-    found = read_chakra(output).check().to_dicts()
-    graph = {"path": output, "rank": None, "execution": execution, "kineto": kineto}
+    written = read_chakra(output)
+    found = written.check().to_dicts()
+    warnings = replay_warnings(written.replay(), written.nodes)
+    pair = Pair(path=output, rank=None, execution=execution, kineto=kineto, paired_by=None)
     document = Document(
         schema=CONVERT,
         input={"path": execution, "kineto": kineto},
-        data={"graphs": [{**graph, "paired_by": None, "findings": found}], "groups": None},
+        status="partial" if warnings else "ok",
+        warnings=warnings,
+        forms_with_warnings=DATA_FORMATS,
+        data=Converted(graphs=[{**pair, "findings": found}], groups=None),
         blocks=lambda: list(_findings(output, found)),
-        records=lambda: [{**graph, "paired_by": None}],
+        records=lambda: [plain(pair)],
     )
-    return document, _exit_code(found)
+    return document, _exit_code(found, warnings)
 
 
 def ranks_answer(ranks: LinkedRanks, written: Sequence[Path]) -> Answer:
     """Say what was written for the ranks of a run, and how their calls were matched."""
     *graphs, groups = written
-    findings = [read_chakra(path).check().to_dicts() for path in graphs]
-    pairs: list[Record] = [
-        {
-            "path": str(path),
-            "rank": pair.rank,
-            "execution": pair.execution,
-            "kineto": pair.kineto,
-            "paired_by": pair.paired_by,
-        }
+    findings = []
+    warnings: list[Warned] = []
+    for path in graphs:
+        graph = read_chakra(path)
+        findings.append(graph.check().to_dicts())
+        warnings += replay_warnings(graph.replay(), graph.nodes, path.name)
+    pairs = [
+        Pair(
+            path=str(path),
+            rank=pair.rank,
+            execution=pair.execution,
+            kineto=pair.kineto,
+            paired_by=pair.paired_by,
+        )
         for pair, path in zip(ranks.pairs, graphs, strict=True)
     ]
     calls = ranks.traces.calls
     matched_by = sorted(calls["matched_by"].unique().cast(str))
     messages = [finding.message for finding in ranks.traces.findings]
-    data: dict[str, Any] = {
-        "graphs": [
-            {**pair, "findings": found} for pair, found in zip(pairs, findings, strict=True)
-        ],
-        "groups": str(groups),
-        "calls": {"count": calls.height, "matched_by": matched_by},
-        "findings": messages,
-    }
+    data = Converted(
+        graphs=[{**pair, "findings": found} for pair, found in zip(pairs, findings, strict=True)],
+        groups=str(groups),
+        calls={"count": calls.height, "matched_by": matched_by},
+        findings=messages,
+    )
 
     def blocks() -> Iterator[Block]:
         by = f", matched by {', '.join(matched_by)}" if matched_by else ""
         yield Headline(f"{count(len(pairs), 'rank')}, {count(calls.height, 'call')} of several{by}")
         columns = [Column(name.replace("_", " ")) for name in pairs[0]]
-        yield Table(columns, [list(pair.values()) for pair in pairs])
+        yield Table(columns, [list(plain(pair).values()) for pair in pairs])
         for pair, found in zip(pairs, findings, strict=True):
             yield from _findings(str(pair["path"]), found)
         yield Notes([*messages, f"The ranks of the process groups: {groups}."])
@@ -111,14 +206,19 @@ def ranks_answer(ranks: LinkedRanks, written: Sequence[Path]) -> Answer:
     document = Document(
         schema=CONVERT,
         input={"path": str(groups.parent), "ranks": [pair.rank for pair in ranks.pairs]},
+        status="partial" if warnings else "ok",
+        warnings=warnings,
+        forms_with_warnings=DATA_FORMATS,
         data=data,
         blocks=lambda: list(blocks()),
-        records=lambda: pairs,
+        records=lambda: plain(pairs),
     )
-    return document, max(map(_exit_code, findings))
+    return document, max(_exit_code(found, warnings) for found in findings)
 
 
-def _exit_code(found: Sequence[Mapping[str, Any]]) -> int:
+def _exit_code(found: Sequence[Mapping[str, Any]], warnings: Sequence[Warned]) -> int:
+    if warnings:
+        return exit_codes.INCONCLUSIVE
     return exit_codes.FINDINGS if any(row["refused"] for row in found) else exit_codes.OK
 
 
@@ -141,14 +241,14 @@ def replay_answer(path: str, graph: ChakraTrace) -> Answer:
     document = Document(
         schema=REPLAY,
         input={"path": path},
-        data={
-            "replay_ns": whole.makespan_ns,
-            "measured_ns": whole.measured_ns,
-            "error": whole.error,
-            "error_without_gaps": without.error,
-            "stuck": whole.stuck,
-            "resources": resources,
-        },
+        data=Replayed(
+            replay_ns=whole.makespan_ns,
+            measured_ns=whole.measured_ns,
+            error=whole.error,
+            error_without_gaps=without.error,
+            stuck=whole.stuck,
+            resources=whole.resources,
+        ),
         blocks=lambda: list(_replayed(path, whole, without)),
         records=lambda: [{"path": path, **row} for row in resources],
     )

@@ -101,7 +101,7 @@ def _answer(
         scope={"gate": found.gate},
         warnings=[warned for _, trace in traces for warned in warnings_of(trace)],
         forms_with_warnings=DATA_FORMATS,
-        data=found.to_dict(),
+        data=found,
         blocks=lambda: [Headline(title), *found.blocks(top)],
         sections=page,
         records=found.records,

@@ -38,7 +38,7 @@ def dumps_answer(sources: Sequence[str], found: DumpSet) -> Answer:
         ],
         forms_with_warnings=(*DATA_FORMATS, "text"),
         status="abstained" if answer.is_inconclusive else ("partial" if losses else "ok"),
-        data=answer.to_dict(),
+        data=answer,
         blocks=lambda: [
             Headline(f"{escape(path)}: {who}, {count(found.calls.height, 'call')}"),
             *answer.blocks(),

@@ -2,39 +2,74 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of
+from longpole.cli.answer.replayed import replay_warnings
+from longpole.convert.execution_trace import Method
+from longpole.data import Row
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
-from longpole.report.document import Document
+from longpole.report.document import DATA_FORMATS, Document
 from longpole.wording import count, duration, escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longpole.cli.answer.emit import Answer
-    from longpole.convert.execution_trace import LinkedTrace
+    from longpole.convert.execution_trace import LinkedTrace, Replay
     from longpole.report.blocks import Block
     from longpole.report.document import Record
 
 __all__ = ["LINK", "link_answer"]
 
 LINK: Final = "longpole.link/1"
-_TITLES: Final = {
-    "nodes": "nodes",
-    "unlinked": "not linked",
-    "dependencies": "dependencies",
-    "dropped": "dependencies left out",
-}
+
+
+class Iteration(Row):
+    """A place in the Kineto trace that the execution trace fits."""
+
+    iteration: int
+    start_ns: int
+    duration_ns: int
+    n_nodes: int
+    chosen: bool
+
+
+class Linked(Row):
+    """How two files were joined, and how well the dependencies explain the run."""
+
+    method: Method
+    n_linked: int
+    pids_differ: bool
+    nodes: dict[str, int]
+    """By kind."""
+    unlinked: dict[str, int]
+    """By reason."""
+    dependencies: dict[str, int]
+    """By kind."""
+    dropped: dict[str, int]
+    """Dependencies that were left out, by reason."""
+    iterations: Annotated[list[dict[str, Any]], Iteration]
+    measured_ns: int | None
+    replay_ns: int
+    replay_error: float | None
+    """As a share of what was measured."""
+    gap_ns: int
+    replay_error_without_gaps: float | None
 
 
 def link_answer(execution: str, kineto: str, linked: LinkedTrace, *, explain: bool) -> Answer:
     """Say how two files were joined, what was not, and how well the dependencies explain it."""
-    found = _figures(linked)
+    replay = linked.replay()
+    found = _figures(linked, replay)
+    warnings = replay_warnings(replay, linked.nodes)
     document = Document(
         schema=LINK,
         input={"path": execution, "kineto": kineto},
+        status="partial" if warnings else "ok",
+        warnings=warnings,
+        forms_with_warnings=DATA_FORMATS,
         data=found,
         blocks=lambda: [
             Headline(f"{name_of(execution)}, {name_of(kineto)}"),
@@ -43,49 +78,57 @@ def link_answer(execution: str, kineto: str, linked: LinkedTrace, *, explain: bo
         ],
         records=lambda: _records(found),
     )
-    return document, exit_codes.OK
+    return document, exit_codes.INCONCLUSIVE if warnings else exit_codes.OK
 
 
-def _figures(linked: LinkedTrace) -> dict[str, Any]:
+def _figures(linked: LinkedTrace, whole: Replay) -> Linked:
     import polars as pl
 
     def counts(frame: pl.DataFrame, column: str) -> dict[str, int]:
         words = frame.group_by(pl.col(column).cast(pl.String)).len().sort(column)
         return dict(words.iter_rows())
 
-    whole, without = linked.replay(), linked.replay(gaps=False)
+    without = linked.replay(gaps=False)
     gaps = linked.nodes.filter(pl.col("kind").cast(pl.String) == "gap")["work_ns"].sum()
-    return {
-        "method": linked.method,
-        "n_linked": linked.n_linked,
-        "pids_differ": linked.pids_differ,
-        "nodes": counts(linked.nodes, "kind"),
-        "unlinked": counts(linked.unlinked, "reason"),
-        "dependencies": counts(linked.dependencies, "kind"),
-        "dropped": linked.dropped,
-        "iterations": linked.iterations.to_dicts(),
-        "measured_ns": whole.measured_ns,
-        "replay_ns": whole.makespan_ns,
-        "replay_error": whole.error,
-        "gap_ns": gaps,
-        "replay_error_without_gaps": without.error,
-    }
+    return Linked(
+        method=linked.method,
+        n_linked=linked.n_linked,
+        pids_differ=linked.pids_differ,
+        nodes=counts(linked.nodes, "kind"),
+        unlinked=counts(linked.unlinked, "reason"),
+        dependencies=counts(linked.dependencies, "kind"),
+        dropped=linked.dropped,
+        iterations=linked.iterations.to_dicts(),
+        measured_ns=whole.measured_ns,
+        replay_ns=whole.makespan_ns,
+        replay_error=whole.error,
+        gap_ns=int(gaps),
+        replay_error_without_gaps=without.error,
+    )
 
 
-def _records(found: dict[str, Any]) -> Iterator[Record]:
+def _counted(found: Linked) -> Iterator[tuple[str, str, dict[str, int]]]:
+    """Give what is counted, its title, and the counts by name."""
+    yield "nodes", "nodes", found["nodes"]
+    yield "unlinked", "not linked", found["unlinked"]
+    yield "dependencies", "dependencies", found["dependencies"]
+    yield "dropped", "dependencies left out", found["dropped"]
+
+
+def _records(found: Linked) -> Iterator[Record]:
     """Give every count as a row: of what, which, how many."""
-    for part in _TITLES:
-        for name, number in found[part].items():
+    for part, _, counts in _counted(found):
+        for name, number in counts.items():
             yield {"part": part, "name": name, "count": number}
 
 
-def _blocks(found: dict[str, Any]) -> Iterator[Block]:
+def _blocks(found: Linked) -> Iterator[Block]:
     method = found["method"].replace("_", " ")
     yield Sentence(f"Linked by {method}: {count(found['n_linked'], 'node')}.")
     rows = [
-        (_TITLES[part], name.replace("_", " "), number)
-        for part in _TITLES
-        for name, number in found[part].items()
+        (title, name.replace("_", " "), number)
+        for _, title, counts in _counted(found)
+        for name, number in counts.items()
     ]
     yield Table((Column("what"), Column("kind"), Column("count", "count")), rows)
     if found["iterations"]:
@@ -103,7 +146,7 @@ def _blocks(found: dict[str, Any]) -> Iterator[Block]:
         yield Notes(["The two files name different processes."])
 
 
-def _replayed(found: dict[str, Any]) -> Iterator[Block]:
+def _replayed(found: Linked) -> Iterator[Block]:
     if not found["measured_ns"]:
         return
     measured, replayed = duration(found["measured_ns"]), duration(found["replay_ns"])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.analyses.ranks import ranks
 from longpole.cli.answer import exit_codes
+from longpole.data import plain
 from longpole.report.blocks import Headline
 from longpole.report.document import DATA_FORMATS, Document, Warned
 from longpole.traces.wording import listed
@@ -56,11 +57,13 @@ def ranks_answer(
             "window_ns": [start_ns, end_ns],
             "reason": what,
         },
-        data=found.to_dict(),
+        data=found,
         blocks=lambda: [
             Headline(f"{name}: {who}, {what}, {duration(end_ns - start_ns)}"),
             *found.blocks(),
         ],
-        records=lambda: [{"path": ", ".join(sources), **record} for record in found.records()],
+        records=lambda: [
+            {"path": ", ".join(sources), **plain(record)} for record in found.records()
+        ],
     )
     return document, exit_codes.INCONCLUSIVE if found.is_inconclusive else exit_codes.OK

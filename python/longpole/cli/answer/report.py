@@ -14,6 +14,7 @@ from longpole.cli.answer.facts import facts_of, names_of
 from longpole.cli.answer.rank_sections import rank_sections
 from longpole.cli.answer.summary import time_blocks
 from longpole.critical_path.explain import path_blocks
+from longpole.data import Row
 from longpole.errors import LongpoleError
 from longpole.plot.flame_lanes import HOW_TO_READ, TITLES, flame_lanes
 from longpole.plot.lanes import lanes
@@ -97,6 +98,15 @@ class Choice:
         return summary(trace, step=self.step, whole=self.whole, step_name=self.step_name, top=_TOP)
 
 
+class WrittenReport(Row):
+    """What was written."""
+
+    output: str
+    """The file."""
+    bytes: int
+    sections: list[str]
+
+
 def report_page(traces: Sequence[Named], choice: Choice) -> Page:
     """Report on a trace, or on several: first together, then on each."""
     names, facts = names_of(traces), facts_of(traces)
@@ -127,11 +137,9 @@ def written(page: Page, paths: Sequence[str], output: Path) -> Answer:
     document = Document(
         schema=REPORT,
         input={"path": paths[0], "traces": list(paths)},
-        data={
-            "output": str(output),
-            "bytes": n_bytes,
-            "sections": [section.key for section in page.sections],
-        },
+        data=WrittenReport(
+            output=str(output), bytes=n_bytes, sections=[section.key for section in page.sections]
+        ),
         blocks=lambda: [Sentence(told)],
         records=lambda: [{"output": str(output), "bytes": n_bytes}],
     )

@@ -3,7 +3,8 @@
 //! A range of the program (`record_function`, a step) that holds operators is a label and
 //! does no work: the time between its operators is a gap, at the place where it passed.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::model::{DependencyKind, Sources};
 use super::waits::Waits;
@@ -87,6 +88,7 @@ pub(super) fn chains(sources: Sources<'_>, waits: &Waits) -> Chains {
             lane: LaneId::from_row(lane),
             last_ns: origins[&lane],
             open: Vec::new(),
+            ends: BTreeSet::new(),
             gap: None,
             gaps: &mut chains.gaps,
             work_ns: &mut chains.work_ns,
@@ -135,18 +137,21 @@ fn of_lane(sources: Sources<'_>) -> BTreeMap<usize, Chain> {
 /// When each thread could begin: when the first thing it waited for was over, else with
 /// the first of all threads.
 fn origins(of_lane: &BTreeMap<usize, Chain>, waits: &Waits, first_ns: i64) -> BTreeMap<usize, i64> {
-    let mut origins = BTreeMap::new();
-    for (&lane, chain) in of_lane {
-        let start_ns = chain.nodes[0].0;
-        let handed = waits.all.iter().filter(|wait| {
-            wait.kind == DependencyKind::Handover
-                && wait.target.lane.row() == lane
-                && wait.target.time_ns <= start_ns
-        });
-        let handed_ns = handed.map(|wait| wait.source.time_ns).max();
-        origins.insert(lane, handed_ns.unwrap_or(first_ns).clamp(first_ns.min(start_ns), start_ns));
+    let begin_ns = |lane: usize| of_lane.get(&lane).map(|chain| chain.nodes[0].0);
+    let mut handed_ns: BTreeMap<usize, i64> = BTreeMap::new();
+    for wait in waits.all.iter().filter(|wait| wait.kind == DependencyKind::Handover) {
+        let lane = wait.target.lane.row();
+        if begin_ns(lane).is_some_and(|begin_ns| wait.target.time_ns <= begin_ns) {
+            let last_ns = handed_ns.entry(lane).or_insert(i64::MIN);
+            *last_ns = wait.source.time_ns.max(*last_ns);
+        }
     }
-    origins
+    let origin = |(&lane, chain): (&usize, &Chain)| {
+        let start_ns = chain.nodes[0].0;
+        let from_ns = handed_ns.get(&lane).copied().unwrap_or(first_ns);
+        (lane, from_ns.clamp(first_ns.min(start_ns), start_ns))
+    };
+    of_lane.iter().map(origin).collect()
 }
 
 /// A walk along one thread from point to point.
@@ -155,8 +160,10 @@ struct Sweep<'a> {
     next_blocked: usize,
     lane: LaneId,
     last_ns: i64,
-    /// The open nodes, the innermost last.
+    /// The open nodes, the innermost last, which is never over.
     open: Vec<Open>,
+    /// When the open nodes end, and their places; of two that end together the inner one first.
+    ends: BTreeSet<(i64, Reverse<usize>)>,
     gap: Option<Gap>,
     gaps: &'a mut Vec<Gap>,
     work_ns: &'a mut [i64],
@@ -165,9 +172,10 @@ struct Sweep<'a> {
 }
 
 struct Open {
-    end_ns: i64,
     row: usize,
     is_label: bool,
+    /// Whether it ended before one that began in it.
+    is_over: bool,
 }
 
 impl Sweep<'_> {
@@ -177,26 +185,26 @@ impl Sweep<'_> {
             self.close_until(start_ns);
             self.pass(start_ns);
             self.end_gap(row, false);
-            self.open.push(Open { end_ns, row, is_label });
+            self.ends.insert((end_ns, Reverse(self.open.len())));
+            self.open.push(Open { row, is_label, is_over: false });
             last = row;
         }
         self.close_until(i64::MAX);
         self.end_gap(last, true);
     }
 
-    /// Ends the open nodes that end by a time, in order of their ends.
+    /// Ends the open nodes that end by a time, in order of their ends: usually the innermost
+    /// first; where nodes cross, the one that ends first.
     fn close_until(&mut self, time_ns: i64) {
-        while let Some(place) = self.next_to_close(time_ns) {
-            self.pass(self.open[place].end_ns);
-            self.open.remove(place);
+        while let Some(&(end_ns, Reverse(place))) = self.ends.first() {
+            if end_ns > time_ns {
+                break;
+            }
+            self.pass(end_ns);
+            self.ends.pop_first();
+            self.open[place].is_over = true;
+            while self.open.pop_if(|open| open.is_over).is_some() {}
         }
-    }
-
-    fn next_to_close(&self, time_ns: i64) -> Option<usize> {
-        // Usually the innermost; where nodes cross, the one that ends first.
-        let ends = self.open.iter().enumerate().rev();
-        let (place, first) = ends.min_by_key(|(_, open)| open.end_ns)?;
-        (first.end_ns <= time_ns).then_some(place)
     }
 
     /// Gives the time up to a point to the innermost open node, or to the gap.

@@ -1,6 +1,7 @@
 //! What each node depends on, and why.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
 
 use super::chains::Chains;
 use super::model::{
@@ -177,14 +178,16 @@ impl<'a> Builder<'a> {
             .collect();
         works.sort_unstable();
         for stream in works.chunk_by(|one, other| one.0 == other.0) {
-            let mut running: Vec<usize> = Vec::new();
-            let mut over: Option<usize> = None;
-            for &(_, (start_ns, ..), row) in stream {
-                let end = |row: usize| self.nodes[row].span.map_or(i64::MAX, |span| span.1);
-                let ended = running.extract_if(.., |row| end(*row) <= start_ns);
-                over = ended.chain(over).max_by_key(|&row| (end(row), self.order[row]));
-                running.push(row);
-                if let Some(over) = over {
+            let mut running = BinaryHeap::new();
+            let mut over = None;
+            for &(_, order, row) in stream {
+                let has_ended = |ended: &Reverse<(i64, _, usize)>| ended.0 .0 <= order.0;
+                while running.peek().is_some_and(has_ended) {
+                    over = over.max(running.pop().map(|Reverse(ended)| ended));
+                }
+                let end_ns = self.nodes[row].span.map_or(i64::MAX, |span| span.1);
+                running.push(Reverse((end_ns, order, row)));
+                if let Some((.., over)) = over {
                     self.add(self.dependency(over, row, DependencyKind::StreamOrder));
                 }
             }

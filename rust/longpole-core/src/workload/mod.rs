@@ -28,4 +28,6 @@ pub use model::{
     Dependency, DependencyKind, DeviceReason, Dropped, Linked, LinkedDevice, Moment, NodeKind,
     Sources, Workload, WorkloadNode,
 };
-pub use replay::{replay, replay_workload, Replay, ReplayNode, Resource, ResourceReplay};
+pub use replay::{
+    replay, replay_workload, Deviation, Replay, ReplayNode, Resource, ResourceReplay,
+};

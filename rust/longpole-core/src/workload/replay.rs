@@ -46,6 +46,19 @@ pub struct ResourceReplay {
     pub measured_end_ns: Option<i64>,
 }
 
+/// Where a replay and the run differ most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deviation {
+    /// The node that started too early in the replay, or too late; or the last one, if it ended so.
+    pub row: usize,
+    /// The part of the run in which the difference passed, from the first start of all.
+    pub start_ns: i64,
+    /// Its end.
+    pub end_ns: i64,
+    /// How much longer it took in the run; negative where the replay took longer.
+    pub missing_ns: i64,
+}
+
 /// A replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Replay {
@@ -61,6 +74,8 @@ pub struct Replay {
     pub resources: BTreeMap<Resource, ResourceReplay>,
     /// Nodes that never ran, because they wait for each other or for what waits so.
     pub stuck: usize,
+    /// The place that explains most of the error; none where nothing was measured.
+    pub deviation: Option<Deviation>,
 }
 
 /// Replays a workload with its measured durations; without `gaps` as if no time passed
@@ -90,30 +105,87 @@ fn replay_node(node: &WorkloadNode, gaps: bool) -> ReplayNode {
 /// Replays nodes with dependencies given as `(source, target)` rows.
 pub fn replay(nodes: &[ReplayNode], dependencies: &[(usize, usize)]) -> Replay {
     let mut dependents = Dependents::of(nodes.len(), dependencies);
-    let mut ready_ns = vec![0_i64; nodes.len()];
+    let mut ready = vec![Ready::default(); nodes.len()];
     let mut start_ns = vec![0_i64; nodes.len()];
-    let mut free_ns: BTreeMap<Resource, i64> = BTreeMap::new();
+    let mut free: BTreeMap<Resource, Ready> = BTreeMap::new();
     let first: Vec<_> = dependents.without_sources().collect();
     let mut queue: BinaryHeap<_> =
         first.into_iter().map(|row| Reverse((0, nodes[row].id, row))).collect();
     let mut has_run = vec![false; nodes.len()];
-    while let Some(Reverse((now_ns, _, row))) = queue.pop() {
+    while let Some(Reverse((_, _, row))) = queue.pop() {
         has_run[row] = true;
         let node = &nodes[row];
-        let free = node.resource.map(|resource| free_ns.entry(resource).or_default());
-        start_ns[row] = free.as_ref().map_or(now_ns, |free| now_ns.max(**free));
-        let end_ns = start_ns[row] + node.duration_ns;
+        let free = node.resource.map(|resource| free.entry(resource).or_default());
+        if let Some(free) = free.as_ref() {
+            ready[row].wait_for(**free);
+        }
+        start_ns[row] = ready[row].time_ns;
+        let over = Ready { time_ns: start_ns[row] + node.duration_ns, after: Some(row) };
         if let Some(free) = free {
-            *free = end_ns;
+            *free = over;
         }
         for next in dependents.release(row) {
-            ready_ns[next] = ready_ns[next].max(end_ns);
+            ready[next].wait_for(over);
         }
         for next in dependents.take_ready() {
-            queue.push(Reverse((ready_ns[next], nodes[next].id, next)));
+            queue.push(Reverse((ready[next].time_ns, nodes[next].id, next)));
         }
     }
-    summary(nodes, start_ns, has_run)
+    let mut replay = summary(nodes, start_ns, has_run);
+    replay.deviation = deviation(nodes, &replay, &ready);
+    replay
+}
+
+/// When a node or a resource is ready, and after which node.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ready {
+    time_ns: i64,
+    after: Option<usize>,
+}
+
+impl Ready {
+    fn wait_for(&mut self, other: Self) {
+        if other.time_ns >= self.time_ns && other.after.is_some() {
+            *self = other;
+        }
+    }
+}
+
+/// Follows what decided when the last node ended, back to the start, and finds the stretch that
+/// took another time in the run. The stretches sum up to the whole difference.
+fn deviation(nodes: &[ReplayNode], replay: &Replay, ready: &[Ready]) -> Option<Deviation> {
+    let first_ns = nodes.iter().filter_map(|node| node.measured).map(|span| span.0).min()?;
+    let is_short = replay.makespan_ns < replay.measured_ns?;
+    let rows = (0..nodes.len()).filter(|&row| replay.has_run[row]);
+    let end_ns = |row: usize| replay.start_ns[row] + nodes[row].duration_ns;
+    let span = |row: usize| nodes[row].measured.map(|span| (span.0 - first_ns, span.1 - first_ns));
+    let last = rows
+        .filter_map(|row| Some((if is_short { span(row)?.1 } else { end_ns(row) }, row)))
+        .max()?
+        .1;
+    // What came later, as row, time in the run and time in the replay.
+    let mut later = span(last).map(|span| (last, span.1, end_ns(last)));
+    let mut found: Option<Deviation> = None;
+    let mut next = Some(last);
+    while let Some(row) = next {
+        next = ready[row].after;
+        let Some((start_ns, _)) = span(row) else { continue };
+        let here = later.map(|later| stretch(later, start_ns, replay.start_ns[row]));
+        found = larger(here, found);
+        later = Some((row, start_ns, replay.start_ns[row]));
+    }
+    larger(later.map(|later| stretch(later, 0, 0)), found)
+}
+
+/// The stretch from a point of the run and of the replay until a later one.
+fn stretch(later: (usize, i64, i64), start_ns: i64, replayed_ns: i64) -> Deviation {
+    let (row, end_ns, replayed_end_ns) = later;
+    let missing_ns = (end_ns - start_ns) - (replayed_end_ns - replayed_ns);
+    Deviation { row, start_ns, end_ns, missing_ns }
+}
+
+fn larger(one: Option<Deviation>, other: Option<Deviation>) -> Option<Deviation> {
+    one.into_iter().chain(other).max_by_key(|found| found.missing_ns.abs())
 }
 
 fn summary(nodes: &[ReplayNode], start_ns: Vec<i64>, has_run: Vec<bool>) -> Replay {
@@ -202,6 +274,24 @@ mod tests {
         assert_eq!(replay.start_ns, [0, 10, 10, 60]);
         assert_eq!((replay.makespan_ns, replay.stuck), (65, 0));
         assert_eq!(replay.resources[&thread].busy_ns, 25);
+    }
+
+    #[test]
+    fn the_place_of_the_missing_time_is_where_the_run_waited_for_nothing_known() {
+        let (thread, stream) = (Resource::Thread(1), Resource::Stream(7));
+        let at = |id, resource, duration_ns, span| ReplayNode {
+            measured: Some(span),
+            ..node(id, resource, duration_ns)
+        };
+        let nodes = [
+            at(1, thread, 10, (100, 110)),
+            at(2, thread, 10, (150, 160)),
+            at(3, stream, 5, (170, 175)),
+        ];
+        let found = replay(&nodes, &[(0, 1), (1, 2)]);
+        assert_eq!((found.makespan_ns, found.measured_ns), (25, Some(75)));
+        let expected = Deviation { row: 1, start_ns: 0, end_ns: 50, missing_ns: 40 };
+        assert_eq!(found.deviation, Some(expected));
     }
 
     #[test]

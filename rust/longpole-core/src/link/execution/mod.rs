@@ -9,6 +9,7 @@
 //! Numbers that agree by chance are told from those that mean something by the names: a
 //! pair whose names disagree is refused with the figures.
 
+mod fits;
 mod model;
 mod names;
 mod numbers;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::fits::{fits, Lane, Thread};
 use super::model::{link, unlinkable, ExecutionLink, Iteration, Method, Unlinked};
 use super::names::{candidates, Names};
 use crate::error::{Error, ErrorKind, Result};
@@ -12,29 +13,21 @@ use crate::tables::{ExecutionTrace, Tables};
 /// those for processes and threads.
 const LEAST_FITTING_PERCENT: usize = 90;
 
-/// The nodes of one thread, in the order in which they began.
-struct Thread {
-    rows: Vec<usize>,
-    names: Vec<StringId>,
-}
-
-/// The places at which a thread fits: the events from the first on.
-type Fits<'a> = Vec<&'a [EventId]>;
+/// The places at which a thread fits, in order of time, each with the events of its nodes.
+type Fits = Vec<Vec<EventId>>;
 
 /// The iterations that fit, in order of time.
 pub(super) fn iterations(trace: &ExecutionTrace, tables: &Tables, names: &Names) -> Vec<Iteration> {
     let threads = threads(trace, names);
     let lanes = lanes(tables);
-    let fits: Vec<Fits<'_>> = threads.iter().map(|thread| fits(thread, &lanes, tables)).collect();
+    let fits: Vec<Fits> = threads.iter().map(|thread| all_fits(thread, &lanes, tables)).collect();
     let n_linkable = (0..trace.nodes.len()).filter(|&row| unlinkable(trace, row).is_none()).count();
-    let Some(longest) = (0..threads.len()).max_by_key(|&place| threads[place].rows.len()) else {
+    let Some(longest) = (0..threads.len()).max_by_key(|&place| threads[place].rows().len()) else {
         return Vec::new();
     };
-    let starts: Vec<_> = fits[longest].iter().map(|fit| tables.events.start_ns(fit[0])).collect();
-    (0..starts.len())
+    (0..fits[longest].len())
         .map(|number| {
-            let until_ns = starts.get(number + 1).copied().unwrap_or(i64::MAX);
-            let chosen = choose(&fits, longest, fits[longest][number], until_ns, tables);
+            let chosen = choose(&threads, &fits, longest, number, tables);
             iteration(&threads, &chosen, tables)
         })
         .filter(|found| found.n_nodes() * 100 >= n_linkable * LEAST_FITTING_PERCENT)
@@ -43,22 +36,18 @@ pub(super) fn iterations(trace: &ExecutionTrace, tables: &Tables, names: &Names)
 
 /// The threads of an execution trace, by number.
 fn threads(trace: &ExecutionTrace, names: &Names) -> Vec<Thread> {
-    let mut threads: BTreeMap<i64, Thread> = BTreeMap::new();
+    let mut threads: BTreeMap<i64, Vec<(usize, StringId)>> = BTreeMap::new();
     for (row, node) in trace.nodes.iter().enumerate() {
         let Some(name) = names.in_trace(row).filter(|_| unlinkable(trace, row).is_none()) else {
             continue;
         };
-        let thread = threads
-            .entry(node.tid)
-            .or_insert_with(|| Thread { rows: Vec::new(), names: Vec::new() });
-        thread.rows.push(row);
-        thread.names.push(name);
+        threads.entry(node.tid).or_default().push((row, name));
     }
-    threads.into_values().collect()
+    threads.into_values().map(|nodes| Thread::of(nodes, trace)).collect()
 }
 
-/// The events of each thread of the trace, in the order in which they began.
-fn lanes(tables: &Tables) -> Vec<Vec<EventId>> {
+/// The threads of the trace.
+fn lanes(tables: &Tables) -> Vec<Lane> {
     let mut place: HashMap<usize, usize> = HashMap::new();
     let mut lanes: Vec<Vec<EventId>> = Vec::new();
     for event in candidates(tables) {
@@ -68,66 +57,44 @@ fn lanes(tables: &Tables) -> Vec<Vec<EventId>> {
         });
         lanes[lane].push(event);
     }
-    lanes
+    lanes.into_iter().map(|events| Lane::of(events, tables)).collect()
 }
 
-/// Every place of every lane at which the names of a thread stand, in order of time
-/// (Knuth, Morris and Pratt 1977: linear, whatever the names).
-fn fits<'a>(thread: &Thread, lanes: &'a [Vec<EventId>], tables: &Tables) -> Fits<'a> {
-    let failure = failure(&thread.names);
-    let mut found = Vec::new();
-    for lane in lanes {
-        let mut matched = 0;
-        for (place, &event) in lane.iter().enumerate() {
-            let name = tables.events.name(event);
-            while matched > 0
-                && (matched == thread.names.len() || name != Some(thread.names[matched]))
-            {
-                matched = failure[matched - 1];
-            }
-            matched += usize::from(name == Some(thread.names[matched]));
-            if matched == thread.names.len() {
-                found.push(&lane[place + 1 - matched..=place]);
-            }
-        }
-    }
+/// Every place of every lane at which the operators of a thread stand, in order of time.
+fn all_fits(thread: &Thread, lanes: &[Lane], tables: &Tables) -> Fits {
+    let mut found: Fits = lanes.iter().flat_map(|lane| fits(thread, lane)).collect();
     found.sort_by_key(|fit| (tables.events.start_ns(fit[0]), tables.events.position(fit[0])));
     found
 }
 
-fn failure(names: &[StringId]) -> Vec<usize> {
-    let mut failure = vec![0; names.len()];
-    let mut matched = 0;
-    for place in 1..names.len() {
-        while matched > 0 && names[place] != names[matched] {
-            matched = failure[matched - 1];
-        }
-        matched += usize::from(names[place] == names[matched]);
-        failure[place] = matched;
-    }
-    failure
-}
-
-/// For each thread the fit that belongs to a fit of the longest one: the first that
-/// begins with it or later, and before the next iteration.
+/// For each thread the fit that belongs to a fit of the longest one. Threads whose first node
+/// has a smaller id began before it, the others after it; all between its neighbours.
 fn choose<'a>(
-    fits: &[Fits<'a>],
+    threads: &[Thread],
+    fits: &'a [Fits],
     longest: usize,
-    fit: &'a [EventId],
-    until_ns: i64,
+    number: usize,
     tables: &Tables,
 ) -> Vec<Option<&'a [EventId]>> {
-    let from_ns = tables.events.start_ns(fit[0]);
-    let start_ns = |fit: &&[EventId]| tables.events.start_ns(fit[0]);
-    let mut chosen: Vec<Option<&[EventId]>> = fits
-        .iter()
-        .map(|fits| {
-            let first = fits.partition_point(|fit| start_ns(fit) < from_ns);
-            fits.get(first).copied().filter(|fit| start_ns(fit) < until_ns)
-        })
-        .collect();
-    chosen[longest] = Some(fit);
-    chosen
+    let start_ns = |fit: &Vec<EventId>| tables.events.start_ns(fit[0]);
+    let anchors = &fits[longest];
+    let at_ns = start_ns(&anchors[number]);
+    let before = number.checked_sub(1).map(|earlier| start_ns(&anchors[earlier]));
+    let behind = anchors.get(number + 1).map(start_ns);
+    let of_thread = |place: usize| {
+        let fits = &fits[place];
+        if place == longest {
+            fits.get(number)
+        } else if threads[place].rows()[0] < threads[longest].rows()[0] {
+            let n_begun = fits.partition_point(|fit| start_ns(fit) <= at_ns);
+            let last = n_begun.checked_sub(1).and_then(|last| fits.get(last));
+            last.filter(|fit| before.is_none_or(|before| start_ns(fit) > before))
+        } else {
+            let first = fits.get(fits.partition_point(|fit| start_ns(fit) < at_ns));
+            first.filter(|fit| behind.is_none_or(|behind| start_ns(fit) < behind))
+        }
+    };
+    (0..threads.len()).map(|place| of_thread(place).map(Vec::as_slice)).collect()
 }
 
 fn iteration(threads: &[Thread], chosen: &[Option<&[EventId]>], tables: &Tables) -> Iteration {
@@ -138,7 +105,7 @@ fn iteration(threads: &[Thread], chosen: &[Option<&[EventId]>], tables: &Tables)
             found.start_ns = found.start_ns.min(start_ns);
             found.end_ns = found.end_ns.max(end_ns);
         }
-        found.threads.push((thread.rows.clone(), events.to_vec()));
+        found.threads.push((thread.rows().to_vec(), events.to_vec()));
     }
     found
 }

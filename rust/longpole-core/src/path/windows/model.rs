@@ -78,7 +78,7 @@ impl Window {
 
     /// Where it begins, if that is a time and no event: what was before has happened, whatever
     /// is changed.
-    pub(in crate::path) fn fixed_start_ns(&self) -> Option<i64> {
+    pub fn fixed_start_ns(&self) -> Option<i64> {
         (self.opening == Opening::Time).then_some(self.start_ns)
     }
 }

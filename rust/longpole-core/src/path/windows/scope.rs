@@ -199,7 +199,7 @@ fn of_run(found: &Steps, run: &[usize], reason: String) -> Scope {
         windows: run.iter().map(|&row| found.rows[row].period.clone()).collect(),
         numbers: run.iter().map(|&row| found.rows[row].number).collect(),
         shown,
-        reason: format!("{reason}{}", ran_ahead(step, &step.period, unit)),
+        reason: reason + &ran_ahead(step, &step.period, unit),
     }
 }
 
