@@ -34,11 +34,7 @@ _HIGHEST: Final = 2**63
 
 @dataclass(frozen=True, slots=True)
 class PipelineOp:
-    """An operator of the pipeline; None is not recorded, shares are of 1.
-
-    `queue_share` is how full its output queue was on average, `empty_share` how often it was
-    empty, `cpu_share` the CPU use of all its workers (1 is one core).
-    """
+    """An operator of the pipeline; None is not recorded, shares are of 1."""
 
     op_id: int
     name: str
@@ -48,8 +44,11 @@ class PipelineOp:
     queue_length: int | None
     queue_mean: float | None
     queue_share: float | None
+    """How full its output queue was on average."""
     empty_share: float | None
+    """How often its output queue was empty."""
     cpu_share: float | None
+    """The CPU use of all its workers; 1 is one core."""
 
     @property
     def label(self) -> str:
@@ -59,30 +58,28 @@ class PipelineOp:
 
 @dataclass(frozen=True, slots=True)
 class BatchTimes:
-    """Mean times of a batch in milliseconds, without the first; None is not recorded.
-
-    `batch_ms` is from one batch to the next, `pipeline_ms` the wait for the pipeline, and
-    `push_ms` the wait for the queue of the device.
-    """
+    """Mean times of a batch in milliseconds, without the first; None is not recorded."""
 
     n_batches: int
     batch_ms: float | None
+    """From one batch to the next."""
     pipeline_ms: float | None
+    """The wait for the pipeline."""
     push_ms: float | None
+    """The wait for the queue of the device."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataPipeline(Data):
-    """The pipeline of one rank, by operator number; the root has 0.
-
-    `bottleneck` is None where the CPU use is not known, or with fewer than 10 samples.
-    """
+    """The pipeline of one rank."""
 
     rank: int
     sampling_interval_ms: int | None
     operators: Sequence[PipelineOp]
+    """By number; the root has 0."""
     batches: BatchTimes | None
     bottleneck: Bottleneck | None
+    """None where the CPU use is not known, or with fewer than 10 samples."""
 
 
 def read_data_pipeline(files: RankFiles, findings: Findings) -> DataPipeline:

@@ -52,8 +52,11 @@ class StepTimes:
     end_ns: int
     total_ns: int
     interval_ns: int
+    """From the start to the first operator of forward propagation."""
     fp_and_bp_ns: int
+    """From the start of forward to the end of backward propagation, or of the step."""
     tail_ns: int | None
+    """From the end of backward propagation to the end of the step; None in an inference."""
 
 
 @dataclass(frozen=True, slots=True)

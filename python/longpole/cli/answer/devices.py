@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, NotRequired, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Literal, NotRequired
 
 from longpole.cli.answer import exit_codes
-from longpole.data import Row
+from longpole.data import Row, names_of
 from longpole.devices.protocol import Process, Vendor
 from longpole.report.blocks import Column, Table
 from longpole.report.document import Document
@@ -80,7 +80,7 @@ class Devices(Row):
 
 
 _LISTS: Final = {"throttle_reasons", "processes"}
-_RECORD: Final = tuple(name for name in get_type_hints(ListedDevice) if name not in _LISTS)
+_RECORD: Final = tuple(name for name in names_of(ListedDevice) if name not in _LISTS)
 
 
 def devices_answer(found: Found) -> Answer:

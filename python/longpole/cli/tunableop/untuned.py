@@ -28,12 +28,12 @@ def untuned(*, files: tuple[str, ...], output: str | None, force: bool, options:
     from longpole.bench import tunableop
     from longpole.cli.answer.tunable_data import KeyRow, Untuned, UntunedRow
     from longpole.cli.answer.tunableop import MOST_ROWS, rows_answer
-    from longpole.json_schema import types_of
+    from longpole.data import names_of
 
     found = tunableop.gather_untuned(list(files))
     if output:
         found.write(output, force=force, inputs=files)
-    rows = found.untuned.select(*types_of(UntunedRow))
+    rows = found.untuned.select(*names_of(UntunedRow))
     written = f"; written to {output}" if output else ""
     headline = f"{count(rows.height, 'GEMM')} in {count(len(files), 'file')}{written}"
     answer = rows_answer(
@@ -42,7 +42,7 @@ def untuned(*, files: tuple[str, ...], output: str | None, force: bool, options:
         headline,
         Untuned(rows=rows),
         UntunedRow,
-        *types_of(KeyRow),
+        *names_of(KeyRow),
         most=MOST_ROWS,
     )
     return options.emit(answer)
