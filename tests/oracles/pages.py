@@ -38,32 +38,33 @@ TABLES_HEAD: Final = """# Tables
 of `trace.critical_path()`: `segments`, `slack`, `violations`, and `sync_dependencies` for `sync`.
 Times are whole nanoseconds, shares are of 1, and null is what is not known.
 """
-FINDINGS_HEAD: Final = """# What `check` finds
+FINDINGS_HEAD: Final = """# What `longpole check` reports
 
-Each finding has a code that does not change, a severity, a count, the first place, what it costs an
-analysis and, where there is one, a hint.
+`longpole check` lists the problems of a trace. Each has a stable code, a severity, a count, the
+first place where it occurs, its effect on the answers and, where one exists, a hint.
 
-| severity | means | exit code |
+| severity | meaning | exit code |
 | --- | --- | --- |
-| `data_loss` | something of the file is not in the tables | `1` |
-| `altered` | something of the file was altered to be readable | `1` |
-| `warning` | what the file says may be wrong; the tables follow it | `0`, with `--strict` `1` |
+| `data_loss` | some of the file is missing from the tables | `1` |
+| `altered` | longpole changed some of the file to be able to read it | `1` |
+| `warning` | the file may be wrong; the tables hold what it says | `0`, with `--strict` `1` |
 | `info` | good to know | `0` |
 
-## About the events
+Words in italics stand for names and figures. A GPU activity is a kernel, memcpy or memset. The
+[glossary](glossary.md) explains the other terms. `clock_shift` is reported above 20 µs.
 
-The words in italics stand for names and figures. `clock_shift` is reported above 20 µs.
+## Problems of the events
 
-| code | severity | what was found | what it costs |
+| code | severity | problem | effect |
 | --- | --- | --- | --- |
 """
 OF_READING_HEAD: Final = """
-## About the file
+## Problems of the file
 
-`trace.diagnostics` holds these as a frame. Reading with `strict=True` raises an error on the first
-that is `altered` or `data_loss`, and on a byte order mark.
+`trace.diagnostics` has the same rows. With `strict=True`, `read_trace` raises an error at the first
+problem of severity `altered` or `data_loss`, and at a byte order mark.
 
-| code | severity | what was found | what becomes of it |
+| code | severity | problem | effect |
 | --- | --- | --- | --- |
 """
 DECLARED: Final = re.compile(r'^ +\w+ "(\w+)" (\w+) "(.+)" "(.+)";$', re.MULTILINE)
@@ -75,6 +76,8 @@ def api() -> str:
     """List what is public besides the tables, by groups."""
     parts = [API_HEAD]
     for group, names in longpole._GROUPS.items():
+        if group == "Tables":
+            continue
         rows = [f"| `{name}` | {_summary(getattr(longpole, name))} |" for name in names]
         parts.append(
             "\n".join([f"## {group}", "", "| name | what it is |", "| --- | --- |", *rows])
