@@ -110,8 +110,6 @@ if TYPE_CHECKING:
     from longpole.verdict.values import Verdict as Verdict
     from longpole.windows import choose_window as choose_window
 
-# `import longpole` must not wait for what answers questions: the module of each name, by the groups
-# of the documentation.
 _GROUPS = {
     "Read": {
         "read_trace": "read",
@@ -168,6 +166,8 @@ _GROUPS = {
         "LinkedTrace": "convert.execution_trace",
         "Profiler": "mindspore.profiler",
     },
+    # Each table is a function in a file of its name, found there.
+    "Tables": {name: f"analyses.{name}" for name in questions()},
     "What tables with figures answer": {
         "Memory": "analyses.memory",
         "Mfu": "analyses.mfu",
@@ -186,21 +186,22 @@ _GROUPS = {
         "InternalError": "errors",
     },
 }
-_TABLES = {name: f"analyses.{name}" for name in questions()}
-_MODULE_OF = {
-    name: module for names in (*_GROUPS.values(), _TABLES) for name, module in names.items()
-}
+"""What is public and the module that has it, as the documentation lists it.
 
-__all__ = list(_MODULE_OF)
+`import longpole` must not wait for what answers questions: it is imported where it is asked for.
+"""
+
+_MODULES = {name: module for group in _GROUPS.values() for name, module in group.items()}
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> object:
-    if name not in _MODULE_OF:
+    if name not in __all__:
         message = f"module 'longpole' has no attribute {name!r}"
         raise AttributeError(message)
     from longpole.gate import gated
 
-    module = import_module(f"longpole.{_MODULE_OF[name]}")
+    module = import_module(f"longpole.{_MODULES[name]}")
     found = gated(getattr(module, name))
     # Importing `analyses.check` does not bind `longpole.check`; keep what was found.
     globals()[name] = found
