@@ -302,7 +302,7 @@ def test_on_real_traces_neither_order_nor_numbers_matter(file):
         pytest.skip(f"{file} is not here")
     events, trace = twin.read_events(file), longpole.read_trace(file)
     paths = [contents(trace.critical_path(**window)) for window in windows_of(trace)]
-    for seed in range(10):
+    for seed in range(3):
         dice = random.Random(seed)  # noqa: S311 - nothing secret
         shuffled = read_exactly(dice.sample(events, len(events)))
         again = [contents(shuffled.critical_path(**window)) for window in windows_of(shuffled)]

@@ -11,6 +11,7 @@ import pytest
 
 import longpole
 from oracles import simulator
+from oracles.judge import path_in
 from oracles.simulator import FEATURES, RARE_FEATURES, simulate
 from real_traces import SHARED
 
@@ -43,12 +44,6 @@ def written(run, folder, *, sync_records=True):
     order = run.write(folder / "trace.json", sync_records=sync_records)
     rows = {record: row for row, record in enumerate(order)}
     return longpole.read_trace(folder / "trace.json", args="ids"), rows
-
-
-def path_in(trace, window):
-    if window.step is None:
-        return trace.critical_path(whole=True)
-    return trace.critical_path(window.step, end="period" if "period" in window.name else "last")
 
 
 def found_pieces(trace, path, window):
