@@ -36,7 +36,9 @@ def folder(tmp_path, monkeypatch):
 
 
 def run_pytest(*arguments, **variables):
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    # The plugin of hypothesis takes most of the time of a start.
+    without = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+    command = [sys.executable, "-m", "pytest", *without, *arguments]
     environment = {**os.environ, "LONGPOLE_BASELINES": "kept", **variables}
     found = subprocess.run(
         [*command, "--longpole-budget-s", "0.05"],

@@ -4,7 +4,7 @@ import pytest
 
 from oracles.rerun import judged, varied_program
 
-SEEDS = 30
+SEEDS = 16
 LONG_SEEDS = 1_000
 
 # The share of verdicts that name the right side, and the error of nine gains in ten.
