@@ -10,7 +10,6 @@ import pytest
 from oracles import simulator
 from oracles.simulator import Drop, Losses, Machine, NoWait, Scale, command, simulate, write_large
 from oracles.simulator.kinds import Kind
-from oracles.simulator.layouts import LAYOUTS
 from oracles.simulator.program import (
     Backward,
     Busy,
@@ -453,28 +452,16 @@ def test_the_same_seed_gives_the_same_bytes(name, tmp_path):
     assert first == again != other
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_layout_holds_the_same_events(layout, tmp_path):
-    run = simulate(
-        "training", seed=2, machine=Machine(quantum_ns=1_000), python_frames=True, shapes=True
-    )
-    order = run.write(tmp_path / "trace.json", layout)
+def test_the_file_holds_the_events(tmp_path):
+    run = simulate("training", seed=2, python_frames=True, shapes=True)
+    order = run.write(tmp_path / "trace.json")
     trace = json.loads((tmp_path / "trace.json").read_text())
-    base_ns = trace.pop("baseTimeNanoseconds", 0)
-    absolute_ns = 0 if base_ns else run.truth.to_json()["base_time_ns"]
     assert len(trace["traceEvents"]) == len(order) == len(run.events)
     for written, position in zip(trace["traceEvents"], order, strict=True):
         expected = dict(run.events[position])
-        assert round(written.pop("ts") * 1_000) - absolute_ns == pytest.approx(
-            expected.pop("start_ns"), abs=300 if absolute_ns else 0
-        )
+        assert round(written.pop("ts") * 1_000) == expected.pop("start_ns")
         assert round(written.pop("dur", 0) * 1_000) == expected.pop("duration_ns", 0)
         assert written == expected
-
-
-def test_whole_microseconds_are_refused_to_a_finer_clock(tmp_path):
-    with pytest.raises(ValueError, match="multiples of 1000 ns"):
-        simulate("inference").write(tmp_path / "trace.json", "kineto-2023")
 
 
 def test_synchronisation_records_can_be_left_out(tmp_path):
@@ -490,7 +477,7 @@ def test_synchronisation_records_can_be_left_out(tmp_path):
 
 def test_the_truth_names_events_by_their_position_in_the_file(tmp_path):
     run = simulate("random", seed=8)
-    order = run.write(tmp_path / "trace.json", sync_records=False, shuffle_seed=4)
+    order = run.write(tmp_path / "trace.json", sync_records=False)
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     truth = json.loads(json.dumps(run.truth.to_json(order)))
     segments = [s for window in truth["windows"] for s in window["segments"]]
@@ -527,11 +514,10 @@ def test_stacks_are_there_when_they_are_asked_for():
 # Large traces
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("megabytes", [1, 5])
-def test_a_large_trace_has_the_size_asked_for(layout, megabytes, tmp_path):
+def test_a_large_trace_has_the_size_asked_for(megabytes, tmp_path):
     path = tmp_path / "large.json"
-    n_events = write_large(path, megabytes, layout)
+    n_events = write_large(path, megabytes)
     assert path.stat().st_size == pytest.approx(megabytes * 1_000_000, rel=0.05)
     assert len(json.loads(path.read_text())["traceEvents"]) == n_events
 

@@ -1,6 +1,6 @@
 """Turns what happened into the records that Kineto would have written, with all their arguments.
 
-Records are the same for every layout; layouts differ in their order and in their bytes.
+Records come with the metadata of processes and threads first.
 
 One file: every kind of record stands beside the others.
 """
