@@ -203,15 +203,6 @@ def test_a_scenario_holds_together_and_is_the_same_for_the_same_seed(name):
         assert_consistent(run)
 
 
-def test_a_device_may_run_one_kernel_at_a_time():
-    machine = Machine(one_kernel_at_a_time=True)
-    run = simulate("random", seed=1, machine=machine, features={"streams", "event_waits"})
-    kernels = [activity for activity in run.timeline.activities if activity.category == "kernel"]
-    assert len({kernel.lane for kernel in kernels}) > 1
-    kernels.sort(key=lambda kernel: kernel.start.time_ns)
-    assert all(b.start.time_ns >= a.end.time_ns for a, b in pairwise(kernels))
-
-
 @pytest.mark.parametrize("limit", [1, 7, 1_024])
 def test_a_queue_never_holds_more_than_its_limit(limit):
     program = simulator.random_program(3, features={"streams", "full_queue", "graphs"})
