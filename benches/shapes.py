@@ -45,7 +45,7 @@ def nested_operators(n: int) -> Iterator[str]:
 
 
 def nested_python(n: int) -> Iterator[str]:
-    """Yield Python functions, each inside the one before, with a kernel launched in the innermost."""
+    """Yield Python functions, each inside the one before; the innermost launches a kernel."""
     for depth in range(n):
         yield _event("python_function", f"a.py({depth % 50}): f", depth, 3 * n - 2 * depth)
     yield _launch(n + 1, 1)
