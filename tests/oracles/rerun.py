@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from longpole.verdict import Verdict
 
-__all__ = ["Judged", "judged", "varied_program"]
-
 HOST = ("operator", "runtime", "host_gap", "launch", "handover", "data_loading")
 SIDES = {
     "kernels": ("kernel",),

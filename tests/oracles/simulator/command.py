@@ -14,8 +14,6 @@ from .run import PROGRAMS, simulate
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write what the command line asks for."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from .conditions import Conditions
     from .program import Launch, Node, Replay, Stream, Work
 
-__all__ = ["Devices", "Recorded", "Submission", "place_of_part"]
-
 _APART_NS = 1_500  # the ends of one collective on different devices lie so far apart
 _WORK_KINDS = {"kernel": Kind.KERNEL, "gpu_memcpy": Kind.COPY, "gpu_memset": Kind.COPY}
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from .machine import Machine
     from .timeline import Note
 
-__all__ = ["Record", "Recording", "record"]
-
 HOST_PROCESS = 31_415
 _FIRST_CORRELATION = 117
 _NO_STREAM = -1

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from .kineto import Record
 
-__all__ = ["write_large"]
-
 _MEGABYTE = 1_000_000
 _BLOCK_LIMIT = 4 * _MEGABYTE  # larger blocks would be more varied, but slower to simulate
 _BLOCK_SHARE = 0.06  # of the file, so that its size can be met

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-__all__ = ["Machine", "Place", "Role"]
-
 _WORD = (1 << 64) - 1
 _TAIL_LIMIT = 4.0  # no draw lies further out, so that latencies stay below what is suspicious
 

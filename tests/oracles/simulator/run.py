@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from .program import Program
     from .timeline import Timeline
 
-__all__ = ["PROGRAMS", "Run", "opened", "order_of", "simulate"]
-
 PROGRAMS: dict[str, Callable[..., Program]] = {
     "training": training,
     "inference": inference,

@@ -15,8 +15,6 @@ from .facts import Facts, device_properties
 if TYPE_CHECKING:
     from .kineto import Record
 
-__all__ = ["Number", "event", "head", "plain_number", "tail"]
-
 Number: TypeAlias = Callable[[str, int], str]
 """Writes a number of a role: `time`, `correlation`, `external id`, `event index` and so on."""
 
