@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import polars as pl
 
 from longpole import sweeps
+from longpole.analyses.parameters import shared_parameters
 from longpole.data import Row
 from longpole.frames import typed
 from longpole.selection import matching
@@ -16,9 +17,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["NEEDS_ARGUMENTS", "CommunicationRow", "communication"]
-
-NEEDS_ARGUMENTS: Final = True
+__all__ = ["CommunicationRow", "communication"]
 
 _AROUND: Final = ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter")
 _ONCE: Final = ("broadcast", "reduce", "send", "recv", "send_receive")
@@ -77,6 +76,7 @@ class CommunicationRow(Row):
     """The innermost function around it that is not torch's."""
 
 
+@shared_parameters(needs_arguments=True)
 def communication(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, CommunicationRow]:
@@ -86,8 +86,6 @@ def communication(
     ----------
     trace
         The trace, read with the default `args`, and with Python stacks for `python`.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     where
         A condition on the columns.
 

@@ -8,6 +8,7 @@ import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.activities import activities
+from longpole.analyses.parameters import shared_parameters
 from longpole.data import Row
 from longpole.selection import matching
 from longpole.windows import window_of
@@ -33,6 +34,7 @@ class KernelSequenceRow(Row):
     """How long the operators took."""
 
 
+@shared_parameters()
 def kernel_sequences(
     trace: Trace,
     window: Window | None = None,
@@ -46,10 +48,6 @@ def kernel_sequences(
 
     Parameters
     ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     where
         A condition on operators, by `name`, `thread`, `start_ns` and the other columns of
         `Trace.events`, such as `"name LIKE '%linear%'"`; by default all.

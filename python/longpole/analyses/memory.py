@@ -9,6 +9,7 @@ import polars as pl
 
 from longpole.analyses.memory_churn import ChurnRow, memory_churn
 from longpole.analyses.memory_curve import allocations_of, memory_curve
+from longpole.analyses.parameters import shared_parameters
 from longpole.damage import advised
 from longpole.data import Data, Hidden, Row
 from longpole.report.blocks import Column, Sentence, Table
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from longpole.windows import Window
 
 __all__ = ["Memory", "memory"]
-
-NEEDS_ARGUMENTS = True
 
 _MIB: Final = 1 << 20
 _OWNER: Final = ("operator", "function", "category")
@@ -115,6 +114,7 @@ class Memory(Data):
         return blocks
 
 
+@shared_parameters(needs_arguments=True)
 def memory(
     recording: Trace | Allocations,
     window: Window | None = None,

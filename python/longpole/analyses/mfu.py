@@ -16,6 +16,7 @@ from longpole.analyses.device_peaks import (
     precision,
 )
 from longpole.analyses.operator_work import shapes_hint, work_in_window
+from longpole.analyses.parameters import shared_parameters
 from longpole.data import Data, Hidden, computed
 from longpole.devices.peaks import Peaks
 from longpole.report.blocks import Column, Sentence, Table
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from longpole.windows import Window
 
 __all__ = ["Mfu", "MfuRow", "mfu"]
-
-NEEDS_ARGUMENTS = True
 
 _COLUMNS: Final = (
     Column("device", "number"),
@@ -146,6 +145,7 @@ class Mfu(Data):
         return sum(known) / len({row.device for row in self.rows})
 
 
+@shared_parameters(needs_arguments=True)
 def mfu(
     trace: Trace,
     window: Window | None = None,
@@ -163,17 +163,10 @@ def mfu(
 
     Parameters
     ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     peaks
         What the devices can do, instead of the table in `longpole.devices.peaks`.
     tflops
         Single peaks instead of those, by type, such as `{"bf16": 800}`.
-    where
-        Which kernels count: an expression of polars or a condition as in SQL, on the
-        columns of the table `activities`.
 
     Raises
     ------

@@ -8,6 +8,7 @@ import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.activities import activities
+from longpole.analyses.parameters import shared_parameters
 from longpole.data import Row
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class OperatorKernelRow(Row):
     disagree."""
 
 
+@shared_parameters()
 def operator_kernels(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, OperatorKernelRow]:
@@ -54,10 +56,6 @@ def operator_kernels(
 
     Parameters
     ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     where
         A condition on the columns of `activities`, such as
         `"operator_name LIKE 'aten::%' AND kind = 'kernel'"`.

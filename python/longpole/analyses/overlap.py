@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from longpole import sweeps
 from longpole.analyses.activities import chosen
+from longpole.analyses.parameters import shared_parameters
 from longpole.data import Data
 from longpole.report.blocks import Column, Sentence, Table
 from longpole.windows import window_of
@@ -69,6 +70,7 @@ class Overlap(Data):
         return [Table(_COLUMNS, rows)]
 
 
+@shared_parameters()
 def overlap(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Overlap:
@@ -76,10 +78,6 @@ def overlap(
 
     Parameters
     ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     where
         A condition on the columns of `activities`; nothing is hidden behind the others.
 

@@ -18,6 +18,7 @@ from longpole.analyses.device_peaks import (
 from longpole.analyses.frame_times import flat
 from longpole.analyses.measured_work import MeasuredWork, measured_work
 from longpole.analyses.operator_work import shapes_hint, work_in_window
+from longpole.analyses.parameters import shared_parameters
 from longpole.data import Data, Hidden, Row, computed
 from longpole.devices.peaks import Peaks
 from longpole.frames import frame_schema
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
 
 __all__ = ["Roofline", "roofline"]
-
-NEEDS_ARGUMENTS = True
 
 _SHOWN: Final = {
     "calls": Column("calls", "count"),
@@ -167,6 +166,7 @@ class Roofline(Data):
         return f" The longest without: {short_name(name or kernel)}, {duration(kernel_ns)}."
 
 
+@shared_parameters(needs_arguments=True)
 def roofline(
     trace: Trace,
     window: Window | None = None,
@@ -186,19 +186,10 @@ def roofline(
 
     Parameters
     ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     peaks
         What the devices can do, instead of the table in `longpole.devices.peaks`.
     tflops, bandwidth
         Single peaks instead of those: TFLOP/s by type, such as `{"bf16": 800}`, and GB/s.
-    where
-        Which kernels count: an expression of polars or a condition as in SQL, on the
-        columns of the table `activities`.
-    top
-        How many rows to show; the rows hold all.
 
     Raises
     ------
