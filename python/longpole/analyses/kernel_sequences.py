@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["KernelSequenceRow", "kernel_sequences"]
+__all__ = ["KernelSequenceRow", "by_sequence", "kernel_sequences"]
 
 
 class KernelSequenceRow(Row):
@@ -82,6 +82,11 @@ def kernel_sequences(
         )
         .filter(pl.col("kernels").list.len() >= min_length)
     )
+    return by_sequence(launched, operator_ns=pl.col("operator_ns").sum())
+
+
+def by_sequence(launched: pl.DataFrame, **figures: pl.Expr) -> pl.DataFrame:
+    """Group operators by name and `kernels`, the most frequent first."""
     return (
         launched.with_columns(number=sweeps.sequences(launched["kernels"]))
         .group_by("operator_name", "number", maintain_order=True)
@@ -89,7 +94,7 @@ def kernel_sequences(
             pl.col("kernels").first().cast(pl.List(pl.String)),
             count=pl.len().cast(pl.Int64),
             duration_ns=pl.col("inside_ns").sum(),
-            operator_ns=pl.col("operator_ns").sum(),
+            **figures,
         )
         .drop("number")
         .with_columns(

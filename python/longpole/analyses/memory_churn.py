@@ -42,8 +42,6 @@ def memory_churn(
 
     Parameters
     ----------
-    recording
-        A trace with `profile_memory=True`, or what `longpole.read_memory` read.
     window
         Only the changes in it; by default all of the recording.
     where

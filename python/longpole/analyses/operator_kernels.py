@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import polars as pl
 
-from longpole import sweeps
 from longpole.analyses.activities import activities
+from longpole.analyses.kernel_sequences import by_sequence
 from longpole.analyses.parameters import shared_parameters
 from longpole.data import Row
 
@@ -89,20 +89,8 @@ def operator_kernels(
             start_delay_ns=(pl.col("start_ns") - pl.col("call_start_ns")).first(),
         )
     )
-    return (
-        launched.with_columns(number=sweeps.sequences(launched["kernels"]))
-        .group_by("operator_name", "number", maintain_order=True)
-        .agg(
-            pl.col("kernels").first().cast(pl.List(pl.String)),
-            count=pl.len().cast(pl.Int64),
-            duration_ns=pl.col("inside_ns").sum(),
-            launch_delay_ns=pl.col("launch_delay_ns").mean(),
-            start_delay_ns=pl.col("start_delay_ns").mean(),
-        )
-        .drop("number")
-        .with_columns(
-            pl.col("operator_name").cast(pl.String), key=pl.col("kernels").list.join("\n")
-        )
-        .sort("count", "duration_ns", "operator_name", "key", descending=[True, True, False, False])
-        .drop("key")
+    return by_sequence(
+        launched,
+        launch_delay_ns=pl.col("launch_delay_ns").mean(),
+        start_delay_ns=pl.col("start_delay_ns").mean(),
     )

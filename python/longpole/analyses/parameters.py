@@ -15,6 +15,7 @@ Question = TypeVar("Question", bound="Callable[..., Any]")
 
 _SHARED: Final = {
     "trace": "The trace.",
+    "recording": "A trace with `profile_memory=True`, or what `longpole.read_memory` read.",
     "window": "From `choose_window`; by default the window that it chooses without more.",
     "where": "A condition on the columns of `activities`: an expression of polars, or a text as"
     " in\n    SQL, such as `\"name LIKE '%gemm%' AND stream = 7\"`.",

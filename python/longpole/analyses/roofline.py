@@ -19,6 +19,7 @@ from longpole.analyses.frame_times import flat
 from longpole.analyses.measured_work import MeasuredWork, measured_work
 from longpole.analyses.operator_work import shapes_hint, work_in_window
 from longpole.analyses.parameters import shared_parameters
+from longpole.convert.flame import path_of
 from longpole.data import Data, Hidden, Row, computed
 from longpole.devices.peaks import Peaks
 from longpole.frames import frame_schema
@@ -212,7 +213,7 @@ def roofline(
         rows = pl.DataFrame(schema=frame_schema(RooflineRow))
         return Roofline(None, rows, known, 0, top, measured_work(trace))
     work, owners = work_in_window(trace, window, where)
-    path = _path(trace, window)
+    path = path_of(trace, window)
     on_path = _on_path(path, owners)
     joined = work.join(on_path, on="owner", how="left", maintain_order="left")
     rows = _grouped(joined.with_columns(pl.col("path_ns").fill_null(0), precision=precision()))
@@ -221,14 +222,6 @@ def roofline(
     measured = measured_work(trace, window, where=None if where is None else pl.lit(value=False))
     hint = None if rows["flops"].count() else shapes_hint(trace)
     return Roofline(window, _rooflines(rows, known), used, path.length_ns, top, measured, hint)
-
-
-def _path(trace: Trace, window: Window) -> CriticalPath:
-    if window.step is not None:
-        return trace.critical_path(step=window.step)
-    if window.kind == "trace":
-        return trace.critical_path(whole=True)
-    return trace.critical_path(between=(window.start_ns, window.end_ns))
 
 
 def _on_path(path: CriticalPath, owners: pl.DataFrame) -> pl.DataFrame:

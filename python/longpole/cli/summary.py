@@ -8,6 +8,7 @@ import click
 
 from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.traces import answer_each, traces_argument
+from longpole.cli.ask.usage import usage_errors
 from longpole.cli.ask.windows import Asked, stretch_options
 
 if TYPE_CHECKING:
@@ -54,9 +55,7 @@ def summary(
     def answer(path: str, trace: Trace) -> Answer:
         from longpole.cli.answer.summary import summary_answer
 
-        try:
+        with usage_errors():
             return summary_answer(path, trace, top, **window.choice)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
 
     return answer_each(traces, options, "longpole.summary/1", answer)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["Frame", "Stack", "Time", "flame", "folded", "frames", "speedscope"]
+__all__ = ["Frame", "Stack", "Time", "flame", "folded", "frames", "path_of", "speedscope"]
 
 Stack = tuple[tuple[str, ...], int]
 """Names from the outermost on, and a time in ns."""
@@ -225,7 +225,7 @@ def _path(trace: Trace, window: Window, sums: _Sums, *, path: CriticalPath | Non
     import polars as pl
 
     node_of = _Nodes(trace, window, sums)
-    path = _path_of(trace, window) if path is None else path
+    path = path_of(trace, window) if path is None else path
     launchers = trace.launches.select("event", launcher=pl.coalesce("call", "operator"))
     texts = pl.col("kind", "name").cast(pl.String)
     segments = path.segments.with_columns(texts).join(
@@ -239,7 +239,7 @@ def _path(trace: Trace, window: Window, sums: _Sums, *, path: CriticalPath | Non
         sums.add(sums.node(node, f"[{kind}]"), ns)
 
 
-def _path_of(trace: Trace, window: Window) -> CriticalPath:
+def path_of(trace: Trace, window: Window) -> CriticalPath:
     """Take the path of the step, which ends with the step, not with the last thread that waits."""
     if window.kind == "trace":
         return trace.critical_path(whole=True)
