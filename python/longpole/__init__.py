@@ -106,141 +106,93 @@ if TYPE_CHECKING:
     from longpole.traces.joining import read_traces as read_traces
     from longpole.traces.merge import merge as merge
     from longpole.traces.trace_set import TraceSet as TraceSet
-    from longpole.verdict.values import Remedy as Remedy
+    from longpole.verdict.findings import Remedy as Remedy
     from longpole.verdict.values import Verdict as Verdict
     from longpole.windows import choose_window as choose_window
 
 _GROUPS = {
-    "Read": (
-        "read_trace",
-        "read_traces",
-        "read_dumps",
-        "read_memory",
-        "read_execution_trace",
-        "Trace",
-        "TraceSet",
-        "DumpSet",
-        "Allocations",
-        "ExecutionTrace",
-    ),
-    "Choose a window": (
-        "choose_window",
-        "Window",
-    ),
-    "Ask about a trace": (
-        "summary",
-        "check",
-        "device_times",
-        "blocking_calls",
-        "counter_tracks",
-        "launches_without_work",
-        "get_counter_data_with_operators",
-        "CUDA_SASS_INSTRUCTION_COUNTER_FLOPS",
-        "Summary",
-        "Verdict",
-        "Remedy",
-        "Finding",
-    ),
-    "Critical path and what-if": (
-        "CriticalPath",
-        "WhatIf",
-        "Scale",
-        "Drop",
-        "RemoveWait",
-    ),
-    "Compare": (
-        "diff",
-        "diff_steps",
-        "Diff",
-    ),
-    "Several ranks": (
-        "ranks",
-        "merge",
-        "dumps",
-        "ascend_ranks",
-        "Ranks",
-        "Dumps",
-    ),
-    "Other tools": (
-        "link_execution_trace",
-        "LinkedTrace",
-        "Profiler",
-    ),
+    "Read": {
+        "read_trace": "read",
+        "read_traces": "traces.joining",
+        "read_dumps": "traces.dump_set",
+        "read_memory": "allocations",
+        "read_execution_trace": "convert.execution_trace",
+        "Trace": "trace",
+        "TraceSet": "traces.trace_set",
+        "DumpSet": "traces.dump_set",
+        "Allocations": "allocations",
+        "ExecutionTrace": "convert.execution_trace",
+    },
+    "Choose a window": {
+        "choose_window": "windows",
+        "Window": "windows",
+    },
+    "Ask about a trace": {
+        "summary": "analyses.summary",
+        "check": "analyses.check",
+        "device_times": "analyses.device_times",
+        "blocking_calls": "analyses.blocking_calls",
+        "counter_tracks": "analyses.counter_tracks",
+        "launches_without_work": "analyses.launches_without_work",
+        "get_counter_data_with_operators": "analyses.counters_by_operator",
+        "CUDA_SASS_INSTRUCTION_COUNTER_FLOPS": "counters",
+        "Summary": "analyses.summary",
+        "Verdict": "verdict.values",
+        "Remedy": "verdict.findings",
+        "Finding": "analyses.findings",
+    },
+    "Critical path and what-if": {
+        "CriticalPath": "critical_path.path",
+        "WhatIf": "critical_path.path",
+        "Scale": "critical_path.changes",
+        "Drop": "critical_path.changes",
+        "RemoveWait": "critical_path.changes",
+    },
+    "Compare": {
+        "diff": "analyses.diff",
+        "diff_steps": "analyses.diff",
+        "Diff": "analyses.diff",
+    },
+    "Several ranks": {
+        "ranks": "analyses.ranks",
+        "merge": "traces.merge",
+        "dumps": "analyses.dumps",
+        "ascend_ranks": "analyses.ascend_ranks",
+        "Ranks": "analyses.ranks",
+        "Dumps": "analyses.dumps",
+    },
+    "Other tools": {
+        "link_execution_trace": "convert.execution_trace",
+        "LinkedTrace": "convert.execution_trace",
+        "Profiler": "mindspore.profiler",
+    },
     # Each table is a function in a file of its name, found there.
-    "Tables": tuple(questions()),
-    "What tables with figures answer": (
-        "Memory",
-        "Mfu",
-        "Overlap",
-        "Roofline",
-    ),
-    "Errors": (
-        "LongpoleError",
-        "TraceError",
-        "WindowError",
-        "RanksError",
-        "PairError",
-        "ResultsError",
-        "DeviceError",
-        "MissingDependencyError",
-        "InternalError",
-    ),
+    "Tables": {name: f"analyses.{name}" for name in questions()},
+    "What tables with figures answer": {
+        "Memory": "analyses.memory",
+        "Mfu": "analyses.mfu",
+        "Overlap": "analyses.overlap",
+        "Roofline": "analyses.roofline",
+    },
+    "Errors": {
+        "LongpoleError": "errors",
+        "TraceError": "errors",
+        "WindowError": "errors",
+        "RanksError": "errors",
+        "PairError": "errors",
+        "ResultsError": "errors",
+        "DeviceError": "errors",
+        "MissingDependencyError": "errors",
+        "InternalError": "errors",
+    },
 }
-"""What is public, as the documentation lists it."""
+"""What is public and the module that has it, as the documentation lists it.
 
-__all__ = [name for names in _GROUPS.values() for name in names]
+`import longpole` must not wait for what answers questions: it is imported where it is asked for.
+"""
 
-# `import longpole` must not wait for what answers questions. A function of `analyses`
-# stands in the file of its name; all else needs an entry here.
-_MODULES = {
-    "allocations": (
-        "Allocations",
-        "read_memory",
-    ),
-    "analyses.counters_by_operator": ("get_counter_data_with_operators",),
-    "analyses.diff": (
-        "Diff",
-        "diff_steps",
-    ),
-    "analyses.dumps": ("Dumps",),
-    "analyses.findings": ("Finding",),
-    "analyses.memory": ("Memory",),
-    "analyses.mfu": ("Mfu",),
-    "analyses.overlap": ("Overlap",),
-    "analyses.ranks": ("Ranks",),
-    "analyses.roofline": ("Roofline",),
-    "analyses.summary": ("Summary",),
-    "convert.execution_trace": (
-        "ExecutionTrace",
-        "LinkedTrace",
-        "link_execution_trace",
-        "read_execution_trace",
-    ),
-    "counters": ("CUDA_SASS_INSTRUCTION_COUNTER_FLOPS",),
-    "critical_path.changes": (
-        "Drop",
-        "RemoveWait",
-        "Scale",
-    ),
-    "critical_path.path": (
-        "CriticalPath",
-        "WhatIf",
-    ),
-    "mindspore.profiler": ("Profiler",),
-    "traces.dump_set": (
-        "DumpSet",
-        "read_dumps",
-    ),
-    "traces.joining": ("read_traces",),
-    "traces.merge": ("merge",),
-    "traces.trace_set": ("TraceSet",),
-    "verdict.values": (
-        "Remedy",
-        "Verdict",
-    ),
-    "windows": ("choose_window",),
-}
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+_MODULES = {name: module for group in _GROUPS.values() for name, module in group.items()}
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> object:
@@ -249,7 +201,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(message)
     from longpole.gate import gated
 
-    module = import_module(f"longpole.{_MODULE_OF.get(name, f'analyses.{name}')}")
+    module = import_module(f"longpole.{_MODULES[name]}")
     found = gated(getattr(module, name))
     # Importing `analyses.check` does not bind `longpole.check`; keep what was found.
     globals()[name] = found

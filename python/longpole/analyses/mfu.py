@@ -19,7 +19,7 @@ from longpole.analyses.operator_work import shapes_hint, work_in_window
 from longpole.analyses.parameters import shared_parameters
 from longpole.data import Data, Hidden, computed
 from longpole.devices.peaks import Peaks
-from longpole.report.blocks import Column, Sentence, Table
+from longpole.report.blocks import Column, Sentence, Value, tabulated
 from longpole.windows import window_of
 from longpole.wording import share
 
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Mfu", "MfuRow", "mfu"]
 
-_COLUMNS: Final = (
-    Column("device", "number"),
-    Column("type"),
-    Column("model TFLOP", "number"),
-    Column("recomputed TFLOP", "number"),
-    Column("kernel time", "duration"),
-    Column("peak TFLOP/s", "number"),
-    Column("MFU", "share"),
-    Column("HFU", "share"),
-)
 _TERA: Final = 1e12
 _NS: Final = 1e9
+_COLUMNS: Final[dict[Column, Value]] = {
+    Column("device", "number"): "device",
+    Column("type"): "precision",
+    Column("model TFLOP", "number"): lambda row: row.flops / _TERA,
+    Column("recomputed TFLOP", "number"): lambda row: row.recomputed_flops / _TERA,
+    Column("kernel time", "duration"): "kernel_ns",
+    Column("peak TFLOP/s", "number"): "peak_tflops",
+    Column("MFU", "share"): "mfu",
+    Column("HFU", "share"): "hfu",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,20 +102,7 @@ class Mfu(Data):
         if not self.rows:
             none = "No product, convolution or attention with known shapes ran in it."
             return [Sentence(none), *(Sentence(hint) for hint in [self.hint] if hint)]
-        cells = [
-            [
-                row.device,
-                row.precision,
-                row.flops / _TERA,
-                row.recomputed_flops / _TERA,
-                row.kernel_ns,
-                row.peak_tflops,
-                row.mfu,
-                row.hfu,
-            ]
-            for row in self.rows
-        ]
-        return [Sentence(self._sentence()), Table(_COLUMNS, cells), *self._notes()]
+        return [Sentence(self._sentence()), tabulated(self.rows, _COLUMNS), *self._notes()]
 
     def _sentence(self) -> str:
         if self.mfu is None:

@@ -50,23 +50,13 @@ def flame(
 ) -> Iterator[Stack]:
     """Add up a time by stacks of threads, annotations, Python functions, operators and calls.
 
-    Parameters
-    ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
-    time
-        `"host"` is the time of threads; the leaf is what ran with nothing inside it.
-        `"device"` is the time of GPU activities, each below the call that launched it; those
-        that run at the same time count each. `"path"` is the critical path of the window, in
-        which waits stand below the kind of wait.
+    The time `"host"` is that of threads; the leaf is what ran with nothing inside it. `"device"`
+    is the time of GPU activities, each below the call that launched it; those that run at the
+    same time count each. `"path"` is the critical path of the window, in which waits stand below
+    the kind of wait. Times sum to the time of threads, of GPU activities, or of the path.
 
-    Returns
-    -------
-    iterator of Stack
-        In order of the names. Times sum to the time of threads, of GPU activities, or of the path.
-        A stack of more than 1,000 names ends with `(deeper)`, which has the time of all below.
+    Stacks come in order of the names. A stack of more than 1,000 names ends with `(deeper)`,
+    which has the time of all below.
 
     Raises
     ------

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 from longpole.analyses.questions import choices_of, question, questions
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.frames import json_rows, records_of
-from longpole.cli.answer.inputs import describe, name_of, warnings_of
+from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.usage import usage_errors
-from longpole.cli.answer.windows import code_of, exit_code_of, known_of
+from longpole.cli.answer.windows import code_of, exit_code_of, known_of, known_of_window
 from longpole.data import Row, plain
 from longpole.report.blocks import Column, Headline, Sentence, Table
-from longpole.report.document import DATA_FORMATS, Document
+from longpole.report.document import Document
 from longpole.report.frames import table_of
 from longpole.wording import count
 
@@ -37,7 +37,6 @@ __all__ = [
     "WHOLE_TABLES",
     "Shown",
     "TableData",
-    "known_of_window",
     "list_of_tables",
     "memory_table",
     "path_table",
@@ -185,26 +184,6 @@ def _sorted(rows: pl.DataFrame, shown: Shown) -> pl.DataFrame:
     from longpole.selection import sorted_by
 
     return sorted_by(rows, shown.sort)
-
-
-def known_of_window(path: str, trace: Trace, window: Window | None) -> dict[str, Any]:
-    """Give what every document about the time of a window says; without one, of a trace."""
-    scope = None
-    if window is not None:
-        scope = {
-            "rank": trace.rank,
-            "step": window.step,
-            "window_ns": [window.start_ns, window.end_ns],
-            "reason": window.reason,
-            "window": window.name,
-        }
-    return {
-        "input": describe(path, trace),
-        "warnings": warnings_of(trace),
-        "forms_with_warnings": DATA_FORMATS,
-        "status": "partial" if trace.status == "recovered" else "ok",
-        "scope": scope,
-    }
 
 
 def _of_rows(shown: Shown, rows: pl.DataFrame, title: str, known: dict[str, Any]) -> Document:
