@@ -61,11 +61,6 @@ def activities(
     DataFrame
         A row for each activity, in the order of the file.
 
-    Raises
-    ------
-    ValueError
-        The condition is none, or asks for a column that there is not.
-
     Examples
     --------
     >>> from longpole.testing import TraceBuilder

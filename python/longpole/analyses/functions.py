@@ -38,11 +38,6 @@ def functions(
     the function that called the forward operator, as `backward_self_ns`. So `device_self_ns` and
     `backward_self_ns` of all rows sum to the time of all GPU activities.
 
-    Raises
-    ------
-    ValueError
-        The condition is invalid, or there is no such column.
-
     Examples
     --------
     >>> from longpole.testing import TraceBuilder

@@ -46,11 +46,6 @@ def operators(
     shapes
         Whether operators with other shapes or types of inputs have rows of their own.
 
-    Raises
-    ------
-    ValueError
-        The condition is invalid, or there is no such column.
-
     Examples
     --------
     >>> from longpole.testing import TraceBuilder

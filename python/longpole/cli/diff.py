@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longpole.cli.ask.options import Options, answers, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options, top_option
 from longpole.cli.ask.shares import parse_share
 from longpole.cli.ask.traces import named_traces
 from longpole.cli.ask.usage import require
@@ -41,7 +41,7 @@ __all__ = ["diff"]
 )
 @click.option("--step-name", metavar="PATTERN", help="Regex for annotations that mark iterations.")
 @click.option("--data-load", metavar="PATTERN", help="Regex for data-loading functions.")
-@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True)
+@top_option(10, "How many changes to list.")
 @shared_options
 def diff(
     *,

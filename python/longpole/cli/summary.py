@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longpole.cli.ask.options import Options, answers, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options, top_option
 from longpole.cli.ask.traces import answer_each, traces_argument
 from longpole.cli.ask.usage import usage_errors
 from longpole.cli.ask.windows import Asked, stretch_options
@@ -24,13 +24,7 @@ __all__ = ["summary"]
 @answers("longpole.analyses.summary:Summary")
 @traces_argument
 @stretch_options
-@click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    default=5,
-    show_default=True,
-    help="How many kernels and operators to list.",
-)
+@top_option(5, "How many kernels and operators to list.")
 @shared_options
 def summary(
     *,

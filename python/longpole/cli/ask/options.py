@@ -28,6 +28,7 @@ __all__ = [
     "is_debugging",
     "output_options",
     "shared_options",
+    "top_option",
 ]
 
 
@@ -152,6 +153,13 @@ def output_options(told: str = "The file to write.") -> Callable[[Command], Comm
         return output(force(command))
 
     return add
+
+
+def top_option(most: int, told: str) -> Callable[[Command], Command]:
+    """Give a command the option of how many things it lists, `top`."""
+    return click.option(
+        "--top", type=click.IntRange(min=1), default=most, show_default=True, help=told
+    )
 
 
 def is_debugging() -> bool:
