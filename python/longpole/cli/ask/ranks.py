@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from longpole.cli.answer.live import Live, is_watched
 from longpole.cli.ask.usage import usage_errors
 from longpole.traces.engines import ENGINES, TIMEOUT_S
 
@@ -83,12 +83,13 @@ def answer_ranks(
 
 def rank_progress(options: Options, doing: str) -> Callable[[int, int], object] | None:
     """Count the ranks that are done, on a terminal."""
-    if not options.progress or not sys.stderr.isatty():
+    if not (options.progress and is_watched()):
         return None
+    live = Live()
 
     def show(done: int, total: int) -> None:
-        end = "\r\x1b[K" if done == total else ""
-        sys.stderr.write(f"\r{doing} ranks: {done} of {total}{end}")
-        sys.stderr.flush()
+        live.show([f"{doing} ranks: {done} of {total}"])
+        if done == total:
+            live.clear()
 
     return show
