@@ -35,6 +35,7 @@ __all__ = ["Data", "Hidden", "Row", "computed", "names_of", "plain"]
 
 T = TypeVar("T")
 _HIDDEN: Final = object()
+_PLAIN: Final = frozenset((str, int, float, bool, type(None)))
 
 Hidden = Annotated[T, _HIDDEN]
 """A field that programs do not read, such as what a writer for people needs."""
@@ -87,6 +88,8 @@ def plain(value: Any) -> Any:
     A class whose data is not its fields has a method `__data__` that gives it; its annotation
     says what the schema is made of.
     """
+    if type(value) in _PLAIN:
+        return value
     if hasattr(type(value), "__data__"):
         return plain(value.__data__())
     if is_dataclass(value) and not isinstance(value, type):

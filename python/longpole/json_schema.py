@@ -26,7 +26,7 @@ from typing import (
 
 from longpole.data import computed, names_of
 
-__all__ = ["Schema", "schema_of"]
+__all__ = ["Schema", "schema_of", "types_of"]
 
 Schema = dict[str, Any]
 
@@ -100,7 +100,7 @@ def _values(values: Sequence[Any]) -> Schema:
 
 
 def _object(cls: Any) -> Schema:
-    types = _types_of(cls)
+    types = types_of(cls)
     texts = _descriptions(cls)
     return {
         "type": "object",
@@ -135,7 +135,8 @@ def _or_null(schema: Schema) -> Schema:
     return {**schema, "type": [schema["type"], "null"], **values}
 
 
-def _types_of(cls: Any) -> dict[str, Any]:
+def types_of(cls: Any) -> dict[str, Any]:
+    """Give the declared type of each key of an object, in its order."""
     declared = get_type_hints(cls, include_extras=True)
     return {name: declared.get(name) or _type_of_computed(cls, name) for name in names_of(cls)}
 

@@ -2,12 +2,12 @@
 
 import json
 import sys
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
-from longpole.cli.program import run
+from longpole.cli.program import longpole, run
+from longpole.cli.schema import schema_for
 from longpole.testing import TraceBuilder
 
 HEADER = "Validator,PT_VERSION,2.9.1\nValidator,GCN_ARCH_NAME,gfx1100\n"
@@ -38,8 +38,7 @@ def folder(tmp_path, monkeypatch):
 def validate(command, found):
     """Compare an answer with the schema of its command, where jsonschema is installed."""
     jsonschema = pytest.importorskip("jsonschema")
-    path = files("longpole").joinpath("schemas", f"tunableop.{command}.json")
-    jsonschema.validate(found, json.loads(path.read_text(encoding="utf-8")))
+    jsonschema.validate(found, schema_for(f"tunableop {command}", longpole))
 
 
 def data(capsys, *arguments):

@@ -43,7 +43,7 @@ def test_workers_that_fail_cost_their_gemm_and_nothing_else(n_gpus):
     record(range(1, 41))
     done = fake(n=n_gpus)
     assert tuned(done.file) == set(range(1, 41)) - {13, 17, 19}
-    failed = {failure.key[1].split("_")[1]: failure.reason for failure in done.failures}
+    failed = {failure.parameters.split("_")[1]: failure.reason for failure in done.failures}
     assert sorted(failed) == ["13", "17", "19"]
     assert failed["13"].startswith("signal: ")
     assert failed["17"].startswith("timeout: not done after 4.0 s")

@@ -11,6 +11,8 @@ import pytest
 from longpole.cli import program
 from longpole.cli.answer.table import tables
 from longpole.cli.schema import schema_for, schema_names
+from longpole.devices.fake import FakeProvider
+from longpole.devices.protocol import Process, Reading
 from longpole.testing import TraceBuilder
 from mindspore_files import cpu_profile
 from real_traces import SHARED
@@ -157,6 +159,15 @@ def test_an_answer_that_is_none_is_as_the_envelope_says(answers, tmp_path):
 def test_the_devices_are_as_their_schema_says(answers):
     [document] = answers("devices", "--fake", 2)
     assert len(document["data"]["devices"]) == 2
+
+
+def test_everything_that_is_read_of_a_device_is_in_the_schema(answers, monkeypatch):
+    process = Process(pid=7, memory_bytes=1 << 30, kind="compute")
+    reading = Reading(1500, 1980, 2619, 40.0, 70.5, 0.5, 1 << 30, ("sw_power_cap",), 0, (process,))
+    monkeypatch.setattr(FakeProvider, "read", lambda *_: reading)
+    [document] = answers("devices", "--fake", 1)
+    [device] = document["data"]["devices"]
+    assert device.keys() > reading.to_dict().keys()
 
 
 def test_the_answers_of_bench_are_as_their_schemas_say(answers, tmp_path):

@@ -3,46 +3,60 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
 
-from longpole.bench.tunableop.coverage import Tuned
+from longpole.bench.tunableop.coverage import ProductKind, Tuned
 from longpole.bench.tunableop.inputs import recorded
 from longpole.bench.tunableop.matmul import NOT_TUNABLE, PRODUCTS
+from longpole.data import Data, Row, computed
 
 if TYPE_CHECKING:
     from longpole.bench.tunableop.records import Source
     from longpole.convert.execution_trace import ExecutionTrace
 
-__all__ = ["ExecutionCoverage", "execution_coverage"]
+__all__ = ["ExecutionCoverage", "ExecutionCoverageRow", "execution_coverage"]
 
 _TUNED = pl.col("match").is_in(["tuned", "wildcard"])
 _INPUTS = ("input_shapes", "input_strides", "input_types", "input_values")
 
 
+class ExecutionCoverageRow(Row):
+    """A distinct GEMM of an execution trace, and what the results file has for it."""
+
+    name: str
+    """The operator of torch."""
+    operator: str | None
+    """The operator signature; null where the inputs do not tell."""
+    parameters: str | None
+    """The parameter signature; null where the inputs do not tell."""
+    match: ProductKind
+    solution: str | None
+    calls: int
+    flops: int | None
+    """Of all calls; null where the inputs do not tell."""
+    share_of_flops: float | None
+
+
 @dataclass(frozen=True, slots=True)
-class ExecutionCoverage:
-    """How much of the work in matrix products a results file answers for, without times.
+class ExecutionCoverage(Data):
+    """How much of the work in matrix products a results file answers for, without times."""
 
-    `rows` has a row for each distinct GEMM, what to tune next first: `name` (the operator of
-    torch), `operator`, `parameters`, `match` and `solution` as in `GemmCoverage`, `calls`,
-    `flops` (of all calls; null where the inputs do not tell), and `share_of_flops`.
-    """
+    rows: Annotated[pl.DataFrame, ExecutionCoverageRow]
+    """What to tune next comes first."""
 
-    rows: pl.DataFrame
-
-    @property
+    @computed
     def n_calls(self) -> int:
         """How many products were called."""
         return int(self.rows["calls"].sum())
 
-    @property
+    @computed
     def n_tuned_calls(self) -> int:
         """How many of them are tuned for certain."""
         return int(self.rows.filter(_TUNED)["calls"].sum())
 
-    @property
+    @computed
     def share_of_flops(self) -> float | None:
         """The tuned share of the operations that are known; None where there are none."""
         total = int(self.rows["flops"].sum())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import polars as pl
 
-from longpole.bench.tunableop.coverage import Tuned
+from longpole.bench.tunableop.coverage import ProductKind, Tuned
 from longpole.bench.tunableop.inputs import recorded
 from longpole.bench.tunableop.matmul import NOT_TUNABLE, PRODUCTS
+from longpole.data import Data, Hidden, Row, computed
 from longpole.windows import Window, choose_window
 
 if TYPE_CHECKING:
@@ -19,57 +20,70 @@ if TYPE_CHECKING:
     from longpole.convert.execution_trace import ExecutionTrace
     from longpole.trace import Trace
 
-__all__ = ["GemmCoverage", "gemm_coverage"]
+__all__ = ["GemmCoverage", "GemmCoverageRow", "gemm_coverage"]
 
 _TUNED = pl.col("match").is_in(["tuned", "wildcard"])
 _INPUTS = ("shapes", "strides", "types", "values")
 
 
+class GemmCoverageRow(Row):
+    """A distinct GEMM of a trace, and what the results file has for it."""
+
+    name: str
+    """The operator of torch."""
+    operator: str | None
+    """The operator signature; null where the inputs do not tell."""
+    parameters: str | None
+    """The parameter signature; null where the inputs do not tell."""
+    match: ProductKind
+    solution: str | None
+    calls: int
+    kernel_ns: int
+    """The kernels that it launched in the window."""
+    path_ns: int
+    """Those parts of them that are on the critical path: no tuning of this GEMM can gain more."""
+    mean_ns: float
+    """The kernels of one call."""
+    tuned_ns: float | None
+    """The time in the file."""
+
+
 @dataclass(frozen=True, slots=True)
-class GemmCoverage:
-    """How much of the time in GEMMs, and of the critical path, a results file answers for.
+class GemmCoverage(Data):
+    """How much of the time in GEMMs, and of the critical path, a results file answers for."""
 
-    `rows` has a row for each distinct GEMM, what to tune next first, then the tuned ones:
-    `name` (the operator of torch), `operator` and `parameters` (the signatures; null where
-    the inputs do not tell), `match` (`tuned`, `wildcard`, `same_size`, `missing`,
-    `not_tunable` for a product that torch runs without TunableOp, or `unknown` where the
-    inputs do not tell), `solution`, `calls`, `kernel_ns` (the kernels
-    that it launched in the window), `path_ns` (those parts of them that are on the critical
-    path: no tuning of this GEMM can gain more), `mean_ns` (the kernels of one call),
-    `tuned_ns` (the time in the file).
-    """
-
-    window: Window
-    rows: pl.DataFrame
+    window: Hidden[Window]
+    rows: Annotated[pl.DataFrame, GemmCoverageRow]
+    """What to tune next comes first, then the tuned ones."""
     path_length_ns: int
-    path_status: str
+    path_status: Literal["ok", "inconclusive"]
 
-    @property
+    @computed
     def gemm_ns(self) -> int:
         """The time of all kernels that GEMMs launched."""
         return sum(self.rows["kernel_ns"].to_list())
 
-    @property
+    @computed
     def tuned_ns(self) -> int:
         """The part of it that is tuned for certain."""
         return sum(self.rows.filter(_TUNED)["kernel_ns"].to_list())
 
-    @property
+    @computed
     def gemm_path_ns(self) -> int:
         """The time that such kernels have on the critical path."""
         return sum(self.rows["path_ns"].to_list())
 
-    @property
+    @computed
     def tuned_path_ns(self) -> int:
         """The part of it that is tuned for certain."""
         return sum(self.rows.filter(_TUNED)["path_ns"].to_list())
 
-    @property
+    @computed
     def share_of_gemm_time(self) -> float | None:
         """The tuned share of the time in GEMMs; None where there is none."""
         return self.tuned_ns / self.gemm_ns if self.gemm_ns else None
 
-    @property
+    @computed
     def share_of_path(self) -> float | None:
         """The share of the critical path that is spent in tuned GEMMs; None for an empty path."""
         return self.tuned_path_ns / self.path_length_ns if self.path_length_ns else None

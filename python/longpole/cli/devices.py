@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.errors import DeviceError
 
 __all__ = ["devices"]
@@ -18,6 +18,7 @@ _CLEAR_SCREEN: Final = "\x1b[H\x1b[2J"
 
 
 @click.command()
+@answers("longpole.cli.answer.devices:Devices")
 @click.option("--watch", is_flag=True, help="Look again every two seconds until Ctrl-C.")
 @click.option("--fake", type=int, metavar="N", help="List N simulated devices.")
 @shared_options

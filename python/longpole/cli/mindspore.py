@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.report.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ __all__ = ["mindspore"]
 
 
 @click.command()
+@answers("longpole.mindspore.offline:Analysis")
 @click.argument("folders", nargs=-1, required=True, type=click.Path(), metavar="DIR...")
 @click.option("-o", "--output", type=click.Path(file_okay=False), help="Write files to a folder.")
 @click.option("--compat", is_flag=True, help="Write the files that MindSpore r2.3 would.")
@@ -64,5 +65,5 @@ def mindspore(
         "timeline_limit": timeline_limit,
         "pretty": pretty,
     }
-    answers = mindspore_answers(folders, asked, debug=options.debug)
-    return emit(answers, options.form, Terminal.of(sys.stdout, options.color))
+    found = mindspore_answers(folders, asked, debug=options.debug)
+    return emit(found, options.form, Terminal.of(sys.stdout, options.color))

@@ -73,12 +73,15 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """What the rules say; `operator` is None where they name no bottleneck."""
+    """What the rules say."""
 
     operator: str | None
+    """None where they name no bottleneck."""
     suggestion: str | None
     cpu: tuple[str, ...]
+    """What they say of the CPU use."""
     queues: tuple[str, ...]
+    """What they say of the queues."""
 
 
 def find_bottleneck(workers: Mapping[int, Worker]) -> Bottleneck:

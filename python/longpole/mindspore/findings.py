@@ -94,18 +94,18 @@ _KINDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FileFinding:
-    """One kind of thing that is wrong with one file, with how often it was found.
-
-    `lines` are the first lines (from 1) where it is so, at most 20.
-    """
+    """One kind of thing that is wrong with one file, with how often it was found."""
 
     code: str
     file: str
     count: int
     sentence: str
     effect: str
+    """What follows from it."""
     lines: tuple[int, ...] = ()
+    """The first lines (from 1) where it is so, at most 20."""
     detail: str | None = None
+    """More about the first."""
 
 
 class Findings:

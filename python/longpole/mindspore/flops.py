@@ -38,14 +38,16 @@ _SCALE: Final = {"M": 1e6, "G": 1e9}
 class FlopsSummary:
     """What all operators of one file computed together.
 
-    `operations` is their number and `operations_per_s` their rate while they ran; None where the
-    header names no unit (`unit_not_named`), or where a rate is 0 for an operator that computed.
+    A figure is None where the header names no unit (`unit_not_named`), or where a rate is 0 for
+    an operator that computed.
     """
 
     rank: int
     n_operators: int
     operations: float | None
+    """The floating-point operations of all."""
     operations_per_s: float | None
+    """Their rate while the operators ran."""
 
 
 def read_flops(path: Path, rank: int, findings: Findings) -> FlopsSummary:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.mindspore.text import CsvFile
 
@@ -25,16 +25,14 @@ _NEEDED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class MemorySummary:
-    """The most of what one file recorded, in bytes; None is not recorded.
+    """The most of what one file recorded, in bytes; None is not recorded."""
 
-    `source` is `allocator` (what MindSpore's allocator gave out, reserved from the system, and
-    has in use) or `process` (the resident set of the process). `peak_at_ns` is when
-    `peak_allocated_bytes`, or `peak_rss_bytes`, was reached first.
-    """
-
-    source: str
+    source: Literal["allocator", "process"]
+    """What MindSpore's allocator gave out, reserved from the system, and has in use; or the
+    resident set of the process."""
     n_records: int
     peak_at_ns: int | None
+    """When `peak_allocated_bytes`, or `peak_rss_bytes`, was reached first."""
     peak_allocated_bytes: int | None = None
     peak_reserved_bytes: int | None = None
     peak_active_bytes: int | None = None

@@ -7,15 +7,17 @@ The operators stand in `pipeline_profiling_{rank}.json`, their CPU use in
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
+from longpole.data import Data
 from longpole.mindspore.bottleneck import Bottleneck, Worker, find_bottleneck
 from longpole.mindspore.errors import ProfileError
 from longpole.mindspore.text import TextFile, json_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from longpole.mindspore.findings import Findings
@@ -32,11 +34,7 @@ _HIGHEST: Final = 2**63
 
 @dataclass(frozen=True, slots=True)
 class PipelineOp:
-    """An operator of the pipeline; None is not recorded, shares are of 1.
-
-    `queue_share` is how full its output queue was on average, `empty_share` how often it was
-    empty, `cpu_share` the CPU use of all its workers (1 is one core).
-    """
+    """An operator of the pipeline; None is not recorded, shares are of 1."""
 
     op_id: int
     name: str
@@ -46,8 +44,11 @@ class PipelineOp:
     queue_length: int | None
     queue_mean: float | None
     queue_share: float | None
+    """How full its output queue was on average."""
     empty_share: float | None
+    """How often its output queue was empty."""
     cpu_share: float | None
+    """The CPU use of all its workers; 1 is one core."""
 
     @property
     def label(self) -> str:
@@ -57,30 +58,28 @@ class PipelineOp:
 
 @dataclass(frozen=True, slots=True)
 class BatchTimes:
-    """Mean times of a batch in milliseconds, without the first; None is not recorded.
-
-    `batch_ms` is from one batch to the next, `pipeline_ms` the wait for the pipeline, and
-    `push_ms` the wait for the queue of the device.
-    """
+    """Mean times of a batch in milliseconds, without the first; None is not recorded."""
 
     n_batches: int
     batch_ms: float | None
+    """From one batch to the next."""
     pipeline_ms: float | None
+    """The wait for the pipeline."""
     push_ms: float | None
+    """The wait for the queue of the device."""
 
 
 @dataclass(frozen=True, slots=True)
-class DataPipeline:
-    """The pipeline of one rank, by operator number; the root has 0.
-
-    `bottleneck` is None where the CPU use is not known, or with fewer than 10 samples.
-    """
+class DataPipeline(Data):
+    """The pipeline of one rank."""
 
     rank: int
     sampling_interval_ms: int | None
     operators: Sequence[PipelineOp]
+    """By number; the root has 0."""
     batches: BatchTimes | None
     bottleneck: Bottleneck | None
+    """None where the CPU use is not known, or with fewer than 10 samples."""
 
 
 def read_data_pipeline(files: RankFiles, findings: Findings) -> DataPipeline:

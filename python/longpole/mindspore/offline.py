@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, overload
+from typing import TYPE_CHECKING, Final, Literal, overload
 
+from longpole.data import Data
 from longpole.mindspore.errors import ProfileError, RankError
 from longpole.mindspore.layouts import RankFiles, find_ranks
 from longpole.mindspore.output import new_folder
@@ -16,7 +18,6 @@ from longpole.mindspore.rank_compat import HINT, write_compatible
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
 
 __all__ = ["Analysis", "checked_steps", "offline_analyse"]
 
@@ -33,16 +34,11 @@ _ENDING: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Analysis:
+class Analysis(Data):
     """What was found of each rank, by rank, and where files were written."""
 
     output: Path | None
     ranks: Sequence[RankAnalysis]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values."""
-        output = None if self.output is None else str(self.output)
-        return {"output": output, "ranks": [rank.to_dict() for rank in self.ranks]}
 
 
 @overload

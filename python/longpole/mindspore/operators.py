@@ -55,19 +55,18 @@ _NS: Final = {"(ms)": 1_000_000, "(us)": 1_000}
 
 @dataclass(frozen=True, slots=True)
 class OpRow:
-    """The runs of an operator, or of a type of operators, with inputs of one shape.
-
-    `total_ns` is null where the runs cannot be assigned to shapes; `kernels_ns` where kernels
-    are shared with operators of other rows, and on the CPU.
-    """
+    """The runs of an operator, or of a type of operators, with inputs of one shape."""
 
     asked: str
+    """The operator, or the type, that was asked for."""
     op_side: Literal["cpu", "gpu"]
     op_type: str
     input_shapes: str
     n_runs: int
     total_ns: int | None
+    """None where the runs cannot be assigned to shapes."""
     kernels_ns: int | None
+    """None where kernels are shared with operators of other rows, and on the CPU."""
     mean_ns: float | None
 
 

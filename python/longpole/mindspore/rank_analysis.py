@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from longpole.data import Data, Hidden
 from longpole.mindspore.findings import FileFinding, Findings
 from longpole.mindspore.flops import FlopsSummary, read_flops
 from longpole.mindspore.host_info import DatasetStage, HostInfo, read_host_info
@@ -22,7 +24,7 @@ from longpole.mindspore.tables import dataset_text, memory_text, operators_text,
 from longpole.mindspore.timeline import host_info_trace, rank_timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from longpole.mindspore.layouts import RankFiles
 
@@ -50,8 +52,11 @@ class StepTimes:
     end_ns: int
     total_ns: int
     interval_ns: int
+    """From the start to the first operator of forward propagation."""
     fp_and_bp_ns: int
+    """From the start of forward to the end of backward propagation, or of the step."""
     tail_ns: int | None
+    """From the end of backward propagation to the end of the step; None in an inference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +71,8 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class RankAnalysis:
-    """What one rank's files say; None where it has no such file.
-
-    Programs read every field but `reading`.
-    """
+class RankAnalysis(Data):
+    """What one rank's files say; None where it has no such file."""
 
     rank: int
     folder: Path
@@ -82,18 +84,7 @@ class RankAnalysis:
     flops: FlopsSummary | None
     written: Sequence[Path]
     findings: Sequence[FileFinding]
-    reading: Reading = field(repr=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values."""
-        names = (each.name for each in fields(self) if each.name != "reading")
-        text = json.dumps({name: getattr(self, name) for name in names}, default=_plain)
-        found: dict[str, Any] = json.loads(text)
-        return found
-
-
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, Path) else asdict(value)
+    reading: Hidden[Reading] = field(repr=False)
 
 
 def analyse_rank(files: RankFiles, asked: Asked) -> RankAnalysis:

@@ -19,6 +19,7 @@ import math
 from typing import TYPE_CHECKING
 
 from longpole.bench.compare.differences import Comparison, Difference, Verdict
+from longpole.bench.compare.figures import Interval
 from longpole.bench.records.baselines import find_measurements
 from longpole.bench.records.samples import Runs, gather
 
@@ -145,8 +146,6 @@ def _differences(found: list[tuple[str, Evidence]], gate: float) -> Iterator[Dif
 
 
 def _difference(key: str, evidence: Evidence, gate: float, p_value: float | None) -> Difference:
-    from longpole.bench.compare.stats import Interval
-
     verdict, reason = _judge(evidence, gate, p_value)
     limits = evidence.limits
     return Difference(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Literal
 
+from longpole.bench.compare.figures import Interval, Side
+from longpole.data import Data
 from longpole.report.blocks import Column, Notes, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.bench.compare.evidence import Side
-    from longpole.bench.compare.stats import Interval
     from longpole.report.blocks import Block, Cell
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "Difference",
     "Verdict",
     "comparison_blocks",
-    "plain_difference",
     "warnings_of",
 ]
 
@@ -46,54 +45,37 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """What became of one key.
-
-    Parameters
-    ----------
-    key
-        Of the base; of both measurements unless keys were paired.
-    verdict
-        Faster, slower, same or inconclusive.
-    reason
-        Why, in a sentence.
-    base, new
-        What the runs of either side say; None where there is none.
-    change
-        Of the time, relative to the base: 0.05 is 5 % slower.
-    interval
-        Where the change lies.
-    p_value
-        The chance of such a change if there were none (none beyond the gate, where the sides
-        were measured apart), raised for the number of keys.
-    n_runs
-        Of each side, or pairs of them.
-    design
-        `in turns` or `separate`.
-    is_interleaved
-        Whether the runs of both sides alternated.
-    smallest_change
-        That would be found in 80 of 100 such comparisons.
-    runs_needed
-        Of each side, to find a change as large as the gate in 80 of 100.
-    warnings
-        What makes the verdict doubtful.
-    """
+class Difference(Data):
+    """What became of one key."""
 
     key: str
+    """Of the base; of both measurements unless keys were paired."""
     verdict: Verdict
     reason: str
+    """Why, in a sentence."""
     base: Side | None = None
+    """What the runs of the base say; None where there is none."""
     new: Side | None = None
+    """What the runs of the new side say; None where there is none."""
     change: float | None = None
+    """Of the time, relative to the base: 0.05 is 5 % slower."""
     interval: Interval | None = None
+    """Where the change lies."""
     p_value: float | None = None
+    """The chance of such a change if there were none (none beyond the gate, where the sides were
+    measured apart), raised for the number of keys."""
     n_runs: int = 0
-    design: str = "separate"
+    """Of each side, or pairs of them."""
+    design: Literal["in turns", "separate"] = "separate"
+    """How the sides were measured."""
     is_interleaved: bool = False
+    """Whether the runs of both sides alternated."""
     smallest_change: float | None = None
+    """That would be found in 80 of 100 such comparisons."""
     runs_needed: int | None = None
+    """Of each side, to find a change as large as the gate in 80 of 100."""
     warnings: tuple[str, ...] = ()
+    """What makes the verdict doubtful."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +116,6 @@ def warnings_of(comparison: Comparison) -> Iterator[str]:
         yield from (f"{difference.key}: {warning}" for warning in difference.warnings)
 
 
-def plain_difference(difference: Difference) -> dict[str, Any]:
-    """Give all that is known of a key, intervals by their ends."""
-    fields = asdict(difference)
-    if difference.interval is not None:
-        fields["interval"] = difference.interval._asdict()
-    return fields
-
-
 def _open_questions(comparison: Comparison) -> Iterator[str]:
     for difference in comparison.differences:
         if difference.verdict is Verdict.INCONCLUSIVE:
@@ -154,7 +128,7 @@ def _cells(difference: Difference) -> tuple[Cell, ...]:
     if difference.interval is not None:
         change = difference.change
         interval = " to ".join(f"{100 * end:+.1f} %" for end in difference.interval)
-    measured = difference.design
+    measured: str = difference.design
     if measured == "separate":
         measured = "alternating" if difference.is_interleaved else "apart"
     names = (difference.verdict, difference.key)

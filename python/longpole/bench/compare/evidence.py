@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final, Literal
 
+from longpole.bench.compare.figures import Interval, Side
 from longpole.bench.compare.looks import level_at
 from longpole.bench.compare.ranks import (
     median_limits,
@@ -15,7 +16,6 @@ from longpole.bench.compare.ranks import (
     shift_p_value,
     sign_p_value,
 )
-from longpole.bench.compare.stats import Interval
 from longpole.bench.records.record import HIGH_PRESSURE
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from longpole.bench.records.samples import Runs
 
-__all__ = ["Evidence", "Side", "side_of", "weigh"]
+__all__ = ["Evidence", "side_of", "weigh"]
 
 FEWEST_PAIRS: Final = 6
 FEWEST_SEPARATE: Final = 4
@@ -40,33 +40,6 @@ _MOST_CLOCK_APART: Final = 0.01
 # the efficiency of the median and of rank sums.
 _FOUND_IN_TURNS: Final = 3.8
 _FOUND_SEPARATE: Final = 3.1
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """What the runs of one side say.
-
-    Parameters
-    ----------
-    n_runs, n_samples
-        Runs that gave a time, and samples in them.
-    median_ns
-        The median of the runs.
-    spread
-        How far runs lie from one another, robust, as a share; None for a single run.
-    n_failed, n_unusable, n_dropped, n_disturbed
-        Runs that failed, unusable times, samples dropped for the conditions they were
-        taken in, and runs with too many of these.
-    """
-
-    n_runs: int
-    n_samples: int
-    median_ns: float
-    spread: float | None
-    n_failed: int = 0
-    n_unusable: int = 0
-    n_dropped: int = 0
-    n_disturbed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from longpole.bench.compare.figures import Interval
 from longpole.bench.compare.stats import (
     MEDIAN_DEVIATION_TO_SIGMA,
-    Interval,
     mann_whitney,
     median_deviation,
 )

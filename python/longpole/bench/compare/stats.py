@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     Samples: TypeAlias = NDArray[np.float64]
 
 __all__ = [
-    "Interval",
     "MannWhitney",
     "Summary",
     "TwoSpeeds",
@@ -61,13 +60,6 @@ _QUARTILES_TO_SIGMA: Final = 1.349
 
 # One sample in ten is usual on a shared machine.
 _MANY_OUTLIERS: Final = 0.2
-
-
-class Interval(NamedTuple):
-    """Between which two values something lies, at the confidence that was asked for."""
-
-    low: float
-    high: float
 
 
 class MannWhitney(NamedTuple):

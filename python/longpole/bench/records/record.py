@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from longpole.data import Data
 
 __all__ = ["HIGH_PRESSURE", "Measurement", "Omitted", "Outcome", "Record", "is_duration_ns"]
 
@@ -57,59 +57,43 @@ UNDECIDED: Final = frozenset({Outcome.DEVICE_ERROR, Outcome.CANCELLED, Outcome.G
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
-    """One result that a job printed. `original` keeps what stood there, in its own units.
-
-    The time is an integer unless it was printed with parts of a nanosecond.
-    """
+class Measurement(Data):
+    """One result that a job printed."""
 
     name: str
     time_ns: float
+    """An integer unless it was printed with parts of a nanosecond."""
     workspace_bytes: int | None = None
     original: Mapping[str, str] = field(default_factory=dict)
+    """What stood there, in its own units."""
 
 
 @dataclass(frozen=True, slots=True)
 class Omitted:
-    """The results of one name beyond those that are kept.
-
-    Parameters
-    ----------
-    name
-        Of the results; empty where they have none, or where these are of several names.
-    count
-        How many rows there were.
-    min_ns, last_ns
-        The shortest time that may be compared, and the time of the last row. None where
-        there is none.
-    """
+    """The results of one name beyond those that are kept."""
 
     name: str
+    """Empty where they have none, or where these are of several names."""
     count: int
+    """How many rows there were."""
     min_ns: float | None = None
+    """The shortest time that may be compared."""
     last_ns: float | None = None
+    """The time of the last row; None where it has none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """What is written down about one attempt.
+class Record(Data):
+    """What is written down about one attempt."""
 
-    `id` is unique among the jobs of a run: the key, and its number from the
-    second repetition on. `is_final` says that no further attempt follows.
-    What was timed here, not by a job, has `samples_ns`: the time of one call, from each batch.
-    `run` names the process; records with the same `pair` were sampled in turns, and the n-th
-    sample of each belongs to the n-th turn. `sampling` says how: clock, cache, calls of a batch,
-    `step_ns` (one step of the clock for one call), warm-up, what was dropped and why.
-
-    `results` of an attempt that was not `ok` are kept and never chosen. A job may print more
-    results than are kept; the others are summed up in `omitted`, and `best` may be one of them.
-    """
-
+    schema: str = field(default_factory=lambda: SCHEMA, init=False, repr=False)
     id: str
+    """Unique among the jobs of a run: the key, and its number from the second repetition on."""
     key: str
     outcome: Outcome
     attempt: int = 1
     is_final: bool = True
+    """Whether no further attempt follows."""
     argv: tuple[str, ...] = ()
     tags: Mapping[str, Any] = field(default_factory=dict)
     digest: str = ""
@@ -118,8 +102,11 @@ class Record:
     signal: str | None = None
     message: str = ""
     results: tuple[Measurement, ...] = ()
+    """What the job printed. Those of an attempt that was not `ok` are kept and never chosen."""
     best: Measurement | None = None
+    """The fastest; it may be one of those that were not kept."""
     omitted: tuple[Omitted, ...] = ()
+    """A summary of the results beyond those that are kept."""
     unparsed: int = 0
     unstable: bool = False
     strays: tuple[str, ...] = ()
@@ -131,18 +118,20 @@ class Record:
     stderr_tail: str = ""
     environment: Mapping[str, Any] = field(default_factory=dict)
     run: str = ""
+    """The process."""
     pair: str = ""
+    """Records with the same text were sampled in turns: the n-th sample of each belongs to the
+    n-th turn."""
     samples_ns: tuple[float, ...] = ()
+    """The time of one call, from each batch, of what was timed here, not by a job."""
     sampling: Mapping[str, Any] = field(default_factory=dict)
+    """How it was sampled: clock, cache, calls of a batch, `step_ns` (one step of the clock for
+    one call), warm-up, what was dropped and why."""
 
     @property
     def is_decided(self) -> bool:
         """Whether a resumed run may leave this job out."""
         return self.is_final and self.outcome not in UNDECIDED
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give all fields by name, in a stable order."""
-        return {"schema": SCHEMA, **asdict(self)}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
@@ -153,7 +142,8 @@ class Record:
         KeyError, TypeError, ValueError
             It is no record, or one of its values cannot be what it is said to be.
         """
-        known = {name: fields[name] for name in cls.__dataclass_fields__ if name in fields}
+        names = cls.__dataclass_fields__.keys() - {"schema"}
+        known = {name: fields[name] for name in names if name in fields}
         _check_types(known)
         known["outcome"] = Outcome(fields["outcome"])
         known["argv"] = tuple(fields.get("argv", ()))

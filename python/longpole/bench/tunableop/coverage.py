@@ -12,6 +12,8 @@ from longpole.bench.tunableop.matmul import PRODUCTS, gemms_of
 from longpole.bench.tunableop.records import Source, TunableFile, read, read_all
 from longpole.bench.tunableop.signature import Gemm
 from longpole.bench.tunableop.untuned import costs
+from longpole.data import Row
+from longpole.frames import frame_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,11 +24,25 @@ if TYPE_CHECKING:
     from longpole.bench.tunableop.records import Line
     from longpole.bench.tunableop.signature import Key
 
-__all__ = ["Coverage", "Match", "MatchKind", "Product", "Tuned", "coverage"]
+__all__ = [
+    "Coverage",
+    "CoverageRow",
+    "Match",
+    "MatchKind",
+    "Product",
+    "ProductKind",
+    "Tuned",
+    "coverage",
+]
 
 MatchKind: TypeAlias = Literal["tuned", "wildcard", "same_size", "missing"]
 """`tuned` by its own row, by one with a `wildcard`, or `missing`. `same_size`: there is a row
 of that size and type, but what is known of the GEMM does not tell whether it is the one."""
+
+
+ProductKind: TypeAlias = Literal[MatchKind, "not_tunable", "unknown"]
+"""`not_tunable`: torch runs the product without TunableOp. `unknown`: its arguments do not tell
+what it is looked up by."""
 
 
 class Match(NamedTuple):
@@ -38,13 +54,9 @@ class Match(NamedTuple):
 
 
 class Product(NamedTuple):
-    """What a results file has for a matrix product: the row that it is found by, and in it.
+    """What a results file has for a matrix product: the row that it is found by, and in it."""
 
-    `kind` is that of a `Match`, `unknown` where the arguments do not tell, or `not_tunable` for
-    a product that torch runs without TunableOp.
-    """
-
-    kind: str
+    kind: ProductKind
     operator: str | None = None
     parameters: str | None = None
     solution: str | None = None
@@ -130,16 +142,25 @@ class Tuned:
         return found
 
 
+class CoverageRow(Row):
+    """A recorded GEMM, and what the results file has for it."""
+
+    operator: str
+    parameters: str
+    match: Literal["tuned", "wildcard", "missing"]
+    solution: str | None
+    time_ns: float | None
+    flops: int | None
+    """Null with wildcards."""
+    share_of_flops: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How much of a list of GEMMs is tuned.
-
-    `rows` has a row for each GEMM, the dearest that is not tuned first: `operator`,
-    `parameters`, `match` (`tuned`, `wildcard` or `missing`), `solution`, `time_ns`, `flops`
-    (null with wildcards) and `share_of_flops`.
-    """
+    """How much of a list of GEMMs is tuned."""
 
     rows: pl.DataFrame
+    """A `CoverageRow` for each GEMM, the dearest that is not tuned first."""
 
     @property
     def n_gemms(self) -> int:
@@ -182,17 +203,12 @@ def coverage(untuned: Iterable[Source] | Source, results: Source) -> Coverage:
     price = _price(read_all(untuned))
     total = sum(price.values())
     rows = [
-        (*key, match.kind, line and line.solution, line and line.time_ns, flops or None)
+        (*key, match.kind, line and line.solution, line and line.time_ns, flops or None, None)
         for key, flops in price.items()
         for match in [tuned.row_for(key)]
         for line in [match.line]
     ]
-    columns = {
-        **dict.fromkeys(("operator", "parameters", "match", "solution"), pl.String),
-        "time_ns": pl.Float64,
-        "flops": pl.Int64,
-    }
-    frame = pl.DataFrame(rows, schema=columns, orient="row")
+    frame = pl.DataFrame(rows, schema=frame_schema(CoverageRow), orient="row")
     shares = frame.with_columns(share_of_flops=pl.col("flops") / (total or 1))
     order = [pl.col("match") != "missing", pl.col("flops"), "operator", "parameters"]
     return Coverage(shares.sort(order, descending=[False, True, False, False], nulls_last=True))

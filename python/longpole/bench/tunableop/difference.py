@@ -7,13 +7,44 @@ from math import exp, log
 from typing import TYPE_CHECKING, Literal
 
 from longpole.bench.tunableop.records import Line, Source, read
+from longpole.data import Row
+from longpole.frames import frame_schema
 
 if TYPE_CHECKING:
     import polars as pl
 
     from longpole.bench.tunableop.signature import Key
 
-__all__ = ["Speedup", "diff", "loaded", "speedup"]
+__all__ = ["DiffRow", "Speedup", "SpeedupRow", "diff", "loaded", "speedup"]
+
+
+class DiffRow(Row):
+    """A GEMM that differs; null on a side that has no row of it."""
+
+    change: Literal["added", "removed", "solution", "time"]
+    """What differs; `time` for the same solution."""
+    operator: str
+    parameters: str
+    line_before: int | None
+    solution_before: str | None
+    time_ns_before: float | None
+    line_after: int | None
+    solution_after: str | None
+    time_ns_after: float | None
+    ratio: float | None
+    """The time after by the time before."""
+
+
+class SpeedupRow(Row):
+    """A GEMM that has a time on both sides."""
+
+    operator: str
+    parameters: str
+    solution: str
+    time_ns: float
+    baseline_ns: float
+    speedup: float
+    gain_ns: float
 
 
 def loaded(source: Source) -> dict[Key, Line]:
@@ -38,10 +69,7 @@ def diff(before: Source, after: Source) -> pl.DataFrame:
     Returns
     -------
     DataFrame
-        A row for each GEMM that differs, in the order of the signatures: `change`
-        (`added`, `removed`, `solution`, or `time` for the same solution), `operator`,
-        `parameters`, then for both sides `line`, `solution` and `time_ns` with the endings
-        `_before` and `_after`, and `ratio`, the time after by the time before.
+        A `DiffRow` for each GEMM that differs, in the order of the signatures.
 
     Examples
     --------
@@ -54,33 +82,24 @@ def diff(before: Source, after: Source) -> pl.DataFrame:
 
     old, new = loaded(before), loaded(after)
     rows = [
-        (change, *key, *_side(old.get(key)), *_side(new.get(key)))
+        (change, *key, *_side(old.get(key)), *_side(new.get(key)), None)
         for key in sorted(old.keys() | new.keys())
         if (change := _change(old.get(key), new.get(key)))
     ]
-    sides = {
-        f"{name}_{side}": kind
-        for side in ("before", "after")
-        for name, kind in (("line", pl.Int64), ("solution", pl.String), ("time_ns", pl.Float64))
-    }
-    texts = dict.fromkeys(("change", "operator", "parameters"), pl.String)
-    frame = pl.DataFrame(rows, schema={**texts, **sides}, orient="row")
+    frame = pl.DataFrame(rows, schema=frame_schema(DiffRow), orient="row")
     return frame.with_columns(ratio=pl.col("time_ns_after") / pl.col("time_ns_before"))
 
 
 @dataclass(frozen=True, slots=True)
 class Speedup:
-    """What tuning gained over a baseline, by the times in the files.
-
-    `rows` has a row for each GEMM that both files have a time for: `operator`,
-    `parameters`, `solution`, `time_ns`, `baseline_ns`, `speedup` and `gain_ns`, the largest
-    gain first. `n_unmatched` GEMMs of the tuned file have no time in one of the files.
-    `n_not_default` rows of the baseline were not measured with `Default`.
-    """
+    """What tuning gained over a baseline, by the times in the files."""
 
     rows: pl.DataFrame
+    """A `SpeedupRow` for each GEMM that both files have a time for, the largest gain first."""
     n_unmatched: int
+    """How many GEMMs of the tuned file have no time in one of the files."""
     n_not_default: int
+    """How many rows of the baseline were not measured with `Default`."""
 
     @property
     def geometric_mean(self) -> float | None:
@@ -121,12 +140,11 @@ def speedup(tuned: Source, baseline: Source) -> Speedup:
         for key, line in after.items()
         if line.time_ns and key in before and before[key].time_ns
     }
-    columns = ("operator", "parameters", "solution", "time_ns", "baseline_ns")
     rows = [
-        (*key, line.solution, line.time_ns, base.time_ns) for key, (line, base) in pairs.items()
+        (*key, line.solution, line.time_ns, base.time_ns, None, None)
+        for key, (line, base) in pairs.items()
     ]
-    kinds = (pl.String, pl.String, pl.String, pl.Float64, pl.Float64)
-    frame = pl.DataFrame(rows, schema=dict(zip(columns, kinds, strict=True)), orient="row")
+    frame = pl.DataFrame(rows, schema=frame_schema(SpeedupRow), orient="row")
     gains = frame.with_columns(
         speedup=pl.col("baseline_ns") / pl.col("time_ns"),
         gain_ns=pl.col("baseline_ns") - pl.col("time_ns"),

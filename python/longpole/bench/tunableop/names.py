@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from longpole.data import Data, computed
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -37,17 +39,21 @@ _MOST_DEVICES: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessFile:
-    """The files of one device of one process.
-
-    `device` is the token in the visibility variable, where there is one.
-    """
+class ProcessFile(Data):
+    """The files of one device of one process."""
 
     process: int
     ordinal: int
+    """Of the device, as the process counts."""
     device: str | None
+    """The token in the visibility variable, where there is one."""
     results: Path
     untuned: Path
+
+    @computed
+    def exists(self) -> bool:
+        """Whether there are results already."""
+        return self.results.exists()
 
 
 def with_ordinal(name: str, ordinal: int) -> str:

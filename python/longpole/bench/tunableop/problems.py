@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, Literal, TypeAlias
+
+from longpole.data import Data, computed
 
 __all__ = ["PROBLEMS", "Problem", "ProblemKind"]
 
 
+Severity: TypeAlias = Literal["error", "warning", "info"]
+"""An error where tuned results are lost or torch fails, a warning where they may be."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProblemKind:
-    """A kind of problem: how bad it is, what it means, and what to do.
+    """A kind of problem: how bad it is, what it means, and what to do."""
 
-    `severity` is `error` where tuned results are lost or torch fails, `warning` where they
-    may be, `info` where nothing is.
-    """
-
-    severity: str
+    severity: Severity
     effect: str
     hint: str
 
@@ -136,12 +138,13 @@ PROBLEMS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """One problem of a file. `lines` are those it is about, from 1; none for all of it."""
+class Problem(Data):
+    """One problem of a file."""
 
     code: str
     file: str
     lines: tuple[int, ...]
+    """Those it is about, from 1; none where it is about the whole file."""
     message: str
 
     @property
@@ -149,19 +152,17 @@ class Problem:
         """How bad it is, what it means, and what to do."""
         return PROBLEMS[self.code]
 
-    @property
-    def severity(self) -> str:
-        """`error`, `warning` or `info`."""
+    @computed
+    def severity(self) -> Severity:
+        """An error where tuned results are lost or torch fails, a warning where they may be."""
         return self.kind.severity
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give all that is known of it, by name."""
-        return {
-            "code": self.code,
-            "severity": self.severity,
-            "file": self.file,
-            "lines": list(self.lines),
-            "message": self.message,
-            "effect": self.kind.effect,
-            "hint": self.kind.hint,
-        }
+    @computed
+    def effect(self) -> str:
+        """What it costs."""
+        return self.kind.effect
+
+    @computed
+    def hint(self) -> str:
+        """What to do."""
+        return self.kind.hint

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
+from longpole.data import Row
 from longpole.files import new_file
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from longpole.bench.tunableop.signature import Key
 
-__all__ = ["Block", "Line", "Source", "TunableFile", "Validators", "read", "read_all"]
+__all__ = ["Block", "GemmRow", "Line", "Source", "TunableFile", "Validators", "read", "read_all"]
 
 Validators: TypeAlias = tuple[tuple[str, str], ...]
 """Keys and values that a file is tied to, in the order in which they are written."""
@@ -26,6 +27,65 @@ FAMILIES: Final = frozenset({"default", "rocblas", "hipblaslt", "cublaslt"})
 
 # The one that torch asks for before all others.
 _FIRST_VALIDATOR: Final = "PT_VERSION"
+
+
+class GemmRow(Row):
+    """A row of a file: a result or an untuned GEMM, and what its signatures say."""
+
+    line: int
+    """From 1; rows that are glued together share one."""
+    offset: int
+    n_bytes: int
+    """With the line end."""
+    ending: Literal["lf", "crlf", "nothing"]
+    kind: Literal["result", "untuned"]
+    reason: None
+    """Of what is not understood, which is no GEMM."""
+    key: None
+    """Of a validator, which is no GEMM."""
+    value: None
+    """Of a validator, which is no GEMM."""
+    operator: str
+    """The operator signature."""
+    parameters: str
+    """The parameter signature."""
+    operation: str
+    dtype_a: str
+    dtype_b: str
+    dtype_c: str
+    layout: str
+    transa: str
+    transb: str
+    wildcards: str | None
+    """The sizes that stand for any."""
+    tail: str | None
+    """What follows the sizes."""
+    bias: str | None
+    solution: str | None
+    family: str | None
+    """The library of the solution."""
+    time: str | None
+    """As it was written, in ms."""
+    blas_parameters: str | None
+    """What `BLAS_LOG` appends."""
+    m: int | None
+    """As BLAS counts."""
+    n: int | None
+    """As BLAS counts."""
+    k: int | None
+    batch: int | None
+    lda: int | None
+    ldb: int | None
+    ldc: int | None
+    solution_index: int | None
+    time_ns: float | None
+    """Null where it is not positive and finite."""
+    status: Literal["ok", "zero", "negative", "inf", "nan", "missing"] | None
+    """Of the time."""
+    matmul_m: int | None
+    """As torch counts."""
+    matmul_n: int | None
+    """As torch counts."""
 
 
 class Line(NamedTuple):
@@ -85,16 +145,8 @@ class TunableFile:
     def pieces(self) -> pl.DataFrame:
         """Every piece of the file, in order; their bytes together are the file.
 
-        Columns: `line` (from 1; rows glued together share one), `offset`, `n_bytes` (with
-        the line end), `ending` (`lf`, `crlf`, `nothing`), `kind` (`validator`, `result`,
-        `untuned`, `blank`, `byte_order_mark`, `unknown`), `reason` (why it is unknown);
-        `key` and `value` of validators; `operator` and `parameters`, the two signatures,
-        and what they say: `operation`, `dtype_a`, `dtype_b`, `dtype_c`, `layout`,
-        `transa`, `transb`, `wildcards`, `tail`, `bias`, `m`, `n`, `k`, `batch`, `lda`,
-        `ldb`, `ldc` as BLAS counts, `matmul_m` and `matmul_n` as torch counts; `solution`,
-        its `family` and `solution_index`; `time` as it was written, in ms, `time_ns`
-        (null where it is not positive and finite) and its `status` (`ok`, `zero`,
-        `negative`, `inf`, `nan`, `missing`); `blas_parameters`, which `BLAS_LOG` appends.
+        The columns are those of `GemmRow`. `kind` may also be `validator` (with `key` and
+        `value`), `blank`, `byte_order_mark`, or `unknown` (`reason` says why).
         """
         import polars as pl
 

@@ -25,6 +25,7 @@ from longpole.bench.tunableop.names import RESULTS, full_name
 from longpole.bench.tunableop.records import TunableFile, key_of, read
 from longpole.bench.tunableop.untuned import costs, gather_untuned, share_out, untuned_file
 from longpole.bench.tunableop.worker import REFUSED
+from longpole.data import Data
 from longpole.devices import Found, discover, select
 from longpole.errors import DeviceError, ResultsError
 from longpole.files import check_free
@@ -49,10 +50,11 @@ _MOST_BARREN: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Data):
     """A GEMM that could not be tuned, and why."""
 
-    key: Key
+    operator: str
+    parameters: str
     reason: str
 
 
@@ -144,7 +146,7 @@ def tune(
     file = folder.merged(keys)
     for output in outputs:
         file.write(output, force=force)
-    failures = sorted(run.failures, key=lambda failure: failure.key)
+    failures = sorted(run.failures, key=lambda failed: (failed.operator, failed.parameters))
     return Tuning(file, outputs, failures, len(keys), len(keys.keys() & known))
 
 
@@ -283,12 +285,12 @@ class _Run:
             message = f"the worker cannot tune here: {reason}"
             raise DeviceError(message)
         if record.outcome in {Outcome.OK, Outcome.DEVICE_ERROR, Outcome.CANCELLED}:
-            self.failures += [Failure(key, reason) for key in rest]
+            self.failures += [Failure(*key, reason) for key in rest]
             return []
         if tuned:
             return rest  # whether the next one is to blame shows when it is the first
         self.n_barren += 1
-        self.failures.append(Failure(rest[0], reason))
+        self.failures.append(Failure(*rest[0], reason))
         return rest[1:]
 
     def _is_hopeless(self, n_devices: int) -> bool:
@@ -296,7 +298,7 @@ class _Run:
 
     def _give_up(self, batches: list[list[Key]]) -> None:
         reason = f"not tried: {self.n_barren} workers before it failed without any result"
-        self.failures += [Failure(key, reason) for batch in batches for key in batch]
+        self.failures += [Failure(*key, reason) for batch in batches for key in batch]
 
 
 def _reason(record: Record) -> str:

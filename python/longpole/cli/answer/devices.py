@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, NotRequired
 
 from longpole.cli.answer import exit_codes
+from longpole.data import Row, names_of
+from longpole.devices.protocol import Process, Vendor
 from longpole.report.blocks import Column, Table
 from longpole.report.document import Document
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from longpole.cli.answer.emit import Answer
     from longpole.devices import Device, Found, Provider
@@ -29,36 +32,64 @@ _COLUMNS: Final = (
     Column("in use", "share"),
     Column("state"),
 )
-_RECORD: Final = (
-    "number",
-    "uuid",
-    "vendor",
-    "name",
-    "pci",
-    "arch",
-    "driver",
-    "memory_bytes",
-    "memory_used_bytes",
-    "clock_mhz",
-    "clock_max_mhz",
-    "memory_clock_mhz",
-    "temperature_c",
-    "power_w",
-    "utilisation_share",
-    "ecc_errors",
-    "state",
-    "reason",
-    "held_by",
-)
+
+
+class ListedDevice(Row):
+    """A device, its state, and what could be read of it."""
+
+    number: int
+    """As this process counts devices."""
+    uuid: str
+    """Its identity: locks and records go by it."""
+    vendor: Vendor
+    token: str
+    """How a program is told to use it, in a variable such as `CUDA_VISIBLE_DEVICES`."""
+    index: int
+    """As its driver counts."""
+    name: str
+    pci: str | None
+    arch: str | None
+    memory_bytes: int | None
+    driver: str | None
+    parent: str | None
+    """The UUID of the device that an instance (MIG) is a part of."""
+    held_by: str | None
+    """Who has leased it."""
+    state: Literal["free", "busy", "lost", "unknown"]
+    reason: str | None
+    """Why it is busy or lost."""
+    clock_mhz: NotRequired[int]
+    clock_max_mhz: NotRequired[int]
+    memory_clock_mhz: NotRequired[int]
+    temperature_c: NotRequired[float]
+    power_w: NotRequired[float]
+    utilisation_share: NotRequired[float]
+    memory_used_bytes: NotRequired[int]
+    throttle_reasons: NotRequired[Sequence[str]]
+    """Why its clock is low."""
+    ecc_errors: NotRequired[int]
+    """Errors of its memory that were not corrected."""
+    processes: NotRequired[Sequence[Process]]
+    """Which programs hold memory of it."""
+
+
+class Devices(Row):
+    """The devices of a machine."""
+
+    devices: list[ListedDevice]
+
+
+_LISTS: Final = {"throttle_reasons", "processes"}
+_RECORD: Final = tuple(name for name in names_of(ListedDevice) if name not in _LISTS)
 
 
 def devices_answer(found: Found) -> Answer:
     """Say how each device is, and who uses it."""
-    rows = [_row(number, *item) for number, item in enumerate(found.items())]
+    rows: list[Any] = [_row(number, *item) for number, item in enumerate(found.items())]
     document = Document(
         schema="longpole.devices/1",
         input={},
-        data={"devices": rows},
+        data=Devices(devices=rows),
         blocks=lambda: [Table(_COLUMNS, [_cells(row) for row in rows])],
         records=lambda: [{name: row.get(name) for name in _RECORD} for row in rows],
     )

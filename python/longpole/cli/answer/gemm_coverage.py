@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from longpole.analyses.execution_coverage import ExecutionCoverageRow
+from longpole.analyses.gemm_coverage import GemmCoverageRow
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.tunableop import MOST_ROWS, by_operations, rows_answer
 from longpole.wording import count, duration, share
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
     from longpole.analyses.execution_coverage import ExecutionCoverage
     from longpole.analyses.gemm_coverage import GemmCoverage
     from longpole.cli.answer.emit import Answer
-    from longpole.report.blocks import Type
 
 __all__ = ["execution_coverage_answer", "gemm_coverage_answer"]
 
@@ -36,27 +37,16 @@ def gemm_coverage_answer(results: str, found: GemmCoverage) -> Answer:
             f"all GEMMs {share(found.gemm_path_ns / max(found.path_length_ns, 1))}"
         )
     notes = [f"window: {found.window.reason}", *_notes_on(found)]
-    columns: dict[str, Type] = {
-        "match": "text",
-        "name": "text",
-        "parameters": "name",
-        "solution": "text",
-        "calls": "count",
-        "kernel_ns": "duration",
-        "path_ns": "duration",
-    }
     code = exit_codes.INCONCLUSIVE if found.rows.is_empty() else exit_codes.FINDINGS
-    numbers = ("gemm_ns", "tuned_ns", "gemm_path_ns", "tuned_path_ns", "path_length_ns")
-    shares = ("share_of_gemm_time", "share_of_path", "path_status")
     return rows_answer(
         "coverage",
         results,
         headline,
-        found.rows.to_dicts(),
-        columns,
+        found,
+        GemmCoverageRow,
+        *("match", "name", "parameters", "solution", "calls", "kernel_ns", "path_ns"),
         notes=notes,
         most=MOST_ROWS,
-        data={name: getattr(found, name) for name in (*numbers, *shares)},
         exit_code=exit_codes.OK if found.gemm_ns and found.tuned_ns == found.gemm_ns else code,
     )
 
@@ -73,22 +63,14 @@ def execution_coverage_answer(results: str, found: ExecutionCoverage) -> Answer:
     """Say how many products of an execution trace are tuned; 1 where some are not, 4 for none."""
     is_whole = found.n_tuned_calls == found.n_calls
     code = exit_codes.OK if is_whole else exit_codes.FINDINGS
-    numbers = ("n_calls", "n_tuned_calls", "share_of_flops")
     return by_operations(
         results,
         (found.n_tuned_calls, f"{count(found.n_calls, 'call')} of GEMMs"),
         found.share_of_flops,
-        found.rows.to_dicts(),
-        {
-            "match": "text",
-            "name": "text",
-            "parameters": "name",
-            "solution": "text",
-            "calls": "count",
-            "share_of_flops": "share",
-        },
+        found,
+        ExecutionCoverageRow,
+        *("match", "name", "parameters", "solution", "calls", "share_of_flops"),
         notes=_kinds_in(found.rows),
-        data={name: getattr(found, name) for name in numbers},
         exit_code=code if found.n_calls else exit_codes.INCONCLUSIVE,
     )
 

@@ -70,7 +70,7 @@ def _answer(folder: str, found: Analysis) -> Answer:
         status="partial" if warnings else "ok",
         warnings=warnings,
         forms_with_warnings=DATA_FORMATS,
-        data=found.to_dict(),
+        data=found,
         blocks=lambda: [block for rank in found.ranks for block in _blocks(folder, rank)],
         records=lambda: [record for rank in found.ranks for record in _records(folder, rank)],
     )

@@ -6,10 +6,11 @@ from dataclasses import asdict, dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.bench.compare.differences import comparison_blocks, plain_difference
+from longpole.bench.compare.differences import Difference, comparison_blocks
 from longpole.bench.records.samples import gather
 from longpole.bench.time.work import Work
 from longpole.cli.answer import exit_codes
+from longpole.data import Row
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import Document
 from longpole.wording import count, duration, share
@@ -40,22 +41,40 @@ class Timed:
 
     key: str
     median_ns: float | None = None
+    """The median of the runs; None where all failed."""
     spread: float | None = None
+    """How far runs lie from one another, as a share."""
     n_runs: int = 0
     n_samples: int = 0
     n_failed: int = 0
+    """How many runs failed."""
     n_dropped: int = 0
+    """How many samples were dropped for the conditions they were taken in."""
     message: str = ""
     user_ns: float | None = None
+    """The time of processors in the program."""
     system_ns: float | None = None
+    """The time of processors in the kernel of the operating system."""
     peak_rss_bytes: int | None = None
     n_outliers: int | None = None
+    """How many executions took much longer or shorter than the others."""
     longest_ns: float | None = None
     bytes_per_s: float | None = None
     flops_per_s: float | None = None
     bandwidth_share: float | None = None
+    """Of the peak of the device."""
     flops_share: float | None = None
+    """Of the peak of the device."""
     relative: float | None = None
+    """The median as a multiple of the fastest."""
+
+
+class Timings(Row):
+    """How long functions or commands take, and how they compare."""
+
+    functions: list[Timed]
+    differences: list[Difference]
+    """Of each one and the first."""
 
 
 def timings_answer(
@@ -63,7 +82,6 @@ def timings_answer(
 ) -> Answer:
     """Say how long each took; 1 where one of them failed."""
     timed = _timed(records)
-    rows = [asdict(each) for each in timed]
     differences = [each for comparison in comparisons for each in comparison.differences]
     has_failed = any(each.median_ns is None for each in timed)
     document = Document(
@@ -71,9 +89,9 @@ def timings_answer(
         input={"functions": list(campaign.names)},
         status="abstained" if has_failed else "ok",
         scope={"gate": campaign.gate, "confidence": campaign.confidence},
-        data={"functions": rows, "differences": [plain_difference(each) for each in differences]},
+        data=Timings(functions=timed, differences=differences),
         blocks=lambda: _blocks(timed, comparisons),
-        records=lambda: rows,
+        records=lambda: list(map(asdict, timed)),
     )
     return document, exit_codes.FINDINGS if has_failed else exit_codes.OK
 

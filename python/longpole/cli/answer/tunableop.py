@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
+from longpole.bench.tunableop.coverage import CoverageRow
+from longpole.bench.tunableop.difference import SpeedupRow
+from longpole.bench.tunableop.tune import Failure
 from longpole.cli.answer import exit_codes
+from longpole.cli.answer.tunable_data import (
+    Checked,
+    MergedFiles,
+    MergedRow,
+    RecordedCoverage,
+    Speedups,
+    Tuned,
+)
+from longpole.data import plain
+from longpole.json_schema import types_of
 from longpole.report.blocks import Column, Entry, Headline, Notes, Sentence, Table
 from longpole.report.document import Document
 from longpole.wording import count, share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from longpole.bench.tunableop import Coverage, Merged, Problem, Speedup, Tuning
     from longpole.cli.answer.emit import Answer
-    from longpole.report.blocks import Block, Style, Type
+    from longpole.report.blocks import Block, Style
 
 __all__ = [
     "MOST_ROWS",
@@ -31,27 +44,31 @@ _STYLES: Final[dict[str, Style]] = {"error": "bad", "warning": "warn", "info": "
 _MOST_LINES: Final = 8
 _MOST_PLACES: Final = 3
 MOST_ROWS: Final = 20
+_COUNTS: Final = {"calls", "conflicts", "dropped", "flops", "gemms"}
+_NAMES: Final = {"file", "operator", "parameters", "results", "untuned"}
+"""Columns of texts that may be shortened."""
 
 
 def rows_answer(
     name: str,
     path: str | None,
     headline: str,
-    rows: Sequence[Mapping[str, Any]],
-    columns: Mapping[str, Type],
-    *,
+    data: Any,
+    row: type,
+    *shown: str,
     notes: Sequence[str] = (),
-    data: Mapping[str, Any] | None = None,
     exit_code: int = exit_codes.OK,
     most: int | None = None,
 ) -> Answer:
-    """Answer with a table; people are shown the columns that are named, and `most` rows."""
-    shown = rows[:most]
-    cells = [[row[column] for column in columns] for row in shown]
-    titles = [Column(_title(name, kind), kind) for name, kind in columns.items()]
-    more = [f"{count(len(rows) - len(shown), 'more row')}"] if len(shown) < len(rows) else []
+    """Answer with rows of a declared type; people see `most` of them, and the columns `shown`."""
+    types = types_of(row)
+    rows = plain(data)["rows"]
+    columns = shown or tuple(types)
+    cells = [[row[column] for column in columns] for row in rows[:most]]
+    more = [f"{count(len(rows) - len(cells), 'more row')}"] if len(cells) < len(rows) else []
 
     def blocks() -> list[Block]:
+        titles = [_column(name, types[name]) for name in columns]
         table: list[Block] = [Table(titles, cells)] if cells else []
         rest: list[Block] = [Notes([*more, *notes])] if more or notes else []
         return [Headline(headline), *table, *rest]
@@ -59,29 +76,38 @@ def rows_answer(
     document = Document(
         schema=f"longpole.tunableop.{name}/1",
         input={"path": path} if path else {},
-        data={**(data or {}), "rows": list(rows)},
+        data=data,
         blocks=blocks,
-        records=lambda: [dict(row) for row in rows],
-        columns=tuple(columns),
+        records=lambda: rows,
+        columns=tuple(types),
     )
     return document, exit_code
 
 
-def _title(column: str, kind: Type) -> str:
-    """Name a column for people: a duration is shown with its own unit."""
-    return column.replace("_ns", "") if kind == "duration" else column
+def _column(name: str, declared: Any) -> Column:
+    """Tell how to show a column to people by its name and type."""
+    types = {declared, *get_args(declared)}
+    if "_ns" in name:
+        # A duration is shown with its own unit.
+        return Column(name.replace("_ns", ""), "duration")
+    if name.startswith("share"):
+        return Column(name, "share")
+    if types & {int, float}:
+        return Column(name, "count" if name in _COUNTS else "number")
+    if bool in types:
+        return Column(name, "flag")
+    return Column(name, "name" if name in _NAMES else "text")
 
 
 def check_answer(path: str, problems: Sequence[Problem]) -> Answer:
     """List problems, the code of each in front; errors and warnings are findings."""
-    rows = [problem.to_dict() for problem in problems]
     is_bad = any(problem.severity != "info" for problem in problems)
     document = Document(
         schema="longpole.tunableop.check/1",
         input={"path": path},
-        data={"problems": rows},
+        data=Checked(problems=list(problems)),
         blocks=lambda: _problems(path, problems),
-        records=lambda: [{**row, "lines": _lines(row["lines"])} for row in rows],
+        records=lambda: [{**each.to_dict(), "lines": _lines(each.lines)} for each in problems],
     )
     return document, exit_codes.FINDINGS if is_bad else exit_codes.OK
 
@@ -121,37 +147,30 @@ def _lines(lines: Iterable[int]) -> str:
 def merge_answer(written: Sequence[tuple[str, Merged]]) -> Answer:
     """Say what was written, and which solutions lost."""
     rows = [
-        {
-            "file": path,
-            "validators": " ".join(f"{key}={value}" for key, value in merged.validators),
-            "gemms": merged.file.results.height,
-            "dropped": merged.n_dropped,
-            "conflicts": len(merged.conflicts),
-        }
+        MergedRow(
+            file=path,
+            validators=" ".join(f"{key}={value}" for key, value in merged.validators),
+            gemms=merged.file.results.height,
+            dropped=merged.n_dropped,
+            conflicts=len(merged.conflicts),
+        )
         for path, merged in written
     ]
     conflicts = [str(conflict) for _, merged in written for conflict in merged.conflicts]
-    columns: dict[str, Type] = {
-        "file": "name",
-        "gemms": "count",
-        "dropped": "count",
-        "conflicts": "count",
-    }
     shown = [f"kept the first of: {conflict}" for conflict in conflicts[:MOST_ROWS]]
-    return rows_answer(
-        "merge", None, "Merged:", rows, columns, notes=shown, data={"conflicts": conflicts}
-    )
+    data = MergedFiles(conflicts=conflicts, rows=rows)
+    columns = ("file", "gemms", "dropped", "conflicts")
+    return rows_answer("merge", None, "Merged:", data, MergedRow, *columns, notes=shown)
 
 
 def speedup_answer(tuned: str, found: Speedup) -> Answer:
     """Say what tuning gained; 4 where no GEMM has a time on both sides."""
-    rows = found.rows.to_dicts()
-    mean, whole = found.geometric_mean, found.of_one_call_each
+    n_rows, mean, whole = found.rows.height, found.geometric_mean, found.of_one_call_each
     if mean is None or whole is None:
         headline = "no GEMM has a usable time in both files"
     else:
         headline = (
-            f"{mean:.3f} times as fast on {count(len(rows), 'GEMM')} (geometric mean), "
+            f"{mean:.3f} times as fast on {count(n_rows, 'GEMM')} (geometric mean), "
             f"{whole:.3f} times when each is called once"
         )
     notes = [
@@ -162,24 +181,16 @@ def speedup_answer(tuned: str, found: Speedup) -> Answer:
         )
         if number
     ]
-    columns: dict[str, Type] = {
-        "operator": "name",
-        "parameters": "name",
-        "solution": "text",
-        "time_ns": "duration",
-        "baseline_ns": "duration",
-        "gain_ns": "duration",
-    }
     return rows_answer(
         "speedup",
         tuned,
         headline,
-        rows,
-        columns,
+        Speedups(geometric_mean=mean, of_one_call_each=whole, rows=found.rows),
+        SpeedupRow,
+        *("operator", "parameters", "solution", "time_ns", "baseline_ns", "gain_ns"),
         notes=notes,
         most=MOST_ROWS,
-        data={"geometric_mean": mean, "of_one_call_each": whole},
-        exit_code=exit_codes.OK if rows else exit_codes.INCONCLUSIVE,
+        exit_code=exit_codes.OK if n_rows else exit_codes.INCONCLUSIVE,
     )
 
 
@@ -189,15 +200,14 @@ def coverage_answer(results: str, found: Coverage) -> Answer:
         results,
         (found.n_tuned, count(found.n_gemms, "GEMM")),
         found.share_of_flops,
-        found.rows.to_dicts(),
-        {
-            "match": "text",
-            "operator": "name",
-            "parameters": "name",
-            "solution": "text",
-            "share_of_flops": "share",
-        },
-        data={"n_gemms": found.n_gemms, "n_tuned": found.n_tuned, "share": found.share_of_flops},
+        RecordedCoverage(
+            n_gemms=found.n_gemms,
+            n_tuned=found.n_tuned,
+            share=found.share_of_flops,
+            rows=found.rows,
+        ),
+        CoverageRow,
+        *("match", "operator", "parameters", "solution", "share_of_flops"),
         exit_code=exit_codes.OK if found.n_tuned == found.n_gemms else exit_codes.FINDINGS,
     )
 
@@ -206,26 +216,23 @@ def by_operations(
     results: str,
     tuned: tuple[int, str],
     share_of_flops: float | None,
-    rows: Sequence[Mapping[str, Any]],
-    columns: Mapping[str, Type],
+    data: Any,
+    row: type,
+    *shown: str,
     **others: Any,
 ) -> Answer:
     """Say how much is tuned where nothing has a time: how many of what, and of the operations."""
     flops = "" if share_of_flops is None else f", {share(share_of_flops)} of the flops"
     headline = f"{tuned[0]} of {tuned[1]} tuned{flops}"
-    return rows_answer("coverage", results, headline, rows, columns, most=MOST_ROWS, **others)
+    return rows_answer("coverage", results, headline, data, row, *shown, most=MOST_ROWS, **others)
 
 
 def tuning_answer(found: Tuning) -> Answer:
     """Say what was tuned and what could not be; 1 where there are failures."""
-    rows = [
-        {"operator": failure.key[0], "parameters": failure.key[1], "reason": failure.reason}
-        for failure in found.failures
-    ]
-    n_tuned = found.file.results.height
+    n_failed, n_tuned = len(found.failures), found.file.results.height
     before = f" ({found.n_known} before)" if found.n_known else ""
     headline = f"{n_tuned} of {count(found.n_gemms, 'GEMM')} tuned{before}" + (
-        f", {len(rows)} failed:" if rows else ""
+        f", {n_failed} failed:" if n_failed else ""
     )
     outputs = [str(path) for path in found.outputs]
     written = outputs[0] if len(outputs) == 1 else f"{outputs[0]} to {outputs[-1]}"
@@ -233,9 +240,8 @@ def tuning_answer(found: Tuning) -> Answer:
         "tune",
         None,
         headline,
-        rows,
-        {"operator": "name", "parameters": "name", "reason": "text"},
+        Tuned(outputs=outputs, n_gemms=found.n_gemms, n_tuned=n_tuned, rows=found.failures),
+        Failure,
         notes=[f"written: {written}"],
-        data={"outputs": outputs, "n_gemms": found.n_gemms, "n_tuned": n_tuned},
-        exit_code=exit_codes.FINDINGS if rows else exit_codes.OK,
+        exit_code=exit_codes.FINDINGS if n_failed else exit_codes.OK,
     )

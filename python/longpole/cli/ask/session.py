@@ -7,7 +7,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench import Outcome, Policy, ResultsFile, Runner, fingerprint_changes
@@ -105,11 +105,15 @@ class Summary:
     """What came of a run."""
 
     results: str
+    """The file of results."""
     n_jobs: int
     n_done_before: int
+    """How many jobs had been run before."""
     duration_ns: int
     outcomes: dict[str, int]
+    """How many jobs ended in each way."""
     quarantined: dict[str, str]
+    """The devices that failed, by UUID, and why."""
 
 
 def run_session(
@@ -141,7 +145,7 @@ def run_session(
         schema=_SCHEMA,
         input={"path": str(session.results)},
         warnings=warnings,
-        data=asdict(summary),
+        data=summary,
         blocks=lambda: _summary_blocks(summary),
         records=lambda: [{"outcome": name, "n_jobs": n} for name, n in summary.outcomes.items()],
     )

@@ -62,13 +62,14 @@ class Edit:
         self, name: str, edited: TunableFile, keys: Sequence[tuple[str, str]], done: str
     ) -> Answer:
         """Write the new file, and say what was done to which rows."""
-        from longpole.cli.answer.tunableop import rows_answer
+        from longpole.cli.answer.tunable_data import Changed, KeyRow
+        from longpole.cli.answer.tunableop import MOST_ROWS, rows_answer
 
         edited.write(self.output, force=self.force)
-        rows = [{"operator": operator, "parameters": parameters} for operator, parameters in keys]
+        rows = [KeyRow(operator=operator, parameters=parameters) for operator, parameters in keys]
         headline = f"{count(len(rows), 'GEMM')} {done}; written to {self.output}"
-        columns = ("operator", "parameters")
-        return rows_answer(name, self.file, headline, rows, dict.fromkeys(columns, "text"), most=20)
+        changed = Changed(rows=rows)
+        return rows_answer(name, self.file, headline, changed, KeyRow, most=MOST_ROWS)
 
 
 def edit_options(command: Callable[..., int]) -> Callable[..., int]:

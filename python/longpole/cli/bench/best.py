@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from longpole.cli.answer import exit_codes
-from longpole.cli.ask.options import Options, answer_options
+from longpole.cli.ask.options import Options, answer_options, answers
+from longpole.data import Row
 from longpole.report.blocks import Column, Notes, Sentence, Table
 from longpole.report.document import Document, Warned
 from longpole.wording import count
@@ -38,15 +39,26 @@ class Choice:
     """The fastest result of a key, or of a value of a tag."""
 
     key: str
+    """The key, or the value of the tag."""
     name: str
+    """Of the result."""
     time_ns: float
     workspace_bytes: int | None
     id: str
+    """Of the job."""
     device: str | None
     unstable: bool
+    """Whether repetitions within the job differ much."""
+
+
+class Best(Row):
+    """The fastest results."""
+
+    best: list[Choice]
 
 
 @click.command()
+@answers("longpole.cli.bench.best:Best")
 @click.argument("path", metavar="RESULTS")
 @click.option("--by", metavar="TAG", help="Choose for each value of a tag, not for each key.")
 @answer_options
@@ -87,18 +99,17 @@ def best(*, path: str, by: str | None, options: Options) -> int:
         for name, record in chosen.items()
         if record.best is not None
     ]
-    rows = [asdict(choice) for choice in choices]
     document = Document(
         schema=_SCHEMA,
         input={"path": path},
-        status="ok" if rows else "abstained",
+        status="ok" if choices else "abstained",
         scope={"by": by},
         warnings=warnings,
-        data={"best": rows},
+        data=Best(best=choices),
         blocks=lambda: _blocks(choices, warnings),
-        records=lambda: rows,
+        records=lambda: list(map(asdict, choices)),
     )
-    exit_code = exit_codes.OK if rows else exit_codes.INCONCLUSIVE
+    exit_code = exit_codes.OK if choices else exit_codes.INCONCLUSIVE
     return options.emit((document, exit_code))
 
 

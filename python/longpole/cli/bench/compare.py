@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from longpole.bench.compare.comparison import Verdict
-from longpole.bench.compare.differences import comparison_blocks, plain_difference, warnings_of
+from longpole.bench.compare.differences import Difference, Verdict, comparison_blocks, warnings_of
 from longpole.cli.answer import exit_codes
-from longpole.cli.ask.options import Options, answer_options
+from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.shares import gate_option, parse_share
 from longpole.cli.ask.usage import require
+from longpole.data import Row
 from longpole.report.blocks import Headline
 from longpole.report.document import Document, Warned
 from longpole.wording import share
 
 if TYPE_CHECKING:
-    from longpole.bench.compare.comparison import Comparison, Difference
+    from longpole.bench.compare.comparison import Comparison
     from longpole.cli.answer.emit import Answer
     from longpole.report.blocks import Block
     from longpole.report.document import Record
@@ -33,7 +33,16 @@ _CODES: Final = {
 }
 
 
+class Compared(Row):
+    """What is faster, slower or the same."""
+
+    verdict: Verdict
+    """Of all keys together: the gravest."""
+    differences: list[Difference]
+
+
 @click.command()
+@answers("longpole.cli.bench.compare:Compared")
 @click.argument("base")
 @click.argument("new", required=False)
 @click.option("--base-key", metavar="KEY", help="Compare this key of BASE...")
@@ -94,10 +103,7 @@ def _answer(title: str, inputs: dict[str, str], comparison: Comparison) -> Answe
             Warned("uncertain", 1, said, "verdicts may rest on it")
             for said in warnings_of(comparison)
         ],
-        data={
-            "verdict": verdict,
-            "differences": [plain_difference(each) for each in comparison.differences],
-        },
+        data=Compared(verdict=verdict, differences=list(comparison.differences)),
         blocks=lambda: _blocks(title, comparison),
         records=lambda: [_record(each) for each in comparison.differences],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
@@ -12,7 +12,8 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.answer.emit import emit, failed
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.problems import Problem
-from longpole.cli.ask.options import is_debugging
+from longpole.cli.ask.options import answers, is_debugging
+from longpole.data import Row
 from longpole.report.blocks import Column, Headline, Table
 from longpole.report.document import DATA_FORMATS, FORMATS, Document, Warned
 from longpole.report.terminal import Terminal
@@ -39,7 +40,58 @@ _COLUMNS: Final = (
 )
 
 
+class ExtractedRow(Row):
+    """A row that was measured; what is not known is null."""
+
+    offset: int
+    """Of its line, in bytes."""
+    format: str
+    operation: str | None
+    time_ns: float | None
+    """As printed; an integer where it is whole."""
+    printed_time: str
+    printed_unit: str
+    workspace_bytes: int | None
+    data_bytes: int | None
+    status: Literal["ok", "zero", "negative", "inf", "nan", "missing", "failed", "cut"]
+    """Only rows of status `ok` may be compared."""
+    fields: dict[str, str]
+    """What else the row says, in the words of the tool."""
+
+
+class OmittedOperation(Row):
+    """The rows of one operation beyond those that are kept."""
+
+    format: str
+    operation: str | None
+    several_operations: bool
+    """Whether these are the rows of several operations."""
+    count: int
+    min_ns: float | None
+    """The shortest time that may be compared."""
+    last_ns: float | None
+    """The time of the last row."""
+
+
+class RejectedRow(Row):
+    """A row that could not be read."""
+
+    offset: int
+    format: str
+    reason: str
+    excerpt: str
+
+
+class Extracted(Row):
+    """What profilers printed."""
+
+    records: list[ExtractedRow]
+    omitted: list[OmittedOperation]
+    rejected: list[RejectedRow]
+
+
 @click.command()
+@answers("longpole.cli.bench.extract:Extracted")
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True)
 @click.option(
     "--format",

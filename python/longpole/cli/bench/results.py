@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from longpole.bench.records.record import Outcome
+from longpole.bench.records.record import Outcome, Record
 from longpole.cli.answer import exit_codes
-from longpole.cli.ask.options import Options, answer_options
+from longpole.cli.ask.options import Options, answer_options, answers
+from longpole.data import Row
 from longpole.report.blocks import Column, Notes, Sentence, Table
 from longpole.report.document import Document, Warned
 from longpole.wording import count
@@ -16,9 +17,7 @@ from longpole.wording import count
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from longpole.bench import Record
     from longpole.report.blocks import Block, Cell
-    from longpole.report.document import Record as Row
 
 __all__ = ["results"]
 
@@ -35,7 +34,14 @@ _COLUMNS: Final = (
 _SAID_CHARACTERS: Final = 60
 
 
+class Results(Row):
+    """The records of a run."""
+
+    records: list[Record]
+
+
 @click.command()
+@answers("longpole.cli.bench.results:Results")
 @click.argument("path", metavar="RESULTS")
 @click.option(
     "--outcome",
@@ -78,7 +84,7 @@ def results(
         schema=_SCHEMA,
         input={"path": path, "n_records": file.n_records},
         warnings=warnings,
-        data={"records": [record.to_dict() for record in kept]},
+        data=Results(records=kept),
         truncated={"records": {"shown": len(kept), "total": n_found}} if n_found > limit else None,
         blocks=lambda: _blocks(kept, warnings),
         records=lambda: [_row(record) for record in kept],
@@ -113,8 +119,8 @@ def _cells(record: Record) -> tuple[Cell, ...]:
     )
 
 
-def _row(record: Record) -> Row:
-    row: dict[str, Any] = {
+def _row(record: Record) -> dict[str, Any]:
+    return {
         "id": record.id,
         "key": record.key,
         "outcome": record.outcome,
@@ -127,4 +133,3 @@ def _row(record: Record) -> Row:
         "time_ns": record.best.time_ns if record.best else None,
         "message": record.message,
     }
-    return row

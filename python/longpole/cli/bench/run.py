@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longpole.cli.ask.options import Options, answer_options
+from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.runner import runner_options
 from longpole.cli.ask.usage import CommandBehindDashes, behind_dashes, require, usage_errors
 
@@ -21,6 +21,7 @@ __all__ = ["run"]
 
 
 @click.command(cls=CommandBehindDashes)
+@answers("longpole.cli.ask.session:Summary")
 @click.argument("jobs", metavar="[JOBS.jsonl | -- COMMAND...]", required=False)
 @click.option(
     "-o",

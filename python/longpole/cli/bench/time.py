@@ -22,7 +22,7 @@ from longpole.bench.time.processes import (
 from longpole.bench.time.work import WorkPlan
 from longpole.bench.time.worker import CLOCKS
 from longpole.cli.answer.timings import timings_answer
-from longpole.cli.ask.options import Options, answer_options
+from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.runner import device_options
 from longpole.cli.ask.shares import gate_option
 from longpole.cli.ask.timed_commands import command_options
@@ -49,6 +49,7 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
 
 
 @click.command(cls=CommandBehindDashes)
+@answers("longpole.cli.answer.timings:Timings")
 @click.argument("functions", metavar="[MODULE:FUNC... | -- COMMAND...]", nargs=-1)
 @click.option("--axis", "axes", multiple=True, metavar="NAME=VALUE,...", help="Arguments to try.")
 @click.option(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
-from longpole.cli.ask.options import Options, answer_options
+from longpole.cli.ask.options import Options, answer_options, answers
 
 __all__ = ["check"]
 
 
 @click.command()
+@answers("longpole.cli.answer.tunable_data:Checked")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--torch", "version", metavar="VERSION", help="Check for this version of torch.")
 @click.option(
@@ -42,8 +43,8 @@ def check(
     expected = {**known.validators, **{key: value for key, _, value in pairs}}
     read = [tunableop.read(file) for file in files]
     problems = tunableop.check(read, expected=expected, is_complete=known.is_complete)
-    answers = [
+    found = [
         check_answer(file.name, [each for each in problems if each.file == file.name])
         for file in read
     ]
-    return options.emit(*answers)
+    return options.emit(*found)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longpole.cli.ask.options import Options, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.errors import ResultsError, TraceError
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ _OTHER_KIND = "other_kind_of_file"
 
 
 @click.command()
+@answers("longpole.cli.answer.tunable_data:Coverage")
 @click.argument("subject", metavar="UNTUNED|TRACE|ET")
 @click.argument("results", metavar="RESULTS")
 @click.option("--step", type=int, metavar="N", help="The step of the trace to look at.")

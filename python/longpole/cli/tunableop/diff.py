@@ -5,13 +5,14 @@ from __future__ import annotations
 import click
 
 from longpole.cli.answer import exit_codes
-from longpole.cli.ask.options import Options, answer_options
+from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.wording import count
 
 __all__ = ["diff"]
 
 
 @click.command()
+@answers("longpole.cli.answer.tunable_data:Differences")
 @click.argument("before", metavar="BEFORE")
 @click.argument("after", metavar="AFTER")
 @answer_options
@@ -25,25 +26,21 @@ def diff(*, before: str, after: str, options: Options) -> int:
       longpole tunableop diff old/tunableop_results0.csv tunableop_results0.csv
     """
     from longpole.bench import tunableop
+    from longpole.bench.tunableop.difference import DiffRow
+    from longpole.cli.answer.tunable_data import Differences
     from longpole.cli.answer.tunableop import rows_answer
 
-    rows = tunableop.diff(before, after).to_dicts()
-    code = exit_codes.FINDINGS if rows else exit_codes.OK
-    headline = f"{count(len(rows), 'difference')} between {before} and {after}"
+    rows = tunableop.diff(before, after)
+    code = exit_codes.OK if rows.is_empty() else exit_codes.FINDINGS
+    headline = f"{count(rows.height, 'difference')} between {before} and {after}"
     answer = rows_answer(
         "diff",
         after,
         headline,
-        rows,
-        {
-            "change": "text",
-            "operator": "name",
-            "parameters": "name",
-            "solution_before": "text",
-            "solution_after": "text",
-            "time_ns_before": "duration",
-            "time_ns_after": "duration",
-        },
+        Differences(rows=rows),
+        DiffRow,
+        *("change", "operator", "parameters", "solution_before", "solution_after"),
+        *("time_ns_before", "time_ns_after"),
         exit_code=code,
     )
     return options.emit(answer)

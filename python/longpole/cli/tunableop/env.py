@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longpole.cli.ask.options import Options, answer_options
+from longpole.cli.ask.options import Options, answer_options, answers
 
 if TYPE_CHECKING:
     from longpole.bench.tunableop import Phase
@@ -16,6 +16,7 @@ __all__ = ["env"]
 
 
 @click.command()
+@answers("longpole.cli.answer.tunable_data:Variables")
 @click.argument("phase", type=click.Choice(("collect", "tune", "use")))
 @click.option("--name", metavar="FILE", help="The results file.")
 @click.option("--untuned", metavar="FILE", help="The untuned file.")
@@ -42,16 +43,17 @@ def env(
     """
     from longpole.bench import tunableop
     from longpole.bench.tunableop import VARIABLES
+    from longpole.cli.answer.tunable_data import VariableRow, Variables
     from longpole.cli.answer.tunableop import rows_answer
 
     given = tunableop.environment(phase, filename=name, untuned_filename=untuned)
     meanings = {variable.full_name: variable.meaning for variable in VARIABLES}
     rows = [
-        {"variable": f"{variable}={value}", "meaning": meanings[variable]}
+        VariableRow(variable=f"{variable}={value}", meaning=meanings[variable])
         for variable, value in given.items()
     ]
     warnings = tunableop.environment_warnings({**os.environ, **given}, version)
     answer = rows_answer(
-        "env", None, f"to {phase}:", rows, {"variable": "text", "meaning": "text"}, notes=warnings
+        "env", None, f"to {phase}:", Variables(rows=rows), VariableRow, notes=warnings
     )
     return options.emit(answer)

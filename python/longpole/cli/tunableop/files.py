@@ -7,13 +7,14 @@ import os
 import click
 
 from longpole.cli.answer import exit_codes
-from longpole.cli.ask.options import Options, answer_options
+from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.wording import count
 
 __all__ = ["files"]
 
 
 @click.command()
+@answers("longpole.cli.answer.tunable_data:Files")
 @click.option("--name", metavar="FILE", help="The results file, as torch is told.")
 @click.option("--untuned", metavar="FILE", help="The untuned file, as torch is told.")
 @click.option(
@@ -45,6 +46,8 @@ def files(
     """
     from longpole.bench.tunableop import files as files_of
     from longpole.bench.tunableop import name_warnings
+    from longpole.bench.tunableop.names import ProcessFile
+    from longpole.cli.answer.tunable_data import Files
     from longpole.cli.answer.tunableop import rows_answer
 
     environs = [{**os.environ, "CUDA_VISIBLE_DEVICES": text} for text in visible] or [
@@ -60,32 +63,15 @@ def files(
         )
     ]
     warnings = name_warnings(found, *filter(None, (name, untuned)))
-    rows = [
-        {
-            "process": file.process,
-            "ordinal": file.ordinal,
-            "device": file.device,
-            "results": str(file.results),
-            "exists": file.results.exists(),
-            "untuned": str(file.untuned),
-        }
-        for file in found
-    ]
     code = exit_codes.FINDINGS if warnings else exit_codes.OK
-    headline = f"{count(len(rows), 'device')} in {count(len(environs), 'process', 'processes')}"
+    headline = f"{count(len(found), 'device')} in {count(len(environs), 'process', 'processes')}"
     answer = rows_answer(
         "files",
         None,
         headline,
-        rows,
-        {
-            "process": "number",
-            "ordinal": "number",
-            "device": "text",
-            "results": "name",
-            "exists": "flag",
-            "untuned": "name",
-        },
+        Files(rows=found),
+        ProcessFile,
+        *("process", "ordinal", "device", "results", "exists", "untuned"),
         notes=warnings,
         exit_code=code,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longpole.cli.ask.options import Options, answer_options
+from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.files import check_free
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ __all__ = ["merge"]
 
 
 @click.command()
+@answers("longpole.cli.answer.tunable_data:MergedFiles")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("-o", "--output", required=True, metavar="FILE", help="Where to write the result.")
 @click.option(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
-from longpole.cli.ask.options import Options, answer_options
+from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.wording import count
 
 __all__ = ["show"]
 
 
 @click.command()
+@answers("longpole.cli.answer.tunable_data:Shown")
 @click.argument("file", metavar="FILE")
 @click.option("--untuned", is_flag=True, help="List the untuned GEMMs, not the results.")
 @answer_options
@@ -26,30 +27,21 @@ def show(*, file: str, untuned: bool, options: Options) -> int:
       longpole tunableop show tunableop_results0.csv --format csv
     """
     from longpole.bench import tunableop
+    from longpole.bench.tunableop.records import GemmRow
+    from longpole.cli.answer.tunable_data import Shown
     from longpole.cli.answer.tunableop import rows_answer
 
     found = tunableop.read(file)
-    rows = (found.untuned if untuned else found.results).to_dicts()
+    rows = found.untuned if untuned else found.results
     tied = ", ".join(f"{key} {value}" for key, value in found.validators.items())
-    headline = f"{file}: {count(len(rows), 'GEMM')}, {tied or 'no validators'}"
+    headline = f"{file}: {count(rows.height, 'GEMM')}, {tied or 'no validators'}"
     answer = rows_answer(
         "show",
         file,
         headline,
-        rows,
-        {
-            "line": "number",
-            "operation": "text",
-            "dtype_a": "text",
-            "transa": "text",
-            "transb": "text",
-            "matmul_m": "number",
-            "matmul_n": "number",
-            "k": "number",
-            "batch": "number",
-            "solution": "name",
-            "time_ns": "duration",
-            "status": "text",
-        },
+        Shown(rows=rows),
+        GemmRow,
+        *("line", "operation", "dtype_a", "transa", "transb", "matmul_m", "matmul_n", "k"),
+        *("batch", "solution", "time_ns", "status"),
     )
     return options.emit(answer)

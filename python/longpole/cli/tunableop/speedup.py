@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
-from longpole.cli.ask.options import Options, answer_options
+from longpole.cli.ask.options import Options, answer_options, answers
 
 __all__ = ["speedup"]
 
 
 @click.command()
+@answers("longpole.cli.answer.tunable_data:Speedups")
 @click.argument("tuned", metavar="TUNED")
 @click.argument("baseline", metavar="BASELINE")
 @answer_options

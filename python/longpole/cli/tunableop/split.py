@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
-from longpole.cli.ask.options import Options, answer_options
+from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.files import check_free
 
 __all__ = ["split"]
 
 
 @click.command()
+@answers("longpole.cli.answer.tunable_data:Split")
 @click.argument("file", metavar="FILE")
 @click.option("--gpus", type=int, required=True, metavar="N", help="How many parts to make.")
 @click.option(
@@ -31,6 +32,7 @@ def split(*, file: str, gpus: int, output: str | None, force: bool, options: Opt
       longpole tunableop split tunableop_untuned0.csv --gpus 4
     """
     from longpole.bench import tunableop
+    from longpole.cli.answer.tunable_data import PartRow, Split
     from longpole.cli.answer.tunableop import rows_answer
 
     if gpus < 1:
@@ -45,14 +47,8 @@ def split(*, file: str, gpus: int, output: str | None, force: bool, options: Opt
     for part, share in zip(names, shares, strict=True):
         share.file.write(part, force=force)
     rows = [
-        {"file": part, "gemms": len(share.file.lines), "flops": share.flops}
+        PartRow(file=part, gemms=len(share.file.lines), flops=share.flops)
         for part, share in zip(names, shares, strict=True)
     ]
-    answer = rows_answer(
-        "split",
-        file,
-        f"{file} in {gpus} parts:",
-        rows,
-        {"file": "name", "gemms": "count", "flops": "count"},
-    )
+    answer = rows_answer("split", file, f"{file} in {gpus} parts:", Split(rows=rows), PartRow)
     return options.emit(answer)

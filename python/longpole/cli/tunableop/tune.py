@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longpole.cli.ask.options import Options, answer_options
+from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.usage import usage_errors
 from longpole.wording import escape
 
@@ -18,6 +18,7 @@ __all__ = ["tune"]
 
 
 @click.command()
+@answers("longpole.cli.answer.tunable_data:Tuned")
 @click.argument("pattern", metavar="PATTERN")
 @click.option("--gpus", metavar="LIST", help="Which GPUs, as `longpole devices` lists them; all.")
 @click.option(

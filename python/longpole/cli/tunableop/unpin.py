@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
-from longpole.cli.ask.options import Options, answer_options
+from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.tunable_rows import Edit, edit_options
 
 __all__ = ["unpin"]
 
 
 @click.command()
+@answers("longpole.cli.answer.tunable_data:Changed")
 @edit_options
 @answer_options
 def unpin(*, edit: Edit, options: Options) -> int:

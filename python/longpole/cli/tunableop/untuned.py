@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
-from longpole.cli.ask.options import Options, answer_options
+from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.wording import count
 
 __all__ = ["untuned"]
 
 
 @click.command()
+@answers("longpole.cli.answer.tunable_data:Untuned")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("-o", "--output", metavar="FILE", help="Write them to a file.")
 @click.option("-f", "--force", is_flag=True, help="Replace the output.")
@@ -25,15 +26,23 @@ def untuned(*, files: tuple[str, ...], output: str | None, force: bool, options:
       longpole tunableop untuned tunableop_untuned*.csv -o all_untuned0.csv
     """
     from longpole.bench import tunableop
-    from longpole.cli.answer.tunableop import rows_answer
+    from longpole.cli.answer.tunable_data import KeyRow, Untuned, UntunedRow
+    from longpole.cli.answer.tunableop import MOST_ROWS, rows_answer
+    from longpole.data import names_of
 
     found = tunableop.gather_untuned(list(files))
     if output:
         found.write(output, force=force, inputs=files)
-    rows = found.untuned.select("operator", "parameters", "m", "n", "k", "batch").to_dicts()
+    rows = found.untuned.select(*names_of(UntunedRow))
     written = f"; written to {output}" if output else ""
-    headline = f"{count(len(rows), 'GEMM')} in {count(len(files), 'file')}{written}"
+    headline = f"{count(rows.height, 'GEMM')} in {count(len(files), 'file')}{written}"
     answer = rows_answer(
-        "untuned", None, headline, rows, {"operator": "text", "parameters": "text"}, most=20
+        "untuned",
+        None,
+        headline,
+        Untuned(rows=rows),
+        UntunedRow,
+        *names_of(KeyRow),
+        most=MOST_ROWS,
     )
     return options.emit(answer)
