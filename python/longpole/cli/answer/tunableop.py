@@ -64,7 +64,7 @@ def rows_answer(
     types = types_of(row)
     rows = plain(data)["rows"]
     columns = shown or tuple(types)
-    cells = [[row[column] for column in columns] for row in rows[:most]]
+    cells = [[each[column] for column in columns] for each in rows[:most]]
     more = [f"{count(len(rows) - len(cells), 'more row')}"] if len(cells) < len(rows) else []
 
     def blocks() -> list[Block]:
