@@ -164,6 +164,16 @@ def test_words_that_the_core_does_not_know_are_refused_with_those_it_knows():
 
 
 FUNCTIONS = [name for name in longpole.__all__ if inspect.isroutine(getattr(longpole, name))]
+TABLES = longpole._GROUPS["Tables"]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_help_of_a_table_describes_each_parameter_once(name):
+    described = ", ".join(inspect.getdoc(getattr(longpole, name)).splitlines()).split(", ")
+    for parameter in inspect.signature(getattr(longpole, name)).parameters:
+        assert described.count(parameter) == 1, parameter
+
+
 ALLOWED = (longpole.LongpoleError, TypeError, ValueError, FileNotFoundError)
 UNCLEAR = (
     "has no attribute",

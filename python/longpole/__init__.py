@@ -106,7 +106,7 @@ if TYPE_CHECKING:
     from longpole.traces.joining import read_traces as read_traces
     from longpole.traces.merge import merge as merge
     from longpole.traces.trace_set import TraceSet as TraceSet
-    from longpole.verdict.values import Remedy as Remedy
+    from longpole.verdict.findings import Remedy as Remedy
     from longpole.verdict.values import Verdict as Verdict
     from longpole.windows import choose_window as choose_window
 
@@ -138,7 +138,7 @@ _GROUPS = {
         "CUDA_SASS_INSTRUCTION_COUNTER_FLOPS": "counters",
         "Summary": "analyses.summary",
         "Verdict": "verdict.values",
-        "Remedy": "verdict.values",
+        "Remedy": "verdict.findings",
         "Finding": "analyses.findings",
     },
     "Critical path and what-if": {

@@ -7,7 +7,6 @@ snapshot that is a pickle is refused: opening one runs whatever code is in it.
 
 from __future__ import annotations
 
-import gzip
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from longpole.errors import TraceError
 from longpole.frames import argument
 from longpole.kept import kept
+from longpole.packed import content, first_bytes
 from longpole.sweeps import around, is_own_frame, own_frames, running_at
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Allocations", "is_memory_file", "read_memory", "trace_allocations"]
 
-_GZIP: Final = b"\x1f\x8b"
 _PICKLE: Final = b"\x80"
 _HEAD: Final = 4096
 _CATEGORIES: Final = (
@@ -76,7 +75,7 @@ class Allocations:
 
 def is_memory_file(path: str | os.PathLike[str]) -> bool:
     """Tell whether a file is a memory timeline or a snapshot, and no trace, by its first bytes."""
-    head = _head(Path(path))
+    head = first_bytes(path, _HEAD)
     text = head.lstrip()
     is_timeline = text.startswith(b"[") and text[1:].lstrip().startswith(b"[")
     is_snapshot = text.startswith(b"{") and b'"segments"' in head and b'"traceEvents"' not in head
@@ -100,12 +99,12 @@ def read_memory(path: str | os.PathLike[str]) -> Allocations:
         The file cannot be read.
     """
     path = Path(path)
-    if _head(path).startswith(_PICKLE):
+    if first_bytes(path, _HEAD).startswith(_PICKLE):
         message = "the file is a pickle, which can run code when it is opened; it is not read"
         raise _error(path, "pickle", message, _SNAPSHOT_HINT)
     try:
-        document = json.loads(_content(path))
-    except (ValueError, EOFError, gzip.BadGzipFile) as error:
+        document = json.loads(content(path))
+    except ValueError as error:
         raise _error(path, "not_json", "the file is not sound JSON") from error
     try:
         if isinstance(document, list):
@@ -316,27 +315,6 @@ def _blocks(rows: list[dict[str, Any]]) -> pl.DataFrame:
         "function": pl.String,
     }
     return pl.DataFrame(rows, schema=schema)
-
-
-def _head(path: Path) -> bytes:
-    with path.open("rb") as file:
-        head = file.read(_HEAD)
-    if not head.startswith(_GZIP):
-        return head
-    try:
-        with gzip.open(path) as packed:
-            return packed.read(_HEAD)
-    except (EOFError, OSError):
-        return b""
-
-
-def _content(path: Path) -> bytes:
-    with path.open("rb") as file:
-        is_packed = file.read(len(_GZIP)) == _GZIP
-    if not is_packed:
-        return path.read_bytes()
-    with gzip.open(path) as packed:
-        return packed.read()
 
 
 def _error(path: Path, code: str, message: str, hint: str | None = None) -> TraceError:

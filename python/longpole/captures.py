@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import polars as pl
 
+from longpole.stacks import Operators
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -228,7 +230,7 @@ def _captures(trace: _Trace) -> Iterator[list[_Captured]]:
     if not borders.height:
         return
     having = set(trace.launches["call"].drop_nulls())
-    nodes, operators = _arguments(trace, _NODE), _Operators(trace)
+    nodes, operators = _arguments(trace, _NODE), Operators(trace.events)
     calls = _node_calls(trace)
     starts_ns = [start_ns for _, _, _, start_ns, _, _ in calls]
     for process, begin_ns, end_ns in _spans(borders):
@@ -284,26 +286,6 @@ def _spans(borders: pl.DataFrame) -> Iterator[tuple[object, int, int]]:
             open_ns.setdefault((process, thread), start_ns + (duration_ns or 0))
         elif (begin_ns := open_ns.pop((process, thread), None)) is not None:
             yield process, begin_ns, start_ns
-
-
-class _Operators:
-    """The operators around an event."""
-
-    def __init__(self, trace: _Trace) -> None:
-        events = trace.events
-        self._parent = dict(zip(events["event"], events["parent"], strict=True))
-        operators = events.filter(events["kind"].cast(pl.String) == "operator")
-        names = operators["name"].cast(pl.String)
-        self._name = dict(zip(operators["event"], names, strict=True))
-
-    def around(self, event: int | None) -> tuple[str, ...]:
-        """Name the operators around, the outermost first, with the event itself."""
-        names = []
-        while event is not None:
-            if event in self._name:
-                names.append(self._name[event])
-            event = self._parent[event]
-        return tuple(reversed(names))
 
 
 def _arguments(trace: _Trace, name: str) -> dict[int, object]:

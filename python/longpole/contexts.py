@@ -68,10 +68,6 @@ def context_times(
 
     Parameters
     ----------
-    trace
-        The trace.
-    window
-        The activities and events are clipped at its ends.
     frames
         Which events are frames.
     annotation_names

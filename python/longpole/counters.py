@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from longpole.frames import typed
+from longpole.stacks import Operators
 from longpole.windows import Marked, launching_calls
 
 if TYPE_CHECKING:
@@ -192,19 +193,9 @@ def _stacks(trace: Counted, calls: pl.Series) -> pl.DataFrame:
     schema: dict[str, Any] = {"call": pl.UInt32, "op_stack": pl.List(pl.String)}
     if calls.is_empty():
         return pl.DataFrame(schema=schema)
-    events = trace.events
-    parents = events["parent"].to_list()
-    is_operator = (events["kind"] == "operator").to_list()
-    names = events["name"].cast(pl.String)
-    rows: list[dict[str, Any]] = []
-    for call in calls.drop_nulls().unique().sort():
-        stack: list[str] = []
-        around = parents[call]
-        while around is not None:
-            if is_operator[around]:
-                stack.append(names[around])
-            around = parents[around]
-        rows.append({"call": call, "op_stack": stack[::-1]})
+    operators = Operators(trace.events)
+    known = calls.drop_nulls().unique().sort()
+    rows = [{"call": call, "op_stack": list(operators.around(call))} for call in known]
     return pl.DataFrame(rows, schema=schema)
 
 

@@ -79,18 +79,13 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         graphs="torch.compile",
         memory="no empty_cache() in the loop",
     ),
-    "torch_npu": Options(
+    "torch_npu": _TORCH._replace(
         device="activities=[ProfilerActivity.CPU, ProfilerActivity.NPU]",
         launches="profiler_level=ProfilerLevel.Level1 or higher, which records the calls into CANN",
         waits="profiler_level=ProfilerLevel.Level2, which records the calls into the runtime",
-        schedule=_SCHEDULE,
-        stack="with_stack=True",
-        step="prof.step() in the loop",
         ranges="torch_npu.npu.mstx.range_start",
         synchronize="torch_npu.npu.synchronize",
         graphs="graph mode (torch.compile with torchair)",
-        memory="expandable_segments:True, no empty_cache() in the loop",
-        workers="num_workers",
         rank=_FOLDER,
     ),
     "mindspore": Options(

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["ADDRESS", "stack_of", "subtree"]
+__all__ = ["ADDRESS", "Operators", "stack_of", "subtree"]
 
 ADDRESS: Final = r" at 0x[0-9a-f]+"
 """Built-in methods are named with the place of their object, another one in each run."""
@@ -109,3 +109,24 @@ def _children(trace: Nested, event: int) -> Mapping[int, list[int]]:
 def _described(trace: Nested, rows: pl.DataFrame) -> pl.DataFrame:
     described = trace.events.select("event", *_SHOWN)
     return rows.join(described, on="event", how="left", maintain_order="left")
+
+
+class Operators:
+    """The operators around each event."""
+
+    def __init__(self, events: pl.DataFrame) -> None:
+        import polars as pl
+
+        self._parent = dict(zip(events["event"], events["parent"], strict=True))
+        operators = events.filter(events["kind"].cast(pl.String) == "operator")
+        names = operators["name"].cast(pl.String)
+        self._name = dict(zip(operators["event"], names, strict=True))
+
+    def around(self, event: int | None) -> tuple[str, ...]:
+        """Name the operators around, the outermost first, with the event itself."""
+        names = []
+        while event is not None:
+            if event in self._name:
+                names.append(self._name[event])
+            event = self._parent[event]
+        return tuple(reversed(names))

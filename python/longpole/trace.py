@@ -322,12 +322,8 @@ class Trace(TraceTables):
 
         Parameters
         ----------
-        step
-            The number of a `ProfilerStep`, as `3`, `"3"` or `"ProfilerStep#3"`.
-        annotation, instance
-            The name of an annotation, and which of those with the name, in order of time.
-        between
-            Two times in ns.
+        step, annotation, instance, between, whole, step_name
+            Which window, as for `longpole.choose_window`.
         end
             For steps, `"period"` is the time from the completion of the step before to that
             of this one, where both are in the trace. `"last"` begins at the annotation and
@@ -339,11 +335,6 @@ class Trace(TraceTables):
         data_load
             A regular expression for names of Python functions and annotations that load
             data; by default those with `dataloader` in them.
-        whole
-            Take the whole trace, to the last work of a main thread or a device.
-        step_name
-            A regular expression for the annotations that mark iterations, where the trace
-            has no `ProfilerStep` or others are meant.
 
         Raises
         ------

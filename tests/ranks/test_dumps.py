@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import pickle
 
@@ -127,6 +128,15 @@ def test_messages_are_joined_by_pair(write):
     [call] = found.open_calls
     assert found.calls["pair"].to_list() == [True]
     assert (call.started, call.scheduled, call.waits_for) == ((0,), (1,), (1,))
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: data[:40] + b"?" * 9])
+def test_a_dump_whose_gzip_stream_is_damaged_is_refused_by_name(tmp_path, damage):
+    packed = gzip.compress(json.dumps({"entries": [entry(1)], "pg_config": {}}).encode())
+    path = tmp_path / "rank_0.json.gz"
+    path.write_bytes(damage(packed))
+    with pytest.raises(longpole.RanksError, match=r"rank_0\.json\.gz is no dump.*cut or corrupt"):
+        read_dumps([path])
 
 
 def test_a_pickle_is_refused_by_name_and_never_opened(tmp_path, capsys):

@@ -14,7 +14,7 @@ import pytest
 from longpole.analyses.questions import answer_blocks, questions
 from longpole.cli import program
 from longpole.cli.answer.facts import names_of
-from longpole.plot.figures import figure_of, step_figure
+from longpole.plot.figures import figure_of
 from longpole.report.blocks import Bar, Chart, Column, Sentence, Table
 from longpole.testing import TraceBuilder
 from oracles.simulator import simulate
@@ -267,15 +267,6 @@ def test_a_figure_draws_the_first_quantity_of_an_answer():
     chart = figure_of([Chart([Bar(0.25, "1 ms", "kernels")])], "path")
     assert chart.data[0]["x"] == [25.0]
     assert figure_of([Sentence("nothing")], "x") is None
-
-
-def test_steps_are_drawn_by_what_the_device_did():
-    trace = builder().read()
-    parts = [part["y"] for part in step_figure(trace).data]
-    lengths = trace.steps["window_end_ns"] - trace.steps["window_start_ns"]
-    sums = [sum(column) for column in zip(*parts, strict=True)]
-    assert sums == pytest.approx([length / 1e6 for length in lengths])
-    assert step_figure(TraceBuilder().kernel("gemm", (0, 5)).read()) is None
 
 
 def test_what_a_trace_does_not_answer_is_named_in_one_place(tmp_path):

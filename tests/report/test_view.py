@@ -10,6 +10,7 @@ from io import BytesIO
 import pytest
 
 from longpole.cli import program
+from longpole.cli.answer.report import Choice
 from longpole.cli.answer.serving import Server, perfetto_link
 from longpole.cli.ask.options import Options
 from longpole.cli.view import _fill
@@ -22,7 +23,7 @@ def server(tmp_path):
     path = trace.write(tmp_path / "trace.json")
     options = Options("text", "never", progress=False, debug=False)
     with Server() as found:
-        _fill(found, str(path), options, {"step": None, "whole": False, "step_name": None})
+        _fill(found, str(path), options, Choice())
         thread = threading.Thread(target=found.serve_forever, daemon=True)
         thread.start()
         yield found

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import polars as pl
 
 from longpole import sweeps
+from longpole.analyses.parameters import shared_parameters
 from longpole.data import Row
 from longpole.kept import kept
 from longpole.selection import matching
@@ -49,30 +50,16 @@ class ActivityRow(Row):
     """From the return of the call to the start."""
 
 
+@shared_parameters()
 def activities(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, ActivityRow]:
     """List the kernels, memcpys and memsets that ran in a window, in part or whole.
 
-    Parameters
-    ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
-    where
-        A condition on the columns: an expression of polars, or a text as in SQL, such as
-        `"name LIKE '%gemm%' AND stream = 7"`.
-
     Returns
     -------
     DataFrame
         A row for each activity, in the order of the file.
-
-    Raises
-    ------
-    ValueError
-        The condition is none, or asks for a column that there is not.
 
     Examples
     --------

@@ -8,6 +8,7 @@ import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.activities import chosen
+from longpole.analyses.parameters import shared_parameters
 from longpole.data import Row
 from longpole.frames import frame_schema
 from longpole.windows import window_of
@@ -33,19 +34,11 @@ class ActivityTypesRow(Row):
     window_share: float
 
 
+@shared_parameters()
 def activity_types(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, ActivityTypesRow]:
     """Measure for each device how long which types of activity ran at the same time.
-
-    Parameters
-    ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
-    where
-        A condition on the columns of `activities`.
 
     Returns
     -------

@@ -9,6 +9,7 @@ import polars as pl
 from longpole import sweeps
 from longpole.analyses.activities import activities
 from longpole.analyses.kernels import KernelRow, by_keys
+from longpole.analyses.parameters import shared_parameters
 from longpole.selection import matching
 from longpole.windows import is_step, window_of
 
@@ -30,6 +31,7 @@ class AnnotatedKernelRow(KernelRow):
     own."""
 
 
+@shared_parameters()
 def annotated_kernels(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, AnnotatedKernelRow]:
@@ -37,10 +39,6 @@ def annotated_kernels(
 
     Parameters
     ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     where
         A condition on the columns of `activities`, `annotation` and `is_backward`.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import polars as pl
 
+from longpole.analyses.parameters import shared_parameters
 from longpole.analyses.statistics import DurationFigures, described
 from longpole.frames import typed
 from longpole.selection import matching
@@ -32,6 +33,7 @@ class AnnotationTimeRow(DurationFigures):
     """The sum of the parts in the window; nested ranges of one name count twice."""
 
 
+@shared_parameters()
 def annotation_times(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, AnnotationTimeRow]:
@@ -39,10 +41,6 @@ def annotation_times(
 
     Parameters
     ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     where
         A condition on `side`, `name`, `process`, `thread`, `device`, `stream`, `start_ns` and
         `duration_ns`.

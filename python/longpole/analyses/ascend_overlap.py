@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import polars as pl
 
+from longpole.analyses.parameters import shared_parameters
 from longpole.ascend.recorded import recorded_steps
 from longpole.data import Row
 from longpole.frames import frame_schema
@@ -15,9 +16,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["NEEDS_ARGUMENTS", "AscendOverlapRow", "ascend_overlap", "overlaps_by_step"]
-
-NEEDS_ARGUMENTS: Final = True
+__all__ = ["AscendOverlapRow", "ascend_overlap", "overlaps_by_step"]
 
 _QUANTITIES: Final = (
     "computing_ns",
@@ -49,6 +48,7 @@ class AscendOverlapRow(Row):
     source: str | None
 
 
+@shared_parameters(needs_arguments=True)
 def ascend_overlap(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, AscendOverlapRow]:

@@ -8,6 +8,7 @@ import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.activities import chosen
+from longpole.analyses.parameters import shared_parameters
 from longpole.data import Row
 from longpole.frames import frame_schema
 from longpole.windows import window_of
@@ -46,6 +47,7 @@ class BreakdownRow(Row):
     idle_share: float | None
 
 
+@shared_parameters()
 def breakdown(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, BreakdownRow]:
@@ -56,10 +58,6 @@ def breakdown(
 
     Parameters
     ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     where
         A condition on the columns of `activities`; the others count as idle.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
+from longpole.analyses.parameters import shared_parameters
 from longpole.data import Row
 from longpole.selection import matching
 from longpole.windows import window_of
@@ -14,9 +15,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["NEEDS_ARGUMENTS", "CollectiveWaitRow", "collective_waits"]
-
-NEEDS_ARGUMENTS: Final = True
+__all__ = ["CollectiveWaitRow", "collective_waits"]
 
 
 class CollectiveWaitRow(Row):
@@ -37,6 +36,7 @@ class CollectiveWaitRow(Row):
     """At least so many ranks take part."""
 
 
+@shared_parameters(needs_arguments=True)
 def collective_waits(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, CollectiveWaitRow]:
@@ -46,10 +46,6 @@ def collective_waits(
 
     Parameters
     ----------
-    trace
-        The trace, read with the default `args`.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     where
         A condition on the columns.
 

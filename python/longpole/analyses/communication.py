@@ -2,46 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
 
 from longpole import sweeps
-from longpole.data import Row
+from longpole.analyses.parameters import shared_parameters
+from longpole.data import Row, names_of
 from longpole.frames import typed
 from longpole.selection import matching
+from longpole.traces.bandwidth import bus_factor
 from longpole.windows import window_of
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["NEEDS_ARGUMENTS", "CommunicationRow", "communication"]
-
-NEEDS_ARGUMENTS: Final = True
-
-_AROUND: Final = ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter")
-_ONCE: Final = ("broadcast", "reduce", "send", "recv", "send_receive")
-_SHOWN: Final = (
-    "event",
-    "name",
-    "device",
-    "stream",
-    "operation",
-    "named_by",
-    "group",
-    "group_size",
-    "bytes",
-    "data_type",
-    "start_ns",
-    "duration_ns",
-    "hidden_ns",
-    "exposed_ns",
-    "algorithm_gb_per_s",
-    "bus_gb_per_s",
-    "operator_name",
-    "python",
-)
+__all__ = ["CommunicationRow", "communication"]
 
 
 class CommunicationRow(Row):
@@ -61,8 +38,7 @@ class CommunicationRow(Row):
     data_type: str | None
     start_ns: int
     duration_ns: int
-    """Whole, also where it lies across an end of the window; it includes waiting for other ranks.
-    Whole, also where it lies across an end of the window; it includes waiting for other ranks."""
+    """Whole, also across an end of the window; it includes waiting for other ranks."""
     hidden_ns: int
     """A kernel computed on the device meanwhile."""
     exposed_ns: int
@@ -77,6 +53,7 @@ class CommunicationRow(Row):
     """The innermost function around it that is not torch's."""
 
 
+@shared_parameters(needs_arguments=True)
 def communication(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, CommunicationRow]:
@@ -86,8 +63,6 @@ def communication(
     ----------
     trace
         The trace, read with the default `args`, and with Python stacks for `python`.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     where
         A condition on the columns.
 
@@ -119,34 +94,23 @@ def communication(
         operator_name=trace.events["name"].gather(joined["operator"]),
         python=_python(trace, joined["call"]),
     )
-    shown = _measured(rows).sort("start_ns", "device", "stream", "name", "event").select(_SHOWN)
+    shown = (
+        _measured(rows)
+        .sort("start_ns", "device", "stream", "name", "event")
+        .select(*names_of(CommunicationRow))
+    )
     return typed(matching(shown, where))
 
 
 def _measured(rows: pl.DataFrame) -> pl.DataFrame:
-    """Give bandwidths and exposed time.
-
-    The factors are those of nccl-tests (doc/PERFORMANCE.md): they make the bandwidth that of a
-    link, whatever the number of ranks.
-    """
-    n = pl.col("group_size")
-    around = (n - 1) / n
-    operation = pl.col("operation").cast(pl.String)
-    factor = (
-        pl.when(operation == "all_reduce")
-        .then(2 * around)
-        .when(operation.is_in(_AROUND))
-        .then(around)
-        .when(operation.is_in(_ONCE))
-        .then(1.0)
-    )
+    """Give bandwidths and exposed time."""
     rate = pl.when(pl.col("duration_ns") > 0).then(pl.col("bytes") / pl.col("duration_ns"))
-    known = pl.when(operation.is_in(_ONCE) | (n > 0))
+    factor = bus_factor(pl.col("operation").cast(pl.String), pl.col("group_size"))
     return rows.with_columns(
         hidden_ns="overlap_ns",
         exposed_ns=pl.col("duration_ns") - pl.col("overlap_ns"),
         algorithm_gb_per_s=rate,
-        bus_gb_per_s=known.then(rate * factor),
+        bus_gb_per_s=rate * factor,
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import polars as pl
 
+from longpole.analyses.parameters import shared_parameters
 from longpole.data import Row
 from longpole.frames import argument, frame_schema
 from longpole.selection import matching
@@ -15,9 +16,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["NEEDS_ARGUMENTS", "CommunicationLinkRow", "communication_links"]
-
-NEEDS_ARGUMENTS: Final = True
+__all__ = ["CommunicationLinkRow", "communication_links"]
 
 _NO_PEER: Final = 0xFFFFFFFF
 _ARGUMENTS: Final = ("src rank", "dst rank", "size(Byte)", "link type")
@@ -40,6 +39,7 @@ class CommunicationLinkRow(Row):
     """10^9 bytes a second."""
 
 
+@shared_parameters(needs_arguments=True)
 def communication_links(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, CommunicationLinkRow]:
@@ -50,10 +50,6 @@ def communication_links(
 
     Parameters
     ----------
-    trace
-        The trace, read with the default `args`.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     where
         A condition on the columns.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import polars as pl
 
 from longpole.analyses.activities import activities
+from longpole.analyses.parameters import shared_parameters
 from longpole.data import Row
 from longpole.frames import argument
 from longpole.kept import kept
@@ -16,10 +17,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["NEEDS_ARGUMENTS", "CopyBandwidthRow", "copies", "copy_bandwidth"]
-
-NEEDS_ARGUMENTS: Final = True
-"""Whether the table needs arguments of events beside those that link them."""
+__all__ = ["CopyBandwidthRow", "copies", "copy_bandwidth"]
 
 _DIRECTION: Final = r"^(Mem(?:cpy \w+|set))"
 
@@ -35,6 +33,7 @@ class CopyBandwidthRow(Row):
     """From then on: the sum of what runs at the same time, 10^9 bytes a second."""
 
 
+@shared_parameters(needs_arguments=True)
 def copy_bandwidth(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, CopyBandwidthRow]:
@@ -42,10 +41,6 @@ def copy_bandwidth(
 
     Parameters
     ----------
-    trace
-        The trace, read with the default `args`.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     where
         A condition on the columns of `copies`: those of `activities`, `direction`, `bytes`
         and `bandwidth_gb_per_s`.

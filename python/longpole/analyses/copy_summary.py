@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
 
-from longpole.analyses.copy_bandwidth import NEEDS_ARGUMENTS, copies, copy_bandwidth
+from longpole.analyses.copy_bandwidth import copies, copy_bandwidth
+from longpole.analyses.parameters import shared_parameters
 from longpole.analyses.statistics import Figures, spread
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["NEEDS_ARGUMENTS", "CopySummaryRow", "copy_summary"]
+__all__ = ["CopySummaryRow", "copy_summary"]
 
 
 class CopySummaryRow(Figures):
@@ -33,6 +34,7 @@ class CopySummaryRow(Figures):
     """Of `copy_bandwidth` above 0; the figures below are of these, in 10^9 bytes a second."""
 
 
+@shared_parameters(needs_arguments=True)
 def copy_summary(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, CopySummaryRow]:
@@ -40,10 +42,6 @@ def copy_summary(
 
     Parameters
     ----------
-    trace
-        The trace, read with the default `args`.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     where
         As for `copy_bandwidth`.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from longpole.analyses.copy_bandwidth import copy_bandwidth
+from longpole.analyses.parameters import shared_parameters
 from longpole.analyses.queue_length import queue_length
 from longpole.sweeps import counters_for_perfetto
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["counter_tracks"]
 
 
+@shared_parameters(needs_arguments=True)
 def counter_tracks(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> bytes:
@@ -28,10 +30,6 @@ def counter_tracks(
     ----------
     trace
         The trace, read with the default `args` for the bandwidth of copies.
-    window
-        From `choose_window`; by default the window that it chooses without more.
-    where
-        A condition on the columns of `activities`.
 
     Returns
     -------

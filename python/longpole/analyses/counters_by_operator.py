@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from longpole.analyses.parameters import shared_parameters
 from longpole.selection import matching
 
 if TYPE_CHECKING:
@@ -20,11 +21,10 @@ if TYPE_CHECKING:
 
     Source = Trace | str | os.PathLike[str]
 
-__all__ = ["NEEDS_ARGUMENTS", "counters_by_operator", "get_counter_data_with_operators"]
-
-NEEDS_ARGUMENTS: Final = True
+__all__ = ["counters_by_operator", "get_counter_data_with_operators"]
 
 
+@shared_parameters(needs_arguments=True)
 def counters_by_operator(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:
@@ -32,8 +32,6 @@ def counters_by_operator(
 
     Parameters
     ----------
-    trace
-        The trace, read with the default `args`.
     window
         From `choose_window`: only kernels whose launching call began in it, and ranges that
         belong to no call, as their times are made up; by default all.

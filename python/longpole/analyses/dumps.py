@@ -6,21 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from longpole.data import Data, Row
-from longpole.report.blocks import Column, Notes, Sentence, Table
+from longpole.report.blocks import Column, Sentence, Table, Value, tabulated
 from longpole.traces.dump_set import DumpSet, OpenCall
-from longpole.traces.findings import RankFinding
+from longpole.traces.findings import RankFinding, finding_notes
 from longpole.traces.wording import listed
-from longpole.wording import count, escape
+from longpole.wording import escape
 
 if TYPE_CHECKING:
-    from longpole.report.blocks import Block, Cell
+    from longpole.report.blocks import Block
     from longpole.report.document import Record
 
 __all__ = ["Dumps", "dumps"]
 
 _MOST_CALLS: Final = 8
 _MOST_PLACES: Final = 6
-_MOST_FINDINGS: Final = 8
 _DISAGREE: Final = ("other operation", "other size", "other data type")
 
 
@@ -62,11 +61,11 @@ class Dumps(Data):
         calls = self.set.open_calls
         if not calls:
             told: list[Block] = [Sentence("All calls in the dumps are complete on all ranks.")]
-            return [*told, *self._notes()]
+            return [*told, *finding_notes(self.set.findings)]
         roots = [call for call in calls if call.is_root] or list(calls)
         told = [Sentence(text) for call in roots[:_MOST_CALLS] for text in self._about(call)]
         table = [self._table(calls)] if len(calls) > 1 else []
-        return [*told, *table, *self._notes()]
+        return [*told, *table, *finding_notes(self.set.findings)]
 
     def _about(self, call: OpenCall) -> list[str]:
         name = escape(f"{call.operation} (call {call.sequence} of group {call.group})")
@@ -121,32 +120,16 @@ class Dumps(Data):
         return next(found, None)
 
     def _table(self, calls: tuple[OpenCall, ...]) -> Table:
-        columns = (
-            Column("group", "name"),
-            Column("call"),
-            Column("operation"),
-            Column("missing"),
-            Column("not started"),
-            Column("waiting"),
-            Column("complete"),
-        )
-        rows: list[list[Cell]] = [
-            [
-                escape(it.group),
-                str(it.sequence),
-                it.operation,
-                *(_short(ranks) for ranks in (it.missing, it.scheduled, it.started, it.completed)),
-            ]
-            for it in calls[:_MOST_CALLS]
-        ]
-        return Table(columns, rows)
-
-    def _notes(self) -> list[Block]:
-        notes = [escape(it.message) for it in self.set.findings[:_MOST_FINDINGS]]
-        more = len(self.set.findings) - len(notes)
-        if more > 0:
-            notes.append(f"and {count(more, 'finding')} more: see --json")
-        return [Notes(notes)] if notes else []
+        columns: dict[Column, Value] = {
+            Column("group", "name"): lambda it: escape(it.group),
+            Column("call"): lambda it: str(it.sequence),
+            Column("operation"): "operation",
+            Column("missing"): lambda it: _short(it.missing),
+            Column("not started"): lambda it: _short(it.scheduled),
+            Column("waiting"): lambda it: _short(it.started),
+            Column("complete"): lambda it: _short(it.completed),
+        }
+        return tabulated(calls[:_MOST_CALLS], columns)
 
 
 def dumps(found: DumpSet) -> Dumps:

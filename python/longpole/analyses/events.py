@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from longpole.analyses.parameters import shared_parameters
 from longpole.selection import matching
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["events"]
 
 
+@shared_parameters()
 def events(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:
@@ -22,8 +24,6 @@ def events(
 
     Parameters
     ----------
-    trace
-        The trace.
     window
         From `choose_window`; by default all events, also those that never ended.
     where

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
 
+from longpole.analyses.parameters import shared_parameters
 from longpole.analyses.queue_summary import timed_lengths
 from longpole.data import Row
 from longpole.sweeps import FULL_QUEUE_OPERATIONS
@@ -30,6 +31,7 @@ class FullQueueRow(Row):
     """The greatest length that was reached."""
 
 
+@shared_parameters()
 def full_queue(
     trace: Trace,
     window: Window | None = None,
@@ -41,12 +43,6 @@ def full_queue(
 
     Parameters
     ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
-    where
-        A condition on the columns of `activities`.
     max_length
         From how many activities on a queue counts as full. A queue of CUDA has 1,024 entries,
         some of which no profiler shows: full ones were seen with 1,022 activities, and the

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from longpole.analyses.frame_times import FrameTimes, with_shares
+from longpole.analyses.parameters import shared_parameters
 from longpole.contexts import context_times
 from longpole.damage import advised
 from longpole.stacks import ADDRESS
@@ -21,6 +22,7 @@ __all__ = ["functions"]
 _HINT: Final = "The trace has no Python functions: record with profile(..., with_stack=True)."
 
 
+@shared_parameters()
 def functions(
     trace: Trace,
     window: Window | None = None,
@@ -35,25 +37,6 @@ def functions(
     for the function that launched it; one of a backward pass, which runs outside of Python, for
     the function that called the forward operator, as `backward_self_ns`. So `device_self_ns` and
     `backward_self_ns` of all rows sum to the time of all GPU activities.
-
-    Parameters
-    ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
-    where
-        Which GPU activities count: an expression of polars or a condition as in SQL, on the
-        columns of the table `activities`.
-    sort
-        The column of the rows to order them by: the largest numbers first, else ascending.
-    top
-        How many functions to show; the rows hold all.
-
-    Raises
-    ------
-    ValueError
-        The condition is invalid, or there is no such column.
 
     Examples
     --------

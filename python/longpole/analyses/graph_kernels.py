@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import polars as pl
 
 from longpole.analyses.activities import activities
+from longpole.analyses.parameters import shared_parameters
 from longpole.data import Row
 from longpole.selection import matching
 from longpole.windows import window_of
@@ -15,9 +16,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["NEEDS_ARGUMENTS", "GraphKernelRow", "graph_kernels"]
-
-NEEDS_ARGUMENTS: Final = True
+__all__ = ["GraphKernelRow", "graph_kernels"]
 
 _KEYS: Final = ("operator_name", "annotation", "kind", "name")
 
@@ -38,6 +37,7 @@ class GraphKernelRow(Row):
     """Null where no capture is known."""
 
 
+@shared_parameters(needs_arguments=True)
 def graph_kernels(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, GraphKernelRow]:
@@ -48,10 +48,6 @@ def graph_kernels(
 
     Parameters
     ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     where
         A condition on the columns of `activities` and `Trace.graph_nodes`, such as
         `"annotation = 'attention'"`.

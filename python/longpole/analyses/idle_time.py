@@ -8,6 +8,7 @@ import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.activities import chosen
+from longpole.analyses.parameters import shared_parameters
 from longpole.analyses.statistics import DurationFigures
 from longpole.frames import frame_schema
 from longpole.windows import window_of
@@ -42,6 +43,7 @@ class IdleTimeRow(DurationFigures):
     """The part before the launching call returned; null where none is known."""
 
 
+@shared_parameters()
 def idle_time(
     trace: Trace,
     window: Window | None = None,
@@ -53,10 +55,6 @@ def idle_time(
 
     Parameters
     ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     where
         A condition on the columns of `activities`; time is idle where none of these ran.
     short_ns

@@ -8,6 +8,7 @@ import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.activities import activities
+from longpole.analyses.parameters import shared_parameters
 from longpole.data import Row
 from longpole.selection import matching
 from longpole.windows import window_of
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["KernelSequenceRow", "kernel_sequences"]
+__all__ = ["KernelSequenceRow", "by_sequence", "kernel_sequences"]
 
 
 class KernelSequenceRow(Row):
@@ -33,6 +34,7 @@ class KernelSequenceRow(Row):
     """How long the operators took."""
 
 
+@shared_parameters()
 def kernel_sequences(
     trace: Trace,
     window: Window | None = None,
@@ -46,10 +48,6 @@ def kernel_sequences(
 
     Parameters
     ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     where
         A condition on operators, by `name`, `thread`, `start_ns` and the other columns of
         `Trace.events`, such as `"name LIKE '%linear%'"`; by default all.
@@ -84,6 +82,11 @@ def kernel_sequences(
         )
         .filter(pl.col("kernels").list.len() >= min_length)
     )
+    return by_sequence(launched, operator_ns=pl.col("operator_ns").sum())
+
+
+def by_sequence(launched: pl.DataFrame, **figures: pl.Expr) -> pl.DataFrame:
+    """Group operators by name and `kernels`, the most frequent first."""
     return (
         launched.with_columns(number=sweeps.sequences(launched["kernels"]))
         .group_by("operator_name", "number", maintain_order=True)
@@ -91,7 +94,7 @@ def kernel_sequences(
             pl.col("kernels").first().cast(pl.List(pl.String)),
             count=pl.len().cast(pl.Int64),
             duration_ns=pl.col("inside_ns").sum(),
-            operator_ns=pl.col("operator_ns").sum(),
+            **figures,
         )
         .drop("number")
         .with_columns(

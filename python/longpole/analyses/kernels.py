@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import polars as pl
 
 from longpole.analyses.activities import activities
+from longpole.analyses.parameters import shared_parameters
 from longpole.analyses.statistics import DurationFigures, described
 from longpole.frames import typed
 from longpole.windows import window_of
@@ -32,6 +33,7 @@ class KernelRow(DurationFigures):
     longest_event: int
 
 
+@shared_parameters()
 def kernels(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, KernelRow]:
@@ -39,10 +41,6 @@ def kernels(
 
     Parameters
     ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     where
         A condition on the columns of `activities`, such as `"kind = 'kernel'"`.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import polars as pl
 
 from longpole.analyses.launch_times import launch_times
+from longpole.analyses.parameters import shared_parameters
 from longpole.analyses.statistics import described
 from longpole.data import Row
 
@@ -70,19 +71,11 @@ class LaunchSummaryRow(LaunchFigures):
     """Begun more than 100 us after the call returned."""
 
 
+@shared_parameters()
 def launch_summary(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, LaunchSummaryRow]:
     """Describe the launches of a window for each runtime API call that makes them.
-
-    Parameters
-    ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
-    where
-        A condition on the columns of `activities`.
 
     Returns
     -------

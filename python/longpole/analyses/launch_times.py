@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import polars as pl
 
 from longpole.analyses.activities import activities
+from longpole.analyses.parameters import shared_parameters
 from longpole.data import Row
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class LaunchTimeRow(Row):
     is_long_delay: bool
 
 
+@shared_parameters()
 def launch_times(
     trace: Trace,
     window: Window | None = None,
@@ -53,12 +55,6 @@ def launch_times(
 
     Parameters
     ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
-    where
-        A condition on the columns of `activities`.
     slow_call_ns, long_delay_ns
         From which time a call is slow, and a delay long.
 

@@ -8,6 +8,7 @@ import polars as pl
 
 from longpole.analyses.counters_by_operator import counters_by_operator
 from longpole.analyses.operator_work import operators_with_work, outermost
+from longpole.analyses.parameters import shared_parameters
 from longpole.counters import DRAM_BYTES, TENSOR_CORE_INSTRUCTIONS
 from longpole.data import Row
 from longpole.frames import frame_schema
@@ -18,9 +19,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["NEEDS_ARGUMENTS", "MeasuredWork", "measured_work"]
-
-NEEDS_ARGUMENTS: Final = True
+__all__ = ["MeasuredWork", "measured_work"]
 
 _KEY: Final = ("name", "shapes", "dtypes")
 _SUMS: Final = ("flops", "cuda_core_flops", "tensor_core_insts", "n_bytes", "dram_bytes")
@@ -56,6 +55,7 @@ class MeasuredWork(Row):
     """What was counted as a share of what the formula gives; above 1, bytes moved repeatedly."""
 
 
+@shared_parameters(needs_arguments=True)
 def measured_work(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:
@@ -67,8 +67,6 @@ def measured_work(
 
     Parameters
     ----------
-    trace
-        The trace, read with the default `args`.
     window
         As in `counters_by_operator`.
     where

@@ -9,12 +9,15 @@ import polars as pl
 
 from longpole.analyses.memory_churn import ChurnRow, memory_churn
 from longpole.analyses.memory_curve import allocations_of, memory_curve
+from longpole.analyses.parameters import shared_parameters
 from longpole.damage import advised
 from longpole.data import Data, Hidden, Row
-from longpole.report.blocks import Column, Sentence, Table
+from longpole.report.blocks import Column, Sentence, Table, Value, tabulated
 from longpole.wording import count, number
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from longpole.allocations import Allocations
     from longpole.report.blocks import Block
     from longpole.report.document import Record
@@ -22,8 +25,6 @@ if TYPE_CHECKING:
     from longpole.windows import Window
 
 __all__ = ["Memory", "memory"]
-
-NEEDS_ARGUMENTS = True
 
 _MIB: Final = 1 << 20
 _OWNER: Final = ("operator", "function", "category")
@@ -115,6 +116,7 @@ class Memory(Data):
         return blocks
 
 
+@shared_parameters(needs_arguments=True)
 def memory(
     recording: Trace | Allocations,
     window: Window | None = None,
@@ -249,63 +251,34 @@ def _free(blocks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _devices(devices: pl.DataFrame) -> Table:
-    columns = (
-        Column("device"),
-        Column("peak MiB", "number"),
-        Column("at the start", "number"),
-        Column("at the end", "number"),
-        Column("peak reserved", "number"),
-        Column("unused at the peak", "number"),
-        Column("fragmentation", "share"),
-        Column("allocations", "count"),
-        Column("allocated in all", "number"),
-    )
-    rows = [
-        [
-            row["device"],
-            *(
-                _mib(row[name])
-                for name in (
-                    "peak_bytes",
-                    "start_bytes",
-                    "end_bytes",
-                    "peak_reserved_bytes",
-                    "unused_bytes",
-                )
-            ),
-            row["fragmentation"],
-            row["n_allocations"],
-            _mib(row["churn_bytes"]),
-        ]
-        for row in devices.iter_rows(named=True)
-    ]
-    return Table(columns, rows)
+    columns: dict[Column, Value] = {
+        Column("device"): "device",
+        Column("peak MiB", "number"): _mib("peak_bytes"),
+        Column("at the start", "number"): _mib("start_bytes"),
+        Column("at the end", "number"): _mib("end_bytes"),
+        Column("peak reserved", "number"): _mib("peak_reserved_bytes"),
+        Column("unused at the peak", "number"): _mib("unused_bytes"),
+        Column("fragmentation", "share"): "fragmentation",
+        Column("allocations", "count"): "n_allocations",
+        Column("allocated in all", "number"): _mib("churn_bytes"),
+    }
+    return tabulated(devices.iter_rows(named=True), columns)
 
 
 def _owners(title: str, rows: pl.DataFrame, counted: str, n_bytes: str, top: int) -> Table:
-    columns = (
-        Column(f"{title}: device"),
-        Column("owner", "name"),
-        Column("Python function", "name"),
-        Column("blocks", "count"),
-        Column("MiB", "number"),
-        Column("of total", "share"),
-    )
     totals = dict(rows.group_by("device").agg(pl.col(n_bytes).sum()).iter_rows())
-    cells = [
-        [
-            row["device"],
-            _owner(row),
-            row["function"],
-            row[counted],
-            _mib(row[n_bytes]),
-            row[n_bytes] / totals[row["device"]] if totals[row["device"]] else None,
-        ]
-        for row in rows.sort(n_bytes, descending=True, maintain_order=True)
-        .head(top)
-        .iter_rows(named=True)
-    ]
-    return Table(columns, cells)
+    columns: dict[Column, Value] = {
+        Column(f"{title}: device"): "device",
+        Column("owner", "name"): _owner,
+        Column("Python function", "name"): "function",
+        Column("blocks", "count"): counted,
+        Column("MiB", "number"): _mib(n_bytes),
+        Column("of total", "share"): lambda row: (
+            row[n_bytes] / totals[row["device"]] if totals[row["device"]] else None
+        ),
+    }
+    largest = rows.sort(n_bytes, descending=True, maintain_order=True).head(top)
+    return tabulated(largest.iter_rows(named=True), columns)
 
 
 def _owner(row: dict[str, Any]) -> str:
@@ -314,5 +287,5 @@ def _owner(row: dict[str, Any]) -> str:
     return row["operator"] or row["category"] or "(outside operators)"
 
 
-def _mib(n_bytes: int | None) -> float | None:
-    return None if n_bytes is None else n_bytes / _MIB
+def _mib(name: str) -> Callable[[dict[str, Any]], float | None]:
+    return lambda row: None if row[name] is None else row[name] / _MIB

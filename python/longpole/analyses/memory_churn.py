@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import polars as pl
 
 from longpole.analyses.memory_curve import memory_curve
+from longpole.analyses.parameters import shared_parameters
 from longpole.data import Row
 
 if TYPE_CHECKING:
@@ -30,9 +31,7 @@ class ChurnRow(Row):
     freed_bytes: int
 
 
-NEEDS_ARGUMENTS = True
-
-
+@shared_parameters(needs_arguments=True)
 def memory_churn(
     recording: Trace | Allocations,
     window: Window | None = None,
@@ -43,8 +42,6 @@ def memory_churn(
 
     Parameters
     ----------
-    recording
-        A trace with `profile_memory=True`, or what `longpole.read_memory` read.
     window
         Only the changes in it; by default all of the recording.
     where

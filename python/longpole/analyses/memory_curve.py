@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import polars as pl
 
 from longpole.allocations import Allocations, trace_allocations
+from longpole.analyses.parameters import shared_parameters
 from longpole.ascend.memory import recorded_memory
 from longpole.data import Row
 from longpole.selection import matching
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from longpole.windows import Window
 
 __all__ = ["MemoryCurveRow", "allocations_of", "memory_curve"]
-
-NEEDS_ARGUMENTS = True
 
 
 class MemoryCurveRow(Row):
@@ -44,6 +43,7 @@ class MemoryCurveRow(Row):
     event: int | None
 
 
+@shared_parameters(needs_arguments=True)
 def memory_curve(
     recording: Trace | Allocations,
     window: Window | None = None,
@@ -54,8 +54,6 @@ def memory_curve(
 
     Parameters
     ----------
-    recording
-        A trace with `profile_memory=True`, or what `longpole.read_memory` read.
     window
         Only the changes in it; by default all of the recording.
     where

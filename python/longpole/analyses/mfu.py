@@ -16,9 +16,10 @@ from longpole.analyses.device_peaks import (
     precision,
 )
 from longpole.analyses.operator_work import shapes_hint, work_in_window
+from longpole.analyses.parameters import shared_parameters
 from longpole.data import Data, Hidden, computed
 from longpole.devices.peaks import Peaks
-from longpole.report.blocks import Column, Sentence, Table
+from longpole.report.blocks import Column, Sentence, Value, tabulated
 from longpole.windows import window_of
 from longpole.wording import share
 
@@ -30,20 +31,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Mfu", "MfuRow", "mfu"]
 
-NEEDS_ARGUMENTS = True
-
-_COLUMNS: Final = (
-    Column("device", "number"),
-    Column("type"),
-    Column("model TFLOP", "number"),
-    Column("recomputed TFLOP", "number"),
-    Column("kernel time", "duration"),
-    Column("peak TFLOP/s", "number"),
-    Column("MFU", "share"),
-    Column("HFU", "share"),
-)
 _TERA: Final = 1e12
 _NS: Final = 1e9
+_COLUMNS: Final[dict[Column, Value]] = {
+    Column("device", "number"): "device",
+    Column("type"): "precision",
+    Column("model TFLOP", "number"): lambda row: row.flops / _TERA,
+    Column("recomputed TFLOP", "number"): lambda row: row.recomputed_flops / _TERA,
+    Column("kernel time", "duration"): "kernel_ns",
+    Column("peak TFLOP/s", "number"): "peak_tflops",
+    Column("MFU", "share"): "mfu",
+    Column("HFU", "share"): "hfu",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +102,7 @@ class Mfu(Data):
         if not self.rows:
             none = "No product, convolution or attention with known shapes ran in it."
             return [Sentence(none), *(Sentence(hint) for hint in [self.hint] if hint)]
-        cells = [
-            [
-                row.device,
-                row.precision,
-                row.flops / _TERA,
-                row.recomputed_flops / _TERA,
-                row.kernel_ns,
-                row.peak_tflops,
-                row.mfu,
-                row.hfu,
-            ]
-            for row in self.rows
-        ]
-        return [Sentence(self._sentence()), Table(_COLUMNS, cells), *self._notes()]
+        return [Sentence(self._sentence()), tabulated(self.rows, _COLUMNS), *self._notes()]
 
     def _sentence(self) -> str:
         if self.mfu is None:
@@ -146,6 +132,7 @@ class Mfu(Data):
         return sum(known) / len({row.device for row in self.rows})
 
 
+@shared_parameters(needs_arguments=True)
 def mfu(
     trace: Trace,
     window: Window | None = None,
@@ -163,17 +150,10 @@ def mfu(
 
     Parameters
     ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     peaks
         What the devices can do, instead of the table in `longpole.devices.peaks`.
     tflops
         Single peaks instead of those, by type, such as `{"bf16": 800}`.
-    where
-        Which kernels count: an expression of polars or a condition as in SQL, on the
-        columns of the table `activities`.
 
     Raises
     ------

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import polars as pl
 
 from longpole.analyses.frame_times import FrameTimes, with_shares
+from longpole.analyses.parameters import shared_parameters
 from longpole.contexts import context_times
 from longpole.damage import advised
 from longpole.windows import window_of
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["modules"]
 
-NEEDS_ARGUMENTS = True
-
 _OWN: Final = ("count", "self_ns", "n_self", "device_self_ns", "backward_self_ns")
 _HINT: Final = (
     "The trace names no modules: record with profile(..., with_stack=True), or give a regex for "
@@ -30,6 +29,7 @@ _HINT: Final = (
 )
 
 
+@shared_parameters(needs_arguments=True)
 def modules(
     trace: Trace,
     window: Window | None = None,
@@ -53,22 +53,11 @@ def modules(
 
     Parameters
     ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     by
         `"path"` has a row for each module, `"layer"` adds up those whose paths differ in
         numbers only, such as the layers of an encoder.
     annotations
         A regular expression for annotations that name modules too.
-    where
-        Which GPU activities count: an expression of polars or a condition as in SQL, on the
-        columns of the table `activities`.
-    sort
-        The column of the rows to order them by: the largest numbers first, else ascending.
-    top
-        How many modules to show; the rows hold all.
 
     Raises
     ------

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import polars as pl
 
-from longpole import sweeps
 from longpole.analyses.activities import activities
+from longpole.analyses.kernel_sequences import by_sequence
+from longpole.analyses.parameters import shared_parameters
 from longpole.data import Row
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class OperatorKernelRow(Row):
     disagree."""
 
 
+@shared_parameters()
 def operator_kernels(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, OperatorKernelRow]:
@@ -54,10 +56,6 @@ def operator_kernels(
 
     Parameters
     ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     where
         A condition on the columns of `activities`, such as
         `"operator_name LIKE 'aten::%' AND kind = 'kernel'"`.
@@ -91,20 +89,8 @@ def operator_kernels(
             start_delay_ns=(pl.col("start_ns") - pl.col("call_start_ns")).first(),
         )
     )
-    return (
-        launched.with_columns(number=sweeps.sequences(launched["kernels"]))
-        .group_by("operator_name", "number", maintain_order=True)
-        .agg(
-            pl.col("kernels").first().cast(pl.List(pl.String)),
-            count=pl.len().cast(pl.Int64),
-            duration_ns=pl.col("inside_ns").sum(),
-            launch_delay_ns=pl.col("launch_delay_ns").mean(),
-            start_delay_ns=pl.col("start_delay_ns").mean(),
-        )
-        .drop("number")
-        .with_columns(
-            pl.col("operator_name").cast(pl.String), key=pl.col("kernels").list.join("\n")
-        )
-        .sort("count", "duration_ns", "operator_name", "key", descending=[True, True, False, False])
-        .drop("key")
+    return by_sequence(
+        launched,
+        launch_delay_ns=pl.col("launch_delay_ns").mean(),
+        start_delay_ns=pl.col("start_delay_ns").mean(),
     )

@@ -8,6 +8,7 @@ import polars as pl
 
 from longpole.analyses.frame_times import FrameTimes, with_shares
 from longpole.analyses.operator_work import has_shapes
+from longpole.analyses.parameters import shared_parameters
 from longpole.contexts import context_times
 from longpole.damage import advised
 from longpole.inputs import INPUT_ARGUMENTS, shapes_in_words, typed_inputs
@@ -19,11 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["operators"]
 
-NEEDS_ARGUMENTS = True
-
 _INPUTS = ("shapes", "strides", "dtypes")
 
 
+@shared_parameters(needs_arguments=True)
 def operators(
     trace: Trace,
     window: Window | None = None,
@@ -43,24 +43,8 @@ def operators(
 
     Parameters
     ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     shapes
         Whether operators with other shapes or types of inputs have rows of their own.
-    where
-        Which GPU activities count: an expression of polars or a condition as in SQL, on the
-        columns of the table `activities`.
-    sort
-        The column of the rows to order them by: the largest numbers first, else ascending.
-    top
-        How many names to show; the rows hold all.
-
-    Raises
-    ------
-    ValueError
-        The condition is invalid, or there is no such column.
 
     Examples
     --------

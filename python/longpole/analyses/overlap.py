@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from longpole import sweeps
 from longpole.analyses.activities import chosen
+from longpole.analyses.parameters import shared_parameters
 from longpole.data import Data
-from longpole.report.blocks import Column, Sentence, Table
+from longpole.report.blocks import Column, Sentence, Value, tabulated
 from longpole.windows import window_of
 
 if TYPE_CHECKING:
@@ -16,21 +17,21 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from longpole.report.blocks import Block, Cell
+    from longpole.report.blocks import Block
     from longpole.report.document import Record
     from longpole.trace import Trace
     from longpole.windows import Window
 
 __all__ = ["Overlap", "OverlapRow", "overlap"]
 
-_COLUMNS: Final = (
-    Column("device", "number"),
-    Column("activity"),
-    Column("time", "duration"),
-    Column("exposed", "duration"),
-    Column("hidden", "share"),
-    Column("exposed, of window", "share"),
-)
+_COLUMNS: Final[dict[Column, Value]] = {
+    Column("device", "number"): "device",
+    Column("activity"): "activity",
+    Column("time", "duration"): "duration_ns",
+    Column("exposed", "duration"): "exposed_ns",
+    Column("hidden", "share"): "hidden_share",
+    Column("exposed, of window", "share"): "share",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +62,13 @@ class Overlap(Data):
 
     def blocks(self) -> list[Block]:
         """Show the rows that have any time."""
-        rows: list[list[Cell]] = [
-            list(asdict(row).values()) for row in self.rows if row.duration_ns
-        ]
+        rows = [row for row in self.rows if row.duration_ns]
         if not rows:
             return [Sentence("No device communicates or copies in it.")]
-        return [Table(_COLUMNS, rows)]
+        return [tabulated(rows, _COLUMNS)]
 
 
+@shared_parameters()
 def overlap(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Overlap:
@@ -76,10 +76,6 @@ def overlap(
 
     Parameters
     ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     where
         A condition on the columns of `activities`; nothing is hidden behind the others.
 

@@ -2,7 +2,7 @@
 
 The file begins with "Table `NAME`: what it holds.", and its function NAME takes a trace and a
 window, and gives a frame or data with `blocks()` and `records()`. The names of its other
-parameters are those of options of the command line.
+parameters are those of options of the command line. `@shared_parameters` stands above it.
 """
 
 from __future__ import annotations
@@ -75,8 +75,7 @@ def reads_memory_files(name: str) -> bool:
 
 def arguments_of(name: str) -> Literal["ids", "default"]:
     """Tell which arguments of events must be read for a question."""
-    module = import_module(f"longpole.analyses.{name}")
-    return "default" if getattr(module, "NEEDS_ARGUMENTS", False) else "ids"
+    return "default" if question(name).__dict__["needs_arguments"] else "ids"
 
 
 def answer_blocks(

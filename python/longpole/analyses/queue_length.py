@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from longpole import sweeps
 from longpole.analyses.activities import NOTHING, chosen
+from longpole.analyses.parameters import shared_parameters
 from longpole.data import Row
 from longpole.kept import kept
 from longpole.windows import window_of
@@ -31,6 +32,7 @@ class QueueLengthRow(Row):
     """From then on."""
 
 
+@shared_parameters()
 def queue_length(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, QueueLengthRow]:
@@ -41,10 +43,6 @@ def queue_length(
 
     Parameters
     ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     where
         A condition on the columns of `activities`, of activities in and outside the window.
 

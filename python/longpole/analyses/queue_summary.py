@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
 
+from longpole.analyses.parameters import shared_parameters
 from longpole.analyses.queue_length import queue_length
 from longpole.analyses.statistics import Figures, described
 from longpole.windows import window_of
@@ -28,19 +29,11 @@ class QueueSummaryRow(Figures):
     """Each length counts for as long as it lasted in the window."""
 
 
+@shared_parameters()
 def queue_summary(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, QueueSummaryRow]:
     """Describe how many activities waited on each stream.
-
-    Parameters
-    ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
-    where
-        A condition on the columns of `activities`.
 
     Returns
     -------

@@ -8,22 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import polars as pl
 
 from longpole.data import Data, Row, names_of
-from longpole.report.blocks import Column, Notes, Sentence, Table
-from longpole.traces.findings import RankFinding
+from longpole.report.blocks import Column, Sentence, Table, Value, tabulated
+from longpole.traces.findings import RankFinding, finding_notes
 from longpole.traces.late_ranks import RankRemedy
 from longpole.traces.trace_set import TraceSet
 from longpole.traces.wording import listed
 from longpole.wording import count, duration, escape, share, short_name
 
 if TYPE_CHECKING:
-    from longpole.report.blocks import Block, Cell
+    from longpole.report.blocks import Block
 
 __all__ = ["Ranks", "ranks"]
 
 _WIDEST_GROUP: Final = 20
 _MOST_ROWS: Final = 8
 _MOST_CALLS: Final = 5
-_MOST_FINDINGS: Final = 8
 _MOST_KINDS: Final = 6
 _FEWEST_CLOCKS: Final = 2
 _LACKS_RANKS: Final = (
@@ -202,32 +201,26 @@ class Ranks(Data):
     def blocks(self) -> list[Block]:
         """Say who makes the others wait, then show ranks, calls and the path."""
         if self.set.calls.is_empty() and len(self.set) > 1:
-            return [Sentence(self._matched()), self._apart(), *self._notes()]
+            return [Sentence(self._matched()), self._apart(), *finding_notes(self.set.findings)]
         tables = [self._ranks(), self._calls()]
         return [
             *(Sentence(text) for text in (self._matched(), *self._clocks(), *self._verdict())),
             *(table for table in tables if table.rows),
             Sentence(self._path()),
-            *self._notes(),
+            *finding_notes(self.set.findings),
         ]
-
-    def _notes(self) -> list[Block]:
-        findings = self.set.findings
-        notes = [escape(finding.message) for finding in findings[:_MOST_FINDINGS]]
-        if len(findings) > len(notes):
-            notes.append(f"and {count(len(findings) - len(notes), 'finding')} more: see --json")
-        return [Notes(notes)] if notes else []
 
     def _apart(self) -> Table:
         """Show ranks that nothing joins."""
         ranks = self.set.ranks
         shown = ranks if self.all_ranks else ranks.head(_MOST_ROWS)
-        rows: list[list[Cell]] = [
-            [row["rank"], escape(row["path"]), row["steps"], row["events"]]
-            for row in shown.iter_rows(named=True)
-        ]
-        columns = (Column("rank", "number"), Column("file", "name"))
-        return Table((*columns, Column("steps", "count"), Column("events", "count")), rows)
+        columns: dict[Column, Value] = {
+            Column("rank", "number"): "rank",
+            Column("file", "name"): lambda row: escape(row["path"]),
+            Column("steps", "count"): "steps",
+            Column("events", "count"): "events",
+        }
+        return tabulated(shown.iter_rows(named=True), columns)
 
     def _matched(self) -> str:
         calls = self.set.calls
@@ -296,8 +289,6 @@ class Ranks(Data):
 
     def _recorded(self) -> str:
         """Say for which rank those of the traces wait, by what they recorded themselves."""
-        import polars as pl
-
         members = self.set.members.join(self.set.calls.select("call", "group"), on="call")
         waited = int(members["wait_ns"].sum())
         moved = int(members["transfer_ns"].sum())
@@ -315,77 +306,18 @@ class Ranks(Data):
         )
 
     def _ranks(self) -> Table:
-        columns = (
-            Column("rank", "number"),
-            Column("began", "duration"),
-            Column("last at"),
-            Column("waited", "duration"),
-            Column("transfer", "duration"),
-            Column("on path", "duration"),
-            Column("gain", "duration"),
-            Column("clock shift", "duration"),
-        )
         rows = self.records()
-        shown = rows if self.all_ranks else rows[:_MOST_ROWS]
-        cells: list[list[Cell]] = [
-            [
-                row["rank"],
-                row["began_ns"],
-                f"{row['last_at']} of {row['calls']}",
-                row["wait_ns"],
-                row["transfer_ns"],
-                row["path_ns"],
-                row["gain_ns"] or None,
-                row["clock_offset_ns"],
-            ]
-            for row in shown
-        ]
-        return Table(columns, cells)
+        return tabulated(rows if self.all_ranks else rows[:_MOST_ROWS], _RANKS)
 
     def _calls(self) -> Table:
         """Show the calls in which ranks waited longest."""
-        import polars as pl
-
-        columns = (
-            Column("call"),
-            Column("operation"),
-            Column("bytes", "count"),
-            Column("last", "number"),
-            Column("late by", "duration"),
-            Column("waiting", "share"),
-            Column("transfer", "duration"),
-            Column("bus GB/s"),
-            Column("cause"),
-            Column("what to do"),
-        )
         late = pl.col("late_ns") * pl.col("last").is_not_null()
         recorded = pl.col("wait_ns") * pl.col("awaited").is_not_null()
         order = pl.max_horizontal(late, recorded)
         calls = self.set.calls.sort(order, "call", descending=[True, False]).head(_MOST_CALLS)
-        rows: list[list[Cell]] = []
-        for row in calls.iter_rows(named=True):
-            number = row["call"] if row["sequence"] is None else row["sequence"]
-            name = f"{short_name(row['group'], _WIDEST_GROUP) if row['group'] else '-'}/{number}"
-            bus = row["bus_gb_per_s"]
-            rows.append(
-                [
-                    escape(name),
-                    row["operation"] or "unknown",
-                    row["bytes"],
-                    row["last"],
-                    row["late_ns"] if row["last"] is not None else None,
-                    row["wait_share"],
-                    row["transfer_ns"],
-                    None if bus is None else f"{bus:.1f}",
-                    row["cause"],
-                    _what_to_do(row),
-                ]
-            )
-        return Table(columns, rows)
+        return tabulated(calls.iter_rows(named=True), _CALLS)
 
     def _path(self) -> str:
-        import polars as pl
-
         parts = (
             self.path.group_by("rank", "kind")
             .agg(pl.col("duration_ns").sum())
@@ -416,12 +348,45 @@ class Ranks(Data):
         return f"Path of the {what}, {duration(length)} over {over}: {', '.join(words)}.{most}"
 
 
+def _call(call: dict[str, Any]) -> str:
+    number = call["call"] if call["sequence"] is None else call["sequence"]
+    group = short_name(call["group"], _WIDEST_GROUP) if call["group"] else "-"
+    return escape(f"{group}/{number}")
+
+
+def _bus(call: dict[str, Any]) -> str | None:
+    bus = call["bus_gb_per_s"]
+    return None if bus is None else f"{bus:.1f}"
+
+
 def _what_to_do(call: dict[str, Any]) -> str:
     if call["last"] is None and call["awaited"] is not None and call["cause"] != "transfer":
         return f"add the trace of rank {call['awaited']} of the group"
     return _REMEDIES[call["cause"]]
 
 
+_RANKS: Final[dict[Column, Value]] = {
+    Column("rank", "number"): "rank",
+    Column("began", "duration"): "began_ns",
+    Column("last at"): lambda row: f"{row['last_at']} of {row['calls']}",
+    Column("waited", "duration"): "wait_ns",
+    Column("transfer", "duration"): "transfer_ns",
+    Column("on path", "duration"): "path_ns",
+    Column("gain", "duration"): lambda row: row["gain_ns"] or None,
+    Column("clock shift", "duration"): "clock_offset_ns",
+}
+_CALLS: Final[dict[Column, Value]] = {
+    Column("call"): _call,
+    Column("operation"): lambda row: row["operation"] or "unknown",
+    Column("bytes", "count"): "bytes",
+    Column("last", "number"): "last",
+    Column("late by", "duration"): lambda row: None if row["last"] is None else row["late_ns"],
+    Column("waiting", "share"): "wait_share",
+    Column("transfer", "duration"): "transfer_ns",
+    Column("bus GB/s"): _bus,
+    Column("cause"): "cause",
+    Column("what to do"): _what_to_do,
+}
 _METHODS: Final = {
     "call_id": "call id",
     "sequence": "sequence number",
@@ -455,10 +420,4 @@ def ranks(traces: TraceSet, step: int | None = None, *, all_ranks: bool = False)
 
 
 def _text(frame: pl.DataFrame, name: str) -> pl.Series:
-    import polars as pl
-
     return frame[name].cast(pl.String)
-
-
-def _number(value: Cell) -> float:
-    return value if isinstance(value, int | float) else 0

@@ -18,45 +18,43 @@ from longpole.analyses.device_peaks import (
 from longpole.analyses.frame_times import flat
 from longpole.analyses.measured_work import MeasuredWork, measured_work
 from longpole.analyses.operator_work import shapes_hint, work_in_window
+from longpole.analyses.parameters import shared_parameters
+from longpole.convert.flame import path_of
 from longpole.data import Data, Hidden, Row, computed
 from longpole.devices.peaks import Peaks
 from longpole.frames import frame_schema
 from longpole.inputs import shapes_in_words
-from longpole.report.blocks import Column, Sentence, Table
+from longpole.report.blocks import Column, Sentence, Table, Value, tabulated
 from longpole.windows import Window, window_of
 from longpole.wording import count, duration, share, short_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from longpole.critical_path.path import CriticalPath
-    from longpole.report.blocks import Block, Cell
+    from longpole.report.blocks import Block
     from longpole.report.document import Record
     from longpole.trace import Trace
 
 __all__ = ["Roofline", "roofline"]
 
-NEEDS_ARGUMENTS = True
-
-_SHOWN: Final = {
-    "calls": Column("calls", "count"),
-    "kernel_ns": Column("kernel time", "duration"),
-    "tflops": Column("TFLOP/s", "number"),
-    "gb_per_s": Column("GB/s", "number"),
-    "intensity": Column("FLOP/B", "number"),
-    "precision": Column("type"),
-    "bound": Column("bound by"),
-    "of_roof": Column("of roofline", "share"),
-    "lost_ns": Column("time lost", "duration"),
-    "path_ns": Column("on the path", "duration"),
+_SHOWN: Final[dict[Column, Value]] = {
+    Column("calls", "count"): "calls",
+    Column("kernel time", "duration"): "kernel_ns",
+    Column("TFLOP/s", "number"): "tflops",
+    Column("GB/s", "number"): "gb_per_s",
+    Column("FLOP/B", "number"): "intensity",
+    Column("type"): "precision",
+    Column("bound by"): lambda row: "unknown" if row["flops"] is None else row["bound"],
+    Column("of roofline", "share"): "of_roof",
+    Column("time lost", "duration"): "lost_ns",
+    Column("on the path", "duration"): "path_ns",
 }
-_MEASURED: Final = {
-    "n_kernels": Column("kernels", "count"),
-    "flops": Column("FLOPs by formula", "count"),
-    "cuda_core_flops": Column("on CUDA cores", "count"),
-    "tensor_core_insts": Column("tensor instructions", "count"),
-    "n_bytes": Column("bytes by formula", "count"),
-    "dram_bytes": Column("bytes moved", "count"),
+_MEASURED: Final[dict[Column, Value]] = {
+    Column("kernels", "count"): "n_kernels",
+    Column("FLOPs by formula", "count"): "flops",
+    Column("on CUDA cores", "count"): "cuda_core_flops",
+    Column("tensor instructions", "count"): "tensor_core_insts",
+    Column("bytes by formula", "count"): "n_bytes",
+    Column("bytes moved", "count"): "dram_bytes",
 }
 _KEY: Final = ("device", "alike", "precision", "is_matrix")
 _INPUTS: Final = ("alike", "name", "shapes", "dtypes")
@@ -167,6 +165,7 @@ class Roofline(Data):
         return f" The longest without: {short_name(name or kernel)}, {duration(kernel_ns)}."
 
 
+@shared_parameters(needs_arguments=True)
 def roofline(
     trace: Trace,
     window: Window | None = None,
@@ -186,19 +185,10 @@ def roofline(
 
     Parameters
     ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
     peaks
         What the devices can do, instead of the table in `longpole.devices.peaks`.
     tflops, bandwidth
         Single peaks instead of those: TFLOP/s by type, such as `{"bf16": 800}`, and GB/s.
-    where
-        Which kernels count: an expression of polars or a condition as in SQL, on the
-        columns of the table `activities`.
-    top
-        How many rows to show; the rows hold all.
 
     Raises
     ------
@@ -221,7 +211,7 @@ def roofline(
         rows = pl.DataFrame(schema=frame_schema(RooflineRow))
         return Roofline(None, rows, known, 0, top, measured_work(trace))
     work, owners = work_in_window(trace, window, where)
-    path = _path(trace, window)
+    path = path_of(trace, window)
     on_path = _on_path(path, owners)
     joined = work.join(on_path, on="owner", how="left", maintain_order="left")
     rows = _grouped(joined.with_columns(pl.col("path_ns").fill_null(0), precision=precision()))
@@ -230,14 +220,6 @@ def roofline(
     measured = measured_work(trace, window, where=None if where is None else pl.lit(value=False))
     hint = None if rows["flops"].count() else shapes_hint(trace)
     return Roofline(window, _rooflines(rows, known), used, path.length_ns, top, measured, hint)
-
-
-def _path(trace: Trace, window: Window) -> CriticalPath:
-    if window.step is not None:
-        return trace.critical_path(step=window.step)
-    if window.kind == "trace":
-        return trace.critical_path(whole=True)
-    return trace.critical_path(between=(window.start_ns, window.end_ns))
 
 
 def _on_path(path: CriticalPath, owners: pl.DataFrame) -> pl.DataFrame:
@@ -333,16 +315,8 @@ def _tflops(peaks: Peaks, precision: str | None, is_matrix: bool) -> float | Non
 
 def _table(rows: pl.DataFrame, top: int) -> Table:
     title = f"operator ({top} of {count(rows.height)})" if rows.height > top else "operator"
-    columns = [Column(title, "name"), *_SHOWN.values()]
-    cells: list[list[Cell]] = [
-        [_label(row), *_shown(row)] for row in rows.head(top).iter_rows(named=True)
-    ]
-    return Table(columns, cells)
-
-
-def _shown(row: dict[str, Any]) -> Iterator[Cell]:
-    for name in _SHOWN:
-        yield "unknown" if name == "bound" and row["flops"] is None else row[name]
+    first: dict[Column, Value] = {Column(title, "name"): _label}
+    return tabulated(rows.head(top).iter_rows(named=True), first | _SHOWN)
 
 
 def _measured_table(measured: pl.DataFrame, top: int) -> list[Block]:
@@ -350,13 +324,12 @@ def _measured_table(measured: pl.DataFrame, top: int) -> list[Block]:
     if measured.is_empty():
         return []
     title = f"counted in ({top} of {count(measured.height)})"
-    first = Column(title if measured.height > top else "counted in", "name")
-    cells: list[list[Cell]] = [
-        [_counted_in(row), *(row[name] for name in _MEASURED)]
-        for row in measured.head(top).iter_rows(named=True)
-    ]
+    first: dict[Column, Value] = {
+        Column(title if measured.height > top else "counted in", "name"): _counted_in
+    }
     note = "Counters of CUDA cores do not count what tensor cores compute."
-    return [Table([first, *_MEASURED.values()], cells), Sentence(note)]
+    table = tabulated(measured.head(top).iter_rows(named=True), first | _MEASURED)
+    return [table, Sentence(note)]
 
 
 def _counted_in(row: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from longpole.analyses.parameters import shared_parameters
 from longpole.selection import matching
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["steps"]
 
 
+@shared_parameters()
 def steps(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:
@@ -22,8 +24,6 @@ def steps(
 
     Parameters
     ----------
-    trace
-        The trace.
     window
         From `choose_window`: only steps that overlap it.
     where

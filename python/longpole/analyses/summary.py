@@ -68,17 +68,8 @@ def summary(
     ----------
     trace
         The trace.
-    step
-        The number of a `ProfilerStep`, as `3`, `"3"` or `"ProfilerStep#3"`; by default the
-        one that `longpole.choose_window` takes.
-    annotation, instance
-        The name of an annotation, and which of those with the name, in order of time.
-    between
-        Two times in ns.
-    whole
-        Take the whole trace, although it marks steps.
-    step_name
-        A regular expression for the annotations that mark iterations.
+    step, annotation, instance, between, whole, step_name
+        Which window, as for `longpole.choose_window`.
     top
         How many kernels and operators to list.
 

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.link import pair_options
-from longpole.report.terminal import Terminal
-
-if TYPE_CHECKING:
-    from longpole.cli.answer.emit import Answer
 
 __all__ = ["chakra"]
 
@@ -67,11 +61,11 @@ def convert(
     if any(Path(path).is_dir() or not Path(path).exists() for path in (execution, kineto)):
         ranks = link_ranks(execution, kineto)
         written = ranks.write_chakra(output, gaps=not no_gaps, overwrite=force)
-        return _emit(ranks_answer(ranks, written), options)
+        return options.emit(ranks_answer(ranks, written))
     trace = read_trace(kineto, vocabulary=options.vocabulary, threads=options.threads)
     linked = link_execution_trace(execution, trace, iteration=iteration)
     write_chakra(linked, output, gaps=not no_gaps, overwrite=force)
-    return _emit(converted_answer(execution, kineto, output), options)
+    return options.emit(converted_answer(execution, kineto, output))
 
 
 @chakra.command()
@@ -101,7 +95,7 @@ def check(*, graph: str, options: Options) -> int:
     from longpole.cli.answer.chakra import check_answer
     from longpole.convert.chakra import read_chakra
 
-    return _emit(check_answer(graph, read_chakra(graph)), options)
+    return options.emit(check_answer(graph, read_chakra(graph)))
 
 
 @chakra.command()
@@ -113,10 +107,4 @@ def replay(*, graph: str, options: Options) -> int:
     from longpole.cli.answer.chakra import replay_answer
     from longpole.convert.chakra import read_chakra
 
-    return _emit(replay_answer(graph, read_chakra(graph)), options)
-
-
-def _emit(answer: Answer, options: Options) -> int:
-    from longpole.cli.answer.emit import emit
-
-    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
+    return options.emit(replay_answer(graph, read_chakra(graph)))

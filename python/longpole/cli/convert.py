@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
 from longpole.analyses.questions import arguments_of
 from longpole.cli.answer.table import PATH_TABLES, WHOLE_TABLES, Shown, tables
-from longpole.cli.ask.options import Options, answers, shared_options
+from longpole.cli.ask.options import Options, answers, output_options, shared_options
 from longpole.cli.ask.traces import answer_each, trace_argument
+from longpole.cli.ask.usage import require
 from longpole.cli.ask.windows import Asked, about_stretch, about_window, window_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from longpole.cli.answer.emit import Answer
     from longpole.convert.flame import Time
@@ -35,15 +36,10 @@ _ENDINGS: Final[dict[str, tuple[str, ...]]] = {
 @click.command()
 @answers("longpole.cli.answer.convert:Converted")
 @trace_argument
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The file to write: .parquet, .arrow, .csv or .jsonl for a table; .json or .json.gz for a"
-    " trace; .longpole for all tables; .folded or .speedscope.json for a flame graph.",
+@output_options(
+    "The file to write: .parquet, .arrow, .csv or .jsonl for a table; .json or .json.gz for a"
+    " trace; .longpole for all tables; .folded or .speedscope.json for a flame graph."
 )
-@click.option("-f", "--force", is_flag=True, help="Replace the file if it exists.")
 @click.option(
     "--table",
     type=click.Choice(tuple(tables())),
@@ -110,9 +106,8 @@ def convert(
         "--normalise": normalise,
     }
     _check(form, [*(name for name, value in given.items() if value)], window)
-    if form != "table" and trace == "-":
-        message = "only tables are written from a pipe; give a file"
-        raise click.UsageError(message)
+    is_file = form == "table" or trace != "-"
+    require(is_file, "only tables are written from a pipe; give a file")
     shown = (table, where)
     if normalise:
         form = "normalised"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from longpole.cli.ask.options import Options, answers, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options, top_option
 from longpole.cli.ask.shares import parse_share
 from longpole.cli.ask.traces import named_traces
-from longpole.report.terminal import Terminal
+from longpole.cli.ask.usage import require
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +41,7 @@ __all__ = ["diff"]
 )
 @click.option("--step-name", metavar="PATTERN", help="Regex for annotations that mark iterations.")
 @click.option("--data-load", metavar="PATTERN", help="Regex for data-loading functions.")
-@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True)
+@top_option(10, "How many changes to list.")
 @shared_options
 def diff(
     *,
@@ -73,7 +72,6 @@ def diff(
       longpole diff trace.json.gz --step 37 --against median
     """
     from longpole.cli.answer.diff import DIFF_ARGS, diff_answer, step_answer
-    from longpole.cli.answer.emit import emit
 
     _check_sides(new, step, [*more_base, *more_new])
     other = _other(against)
@@ -83,16 +81,12 @@ def diff(
     else:
         now = named_traces([str(new), *more_new], options, args=DIFF_ARGS)
         answer = diff_answer(old, now, gate=gate, top=top, window=window)
-    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
+    return options.emit(answer)
 
 
 def _check_sides(new: str | None, step: int | None, more: Sequence[str]) -> None:
-    if (new is None) == (step is None):
-        message = "give NEW, or --step for a step of BASE"
-        raise click.UsageError(message)
-    if step is not None and more:
-        message = "--step compares steps of one trace"
-        raise click.UsageError(message)
+    require((new is None) != (step is None), "give NEW, or --step for a step of BASE")
+    require(step is None or not more, "--step compares steps of one trace")
 
 
 def _other(against: str) -> int | None:

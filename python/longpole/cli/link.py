@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
 
 from longpole.cli.ask.options import Options, answers, shared_options
-from longpole.report.terminal import Terminal
+from longpole.cli.ask.usage import require
 
 __all__ = ["link", "pair_options"]
 
@@ -73,20 +72,18 @@ def link(
       longpole link --et et.json --kineto kineto.json -o et_plus.json
       longpole link --et et.json --kineto kineto.json --explain
     """
-    from longpole.cli.answer.emit import emit
     from longpole.cli.answer.link import link_answer
     from longpole.convert import chakra
     from longpole.convert.execution_trace import link_execution_trace
     from longpole.read import read_trace
 
     trace = read_trace(kineto, vocabulary=options.vocabulary, threads=options.threads)
-    if rank is not None and trace.rank not in {None, rank}:
-        message = f"the Kineto trace is of rank {trace.rank}, not {rank}"
-        raise click.UsageError(message)
+    is_of_rank = rank is None or trace.rank in {None, rank}
+    require(is_of_rank, f"the Kineto trace is of rank {trace.rank}, not {rank}")
     linked = link_execution_trace(execution, trace, iteration=iteration)
     if output:
         chakra.write_et_plus(linked, output, compatible=compat, overwrite=force)
     if parquet:
         chakra.write_parquet(linked, parquet, overwrite=force)
     answer = link_answer(execution, kineto, linked, explain=explain)
-    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
+    return options.emit(answer)

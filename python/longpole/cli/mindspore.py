@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from longpole.cli.ask.options import Options, answers, shared_options
-from longpole.report.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +46,6 @@ def mindspore(
       longpole mindspore data/ -o analysis
       longpole mindspore data/ -o files --compat
     """
-    from longpole.cli.answer.emit import emit
     from longpole.cli.answer.mindspore import mindspore_answers
 
     if output is None and (compat or pretty or timeline_limit):
@@ -66,4 +63,4 @@ def mindspore(
         "pretty": pretty,
     }
     found = mindspore_answers(folders, asked, debug=options.debug)
-    return emit(found, options.form, Terminal.of(sys.stdout, options.color))
+    return options.emit_each(found)

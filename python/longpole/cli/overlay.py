@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from longpole.cli.ask.options import Options, answers, shared_options
+from longpole.cli.ask.options import Options, answers, output_options, shared_options
 from longpole.cli.ask.traces import answer_each, trace_argument
+from longpole.cli.ask.usage import require
 from longpole.cli.ask.windows import Asked, about_window, window_options
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["overlay"]
 
@@ -18,14 +21,7 @@ __all__ = ["overlay"]
 @click.command()
 @answers("longpole.cli.answer.overlay:Overlay")
 @trace_argument
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The file to write.",
-)
-@click.option("-f", "--force", is_flag=True, help="Replace the file if it exists.")
+@output_options()
 @click.option("--with-trace", is_flag=True, help="Write a zip archive of the overlay and TRACE.")
 @click.option("--counters", is_flag=True, help="Add tracks with queue lengths and copy bandwidths.")
 @window_options
@@ -52,9 +48,7 @@ def overlay(
     """
     from longpole.cli.answer.overlay import OVERLAY, overlay_answer
 
-    if with_trace and trace == "-":
-        message = "--with-trace needs a file, not a pipe"
-        raise click.UsageError(message)
+    require(not (with_trace and trace == "-"), "--with-trace needs a file, not a pipe")
     answer = partial(
         overlay_answer, output=output, force=force, with_trace=with_trace, counters=counters
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longpole.cli.ask.options import Options, answers, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options, top_option
 from longpole.cli.ask.traces import answer_each, traces_argument
 from longpole.cli.ask.windows import Asked, about_window, window_options
 
@@ -21,13 +21,7 @@ __all__ = ["path"]
 @answers("longpole.cli.answer.path:PathData")
 @traces_argument
 @window_options
-@click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    help="How many names to list.",
-)
+@top_option(10, "How many names to list.")
 @shared_options
 def path(*, traces: Sequence[str], window: Asked, top: int, options: Options) -> int:
     """Show the critical path: what decided when a step was over.

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from longpole.cli.ask.dumps import are_dumps, joined_dumps
+from longpole.cli.ask.dumps import answer_dumps, are_dumps
 from longpole.cli.ask.options import Options, answers, shared_options
-from longpole.cli.ask.ranks import engine_options, joined_ranks, sources_argument
-from longpole.report.terminal import Terminal
+from longpole.cli.ask.ranks import answer_ranks, reading_options, sources_argument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from longpole.traces.engines import Engine
 
 __all__ = ["ranks"]
 
@@ -25,19 +22,15 @@ __all__ = ["ranks"]
 @answers("longpole.analyses.ranks:RanksData")
 @sources_argument
 @click.option("--step", type=int, help="Take the path of one step, not of the whole run.")
-@click.option("--step-name", metavar="REGEX", help="Annotations that mark steps.")
 @click.option("--all", "all_ranks", is_flag=True, help="Show every rank.")
-@engine_options
+@reading_options
 @shared_options
 def ranks(
     *,
     sources: Sequence[str],
     step: int | None,
-    step_name: str | None,
     all_ranks: bool,
-    workers: int | None,
-    engine: Engine,
-    timeout: float,
+    reading: dict[str, Any],
     options: Options,
 ) -> int:
     """Say which rank makes the others wait, why, and what mending it gains.
@@ -54,21 +47,10 @@ def ranks(
       longpole ranks traces/ --step 3 --json
       longpole ranks dumps/
     """
-    from longpole.cli.answer.dumps import dumps_answer
-    from longpole.cli.answer.emit import emit
-    from longpole.cli.answer.ranks import ranks_answer
+    from longpole.cli.answer.dumps import DUMPS, dumps_answer
+    from longpole.cli.answer.ranks import RANKS, ranks_answer
 
     if are_dumps(sources):
-        answers = joined_dumps(sources, options, answer=partial(dumps_answer, sources))
-        return emit(answers, options.form, Terminal.of(sys.stdout, options.color))
-    answers = joined_ranks(
-        sources,
-        options,
-        workers=workers,
-        engine=engine,
-        timeout_s=timeout,
-        step_name=step_name,
-        schema="longpole.ranks/1",
-        answer=lambda traces: ranks_answer(sources, traces, step, all_ranks=all_ranks),
-    )
-    return emit(answers, options.form, Terminal.of(sys.stdout, options.color))
+        return answer_dumps(sources, options, DUMPS, partial(dumps_answer, sources))
+    answer = partial(ranks_answer, sources, step=step, all_ranks=all_ranks)
+    return answer_ranks(sources, options, RANKS, answer, reading)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from longpole.cli.ask.options import Options, answers, shared_options
+from longpole.cli.ask.options import Options, answers, output_options, shared_options
 from longpole.cli.ask.traces import named_traces, traces_argument
-from longpole.cli.ask.windows import step_options
+from longpole.cli.ask.usage import usage_errors
+from longpole.cli.ask.windows import choice_options
 from longpole.files import new_file
-from longpole.report.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from longpole.cli.answer.report import Choice
     from longpole.report.sections import Page
 
 __all__ = ["report"]
@@ -25,16 +25,9 @@ __all__ = ["report"]
 @click.command()
 @answers("longpole.cli.answer.report:WrittenReport")
 @traces_argument
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The file to write.",
-)
-@click.option("-f", "--force", is_flag=True, help="Replace the file if it exists.")
+@output_options()
 @click.option("--diff", "base", metavar="BASE", help="Compare with this trace, or these traces.")
-@step_options
+@choice_options
 @shared_options
 def report(
     *,
@@ -43,7 +36,7 @@ def report(
     force: bool,
     base: str | None,
     options: Options,
-    **choice: Any,
+    choice: Choice,
 ) -> int:
     """Write what is found about traces as one page that opens offline.
 
@@ -56,34 +49,27 @@ def report(
       longpole report rank*.json.gz -o report.html
       longpole report after.json.gz --diff before.json.gz -o diff.html
     """
-    from longpole.cli.answer.emit import emit
     from longpole.cli.answer.report import written
     from longpole.report.page import page_text
 
-    if choice["step"] is not None and choice["whole"]:
-        message = "--step and --whole exclude each other"
-        raise click.UsageError(message)
     page, paths = _page(traces, base, options, choice)
     inputs = [Path(path) for path in paths if path != "-"]
     with new_file(output, force=force, inputs=inputs) as unfinished:
         unfinished.write_text(page_text(page), encoding="utf-8")
-    answer = written(page, paths, output)
-    return emit([answer], options.form, Terminal.of(sys.stdout, options.color))
+    return options.emit(written(page, paths, output))
 
 
 def _page(
-    traces: Sequence[str], base: str | None, options: Options, choice: dict[str, Any]
+    traces: Sequence[str], base: str | None, options: Options, choice: Choice
 ) -> tuple[Page, list[str]]:
     """Make the page, and name what it is about."""
-    from longpole.cli.answer.report import Choice, report_page
+    from longpole.cli.answer.report import report_page
 
-    try:
+    with usage_errors():
         if base is None:
             named = named_traces(traces, options, args="default")
-            return report_page(named, Choice(**choice)), [path for path, _ in named]
-        return _diff_page(traces, base, options, choice["step_name"])
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
+            return report_page(named, choice), [path for path, _ in named]
+        return _diff_page(traces, base, options, choice.step_name)
 
 
 def _diff_page(

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longpole.cli.ask.options import Options, answers, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options, top_option
 from longpole.cli.ask.traces import answer_each, traces_argument
+from longpole.cli.ask.usage import usage_errors
 from longpole.cli.ask.windows import Asked, stretch_options
 
 if TYPE_CHECKING:
@@ -23,13 +24,7 @@ __all__ = ["summary"]
 @answers("longpole.analyses.summary:Summary")
 @traces_argument
 @stretch_options
-@click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    default=5,
-    show_default=True,
-    help="How many kernels and operators to list.",
-)
+@top_option(5, "How many kernels and operators to list.")
 @shared_options
 def summary(
     *,
@@ -54,9 +49,7 @@ def summary(
     def answer(path: str, trace: Trace) -> Answer:
         from longpole.cli.answer.summary import summary_answer
 
-        try:
+        with usage_errors():
             return summary_answer(path, trace, top, **window.choice)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
 
     return answer_each(traces, options, "longpole.summary/1", answer)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from longpole.analyses.questions import arguments_of, choices_of, reads_memory_files
-from longpole.cli.answer.emit import emit, failed
-from longpole.cli.answer.problems import Problem
 from longpole.cli.answer.table import (
     PATH_TABLES,
     TABLE,
@@ -29,11 +26,9 @@ from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.rows import CHOICES, choice_options, sort_option
 from longpole.cli.ask.traces import answer_each
 from longpole.cli.ask.windows import Asked, about_stretch, about_window, window_options
-from longpole.errors import TraceError
-from longpole.report.terminal import Terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from longpole.cli.answer.emit import Answer
 
@@ -113,7 +108,7 @@ def table(
         message = "only graph_kernels reads the trace of a capture"
         raise click.BadParameter(message, param_hint="--capture-trace")
     if name is None:
-        return list_of_tables(paths, options.form, options.color)
+        return options.emit(list_of_tables(paths))
     _check(name, choices, sort)
     shown = Shown(name, where, top, sort, choices)
     return _answer(paths, window, shown, replace(options, capture_traces=capture_traces))
@@ -182,13 +177,9 @@ def _answer_memory(paths: Sequence[str], window: Asked, shown: Shown, options: O
         message = "a window is of a trace; memory timelines and snapshots are shown whole"
         raise click.UsageError(message)
 
-    def each() -> Iterator[Answer]:
-        for path in paths:
-            try:
-                yield memory_table(path, read_memory(path), shown=shown)
-            except (TraceError, OSError) as error:
-                if options.debug:
-                    raise
-                yield failed(TABLE, Problem.of(error).at(path))
+    def one(path: str) -> Answer:
+        return options.attempt(
+            TABLE, path, lambda: memory_table(path, read_memory(path), shown=shown)
+        )
 
-    return emit(each(), options.form, Terminal.of(sys.stdout, options.color))
+    return options.emit_each(map(one, paths))

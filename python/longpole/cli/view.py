@@ -7,16 +7,18 @@ import tempfile
 import webbrowser
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.ask.options import Options, shared_options
 from longpole.cli.ask.traces import named_traces, trace_argument
-from longpole.cli.ask.windows import step_options
+from longpole.cli.ask.usage import usage_errors
+from longpole.cli.ask.windows import choice_options
 
 if TYPE_CHECKING:
+    from longpole.cli.answer.report import Choice
     from longpole.cli.answer.serving import Server
 
 __all__ = ["view"]
@@ -28,9 +30,9 @@ __all__ = ["view"]
     "--port", type=click.IntRange(0, 65_535), default=0, help="Port.  [default: a free one]"
 )
 @click.option("--no-browser", is_flag=True, help="Print the address; open no browser.")
-@step_options
+@choice_options
 @shared_options
-def view(*, trace: str, port: int, no_browser: bool, options: Options, **choice: Any) -> int:
+def view(*, trace: str, port: int, no_browser: bool, options: Options, choice: Choice) -> int:
     """Show a report in the browser, with a link to the trace in Perfetto.
 
     The page of `longpole report` is served on 127.0.0.1 until Ctrl-C. The address that opens it
@@ -43,9 +45,6 @@ def view(*, trace: str, port: int, no_browser: bool, options: Options, **choice:
     """
     from longpole.cli.answer.serving import Server
 
-    if choice["step"] is not None and choice["whole"]:
-        message = "--step and --whole exclude each other"
-        raise click.UsageError(message)
     with Server(port) as server:
         _fill(server, trace, options, choice)
         sys.stderr.write(f"{server.opening_address}  (works once; Ctrl-C ends)\n")
@@ -58,23 +57,20 @@ def view(*, trace: str, port: int, no_browser: bool, options: Options, **choice:
     return exit_codes.OK
 
 
-def _fill(server: Server, path: str, options: Options, choice: dict[str, Any]) -> None:
+def _fill(server: Server, path: str, options: Options, choice: Choice) -> None:
     """Make the page and the archive that are served."""
-    from longpole.cli.answer.report import Choice, report_page
+    from longpole.cli.answer.report import report_page
     from longpole.cli.answer.serving import perfetto_link
     from longpole.report.page import page_text
 
     [(name, trace), *_] = named_traces([path], options, args="default")
-    chosen = Choice(**choice)
-    try:
-        page = report_page([(name, trace)], chosen)
-        window = chosen.window(trace)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
+    with usage_errors():
+        page = report_page([(name, trace)], choice)
+        window = choice.window(trace)
     if window is not None and name != "-":
         with tempfile.TemporaryDirectory() as folder:
             archive = Path(folder, "trace.zip")
-            chosen.path(trace, window).to_perfetto(archive, beside=name)
+            choice.path(trace, window).to_perfetto(archive, beside=name)
             server.archive = archive.read_bytes()
         link = ("Open the trace with its critical path in Perfetto", perfetto_link(server))
         page = replace(page, links=(link,))

@@ -44,23 +44,8 @@ def cut(
     the step before. Other steps lose their annotations, so that no part of a step is taken for
     a whole. What stands beside the events is copied, and the rank that a profile names is written.
 
-    Parameters
-    ----------
-    trace
-        The trace, as it was read from `source`.
-    source
-        Its file, plain or gzip, or the profile folder or database that it is the timeline of.
-    window
-        From `choose_window`.
-    output
-        The file to write, as gzip where its name ends in `.gz`.
-    force
-        Replace the file if it exists.
-
-    Returns
-    -------
-    int
-        How many elements of the list of events were written.
+    The trace is as it was read from `source`. Gives how many elements of the list of events were
+    written. Source and output are those of `repair`.
 
     Raises
     ------

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["Frame", "Stack", "Time", "flame", "folded", "frames", "speedscope"]
+__all__ = ["Frame", "Stack", "Time", "flame", "folded", "frames", "path_of", "speedscope"]
 
 Stack = tuple[tuple[str, ...], int]
 """Names from the outermost on, and a time in ns."""
@@ -50,23 +50,13 @@ def flame(
 ) -> Iterator[Stack]:
     """Add up a time by stacks of threads, annotations, Python functions, operators and calls.
 
-    Parameters
-    ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
-    time
-        `"host"` is the time of threads; the leaf is what ran with nothing inside it.
-        `"device"` is the time of GPU activities, each below the call that launched it; those
-        that run at the same time count each. `"path"` is the critical path of the window, in
-        which waits stand below the kind of wait.
+    The time `"host"` is that of threads; the leaf is what ran with nothing inside it. `"device"`
+    is the time of GPU activities, each below the call that launched it; those that run at the
+    same time count each. `"path"` is the critical path of the window, in which waits stand below
+    the kind of wait. Times sum to the time of threads, of GPU activities, or of the path.
 
-    Returns
-    -------
-    iterator of Stack
-        In order of the names. Times sum to the time of threads, of GPU activities, or of the path.
-        A stack of more than 1,000 names ends with `(deeper)`, which has the time of all below.
+    Stacks come in order of the names. A stack of more than 1,000 names ends with `(deeper)`,
+    which has the time of all below.
 
     Raises
     ------
@@ -225,7 +215,7 @@ def _path(trace: Trace, window: Window, sums: _Sums, *, path: CriticalPath | Non
     import polars as pl
 
     node_of = _Nodes(trace, window, sums)
-    path = _path_of(trace, window) if path is None else path
+    path = path_of(trace, window) if path is None else path
     launchers = trace.launches.select("event", launcher=pl.coalesce("call", "operator"))
     texts = pl.col("kind", "name").cast(pl.String)
     segments = path.segments.with_columns(texts).join(
@@ -239,7 +229,7 @@ def _path(trace: Trace, window: Window, sums: _Sums, *, path: CriticalPath | Non
         sums.add(sums.node(node, f"[{kind}]"), ns)
 
 
-def _path_of(trace: Trace, window: Window) -> CriticalPath:
+def path_of(trace: Trace, window: Window) -> CriticalPath:
     """Take the path of the step, which ends with the step, not with the last thread that waits."""
     if window.kind == "trace":
         return trace.critical_path(whole=True)

@@ -52,27 +52,7 @@ def normalise(
     asynchronous events are counted from 1. A slice that overlaps another of its track by a part
     stands on a track of its own beside it, with the arrows that begin or end at it.
 
-    Parameters
-    ----------
-    source
-        The file of the trace, plain or gzip, or a profile folder or database that has one
-        timeline.
-    output
-        The file to write, as gzip where its name ends in `.gz`.
-    force
-        Replace the file if it exists.
-
-    Returns
-    -------
-    int
-        How many events were written.
-
-    Raises
-    ------
-    FileExistsError
-        The file exists and `force` is not given, or it is the source, or a file in it.
-    TraceError
-        The source holds no trace.
+    Source, output and errors are those of `repair`, which this follows.
 
     Examples
     --------

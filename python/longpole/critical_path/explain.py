@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from longpole.report.blocks import Bar, Chart, Column, Notes, Sentence, Table
+from longpole.report.blocks import Bar, Chart, Column, Notes, Sentence, Value, tabulated
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
@@ -17,13 +17,13 @@ __all__ = ["MEANINGS", "path_blocks"]
 _SMALLEST_SHARE: Final = 0.01
 _DOUBT: Final = "inferred with a rival cause or behind a gap that nothing explains"
 _ALWAYS_TOLD: Final = frozenset({"unexplained", "graph_gap"})
-_COLUMNS: Final = (
-    Column("share", "share"),
-    Column("time", "duration"),
-    Column("kind"),
-    Column("name", "name"),
-    Column("event", "number"),
-)
+_NAMES: Final[dict[Column, Value]] = {
+    Column("share", "share"): "share",
+    Column("time", "duration"): "duration_ns",
+    Column("kind"): "kind",
+    Column("name", "name"): "name",
+    Column("event", "number"): "longest_event",
+}
 
 MEANINGS: Final = {
     "operator": "operators on the host",
@@ -78,10 +78,9 @@ class Told(Protocol):
 def path_blocks(path: Told, top: int) -> list[Block]:
     """Show a path: its kinds as a chart, the `top` names that take most of it, and warnings."""
     blocks: list[Block] = [Sentence(f"Total {duration(path.length_ns)}:"), _kinds(path)]
-    columns = ("share", "duration_ns", "kind", "name", "longest_event")
-    names = [[row[column] for column in columns] for row in path.name_totals[:top]]
-    if names:
-        blocks.append(Table(_COLUMNS, names))
+    names = tabulated(path.name_totals[:top], _NAMES)
+    if names.rows:
+        blocks.append(names)
     notes = list(_notes(path))
     return [*blocks, Notes(notes)] if notes else blocks
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["CriticalPath", "KindTotal", "NameTotal", "WhatIf"]
 
 _TOP: Final = 10
-_FIGURES: Final = ("duration_ns", "share", "count")
 _FRAMES: Final = ("segments", "slack", "nodes", "edges", "violations", "sync_dependencies")
 
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from longpole.analyses.questions import answer_blocks, questions
 from longpole.critical_path.explain import path_blocks
 from longpole.errors import MissingDependencyError
-from longpole.plot.figures import figure_of, lanes_figure, step_figure
+from longpole.plot.figures import figure_of, lanes_figure
 from longpole.plot.rank_figures import lateness_figure
 from longpole.plot.rank_lanes import rank_lanes
+from longpole.plot.step_lanes import step_lanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -39,16 +40,7 @@ _COLORS = {
 def figure(answer: Any, label: str = "") -> Any:
     """Draw an answer: the first table or chart of its `blocks()` that has a quantity.
 
-    Parameters
-    ----------
-    answer
-        Anything with `blocks()`, or blocks.
-    label
-        The title.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
+    Blocks are taken as well as an answer; `label` is the title.
 
     Raises
     ------
@@ -69,7 +61,8 @@ def path(trace: Trace, step: int | str | None = None, *, whole: bool = False) ->
 
 def step_times(trace: Trace) -> Any:
     """Draw how long each step takes, and what its busiest device did in it."""
-    return _drawn(step_figure(trace), "Steps")
+    lanes = step_lanes(trace)
+    return _drawn(None if lanes is None else lanes_figure(lanes), lanes.label if lanes else "")
 
 
 def lateness(traces: TraceSet) -> Any:

@@ -14,33 +14,16 @@ if TYPE_CHECKING:
 
     from longpole.report.blocks import Block, Cell, Column
     from longpole.report.lanes import Lanes
-    from longpole.trace import Trace
 
-__all__ = ["Figure", "figure_of", "lanes_figure", "step_figure"]
+__all__ = ["Figure", "figure_of", "lanes_figure"]
 
 _MOST_BARS: Final = 15
-_MOST_STEPS: Final = 200
-
-# Each split walks over all GPU activities once.
-_MOST_SPLIT: Final = 24
-_STEP_LAYOUT: Final = {
-    "barmode": "stack",
-    "xaxis": {"title": {"text": "step"}, "type": "category"},
-    "yaxis": {"title": {"text": "ms"}},
-    "legend": {"orientation": "h", "y": 1.12},
-}
 _WIDEST: Final = 44
 _ONE_BY_ONE: Final = ("event", "time_ns", "start_ns")
 """Columns of tables whose rows are single events or moments, which say little as bars."""
 
 _DRAWN: Final = ("duration", "share", "count")
 _AXES: Final = {"duration": "ms", "share": "%", "count": "number"}
-_PARTS: Final = (
-    ("compute_ns", "compute", "kernel"),
-    ("communication_ns", "communication", "communication"),
-    ("copy_ns", "memcpy and memset", "copy"),
-    ("idle_ns", "idle", "annotation"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,27 +53,6 @@ def figure_of(blocks: Iterable[Block], label: str) -> Figure | None:
             if found is not None:
                 return found
     return None
-
-
-def step_figure(trace: Trace) -> Figure | None:
-    """Draw how long each step takes, and what its busiest device did in it; None without steps."""
-    steps = trace.steps.sort("start_ns").head(_MOST_STEPS)
-    if steps.height <= 1:
-        return None
-    numbers = [str(number) for number in steps["step"]]
-    if steps.height > _MOST_SPLIT or not trace.warning_counts["device_work"]:
-        lengths = (steps["window_end_ns"] - steps["window_start_ns"]).to_list()
-        data = [_part("length", "bar", numbers, [length / 1e6 for length in lengths])]
-        return Figure(data, _STEP_LAYOUT, "How long each step takes.")
-    times: dict[str, list[float]] = {part: [] for part, _, _ in _PARTS}
-    for start_ns, end_ns in steps.select("window_start_ns", "window_end_ns").iter_rows():
-        busy = trace.busy(start_ns, end_ns)
-        whole = busy.filter(busy["stream"].is_null()).sort("busy_ns", descending=True)
-        for part, _, _ in _PARTS:
-            times[part].append(whole[part][0] / 1e6)
-    data = [_part(name, color, numbers, times[part]) for part, name, color in _PARTS]
-    label = "How long each step takes, and what its busiest device did in it."
-    return Figure(data, _STEP_LAYOUT, label)
 
 
 def lanes_figure(lanes: Lanes) -> Figure:
@@ -129,17 +91,6 @@ def lanes_figure(lanes: Lanes) -> Figure:
         "height": 160 + 28 * len(lanes.rows),
     }
     return Figure(data, layout, lanes.label)
-
-
-def _part(name: str, color: str, numbers: list[str], times: list[float]) -> dict[str, Any]:
-    return {
-        "type": "bar",
-        "name": name,
-        "x": numbers,
-        "y": times,
-        "meta": {"color": color},
-        "hovertemplate": f"step %{{x}}: {name} %{{y:.3g}} ms<extra></extra>",
-    }
 
 
 def _of_table(table: Table, label: str) -> Figure | None:

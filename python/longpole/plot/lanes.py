@@ -39,23 +39,10 @@ def lanes(
 ) -> Lanes | None:
     """Lay out what ran in a window.
 
-    Parameters
-    ----------
-    trace
-        The trace.
-    window
-        From `choose_window`; by default the window that it chooses without more.
-    path
-        The critical path of the window, for the first lane.
-    most
-        So many events are drawn, the longest of them.
-
-    Returns
-    -------
-    Lanes or None
-        With a note of how many events and segments of the path are left out: the shortest where
-        there are too many, those nested or overlapping too deep, and those of the streams and
-        threads that did least. None where nothing in the trace has a duration.
+    The first lane is the critical path of the window. Of the events the `most` longest are drawn.
+    A note says how many events and segments of the path are left out: the shortest where there
+    are too many, those nested or overlapping too deep, and those of the streams and threads that
+    did least. None where nothing in the trace has a duration.
     """
     window = window_of(trace, window)
     if window is None or not window.duration_ns:

@@ -26,19 +26,8 @@ def rank_lanes(
 ) -> Lanes | None:
     """Lay out the path across ranks, and the calls in which each rank waited and transferred.
 
-    Parameters
-    ----------
-    traces
-        From `read_traces`.
-    path
-        From `TraceSet.path`, if it is there already.
-    step
-        The number of a step; by default the whole run.
-
-    Returns
-    -------
-    Lanes or None
-        The ranks that have most of the path; None where there is no path.
+    `path` is that of `TraceSet.path` for the step, by default the whole run, if it is there
+    already. The ranks that have most of the path are drawn; None where there is no path.
     """
     import polars as pl
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from longpole.wording import count, duration, number, share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = [
     "Bar",
@@ -23,7 +24,9 @@ __all__ = [
     "Style",
     "Table",
     "Type",
+    "Value",
     "shown",
+    "tabulated",
 ]
 
 Cell = str | int | float | bool | None
@@ -106,7 +109,30 @@ class Notes:
     items: Sequence[str]
 
 
+Value = str | Callable[[Any], Cell]
+"""What a column shows of a row: a key or field of it, or a function of it."""
+
 Block = Headline | Sentence | Table | Chart | Entry | Notes
+
+
+def tabulated(rows: Iterable[Any], columns: Mapping[Column, Value]) -> Table:
+    """Make a table of rows: each column has a key or field of a row, or a function of the row.
+
+    Examples
+    --------
+    >>> columns = {Column("time", "duration"): "ns", Column("call"): lambda row: f"#{row['n']}"}
+    >>> tabulated([{"ns": 5, "n": 1}], columns).rows
+    [[5, '#1']]
+    """
+    cells = [[_cell(row, value) for value in columns.values()] for row in rows]
+    return Table(tuple(columns), cells)
+
+
+def _cell(row: Any, value: Value) -> Cell:
+    if not isinstance(value, str):
+        return value(row)
+    found: Cell = row[value] if isinstance(row, dict) else getattr(row, value)
+    return found
 
 
 def shown(column: Column, value: Cell) -> str:

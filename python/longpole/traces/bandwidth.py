@@ -7,17 +7,32 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["with_bandwidth"]
+__all__ = ["bus_factor", "with_bandwidth"]
 
 _ALIKE_BYTES: Final = 2
 _SLOW_TRANSFER: Final = 1.5
 _LEAST_BANDWIDTH_BYTES: Final = 64 << 10
-_BUS_FACTOR: Final = {
-    "all_reduce": lambda n: 2 * (n - 1) / n,
-    "all_gather": lambda n: (n - 1) / n,
-    "reduce_scatter": lambda n: (n - 1) / n,
-    "all_to_all": lambda n: (n - 1) / n,
-}
+_AROUND: Final = ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter")
+_ONCE: Final = ("broadcast", "reduce", "send", "recv", "send_receive")
+
+
+def bus_factor(operation: pl.Expr, n_ranks: pl.Expr) -> pl.Expr:
+    """Give what a link carries as a share of the bytes, by nccl-tests (doc/PERFORMANCE.md).
+
+    With it, a bandwidth is that of a link, whatever the number of ranks. Null where operation or
+    number are not known.
+    """
+    import polars as pl
+
+    around = pl.when(n_ranks > 0).then((n_ranks - 1) / n_ranks)
+    return (
+        pl.when(operation == "all_reduce")
+        .then(2 * around)
+        .when(operation.is_in(_AROUND))
+        .then(around)
+        .when(operation.is_in(_ONCE))
+        .then(1.0)
+    )
 
 
 def with_bandwidth(frame: pl.DataFrame) -> pl.DataFrame:
@@ -29,16 +44,12 @@ def with_bandwidth(frame: pl.DataFrame) -> pl.DataFrame:
         & (pl.col("bytes") >= _LEAST_BANDWIDTH_BYTES)
         & (pl.col("transfer_ns") > 0)
     )
-    names = frame["operation"].cast(pl.String)
-    factors = [
-        _BUS_FACTOR[name](n) if name in _BUS_FACTOR and n > 1 else 1.0
-        for name, n in zip(names, frame["members"], strict=True)
-    ]
+    factor = bus_factor(pl.col("operation").cast(pl.String), pl.col("members"))
     size = (pl.col("bytes").cast(pl.Float64).log(_ALIKE_BYTES)).round(0)
     alike = pl.col("transfer_ns").median().over("operation", "group", size)
     return frame.with_columns(
         algorithm_gb_per_s=pl.when(known).then(pl.col("bytes") / pl.col("transfer_ns"))
     ).with_columns(
-        bus_gb_per_s=pl.col("algorithm_gb_per_s") * pl.Series(factors, dtype=pl.Float64),
+        bus_gb_per_s=pl.col("algorithm_gb_per_s") * factor,
         slow_transfer=pl.when(known).then(pl.col("transfer_ns") > _SLOW_TRANSFER * alike),
     )

@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.report.blocks import Notes
 from longpole.traces.wording import listed
-from longpole.wording import count
+from longpole.wording import count, escape
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
     from longpole.traces.reading import ReadRank
 
-__all__ = ["NOT_A_TRACE", "RankFinding", "disagreement", "in_order"]
+__all__ = ["NOT_A_TRACE", "RankFinding", "disagreement", "finding_notes", "in_order"]
 
 NOT_A_TRACE: Final = "not a trace"
+_MOST_SHOWN: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +100,11 @@ def disagreement(
         said = ", ".join(dict.fromkeys(values))
         message = f"{which}: {kind} on {listed(these)} ({said})"
     return RankFinding(kind, message, these, those, group, sequence, n_calls, tuple(values))
+
+
+def finding_notes(findings: Sequence[RankFinding]) -> list[Notes]:
+    """Show the first findings, and how many more there are."""
+    notes = [escape(finding.message) for finding in findings[:_MOST_SHOWN]]
+    if len(findings) > len(notes):
+        notes.append(f"and {count(len(findings) - len(notes), 'finding')} more: see --json")
+    return [Notes(notes)] if notes else []

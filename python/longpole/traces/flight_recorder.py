@@ -5,19 +5,19 @@ A dump is JSON. The default form is a pickle, which runs code when it is read; i
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from dataclasses import dataclass, field
 from math import prod
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole._core import is_own_frame, rank_of_calls
 from longpole.errors import RanksError
+from longpole.packed import content, first_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from longpole._core import ReducedRank
     from longpole.traces.sources import RankSource
@@ -96,13 +96,13 @@ class Dump:
 
 def is_pickle(path: str | Path) -> bool:
     """Whether a file is a pickle, by its first bytes."""
-    head = _head(path)
+    head = first_bytes(path, _HEAD_BYTES)
     return len(head) > 1 and head[0] == 0x80 and head[1] in _PICKLE_PROTOCOLS  # noqa: PLR2004
 
 
 def is_dump(path: str | Path) -> bool:
     """Whether a file is a dump of the flight recorder, in JSON or as a pickle."""
-    head = _head(path)
+    head = first_bytes(path, _HEAD_BYTES)
     if is_pickle(path):
         return True
     is_empty = b'"entries"' in head and b'"pg_config"' in head
@@ -121,7 +121,7 @@ def read_dump(source: RankSource) -> Dump:
         message = f"{source.path} is a pickle, which can run code when it is read\n{_PICKLE_HINT}"
         raise RanksError(message)
     try:
-        document = json.loads(_opened(source.path))
+        document = json.loads(content(source.path))
         entries = document["entries"]
         groups = _groups(document.get("pg_config") or {})
         found = tuple(_entry(row, groups) for row in sorted(entries, key=_record))
@@ -133,23 +133,6 @@ def read_dump(source: RankSource) -> Dump:
         named.setdefault(entry.group, _Group(entry.group, None, None))
     is_full = bool(found) and found[0].record > 0
     return Dump(source, tuple(named[name] for name in sorted(named)), found, is_full)
-
-
-def _opened(path: str) -> bytes:
-    data = Path(path).read_bytes()
-    return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-
-
-def _head(path: str | Path) -> bytes:
-    with Path(path).open("rb") as file:
-        head = file.read(_HEAD_BYTES)
-    if head[:2] != b"\x1f\x8b":
-        return head
-    try:
-        with gzip.open(path) as unpacked:
-            return unpacked.read(_HEAD_BYTES)
-    except (OSError, EOFError):
-        return head
 
 
 def _record(row: Mapping[str, Any]) -> int:

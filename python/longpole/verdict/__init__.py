@@ -4,6 +4,7 @@ A verdict compares gains: how much shorter the program would be if something too
 by the graph of the critical path timed anew. `docs/verdict.md` gives every rule.
 """
 
-from longpole.verdict.values import Doubt, Remedy, Span, Verdict
+from longpole.verdict.findings import Doubt, Remedy, Span
+from longpole.verdict.values import Verdict
 
 __all__ = ["Doubt", "Remedy", "Span", "Verdict"]

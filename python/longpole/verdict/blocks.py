@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
-from longpole.report.blocks import Column, Notes, Sentence, Table
+from longpole.report.blocks import Column, Notes, Sentence, Table, Value, tabulated
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from longpole.report.blocks import Block
+    from longpole.verdict.findings import Findings, Remedy
 
 __all__ = ["REMEDY_WORDS", "remedies_table", "table_of", "verdict_blocks"]
 
@@ -43,48 +44,7 @@ _LEAST_GAIN: Final = 0.02
 _WITHOUT_GAINS: Final = frozenset({"no_device", "inconclusive"})
 
 
-class _Remedy(Protocol):
-    """What is told of a remedy."""
-
-    @property
-    def remedy(self) -> str: ...
-    @property
-    def name(self) -> str | None: ...
-    @property
-    def named(self) -> bool: ...
-    @property
-    def gain_ns(self) -> int: ...
-    @property
-    def gain(self) -> float: ...
-    @property
-    def events(self) -> tuple[int, ...]: ...
-
-
-class _Span(Protocol):
-    """What is told of the window that is shown."""
-
-    @property
-    def n(self) -> int: ...
-
-
-class _Verdict(Protocol):
-    """What is told of a verdict."""
-
-    @property
-    def status(self) -> str: ...
-    @property
-    def sentence(self) -> str: ...
-    @property
-    def gains(self) -> Mapping[Any, float]: ...
-    @property
-    def window(self) -> _Span: ...
-    @property
-    def record(self) -> str | None: ...
-    @property
-    def remedies(self) -> Sequence[_Remedy]: ...
-
-
-def verdict_blocks(verdict: _Verdict) -> list[Block]:
+def verdict_blocks(verdict: Findings) -> list[Block]:
     """Show a verdict: the sentence, the remedies, and what to record to know more."""
     table = remedies_table(verdict)
     blocks: list[Block] = [Sentence(verdict.sentence)]
@@ -93,7 +53,7 @@ def verdict_blocks(verdict: _Verdict) -> list[Block]:
     return [*blocks, Notes([f"To know more, record {record}."])] if record else blocks
 
 
-def remedies_table(verdict: _Verdict) -> Table:
+def remedies_table(verdict: Findings) -> Table:
     """List the remedies: those that the sentence names in its order, then what gains most.
 
     There are none without GPU activities, where nothing tells what the host holds up, and none
@@ -102,7 +62,7 @@ def remedies_table(verdict: _Verdict) -> Table:
     known = [] if verdict.status in _WITHOUT_GAINS else verdict.remedies
     best = max(verdict.gains.values(), default=0.0)
 
-    def told(row: _Remedy) -> tuple[bool, int]:
+    def told(row: Remedy) -> tuple[bool, int]:
         leads = row.remedy in _WAITS and row.gain > best
         return not leads, _TOLD.index(row.remedy)
 
@@ -112,28 +72,21 @@ def remedies_table(verdict: _Verdict) -> Table:
     return table_of([*named, *others][:_MOST_ROWS], n_windows=verdict.window.n)
 
 
-def table_of(remedies: Sequence[_Remedy], *, n_windows: int = 1) -> Table:
+def table_of(remedies: Sequence[Remedy], *, n_windows: int = 1) -> Table:
     """Give remedies as rows, with what each saves at the most: of several steps, in the mean."""
-    columns = (
-        Column("saves up to (mean)" if n_windows > 1 else "saves up to", "duration"),
-        Column("share", "share"),
-        Column("with"),
-        Column("name", "name"),
-        Column("event", "number"),
-    )
-    rows = [
-        (
-            max(row.gain_ns, 0),
-            max(row.gain, 0.0),
-            *_what(row),
-            row.events[0] if row.events else None,
-        )
-        for row in remedies
-    ]
-    return Table(columns, rows)
+    columns: dict[Column, Value] = {
+        Column("saves up to (mean)" if n_windows > 1 else "saves up to", "duration"): lambda row: (
+            max(row.gain_ns, 0)
+        ),
+        Column("share", "share"): lambda row: max(row.gain, 0.0),
+        Column("with"): lambda row: _what(row)[0],
+        Column("name", "name"): lambda row: _what(row)[1],
+        Column("event", "number"): lambda row: row.events[0] if row.events else None,
+    }
+    return tabulated(remedies, columns)
 
 
-def _what(row: _Remedy) -> tuple[str, str | None]:
+def _what(row: Remedy) -> tuple[str, str | None]:
     """Say what is done, and where: calls that wait with the operator they are in."""
     operator, separator, frame = (row.name or "").partition(" in ")
     if row.remedy == "blocking_calls" and separator:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.analyses.diff.sentences import KINDS, percent
-from longpole.report.blocks import Column, Notes, Sentence, Table
+from longpole.report.blocks import Column, Notes, Sentence, Table, Value, tabulated
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
@@ -25,15 +25,6 @@ _COUNTS: Final = {
     "blocking_calls": "blocking calls",
     "operators": "operators",
 }
-_CHANGES: Final = (
-    Column("what changed"),
-    Column("name", "name"),
-    Column("base", "duration"),
-    Column("new", "duration"),
-    Column("change", "change"),
-    Column("count", "number"),
-    Column("effect", "number"),
-)
 
 
 def diff_blocks(diff: Findings, top: int) -> list[Block]:
@@ -51,43 +42,40 @@ def diff_blocks(diff: Findings, top: int) -> list[Block]:
 
 def _setups(diff: Findings) -> Table:
     """Show in what the machines and the software of the two sides differ."""
-    columns = (Column("what differs"), Column("base", "name"), Column("new", "name"))
-    rows: list[list[Cell]] = [[row.what, row.base, row.new] for row in diff.setups if row.differs]
-    return Table(columns, rows)
+    columns = {
+        Column("what differs"): "what",
+        Column("base", "name"): "base",
+        Column("new", "name"): "new",
+    }
+    return tabulated([row for row in diff.setups if row.differs], columns)
 
 
 def _lengths(diff: Findings) -> Table:
     """Show how long steps take, and how much they differ."""
-    first = "step" if diff.base.unit == "step" else diff.base.unit
-    columns = (
-        Column("side"),
-        Column(f"mean {first}", "duration"),
-        Column("median", "duration"),
-        Column("noise of steps", "share"),
-        Column("steps", "count"),
-        Column("runs", "count"),
-    )
-    rows: list[list[Cell]] = [
-        [name, side.mean_ns, side.median_ns, side.step_noise, side.n_steps, side.n_runs]
-        for name, side in (("base", diff.base), ("new", diff.new))
-    ]
-    return Table(columns, rows)
+    columns: dict[Column, Value] = {
+        Column("side"): lambda side: "base" if side is diff.base else "new",
+        Column(f"mean {diff.base.unit}", "duration"): "mean_ns",
+        Column("median", "duration"): "median_ns",
+        Column("noise of steps", "share"): "step_noise",
+        Column("steps", "count"): "n_steps",
+        Column("runs", "count"): "n_runs",
+    }
+    return tabulated((diff.base, diff.new), columns)
 
 
 def _changes(changes: list[Change]) -> Table:
-    rows: list[list[Cell]] = [
-        [
-            f"{KINDS[change.kind]}{_relation(change)}",
-            None if change.kind == "data_loading" else change.name,
-            change.base_ns if change.base_names else None,
-            change.new_ns if change.new_names else None,
-            change.change if change.base_names and change.new_names else None,
-            None if change.kind == "data_loading" else _numbers(change),
-            _effect(change),
-        ]
-        for change in changes
-    ]
-    return Table(_CHANGES, rows)
+    columns: dict[Column, Value] = {
+        Column("what changed"): lambda it: f"{KINDS[it.kind]}{_relation(it)}",
+        Column("name", "name"): lambda it: None if it.kind == "data_loading" else it.name,
+        Column("base", "duration"): lambda it: it.base_ns if it.base_names else None,
+        Column("new", "duration"): lambda it: it.new_ns if it.new_names else None,
+        Column("change", "change"): lambda it: (
+            it.change if it.base_names and it.new_names else None
+        ),
+        Column("count", "number"): lambda it: None if it.kind == "data_loading" else _numbers(it),
+        Column("effect", "number"): _effect,
+    }
+    return tabulated(changes, columns)
 
 
 def _relation(change: Change) -> str:

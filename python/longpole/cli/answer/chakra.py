@@ -11,7 +11,7 @@ from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.replayed import replay_warnings
 from longpole.convert.chakra import read_chakra
 from longpole.data import Row, plain
-from longpole.report.blocks import Column, Entry, Headline, Notes, Sentence, Table
+from longpole.report.blocks import Column, Entry, Headline, Notes, Sentence, Value, tabulated
 from longpole.report.document import DATA_FORMATS, Document
 from longpole.wording import count, duration
 
@@ -39,15 +39,15 @@ __all__ = [
 CHECK: Final = "longpole.chakra.check/1"
 CONVERT: Final = "longpole.chakra.convert/1"
 REPLAY: Final = "longpole.chakra.replay/1"
-_RESOURCES: Final = (
-    Column("kind"),
-    Column("number", "number"),
-    Column("nodes", "count"),
-    Column("busy", "duration"),
-    Column("ends at", "duration"),
-    Column("measured", "duration"),
-    Column("error"),
-)
+_RESOURCES: Final[dict[Column, Value]] = {
+    Column("kind"): "kind",
+    Column("number", "number"): "lane",
+    Column("nodes", "count"): "n_nodes",
+    Column("busy", "duration"): "busy_ns",
+    Column("ends at", "duration"): "end_ns",
+    Column("measured", "duration"): "measured_end_ns",
+    Column("error"): lambda row: "" if row["error"] is None else f"{row['error']:+.1%}",
+}
 
 
 class GraphFinding(Row):
@@ -131,14 +131,10 @@ class Replayed(Row):
 
 def check_answer(path: str, graph: ChakraTrace) -> Answer:
     """Say what is wrong with a graph."""
-    found = graph.check().to_dicts()
-    warnings = replay_warnings(graph.replay(), graph.nodes)
+    found, warnings = _checked(graph)
     document = Document(
         schema=CHECK,
-        input={"path": path},
-        status="partial" if warnings else "ok",
-        warnings=warnings,
-        forms_with_warnings=DATA_FORMATS,
+        **_known({"path": path}, warnings),
         data=CheckedGraph(findings=found),
         blocks=lambda: list(_findings(path, found)),
         records=lambda: [{"path": path, **row} for row in found],
@@ -148,16 +144,11 @@ def check_answer(path: str, graph: ChakraTrace) -> Answer:
 
 def converted_answer(execution: str, kineto: str, output: str) -> Answer:
     """Say what is wrong with a graph that was just written."""
-    written = read_chakra(output)
-    found = written.check().to_dicts()
-    warnings = replay_warnings(written.replay(), written.nodes)
+    found, warnings = _checked(read_chakra(output))
     pair = Pair(path=output, rank=None, execution=execution, kineto=kineto, paired_by=None)
     document = Document(
         schema=CONVERT,
-        input={"path": execution, "kineto": kineto},
-        status="partial" if warnings else "ok",
-        warnings=warnings,
-        forms_with_warnings=DATA_FORMATS,
+        **_known({"path": execution, "kineto": kineto}, warnings),
         data=Converted(graphs=[{**pair, "findings": found}], groups=None),
         blocks=lambda: list(_findings(output, found)),
         records=lambda: [plain(pair)],
@@ -168,12 +159,8 @@ def converted_answer(execution: str, kineto: str, output: str) -> Answer:
 def ranks_answer(ranks: LinkedRanks, written: Sequence[Path]) -> Answer:
     """Say what was written for the ranks of a run, and how their calls were matched."""
     *graphs, groups = written
-    findings = []
-    warnings: list[Warned] = []
-    for path in graphs:
-        graph = read_chakra(path)
-        findings.append(graph.check().to_dicts())
-        warnings += replay_warnings(graph.replay(), graph.nodes, path.name)
+    checked = [_checked(read_chakra(path), path.name) for path in graphs]
+    warnings = [warned for _, of_graph in checked for warned in of_graph]
     pairs = [
         Pair(
             path=str(path),
@@ -184,36 +171,51 @@ def ranks_answer(ranks: LinkedRanks, written: Sequence[Path]) -> Answer:
         )
         for pair, path in zip(ranks.pairs, graphs, strict=True)
     ]
+    converted: list[ConvertedGraph] = [
+        {**pair, "findings": found} for pair, (found, _) in zip(pairs, checked, strict=True)
+    ]
     calls = ranks.traces.calls
     matched_by = sorted(calls["matched_by"].unique().cast(str))
     messages = [finding.message for finding in ranks.traces.findings]
-    data = Converted(
-        graphs=[{**pair, "findings": found} for pair, found in zip(pairs, findings, strict=True)],
-        groups=str(groups),
-        calls={"count": calls.height, "matched_by": matched_by},
-        findings=messages,
-    )
 
     def blocks() -> Iterator[Block]:
         by = f", matched by {', '.join(matched_by)}" if matched_by else ""
         yield Headline(f"{count(len(pairs), 'rank')}, {count(calls.height, 'call')} of several{by}")
-        columns = [Column(name.replace("_", " ")) for name in pairs[0]]
-        yield Table(columns, [list(plain(pair).values()) for pair in pairs])
-        for pair, found in zip(pairs, findings, strict=True):
-            yield from _findings(str(pair["path"]), found)
+        yield tabulated(pairs, {Column(name.replace("_", " ")): name for name in pairs[0]})
+        for graph in converted:
+            yield from _findings(graph["path"], graph["findings"])
         yield Notes([*messages, f"The ranks of the process groups: {groups}."])
 
     document = Document(
         schema=CONVERT,
-        input={"path": str(groups.parent), "ranks": [pair.rank for pair in ranks.pairs]},
-        status="partial" if warnings else "ok",
-        warnings=warnings,
-        forms_with_warnings=DATA_FORMATS,
-        data=data,
+        **_known(
+            {"path": str(groups.parent), "ranks": [pair.rank for pair in ranks.pairs]}, warnings
+        ),
+        data=Converted(
+            graphs=converted,
+            groups=str(groups),
+            calls={"count": calls.height, "matched_by": matched_by},
+            findings=messages,
+        ),
         blocks=lambda: list(blocks()),
         records=lambda: plain(pairs),
     )
-    return document, max(_exit_code(found, warnings) for found in findings)
+    return document, max(_exit_code(found, warnings) for found, _ in checked)
+
+
+def _checked(graph: ChakraTrace, name: str = "") -> tuple[Findings, list[Warned]]:
+    """Say what is wrong with a graph, and where its replay misses the run."""
+    return graph.check().to_dicts(), replay_warnings(graph.replay(), graph.nodes, name)
+
+
+def _known(given: Mapping[str, Any], warnings: Sequence[Warned]) -> dict[str, Any]:
+    """Give what every document about graphs says."""
+    return {
+        "input": given,
+        "status": "partial" if warnings else "ok",
+        "warnings": warnings,
+        "forms_with_warnings": DATA_FORMATS,
+    }
 
 
 def _exit_code(found: Sequence[Mapping[str, Any]], warnings: Sequence[Warned]) -> int:
@@ -264,11 +266,7 @@ def _replayed(path: str, whole: Replay, without: Replay) -> Iterator[Block]:
             f"Measured {duration(whole.measured_ns)}: {whole.error:+.1%} "
             f"({without.error:+.1%} without the time between operators)."
         )
-    rows = [
-        (*list(row.values())[:-1], "" if row["error"] is None else f"{row['error']:+.1%}")
-        for row in whole.resources.iter_rows(named=True)
-    ]
-    yield Table(_RESOURCES, rows)
+    yield tabulated(whole.resources.iter_rows(named=True), _RESOURCES)
     if whole.stuck:
         nodes = count(whole.stuck, "node")
         yield Notes([f"{nodes} never run, because they wait for each other."])

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import click
-
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of
-from longpole.cli.answer.table import known_of_window, rows_of_path, rows_of_question
-from longpole.cli.answer.windows import exit_code_of, known_of
+from longpole.cli.answer.table import rows_of_path, rows_of_question
+from longpole.cli.answer.usage import usage_errors
+from longpole.cli.answer.windows import exit_code_of, known_of, known_of_trace, known_of_window
 from longpole.data import Data
 from longpole.files import new_file
 from longpole.report.blocks import Headline, Sentence
@@ -74,10 +73,8 @@ def cut_trace(path: str, trace: Trace, window: Window, *, output: Path, force: b
     """Write the events of a window as a smaller trace."""
     from longpole.convert.cut import cut
 
-    try:
+    with usage_errors():
         n_written = cut(trace, path, window, output, force=force)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
     known = known_of_window(path, trace, window)
     return _document("trace", n_written, output, known), exit_codes.OK
 
@@ -87,7 +84,7 @@ def repair_trace(path: str, trace: Trace, *, output: Path, force: bool) -> Answe
     from longpole.convert.repaired import repair
 
     n_written = repair(path, output, force=force)
-    known = known_of_window(path, trace, None)
+    known = known_of_trace(path, trace)
     return _document("trace", n_written, output, known), exit_codes.OK
 
 
@@ -96,14 +93,14 @@ def normalise_trace(path: str, trace: Trace, *, output: Path, force: bool) -> An
     from longpole.convert.normalised import normalise
 
     n_written = normalise(path, output, force=force)
-    known = known_of_window(path, trace, None)
+    known = known_of_trace(path, trace)
     return _document("trace", n_written, output, known), exit_codes.OK
 
 
 def save_trace(path: str, trace: Trace, *, output: Path, force: bool) -> Answer:
     """Write all tables of a trace, to be opened again."""
     trace.save(output, force=force)
-    known = known_of_window(path, trace, None)
+    known = known_of_trace(path, trace)
     return _document("all tables", trace.events.height, output, known), exit_codes.OK
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import click
-
 from longpole.analyses.diff import diff, diff_steps
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.diff_sections import diff_sections
 from longpole.cli.answer.inputs import name_of, warnings_of
+from longpole.cli.answer.usage import require, usage_errors
 from longpole.report.blocks import Headline
 from longpole.report.document import DATA_FORMATS, Document
 
@@ -43,7 +42,8 @@ def diff_answer(
 ) -> Answer:
     """Compare two sides of named traces."""
     sides = [[trace for _, trace in side] for side in (base, new)]
-    found = _asked(lambda: diff(*sides, gate=_GATE if gate is None else gate, **window))
+    with usage_errors():
+        found = diff(*sides, gate=_GATE if gate is None else gate, **window)
     names = [_name(side) for side in (base, new)]
     page = _page(found, sides[0], sides[1], top, window)
     return _answer(" -> ".join(names), [*base, *new], found, page, gate=gate, top=top)
@@ -59,11 +59,10 @@ def step_answer(
     window: Mapping[str, Any],
 ) -> Answer:
     """Compare one step of a trace with the others."""
-    if len(traces) != 1:
-        message = "--step compares steps of one trace"
-        raise click.UsageError(message)
+    require(len(traces) == 1, "--step compares steps of one trace")
     share = _GATE if gate is None else gate
-    found = _asked(lambda: diff_steps(traces[0][1], step, against, gate=share, **window))
+    with usage_errors():
+        found = diff_steps(traces[0][1], step, against, gate=share, **window)
     other = "the other steps" if against is None else f"step {against}"
     title = f"{_name(traces)}: step {step} against {other}"
     side = [traces[0][1]]
@@ -76,13 +75,6 @@ def _page(
 ) -> Callable[[], Sequence[Section]]:
     step_name = window.get("step_name")
     return lambda: diff_sections(found, base, new, top=top, step_name=step_name)
-
-
-def _asked(ask: Callable[[], Diff]) -> Diff:
-    try:
-        return ask()
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
 
 
 def _answer(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.plot.diff_lanes import diff_lanes
-from longpole.report.blocks import Column, Notes, Table
+from longpole.report.blocks import Column, Notes, tabulated
 from longpole.report.sections import Section
 from longpole.wording import count
 
@@ -20,14 +20,14 @@ __all__ = ["diff_sections"]
 
 _MOST_WORK: Final = 200
 _WORK: Final = {
-    "kind": Column("kind"),
-    "name": Column("name", "name"),
-    "base_counts": Column("base count", "count"),
-    "new_counts": Column("new count", "count"),
-    "base_total_duration_ns": Column("base", "duration"),
-    "new_total_duration_ns": Column("new", "duration"),
-    "diff_duration_ns": Column("difference", "duration"),
-    "counts_change_categories": Column("count"),
+    Column("kind"): "kind",
+    Column("name", "name"): "name",
+    Column("base count", "count"): "base_counts",
+    Column("new count", "count"): "new_counts",
+    Column("base", "duration"): "base_total_duration_ns",
+    Column("new", "duration"): "new_total_duration_ns",
+    Column("difference", "duration"): "diff_duration_ns",
+    Column("count"): "counts_change_categories",
 }
 
 
@@ -52,7 +52,6 @@ def diff_sections(
 def _all_work(found: Diff) -> list[Part]:
     """List the work of both sides by name, the greatest change first."""
     records = found.records()
-    rows = [[row[name] for name in _WORK] for row in records[:_MOST_WORK]]
-    more = len(records) - len(rows)
-    table = Table(tuple(_WORK.values()), rows)
+    table = tabulated(records[:_MOST_WORK], _WORK)
+    more = len(records) - len(table.rows)
     return [table, *([Notes([f"{count(more, 'more name')}."])] if more else [])]

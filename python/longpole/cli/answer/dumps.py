@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.analyses.dumps import dumps
 from longpole.cli.answer import exit_codes
+from longpole.cli.answer.inputs import warnings_of_ranks
 from longpole.report.blocks import Headline
-from longpole.report.document import DATA_FORMATS, Document, Warned
+from longpole.report.document import DATA_FORMATS, Document
 from longpole.traces.wording import listed
 from longpole.wording import count, escape
 
@@ -32,10 +33,7 @@ def dumps_answer(sources: Sequence[str], found: DumpSet) -> Answer:
     document = Document(
         schema=DUMPS,
         input={"path": path, "format": "flight recorder"},
-        warnings=[
-            Warned(it.kind.replace(" ", "_"), it.count, it.message, "the rest is answered")
-            for it in losses
-        ],
+        warnings=warnings_of_ranks(losses),
         forms_with_warnings=(*DATA_FORMATS, "text"),
         status="abstained" if answer.is_inconclusive else ("partial" if losses else "ok"),
         data=answer,

@@ -9,9 +9,12 @@ from longpole.report.document import Warned
 from longpole.wording import escape
 
 if TYPE_CHECKING:
-    from longpole.trace import Trace
+    from collections.abc import Iterable
 
-__all__ = ["describe", "name_of", "warnings_of"]
+    from longpole.trace import Trace
+    from longpole.traces.findings import RankFinding
+
+__all__ = ["describe", "name_of", "warnings_of", "warnings_of_ranks"]
 
 
 def name_of(path: str) -> str:
@@ -45,4 +48,12 @@ def warnings_of(trace: Trace) -> list[Warned]:
         )
         for row in trace.core.diagnostics().to_dicts()
         if row["severity"] in severe
+    ]
+
+
+def warnings_of_ranks(losses: Iterable[RankFinding]) -> list[Warned]:
+    """Give what is lost of several ranks, for the envelope."""
+    return [
+        Warned(it.kind.replace(" ", "_"), it.count, it.message, "the rest is answered")
+        for it in losses
     ]

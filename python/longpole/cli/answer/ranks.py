@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.analyses.ranks import ranks
 from longpole.cli.answer import exit_codes
+from longpole.cli.answer.inputs import warnings_of_ranks
 from longpole.data import plain
 from longpole.report.blocks import Headline
-from longpole.report.document import DATA_FORMATS, Document, Warned
+from longpole.report.document import DATA_FORMATS, Document
 from longpole.traces.wording import listed
 from longpole.wording import count, duration, escape
 
@@ -25,7 +26,7 @@ _LOSSES: Final = ("unreadable rank", "duplicate rank", "unknown rank", "files di
 
 
 def ranks_answer(
-    sources: Sequence[str], traces: TraceSet, step: int | None, *, all_ranks: bool
+    sources: Sequence[str], traces: TraceSet, *, step: int | None, all_ranks: bool
 ) -> Answer:
     """Say who makes the others wait."""
     found = ranks(traces, step, all_ranks=all_ranks)
@@ -45,10 +46,7 @@ def ranks_answer(
             "rank": None,
             "world_size": len(traces),
         },
-        warnings=[
-            Warned(it.kind.replace(" ", "_"), it.count, it.message, "the rest is answered")
-            for it in losses
-        ],
+        warnings=warnings_of_ranks(losses),
         forms_with_warnings=(*DATA_FORMATS, "text"),
         status="abstained" if found.is_inconclusive else ("partial" if losses else "ok"),
         scope={

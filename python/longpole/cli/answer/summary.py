@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.analyses.summary import summary
-from longpole.cli.answer.inputs import describe, name_of, warnings_of
+from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.summary_records import rankings, records
-from longpole.cli.answer.windows import abstained, exit_code_of
+from longpole.cli.answer.windows import abstained, exit_code_of, known_of_trace
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
 from longpole.report.document import DATA_FORMATS, Document
 from longpole.verdict.blocks import remedies_table
@@ -58,14 +58,11 @@ def summary_answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
     if not window.duration_ns:
         reason = f"{window.name} is 0 ns long, so that nothing can be measured"
         return abstained(SUMMARY, path, trace, reason)
+    known = known_of_trace(path, trace) | {"forms_with_warnings": (*DATA_FORMATS, "text")}
+    known |= {"status": "partial"} if exit_code_of(trace, found.verdict) else {}
     document = Document(
         schema=SUMMARY,
-        input=describe(path, trace),
-        warnings=warnings_of(trace),
-        forms_with_warnings=(*DATA_FORMATS, "text"),
-        status="partial"
-        if trace.status == "recovered" or exit_code_of(trace, found.verdict)
-        else "ok",
+        **known,
         scope={
             "rank": trace.rank,
             "step": window.step,

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-import click
-
 from longpole.analyses.questions import choices_of, question, questions
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.emit import emit
 from longpole.cli.answer.frames import json_rows, records_of
-from longpole.cli.answer.inputs import describe, name_of, warnings_of
-from longpole.cli.answer.windows import code_of, exit_code_of, known_of
+from longpole.cli.answer.inputs import name_of
+from longpole.cli.answer.usage import usage_errors
+from longpole.cli.answer.windows import code_of, exit_code_of, known_of, known_of_window
 from longpole.data import Row, plain
 from longpole.report.blocks import Column, Headline, Sentence, Table
-from longpole.report.document import DATA_FORMATS, Document
+from longpole.report.document import Document
 from longpole.report.frames import table_of
-from longpole.report.terminal import Terminal
 from longpole.wording import count
 
 if TYPE_CHECKING:
@@ -40,7 +36,6 @@ __all__ = [
     "WHOLE_TABLES",
     "Shown",
     "TableData",
-    "known_of_window",
     "list_of_tables",
     "memory_table",
     "path_table",
@@ -96,8 +91,8 @@ def tables() -> dict[str, str]:
     return dict(sorted((questions() | PATH_TABLES).items()))
 
 
-def list_of_tables(paths: Sequence[str], form: str, color: str) -> int:
-    """Print the names of the tables with a sentence each."""
+def list_of_tables(paths: Sequence[str]) -> Answer:
+    """List the names of the tables with a sentence each."""
     rows = [{"table": name, "sentence": sentence} for name, sentence in tables().items()]
     document = Document(
         schema=TABLE,
@@ -109,7 +104,7 @@ def list_of_tables(paths: Sequence[str], form: str, color: str) -> int:
         ],
         records=lambda: [dict(row) for row in rows],
     )
-    return emit([(document, exit_codes.OK)], form, Terminal.of(sys.stdout, color))
+    return document, exit_codes.OK
 
 
 def path_table(path: str, trace: Trace, found: Found, *, shown: Shown) -> Answer:
@@ -133,12 +128,12 @@ def memory_table(path: str, recording: Allocations, *, shown: Shown) -> Answer:
     return _answered(_answer_of(recording, None, shown), shown, source, known)
 
 
+@usage_errors()
 def rows_of_path(trace: Trace, found: Found, shown: Shown) -> pl.DataFrame:
     """Give the rows of a table about the critical path."""
     from longpole.selection import matching
 
-    rows = _asked(lambda: matching(_OF_PATH[shown.table](found.path, trace), shown.where))
-    return _sorted(rows, shown)
+    return _sorted(matching(_OF_PATH[shown.table](found.path, trace), shown.where), shown)
 
 
 def rows_of_question(trace: Trace, window: Window | None, shown: Shown) -> pl.DataFrame:
@@ -151,13 +146,14 @@ def rows_of_question(trace: Trace, window: Window | None, shown: Shown) -> pl.Da
     return _sorted(pl.DataFrame(answer.records(), infer_schema_length=None), shown)
 
 
+@usage_errors()
 def _answer_of(recording: Trace | Allocations, window: Window | None, shown: Shown) -> Any:
     """Ask a question with what it can be asked with; a top of its own only where it was given."""
     given = {"where": shown.where, "sort": shown.sort, **shown.choices}
     given |= {} if shown.top is None else {"top": shown.top}
     accepted = choices_of(shown.table)
     chosen = {name: value for name, value in given.items() if name in accepted}
-    return _asked(lambda: question(shown.table)(recording, window, **chosen))
+    return question(shown.table)(recording, window, **chosen)
 
 
 def _answered(answer: Any, shown: Shown, title: str, known: dict[str, Any]) -> Answer:
@@ -179,40 +175,12 @@ def _answered(answer: Any, shown: Shown, title: str, known: dict[str, Any]) -> A
     return document, code_of(records, blocks)
 
 
+@usage_errors()
 def _sorted(rows: pl.DataFrame, shown: Shown) -> pl.DataFrame:
     """Put rows into the order that was asked for."""
     from longpole.selection import sorted_by
 
-    found: pl.DataFrame = _asked(lambda: sorted_by(rows, shown.sort))
-    return found
-
-
-def _asked(answer: Callable[[], Any]) -> Any:
-    """Answer; what is wrong with the condition or column is an error of usage."""
-    try:
-        return answer()
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
-
-
-def known_of_window(path: str, trace: Trace, window: Window | None) -> dict[str, Any]:
-    """Give what every document about the time of a window says; without one, of a trace."""
-    scope = None
-    if window is not None:
-        scope = {
-            "rank": trace.rank,
-            "step": window.step,
-            "window_ns": [window.start_ns, window.end_ns],
-            "reason": window.reason,
-            "window": window.name,
-        }
-    return {
-        "input": describe(path, trace),
-        "warnings": warnings_of(trace),
-        "forms_with_warnings": DATA_FORMATS,
-        "status": "partial" if trace.status == "recovered" else "ok",
-        "scope": scope,
-    }
+    return sorted_by(rows, shown.sort)
 
 
 def _of_rows(shown: Shown, rows: pl.DataFrame, title: str, known: dict[str, Any]) -> Document:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import click
-
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of
+from longpole.cli.answer.usage import usage_errors
 from longpole.cli.answer.windows import exit_code_of, known_of
 from longpole.critical_path import Change, Drop, Scale
 from longpole.critical_path.explain import path_blocks
@@ -69,7 +68,8 @@ WhatIfData = Changed | Ideal
 
 def changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[Change]) -> Answer:
     """Say how long the window would take after some changes."""
-    answer = _asked(found.path, changes)
+    with usage_errors():
+        answer = found.path.what_if(changes)
     verdict = found.verdict()
     known = known_of(name, trace, found, verdict)
     chosen = zip(changes, found.path.n_chosen(changes), strict=True)
@@ -148,13 +148,6 @@ def _record(name: str, remedy: Remedy) -> Record:
         "gain_ns": remedy.gain_ns,
         "share": remedy.gain,
     }
-
-
-def _asked(path: CriticalPath, changes: Sequence[Change]) -> WhatIf:
-    try:
-        return path.what_if(changes)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
 
 
 def _gain(path: CriticalPath, answer: WhatIf) -> Gain:

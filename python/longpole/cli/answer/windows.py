@@ -20,8 +20,17 @@ if TYPE_CHECKING:
     from longpole.report.document import Record
     from longpole.trace import Trace
     from longpole.verdict import Verdict
+    from longpole.windows import Window
 
-__all__ = ["Found", "abstained", "code_of", "exit_code_of", "known_of"]
+__all__ = [
+    "Found",
+    "abstained",
+    "code_of",
+    "exit_code_of",
+    "known_of",
+    "known_of_trace",
+    "known_of_window",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +59,38 @@ def known_of(
         *window_warnings(trace, found.path, found.name, found.data_load),
     ]
     return {
-        "input": describe(path, trace),
+        **known_of_trace(path, trace),
         "warnings": warnings,
-        "forms_with_warnings": DATA_FORMATS,
         "status": "partial" if warnings or (verdict and exit_code_of(trace, verdict)) else "ok",
-        "scope": {
-            "rank": trace.rank,
-            "step": found.step,
-            "window_ns": list(found.path.window),
-            "reason": found.reason,
-            "window": found.name,
-        },
+        "scope": _scope(trace, found, found.path.window),
+    }
+
+
+def known_of_window(path: str, trace: Trace, window: Window | None) -> dict[str, Any]:
+    """Give what every document about the time of a window says; without one, of a trace."""
+    known = known_of_trace(path, trace)
+    if window is None:
+        return known
+    return {**known, "scope": _scope(trace, window, (window.start_ns, window.end_ns))}
+
+
+def known_of_trace(path: str, trace: Trace) -> dict[str, Any]:
+    """Give what every document about a trace says."""
+    return {
+        "input": describe(path, trace),
+        "warnings": warnings_of(trace),
+        "forms_with_warnings": DATA_FORMATS,
+        "status": "partial" if trace.status == "recovered" else "ok",
+    }
+
+
+def _scope(trace: Trace, about: Found | Window, times: tuple[int, int]) -> dict[str, Any]:
+    return {
+        "rank": trace.rank,
+        "step": about.step,
+        "window_ns": list(times),
+        "reason": about.reason,
+        "window": about.name,
     }
 
 
@@ -81,10 +111,7 @@ def abstained(schema: str, path: str, trace: Trace, reason: str) -> Answer:
     """Answer that there is nothing to measure, and why."""
     document = Document(
         schema=schema,
-        input=describe(path, trace),
-        warnings=warnings_of(trace),
-        forms_with_warnings=DATA_FORMATS,
-        status="abstained",
+        **(known_of_trace(path, trace) | {"status": "abstained"}),
         blocks=lambda: [
             Headline(f"{name_of(path)}: {reason}"),
             *([Sentence(trace.damage.sentence)] if trace.damage else []),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from longpole.cli.ask.usage import require, usage_errors
 from longpole.critical_path.changes import Drop, RemoveWait, Scale
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def change_options(command: Callable[..., int]) -> Callable[..., int]:
 
 def changes_of(asked: Mapping[str, Sequence[str]], *, ideal: bool) -> list[Change]:
     """Read the changes that were asked for."""
-    try:
+    with usage_errors():
         changes: list[Change] = [
             *(
                 Scale(by=by, kind=kind, matching=name)
@@ -50,14 +51,8 @@ def changes_of(asked: Mapping[str, Sequence[str]], *, ideal: bool) -> list[Chang
                 for kind, name in map(_what, asked["remove_wait"])
             ),
         ]
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
-    if ideal and changes:
-        message = f"--ideal asks its own questions; leave out {_OPTIONS}"
-        raise click.UsageError(message)
-    if not (ideal or changes):
-        message = f"say what is different with {_OPTIONS}, or ask for --ideal"
-        raise click.UsageError(message)
+    require(not (ideal and changes), f"--ideal asks its own questions; leave out {_OPTIONS}")
+    require(ideal or changes, f"say what is different with {_OPTIONS}, or ask for --ideal")
     return changes
 
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from longpole.cli.answer.emit import failed
-from longpole.cli.answer.problems import Problem
 from longpole.errors import LongpoleError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from longpole.cli.answer.emit import Answer
     from longpole.cli.ask.options import Options
     from longpole.traces.dump_set import DumpSet
 
-__all__ = ["are_dumps", "joined_dumps"]
+__all__ = ["answer_dumps", "are_dumps"]
 
 
 def are_dumps(sources: Sequence[str]) -> bool:
@@ -34,15 +32,11 @@ def are_dumps(sources: Sequence[str]) -> bool:
     return bool(traces) and traces <= dumps
 
 
-def joined_dumps(
-    sources: Sequence[str], options: Options, *, answer: Callable[[DumpSet], Answer]
-) -> Iterator[Answer]:
-    """Read the dumps and give the answer, or why there is none."""
+def answer_dumps(
+    sources: Sequence[str], options: Options, schema: str, answer: Callable[[DumpSet], Answer]
+) -> int:
+    """Write what `answer` says of the dumps; give the exit code."""
     from longpole.traces.dump_set import read_dumps
 
-    try:
-        yield answer(read_dumps(list(sources)))
-    except (LongpoleError, OSError) as error:
-        if options.debug:
-            raise
-        yield failed("longpole.dumps/1", Problem.of(error).at(", ".join(sources)))
+    path = ", ".join(sources)
+    return options.emit(options.attempt(schema, path, lambda: answer(read_dumps(list(sources)))))

@@ -5,20 +5,34 @@ from __future__ import annotations
 import functools
 import sys
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from longpole.cli.answer.emit import emit
+from longpole.cli.answer.emit import emit, failed
+from longpole.cli.answer.problems import Problem
+from longpole.errors import LongpoleError
 from longpole.report.document import FORMATS
 from longpole.report.terminal import Terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from longpole.cli.answer.emit import Answer
 
-__all__ = ["Options", "answer_options", "answers", "is_debugging", "shared_options"]
+__all__ = [
+    "Options",
+    "answer_options",
+    "answers",
+    "is_debugging",
+    "output_options",
+    "shared_options",
+    "top_option",
+]
+
+
+Command = TypeVar("Command", bound="Callable[..., int]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +49,20 @@ class Options:
 
     def emit(self, *answers: Answer) -> int:
         """Write answers in the form that was asked for; give the exit code."""
+        return self.emit_each(answers)
+
+    def emit_each(self, answers: Iterable[Answer]) -> int:
+        """Write answers as they come; give the exit code."""
         return emit(answers, self.form, Terminal.of(sys.stdout, self.color))
+
+    def attempt(self, schema: str, path: str, ask: Callable[[], Answer]) -> Answer:
+        """Give an answer, or say why there is none, so that others can still be given."""
+        try:
+            return ask()
+        except (LongpoleError, OSError) as error:
+            if self.debug:
+                raise
+            return failed(schema, Problem.of(error).at(path))
 
 
 def answers(declared: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
@@ -109,6 +136,30 @@ def shared_options(command: Callable[..., int]) -> Callable[..., int]:
         return command(options=replace(options, vocabulary=vocabulary, threads=threads), **others)
 
     return with_options
+
+
+def output_options(told: str = "The file to write.") -> Callable[[Command], Command]:
+    """Give a command the options about the file it writes, `output` and `force`."""
+
+    def add(command: Command) -> Command:
+        output = click.option(
+            "-o",
+            "--output",
+            required=True,
+            type=click.Path(dir_okay=False, path_type=Path),
+            help=told,
+        )
+        force = click.option("-f", "--force", is_flag=True, help="Replace the file if it exists.")
+        return output(force(command))
+
+    return add
+
+
+def top_option(most: int, told: str) -> Callable[[Command], Command]:
+    """Give a command the option of how many things it lists, `top`."""
+    return click.option(
+        "--top", type=click.IntRange(min=1), default=most, show_default=True, help=told
+    )
 
 
 def is_debugging() -> bool:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING
+import functools
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from longpole.cli.answer.emit import failed
-from longpole.cli.answer.problems import Problem
-from longpole.errors import LongpoleError
+from longpole.cli.answer.live import Live, is_watched
+from longpole.cli.ask.usage import usage_errors
 from longpole.traces.engines import ENGINES, TIMEOUT_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from longpole.cli.answer.emit import Answer
     from longpole.cli.ask.options import Options
-    from longpole.traces.engines import Engine
     from longpole.traces.trace_set import TraceSet
 
-__all__ = ["engine_options", "joined_ranks", "rank_progress", "sources_argument"]
+__all__ = ["answer_ranks", "rank_progress", "reading_options", "sources_argument"]
 
 _PATH = click.Path()  # only so that shells complete names of files
 
@@ -30,70 +28,68 @@ sources_argument = click.argument(
 """A directory, a glob pattern, or traces of ranks."""
 
 
-def engine_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options of how ranks are read."""
-    workers = click.option(
+def reading_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options of how ranks are read, as its argument `reading`."""
+
+    @click.option("--step-name", metavar="REGEX", help="Annotations that mark steps.")
+    @click.option(
         "--workers",
         type=click.IntRange(min=1),
         help="How many traces to hold at once (default: one for each CPU, at most 4).",
     )
-    engine = click.option(
+    @click.option(
         "--engine",
         type=click.Choice(ENGINES),
         default="threads",
         help="Where ranks are read: one process may die without the others.  [default: threads]",
     )
-    timeout = click.option(
+    @click.option(
         "--timeout",
+        "timeout_s",
         type=click.FloatRange(min=0, min_open=True),
         metavar="SECONDS",
         default=TIMEOUT_S,
         help="Give up the ranks left when Ray finishes none for so long.  [default: 600]",
     )
-    return workers(engine(timeout(command)))
+    @functools.wraps(command)
+    def with_reading(**arguments: Any) -> int:
+        names = ("step_name", "workers", "engine", "timeout_s")
+        reading = {name: arguments.pop(name) for name in names}
+        return command(reading=reading, **arguments)
+
+    return with_reading
 
 
-def joined_ranks(
+def answer_ranks(
     sources: Sequence[str],
     options: Options,
-    *,
-    workers: int | None,
-    engine: Engine,
-    timeout_s: float,
-    step_name: str | None,
     schema: str,
     answer: Callable[[TraceSet], Answer],
-) -> Iterator[Answer]:
-    """Read the ranks and give the answer, or why there is none."""
+    reading: Mapping[str, Any],
+) -> int:
+    """Write what `answer` says of the ranks; give the exit code."""
     from longpole.traces.joining import read_traces
 
-    try:
+    @usage_errors()
+    def ask() -> Answer:
+        progress = rank_progress(options, "reading")
         traces = read_traces(
-            list(sources),
-            workers=workers,
-            engine=engine,
-            timeout_s=timeout_s,
-            step_name=step_name,
-            vocabulary=options.vocabulary,
-            progress=rank_progress(options, "reading"),
+            list(sources), vocabulary=options.vocabulary, progress=progress, **reading
         )
-        yield answer(traces)
-    except (LongpoleError, OSError) as error:
-        if options.debug:
-            raise
-        yield failed(schema, Problem.of(error).at(", ".join(sources)))
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
+        return answer(traces)
+
+    return options.emit(options.attempt(schema, ", ".join(sources), ask))
 
 
 def rank_progress(options: Options, doing: str) -> Callable[[int, int], object] | None:
     """Count the ranks that are done, on a terminal."""
-    if not options.progress or not sys.stderr.isatty():
+    if not (options.progress and is_watched()):
         return None
+    live = Live()
 
     def show(done: int, total: int) -> None:
-        end = "\r\x1b[K" if done == total else ""
-        sys.stderr.write(f"\r{doing} ranks: {done} of {total}{end}")
-        sys.stderr.flush()
+        live.show([f"{doing} ranks: {done} of {total}"])
+        if done == total:
+            live.clear()
 
     return show

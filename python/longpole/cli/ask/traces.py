@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from longpole.cli.answer.emit import emit, failed
-from longpole.cli.answer.problems import Problem
 from longpole.cli.answer.progress import reading
-from longpole.errors import TraceError, WindowError
-from longpole.report.terminal import Terminal
+from longpole.cli.answer.usage import usage_errors
+from longpole.errors import TraceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from longpole.cli.answer.emit import Answer
     from longpole.cli.ask.options import Options
@@ -45,16 +43,10 @@ def answer_each(
     being answered.
     """
 
-    def answers() -> Iterator[Answer]:
-        for path in paths:
-            try:
-                yield answer(path, _read(path, options, arguments))
-            except (TraceError, WindowError, OSError) as error:
-                if options.debug:
-                    raise
-                yield failed(schema, Problem.of(error).at(path))
+    def one(path: str) -> Answer:
+        return options.attempt(schema, path, lambda: answer(path, _read(path, options, arguments)))
 
-    return emit(answers(), options.form, Terminal.of(sys.stdout, options.color))
+    return options.emit_each(map(one, paths))
 
 
 def named_traces(
@@ -104,16 +96,12 @@ def _read(
     if path == "-" and sys.stdin.isatty():
         message = "nothing is piped into stdin; give a file, or `zcat trace.json.gz | longpole -`"
         raise click.UsageError(message)
-    with reading(path, enabled=options.progress) as progress:
-        source = sys.stdin.buffer if path == "-" else path
-        try:
-            return read_trace(
-                source,
-                args=arguments,
-                vocabulary=options.vocabulary,
-                capture_traces=options.capture_traces,
-                threads=options.threads,
-                progress=progress,
-            )
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
+    with usage_errors(), reading(path, enabled=options.progress) as progress:
+        return read_trace(
+            sys.stdin.buffer if path == "-" else path,
+            args=arguments,
+            vocabulary=options.vocabulary,
+            capture_traces=options.capture_traces,
+            threads=options.threads,
+            progress=progress,
+        )

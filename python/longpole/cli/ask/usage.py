@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from longpole.cli.answer.usage import require, usage_errors
 
 __all__ = ["CommandBehindDashes", "behind_dashes", "require", "usage_errors"]
 
 _BEHIND: Final = "behind --"
-
-
-def require(condition: object, message: str) -> None:
-    """Refuse what the user has given unless a condition holds."""
-    if not condition:
-        raise click.UsageError(message)
-
-
-@contextmanager
-def usage_errors(kind: type[ValueError] = ValueError) -> Iterator[None]:
-    """Let such an error be a mistake of the user."""
-    try:
-        yield
-    except kind as error:
-        raise click.UsageError(str(error)) from error
 
 
 class CommandBehindDashes(click.Command):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from longpole.cli.answer.usage import require, usage_errors
 from longpole.cli.answer.windows import Found, abstained
 from longpole.errors import WindowError
 from longpole.windows import choose_window, step_number
@@ -26,8 +27,7 @@ __all__ = [
     "Asked",
     "about_stretch",
     "about_window",
-    "chosen_window",
-    "step_options",
+    "choice_options",
     "stretch_options",
     "window_options",
 ]
@@ -36,6 +36,9 @@ _LAST_NS: Final = 2**63 - 1
 _TIME_NS: Final = click.IntRange(-_LAST_NS, _LAST_NS)
 _OF_TIME: Final = ("step", "whole", "annotation", "instance", "between", "step_name")
 _NO_WORK: Final = "the trace has no work on a main thread or a device"
+
+
+Part = TypeVar("Part", Found, "Window")
 
 
 class _Step(click.ParamType[int]):
@@ -81,19 +84,22 @@ _BETWEEN: Final = click.option(
 )
 
 
-def chosen_window(
-    trace: Trace, step: int | None, *, whole: bool, step_name: str | None
-) -> Window | None:
-    """Choose a window; a pattern that is not a regular expression is an error of usage."""
-    try:
-        return choose_window(trace, step, whole=whole, step_name=step_name)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
+def choice_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command `--step`, `--step-name` and `--whole`, as its argument `choice`."""
 
+    @_STEP
+    @_STEP_NAME
+    @_WHOLE
+    @functools.wraps(command)
+    def with_choice(
+        *, step: int | None, step_name: str | None, whole: bool, **arguments: Any
+    ) -> int:
+        from longpole.cli.answer.report import Choice
 
-def step_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command `--step`, `--step-name` and `--whole`."""
-    return _STEP(_STEP_NAME(_WHOLE(command)))
+        require(step is None or not whole, "--step and --whole exclude each other")
+        return command(choice=Choice(step, whole, step_name), **arguments)
+
+    return with_choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +136,8 @@ class Asked:
         """Find the critical path of the window; the reason where there is none."""
         chosen, name, reason = None, self._name, "as asked"
         if name is None:
-            chosen = chosen_window(trace, self.step, whole=self.whole, step_name=self.step_name)
+            with usage_errors():
+                chosen = choose_window(trace, self.step, whole=self.whole, step_name=self.step_name)
             if chosen is None:
                 return _NO_WORK
             name, reason = chosen.name, chosen.reason
@@ -156,11 +163,8 @@ class Asked:
         if given:
             message = f"{given[0]} is about the critical path, which this table is not"
             raise click.UsageError(message)
-        try:
-            window = choose_window(trace, **self.choice)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
-        return window or _NO_WORK
+        with usage_errors():
+            return choose_window(trace, **self.choice) or _NO_WORK
 
     @property
     def choice(self) -> dict[str, Any]:
@@ -186,34 +190,22 @@ class Asked:
     def _verdict(self, trace: Trace) -> Callable[[], Verdict]:
         return functools.partial(
             trace.verdict,
-            self.step,
-            self.annotation,
-            self.between,
-            instance=self.instance or 0,
-            whole=self.whole,
+            **self.choice,
             data_load=self.data_load,
-            step_name=self.step_name,
         )
 
+    @usage_errors()
     def _path(self, trace: Trace, chosen: Window | None) -> CriticalPath | None:
         is_whole = chosen is not None and chosen.kind == "trace"
         try:
-            return trace.critical_path(
-                step=None if chosen is None else chosen.step,
-                annotation=self.annotation,
-                instance=self.instance or 0,
-                between=self.between,
-                end=self.end or "period",  # type: ignore[arg-type]
-                data_load=self.data_load,
-                whole=is_whole,
-                step_name=self.step_name,
-            )
+            step = None if chosen is None else chosen.step
+            choice = {**self.choice, "step": step, "whole": is_whole}
+            end: Any = self.end or "period"
+            return trace.critical_path(**choice, end=end, data_load=self.data_load)
         except WindowError:
             if is_whole:
                 return None
             raise
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
         except OverflowError as error:
             message = f"the trace has no {self._name or chosen}"
             raise WindowError(message) from error
@@ -223,23 +215,23 @@ def about_window(
     schema: str, window: Asked, answer: Callable[[str, Trace, Found], Answer]
 ) -> Callable[[str, Trace], Answer]:
     """Answer from the critical path of the window, where there is one to measure."""
-
-    def found_or_not(path: str, trace: Trace) -> Answer:
-        found = window.find(trace)
-        if isinstance(found, str):
-            return abstained(schema, path, trace, found)
-        return answer(path, trace, found)
-
-    return found_or_not
+    return _about(schema, window.find, answer)
 
 
 def about_stretch(
     schema: str, window: Asked, answer: Callable[[str, Trace, Window], Answer]
 ) -> Callable[[str, Trace], Answer]:
     """Answer about the time of the window, where there is one."""
+    return _about(schema, window.choose, answer)
 
+
+def _about(
+    schema: str,
+    find: Callable[[Trace], Part | str],
+    answer: Callable[[str, Trace, Part], Answer],
+) -> Callable[[str, Trace], Answer]:
     def found_or_not(path: str, trace: Trace) -> Answer:
-        found = window.choose(trace)
+        found = find(trace)
         if isinstance(found, str):
             return abstained(schema, path, trace, found)
         return answer(path, trace, found)
@@ -284,4 +276,6 @@ def window_options(command: Callable[..., int]) -> Callable[..., int]:
 
 def _of_time(command: Callable[..., int]) -> Callable[..., int]:
     """Give a command the options that choose a time, each as an argument."""
-    return step_options(_ANNOTATION(_INSTANCE(_BETWEEN(command))))
+    for option in (_BETWEEN, _INSTANCE, _ANNOTATION, _WHOLE, _STEP_NAME, _STEP):
+        command = option(command)
+    return command

@@ -1,0 +1,28 @@
+"""What commands say of wrong use."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["require", "usage_errors"]
+
+
+def require(condition: object, message: str) -> None:
+    """Refuse what the user has given unless a condition holds."""
+    if not condition:
+        raise click.UsageError(message)
+
+
+@contextmanager
+def usage_errors(kind: type[ValueError] = ValueError) -> Iterator[None]:
+    """Let such an error be a mistake of the user."""
+    try:
+        yield
+    except kind as error:
+        raise click.UsageError(str(error)) from error
