@@ -39,7 +39,24 @@ _BECAME: Final = {
 
 
 def sentence(diff: Findings) -> str:
-    """Say whether the step changed, by how much, and through what."""
+    """Say whether the step changed, by how much, and through what; the damage of a trace first."""
+    damage = _damage(diff)
+    return " ".join(damage if diff.is_lost else [*damage, _compared(diff)])
+
+
+def _damage(diff: Findings) -> list[str]:
+    """Say what reading lost of each side; of several traces of a side the gravest."""
+    if diff.base.damage and diff.base.damage == diff.new.damage:
+        return [diff.base.damage[0].sentence]
+    told = []
+    for name, side in (("base", diff.base), ("new", diff.new)):
+        gravest = max(side.damage, key=lambda it: it.is_grave, default=None)
+        if gravest is not None:
+            told.append(gravest.sentence.replace("The trace", f"The {name} trace", 1))
+    return told
+
+
+def _compared(diff: Findings) -> str:
     base, new = diff.base, diff.new
     verdict = " ".join(filter(None, [diff.verdict.capitalize(), described(diff.setups)]))
     if not diff.is_related:
