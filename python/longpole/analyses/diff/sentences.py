@@ -45,15 +45,17 @@ def sentence(diff: Findings) -> str:
 
 
 def _damage(diff: Findings) -> list[str]:
-    """Say what reading lost of each side; of several traces of a side the gravest."""
-    if diff.base.damage and diff.base.damage == diff.new.damage:
-        return [diff.base.damage[0].sentence]
-    told = []
-    for name, side in (("base", diff.base), ("new", diff.new)):
-        gravest = max(side.damage, key=lambda it: it.is_grave, default=None)
-        if gravest is not None:
-            told.append(gravest.sentence.replace("The trace", f"The {name} trace", 1))
-    return told
+    """Say what reading lost of each side: what is grave alone, and one of several traces."""
+    base, new = (
+        max(side.damage, key=lambda it: it.is_grave, default=None) for side in (diff.base, diff.new)
+    )
+    if base is not None and base == new:
+        return [base.sentence]
+    return [
+        damage.sentence.replace("The trace", f"The {name} trace", 1)
+        for name, damage in (("base", base), ("new", new))
+        if damage is not None and damage.is_grave >= diff.is_lost
+    ]
 
 
 def _compared(diff: Findings) -> str:
