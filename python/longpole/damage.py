@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.data import Data
+from longpole.errors import WindowError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-__all__ = ["Damage", "advised", "damage_of"]
+__all__ = ["Damage", "advised", "blaming", "damage_of"]
 
 # Behind these, any number of events may be missing, or any value be wrong.
 _WITHOUT_BOUND: Final = frozenset(
@@ -33,7 +38,8 @@ _SKIPPED: Final = frozenset({"not_an_event", "too_deep", "bad_timestamp", "missi
 _HEADER: Final = frozenset({"malformed_header", "header_too_large"})
 
 
-class Damage(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Damage(Data):
     """What reading lost of a file."""
 
     is_grave: bool
@@ -65,6 +71,19 @@ def damage_of(findings: Iterable[dict[str, Any]], n_bytes: int, n_events: int) -
 def advised(damage: Damage | None, hint: str) -> str:
     """Give advice on what to record; of a damaged trace the damage, which may have taken that."""
     return hint if damage is None else damage.sentence
+
+
+@contextmanager
+def blaming(damage: Damage | None) -> Iterator[None]:
+    """Add the damage to the message of a `WindowError`: it may have taken the window."""
+    try:
+        yield
+    except WindowError as error:
+        if damage is None:
+            raise
+        lost = f"{damage.sentence[:1].lower()}{damage.sentence[1:]}"
+        message = f"{error}\nhint: {lost}"
+        raise WindowError(message) from None
 
 
 def _is_much(row: dict[str, Any], n_bytes: int, n_events: int) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["OPTIONS", "Options", "Profiler"]
+__all__ = ["OPTIONS", "Options", "Profiler", "options_of"]
 
 Profiler = Literal["torch", "torch_rocm", "torch_xpu", "torch_npu", "mindspore", "msprof"]
 
@@ -63,6 +63,12 @@ _TORCH: Final = Options(
     workers="num_workers",
     rank="initialise torch.distributed before the profiler starts",
 )
+
+# Servers are told over HTTP to profile, or by a function of their engine (vLLM, SGLang).
+_OF_SERVER: Final = {
+    "schedule": "several iterations after a warm-up (start_profile and stop_profile of the server)",
+    "step": "whole iterations (start_profile and stop_profile of the server)",
+}
 
 OPTIONS: Final[Mapping[Profiler, Options]] = {
     "torch": _TORCH,
@@ -119,3 +125,15 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
     ),
 }
 """By profiler; what is not known is taken for torch's."""
+
+
+def options_of(profiler: Profiler, *, is_of_server: bool) -> Options:
+    """Give the options of a profiler. A server starts and stops it, and has no loop to change.
+
+    Examples
+    --------
+    >>> options_of("torch", is_of_server=False).step
+    'prof.step() in the loop'
+    """
+    options = OPTIONS[profiler]
+    return options._replace(**_OF_SERVER) if is_of_server else options

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from longpole._core import collective_waits, collectives
+from longpole.damage import blaming
 from longpole.errors import WindowError
 from longpole.files import new_file
 from longpole.frames import frame_of
@@ -360,10 +361,11 @@ class Trace(TraceTables):
         number = None if step is None else step_number(step)
         window = core_window(number, annotation, instance, between, end, whole=whole)
         longest = method == "longest"
-        core = self._core.critical_path(
-            window, longest=longest, data_load=data_load, step_name=step_name
-        )
-        return CriticalPath(core, self._path)
+        with blaming(self.damage):
+            core = self._core.critical_path(
+                window, longest=longest, data_load=data_load, step_name=step_name
+            )
+        return CriticalPath(core, self._path, self.damage)
 
     def verdict(
         self,
@@ -409,7 +411,8 @@ class Trace(TraceTables):
 
         number = None if step is None else step_number(step)
         window = core_window(number, annotation, instance, between, "period", whole=whole)
-        parts = self._core.verdict(window, data_load=data_load, step_name=step_name)
+        with blaming(self.damage):
+            parts = self._core.verdict(window, data_load=data_load, step_name=step_name)
         verdict = verdict_of(parts)
         return damaged(verdict, parts, self.damage) if self.damage else verdict
 
@@ -426,7 +429,8 @@ class Trace(TraceTables):
         from longpole.critical_path.windows import core_window
 
         window = core_window(step, annotation, instance, None, "period", whole=whole)
-        return self._core.scope(window, step_name=step_name)
+        with blaming(self.damage):
+            return self._core.scope(window, step_name=step_name)
 
     def sync_dependencies(
         self, step: int | str | None = None, *, whole: bool = False
@@ -482,7 +486,8 @@ class Trace(TraceTables):
         try:
             told = verdict_blocks(self.verdict())
         except WindowError as error:
-            told = [Sentence(f"There is no verdict: {error}.")]
+            why, _, _ = str(error).partition("\nhint: ")
+            told = [Sentence(f"There is no verdict: {why}.")]
         kind = pl.col("kind").cast(pl.String)
         counts = self.events.group_by(kind).len().sort("len", "kind", descending=[True, False])
         columns = (Column("kind"), Column("events", "count"))

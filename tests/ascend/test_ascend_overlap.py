@@ -85,6 +85,14 @@ def test_a_rank_that_computes_longer_than_the_fastest_is_slow(tmp_path: Path) ->
     assert found["waiting_ns"].null_count() == 3
 
 
+def test_a_folder_without_a_profile_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="missing"):
+        longpole.ascend_ranks(tmp_path / "missing")
+    (tmp_path / "trace.json").write_text("{}")
+    with pytest.raises(TraceError, match="no timeline of an Ascend profile"):
+        longpole.ascend_ranks(tmp_path)
+
+
 def test_links_sum_up_what_tasks_moved_between_ranks() -> None:
     builder = AscendBuilder().step(1, (0, 100))
     for number in (1, 2):

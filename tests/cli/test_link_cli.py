@@ -89,6 +89,7 @@ def test_a_replay_that_misses_the_run_is_warned_about_with_the_place(
         ["link", *pair_that_waits_outside],
         ["chakra", "convert", *pair_that_waits_outside, "-o", graph],
         ["chakra", "check", graph],
+        ["chakra", "replay", graph],
     )
     for command in commands:
         assert run(command) == 4

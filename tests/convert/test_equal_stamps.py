@@ -151,3 +151,18 @@ def test_the_forward_that_began_first_belongs_to_the_backward_that_followed():
     found = spans(linked)
     assert found[3] < found[5] < found[9]
     assert linked.replay().error == pytest.approx(0, abs=0.05)
+
+
+def test_a_search_that_was_stopped_is_said_in_the_refusal():
+    # Every second operator may be the first, and each place differs in the middle only.
+    n = 6_500
+    names = [*("ab" * n), *"aaabbb", *("ab" * n)]
+    rows = [(number, name, 2) for number, name in enumerate(names, 3)]
+    trace = operators(
+        *((name, (10 * tick, 10 * tick + 1)) for tick in range(4 * n) for name in "ab")
+    )
+    with pytest.raises(PairError, match="search was stopped at 1,000 comparisons for each event"):
+        link_execution_trace(execution([2, *rows]), trace.to_bytes())
+    with pytest.raises(PairError) as error:
+        link_execution_trace(execution([2, *ITEM]), trace.to_bytes())
+    assert "stopped" not in str(error.value)

@@ -476,3 +476,50 @@ def test_a_change_of_one_window_is_read_off_in_the_others(base):
     start_ns, end_ns = paths[0].window
     with pytest.raises(ValueError, match="no times in common"):
         changed.gain_in(base.critical_path(between=(start_ns, end_ns)))
+
+
+def of_a_step(length: int) -> TraceBuilder:
+    """Steps of which the kernel takes some time."""
+    builder = TraceBuilder()
+    for number in range(12):
+        start = 1_000 * number
+        builder.step(number, (start, start + 999)).operator("aten::mm", (start, start + 16))
+        builder.call("cudaLaunchKernel", (start + 10, start + 15), correlation=number + 1)
+        builder.call("cudaDeviceSynchronize", (start + 18, start + 998))
+        builder.kernel("gemm", (start + 16, start + 16 + length), correlation=number + 1)
+    return builder
+
+
+def test_where_a_trace_is_cut_the_damage_is_said_and_no_cause(tmp_path, capsys):
+    base, new = of_a_step(500).to_bytes(), of_a_step(900).to_bytes()
+    found = longpole.diff(longpole.read_trace(base), longpole.read_trace(new[: len(new) // 2]))
+    assert (found.verdict, found.changes, found.path) == ("inconclusive", (), ())
+    assert found.sentence.startswith("The new trace is damaged (")
+    assert "gemm" not in found.sentence
+    for name, text in {"base": base, "new": new[: len(new) // 2]}.items():
+        (tmp_path / f"{name}.json").write_bytes(text)
+    command = ["diff", *(str(tmp_path / f"{name}.json") for name in ("base", "new"))]
+    assert program.run(command) == 4
+    told = capsys.readouterr().out
+    assert "The new trace is damaged (" in told
+    assert "gemm" not in told
+    program.run([*command, "--json"])
+    data = json.loads(capsys.readouterr().out)["data"]
+    assert [it["is_grave"] for it in data["new"]["damage"]] == [True]
+
+
+def test_where_an_event_is_lost_the_damage_is_said_first():
+    base, new = of_a_step(500).to_bytes(), of_a_step(900).to_bytes()
+    lossy = new.replace(b'"name": "gemm"', b'"name": gem\x00', 1)
+    assert lossy != new
+    found = longpole.diff(longpole.read_trace(base), longpole.read_trace(lossy))
+    assert found.sentence.startswith("The new trace is damaged (")
+    assert found.new.damage
+    assert found.is_lost == found.new.damage[0].is_grave
+
+
+def test_a_step_of_a_damaged_trace_tells_the_damage_once():
+    text = of_a_step(500).to_bytes()
+    found = longpole.diff_steps(longpole.read_trace(text[: len(text) // 2]), 2)
+    assert found.verdict == "inconclusive"
+    assert found.sentence.count("is damaged") == 1

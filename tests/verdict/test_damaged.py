@@ -186,3 +186,42 @@ def test_what_a_damaged_trace_lacks_is_no_reason_to_record_it(question):
     told = text(getattr(longpole, question)(trace).blocks())
     assert "The trace is damaged (" in told
     assert "record" not in told
+
+
+@pytest.mark.parametrize("window", [{"step": 29}, {"annotation": "missing"}])
+def test_a_window_that_damage_may_have_taken_is_missed_with_the_damage(window, tmp_path, capsys):
+    path = tmp_path / "cut.json"
+    path.write_bytes(cut(training().to_bytes(), 3))
+    trace = longpole.read_trace(path)
+    for ask in (trace.critical_path, trace.verdict, trace.scope):
+        with pytest.raises(longpole.WindowError, match="\nhint: the trace is damaged \\("):
+            ask(**window)
+    [(name, value)] = window.items()
+    assert program.run(["path", str(path), f"--{name}", str(value)]) == exit_codes.USAGE
+    error, hint = capsys.readouterr().err.splitlines()[:2]
+    assert error.startswith("error: ")
+    assert error.endswith("[no_such_window]")
+    assert hint.startswith("hint: the trace is damaged (")
+
+
+def test_a_sound_trace_that_lacks_a_step_says_which_it_has():
+    with pytest.raises(longpole.WindowError, match=r"its steps go from 0 to 29$"):
+        training().read().critical_path(step=77)
+
+
+def graph_of_joint_ends() -> TraceBuilder:
+    """One launch of a graph in which two streams end together before a third goes on."""
+    builder = TraceBuilder().call("cudaGraphLaunch", (0, 10), correlation=1)
+    for stream in (7, 8):
+        builder.kernel("a", (20, 50), correlation=1, stream=stream)
+    return builder.kernel("b", (52, 90), correlation=1, stream=9)
+
+
+def test_of_a_damaged_trace_no_more_launches_of_a_graph_are_asked_for():
+    sound = graph_of_joint_ends().to_bytes()
+    told = " ".join(longpole.read_trace(sound).critical_path(whole=True).explain().split())
+    assert "Record three or more launches of the graph" in told
+    lossy = sound[:-2] + b', {"ph": "X", "cat": "cpu_op", "na'
+    told = longpole.read_trace(lossy).critical_path(whole=True).explain()
+    assert "Undecided: " in told
+    assert "Record" not in told

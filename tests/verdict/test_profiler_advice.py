@@ -76,3 +76,14 @@ def test_every_profiler_has_every_option():
     for options in OPTIONS.values():
         assert all(options._replace(waits="never empty"))
         assert not any(part.endswith(".") for part in options)
+
+
+def test_who_profiles_a_server_is_not_told_to_change_a_loop():
+    builder = TraceBuilder().annotation("execute_1_context_0_generation_1", (0, 600))
+    builder.launch("a", call=(0, 2), work=(4, 10))
+    builder.launch("b", call=(3, 5), work=(400, 500), stream=20)
+    trace = builder.read()
+    assert trace.core.is_of_server
+    assert not re.search(r"schedule\(|prof\.step|in the loop", told(trace))
+    assert "start_profile" in told(trace)
+    assert not TraceBuilder().annotation("train_step", (0, 9)).read().core.is_of_server

@@ -24,8 +24,7 @@ class AnnotatedKernelRow(KernelRow):
     """The GPU activities of one name in one annotation."""
 
     annotation: str | None
-    """The innermost around the launching call, else the one that the profiler drew on the stream.
-    The innermost around the launching call, else the one that the profiler drew on the stream."""
+    """The innermost around the launching call, else that which the profiler drew on the stream."""
     is_backward: bool
     """Whether it is known by the forward operator: autograd runs backward passes on threads of its
     own."""

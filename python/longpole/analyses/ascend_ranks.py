@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
+from errno import ENOENT
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from longpole.analyses.ascend_overlap import overlaps_by_step
-from longpole.ascend.layout import rank_of, timelines
+from longpole.ascend.layout import collected, rank_of, timelines
+from longpole.ascend.problems import profile_error
 from longpole.read import read_trace
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator
 
+    from longpole.ascend.layout import Timeline
     from longpole.trace import Trace
 
 __all__ = ["ascend_ranks"]
@@ -53,18 +56,32 @@ def ascend_ranks(folder: str | os.PathLike[str]) -> pl.DataFrame:
 
     Raises
     ------
+    FileNotFoundError
+        There is no such folder.
     TraceError
-        A profile cannot be read.
+        The folder has no profile of Ascend, or one cannot be read.
 
     Examples
     --------
     >>> ascend_ranks("run/").filter(pl.col("slow"))  # doctest: +SKIP
     """
-    rows = [row for it in timelines(Path(folder)) for row in _rows(it.path)]
+    rows = [row for it in _timelines(Path(folder)) for row in _rows(it.path)]
     found = pl.DataFrame(rows, schema=_SCHEMA)
     fastest = pl.col("computing_ns").min().over("step")
     slow = pl.when(pl.len().over("step") > 1).then(pl.col("computing_ns") > _SLOW * fastest)
     return found.with_columns(slow=slow).sort("step", "rank", "path")
+
+
+def _timelines(folder: Path) -> list[Timeline]:
+    """List the timelines of the ranks; there is one at least."""
+    if not folder.exists():
+        raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(folder))
+    found = timelines(folder)
+    if not found:
+        hint = "give the folder that holds the exported profile of each rank"
+        reason = "no timeline of an Ascend profile"
+        raise collected(folder) or profile_error(folder, reason, "no_profile", hint)
+    return found
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:

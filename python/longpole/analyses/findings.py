@@ -162,7 +162,7 @@ KINDS: Final = {
     "no_steps": Kind(
         "info",
         "the trace marks no steps (no annotation is a `ProfilerStep`)",
-        "analyses are about the whole trace",
+        "analyses are about annotations or GPU activities that repeat, else about the whole trace",
         "give the profiler a schedule and mark the steps with {step}",
     ),
     "no_external_ids": Kind(

@@ -204,7 +204,7 @@ class Ranks(Data):
             return [Sentence(self._matched()), self._apart(), *finding_notes(self.set.findings)]
         tables = [self._ranks(), self._calls()]
         return [
-            *(Sentence(text) for text in (self._matched(), *self._clocks(), *self._verdict())),
+            *(Sentence(text) for text in (*self._verdict(), self._matched(), *self._clocks())),
             *(table for table in tables if table.rows),
             Sentence(self._path()),
             *finding_notes(self.set.findings),

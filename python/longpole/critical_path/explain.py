@@ -10,12 +10,16 @@ from longpole.wording import count, duration, share
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from longpole.damage import Damage
     from longpole.report.blocks import Block
 
 __all__ = ["MEANINGS", "path_blocks"]
 
 _SMALLEST_SHARE: Final = 0.01
 _DOUBT: Final = "inferred with a rival cause or behind a gap that nothing explains"
+_RECORD_LAUNCHES: Final = (
+    "Record three or more launches of the graph, which tell what its nodes wait for."
+)
 _ALWAYS_TOLD: Final = frozenset({"unexplained", "graph_gap"})
 _NAMES: Final[dict[Column, Value]] = {
     Column("share", "share"): "share",
@@ -65,6 +69,8 @@ class Told(Protocol):
     def clock_shifts(self) -> tuple[tuple[int | None, int], ...]: ...
     @property
     def status(self) -> str: ...
+    @property
+    def damage(self) -> Damage | None: ...
     @property
     def kind_totals(self) -> Sequence[Mapping[str, Any]]: ...
     @property
@@ -123,9 +129,11 @@ def _notes(path: Told) -> list[str]:
         )
     if path.undecided_ns >= _SMALLEST_SHARE * path.length_ns > 0:
         part = share(path.undecided_ns / path.length_ns)
+        # Of a damaged trace, the other launches may be what is lost.
+        advice = "" if path.damage else f" {_RECORD_LAUNCHES}"
         notes.append(
-            f"Undecided: {part} of its time lies behind nodes of a CUDA graph that ended together. "
-            "Record three or more launches of the graph, which tell what its nodes wait for."
+            f"Undecided: {part} of its time lies behind nodes of a CUDA graph that ended together."
+            f"{advice}"
         )
     if path.status == "inconclusive":
         notes.append("Too much of the path is unexplained to base a decision on it.")

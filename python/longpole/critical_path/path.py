@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from longpole._core import CriticalPath as CorePath
     from longpole.critical_path.changes import Change
+    from longpole.damage import Damage
 
 __all__ = ["CriticalPath", "KindTotal", "NameTotal", "WhatIf"]
 
@@ -51,9 +52,12 @@ class CriticalPath:
     Frames are made on first use and kept. The column `event` is a row of `Trace.events`.
     """
 
-    def __init__(self, core: CorePath, source: Path | None = None) -> None:
+    def __init__(
+        self, core: CorePath, source: Path | None = None, damage: Damage | None = None
+    ) -> None:
         self._core = core
         self._source = source
+        self._damage = damage
 
     @property
     def window(self) -> tuple[int, int]:
@@ -65,6 +69,11 @@ class CriticalPath:
         """How long the window is."""
         start_ns, end_ns = self.window
         return end_ns - start_ns
+
+    @property
+    def damage(self) -> Damage | None:
+        """What reading lost of the trace; see `Trace.damage`."""
+        return self._damage
 
     @property
     def status(self) -> Literal["ok", "inconclusive"]:
@@ -245,7 +254,7 @@ class CriticalPath:
             Something in `changes` is not a change.
         """
         changed = self._core.what_if([parts_of(change) for change in _listed(changes)])
-        return WhatIf(CriticalPath(changed, self._source), self)
+        return WhatIf(CriticalPath(changed, self._source, self._damage), self)
 
     def n_chosen(self, changes: Change | Iterable[Change]) -> list[int]:
         """Count the edges of the graph that each change is about; 0 where it changes nothing.

@@ -101,7 +101,7 @@ class Reading:
             read = self.reduce(source, self.open(source.path))
         except (TraceError, WindowError, OSError) as error:
             is_trace = getattr(error, "code", None) != "no_trace_events"
-            read = ReadRank(source, problem=str(error), is_trace=is_trace)
+            read = ReadRank(source, problem=str(error).replace("\nhint: ", "; "), is_trace=is_trace)
         give_back_memory()
         return read
 

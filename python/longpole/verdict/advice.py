@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.recording import OPTIONS
+from longpole.recording import options_of
 
 if TYPE_CHECKING:
     from longpole.recording import Options
@@ -63,7 +63,7 @@ def cause(parts: VerdictParts) -> tuple[float, str] | None:
 def advice(parts: VerdictParts) -> tuple[str, str | None]:
     """Say why this window was chosen or why there is no verdict, and what to record."""
     reason = parts["reason"]
-    options = OPTIONS[parts["profiler"]]
+    options = options_of(parts["profiler"], is_of_server=parts["is_of_server"])
     found = cause(parts)
     if parts["status"] == "inconclusive" and found is not None:
         part, what = found
@@ -89,7 +89,7 @@ def mostly_stopped(parts: VerdictParts) -> bool:
 
 def ends_in_time(parts: VerdictParts) -> str:
     """Say what to record where the profiler stopped too early."""
-    step = OPTIONS[parts["profiler"]].step
+    step = options_of(parts["profiler"], is_of_server=parts["is_of_server"]).step
     return f"a {parts['unit']} that ends before the profiler stops ({step})"
 
 

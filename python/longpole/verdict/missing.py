@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.recording import OPTIONS
+from longpole.recording import options_of
 from longpole.verdict.advice import advice, cause, mostly_stopped
 from longpole.wording import count, duration, short_name
 
@@ -100,7 +100,7 @@ def _host(parts: VerdictParts) -> list[str]:
         where = short_name(name, WIDEST_NAME)
         told.append(f"The host is busy in {where} for {whole_percent(share)} of the time.")
     elif not parts["recorded"]["host"]:
-        stack = OPTIONS[parts["profiler"]].stack
+        stack = options_of(parts["profiler"], is_of_server=parts["is_of_server"]).stack
         told.append(f"No operator or call is recorded; {stack} shows the functions.")
     return told
 

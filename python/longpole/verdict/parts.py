@@ -110,3 +110,5 @@ class VerdictParts(TypedDict):
     recorded: RecordedParts
     profiler: Profiler
     """Which one wrote the trace: whose options advice names."""
+    is_of_server: bool
+    """Whether an inference server marks its iterations: advice is for who has no loop."""

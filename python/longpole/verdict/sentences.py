@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.recording import OPTIONS
+from longpole.recording import options_of
 from longpole.verdict.advice import MOSTLY_UNNAMED, ends_in_time, mostly_stopped
 from longpole.verdict.beside import ONE_RANK, beside
 from longpole.verdict.missing import (
@@ -102,7 +102,7 @@ class _Words:
     def __init__(self, parts: VerdictParts) -> None:
         self.parts = parts
         self.gains = dict(parts["gains"])
-        self.options = OPTIONS[parts["profiler"]]
+        self.options = options_of(parts["profiler"], is_of_server=parts["is_of_server"])
 
     def remedy(self, kind: str) -> RemedyParts | None:
         """Give the remedy as a whole."""

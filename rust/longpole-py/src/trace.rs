@@ -73,6 +73,12 @@ impl Trace {
         measure::profiler(&self.tables).name()
     }
 
+    /// Whether an inference server wrote it.
+    #[getter]
+    fn is_of_server(&self) -> bool {
+        path::is_of_server(&self.tables)
+    }
+
     /// The rank of the process among those of its job.
     #[getter]
     fn rank(&self) -> Option<i64> {

@@ -41,6 +41,7 @@ pub(crate) struct VerdictParts {
     awaited: Option<AwaitedParts>,
     recorded: RecordedParts,
     profiler: &'static str,
+    is_of_server: bool,
 }
 
 /// What the trace holds of the shown window as a dictionary.
@@ -164,6 +165,7 @@ impl VerdictParts {
             awaited: AwaitedParts::of(tables, scope),
             recorded: RecordedParts::of(tables, launches, scope),
             profiler: measure::profiler(tables).name(),
+            is_of_server: path::is_of_server(tables),
             status: verdict.status.name(),
             sides: sides(&verdict.sides),
             gains: Side::ALL.iter().map(|side| side.name()).zip(verdict.gains).collect(),

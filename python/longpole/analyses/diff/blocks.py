@@ -29,6 +29,8 @@ _COUNTS: Final = {
 
 def diff_blocks(diff: Findings, top: int) -> list[Block]:
     """Show a comparison, with the `top` changes."""
+    if diff.is_lost:
+        return [Sentence(diff.sentence), Notes(list(diff.reasons))]
     shown = [change for change in diff.changes if change.stands_out][:top]
     tables = [_setups(diff), _lengths(diff)]
     if diff.is_related:

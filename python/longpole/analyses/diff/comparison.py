@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from longpole.analyses.diff.changes import Group, Work
     from longpole.analyses.diff.setups import Setup
     from longpole.analyses.diff.sides import Side
+    from longpole.damage import Damage
 
 __all__ = ["diff", "diff_steps"]
 
@@ -45,6 +46,9 @@ _LEAST_SIMILAR: Final = 0.4
 _MOST_EFFECTS: Final = 8
 
 
+_DAMAGED: Final = "A trace is damaged: what is lost cannot be told from what changed."
+
+
 @dataclass(frozen=True)
 class _Runs:
     """The runs of one side, each the traces of its ranks."""
@@ -55,6 +59,11 @@ class _Runs:
     def traces(self) -> list[Trace]:
         """Give the traces of all runs."""
         return [side.trace for run in self.runs for side in run]
+
+    @property
+    def damage(self) -> tuple[Damage, ...]:
+        """Give what reading lost of its traces."""
+        return tuple(trace.damage for trace in self.traces if trace.damage)
 
     @property
     def means_ns(self) -> list[float]:
@@ -204,6 +213,8 @@ def _details(base: Sequence[Side], new: Sequence[Side]) -> tuple[Side, Side]:
 
 def _judged(sides: list[_Runs], work: Work, gate: float) -> Judgement:
     base, new = sides
+    if any(it.is_grave for side in sides for it in side.damage):
+        return Judgement("inconclusive", None, (_DAMAGED,))
     means = base.means_ns, new.means_ns
     change = median(means[1]) / max(median(means[0]), 1.0) - 1
     lengths = [[_lengths_ns(run) for run in side.runs] for side in sides]
@@ -222,7 +233,7 @@ def _answer(
     pair: tuple[Side, Side], work: Work, judgement: Judgement, gate: float, sides: list[_Runs]
 ) -> Diff:
     base, new = (_facts(side, runs) for side, runs in zip(pair, sides, strict=True))
-    changes = _changes(pair, work)
+    is_lost = any(it.is_grave for it in (*base.damage, *new.damage))
     change = new.mean_ns / base.mean_ns - 1 if base.mean_ns else None
     setups = setups_of(*(side.traces for side in sides))
     found = Diff(
@@ -238,9 +249,9 @@ def _answer(
         base=base,
         new=new,
         setups=setups,
-        changes=changes,
-        path=path_changes(*pair),
-        counts=counts_of(*pair),
+        changes=() if is_lost else _changes(pair, work),
+        path=() if is_lost else path_changes(*pair),
+        counts=() if is_lost else counts_of(*pair),
     )
     return replace(found, sentence=sentence(found))
 
@@ -270,6 +281,7 @@ def _facts(side: Side, runs: _Runs) -> DiffSide:
         if len(means) > 1
         else None,
         verdict=side.verdict,
+        damage=runs.damage,
         peak_memory_bytes=peak_memory_bytes(side),
     )
 

@@ -39,7 +39,26 @@ _BECAME: Final = {
 
 
 def sentence(diff: Findings) -> str:
-    """Say whether the step changed, by how much, and through what."""
+    """Say whether the step changed, by how much, and through what; the damage of a trace first."""
+    damage = _damage(diff)
+    return " ".join(damage if diff.is_lost else [*damage, _compared(diff)])
+
+
+def _damage(diff: Findings) -> list[str]:
+    """Say what reading lost of each side: what is grave alone, and one of several traces."""
+    base, new = (
+        max(side.damage, key=lambda it: it.is_grave, default=None) for side in (diff.base, diff.new)
+    )
+    if base is not None and base == new:
+        return [base.sentence]
+    return [
+        damage.sentence.replace("The trace", f"The {name} trace", 1)
+        for name, damage in (("base", base), ("new", new))
+        if damage is not None and damage.is_grave >= diff.is_lost
+    ]
+
+
+def _compared(diff: Findings) -> str:
     base, new = diff.base, diff.new
     verdict = " ".join(filter(None, [diff.verdict.capitalize(), described(diff.setups)]))
     if not diff.is_related:

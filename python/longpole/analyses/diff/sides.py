@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from longpole.analyses.diff.stacks import keys_of
+from longpole.damage import blaming
 from longpole.errors import WindowError
 from longpole.frames import frame_of
 
@@ -226,7 +227,8 @@ def side_of(trace: Trace, steps: tuple[int, ...] | None = None, **window: Any) -
     unknown = set(numbers) - set(marked["step"])
     if steps is not None and unknown:
         message = f"the trace has no step {min(unknown)}"
-        raise WindowError(message)
+        with blaming(trace.damage):
+            raise WindowError(message)
     if verdict.window.unit == "step" and marked.height:
         return Side(trace, verdict, "step", marked, has_steps=True)
     unit, number, start_ns, end_ns, _ = trace.scope()

@@ -7,6 +7,7 @@ from typing import Literal
 
 from longpole.analyses.diff.matching import Relation
 from longpole.analyses.diff.setups import Setup
+from longpole.damage import Damage
 from longpole.data import Data, computed
 from longpole.verdict import Verdict
 
@@ -46,6 +47,8 @@ class DiffSide(Data):
     run_noise: float | None
     """The spread of the runs, robust, as a share; None for one run."""
     verdict: Verdict
+    damage: tuple[Damage, ...]
+    """What reading lost of the traces of this side that are damaged."""
     peak_memory_bytes: int | None
     """The most that was allocated on a device, where the trace tells."""
 
@@ -139,6 +142,11 @@ class Findings(Data):
     path: tuple[PathChange, ...]
     """The changes of a step's critical path by kind; they sum to the change of the step."""
     counts: tuple[Counts, ...]
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the damage of a trace may have taken what the comparison needs."""
+        return any(it.is_grave for side in (self.base, self.new) for it in side.damage)
 
 
 def joined(names: tuple[str | None, ...]) -> str:

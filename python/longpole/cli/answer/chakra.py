@@ -240,9 +240,13 @@ def replay_answer(path: str, graph: ChakraTrace) -> Answer:
     """Say how long a graph takes with its measured durations, against what was measured."""
     whole, without = graph.replay(), graph.replay(gaps=False)
     resources = whole.resources.to_dicts()
+    warnings = replay_warnings(whole, graph.nodes)
     document = Document(
         schema=REPLAY,
         input={"path": path},
+        status="partial" if warnings else "ok",
+        warnings=warnings,
+        forms_with_warnings=DATA_FORMATS,
         data=Replayed(
             replay_ns=whole.makespan_ns,
             measured_ns=whole.measured_ns,
@@ -254,7 +258,9 @@ def replay_answer(path: str, graph: ChakraTrace) -> Answer:
         blocks=lambda: list(_replayed(path, whole, without)),
         records=lambda: [{"path": path, **row} for row in resources],
     )
-    return document, exit_codes.FINDINGS if whole.stuck else exit_codes.OK
+    if whole.stuck:
+        return document, exit_codes.FINDINGS
+    return document, exit_codes.INCONCLUSIVE if warnings else exit_codes.OK
 
 
 def _replayed(path: str, whole: Replay, without: Replay) -> Iterator[Block]:

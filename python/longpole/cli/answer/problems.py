@@ -61,7 +61,7 @@ class Problem:
             case PairError():
                 return cls("not_a_pair", str(error), exit_codes.UNREADABLE, _SAME_RUN)
             case WindowError():
-                return cls("no_such_window", str(error), exit_codes.USAGE)
+                return cls._with_hint("no_such_window", error, exit_codes.USAGE)
             case click.ClickException():
                 hint = None
                 if isinstance(error, click.UsageError) and error.ctx is not None:

@@ -27,6 +27,6 @@ pub use walk::{segment, walk, Path, Schedule, Segment};
 pub(crate) use what_if::REMOVED;
 pub use what_if::{changed_lags_ns, lags_ns, n_chosen, what_if, Change, Effect, Ratio, WhatIf};
 pub use windows::{
-    scope, steps, whole, window, Choice, Marked, Moment, Opening, Scope, Step, Steps, Unit, Window,
-    WindowEnd,
+    is_of_server, scope, steps, whole, window, Choice, Marked, Moment, Opening, Scope, Step, Steps,
+    Unit, Window, WindowEnd,
 };

@@ -134,16 +134,15 @@ impl<'a> Facts<'a> {
         all.iter().copied().filter(move |&stream| stream != own)
     }
 
-    /// The streams on which work may have ended that a GPU activity waited for: where its
-    /// thread let a stream wait, those of all devices of the process.
-    pub(super) fn streams_to_wait_for(&self, work: Order) -> impl Iterator<Item = usize> + '_ {
-        let own = self.streams.stream_of(work);
-        let device = self.streams.device_of(work);
-        let all = match self.asked[work.row()] {
-            Asked::No => self.streams.of_device(device),
-            Asked::Before | Asked::JustNow => self.streams.of_process(device),
-        };
-        all.iter().copied().filter(move |&stream| stream != own)
+    /// The devices beside its own on which work may have ended that a GPU activity waited for:
+    /// where its thread let a stream wait, all others of the process.
+    pub(super) fn other_devices_to_wait_for(&self, work: Order) -> &[usize] {
+        match self.asked[work.row()] {
+            Asked::No => &[],
+            Asked::Before | Asked::JustNow => {
+                self.streams.siblings_of(self.streams.device_of(work))
+            }
+        }
     }
 
     /// What the thread let a piece of work wait for, where a process has several devices, all

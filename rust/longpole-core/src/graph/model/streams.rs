@@ -27,15 +27,20 @@ pub(in crate::graph) struct Streams<'a> {
     device_of_stream: Vec<usize>,
     of_device: Vec<Vec<usize>>,
     number_of_device: Vec<Option<i64>>,
-    /// For each device, the streams of all devices that its process launches on.
-    of_process: Vec<Vec<usize>>,
+    /// For each device, the others that its process launches on.
+    siblings: Vec<Vec<usize>>,
     stream_of_number: HashMap<(Option<i64>, Option<i64>), usize>,
     stream_of_lane: Vec<u32>,
     kind_of_work: Vec<Kind>,
     launched: Launched,
     /// All work of each device as if it were of one stream; made where it is asked for.
     whole_devices: OnceCell<Vec<Stream>>,
+    /// The ends of all work of each device, in that order; made where they are asked for.
+    ends_of_devices: OnceCell<Vec<Ends>>,
 }
+
+/// Work with its ends, in that order.
+type Ends = Vec<(i64, Order)>;
 
 /// The work of one stream, in the orders in which it is asked for.
 #[derive(Default)]
@@ -47,7 +52,7 @@ pub(in crate::graph) struct Stream {
     /// Of the work submitted up to each place, what finishes last.
     last_finished: Vec<Order>,
     /// With the ends, in that order.
-    ends: Vec<(i64, Order)>,
+    ends: Ends,
     /// The work without a launcher, by its ends.
     unlinked: Vec<(i64, Order)>,
     /// Whether work ended before it was submitted, as it does when clocks disagree.
@@ -68,12 +73,13 @@ impl<'a> Streams<'a> {
             device_of_stream: Vec::new(),
             of_device: Vec::new(),
             number_of_device: Vec::new(),
-            of_process: Vec::new(),
+            siblings: Vec::new(),
             stream_of_number: HashMap::new(),
             stream_of_lane: Vec::new(),
             kind_of_work: timeline.orders().map(kind_of).collect(),
             launched: Launched::of(timeline),
             whole_devices: OnceCell::new(),
+            ends_of_devices: OnceCell::new(),
         };
         streams.number_lanes(tables);
         for work in timeline.orders().filter(|&order| timeline.kind(order).is_device_work()) {
@@ -98,13 +104,13 @@ impl<'a> Streams<'a> {
         let processes: Vec<_> = self.of_device.iter().map(process).collect();
         let joined = (0..processes.len()).map(|device| {
             let is_sibling = |&other: &usize| {
-                other == device
-                    || (processes[other].is_some() && processes[other] == processes[device])
+                other != device
+                    && processes[other].is_some()
+                    && processes[other] == processes[device]
             };
-            let siblings = (0..processes.len()).filter(is_sibling);
-            siblings.flat_map(|other| self.of_device[other].iter().copied()).collect()
+            (0..processes.len()).filter(is_sibling).collect()
         });
-        self.of_process = joined.collect();
+        self.siblings = joined.collect();
     }
 
     /// Gives each lane of work the stream it stands for. Where the trace names no
@@ -176,9 +182,9 @@ impl<'a> Streams<'a> {
         self.number_of_device[device]
     }
 
-    /// The streams of all devices that the process of a device launches on.
-    pub(in crate::graph) fn of_process(&self, device: usize) -> &[usize] {
-        &self.of_process[device]
+    /// The other devices that the process of a device launches on.
+    pub(in crate::graph) fn siblings_of(&self, device: usize) -> &[usize] {
+        &self.siblings[device]
     }
 
     /// How many devices share their process with others.
@@ -188,13 +194,12 @@ impl<'a> Streams<'a> {
 
     /// Whether one process launches on two devices.
     pub(in crate::graph) fn are_siblings(&self, one: usize, other: usize) -> bool {
-        one != other
-            && self.of_process[one].iter().any(|&stream| self.device_of_stream[stream] == other)
+        self.siblings[one].contains(&other)
     }
 
     /// Whether the process of a device launches on other devices too.
     pub(in crate::graph) fn has_siblings(&self, device: usize) -> bool {
-        self.of_process[device].len() > self.of_device[device].len()
+        !self.siblings[device].is_empty()
     }
 
     pub(in crate::graph) fn of_device(&self, device: usize) -> &[usize] {
@@ -213,6 +218,29 @@ impl<'a> Streams<'a> {
                 device.sort(self.timeline, &self.kind_of_work);
             }
             devices
+        });
+        &devices[device]
+    }
+
+    /// The work of a device that ends in `(after, until]`, the last one first.
+    pub(in crate::graph) fn ending_on_device(
+        &self,
+        device: usize,
+        after_ns: i64,
+        until_ns: i64,
+    ) -> impl Iterator<Item = (i64, Order)> + '_ {
+        ending_in(self.ends_of_device(device), after_ns, until_ns)
+    }
+
+    fn ends_of_device(&self, device: usize) -> &Ends {
+        let devices = self.ends_of_devices.get_or_init(|| {
+            let ends = |streams: &Vec<usize>| {
+                let ends = streams.iter().flat_map(|&stream| &self.all[stream].ends);
+                let mut ends: Ends = ends.copied().collect();
+                ends.sort();
+                ends
+            };
+            self.of_device.iter().map(ends).collect()
         });
         &devices[device]
     }
@@ -433,8 +461,7 @@ impl Stream {
         after_ns: i64,
         until_ns: i64,
     ) -> impl Iterator<Item = (i64, Order)> + '_ {
-        let behind = self.ends.partition_point(|&(end, _)| end <= until_ns);
-        self.ends[..behind].iter().rev().copied().take_while(move |&(end, _)| end > after_ns)
+        ending_in(&self.ends, after_ns, until_ns)
     }
 
     /// The work that is the last submitted when one of some points in time comes.
@@ -514,6 +541,16 @@ impl Launched {
 /// Chooses the work that ends last; of several the first in content order.
 pub(in crate::graph) fn latest_to_end(works: impl Iterator<Item = (i64, Order)>) -> Option<Order> {
     works.max_by_key(|&(end, work)| (end, std::cmp::Reverse(work))).map(|(_, work)| work)
+}
+
+/// The work that ends in `(after, until]`, the last one first.
+fn ending_in(
+    ends: &[(i64, Order)],
+    after_ns: i64,
+    until_ns: i64,
+) -> impl Iterator<Item = (i64, Order)> + '_ {
+    let behind = ends.partition_point(|&(end, _)| end <= until_ns);
+    ends[..behind].iter().rev().copied().take_while(move |&(end, _)| end > after_ns)
 }
 
 /// For lists of `(end, work)` with the last end first: the first in content order of

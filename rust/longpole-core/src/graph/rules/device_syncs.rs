@@ -29,14 +29,11 @@ fn of_several_devices(call: Order, recent: &Recent, facts: &Facts<'_>) -> Option
     if !streams.has_siblings(device) {
         return None;
     }
-    let mut last_of_device = vec![None; streams.n_devices()];
-    for (end_ns, work) in last_finished(call, streams.of_process(device), facts) {
-        let last: &mut Option<(i64, Order)> = &mut last_of_device[streams.device_of(work)];
-        *last = (*last).max(Some((end_ns, work)));
-    }
+    let devices = streams.siblings_of(device).iter().copied().chain([device]);
+    let last = |device| last_finished(call, streams.of_device(device), facts).max();
     let fell_idle_in = |&(end_ns, work): &(i64, Order)| {
         facts.timeline.start_ns(call) < end_ns
             && returns_ns(work, call, facts) >= limits::QUICKEST_RETURN_NS
     };
-    latest_to_end(last_of_device.into_iter().flatten().filter(fell_idle_in))
+    latest_to_end(devices.filter_map(last).filter(fell_idle_in))
 }

@@ -1,27 +1,24 @@
 //! The candidates for what a start waited for: work that ended before it.
 
 use crate::graph::facts::{Facts, Mark};
-use crate::graph::model::{first_of_last, latest_to_end, Stream};
+use crate::graph::model::{first_of_last, latest_to_end};
 use crate::ids::Order;
 
 /// The work of another stream that ended last before this one began, of those submitted
 /// before it and marked at least so; of its own device first.
+///
+/// The work of a device is looked at as that of one stream, so that the cost does not grow
+/// with the number of streams.
 pub(super) fn elsewhere(
     work: Order,
     after_ns: i64,
     least: Mark,
     facts: &Facts<'_>,
 ) -> Option<Order> {
-    let device = facts.streams.device_of(work);
-    let on = |is_own: bool| {
-        let streams = facts.streams_to_wait_for(work);
-        let streams =
-            streams.filter(|&it| (facts.streams.device_of_stream(it) == device) == is_own);
-        latest_to_end(streams.filter_map(|stream| {
-            in_stream(&facts.streams.all[stream], work, after_ns, least, facts)
-        }))
-    };
-    on(true).or_else(|| on(false))
+    let on = |device: usize| on_device(device, work, after_ns, least, facts);
+    let others = || facts.other_devices_to_wait_for(work).iter().filter_map(|&device| on(device));
+    let own = on(facts.streams.device_of(work)).map(|(_, work)| work);
+    own.or_else(|| latest_to_end(others()))
 }
 
 /// Of the work that the thread is likely to have let a stream wait for, the last that
@@ -39,9 +36,9 @@ pub(super) fn paired(work: Order, after_ns: i64, facts: &Facts<'_>) -> Option<Or
     latest_to_end(candidates.map(|&other| (timeline.end_ns(other), other)))
 }
 
-/// The same in one stream, or in a device taken for one.
-pub(super) fn in_stream(
-    stream: &Stream,
+/// The same on one device.
+pub(super) fn on_device(
+    device: usize,
     work: Order,
     after_ns: i64,
     least: Mark,
@@ -55,5 +52,6 @@ pub(super) fn in_stream(
             && timeline.earliest_submission_ns(other) < submitted_ns
             && facts.streams.stream_of(other) != own
     };
-    first_of_last(stream.ending_in(after_ns, timeline.start_ns(work)).filter(may_be))
+    let ended = facts.streams.ending_on_device(device, after_ns, timeline.start_ns(work));
+    first_of_last(ended.filter(may_be))
 }

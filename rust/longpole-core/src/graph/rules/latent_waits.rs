@@ -30,7 +30,10 @@ fn producers(work: Order, facts: &Facts<'_>) -> Vec<Order> {
     }
     match facts.paired.get(&work) {
         Some(paired) => last_of_streams(paired, work, facts),
-        None if asked == Asked::JustNow => recorded_elsewhere(work, facts),
+        // Without records no mark is likely, and no stream need be looked at.
+        None if asked == Asked::JustNow && facts.marks.has_records => {
+            recorded_elsewhere(work, facts)
+        }
         None => Vec::new(),
     }
 }

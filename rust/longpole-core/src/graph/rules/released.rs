@@ -23,9 +23,7 @@ pub(super) fn edge(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge
     let usual_ns = limits::WAIT_RELEASE_NS;
     let farther = || (reach_ns > usual_ns).then(|| likeliest(reach_ns)).flatten();
     let producer = likeliest(usual_ns).or_else(farther)?;
-    let asked_ns = facts.timeline.submitted_ns(work);
-    let others = facts.streams_to_wait_for(work);
-    let rival = rivals::of(producer, (ready_ns, asked_ns, start_ns), others, facts);
+    let rival = rivals::of_start(producer, work, ready_ns, facts);
     Some(facts.wait_edge(producer, work, Evidence::Inferred).with_rival(rival))
 }
 

@@ -8,26 +8,42 @@ use crate::graph::facts::Facts;
 use crate::graph::model::{first_of_last, latest_to_end, limits};
 use crate::ids::Order;
 
-/// The rival of `producer` for what happened at `target_ns`, on some streams: the last to
-/// end since `after_ns`, of the work submitted before `asked_ns`.
-pub(super) fn of(
+/// The rival of `producer` for the start of work that was ready at `ready_ns`.
+pub(super) fn of_start(
     producer: Order,
-    (after_ns, asked_ns, target_ns): (i64, i64, i64),
-    streams: impl Iterator<Item = usize>,
+    work: Order,
+    ready_ns: i64,
     facts: &Facts<'_>,
 ) -> Option<Order> {
-    let own = facts.streams.stream_of(producer);
-    let after_ns = after_ns.max(target_ns - limits::WAIT_RELEASE_NS - 1);
-    let was_asked_for =
-        |&(_, work): &(i64, Order)| facts.timeline.earliest_submission_ns(work) < asked_ns;
-    latest_to_end(streams.filter(|&stream| stream != own).filter_map(|stream| {
-        let ended = facts.streams.all[stream].ending_in(after_ns, target_ns);
-        first_of_last(ended.filter(was_asked_for))
-    }))
+    let timeline = facts.timeline;
+    let times_ns = (ready_ns, timeline.submitted_ns(work), timeline.start_ns(work));
+    let own = facts.streams.device_of(work);
+    let devices = facts.other_devices_to_wait_for(work).iter().copied().chain([own]);
+    of([producer, work], times_ns, devices, facts)
 }
 
 /// The rival of what a call that names no stream waited for.
 pub(super) fn of_call(producer: Order, call: Order, facts: &Facts<'_>) -> Option<Order> {
     let (start_ns, end_ns) = (facts.timeline.start_ns(call), facts.timeline.end_ns(call));
-    of(producer, (start_ns, start_ns, end_ns), 0..facts.streams.all.len(), facts)
+    let devices = 0..facts.streams.n_devices();
+    of([producer; 2], (start_ns, start_ns, end_ns), devices, facts)
+}
+
+/// The last to end since `after_ns` on some devices, of the work submitted before `asked_ns`
+/// on other streams than these.
+fn of(
+    besides: [Order; 2],
+    (after_ns, asked_ns, target_ns): (i64, i64, i64),
+    devices: impl Iterator<Item = usize>,
+    facts: &Facts<'_>,
+) -> Option<Order> {
+    let streams = besides.map(|work| facts.streams.stream_of(work));
+    let after_ns = after_ns.max(target_ns - limits::WAIT_RELEASE_NS - 1);
+    let may_be = |&(_, work): &(i64, Order)| {
+        facts.timeline.earliest_submission_ns(work) < asked_ns
+            && !streams.contains(&facts.streams.stream_of(work))
+    };
+    latest_to_end(devices.filter_map(|device| {
+        first_of_last(facts.streams.ending_on_device(device, after_ns, target_ns).filter(may_be))
+    }))
 }

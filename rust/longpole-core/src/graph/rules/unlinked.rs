@@ -65,9 +65,10 @@ pub(super) fn name_by_thread(edges: &mut [Edge], n_chains: usize, facts: &Facts<
 /// The reason for the start of work to which nothing leads.
 pub(super) fn edge(work: Order, facts: &Facts<'_>) -> Option<Edge> {
     let start_ns = facts.timeline.start_ns(work);
-    let device = facts.streams.whole_device(facts.streams.device_of(work));
+    let number = facts.streams.device_of(work);
+    let device = facts.streams.whole_device(number);
     let after_ns = start_ns - limits::WAIT_RELEASE_NS - 1;
-    let ended_in = |after_ns, mark| ended_before::in_stream(device, work, after_ns, mark, facts);
+    let ended_in = |after_ns, mark| ended_before::on_device(number, work, after_ns, mark, facts);
     if let Some((_, producer)) = Mark::FROM_LIKELY.into_iter().find_map(|it| ended_in(after_ns, it))
     {
         return Some(facts.wait_edge(producer, work, Evidence::Inferred));

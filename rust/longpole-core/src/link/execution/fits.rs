@@ -163,9 +163,15 @@ impl Pool {
 }
 
 /// Every place of a lane at which the operators of a thread stand, each with the events of
-/// the nodes. Places do not overlap: of two that would, the earlier counts.
-pub(super) fn fits(thread: &Thread, lane: &Lane) -> Vec<Vec<EventId>> {
-    let n_comparisons = (lane.events.len() + thread.rows.len()).saturating_mul(MOST_COMPARISONS);
+/// the nodes, and whether all places were compared. Places do not overlap: of two that would,
+/// the earlier counts.
+pub(super) fn fits(thread: &Thread, lane: &Lane) -> (Vec<Vec<EventId>>, bool) {
+    fits_within(thread, lane, MOST_COMPARISONS)
+}
+
+/// The same with at most so many comparisons for each event and each node.
+fn fits_within(thread: &Thread, lane: &Lane, most: usize) -> (Vec<Vec<EventId>>, bool) {
+    let n_comparisons = (lane.events.len() + thread.rows.len()).saturating_mul(most);
     Search { thread, lane, endings: HashMap::new(), n_comparisons }.run()
 }
 
@@ -182,7 +188,7 @@ struct Search<'a> {
 type Ending = (usize, usize);
 
 impl Search<'_> {
-    fn run(mut self) -> Vec<Vec<EventId>> {
+    fn run(mut self) -> (Vec<Vec<EventId>>, bool) {
         let mut found = Vec::new();
         let (mut stamp, mut pool) = (0, None);
         while stamp < self.lane.n_stamps() && self.n_comparisons > 0 {
@@ -201,7 +207,7 @@ impl Search<'_> {
             found.extend(events);
             (stamp, pool) = (ending.0, rest);
         }
-        found
+        (found, self.n_comparisons > 0)
     }
 
     /// The events of a stamp if the first node can be one of them.
@@ -287,6 +293,10 @@ impl Search<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn fits(thread: &Thread, lane: &Lane) -> Vec<Vec<EventId>> {
+        super::fits(thread, lane).0
+    }
 
     fn thread(names: &[usize], around: &[Option<usize>]) -> Thread {
         let names: Vec<_> = names.iter().map(|&name| StringId::from_row(name)).collect();
@@ -413,5 +423,14 @@ mod tests {
         other[n / 2 - 1] = vec![2, 3];
         let names = [[1, 2].repeat(n / 4), vec![3, 1]].concat();
         assert!(fits(&flat(&names), &lane(&other)).is_empty());
+    }
+
+    #[test]
+    fn a_search_that_was_stopped_says_so() {
+        // Every second place holds the same names, and differs only in the middle.
+        let halves = [[1, 2].repeat(99), vec![1, 1, 1, 2, 2, 2], [1, 2].repeat(99)].concat();
+        let lane = lane(&vec![vec![1, 2]; 400]);
+        assert_eq!(fits_within(&flat(&halves), &lane, 1), (Vec::new(), false));
+        assert_eq!(fits_within(&flat(&halves), &lane, 1_000), (Vec::new(), true));
     }
 }

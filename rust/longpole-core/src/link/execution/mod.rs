@@ -41,14 +41,15 @@ pub fn execution(
         return Ok(by_record.into_link(trace, tables, Method::RecordFunction));
     }
     let found = windows::iterations(trace, tables, &names);
-    if !found.is_empty() {
+    let is_complete = found.1;
+    if !found.0.is_empty() {
         return windows::link_iteration(trace, tables, found, iteration);
     }
     let by_external = numbers::by_external_id(trace, tables, &names);
     if by_external.is_sound() && 2 * by_external.n_same_name >= trace.nodes.len() {
         return Ok(by_external.into_link(trace, tables, Method::ExternalId));
     }
-    Err(refusal(trace, tables, &by_record, &by_external))
+    Err(refusal(trace, tables, &by_record, &by_external, is_complete))
 }
 
 /// The figures of a pair that does not belong together.
@@ -57,16 +58,18 @@ fn refusal(
     tables: &Tables,
     by_record: &Agreement,
     by_external: &Agreement,
+    is_complete: bool,
 ) -> Error {
     let figures = format!(
         "of {} nodes, {} share a record function id with the trace ({} of those the name), {} \
          an External id ({} the name), and no iteration of the trace has the same operators \
-         in the same order{}",
+         in the same order{}{}",
         trace.nodes.len(),
         by_record.n_common,
         by_record.n_same_name,
         by_external.n_common,
         by_external.n_same_name,
+        if is_complete { "" } else { windows::SEARCH_CUT },
         if pids_differ(trace, tables) { "; the process ids differ too" } else { "" },
     );
     Error::new(ErrorKind::NotAPair(figures), 0)

@@ -13,25 +13,35 @@ use crate::tables::{ExecutionTrace, Tables};
 /// those for processes and threads.
 const LEAST_FITTING_PERCENT: usize = 90;
 
+/// What a refusal adds where not all places were compared.
+pub(super) const SEARCH_CUT: &str =
+    "; the search was stopped at 1,000 comparisons for each event, so that there may be more";
+
 /// The places at which a thread fits, in order of time, each with the events of its nodes.
 type Fits = Vec<Vec<EventId>>;
 
-/// The iterations that fit, in order of time.
-pub(super) fn iterations(trace: &ExecutionTrace, tables: &Tables, names: &Names) -> Vec<Iteration> {
+/// The iterations that fit, in order of time, and whether the search for them was completed.
+pub(super) fn iterations(
+    trace: &ExecutionTrace,
+    tables: &Tables,
+    names: &Names,
+) -> (Vec<Iteration>, bool) {
     let threads = threads(trace, names);
     let lanes = lanes(tables);
-    let fits: Vec<Fits> = threads.iter().map(|thread| all_fits(thread, &lanes, tables)).collect();
+    let (fits, are_all): (Vec<Fits>, Vec<bool>) =
+        threads.iter().map(|thread| all_fits(thread, &lanes, tables)).unzip();
     let n_linkable = (0..trace.nodes.len()).filter(|&row| unlinkable(trace, row).is_none()).count();
     let Some(longest) = (0..threads.len()).max_by_key(|&place| threads[place].rows().len()) else {
-        return Vec::new();
+        return (Vec::new(), true);
     };
-    (0..fits[longest].len())
+    let found = (0..fits[longest].len())
         .map(|number| {
             let chosen = choose(&threads, &fits, longest, number, tables);
             iteration(&threads, &chosen, tables)
         })
         .filter(|found| found.n_nodes() * 100 >= n_linkable * LEAST_FITTING_PERCENT)
-        .collect()
+        .collect();
+    (found, are_all.into_iter().all(|is_all| is_all))
 }
 
 /// The threads of an execution trace, by number.
@@ -60,11 +70,14 @@ fn lanes(tables: &Tables) -> Vec<Lane> {
     lanes.into_iter().map(|events| Lane::of(events, tables)).collect()
 }
 
-/// Every place of every lane at which the operators of a thread stand, in order of time.
-fn all_fits(thread: &Thread, lanes: &[Lane], tables: &Tables) -> Fits {
-    let mut found: Fits = lanes.iter().flat_map(|lane| fits(thread, lane)).collect();
+/// Every place of every lane at which the operators of a thread stand, in order of time, and
+/// whether all places were compared.
+fn all_fits(thread: &Thread, lanes: &[Lane], tables: &Tables) -> (Fits, bool) {
+    let (found, are_all): (Vec<Fits>, Vec<bool>) =
+        lanes.iter().map(|lane| fits(thread, lane)).unzip();
+    let mut found = found.concat();
     found.sort_by_key(|fit| (tables.events.start_ns(fit[0]), tables.events.position(fit[0])));
-    found
+    (found, are_all.into_iter().all(|is_all| is_all))
 }
 
 /// For each thread the fit that belongs to a fit of the longest one. Threads whose first node
@@ -114,13 +127,14 @@ fn iteration(threads: &[Thread], chosen: &[Option<&[EventId]>], tables: &Tables)
 pub(super) fn link_iteration(
     trace: &ExecutionTrace,
     tables: &Tables,
-    iterations: Vec<Iteration>,
+    (iterations, is_complete): (Vec<Iteration>, bool),
     asked: Option<usize>,
 ) -> Result<ExecutionLink> {
     let chosen = asked.unwrap_or_else(|| median(&iterations));
     let Some(iteration) = iterations.get(chosen) else {
         let found = iterations.len();
-        let why = format!("there is no iteration {chosen}: {found} fit, counted from 0");
+        let cut = if is_complete { "" } else { SEARCH_CUT };
+        let why = format!("there is no iteration {chosen}: {found} fit, counted from 0{cut}");
         return Err(Error::new(ErrorKind::NoWindow(why), 0));
     };
     let mut events = vec![None; trace.nodes.len()];

@@ -29,6 +29,9 @@ const KNOWN: [&str; 7] = [
     r"^Optimizer\.zero_grad#",
 ];
 const N_SINGLE: usize = 3;
+
+/// The first ones of [`KNOWN`] are names that inference servers give.
+const N_OF_SERVERS: usize = 2;
 const OPTIMIZER_STEP: usize = 3;
 
 /// So many instances, at the least, make a pattern.
@@ -82,6 +85,13 @@ pub(super) fn single(tables: &Tables) -> Option<EventId> {
     let named = annotations(tables)
         .filter(|&event| events.name(event).is_some_and(|name| is_single[name.row()]));
     named.max_by_key(|&event| (events.duration_ns(event), Reverse(events.start_ns(event))))
+}
+
+/// Whether an inference server marks its iterations.
+pub fn is_of_server(tables: &Tables) -> bool {
+    let of_server = tables.strings.matching(|name| known(name).is_some_and(|it| it < N_OF_SERVERS));
+    annotations(tables)
+        .any(|event| tables.events.name(event).is_some_and(|name| of_server[name.row()]))
 }
 
 /// The annotations of one thread whose names differ by numbers only, in order of time.

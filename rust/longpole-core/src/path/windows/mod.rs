@@ -12,6 +12,7 @@ mod scope;
 mod steps;
 
 pub use choices::whole;
+pub use markers::is_of_server;
 pub use model::{Choice, Moment, Opening, Window, WindowEnd};
 pub use scope::{scope, window, Scope, Unit};
 pub use steps::{steps, Marked, Step, Steps};
