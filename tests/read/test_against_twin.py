@@ -1,7 +1,7 @@
 """Reading, linking and measuring agree with a twin that does all of it in plain Python."""
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 
 import longpole
 from oracles.twin import trace_twin as twin
@@ -39,6 +39,7 @@ def unlinked_work(*, call_us, linked_us, unlinked_us):
     ]
 
 
+@settings(max_examples=5 * settings.default.max_examples)
 @given(traces())
 # Work without a launch belongs to the step of the launched work that it follows, ...
 @example(unlinked_work(call_us=(3, 4), linked_us=(5, 9), unlinked_us=(12, 15)))
