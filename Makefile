@@ -60,7 +60,7 @@ test-python: $(BUILT)
 test-long: $(BUILT) audit ## the checks that take minutes
 	cargo test --release --locked -- --include-ignored
 	cargo run --release --locked --quiet -p longpole-fuzz --bin fuzz -- $(FUZZ_SECONDS)
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --timeout 1200 --hypothesis-profile search
 	$(BIN)/python tests/oracles/mutations.py
 
 fuzz: tools ## look for inputs that are not survived; FUZZ_SECONDS=600, TARGETS=all, FROM=a seed

@@ -16,9 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-
-from oracles import shapes
+import shapes
 
 COMMANDS: Final = {
     "summary": ["summary"],

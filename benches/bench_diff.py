@@ -131,7 +131,7 @@ def other_recordings(
     """Record the same program in other ways, and on other shapes."""
     coarse = Machine(seed=seed + 700, spread=0.02, quantum_ns=1_000)
     path = folder / "old.json"
-    Run(program, coarse).write(path, "kineto-2023", sync_records=False)
+    Run(program, coarse).write(path, sync_records=False)
     yield "an older torch, no shapes", longpole.read_trace(path, args=["Input Dims"])
     run_of(program, seed + 800, shapes=True, python_frames=True).write(path)
     yield "with Python stacks", longpole.read_trace(path, args=["Input Dims"])

@@ -100,6 +100,29 @@ def activities(name):
     )
 
 
+def recorded(name):
+    """Give a trace, and the window from the first start to the last end of all its events."""
+    trace, _, _ = loaded(name)
+    times = trace.events.filter(pl.col("duration_ns") >= 0)
+    span = times["start_ns"].min(), (times["start_ns"] + times["duration_ns"]).max()
+    return trace, longpole.choose_window(trace, between=span)
+
+
+def by_key(frame, key, figures, unit=1):
+    """Give some columns of a table by another."""
+    return {
+        row[key]: tuple((row[figure] or 0) / unit for figure in figures)
+        for row in frame.iter_rows(named=True)
+    }
+
+
+# How both call the times of a name, and the figures of a distribution.
+THEIR_TIMES = ("sum (us)", "max (us)", "min (us)", "stddev", "mean (us)")
+OUR_TIMES = ("duration_ns", "max_ns", "min_ns", "std_ns", "mean_ns")
+THEIR_SUMMARY = ("mean", "std", "min", "25%", "50%", "75%", "max")
+OUR_SUMMARY = ("mean", "std", "min", "p25", "median", "p75", "max")
+
+
 # A function a question: their figures and ours, by key.
 
 
@@ -152,17 +175,9 @@ def kernel_type_breakdown(name):
 
 
 def kernel_breakdown(name, question="kernel_breakdown"):
-    figures = {"sum (us)": "duration_ns", "max (us)": "max_ns", "min (us)": "min_ns"}
-    figures |= {"stddev": "std_ns", "mean (us)": "mean_ns"}
-    theirs = {
-        row["name"]: tuple(row[figure] for figure in figures)
-        for row in table(name, question).iter_rows(named=True)
-    }
+    theirs = by_key(table(name, question), "name", THEIR_TIMES)
     trace, window, _ = loaded(name)
-    ours = {
-        row["name"]: tuple((row[figure] or 0) / US for figure in figures.values())
-        for row in longpole.kernels(trace, window).iter_rows(named=True)
-    }
+    ours = by_key(longpole.kernels(trace, window), "name", OUR_TIMES, US)
     return theirs, {key: value for key, value in ours.items() if key in theirs or "all" in question}
 
 
@@ -204,19 +219,17 @@ def idle_time_breakdown(name):
 
 
 def idle_time_interval_stats(name):
-    figures = ("count", "mean", "std", "min", "25%", "50%", "75%", "max")
     theirs = {
-        (row["stream"], row["idle_category"]): tuple(row[figure] or 0 for figure in figures)
+        (row["stream"], row["idle_category"]): tuple(
+            row[figure] or 0 for figure in ("count", *THEIR_SUMMARY)
+        )
         for row in table(name, "idle_time_interval_stats").iter_rows(named=True)
         if row["count"]
     }
     ours = {
         (stream, CAUSES[row["cause"]]): (
             row["count"],
-            *(
-                round((row[f"{figure}_ns"] or 0) / US, 2)
-                for figure in ("mean", "std", "min", "p25", "median", "p75", "max")
-            ),
+            *(round((row[f"{figure}_ns"] or 0) / US, 2) for figure in OUR_SUMMARY),
         )
         for stream, row in idle_by_stream(name)
     }
@@ -224,22 +237,9 @@ def idle_time_interval_stats(name):
 
 
 def user_annotation_breakdown(name, question, side):
-    figures = {"sum (us)": "duration_ns", "max (us)": "max_ns", "min (us)": "min_ns"}
-    figures |= {"stddev": "std_ns", "mean (us)": "mean_ns"}
-    theirs = {
-        row["name"]: tuple(row[figure] for figure in figures)
-        for row in table(name, question).iter_rows(named=True)
-    }
-    trace, _, _ = loaded(name)
-    times = trace.events.filter(pl.col("duration_ns") >= 0)
-    span = times["start_ns"].min(), (times["start_ns"] + times["duration_ns"]).max()
-    window = longpole.choose_window(trace, between=span)
-    found = longpole.annotation_times(trace, window, where=f"side = '{side}'")
-    ours = {
-        row["name"]: tuple((row[figure] or 0) / US for figure in figures.values())
-        for row in found.iter_rows(named=True)
-    }
-    return theirs, ours
+    found = longpole.annotation_times(*recorded(name), where=f"side = '{side}'")
+    theirs = by_key(table(name, question), "name", THEIR_TIMES)
+    return theirs, by_key(found, "name", OUR_TIMES, US)
 
 
 def user_annotation_breakdown_cpu(name):
@@ -296,28 +296,17 @@ def queue_length(name):
 
 
 def queue_length_summary(name):
-    words = {"25%": "p25", "50%": "median", "75%": "p75"}
-    figures = ("count", "mean", "std", "min", "25%", "50%", "75%", "max")
-    theirs = {
-        row["stream"]: tuple(row[f"queue_length|{figure}"] for figure in figures)
-        for row in table(name, "queue_length_summary").iter_rows(named=True)
-    }
     trace, window, _ = loaded(name)
-    ours = {
-        row["stream"]: tuple(row[words.get(figure, figure)] for figure in figures)
-        for row in longpole.queue_summary(trace, window).iter_rows(named=True)
-    }
-    return theirs, ours
+    figures = [f"queue_length|{figure}" for figure in ("count", *THEIR_SUMMARY)]
+    theirs = by_key(table(name, "queue_length_summary"), "stream", figures)
+    ours = longpole.queue_summary(trace, window)
+    return theirs, by_key(ours, "stream", ("count", *OUR_SUMMARY))
 
 
 def blocked_on_full_queue_4(name, length=4):
     found = table(name, f"blocked_on_full_queue_{length}")
     theirs = {row["stream"]: row["duration_at_max_queue_length"] for row in found.to_dicts()}
-    trace, _, _ = loaded(name)
-    times = trace.events.filter(pl.col("duration_ns") >= 0)
-    span = times["start_ns"].min(), (times["start_ns"] + times["duration_ns"]).max()
-    window = longpole.choose_window(trace, between=span)
-    found = longpole.full_queue(trace, window, max_length=length)
+    found = longpole.full_queue(*recorded(name), max_length=length)
     ours = {row["stream"]: row["duration_ns"] / US for row in found.to_dicts()}
     return theirs, {stream: value for stream, value in ours.items() if value or stream in theirs}
 
@@ -327,18 +316,11 @@ def blocked_on_full_queue_1024(name):
 
 
 def memory_bw_summary(name):
-    figures = ("count", "mean", "std", "min", "25%", "50%", "75%", "max")
-    words = {"count": "n_changes", "25%": "p25", "50%": "median", "75%": "p75"}
-    theirs = {
-        row["name"]: tuple(row[f"memory_bw_gbps|{figure}"] for figure in figures)
-        for row in table(name, "memory_bw_summary").iter_rows(named=True)
-    }
     trace, window, _ = loaded(name)
-    ours = {
-        row["name"]: tuple(row[words.get(figure, figure)] for figure in figures)
-        for row in longpole.copy_summary(trace, window).iter_rows(named=True)
-    }
-    return theirs, ours
+    figures = [f"memory_bw_gbps|{figure}" for figure in ("count", *THEIR_SUMMARY)]
+    theirs = by_key(table(name, "memory_bw_summary"), "name", figures)
+    ours = longpole.copy_summary(trace, window)
+    return theirs, by_key(ours, "name", ("n_changes", *OUR_SUMMARY))
 
 
 def memory_bw(name):

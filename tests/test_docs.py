@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 import longpole
-from longpole.analyses.findings import KINDS
 from longpole.cli import program
 from longpole.cli.answer import exit_codes
 from longpole.testing import TraceBuilder
@@ -124,17 +123,6 @@ def test_every_exit_code_is_documented():
     page = (ROOT / "docs/exit-codes.md").read_text(encoding="utf-8")
     codes = {value for name, value in vars(exit_codes).items() if name.isupper()}
     assert {int(code) for code in re.findall(r"^\| `(\d+)` \|", page, re.MULTILINE)} == codes
-
-
-def test_every_finding_is_documented():
-    page = (ROOT / "docs/check.md").read_text(encoding="utf-8")
-    documented = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", page, re.MULTILINE)
-    core = (ROOT / "rust/longpole-core/src/diagnostics.rs").read_text(encoding="utf-8")
-    names = {"Info": "info", "Warning": "warning", "Altered": "altered", "Loss": "data_loss"}
-    declared = re.findall(r'^ +\w+\s+"(\w+)"\s+(\w+)\s+"', core, re.MULTILINE)
-    of_reading = [(code, names[severity]) for code, severity in declared if severity in names]
-    of_events = [(code, kind.severity) for code, kind in KINDS.items()]
-    assert sorted(documented) == sorted([*of_reading, *of_events])
 
 
 def write_the_python_of_the_pages(folder):

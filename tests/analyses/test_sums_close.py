@@ -169,7 +169,7 @@ def test_a_condition_gives_what_a_trace_of_these_activities_gives(rows, window):
     assert ours.equals(theirs)
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(rows=activities, window=windows, data=st.data())
 def test_the_order_of_the_file_changes_no_figure(rows, window, data):
     shuffled = data.draw(st.permutations(rows))

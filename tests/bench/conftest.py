@@ -1,9 +1,18 @@
 """Every test of benchmarks has locks of its own; some stand at a terminal."""
 
-import subprocess
-import sys
+from typing import NamedTuple
 
 import pytest
+
+from longpole.cli import program
+
+
+class Answer(NamedTuple):
+    """What a command answered."""
+
+    returncode: int
+    stdout: str
+    stderr: str
 
 
 @pytest.fixture(autouse=True)
@@ -12,12 +21,12 @@ def _own_locks(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def bench(tmp_path, monkeypatch):
+def bench(tmp_path, monkeypatch, capfd):
     """Stand in an empty folder, and run `longpole bench` there."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments):
-        command = [sys.executable, "-m", "longpole", "bench", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        capfd.readouterr()
+        return Answer(program.run(["bench", *arguments]), *capfd.readouterr())
 
     return run

@@ -36,7 +36,9 @@ def folder(tmp_path, monkeypatch):
 
 
 def run_pytest(*arguments, **variables):
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    # The plugin of hypothesis takes most of the time of a start.
+    without = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+    command = [sys.executable, "-m", "pytest", *without, *arguments]
     environment = {**os.environ, "LONGPOLE_BASELINES": "kept", **variables}
     found = subprocess.run(
         [*command, "--longpole-budget-s", "0.05"],
@@ -77,21 +79,12 @@ def test_the_verdict_on_a_baseline_decides_the_exit_status(folder):
     assert code == 0, said
     assert (folder / "kept" / "main.jsonl").exists()
 
-    compared = [*only, "--longpole-baseline", "main"]
-    code, said = run_pytest(*compared, N="8000")
-    check(code, said, 1, "slower")
-
-    code, said = run_pytest(*compared, N="500")
-    check(code, said, 0, "faster")
-
-
-def check(code, said, expected_code, verdict):
-    """Expect a verdict, or that a crowded machine allowed none."""
+    code, said = run_pytest(*only, "--longpole-baseline", "main", N="8000")
     shown = said.partition("benchmarks (longpole)")[2]
     if "programs waited for the processors" in " ".join(shown.split()):
         assert (code, "inconclusive" in shown) == (0, True), said
-        return
-    assert (code, verdict in shown) == (expected_code, True), said
+    else:
+        assert (code, "slower" in shown) == (1, True), said
 
 
 def test_one_run_is_inconclusive_and_fails_only_where_that_was_asked_for():

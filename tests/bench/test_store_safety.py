@@ -340,7 +340,6 @@ def test_a_row_with_a_time_that_is_none_is_damaged_and_never_wins(bench, tmp_pat
     )
     stored = read_results(path)
     assert ([each.id for each in stored.records], stored.skipped) == (["b"], 1)
-    best = json.loads(bench("best", "r.jsonl", "--by", "x", "--json").stdout)
     best = json.loads(bench("best", "r.jsonl", "--json").stdout)
     assert [each["name"] for each in best["data"]["best"]] == ["sound"]
     assert best["warnings"][0]["code"] == "no_record"

@@ -1,6 +1,7 @@
 """Candidates for a matrix product: only what multiplies right can win."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ BATCH = Gemm(
     operation="GemmStridedBatched", dtypes=("Half",), transa="n", transb="n", m=4, n=3, k=5, batch=2
 )
 NO_COPIES = Limits(rotating_bytes=0, iterations=3)
+OF_TORCH = Limits(rotating_bytes=0)
 
 
 def taking(clock, microseconds, multiply=np.matmul):
@@ -58,7 +60,7 @@ def test_the_fastest_that_is_right_wins():
 
 def test_a_candidate_that_takes_no_time_does_not_win():
     clock = FakeClock()
-    found = tune_gemm([SMALL], {"void": np.matmul}, taking(clock, 5), clock=clock)
+    found = tune_gemm([SMALL], {"void": np.matmul}, taking(clock, 5), clock=clock, limits=OF_TORCH)
     assert outcomes(found) == {"Default": "ok", "void": "no_time"}
 
 
@@ -72,17 +74,23 @@ def test_equal_times_are_decided_by_the_name():
 @pytest.mark.parametrize(
     ("limits", "microseconds", "calls"),
     [
-        (Limits(), 1, 100),
-        (Limits(), 1000, 30),
-        (Limits(), 100_000, 1),
-        (Limits(duration_ms=0), 1000, 100),
-        (Limits(iterations=0), 1000, 30),
-        (Limits(duration_ms=0, iterations=0), 1, 1),
+        ({}, 1, 100),
+        ({}, 1000, 30),
+        ({}, 100_000, 1),
+        ({"duration_ms": 0}, 1000, 100),
+        ({"iterations": 0}, 1000, 30),
+        ({"duration_ms": 0, "iterations": 0}, 1, 1),
     ],
 )
 def test_the_limits_are_those_of_torch(limits, microseconds, calls):
     clock = FakeClock()
-    found = tune_gemm([(2, 2, 2)], {}, taking(clock, microseconds), clock=clock, limits=limits)
+    found = tune_gemm(
+        [(2, 2, 2)],
+        {},
+        taking(clock, microseconds),
+        clock=clock,
+        limits=replace(OF_TORCH, **limits),
+    )
     assert found.attempts[0].n_calls == calls
 
 
@@ -145,10 +153,10 @@ def test_halves_and_batches_are_compared_as_loosely_as_they_must_be():
         "single": taking(clock, 2, lambda a, b: (a.astype("f4") @ b.astype("f4")).astype("f2")),
         "off": taking(clock, 1, lambda a, b: (a @ b) * np.float16(1.1)),
     }
-    found = tune_gemm([BATCH], candidates, taking(clock, 3), clock=clock)
+    found = tune_gemm([BATCH], candidates, taking(clock, 3), clock=clock, limits=OF_TORCH)
     assert outcomes(found) == {"Default": "ok", "single": "ok", "off": "wrong"}
     assert found.attempts[0].error == 0
-    strict = tune_gemm([BATCH], candidates, np.matmul, tolerance=1.0)
+    strict = tune_gemm([BATCH], candidates, np.matmul, tolerance=1.0, limits=OF_TORCH)
     assert outcomes(strict)["off"] == "ok"
 
 
@@ -171,5 +179,6 @@ def test_inputs_that_numpy_does_not_have_must_be_given():
     scaled = Gemm(operation="Gemm", dtypes=("BFloat16",), transa="n", transb="n", m=4, n=3, k=5)
     with pytest.raises(ValueError, match="give a function as `inputs`"):
         tune_gemm([scaled], {}, np.matmul)
-    found = tune_gemm([scaled], {}, np.matmul, inputs=lambda _: [np.eye(3), np.eye(3)])
+    eyes = [np.eye(3), np.eye(3)]
+    found = tune_gemm([scaled], {}, np.matmul, inputs=lambda _: eyes, limits=OF_TORCH)
     assert outcomes(found) == {"Default": "ok"}

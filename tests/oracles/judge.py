@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from .simulator.timeline import Activity
     from .simulator.truth import Window
 
-__all__ = ["ADMITTED", "Judgement", "Piece", "Share", "judge", "judge_run", "share_of"]
-
 ADMITTED = frozenset({"unexplained", "unrecorded", "graph_gap", "before_first_event"})
 """Kinds by which a path says that it does not know."""
 

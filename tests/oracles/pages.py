@@ -1,4 +1,4 @@
-"""Write the pages of the documentation that follow from the code: the API, and every table.
+"""Write the pages that follow from the code: the API, every table, what `check` finds.
 
     python tests/oracles/pages.py [--write]
 
@@ -8,11 +8,13 @@ Prints what differs and ends with 1; with `--write` the pages are made anew.
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import longpole
+from longpole.analyses.findings import KINDS, SEVERITIES
 from longpole.analyses.questions import questions
 from longpole.cli.answer.table import tables
 from longpole.cli.program import longpole as program
@@ -21,25 +23,61 @@ from longpole.cli.schema import schema_for
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-DOCS: Final = Path(__file__).parents[2] / "docs"
+ROOT: Final = Path(__file__).parents[2]
+DOCS: Final = ROOT / "docs"
 API_HEAD: Final = """# Python API
 
-Everything below is an attribute of `longpole`; all else is private. A function that takes a trace
-also takes its path, its bytes or an open file. `help(longpole.kernels)` shows parameters and
-examples; the columns of each table are on [a page of their own](tables.md).
+Everything below and every [table](tables.md) is an attribute of `longpole`; all else is private. A
+function that takes a trace also takes its path, its bytes or an open file.
+`help(longpole.kernels)` shows parameters and examples.
 """
 TABLES_HEAD: Final = """# Tables
 
-`longpole table TRACE NAME` prints a table, `longpole.NAME(trace)` gives it as a frame, and
-`longpole schema table NAME` as a JSON Schema. Times are whole nanoseconds, shares are of 1, and
-null is what is not known.
+`longpole table TRACE NAME` prints a table, `longpole.NAME(trace)` gives it in Python, and
+`longpole schema table NAME` prints its JSON Schema. The tables of the critical path are attributes
+of `trace.critical_path()`: `segments`, `slack`, `violations`, and `sync_dependencies` for `sync`.
+Times are whole nanoseconds, shares are of 1, and null is what is not known.
 """
+FINDINGS_HEAD: Final = """# What `longpole check` reports
+
+`longpole check` lists the problems of a trace. Each has a stable code, a severity, a count, the
+first place where it occurs, its effect on the answers and, where one exists, a hint.
+
+| severity | meaning | exit code |
+| --- | --- | --- |
+| `data_loss` | some of the file is missing from the tables | `1` |
+| `altered` | longpole changed some of the file to be able to read it | `1` |
+| `warning` | the file may be wrong; the tables hold what it says | `0`, with `--strict` `1` |
+| `info` | good to know | `0` |
+
+Words in italics stand for names and figures. A GPU activity is a kernel, memcpy or memset. The
+[glossary](glossary.md) explains the other terms. `clock_shift` is reported above 20 µs.
+
+## Problems of the events
+
+| code | severity | problem | effect |
+| --- | --- | --- | --- |
+"""
+OF_READING_HEAD: Final = """
+## Problems of the file
+
+`trace.diagnostics` has the same rows. With `strict=True`, `read_trace` raises an error at the first
+problem of severity `altered` or `data_loss`, and at a byte order mark.
+
+| code | severity | problem | effect |
+| --- | --- | --- | --- |
+"""
+DECLARED: Final = re.compile(r'^ +\w+ "(\w+)" (\w+) "(.+)" "(.+)";$', re.MULTILINE)
+"""A finding of the reader, as the core declares it."""
+NAMES: Final = {"Info": "info", "Warning": "warning", "Altered": "altered", "Loss": "data_loss"}
 
 
 def api() -> str:
-    """List what is public, by groups."""
+    """List what is public besides the tables, by groups."""
     parts = [API_HEAD]
     for group, names in longpole._GROUPS.items():
+        if group == "Tables":
+            continue
         rows = [f"| `{name}` | {_summary(getattr(longpole, name))} |" for name in names]
         parts.append(
             "\n".join([f"## {group}", "", "| name | what it is |", "| --- | --- |", *rows])
@@ -87,7 +125,24 @@ def _type(schema: dict[str, Any]) -> str:
     return " or ".join(sorted(types, key=lambda each: each == "null"))
 
 
-PAGES: Final = {"python.md": api, "tables.md": every_table}
+def every_finding() -> str:
+    """List what `check` finds, the gravest first."""
+    of_events = [(code, kind.severity, kind.sentence, kind.effect) for code, kind in KINDS.items()]
+    core = (ROOT / "rust/longpole-core/src/diagnostics.rs").read_text(encoding="utf-8")
+    declared = DECLARED.findall(core)
+    of_reading = [(code, NAMES[severity], *texts) for code, severity, *texts in declared]
+    return FINDINGS_HEAD + _findings(of_events) + OF_READING_HEAD + _findings(of_reading)
+
+
+def _findings(findings: list[tuple[str, ...]]) -> str:
+    rows = sorted(findings, key=lambda finding: SEVERITIES.index(finding[1]))
+    texts = (
+        f"| `{code}` | `{severity}` | {found} | {cost} |" for code, severity, found, cost in rows
+    )
+    return "".join(re.sub(r"\{(\w+)\}", r"*\1*", text) + "\n" for text in texts)
+
+
+PAGES: Final = {"check.md": every_finding, "python.md": api, "tables.md": every_table}
 
 
 def main() -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import longpole
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from longpole.verdict import Verdict
-
-__all__ = ["Judged", "judged", "varied_program"]
 
 HOST = ("operator", "runtime", "host_gap", "launch", "handover", "data_loading")
 SIDES = {
@@ -85,17 +84,26 @@ def judged(run: Run, folder: Path, *, sync_records: bool) -> Judged:
     run.write(folder / "trace.json", sync_records=sync_records)
     trace = longpole.read_trace(folder / "trace.json", args="ids")
     verdict = trace.verdict(whole=not any(window.step for window in run.truth.windows))
-    before_ns = _length_ns(run, verdict)
-    truth = {}
-    for side, kinds in SIDES.items():
-        changed = run.again([*run.changes, *(Scale(kind, by=REMAINS) for kind in kinds)])
-        truth[side] = 1 - _length_ns(changed, verdict) / before_ns
+    windows = {window.name: window.duration_ns for window in run.truth.windows}
+    before_ns = _length_ns(windows, verdict)
+    truth = {
+        side: 1 - _length_ns(changed, verdict) / before_ns
+        for side, changed in _without_sides(run).items()
+    }
     return Judged(verdict, truth)
 
 
-def _length_ns(run: Run, verdict: Verdict) -> int:
+@lru_cache(maxsize=1)  # the same run is judged with its records of synchronisation and without
+def _without_sides(run: Run) -> dict[str, dict[str, int]]:
+    """Run a program again without each side; give how long each window takes."""
+    return {
+        side: run.what_if([*run.changes, *(Scale(kind, by=REMAINS) for kind in kinds)])
+        for side, kinds in SIDES.items()
+    }
+
+
+def _length_ns(windows: dict[str, int], verdict: Verdict) -> int:
     """Give how long the windows of a verdict take together."""
-    windows = {window.name: window.duration_ns for window in run.truth.windows}
     if verdict.window.unit == "trace":
         return windows["trace"]
     return sum(windows.get(f"step {step} period", 0) for step in verdict.steps)

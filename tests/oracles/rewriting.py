@@ -22,17 +22,6 @@ if TYPE_CHECKING:
     from longpole.analyses.diff.sides import Side
     from oracles.simulator.program import Item, Program
 
-__all__ = [
-    "Rewritten",
-    "a_training",
-    "launch_names",
-    "other_device",
-    "rewritten",
-    "run_of",
-    "truly_matched",
-    "with_layers",
-]
-
 
 @dataclass
 class Rewritten:

@@ -44,7 +44,7 @@ def ends_of_events(text):
 
 @pytest.mark.parametrize("style", ["compact", "indented", "indented with tabs and CRLF"])
 def test_every_cut_keeps_the_events_that_end_before_it(style):
-    data = document(trace_of(8), STYLES[style], schemaVersion=1, deviceProperties=[{"id": 0}])
+    data = document(trace_of(4), STYLES[style], schemaVersion=1, deviceProperties=[{"id": 0}])
     whole = longpole.read_trace(data).events.select(PLACED)
     ends, first_event = ends_of_events(data.decode())
     for cut in range(first_event, len(data)):
@@ -80,13 +80,13 @@ def test_every_cut_of_a_gzip_file_keeps_what_can_be_inflated():
 @pytest.mark.parametrize("style", ["compact", "indented"])
 def test_one_wrong_byte_costs_two_events_at_most(style, wrong):
     """A quote too many may swallow the next quote, which stands in the next event."""
-    data = document(trace_of(6), STYLES[style])
+    data = document(trace_of(4), STYLES[style])
     ends, first_event = ends_of_events(data.decode())
     for place in range(first_event, ends[-1]):
         damaged = data[:place] + wrong.encode() + data[place + 1 :]
         trace = longpole.read_trace(damaged)
-        kept = set(trace.events["name"]) & {f"op {n}" for n in range(6)}
-        assert len(kept) >= 4, (place, damaged)
+        kept = set(trace.events["name"]) & {f"op {n}" for n in range(4)}
+        assert len(kept) >= 2, (place, damaged)
 
 
 def test_after_any_damage_what_is_kept_stands_in_the_file_in_one_piece():

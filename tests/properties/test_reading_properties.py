@@ -102,7 +102,7 @@ def test_bytes_and_path_and_file_give_the_same_tables(tmp_path, large_file):
 
 
 @pytest.mark.parametrize("style", STYLES.values(), ids=STYLES)
-@settings(max_examples=20)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(events=traces())
 def test_every_style_of_writing_gives_the_same_tables(style, events):
     styled = longpole.read_trace(document(events, style))

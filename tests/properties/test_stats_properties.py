@@ -5,16 +5,13 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longpole.bench.compare import ranks, stats
 from longpole.bench.compare.comparison import Verdict, compare
 from longpole.bench.records.samples import gather, read_measurements
 from longpole.errors import ResultsError
-
-# Ten thousand draws take longer where the machine is busy.
-unhurried = settings(deadline=None)
 
 durations = st.integers(1, 10**12)
 some = st.lists(durations, min_size=1, max_size=40)
@@ -32,7 +29,6 @@ record_fields = st.sampled_from(
 )
 
 
-@unhurried
 @given(some, some, st.sampled_from([0.05, 0.0157, 0.5]))
 def test_the_limits_of_a_shift_are_differences_around_their_median(base, new, level):
     estimate, limits = ranks.shift_limits(base, new, level)
@@ -44,7 +40,6 @@ def test_the_limits_of_a_shift_are_differences_around_their_median(base, new, le
         assert limits == (differences[cut], differences[-1 - cut])
 
 
-@unhurried
 @given(st.lists(durations, min_size=1, max_size=25, unique=True), st.data())
 def test_the_counted_rank_sum_is_that_of_every_choice(values, data):
     cut = data.draw(st.integers(0, len(values)))
@@ -54,7 +49,6 @@ def test_the_counted_rank_sum_is_that_of_every_choice(values, data):
         assert ranks.shift_p_value(base, new) == pytest.approx(expected)
 
 
-@unhurried
 @given(some, some)
 def test_exchanging_the_sides_mirrors_the_rank_test(base, new):
     forth, back = stats.mann_whitney(base, new), stats.mann_whitney(new, base)
@@ -64,7 +58,6 @@ def test_exchanging_the_sides_mirrors_the_rank_test(base, new):
     assert 0 <= forth.p_value <= 1
 
 
-@unhurried
 @given(enough, enough, st.sampled_from([2, 1024, 1 / 8]))
 def test_the_unit_of_time_makes_no_difference(base, new, factor):
     scaled = compare({"k": [factor * each for each in base]}, {"k": [factor * x for x in new]})
@@ -75,7 +68,6 @@ def test_the_unit_of_time_makes_no_difference(base, new, factor):
     assert intervals[0] == pytest.approx(intervals[1])
 
 
-@unhurried
 @given(enough, enough)
 def test_no_side_is_slower_than_the_other_both_ways(base, new):
     forth = compare({"k": base}, {"k": new}).verdict
@@ -84,14 +76,12 @@ def test_no_side_is_slower_than_the_other_both_ways(base, new):
     assert (forth, back) not in {(v, v) for v in (Verdict.SLOWER, Verdict.FASTER)}
 
 
-@unhurried
 @given(enough)
 def test_runs_are_never_different_from_themselves(times):
     found = compare({"k": times}, {"k": times}).verdict
     assert found in {Verdict.SAME, Verdict.INCONCLUSIVE}
 
 
-@unhurried
 @given(st.lists(st.floats(0, 1), max_size=12))
 def test_holm_keeps_the_order_and_never_lowers(p_values):
     raised = stats.holm(p_values)
@@ -101,7 +91,6 @@ def test_holm_keeps_the_order_and_never_lowers(p_values):
     assert [after for _, after in by_value] == sorted(raised)
 
 
-@unhurried
 @given(st.lists(st.dictionaries(record_fields, json_values, max_size=6), max_size=5))
 def test_only_positive_finite_durations_become_samples(records):
     measurements = gather(records)
@@ -110,7 +99,6 @@ def test_only_positive_finite_durations_become_samples(records):
         assert all(-800 < each < 800 for each in runs.log_times)
 
 
-@unhurried
 @given(st.lists(st.binary(max_size=30) | json_values.map(lambda v: json.dumps(v).encode())))
 def test_any_file_is_read_or_refused(tmp_path_factory, lines):
     path = tmp_path_factory.mktemp("records") / "any.jsonl"

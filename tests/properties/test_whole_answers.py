@@ -133,37 +133,24 @@ def odd_traces(draw):
     return document(events, **draw(headers))
 
 
-def few(number):
-    """Give so many examples; `make test-long` gives twenty times as many."""
-    many = pytest.param(20 * number, marks=pytest.mark.slow, id="many")
-    return pytest.mark.parametrize("n_examples", [pytest.param(number, id="few"), many])
-
-
-def tried(n_examples, check):
-    wanted = settings(max_examples=n_examples, deadline=None)
-    wanted(given(content=odd_traces())(check))()
-
-
-@pytest.mark.timeout(1200)
-@few(8)
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_command_answers_whatever_a_trace_holds(tmp_path, command, n_examples):
-    def check(content):
-        (tmp_path / "trace.json").write_bytes(content)
-        holds(tmp_path / "trace.json", command, command[0])
-
-    tried(n_examples, check)
+@settings(max_examples=settings.default.max_examples // 5)
+@given(content=odd_traces())
+def test_every_command_answers_whatever_a_trace_holds(tmp_path_factory, command, content):
+    holds(written(tmp_path_factory, content), command, command[0])
 
 
-@pytest.mark.timeout(1200)
-@few(4)
 @pytest.mark.parametrize("name", sorted(questions()))
-def test_every_table_answers_whatever_a_trace_holds(tmp_path, name, n_examples):
-    def check(content):
-        (tmp_path / "trace.json").write_bytes(content)
-        holds(tmp_path / "trace.json", ["table", name], f"table {name}")
+@settings(max_examples=settings.default.max_examples // 10)
+@given(content=odd_traces())
+def test_every_table_answers_whatever_a_trace_holds(tmp_path_factory, name, content):
+    holds(written(tmp_path_factory, content), ["table", name], f"table {name}")
 
-    tried(n_examples, check)
+
+def written(folders, content):
+    path = folders.getbasetemp() / "odd.json"
+    path.write_bytes(content)
+    return path
 
 
 def test_a_device_that_is_no_number_ends_no_answer(tmp_path):
@@ -193,8 +180,8 @@ def test_sizes_that_are_no_numbers_end_no_answer(tmp_path):
     ]
     path = tmp_path / "trace.json"
     path.write_bytes(document(events))
-    assert asked(["table", str(path), "copy_bandwidth"])[0] == exit_codes.OK
-    assert asked(["table", str(path), "memory"])[0] == exit_codes.INCONCLUSIVE, "nothing to show"
+    for name, code in (("copy_bandwidth", exit_codes.OK), ("memory", exit_codes.INCONCLUSIVE)):
+        assert asked(["table", str(path), name])[0] == code
     assert asked(["diff", str(path), str(path)])[0] != exit_codes.INTERNAL
     trace = longpole.read_trace(path)
     assert longpole.copy_summary(trace).select("n_without_size", "bytes").rows() == [(2, 64)]

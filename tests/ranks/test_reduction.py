@@ -89,7 +89,7 @@ def boundary_times(ranks, solution):
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 @given(seed=st.integers(0, 10_000), factor=st.sampled_from([0.0, 0.5, 2.0]))
-@settings(max_examples=8, phases=[Phase.generate])
+@settings(max_examples=settings.default.max_examples // 8, phases=[Phase.generate])
 def test_the_reduced_graph_is_timed_as_the_joint_graph_of_all_events(
     tmp_path_factory, pattern, seed, factor
 ):

@@ -22,45 +22,12 @@ from oracles.simulator.ranks_kineto import write_ranks
 from oracles.simulator.ranks_programs import random_ranks
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>&amp;\u202e"
-ELEMENTS = {
-    "html",
-    "head",
-    "meta",
-    "title",
-    "style",
-    "body",
-    "header",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "p",
-    "noscript",
-    "input",
-    "ol",
-    "nav",
-    "a",
-    "main",
-    "section",
-    "div",
-    "table",
-    "thead",
-    "tbody",
-    "tr",
-    "th",
-    "td",
-    "ul",
-    "li",
-    "span",
-    "i",
-    "button",
-    "canvas",
-    "script",
-    "details",
-    "summary",
-    "strong",
-    "br",
-}
+ELEMENTS = set(
+    """
+    html head meta title style body header h1 h2 h3 h4 p noscript input ol nav a main section
+    div table thead tbody tr th td ul li span i button canvas script details summary strong br
+    """.split()  # noqa: SIM905
+)
 
 
 def builder(name="gemm"):

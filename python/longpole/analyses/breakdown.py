@@ -40,10 +40,11 @@ class BreakdownRow(Row):
     copy_ns: int
     """Exposed: no kernel ran meanwhile."""
     idle_ns: int
-    compute_share: float
-    communication_share: float
-    copy_share: float
-    idle_share: float
+    compute_share: float | None
+    """Null, as all shares, where the window has no length."""
+    communication_share: float | None
+    copy_share: float | None
+    idle_share: float | None
 
 
 @shared_parameters()

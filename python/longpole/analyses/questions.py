@@ -21,7 +21,15 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["answer_blocks", "answer_type", "arguments_of", "choices_of", "question", "questions"]
+__all__ = [
+    "answer_blocks",
+    "answer_type",
+    "arguments_of",
+    "choices_of",
+    "question",
+    "questions",
+    "reads_memory_files",
+]
 
 _FIRST_LINE: Final = re.compile(r'"""Table `(?P<name>\w+)`: (?P<sentence>.+)\."""')
 _MOST_ROWS: Final = 20
@@ -58,6 +66,11 @@ def choices_of(name: str) -> frozenset[str]:
 
     _, *others = inspect.signature(question(name)).parameters
     return frozenset(others) - {"window"}
+
+
+def reads_memory_files(name: str) -> bool:
+    """Tell whether a question can be asked of memory timelines and snapshots, too."""
+    return "Trace | Allocations" in question(name).__annotations__.values()
 
 
 def arguments_of(name: str) -> Literal["ids", "default"]:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longpole.analyses.questions import arguments_of, choices_of
+from longpole.analyses.questions import arguments_of, choices_of, reads_memory_files
 from longpole.cli.answer.table import (
-    OF_MEMORY,
     PATH_TABLES,
     TABLE,
     WHOLE_TABLES,
@@ -112,8 +111,6 @@ def table(
         return options.emit(list_of_tables(paths))
     _check(name, choices, sort)
     shown = Shown(name, where, top, sort, choices)
-    if name in OF_MEMORY and all(map(_is_memory_file, paths)):
-        return _answer_memory(paths, window, shown, options)
     return _answer(paths, window, shown, replace(options, capture_traces=capture_traces))
 
 
@@ -122,6 +119,8 @@ def _answer(paths: Sequence[str], window: Asked, shown: Shown, options: Options)
     if name in PATH_TABLES:
         answer = about_window(TABLE, window, partial(path_table, shown=shown))
         return answer_each(paths, options, TABLE, answer)
+    if reads_memory_files(name) and all(map(_is_memory_file, paths)):
+        return _answer_memory(paths, window, shown, options)
     question = partial(question_table, shown=shown)
     if name in WHOLE_TABLES and not window.is_any:
         whole = partial(question, window=None)

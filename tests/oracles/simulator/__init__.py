@@ -1,12 +1,12 @@
 """A machine that never was: simulates what GPU programs do, and knows why they took so long.
 
     program -> engine -> timeline -> truth             what really waited for what
-                                  -> kineto -> layouts   a trace, as torch would write it
+                                  -> kineto -> text      a trace, as torch would write it
 
 A program (`program`, `catalogue`, `programs`, `random_programs`) is run by the engine (`engine`,
 `devices`) under some conditions (`machine`, `changes`). While it runs, the causes of every moment
 are written down (`timeline`); `truth` walks back along them. `kineto` turns the same timeline into
-records and `layouts` those into bytes; `large` repeats a small trace until it is a large one.
+records and `text` those into bytes; `large` repeats a small trace until it is a large one.
 """
 
 from .changes import Change, Drop, NoWait, Scale

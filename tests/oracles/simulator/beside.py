@@ -29,15 +29,6 @@ from .program import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = [
-    "allocating",
-    "late_helpers",
-    "polling",
-    "queued",
-    "scanning",
-    "two_launching_threads",
-]
-
 _STREAM = Stream(0, 7)
 _BATCHES = 0  # the queue of them
 

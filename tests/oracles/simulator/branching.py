@@ -28,8 +28,6 @@ from .program import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["branched_graph", "joint_collectives", "pipeline"]
-
 _COMPUTE = 7
 _SIDE = 13
 _COMMUNICATION = 20

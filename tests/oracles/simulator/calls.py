@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     )
     from .threads import Thread
 
-__all__ = ["Calls"]
-
 _DOORBELL_SHARE = 0.6  # how far into its call a launch rings, where it rings early
 _EVENT_CALL_NS = 1_500
 _QUERY_NS = 900

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["captured_operators", "replayed", "write_capture"]
-
 _PROCESS, _THREAD = 31_415, 31_415
 _OPERATORS = (
     ("aten::linear", "aten::addmm"),

@@ -26,22 +26,6 @@ from .program import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    "all_reduce",
-    "copy_to_device",
-    "elementwise",
-    "elementwise_name",
-    "flash_attention",
-    "fused_optimizer",
-    "gemm_name",
-    "item_to_host",
-    "launch",
-    "layer_norm",
-    "linear",
-    "view",
-    "zero",
-]
-
 _TILES = ("64x64x64", "128x64x64", "128x128x64", "256x128x64", "128x256x64", "192x128x64")
 _ELEMENTWISE_FUNCTORS = (
     "CUDAFunctor_add<TYPE>",

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from .kinds import Kind
 
-__all__ = ["Change", "Changes", "Drop", "NoWait", "Scale"]
-
 
 @dataclass(frozen=True, slots=True)
 class Scale:

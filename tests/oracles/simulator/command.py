@@ -9,14 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .large import write_large
-from .layouts import LAYOUTS
-from .machine import Machine
 from .run import PROGRAMS, simulate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-__all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,22 +29,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _write_run(options: argparse.Namespace) -> None:
-    quantum_ns = LAYOUTS[options.layout].quantum_ns
     given: dict[str, Any] = {} if options.steps is None else {"steps": options.steps}
     run = simulate(
         options.program,
         seed=options.seed,
-        machine=Machine(quantum_ns=quantum_ns),
         python_frames=options.python_frames,
         shapes=options.shapes,
         **given,
     )
-    order = run.write(
-        options.output,
-        options.layout,
-        sync_records=options.sync_records,
-        shuffle_seed=options.shuffle_seed,
-    )
+    order = run.write(options.output, sync_records=options.sync_records)
     if options.truth is not None:
         text = json.dumps(run.truth.to_json(order), separators=(",", ":"))
         options.truth.write_text(text + "\n", encoding="utf-8")
@@ -59,7 +48,6 @@ def _write_large(options: argparse.Namespace) -> None:
     n_events = write_large(
         options.output,
         options.megabytes,
-        options.layout,
         seed=options.seed,
         python_frames=options.python_frames,
         sync_records=options.sync_records,
@@ -73,10 +61,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-o", "--output", type=Path, required=True, help="gzip if it ends in .gz")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, help="steps or requests of the program")
-    parser.add_argument("--layout", choices=sorted(LAYOUTS), default="kineto-now")
     parser.add_argument("--megabytes", type=float, help="repeat the steps up to this size")
     parser.add_argument("--truth", type=Path, help="where to write what is true of the run")
-    parser.add_argument("--shuffle-seed", type=int, help="write the events in a random order")
     parser.add_argument("--python-frames", action="store_true", help="with Python functions")
     parser.add_argument("--shapes", action="store_true", help="with the shapes of tensors")
     parser.add_argument(

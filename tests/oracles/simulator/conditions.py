@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from .kinds import Kind
     from .machine import Machine, Place, Role
 
-__all__ = ["Conditions"]
-
 
 @dataclass(frozen=True, slots=True)
 class Conditions:

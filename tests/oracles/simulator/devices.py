@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from .conditions import Conditions
     from .program import Launch, Node, Replay, Stream, Work
 
-__all__ = ["Devices", "Recorded", "Submission", "place_of_part"]
-
 _APART_NS = 1_500  # the ends of one collective on different devices lie so far apart
 _WORK_KINDS = {"kernel": Kind.KERNEL, "gpu_memcpy": Kind.COPY, "gpu_memset": Kind.COPY}
 
@@ -61,7 +59,6 @@ class Devices:
         self._legacy_stream = legacy_stream
         self._timeline = timeline
         self._queues: dict[Stream, _Queue] = {}
-        self._occupants: dict[int, Activity] = {}
 
     def last_on(self, stream: Stream) -> Activity | None:
         """Return the last work that a stream was given."""
@@ -99,8 +96,7 @@ class Devices:
         machine, takes_ns = self._conditions.machine, self._conditions.takes_ns
         nominal_ns = machine.kernel_gap_ns
         gap_ns = takes_ns(nominal_ns, Kind.KERNEL_DELAY, work.name, place, Role.GAP)
-        before = (queue.last, self._occupant(stream, work.category))
-        times += [other.end.time_ns + gap_ns for other in before if other is not None]
+        times += [] if queue.last is None else [queue.last.end.time_ns + gap_ns]
         if queue.awaited and self._conditions.waits(Kind.EVENT_WAIT, work.name):
             nominal_ns = machine.event_latency_ns
             after_ns = takes_ns(nominal_ns, Kind.EVENT_WAIT, work.name, place, Role.RETURN)
@@ -121,8 +117,6 @@ class Devices:
             self._note_causes(launch.stream, activity, call, inside=inside)
             queue.last = activity
             queue.awaited.clear()
-            if activity.category == "kernel":
-                self._occupants[launch.stream.device] = activity
         queue.outstanding.append(call.works[-1])
 
     def submit_joint(self, submissions: Sequence[Submission]) -> None:
@@ -189,12 +183,6 @@ class Devices:
     def _queue(self, stream: Stream) -> _Queue:
         return self._queues.setdefault(stream, _Queue())
 
-    def _occupant(self, stream: Stream, category: str) -> Activity | None:
-        """Return the kernel that holds the whole device, if kernels do."""
-        if category != "kernel" or not self._conditions.machine.one_kernel_at_a_time:
-            return None
-        return self._occupants.get(stream.device)
-
     def _settle(
         self, stream: Stream, call: Activity, work: Work, place: Place, start_ns: int
     ) -> Activity:
@@ -220,10 +208,9 @@ class Devices:
         queue = self._queue(stream)
         causes = activity.start.causes
         since_ns = call.end.time_ns
-        for before in (queue.last, self._occupant(stream, activity.category)):
-            if before is not None:
-                causes.append(Cause(before.end, Kind.KERNEL_DELAY, activity))
-                since_ns = max(since_ns, before.end.time_ns)
+        if queue.last is not None:
+            causes.append(Cause(queue.last.end, Kind.KERNEL_DELAY, activity))
+            since_ns = max(since_ns, queue.last.end.time_ns)
         if self._conditions.waits(Kind.EVENT_WAIT, activity.name):
             for awaited in queue.awaited:
                 causes.append(Cause(awaited.end, Kind.EVENT_WAIT, activity))

@@ -50,8 +50,6 @@ from .timeline import (
 if TYPE_CHECKING:
     from .changes import Changes
 
-__all__ = ["simulate"]
-
 
 def simulate(
     program: Program, machine: Machine, changes: Changes, *, record_python: bool = False

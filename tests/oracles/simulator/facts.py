@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .program import Program
 
-__all__ = ["BASE_NS", "N_PROCESSORS", "Facts", "device_properties", "facts_of"]
-
 BASE_NS = 1_782_967_788_000_000_000  # a multiple of 7,889,238 s, as Kineto has it
 N_PROCESSORS = 132
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["Kind"]
-
 
 class Kind(StrEnum):
     """What a stretch of a path is: work of one kind, or what is left of a wait."""

@@ -1,6 +1,6 @@
 """Turns what happened into the records that Kineto would have written, with all their arguments.
 
-Records are the same for every layout; layouts differ in their order and in their bytes.
+Records come with the metadata of processes and threads first.
 
 One file: every kind of record stands beside the others.
 """
@@ -12,16 +12,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from .facts import N_PROCESSORS
-from .machine import Machine, Role
 from .program import Program, Stream
 from .timeline import AUTOGRAD_THREAD, MAIN_THREAD, Activity, Sync, Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from .machine import Machine
     from .timeline import Note
-
-__all__ = ["Record", "Recording", "record"]
 
 HOST_PROCESS = 31_415
 _FIRST_CORRELATION = 117
@@ -151,10 +149,9 @@ class _Recorder:
         """Return start and end as the clocks showed them."""
         start_ns, end_ns = activity.start.time_ns, activity.end.time_ns
         if activity.is_work:
-            device, _ = _lane(activity.lane)
-            start_ns += self._machine.clock_error_ns(device, activity.place, Role.CLOCK_START)
-            end_ns += self._machine.clock_error_ns(device, activity.place, Role.CLOCK_END)
-        return start_ns, max(start_ns, end_ns)
+            offset_ns = self._machine.clock_offset_ns(_lane(activity.lane)[0])
+            return start_ns + offset_ns, end_ns + offset_ns
+        return start_ns, end_ns
 
     # Host
 

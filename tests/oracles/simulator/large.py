@@ -14,19 +14,14 @@ from operator import add
 from typing import TYPE_CHECKING
 
 from .facts import facts_of
-from .layouts import LAYOUTS, LayoutName, order_of
-from .machine import Machine
-from .run import Run, opened, simulate
-from .text import plain_number
+from .run import Run, opened, order_of, simulate
+from .text import event, head, plain_number, tail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from .kineto import Record
-    from .text import Layout
-
-__all__ = ["write_large"]
 
 _MEGABYTE = 1_000_000
 _BLOCK_LIMIT = 4 * _MEGABYTE  # larger blocks would be more varied, but slower to simulate
@@ -43,10 +38,8 @@ _ROLE_OF_FLOWS = {"ac2g": "correlation"}
 def write_large(
     path: str | Path,
     megabytes: float,
-    layout: LayoutName = "kineto-now",
     *,
     seed: int = 0,
-    compress: str | None = None,
     python_frames: bool = False,
     sync_records: bool = False,
 ) -> int:
@@ -55,15 +48,11 @@ def write_large(
     Parameters
     ----------
     path
-        The file; it is written anew.
+        The file; it is written anew, compressed where its name ends so.
     megabytes
         Size of the JSON before compression, in units of 10^6 bytes; met within 5 % from 1 up.
-    layout
-        How the bytes look.
     seed
         Of the block that is repeated.
-    compress
-        `gz`, or nothing; by default what the name of the file says.
     python_frames
         Whether the profiler saw Python functions.
     sync_records
@@ -74,17 +63,16 @@ def write_large(
     int
         The number of events.
     """
-    form = LAYOUTS[layout]
     size = round(megabytes * _MEGABYTE)
-    run = _block(size, form, seed, python_frames=python_frames)
-    order = order_of(run.events, form, sync_records=sync_records)
-    sections = _sections([run.events[position] for position in order], form)
+    run = _block(size, seed, python_frames=python_frames)
+    order = order_of(run.events, sync_records=sync_records)
+    sections = _sections([run.events[position] for position in order])
     facts = facts_of(run.program, shapes=run.shapes)
-    n_blocks = _n_blocks(size - len(form.head(facts) + form.tail(facts)), sections)
-    with opened(path, compress) as file:
-        file.write(form.head(facts))
-        file.writelines(_texts(sections, form, n_blocks))
-        file.write(form.tail(facts))
+    n_blocks = _n_blocks(size - len(head(facts) + tail(facts)), sections)
+    with opened(path) as file:
+        file.write(head(facts))
+        file.writelines(_texts(sections, n_blocks))
+        file.write(tail(facts))
     return sum(len(section.records) * section.times(n_blocks) for section in sections)
 
 
@@ -122,7 +110,7 @@ class _Section:
             numbers = list(map(add, numbers, steps))
 
 
-def _block(size: int, layout: Layout, seed: int, *, python_frames: bool) -> Run:
+def _block(size: int, seed: int, *, python_frames: bool) -> Run:
     """Return the run to repeat: as many layers and steps as make a small share of the file."""
     target = min(_BLOCK_LIMIT, size * _BLOCK_SHARE)
     layers = min(_MOST_LAYERS, max(1, int(target / _LAYER_SIZE)))
@@ -131,20 +119,19 @@ def _block(size: int, layout: Layout, seed: int, *, python_frames: bool) -> Run:
         return simulate(
             "training",
             seed=seed,
-            machine=Machine(quantum_ns=layout.quantum_ns),
             python_frames=python_frames,
             steps=steps,
             layers=layers,
         )
 
     one = run(1)
-    one_size = sum(len(layout.event(entry, plain_number)) for entry in one.events)
+    one_size = sum(len(event(entry, plain_number)) for entry in one.events)
     return run(max(1, round(target / one_size)))
 
 
-def _sections(records: Sequence[Record], layout: Layout) -> list[_Section]:
+def _sections(records: Sequence[Record]) -> list[_Section]:
     return [
-        _section(list(group), layout, repeats=name != "fixed")
+        _section(list(group), repeats=name != "fixed")
         for name, group in groupby(records, key=_section_name)
     ]
 
@@ -159,10 +146,10 @@ def _section_name(entry: Record) -> str:
     return "annotation" if category == "gpu_user_annotation" else "device"
 
 
-def _section(records: list[Record], layout: Layout, *, repeats: bool) -> _Section:
+def _section(records: list[Record], *, repeats: bool) -> _Section:
     section = _Section(records, repeats)
     number = section.note if repeats else plain_number
-    texts = [layout.between + layout.event(entry, number) for entry in records]
+    texts = ["," + event(entry, number) for entry in records]
     section.template = "".join(texts).replace("%", "%%").replace(_OPEN, "%d")
     return section
 
@@ -174,20 +161,19 @@ def _n_blocks(size: int, sections: Sequence[_Section]) -> int:
     return max(1, round((size - once) / block))
 
 
-def _texts(sections: Sequence[_Section], layout: Layout, n_blocks: int) -> Iterator[str]:
+def _texts(sections: Sequence[_Section], n_blocks: int) -> Iterator[str]:
     """Yield the text of all events; nothing stands before the first."""
     spans = _spans(sections)
     later_ns = (n_blocks - 1) * spans["time"] * _MICROSECOND_NS
     stretched = [
-        section if section.repeats else _stretched(section, layout, later_ns)
-        for section in sections
+        section if section.repeats else _stretched(section, later_ns) for section in sections
     ]
     texts = (text for section in stretched for text in section.texts(spans, n_blocks))
-    yield next(texts).removeprefix(layout.between)
+    yield next(texts).removeprefix(",")
     yield from texts
 
 
-def _stretched(section: _Section, layout: Layout, later_ns: int) -> _Section:
+def _stretched(section: _Section, later_ns: int) -> _Section:
     """Return the events that are there once, the span and the end of the recording moved."""
     records = [entry.copy() for entry in section.records]
     for entry in records:
@@ -195,7 +181,7 @@ def _stretched(section: _Section, layout: Layout, later_ns: int) -> _Section:
             entry["duration_ns"] += later_ns
         elif entry["name"] == "Record Window End":
             entry["start_ns"] += later_ns
-    return _section(records, layout, repeats=False)
+    return _section(records, repeats=False)
 
 
 def _spans(sections: Sequence[_Section]) -> dict[str, int]:

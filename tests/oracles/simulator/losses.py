@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .timeline import Activity, Timeline
 
-__all__ = ["Losses", "hide"]
-
 
 @dataclass(frozen=True, slots=True)
 class Losses:

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-__all__ = ["Machine", "Place", "Role"]
-
 _WORD = (1 << 64) - 1
 _TAIL_LIMIT = 4.0  # no draw lies further out, so that latencies stay below what is suspicious
 
@@ -26,8 +24,6 @@ class Role(IntEnum):
     GAP = 2
     RETURN = 3
     WORK = 4
-    CLOCK_START = 5
-    CLOCK_END = 6
 
 
 class Place(NamedTuple):
@@ -64,11 +60,9 @@ class Machine:
         Launches a stream holds before the next launch call must wait.
     queue_poll_ns
         The shortest time a call takes that finds its queue full.
-    one_kernel_at_a_time
-        Whether every kernel fills its device, so that kernels of other streams come after it.
-    device_clock_offset_ns, device_clock_noise_ns
-        What the clocks of devices show beside the host's. The windows of the truth are in the
-        time of the host.
+    device_clock_offset_ns
+        How far the clocks of devices are ahead of the host's. The windows of the truth are in
+        the time of the host.
     device_clock_offsets_ns
         Offsets of the devices by number, on top of that of all.
     """
@@ -83,10 +77,8 @@ class Machine:
     handover_ns: int = 14_000
     queue_limit: int = 1_024
     queue_poll_ns: int = 25_000
-    one_kernel_at_a_time: bool = False
     device_clock_offset_ns: int = 0
     device_clock_offsets_ns: tuple[int, ...] = ()
-    device_clock_noise_ns: int = 0
 
     def draw_ns(self, nominal_ns: int, place: Place, role: Role) -> int:
         """Return a duration with the noise of its place: seldom shorter, sometimes much longer."""
@@ -103,11 +95,6 @@ class Machine:
         """Return how far the clock of a device is ahead of the host's."""
         own = self.device_clock_offsets_ns[device : device + 1]
         return self.device_clock_offset_ns + sum(own)
-
-    def clock_error_ns(self, device: int, place: Place, role: Role) -> int:
-        """Return how far a stamp of a device lies from the host's clock."""
-        noise = self._uniform(place, role) * self.device_clock_noise_ns
-        return self.clock_offset_ns(device) + round(noise / self.quantum_ns) * self.quantum_ns
 
     def _uniform(self, place: Place, role: Role) -> float:
         """Return a number in [0, 1) that depends on the seed and the place alone."""

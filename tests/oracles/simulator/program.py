@@ -13,35 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "Backward",
-    "Busy",
-    "Call",
-    "Frame",
-    "FrameCategory",
-    "Get",
-    "Item",
-    "Joint",
-    "Launch",
-    "Memory",
-    "Node",
-    "Poll",
-    "Program",
-    "Put",
-    "RecordEvent",
-    "Replay",
-    "Start",
-    "StartRecording",
-    "Stream",
-    "Synchronize",
-    "WaitEvent",
-    "Work",
-    "WorkCategory",
-    "annotation",
-    "operator",
-    "python",
-]
-
 FrameCategory: TypeAlias = Literal["cpu_op", "python_function", "user_annotation"]
 WorkCategory: TypeAlias = Literal["kernel", "gpu_memcpy", "gpu_memset"]
 CallCategory: TypeAlias = Literal["cuda_runtime", "cuda_driver"]

@@ -40,8 +40,6 @@ from .program import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["graphed", "inference", "training"]
-
 COMPUTE = Stream(0, 7)
 COMMUNICATION = Stream(0, 20)
 _FIRST_SEQUENCE = 1_000

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .threads import Thread
 
-__all__ = ["HostQueue"]
-
 
 @dataclass(slots=True)
 class HostQueue:

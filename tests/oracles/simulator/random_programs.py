@@ -42,8 +42,6 @@ from .program import (
     python,
 )
 
-__all__ = ["FEATURES", "RARE_FEATURES", "random_program"]
-
 _SHARES = {
     "steps": 0.8,
     "backward": 0.5,

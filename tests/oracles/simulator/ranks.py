@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["COMMUNICATION_STREAM", "COMPUTE_STREAM", "Call", "Event", "Job", "RankBuilder"]
-
 COMPUTE_STREAM: Final = 7
 COMMUNICATION_STREAM: Final = 20
 MAIN_THREAD: Final = 100

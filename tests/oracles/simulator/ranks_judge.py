@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from oracles.simulator.ranks import Event
     from oracles.simulator.ranks_programs import RankRun, Straggler
 
-__all__ = ["Judged", "judge"]
-
 _NEAR_NS: Final = 5_000
 _WORTH: Final = 0.02
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from oracles.simulator.ranks import Event, Job
 
-__all__ = ["RankClock", "write_ranks"]
-
 
 @dataclass(frozen=True, slots=True)
 class RankClock:

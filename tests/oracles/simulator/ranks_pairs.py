@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from longpole.traces.trace_set import TraceSet
     from oracles.simulator.ranks_programs import RankRun
 
-__all__ = ["Pairs", "matched_pairs"]
-
 
 @dataclass(frozen=True, slots=True)
 class Pairs:

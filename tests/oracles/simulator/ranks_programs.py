@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from oracles.simulator.ranks import Call
 
-__all__ = ["CAUSES", "PATTERNS", "RankRun", "Straggler", "random_ranks"]
-
 PATTERNS: Final = ("data", "tensor", "expert", "pipeline")
 CAUSES: Final = (
     "data loading",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import gzip
 import io
-import random
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -16,12 +15,11 @@ from .changes import Change, Changes
 from .engine import simulate as simulate_timeline
 from .facts import facts_of
 from .kineto import Recording, record
-from .layouts import LAYOUTS, LayoutName, order_of
 from .losses import Losses, hide
 from .machine import Machine
 from .programs import graphed, inference, training
 from .random_programs import random_program
-from .text import plain_number
+from .text import event, head, plain_number, tail
 from .truth import Truth, truth_of
 
 if TYPE_CHECKING:
@@ -29,10 +27,7 @@ if TYPE_CHECKING:
 
     from .kineto import Record
     from .program import Program
-    from .text import Layout
     from .timeline import Timeline
-
-__all__ = ["PROGRAMS", "Run", "opened", "simulate"]
 
 PROGRAMS: dict[str, Callable[..., Program]] = {
     "training": training,
@@ -156,55 +151,38 @@ class Run:
     def write(
         self,
         path: str | Path,
-        layout: LayoutName = "kineto-now",
         *,
         sync_records: bool = True,
-        compress: str | None = None,
-        shuffle_seed: int | None = None,
     ) -> list[int]:
         """Write the trace.
 
         Parameters
         ----------
         path
-            The file; it is written anew.
-        layout
-            How the bytes look.
+            The file; it is written anew, compressed where its name ends so.
         sync_records
             Whether there are `cuda_sync` events.
-        compress
-            `gz`, or nothing; by default what the name of the file says.
-        shuffle_seed
-            Brings the events into a random order.
 
         Returns
         -------
         list of int
             The order: what stands at each position of the file, as a position in `events`.
         """
-        form = LAYOUTS[layout]
-        self._refuse_finer_times(form)
-        order = order_of(self.events, form, sync_records=sync_records)
-        if shuffle_seed is not None:
-            random.Random(shuffle_seed).shuffle(order)  # noqa: S311 - no secret
-        with opened(path, compress) as file:
-            file.write("".join(self._texts(form, order)))
+        order = order_of(self.events, sync_records=sync_records)
+        facts = facts_of(self.program, shapes=self.shapes)
+        texts = (event(self.events[position], plain_number) for position in order)
+        with opened(path) as file:
+            file.write(head(facts) + ",".join(texts) + tail(facts))
         return order
 
-    def _texts(self, layout: Layout, order: Sequence[int]) -> Iterator[str]:
-        facts = facts_of(self.program, shapes=self.shapes)
-        texts = (layout.event(self.events[position], plain_number) for position in order)
-        yield layout.head(facts)
-        yield layout.between.join(texts)
-        yield layout.tail(facts)
 
-    def _refuse_finer_times(self, layout: Layout) -> None:
-        if self.machine.quantum_ns % layout.quantum_ns:
-            message = (
-                f"this layout holds multiples of {layout.quantum_ns} ns only, "
-                f"but the machine has a quantum of {self.machine.quantum_ns} ns"
-            )
-            raise ValueError(message)
+def order_of(records: Sequence[Record], *, sync_records: bool) -> list[int]:
+    """Return which records are written, by position."""
+    return [
+        position
+        for position, entry in enumerate(records)
+        if sync_records or entry.get("cat") != "cuda_sync"
+    ]
 
 
 @contextmanager
@@ -220,14 +198,13 @@ def _without_collection() -> Iterator[None]:
 
 
 @contextmanager
-def opened(path: str | Path, compress: str | None) -> Iterator[IO[str]]:
-    """Open a file to write a trace to, compressed as its name says or as is asked for.
+def opened(path: str | Path) -> Iterator[IO[str]]:
+    """Open a file to write a trace to, compressed where its name ends so.
 
     The same content gives the same bytes: no name and no time go into a gzip header.
     """
     target = Path(path)
-    compress = target.suffix.removeprefix(".") if compress is None else compress
-    if compress != "gz":
+    if target.suffix != ".gz":
         with target.open("w", encoding="utf-8", newline="\n") as file:
             yield file
         return

@@ -29,8 +29,6 @@ from .run import Run
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["SCENARIOS", "Scenario", "run_scenario"]
-
 _OFFSETS_US = (3, 5, 10, 20, 50, 2_000)
 _CLOCK_TOLERANCE_NS = 3_000  # the least time from call to kernel is not known better than that
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from .program import Frame, Item
 
-__all__ = ["FIRST_NS", "Open", "Thread"]
-
 FIRST_NS = 2_718_281_828_459_000  # traces begin long after the base of their clock
 
 

@@ -20,19 +20,6 @@ if TYPE_CHECKING:
     from .kinds import Kind
     from .machine import Place
 
-__all__ = [
-    "AUTOGRAD_THREAD",
-    "FIRST_HELPER",
-    "MAIN_THREAD",
-    "Activity",
-    "Cause",
-    "Moment",
-    "Note",
-    "Sync",
-    "Timeline",
-    "Wait",
-]
-
 MAIN_THREAD, AUTOGRAD_THREAD, FIRST_HELPER = 0, 1, 2
 """Threads by number."""
 

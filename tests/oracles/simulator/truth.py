@@ -14,8 +14,6 @@ from typing import Any, TypeAlias
 from .facts import BASE_NS
 from .timeline import MAIN_THREAD, Activity, Cause, Moment, Timeline, Wait
 
-__all__ = ["Segment", "Truth", "Window", "truth_of"]
-
 SCHEMA = 1
 
 Position: TypeAlias = Callable[[Activity], int | None]

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import Decimal
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .trace_events import GZIP_MAGIC, OLD_ANNOTATION, nanoseconds
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 RawEvent = Mapping[str, Any]
-GZIP_MAGIC = b"\x1f\x8b"
 STEP_PREFIX = "ProfilerStep#"
 EVENT_SYNC, STREAM_SYNC, CONTEXT_SYNC = "Event Sync", "Stream Sync", "Context Sync"
 STREAM_WAIT = "Stream Wait Event"
@@ -32,7 +32,6 @@ OLD_CATEGORIES = {
     "Runtime": "cuda_runtime",
 }
 """Those of torch before 1.10."""
-OLD_ANNOTATION = re.compile(r"ProfilerStep#|enumerate\(DataLoader\)#|Optimizer\.")
 
 
 class EventClass(IntEnum):
@@ -124,12 +123,6 @@ def read_events(path: Path) -> list[RawEvent]:
     document = json.loads(data.decode("utf-8", errors="replace"), parse_float=Decimal)
     events: list[RawEvent] = document["traceEvents"] if isinstance(document, dict) else document
     return events
-
-
-def nanoseconds(microseconds: Decimal | float | str) -> int:
-    """Give whole nanoseconds; digits beyond the third round half to even."""
-    exact = Decimal(str(microseconds)) * 1_000
-    return int(exact.to_integral_value(rounding=ROUND_HALF_EVEN))
 
 
 def parse_trace(

@@ -127,9 +127,9 @@ def read(data: bytes) -> Trace:
     return trace
 
 
-def nanoseconds(microseconds: str | Decimal) -> int:
+def nanoseconds(microseconds: Decimal | float | str) -> int:
     """Convert exactly; what is finer than a nanosecond rounds half to even."""
-    return int((Decimal(microseconds) * 1000).to_integral_value(ROUND_HALF_EVEN))
+    return int((Decimal(str(microseconds)) * 1000).to_integral_value(ROUND_HALF_EVEN))
 
 
 def _add(trace: Trace, ends: list[Event], position: int, raw: dict[str, Any]) -> None:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from longpole.windows import Window
 
 __all__ = [
-    "OF_MEMORY",
     "PATH_TABLES",
     "TABLE",
     "WHOLE_TABLES",
@@ -55,8 +54,6 @@ PATH_TABLES: Final = {
 }
 WHOLE_TABLES: Final = frozenset(("steps",))
 """Those that list all of a trace where no window is asked for."""
-OF_MEMORY: Final = frozenset(("memory", "memory_churn", "memory_curve"))
-"""Those that memory timelines and snapshots answer, too."""
 _SHOWN_ROWS: Final = 50
 
 

@@ -27,7 +27,7 @@ class Commands(click.Group):
     """The package to look in."""
 
     sections: ClassVar[dict[str, tuple[str, ...]]] = {}
-    """The headings of `--help` and the commands below them; the last has all others, too."""
+    """The headings of `--help` and the commands below them; the first has all others, too."""
 
     unknown: ClassVar[str] = "not a command"
     """What to say of a first argument that is none of them."""
@@ -63,7 +63,7 @@ class Commands(click.Group):
         others = tuple(name for name in self.helps if name not in placed)
         width = max(map(len, self.helps))
         for heading, names in sections.items():
-            more = others if heading == list(sections)[-1] else ()
+            more = others if heading == next(iter(sections)) else ()
             with formatter.section(heading):
                 rows = [(name.ljust(width), self.helps[name]) for name in (*names, *more)]
                 formatter.write_dl(rows)

@@ -34,80 +34,65 @@ pub struct Graph {
     pub counts: Counts,
 }
 
-/// Counts of what could not be settled, or settled with a doubt.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Events that end before they begin: they take no part.
-    pub negative_duration: u64,
-    /// Events without an end, or too far from all others: they take no part.
-    pub untimed: u64,
-    /// Events of a thread that others cross.
-    pub crossing: u64,
-    /// Work on a device whose call is not in the trace.
-    pub unlinked_work: u64,
-    /// Work that began before its own call.
-    pub clock_skew: u64,
-    /// The same by more than clocks usually disagree.
-    pub large_clock_skew: u64,
-    /// Edges that would lead back in time.
-    pub violation: u64,
-    /// Edges that closed a circle of no length.
-    pub circle: u64,
-    /// Records of synchronisation that do not say what was waited for.
-    pub unknown_sync: u64,
-    /// Records of synchronisation whose call is not in the trace.
-    pub sync_without_call: u64,
-    /// Devices whose stamps were moved, for their clocks disagree with the host's.
-    pub clock_shifts: u64,
-    /// Kernels of a collective of several devices that waited for another one of it.
-    pub joint_collectives: u64,
-    /// Launches whose work is not in the trace.
-    pub lost_launches: u64,
-    /// Nodes of graphs that are not in the trace, though other launches of the graph have them.
-    pub lost_nodes: u64,
-    /// Calls that waited for something that is not in the trace.
-    pub unrecorded_waits: u64,
-    /// Gaps of threads that waited for a queue between threads.
-    pub queue_waits: u64,
-    /// Runs of queries that waited for work.
-    pub polling_loops: u64,
-    /// Copies to pageable memory whose missing call kept a thread waiting.
-    pub lost_copy_calls: u64,
-    /// Threads whose first event follows the main thread.
-    pub thread_starts: u64,
-    /// Launches of graphs.
-    pub graph_launches: u64,
-    /// Devices whose process launches on other devices too.
-    pub sibling_devices: u64,
+/// Declares counts that each have a name outside, which is that of the field.
+macro_rules! counts {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Counts of what could not be settled, or settled with a doubt.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub struct Counts { $($(#[$doc])* pub $name: u64,)* }
+
+        impl Counts {
+            /// Each count with its name, in a fixed order.
+            pub fn named(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name),)*]
+            }
+        }
+    };
 }
 
-impl Counts {
-    /// Each count with its name, in a fixed order.
-    pub fn named(&self) -> [(&'static str, u64); 21] {
-        [
-            ("negative_duration", self.negative_duration),
-            ("untimed", self.untimed),
-            ("crossing", self.crossing),
-            ("unlinked_work", self.unlinked_work),
-            ("clock_skew", self.clock_skew),
-            ("large_clock_skew", self.large_clock_skew),
-            ("violation", self.violation),
-            ("circle", self.circle),
-            ("unknown_sync", self.unknown_sync),
-            ("sync_without_call", self.sync_without_call),
-            ("clock_shifts", self.clock_shifts),
-            ("joint_collectives", self.joint_collectives),
-            ("lost_launches", self.lost_launches),
-            ("lost_nodes", self.lost_nodes),
-            ("unrecorded_waits", self.unrecorded_waits),
-            ("queue_waits", self.queue_waits),
-            ("polling_loops", self.polling_loops),
-            ("lost_copy_calls", self.lost_copy_calls),
-            ("thread_starts", self.thread_starts),
-            ("graph_launches", self.graph_launches),
-            ("sibling_devices", self.sibling_devices),
-        ]
-    }
+counts! {
+    /// Events that end before they begin: they take no part.
+    negative_duration,
+    /// Events without an end, or too far from all others: they take no part.
+    untimed,
+    /// Events of a thread that others cross.
+    crossing,
+    /// Work on a device whose call is not in the trace.
+    unlinked_work,
+    /// Work that began before its own call.
+    clock_skew,
+    /// The same by more than clocks usually disagree.
+    large_clock_skew,
+    /// Edges that would lead back in time.
+    violation,
+    /// Edges that closed a circle of no length.
+    circle,
+    /// Records of synchronisation that do not say what was waited for.
+    unknown_sync,
+    /// Records of synchronisation whose call is not in the trace.
+    sync_without_call,
+    /// Devices whose stamps were moved, for their clocks disagree with the host's.
+    clock_shifts,
+    /// Kernels of a collective of several devices that waited for another one of it.
+    joint_collectives,
+    /// Launches whose work is not in the trace.
+    lost_launches,
+    /// Nodes of graphs that are not in the trace, though other launches of the graph have them.
+    lost_nodes,
+    /// Calls that waited for something that is not in the trace.
+    unrecorded_waits,
+    /// Gaps of threads that waited for a queue between threads.
+    queue_waits,
+    /// Runs of queries that waited for work.
+    polling_loops,
+    /// Copies to pageable memory whose missing call kept a thread waiting.
+    lost_copy_calls,
+    /// Threads whose first event follows the main thread.
+    thread_starts,
+    /// Launches of graphs.
+    graph_launches,
+    /// Devices whose process launches on other devices too.
+    sibling_devices,
 }
 
 impl Graph {

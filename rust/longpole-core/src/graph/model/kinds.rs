@@ -194,7 +194,15 @@ impl Role {
             | Self::Staging
             | Self::QueueFull
             | Self::Handover => 1,
-            _ => 0,
+            // All are listed, so that a new role asks for its class.
+            Self::DeviceWork
+            | Self::GraphOrder
+            | Self::NoReason
+            | Self::OverlapInside
+            | Self::OverlapTail
+            | Self::StreamOrder
+            | Self::StreamOverlap
+            | Self::ThreadOrder => 0,
         }
     }
 

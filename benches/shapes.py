@@ -39,13 +39,13 @@ def _launch(start: float, correlation: int, thread: int = 1) -> str:
 
 
 def nested_operators(n: int) -> Iterator[str]:
-    """Operators, each inside the one before."""
+    """Yield operators, each inside the one before."""
     for depth in range(n):
         yield _event("cpu_op", "aten::op", depth, 2 * n - 2 * depth)
 
 
 def nested_python(n: int) -> Iterator[str]:
-    """Python functions, each inside the one before, with a kernel launched in the innermost."""
+    """Yield Python functions, each inside the one before; the innermost launches a kernel."""
     for depth in range(n):
         yield _event("python_function", f"a.py({depth % 50}): f", depth, 3 * n - 2 * depth)
     yield _launch(n + 1, 1)
@@ -53,41 +53,41 @@ def nested_python(n: int) -> Iterator[str]:
 
 
 def one_instant(n: int) -> Iterator[str]:
-    """Operators that begin and end at the same time."""
+    """Yield operators that begin and end at the same time."""
     for _ in range(n):
         yield _event("cpu_op", "aten::op", 5, 3)
 
 
 def one_correlation(n: int) -> Iterator[str]:
-    """Launches and kernels that all have one correlation id."""
+    """Yield launches and kernels that all have one correlation id."""
     for number in range(n // 2):
         yield _launch(2 * number, 7)
         yield _kernel(2 * number + 1, 0.5, 7)
 
 
 def many_streams(n: int) -> Iterator[str]:
-    """Kernels, each on a stream of its own."""
+    """Yield kernels, each on a stream of its own."""
     for number in range(n // 2):
         yield _launch(2 * number, number + 1)
         yield _kernel(2 * number + 1, 3, number + 1, stream=number + 7)
 
 
 def many_threads(n: int) -> Iterator[str]:
-    """Launches, each on a thread of its own."""
+    """Yield launches, each on a thread of its own."""
     for number in range(n // 2):
         yield _launch(2 * number, number + 1, thread=number + 10)
         yield _kernel(2 * number + 1, 1, number + 1)
 
 
 def overlapping_kernels(n: int) -> Iterator[str]:
-    """Kernels of one stream that all run until the end."""
+    """Yield kernels of one stream that all run until the end."""
     for number in range(n // 2):
         yield _launch(number, number + 1)
         yield _kernel(number + 0.6, 2 * n - number, number + 1)
 
 
 def waiting_calls(n: int) -> Iterator[str]:
-    """A call that waits for the device behind each launch, on many streams."""
+    """Yield a call that waits for the device behind each launch, on many streams."""
     for number in range(n // 3):
         yield _launch(10 * number, number + 1)
         yield _kernel(10 * number + 1, 5, number + 1, stream=number % 100 + 7)
@@ -95,7 +95,7 @@ def waiting_calls(n: int) -> Iterator[str]:
 
 
 def one_flow(n: int) -> Iterator[str]:
-    """Arrows that all have one id."""
+    """Yield arrows that all have one id."""
     for number in range(n):
         flow = {"ph": "sf"[number % 2], "cat": "fwdbwd", "name": "fwdbwd", "id": 1}
         yield json.dumps(flow | {"pid": _HOST, "tid": 1 + number % 2, "ts": number})
@@ -103,25 +103,25 @@ def one_flow(n: int) -> Iterator[str]:
 
 
 def crossing_operators(n: int) -> Iterator[str]:
-    """Operators that begin inside the one before and end outside it."""
+    """Yield operators that begin inside the one before and end outside it."""
     for number in range(n):
         yield _event("cpu_op", "aten::op", number, n)
 
 
 def long_names(n: int) -> Iterator[str]:
-    """A few names of a size that grows."""
+    """Yield a few names of a size that grows."""
     for number in range(4):
         yield _event("cpu_op", chr(97 + number) * (n * 20), 10 * number, 5)
 
 
 def long_argument(n: int) -> Iterator[str]:
-    """One argument that is most of the file."""
+    """Yield one argument that is most of the file."""
     yield _event("cpu_op", "aten::op", 0, 5, note="x" * (n * 100))
     yield _event("cpu_op", "aten::op", 5, 5)
 
 
 def many_steps(n: int) -> Iterator[str]:
-    """Steps of three events each."""
+    """Yield steps of three events each."""
     for number in range(n // 3):
         start = 10 * number
         yield _event("user_annotation", f"ProfilerStep#{number}", start, 9)
@@ -130,7 +130,7 @@ def many_steps(n: int) -> Iterator[str]:
 
 
 def ordinary(n: int) -> Iterator[str]:
-    """Operators that each launch a kernel: what the others are compared with."""
+    """Yield operators that each launch a kernel: what the others are compared with."""
     for number in range(n // 3):
         start = 10 * number
         yield _event("cpu_op", f"aten::op{number % 40}", start, 9)

@@ -1,0 +1,64 @@
+"""ARCHITECTURE.md names every room once, in the order in which rooms may import each other."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+
+
+def listed(folder):
+    """Name the rooms in the table of a folder, without endings."""
+    table = PAGE.partition(f"| `{folder}` |")[2].partition("\n\n")[0]
+    names = " ".join(row.split("|")[1] for row in table.splitlines()[2:])
+    return re.findall(r"`(\w[\w-]*)(?:\.py|/)?`", names)
+
+
+def there(folder):
+    """Name the modules, packages and crates that a folder holds, besides its front page."""
+    fronts = ("__init__.py", "mod.rs", "Cargo.toml")
+    held = (ROOT / folder).iterdir()
+    names = {
+        path.stem
+        for path in held
+        if path.suffix in {".py", ".rs"} or any((path / front).exists() for front in fronts)
+    }
+    return names - {"lib", "__init__", "__main__"}
+
+
+@pytest.mark.parametrize("folder", ["rust/", "rust/longpole-core/src/", "python/longpole/"])
+def test_every_room_is_listed_once(folder):
+    assert sorted(listed(folder)) == sorted(there(folder))
+
+
+def test_the_rooms_of_python_stand_in_the_order_of_the_layers():
+    configured = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = configured["tool"]["importlinter"]["contracts"][0]["layers"]
+    height = {room: -place for place, row in enumerate(layers) for room in row.split(" | ")}
+    heights = [height[room] for room in listed("python/longpole/")]
+    assert heights == sorted(heights)
+
+
+def test_the_rooms_of_the_core_stand_in_the_order_of_its_own_test():
+    source = (ROOT / "rust/longpole-core/tests/rooms.rs").read_text(encoding="utf-8")
+    declared = {
+        name: re.findall(r'"(\w+)"', text)
+        for name, text in re.findall(r"const (\w+): [^=]+=([^;]+);", source)
+    }
+    order = [room for name in ("FOUNDATION", "BESIDE", "RIVER") for room in declared[name]]
+    rooms = listed("rust/longpole-core/src/")
+    assert sorted(rooms, key=order.index) == rooms
+
+
+def test_every_file_that_is_named_exists():
+    tops = ("python", "rust", "tests", "docs")
+    files = [f"/{path.name}" for path in ROOT.iterdir()]
+    files += [path.as_posix() for top in tops for path in (ROOT / top).rglob("*.*")]
+    named = re.findall(r"`([\w/-]+\.(?:py|pyi|rs|md|toml))`", PAGE)
+    assert named
+    assert [name for name in named if not any(file.endswith(f"/{name}") for file in files)] == []
