@@ -24,14 +24,14 @@ def change_options(command: Callable[..., int]) -> Callable[..., int]:
         "--scale",
         multiple=True,
         metavar="WHAT=FACTOR",
-        help="Multiply the time of WHAT, as in `kernel:gemm=0.5`.",
+        help="Multiply the time of WHAT, such as kernel:gemm=0.5.",
     )
     drop = click.option("--drop", multiple=True, metavar="WHAT", help="Set the time of WHAT to 0.")
     remove_wait = click.option(
         "--remove-wait",
         multiple=True,
         metavar="WHAT",
-        help="Remove the waits of WHAT, as in `sync_return` or `event_wait:nccl`.",
+        help="Remove the waits of WHAT, such as sync_return or event_wait:nccl.",
     )
     return scale(drop(remove_wait(command)))
 
@@ -56,7 +56,7 @@ def changes_of(asked: Mapping[str, Sequence[str]], *, ideal: bool) -> list[Chang
         message = f"--ideal asks its own questions; leave out {_OPTIONS}"
         raise click.UsageError(message)
     if not (ideal or changes):
-        message = f"say what is different with {_OPTIONS}, or ask for --ideal"
+        message = f"give a change with {_OPTIONS}, or use --ideal"
         raise click.UsageError(message)
     return changes
 
@@ -76,7 +76,7 @@ def _scaled(text: str) -> tuple[Any, str | None, float]:
 def _what(text: str) -> tuple[Any, str | None]:
     """Split `KIND:PATTERN`, of which either may be missing."""
     if not text:
-        message = "say what is different: a kind, or `kind:pattern`"
+        message = "give a kind, or `kind:pattern`"
         raise click.UsageError(message)
     kind, _, pattern = text.partition(":")
     return kind or None, pattern or None

@@ -54,30 +54,30 @@ _STEP: Final = click.option(
     "--step",
     type=_Step(),
     metavar="N",
-    help="Step to look at, as 3 or ProfilerStep#3.  [default: the one of median length]",
+    help="Step to analyse, such as 3 or ProfilerStep#3.  [default: the step of median length]",
 )
-_WHOLE: Final = click.option("--whole", is_flag=True, help="Look at the whole trace.")
+_WHOLE: Final = click.option("--whole", is_flag=True, help="Analyse the whole trace.")
 
 
 _STEP_NAME: Final = click.option(
     "--step-name",
     metavar="PATTERN",
-    help="Regex for annotations that mark iterations.  [default: ProfilerStep, else known ones]",
+    help="Regex for annotations that mark steps.  [default: ProfilerStep, else known names]",
 )
 
 
-_ANNOTATION: Final = click.option("--annotation", metavar="NAME", help="Annotation to look at.")
+_ANNOTATION: Final = click.option("--annotation", metavar="NAME", help="Annotation to analyse.")
 _INSTANCE: Final = click.option(
     "--instance",
     type=click.IntRange(min=0),
     metavar="I",
-    help="Which of the annotations of that name, from 0.  [default: 0]",
+    help="Which occurrence of the annotation, counted from 0.  [default: 0]",
 )
 _BETWEEN: Final = click.option(
     "--between",
     type=(_TIME_NS, _TIME_NS),
     metavar="START END",
-    help="Two times to look between, in ns.",
+    help="Time span to analyse, in ns.",
 )
 
 
@@ -266,7 +266,7 @@ def window_options(command: Callable[..., int]) -> Callable[..., int]:
     @click.option(
         "--end",
         type=click.Choice(("period", "last", "cpu", "gpu")),
-        help="What ends a step: `period` also begins where the step before ended."
+        help="When a step ends; with `period`, it also begins when the previous step ended."
         "  [default: period]",
     )
     @click.option(
