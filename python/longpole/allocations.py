@@ -53,7 +53,7 @@ _USES: Final = {"alloc": 1, "free_completed": -1}
 
 @dataclass(frozen=True, slots=True)
 class Allocations:
-    """What a recording says of memory, in order of time.
+    """The allocations of a recording, in order of time.
 
     `events` has a row for each change: `device` (as `cuda:0`), `time_ns` (null: before the
     recording), `change` (`allocated`, `freed`, `preexisting`, `recategorized`: the same memory

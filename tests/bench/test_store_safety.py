@@ -105,7 +105,7 @@ def test_a_foreign_plan_is_not_overwritten(bench, tmp_path, force):
         (tmp_path / "r.jsonl").write_text(row())
     answer = bench("run", *force, "-o", "r.jsonl", "--devices", "cpu", "--", "true")
     assert answer.returncode != 0
-    assert "r.plan.json is no plan of a run" in answer.stderr
+    assert "r.plan.json is not the plan of a run" in answer.stderr
     assert plan.read_text() == PRECIOUS
     assert not force or ids(tmp_path / "r.jsonl") == ["a"]
 

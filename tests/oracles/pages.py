@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 DOCS: Final = Path(__file__).parents[2] / "docs"
 API_HEAD: Final = """# Python API
 
-Everything below is an attribute of `longpole`; all else is private. A function that takes a trace
-also takes its path, its bytes or an open file. `help(longpole.kernels)` shows parameters and
-examples; the columns of each table are on [a page of their own](tables.md).
+The public API is everything on this page, as attributes of `longpole`. A function that takes a trace
+also accepts its path, its bytes or an open file. `help(longpole.kernels)` shows the parameters and
+examples of a function. [Tables](tables.md) describes the columns of each table.
 """
 TABLES_HEAD: Final = """# Tables
 
-`longpole table TRACE NAME` prints a table, `longpole.NAME(trace)` gives it as a frame, and
-`longpole schema table NAME` as a JSON Schema. Times are whole nanoseconds, shares are of 1, and
-null is what is not known.
+`longpole table TRACE NAME` prints a table, `longpole.NAME(trace)` returns it as a data frame, and
+`longpole schema table NAME` prints its JSON Schema. Times are integers in nanoseconds, shares are
+fractions of 1, and unknown values are null.
 """
 
 
@@ -50,7 +50,7 @@ def api() -> str:
 def _summary(value: Any) -> str:
     """Give the first sentence of what something says of itself."""
     if not (inspect.isclass(value) or inspect.isroutine(value)):
-        return "The instructions that `flops` counts, with their weights"
+        return "The instructions that `flops` counts, and their weights"
     return (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ").removesuffix(".")
 
 

@@ -52,7 +52,7 @@ class AscendOverlapRow(Row):
 def ascend_overlap(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, AscendOverlapRow]:
-    """Compute computing, communication and free time anew, and compare with what the tool wrote.
+    """Recompute computing, communication and free time, and compare with the tool's files.
 
     The figures of the tool are those of `step_trace_time.csv` or `analysis.db` beside the
     timeline, else of its track `Overlap Analysis`.

@@ -38,7 +38,7 @@ class CopyBandwidthRow(Row):
 def copy_bandwidth(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, CopyBandwidthRow]:
-    """List the changes of the bandwidth at which each device copied and set memory.
+    """List the changes of the memcpy and memset bandwidth of each device.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ class CopySummaryRow(Figures):
 def copy_summary(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, CopySummaryRow]:
-    """Sum up the memcpys and memsets of a window by device and direction.
+    """Sum the memcpys and memsets of a window by device and direction.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ NEEDS_ARGUMENTS: Final = True
 def counters_by_operator(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:
-    """Give the performance counters of each kernel with the operators that launched it.
+    """Join the performance counters of each kernel with the operators that launched it.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def get_counter_data_with_operators(
     traces: TraceSet | Source | Iterable[Source] | Mapping[int, Source],
     ranks: Iterable[int] | None = None,
 ) -> list[pl.DataFrame]:
-    """Give the counters of the kernels of several ranks with their operators, a frame a rank.
+    """Join the counters of kernels with their operators, one data frame for each rank.
 
     Parameters
     ----------

@@ -150,7 +150,7 @@ class Dumps(Data):
 
 
 def dumps(found: DumpSet) -> Dumps:
-    """Say which call of a run is not complete, which ranks lack it, and which wait.
+    """Find the incomplete call of a run, the ranks that lack it, and those that wait.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Finding(Data):
-    """One kind of thing that is wrong, or good to know, with how often it was found."""
+    """A kind of problem or note, and how often it was found."""
 
     code: str
     severity: Severity
@@ -178,7 +178,7 @@ KINDS: Final = {
     "repeated_rank": Kind(
         "warning",
         "the file has rank {rank}, and so has {other}",
-        "one of them is a copy or belongs to another run: the ranks cannot be told apart",
+        "one of them is a copy or belongs to another run: the ranks are ambiguous",
         "pass one file for each rank",
     ),
     "clocks_far_apart": Kind(

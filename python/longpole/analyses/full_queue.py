@@ -37,7 +37,7 @@ def full_queue(
     where: pl.Expr | str | None = None,
     max_length: int = FULL_QUEUE_OPERATIONS,
 ) -> Annotated[pl.DataFrame, FullQueueRow]:
-    """Measure for how long as many activities waited on a stream as it can hold.
+    """Measure how long the launch queue of each stream was full.
 
     Parameters
     ----------

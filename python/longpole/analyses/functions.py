@@ -29,7 +29,7 @@ def functions(
     sort: str | None = None,
     top: int = 20,
 ) -> FrameTimes:
-    """Measure what each Python function took, the most device time first.
+    """Measure the time of each Python function, the most device time first.
 
     `self_ns` is the time in which no other Python function inside it ran. A GPU activity counts
     for the function that launched it; one of a backward pass, which runs outside of Python, for

@@ -80,7 +80,7 @@ class FreeBlocks(Row):
 
 @dataclass(frozen=True, slots=True)
 class Memory(Data):
-    """The memory of each device in a window, and what held it at the peak."""
+    """The memory of each device in a window, and its contents at the peak."""
 
     devices: Annotated[pl.DataFrame, DeviceMemory]
     at_peak: Annotated[pl.DataFrame, Owner]
@@ -122,7 +122,7 @@ def memory(
     where: pl.Expr | str | None = None,
     top: int = 20,
 ) -> Memory:
-    """Tell how much memory was allocated at the most, what it was for, and who allocates most.
+    """Report peak memory, its contents, and the operators that allocate most.
 
     What was live at the peak is what was allocated before it and freed after it, at the same
     address. What had been allocated before the recording began has no owner: it is the rest.

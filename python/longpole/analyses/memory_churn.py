@@ -39,7 +39,7 @@ def memory_churn(
     *,
     where: pl.Expr | str | None = None,
 ) -> Annotated[pl.DataFrame, ChurnRow]:
-    """Add up what was allocated and freed by device, operator, function and category.
+    """Sum allocations and frees by device, operator, function and category.
 
     Parameters
     ----------

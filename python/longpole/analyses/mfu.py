@@ -66,7 +66,7 @@ class MfuRow:
 
 @dataclass(frozen=True, slots=True)
 class Mfu(Data):
-    """The utilisation of each device in a window, a row a type."""
+    """The utilisation of each device in a window, one row for each data type."""
 
     rows: tuple[MfuRow, ...]
     known_peaks: Hidden[Mapping[int | None, Peaks]]
@@ -154,7 +154,7 @@ def mfu(
     tflops: Mapping[str, float] | None = None,
     where: pl.Expr | str | None = None,
 ) -> Mfu:
-    """Tell which part of the peak of its devices a window uses for the model.
+    """Compute the model FLOPs utilisation of a window.
 
     Products, convolutions and attention count, by their formulas; each type has its own
     peak. The window is that of the step, idle time included. FLOPs that a backward pass

@@ -431,7 +431,7 @@ _METHODS: Final = {
 
 
 def ranks(traces: TraceSet, step: int | None = None, *, all_ranks: bool = False) -> Ranks:
-    """Say who of several ranks makes the others wait, why, and what mending it would gain.
+    """Find the rank that makes the others wait, the cause, and the gain of a fix.
 
     Parameters
     ----------

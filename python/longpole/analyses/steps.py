@@ -18,7 +18,7 @@ __all__ = ["steps"]
 def steps(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:
-    """List the steps that a trace marks, of the whole trace where no window is given.
+    """List the steps of a window, or of the whole trace.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ def _document(path: Path, findings: list[str]) -> dict[str, Any]:
         return {}
     if isinstance(found, dict):
         return found
-    findings.append(f"{path.name} is no JSON object: what it says is left out")
+    findings.append(f"{path.name} is not a JSON object and is ignored")
     return {}
 
 

@@ -34,7 +34,14 @@ def chakra() -> None:
 @chakra.command()
 @answers("longpole.cli.answer.chakra:Converted")
 @pair_options
-@click.option("-o", "--output", "--output_filename", required=True, type=click.Path())
+@click.option(
+    "-o",
+    "--output",
+    "--output_filename",
+    required=True,
+    type=click.Path(),
+    help="Write the graph to this file, or the graphs of several ranks to this folder.",
+)
 @click.option("--no-gaps", is_flag=True, help="Leave out the time between operators.")
 @click.option("-f", "--force", is_flag=True, help="Replace the file if it exists.")
 @shared_options

@@ -40,7 +40,13 @@ __all__ = ["diff"]
 )
 @click.option("--step-name", metavar="PATTERN", help="Regex for annotations that mark steps.")
 @click.option("--data-load", metavar="PATTERN", help="Regex for data-loading functions.")
-@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True)
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Number of changes to list.",
+)
 @shared_options
 def diff(
     *,

@@ -21,7 +21,7 @@ __all__ = ["Doubt", "Remedy", "Span", "Verdict", "verdict_of"]
 
 @dataclass(frozen=True, slots=True)
 class Remedy(Data):
-    """Something that can be done, and the most it gains.
+    """A change that can shorten the program, and what it gains at most.
 
     Gains of several remedies overlap and are never added.
     """
@@ -72,7 +72,7 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class Verdict(Data):
-    """What holds a program up, and what can be done about it."""
+    """The bottleneck of a program, and what to do about it."""
 
     status: Status
     sides: tuple[Side, ...]

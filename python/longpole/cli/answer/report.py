@@ -54,8 +54,8 @@ _MOST_TRACES: Final = 16
 LIMITS: Final = (
     "Gains are upper bounds: nothing new is assumed to appear where something is removed.",
     "Gains overlap and are never to be added.",
-    "Recording takes time itself, on the host above all: stacks and shapes make operators longer.",
-    "Without `cuda_sync` records, who waited for whom is inferred where the trace allows it.",
+    "Profiling adds time, mostly on the host: stacks and shapes make operators longer.",
+    "Without `cuda_sync` records, waits between calls and streams are inferred if possible.",
     "One rank cannot tell whether others were late: time in communication may be waiting for them.",
 )
 """What nobody should conclude from a report."""

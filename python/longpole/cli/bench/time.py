@@ -43,7 +43,7 @@ __all__ = ["time"]
 def _finite(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
     """Refuse nan, which every range lets pass, and a budget that is never spent."""
     if not math.isfinite(value):
-        message = f"{value} is no number of seconds"
+        message = f"{value} is not a number of seconds"
         raise click.BadParameter(message)
     return value
 
