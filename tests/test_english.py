@@ -67,9 +67,9 @@ def messages(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
     described = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if " " in node.value and id(node) not in described:
-                yield node.value
+        text = getattr(node, "value", None) if isinstance(node, ast.Constant) else None
+        if isinstance(text, str) and " " in text and id(node) not in described:
+            yield text
 
 
 def commands(group, name="longpole"):

@@ -1,4 +1,4 @@
-"""Table `activity_types`: how long each device computed, communicated and copied at once."""
+"""Table `activity_types`: how long each device ran compute, communication and copies at the same time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table `breakdown`: how each device and stream spent a window: computing, copying, idle."""
+"""Table `breakdown`: how each device and stream spent a window: compute, communication, copies, idle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table `collective_waits`: how long each collective waited for which rank, and moved data."""
+"""Table `collective_waits`: how long each collective waited, for which rank, and transferred data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table `communication`: each collective of a window: its size, its bandwidth, how hidden it is."""
+"""Table `communication`: each collective of a window: size, bandwidth, and how much of it is hidden."""
 
 from __future__ import annotations
 

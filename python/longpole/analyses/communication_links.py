@@ -1,4 +1,4 @@
-"""Table `communication_links`: what collectives moved between ranks of a group, and how fast."""
+"""Table `communication_links`: the data that collectives moved between ranks, and the bandwidth."""
 
 from __future__ import annotations
 

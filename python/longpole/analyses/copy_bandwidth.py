@@ -1,4 +1,4 @@
-"""Table `copy_bandwidth`: how fast memory was copied and set, over time."""
+"""Table `copy_bandwidth`: memcpy and memset bandwidth over time."""
 
 from __future__ import annotations
 

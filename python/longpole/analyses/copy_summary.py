@@ -1,4 +1,4 @@
-"""Table `copy_summary`: how much memory was copied and set in a window, and how fast."""
+"""Table `copy_summary`: bytes, time and bandwidth of memcpys and memsets in a window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table `counters_by_operator`: performance counters of kernels with the operators above them."""
+"""Table `counters_by_operator`: performance counters of kernels, with their operators."""
 
 from __future__ import annotations
 

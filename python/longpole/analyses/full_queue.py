@@ -1,4 +1,4 @@
-"""Table `full_queue`: how long the queue of each stream was full, so that launching had to wait."""
+"""Table `full_queue`: how long the launch queue of each stream was full."""
 
 from __future__ import annotations
 

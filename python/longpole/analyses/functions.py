@@ -1,4 +1,4 @@
-"""Table `functions`: what each Python function took on its thread and on devices."""
+"""Table `functions`: time of each Python function on its thread and on devices."""
 
 from __future__ import annotations
 

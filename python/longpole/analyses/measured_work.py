@@ -1,4 +1,4 @@
-"""Table `measured_work`: what operators computed and moved by counters, beside their formulas."""
+"""Table `measured_work`: FLOPs and bytes of operators from counters, next to the computed values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table `memory`: how much memory was allocated at the most, and what it was for."""
+"""Table `memory`: peak memory, and what it was used for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table `memory_churn`: which operators allocate memory, how often and how much."""
+"""Table `memory_churn`: allocations and frees by operator: count and size."""
 
 from __future__ import annotations
 

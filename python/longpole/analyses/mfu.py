@@ -1,4 +1,4 @@
-"""Table `mfu`: which part of the peak of its devices a step uses for the model."""
+"""Table `mfu`: model FLOPs utilisation of a step."""
 
 from __future__ import annotations
 

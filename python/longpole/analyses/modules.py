@@ -1,4 +1,4 @@
-"""Table `modules`: what each module of the model took, forward and backward."""
+"""Table `modules`: time of each module of the model, forward and backward."""
 
 from __future__ import annotations
 

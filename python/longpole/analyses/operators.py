@@ -1,4 +1,4 @@
-"""Table `operators`: what each operator took on its thread and on devices."""
+"""Table `operators`: time of each operator on its thread and on devices."""
 
 from __future__ import annotations
 

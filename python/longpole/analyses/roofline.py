@@ -1,4 +1,4 @@
-"""Table `roofline`: how close kernels come to what their device can do, and the time lost."""
+"""Table `roofline`: how close kernels come to the limits of their device, and the time lost."""
 
 from __future__ import annotations
 

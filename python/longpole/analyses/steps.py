@@ -1,4 +1,4 @@
-"""Table `steps`: the steps of the program with the window in which each was done."""
+"""Table `steps`: the steps of the program, with their windows."""
 
 from __future__ import annotations
 
