@@ -106,7 +106,7 @@ def read_memory(path: str | os.PathLike[str]) -> Allocations:
     try:
         document = json.loads(_content(path))
     except (ValueError, EOFError, gzip.BadGzipFile) as error:
-        raise _error(path, "not_json", "the file is not sound JSON") from error
+        raise _error(path, "not_json", "the file is not valid JSON") from error
     try:
         if isinstance(document, list):
             return _timeline(document)

@@ -58,7 +58,7 @@ def test_rows_of_others_are_counted(tmp_path):
 def test_a_runner_refuses_a_file_without_records_and_leaves_it(tmp_path, text, resume):
     path = tmp_path / "t.json"
     path.write_text(text)
-    with pytest.raises(ResultsError, match=r"t\.json holds no record of a run"):
+    with pytest.raises(ResultsError, match=r"t\.json contains no record of a run"):
         Runner(["cpu"], results=path, resume=resume)
     assert path.read_text() == text
 

@@ -25,8 +25,8 @@ DOCS: Final = Path(__file__).parents[2] / "docs"
 API_HEAD: Final = """# Python API
 
 The public API is everything on this page, as attributes of `longpole`. A function that takes a
-trace also accepts its path, its bytes or an open file. `help(longpole.kernels)` shows the parameters and
-examples of a function. [Tables](tables.md) describes the columns of each table.
+trace also accepts its path, its bytes or an open file. `help(longpole.kernels)` shows the
+parameters and examples of a function. [Tables](tables.md) describes the columns of each table.
 """
 TABLES_HEAD: Final = """# Tables
 

@@ -1,4 +1,4 @@
-"""Table `activity_types`: how long each device ran compute, communication and copies at the same time."""
+"""Table `activity_types`: how long compute, communication and copies overlapped on each device."""
 
 from __future__ import annotations
 

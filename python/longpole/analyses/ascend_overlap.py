@@ -1,4 +1,4 @@
-"""Table `ascend_overlap`: computing and communication of an Ascend profile, against its own files."""
+"""Table `ascend_overlap`: computing and communication of an Ascend profile, and its own files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table `collective_waits`: how long each collective waited, for which rank, and transferred data."""
+"""Table `collective_waits`: waiting and transfer time of collectives, and the awaited rank."""
 
 from __future__ import annotations
 

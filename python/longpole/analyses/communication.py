@@ -1,4 +1,4 @@
-"""Table `communication`: each collective of a window: size, bandwidth, and how much of it is hidden."""
+"""Table `communication`: size, bandwidth and hidden share of each collective of a window."""
 
 from __future__ import annotations
 

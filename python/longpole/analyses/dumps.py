@@ -99,13 +99,13 @@ class Dumps(Data):
     def _what_next(self, call: OpenCall) -> str:
         differs = self._disagreement(call)
         if differs:
-            return f"They disagree: {escape(differs)}. Mend that first."
+            return f"They disagree: {escape(differs)}. Fix that first."
         if call.missing:
             return (
                 "Look at what they do instead: they may be late, have taken another way, or died."
             )
         if call.scheduled and call.started:
-            return "Something before it on their streams holds it: a kernel, or another call."
+            return "An earlier kernel or call on their streams blocks it."
         if call.absent:
             return f"Get the dumps of {listed(call.absent)}: they may not have called it."
         if call.scheduled and not call.started:

@@ -1,4 +1,4 @@
-"""Table `measured_work`: FLOPs and bytes of operators from counters, next to the computed values."""
+"""Table `measured_work`: FLOPs and bytes of operators, from counters and from formulas."""
 
 from __future__ import annotations
 

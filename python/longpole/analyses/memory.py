@@ -28,7 +28,7 @@ NEEDS_ARGUMENTS = True
 _MIB: Final = 1 << 20
 _OWNER: Final = ("operator", "function", "category")
 _NOTHING: Final = (
-    "No allocation is recorded: record with profile(..., profile_memory=True), or give a memory "
+    "The trace has no allocations: record with profile(..., profile_memory=True), or give a memory "
     "timeline or snapshot."
 )
 

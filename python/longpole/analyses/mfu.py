@@ -121,8 +121,7 @@ class Mfu(Data):
     def _sentence(self) -> str:
         if self.mfu is None:
             return (
-                "The peak of a device or type is not known, so that no utilisation can be given: "
-                "give --peak."
+                "The peak of a device or type is unknown, and so is the utilisation: give --peak."
             )
         return f"MFU {share(self.mfu)}: the FLOPs of the model over those that the peak allows."
 

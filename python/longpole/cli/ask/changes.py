@@ -53,7 +53,7 @@ def changes_of(asked: Mapping[str, Sequence[str]], *, ideal: bool) -> list[Chang
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     if ideal and changes:
-        message = f"--ideal asks its own questions; leave out {_OPTIONS}"
+        message = f"--ideal tries its own changes; leave out {_OPTIONS}"
         raise click.UsageError(message)
     if not (ideal or changes):
         message = f"give a change with {_OPTIONS}, or use --ideal"
@@ -68,7 +68,7 @@ def _scaled(text: str) -> tuple[Any, str | None, float]:
     except ValueError:
         equals = ""
     if not equals:
-        message = f"{text!r} has no factor; write it as in `kernel:gemm=0.5`"
+        message = f"{text!r} has no factor; give one, as in `kernel:gemm=0.5`"
         raise click.BadParameter(message, param_hint="'--scale'")
     return (*_what(what), by)
 
