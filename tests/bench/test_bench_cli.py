@@ -67,7 +67,7 @@ def test_an_interrupted_run_says_how_to_go_on(bench, tmp_path, number, code):
     os.kill(process.pid, number)
     _, said = process.communicate(timeout=10)
     assert process.returncode == code
-    assert "go on with `longpole bench resume jobs.results.jsonl`" in said
+    assert "continue with `longpole bench resume jobs.results.jsonl`" in said
     assert "Traceback" not in said
     assert bench("resume", "jobs.results.jsonl").stdout.splitlines()[0].endswith(": 6 ok")
     # None that was finished ran twice; the one that was cut short may have.

@@ -71,7 +71,7 @@ def test_no_command_empties_a_foreign_file(bench, tmp_path, command):
     arguments = ["-f", "-o", "t.jsonl", "--", "true"] if command == "run" else ["t.jsonl"]
     answer = bench(command, *arguments)
     assert answer.returncode != 0
-    assert "t.jsonl holds" in answer.stderr
+    assert "t.jsonl contains" in answer.stderr
     assert (tmp_path / "t.jsonl").read_text() == PRECIOUS
 
 
@@ -127,7 +127,7 @@ def test_time_does_not_write_over_a_foreign_file(bench, tmp_path):
     for arguments in (timed, [*timed, "-f"]):
         answer = bench(*arguments)
         assert answer.returncode != 0
-        assert "t.jsonl holds no record" in answer.stderr
+        assert "t.jsonl contains no record" in answer.stderr
         assert (tmp_path / "t.jsonl").read_text() == PRECIOUS
 
 

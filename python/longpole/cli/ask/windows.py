@@ -138,7 +138,7 @@ class Asked:
         if path is None:
             return _NO_WORK
         if not path.length_ns:
-            return f"{name} is 0 ns long, so that nothing can be measured"
+            return f"{name} is 0 ns long, so nothing can be measured"
         until = f", --end {self.end}" if self.end else ""
         step = None if chosen is None else chosen.step
         return Found(name + until, step, reason, path, self.data_load, self._verdict(trace))
