@@ -90,8 +90,8 @@ def _answers(program: click.Command) -> dict[str, tuple[str, Callable[[], Schema
     dumps = partial(_declared, "longpole.analyses.dumps:DumpsData")
     tables = {f"table {name}": (text, partial(_table, name)) for name, text in all_tables().items()}
     return {
-        "envelope": ("What stands around every answer", envelope),
-        "dumps": ("What `longpole ranks` says of the dumps of a hang", dumps),
+        "envelope": ("The envelope of every answer", envelope),
+        "dumps": ("The answer of `longpole ranks` about flight recorder dumps", dumps),
         **dict(_answers_of("", program)),
         **tables,
     }
