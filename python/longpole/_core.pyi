@@ -84,7 +84,7 @@ class PairError(LongpoleError):
     """An execution trace and a trace that do not belong together."""
 
 class InternalError(LongpoleError):
-    """A mistake in longpole itself; please report it."""
+    """An internal error of longpole; please report it."""
 
 @final
 class Table:

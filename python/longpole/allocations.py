@@ -52,7 +52,7 @@ _USES: Final = {"alloc": 1, "free_completed": -1}
 
 @dataclass(frozen=True, slots=True)
 class Allocations:
-    """What a recording says of memory, in order of time.
+    """The allocations of a recording, in order of time.
 
     `events` has a row for each change: `device` (as `cuda:0`), `time_ns` (null: before the
     recording), `change` (`allocated`, `freed`, `preexisting`, `recategorized`: the same memory
@@ -105,7 +105,7 @@ def read_memory(path: str | os.PathLike[str]) -> Allocations:
     try:
         document = json.loads(content(path))
     except ValueError as error:
-        raise _error(path, "not_json", "the file is not sound JSON") from error
+        raise _error(path, "not_json", "the file is not valid JSON") from error
     try:
         if isinstance(document, list):
             return _timeline(document)

@@ -16,16 +16,16 @@ __all__ = [
 
 
 class DeviceError(LongpoleError):
-    """A device was asked for that is not there, or does not answer."""
+    """A requested device does not exist or does not respond."""
 
 
 class RanksError(LongpoleError):
-    """Files of several ranks of which none can be read; the message says why, and a hint."""
+    """None of the files of several ranks can be read."""
 
 
 class ResultsError(LongpoleError):
-    """Results could not be written or read. Nothing that was written before is lost."""
+    """Results could not be written or read; results written before are kept."""
 
 
 class MissingDependencyError(LongpoleError, ImportError):
-    """A function needs a package that is not installed; the message says which extra brings it."""
+    """A function needs a package that is not installed; the message names the extra."""

@@ -32,7 +32,7 @@ __all__ = ["Trace"]
 
 
 class Trace(TraceTables):
-    """The events of one trace and what follows from them.
+    """The events of one trace, and the tables derived from them.
 
     Frames are made on first use and kept. Every frame names events by their row in
     `events`, the column `event`.
@@ -448,7 +448,7 @@ class Trace(TraceTables):
         return self.critical_path(step, whole=whole).sync_dependencies
 
     def counters_by_operator(self) -> pl.DataFrame:
-        """Give the performance counters of each kernel with the operators that launched it.
+        """Join the performance counters of each kernel with the operators that launched it.
 
         Counters are recorded with `profiler_metrics` (`examples/record_trace.py --counters`).
 

@@ -118,7 +118,7 @@ def choose_window(
     whole: bool = False,
     step_name: str | None = None,
 ) -> Window | None:
-    """Choose the step that was asked for, else the one that stands for the rest.
+    """Choose the requested window, or the step of median length.
 
     That is the one of median length among the longest run of complete steps that follow
     another. Without `ProfilerStep`, annotations that come regularly mark the steps, else

@@ -297,7 +297,7 @@ def test_shares_of_several_threads_above_all_of_the_time_say_so(tmp_path, capsys
     run(["summary", str(builder.write(tmp_path / "trace.json"))])
     out = " ".join(capsys.readouterr().out.split())
     assert "270 µs 270.0 %" in out
-    assert "Shares above 100 % add up events of several threads" in out
+    assert "Shares above 100 % are sums over several threads" in out
 
 
 def test_a_share_of_kernels_is_of_the_window():

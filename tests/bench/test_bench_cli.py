@@ -67,7 +67,7 @@ def test_an_interrupted_run_says_how_to_go_on(bench, tmp_path, number, code):
     os.kill(process.pid, number)
     _, said = process.communicate(timeout=10)
     assert process.returncode == code
-    assert "go on with `longpole bench resume jobs.results.jsonl`" in said
+    assert "continue with `longpole bench resume jobs.results.jsonl`" in said
     assert "Traceback" not in said
     assert bench("resume", "jobs.results.jsonl").stdout.splitlines()[0].endswith(": 6 ok")
     # None that was finished ran twice; the one that was cut short may have.
@@ -100,7 +100,7 @@ def test_force_replaces_nothing_but_results(bench, tmp_path, content):
     (tmp_path / "mine").write_text(content)
     refused = bench("run", "-f", "-o", "mine", "--devices", "cpu", "--", "true")
     assert refused.returncode == 3
-    assert "mine holds no record of a run" in refused.stderr
+    assert "mine contains no record of a run" in refused.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
     assert (tmp_path / "mine").read_text() == content
 
@@ -165,7 +165,7 @@ def test_a_file_without_a_record_of_a_run_is_no_answer(bench, tmp_path, verb, co
     (tmp_path / "r.jsonl").write_text(content)
     refused = bench(verb, "r.jsonl")
     assert (refused.returncode, refused.stdout) == (3, "")
-    assert refused.stderr == "error: r.jsonl holds no record of a run [results]\n"
+    assert refused.stderr == "error: r.jsonl contains no record of a run [results]\n"
 
 
 def test_nothing_to_choose_from_is_inconclusive(bench):

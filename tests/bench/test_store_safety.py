@@ -58,7 +58,7 @@ def test_rows_of_others_are_counted(tmp_path):
 def test_a_runner_refuses_a_file_without_records_and_leaves_it(tmp_path, text, resume):
     path = tmp_path / "t.json"
     path.write_text(text)
-    with pytest.raises(ResultsError, match=r"t\.json holds no record of a run"):
+    with pytest.raises(ResultsError, match=r"t\.json contains no record of a run"):
         Runner(["cpu"], results=path, resume=resume)
     assert path.read_text() == text
 
@@ -71,7 +71,7 @@ def test_no_command_empties_a_foreign_file(bench, tmp_path, command):
     arguments = ["-f", "-o", "t.jsonl", "--", "true"] if command == "run" else ["t.jsonl"]
     answer = bench(command, *arguments)
     assert answer.returncode != 0
-    assert "t.jsonl holds" in answer.stderr
+    assert "t.jsonl contains" in answer.stderr
     assert (tmp_path / "t.jsonl").read_text() == PRECIOUS
 
 
@@ -105,7 +105,7 @@ def test_a_foreign_plan_is_not_overwritten(bench, tmp_path, force):
         (tmp_path / "r.jsonl").write_text(row())
     answer = bench("run", *force, "-o", "r.jsonl", "--devices", "cpu", "--", "true")
     assert answer.returncode != 0
-    assert "r.plan.json is no plan of a run" in answer.stderr
+    assert "r.plan.json is not the plan of a run" in answer.stderr
     assert plan.read_text() == PRECIOUS
     assert not force or ids(tmp_path / "r.jsonl") == ["a"]
 
@@ -127,7 +127,7 @@ def test_time_does_not_write_over_a_foreign_file(bench, tmp_path):
     for arguments in (timed, [*timed, "-f"]):
         answer = bench(*arguments)
         assert answer.returncode != 0
-        assert "t.jsonl holds no record" in answer.stderr
+        assert "t.jsonl contains no record" in answer.stderr
         assert (tmp_path / "t.jsonl").read_text() == PRECIOUS
 
 

@@ -203,7 +203,7 @@ def test_pinning_changes_one_row_and_no_other_byte():
     assert tunableop.unpin(text, keys).text == HEADER + row(8, "A", 1) + b"# end"
     with pytest.raises(ResultsError, match="has no result for"):
         tunableop.pin(HEADER, keys)
-    with pytest.raises(ResultsError, match="no name of a solution"):
+    with pytest.raises(ResultsError, match="not a solution name"):
         tunableop.pin(text, keys, "a,b")
 
 

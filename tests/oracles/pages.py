@@ -27,16 +27,16 @@ ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
 API_HEAD: Final = """# Python API
 
-Everything below and every [table](tables.md) is an attribute of `longpole`; all else is private. A
-function that takes a trace also takes its path, its bytes or an open file.
-`help(longpole.kernels)` shows parameters and examples.
+The public API is everything on this page and every [table](tables.md), as attributes of `longpole`.
+A function that takes a trace also accepts its path, its bytes or an open file.
+`help(longpole.kernels)` shows the parameters and examples of a function.
 """
 TABLES_HEAD: Final = """# Tables
 
-`longpole table TRACE NAME` prints a table, `longpole.NAME(trace)` gives it in Python, and
+`longpole table TRACE NAME` prints a table, `longpole.NAME(trace)` returns it in Python, and
 `longpole schema table NAME` prints its JSON Schema. The tables of the critical path are attributes
 of `trace.critical_path()`: `segments`, `slack`, `violations`, and `sync_dependencies` for `sync`.
-Times are whole nanoseconds, shares are of 1, and null is what is not known.
+Times are integers in nanoseconds, shares are fractions of 1, and unknown values are null.
 """
 FINDINGS_HEAD: Final = """# What `longpole check` reports
 
@@ -88,7 +88,7 @@ def api() -> str:
 def _summary(value: Any) -> str:
     """Give the first sentence of what something says of itself."""
     if not (inspect.isclass(value) or inspect.isroutine(value)):
-        return "The instructions that `flops` counts, with their weights"
+        return "The instructions that `flops` counts, and their weights"
     return (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ").removesuffix(".")
 
 

@@ -183,7 +183,7 @@ def test_a_window_of_no_length_gets_one_sentence(question, tmp_path, capsys):
     trace = written(tmp_path, [operator("a", 5, 5), kernel("b", 5, 5)])
     code, out = answer(capsys, verb, trace, *options)
     assert code == exit_codes.INCONCLUSIVE
-    assert out.endswith(" is 0 ns long, so that nothing can be measured\n")
+    assert out.endswith(" is 0 ns long, so nothing can be measured\n")
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_what_was_lost_of_a_trace_is_said_beside_the_answer(tmp_path, capsys):
 def test_launches_without_any_work_are_said(tmp_path, capsys):
     trace = written(tmp_path, [launch(0, 2, 1), operator("A", 2, 30)])
     assert run(["path", trace]) == exit_codes.OK
-    assert "the trace holds none of them" in capsys.readouterr().err
+    assert "the trace has none of them" in capsys.readouterr().err
 
 
 def test_a_pattern_that_finds_nothing_is_said(trace, capsys):

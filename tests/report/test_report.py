@@ -252,7 +252,7 @@ def test_a_question_that_fails_does_not_end_the_report(tmp_path, written, monkey
 
     monkeypatch.setattr("longpole.cli.answer.report.answer_blocks", fail)
     page, _ = written(builder().write(tmp_path / "trace.json"))
-    assert "this could not be answered: no answer &lt;b&gt;." in page
+    assert "this question could not be answered: no answer &lt;b&gt;." in page
     assert '<section id="diagnostics"' in page
 
 

@@ -1,4 +1,4 @@
-"""Table `activities`: the GPU activities of a window, each with what launched it."""
+"""Table `activities`: the GPU activities of a window, each with its launch and operator."""
 
 from __future__ import annotations
 

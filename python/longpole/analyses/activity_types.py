@@ -1,4 +1,4 @@
-"""Table `activity_types`: how long each device computed, communicated and copied at once."""
+"""Table `activity_types`: how long compute, communication and copies overlapped on each device."""
 
 from __future__ import annotations
 

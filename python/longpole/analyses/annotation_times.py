@@ -1,4 +1,4 @@
-"""Table `annotation_times`: how long the annotated ranges of a window took, by name."""
+"""Table `annotation_times`: the time of annotations in a window, by name."""
 
 from __future__ import annotations
 

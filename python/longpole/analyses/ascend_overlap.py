@@ -1,4 +1,4 @@
-"""Table `ascend_overlap`: computing and communication of an Ascend profile beside its own files."""
+"""Table `ascend_overlap`: computing and communication of an Ascend profile, and its own files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class AscendOverlapRow(Row):
 def ascend_overlap(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, AscendOverlapRow]:
-    """Compute computing, communication and free time anew, and compare with what the tool wrote.
+    """Recompute computing, communication and free time, and compare with the tool's files.
 
     The figures of the tool are those of `step_trace_time.csv` or `analysis.db` beside the
     timeline, else of its track `Overlap Analysis`.

@@ -38,7 +38,7 @@ _SCHEMA: Final = {
 
 
 def ascend_ranks(folder: str | os.PathLike[str]) -> pl.DataFrame:
-    """Compare the ranks of an Ascend cluster step by step, each read and dropped in turn.
+    """Compare the ranks of an Ascend cluster step by step, one rank in memory at a time.
 
     Parameters
     ----------

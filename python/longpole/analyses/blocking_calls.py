@@ -17,7 +17,7 @@ __all__ = ["BlockingCall", "blocking_calls"]
 _WHY: Final = {
     "role": "it waits for the device",
     "copy_ended": "it returned after its copy had ended",
-    "waited": "it waited for work on the device",
+    "waited": "it waited for a GPU activity",
 }
 
 

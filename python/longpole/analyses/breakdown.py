@@ -1,4 +1,4 @@
-"""Table `breakdown`: how each device and stream spent a window: computing, copying, idle."""
+"""Table `breakdown`: compute, communication, copies and idle time of devices and streams."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _LARGE_SHIFT_NS = 20_000
 
 
 def check(trace: Trace) -> tuple[Finding, ...]:
-    """List what is wrong with a trace, the gravest first.
+    """List the problems of a trace, most severe first.
 
     Findings of reading come with the byte where they were found first, findings about
     events with the first event. `data_loss` and `altered` mean that the tables are not

@@ -1,4 +1,4 @@
-"""Table `collective_waits`: how long each collective waited for which rank, and moved data."""
+"""Table `collective_waits`: waiting and transfer time of collectives, and the awaited rank."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CollectiveWaitRow(Row):
 def collective_waits(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, CollectiveWaitRow]:
-    """List the collectives that began in a window, where the profile shows their tasks.
+    """List the collectives that began in a window, if the profile has their tasks.
 
     Profiles of Ascend devices do; for others the frame is empty.
 

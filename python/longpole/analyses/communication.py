@@ -1,4 +1,4 @@
-"""Table `communication`: each collective of a window: its size, its bandwidth, how hidden it is."""
+"""Table `communication`: size, bandwidth and hidden share of each collective of a window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table `communication_links`: what collectives moved between ranks of a group, and how fast."""
+"""Table `communication_links`: the data that collectives moved between ranks, and the bandwidth."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CommunicationLinkRow(Row):
 def communication_links(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, CommunicationLinkRow]:
-    """Sum up what the tasks of collectives moved, for each pair of ranks.
+    """Sum the data moved by the tasks of collectives, for each pair of ranks.
 
     Profiles of Ascend devices show these tasks; for others the frame is empty. It is what
     `communication_matrix.json` says of all collectives together.

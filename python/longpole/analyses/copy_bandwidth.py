@@ -1,4 +1,4 @@
-"""Table `copy_bandwidth`: how fast memory was copied and set, over time."""
+"""Table `copy_bandwidth`: memcpy and memset bandwidth over time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CopyBandwidthRow(Row):
 def copy_bandwidth(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, CopyBandwidthRow]:
-    """List the changes of the bandwidth at which each device copied and set memory.
+    """List the changes of the memcpy and memset bandwidth of each device.
 
     Parameters
     ----------

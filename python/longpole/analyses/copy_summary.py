@@ -1,4 +1,4 @@
-"""Table `copy_summary`: how much memory was copied and set in a window, and how fast."""
+"""Table `copy_summary`: bytes, time and bandwidth of memcpys and memsets in a window."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CopySummaryRow(Figures):
 def copy_summary(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> Annotated[pl.DataFrame, CopySummaryRow]:
-    """Sum up the memcpys and memsets of a window by device and direction.
+    """Sum the memcpys and memsets of a window by device and direction.
 
     Parameters
     ----------

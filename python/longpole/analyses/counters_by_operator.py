@@ -1,4 +1,4 @@
-"""Table `counters_by_operator`: performance counters of kernels with the operators above them."""
+"""Table `counters_by_operator`: performance counters of kernels, with their operators."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["counters_by_operator", "get_counter_data_with_operators"]
 def counters_by_operator(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:
-    """Give the performance counters of each kernel with the operators that launched it.
+    """Join the performance counters of each kernel with the operators that launched it.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def get_counter_data_with_operators(
     traces: TraceSet | Source | Iterable[Source] | Mapping[int, Source],
     ranks: Iterable[int] | None = None,
 ) -> list[pl.DataFrame]:
-    """Give the counters of the kernels of several ranks with their operators, a frame a rank.
+    """Join the counters of kernels with their operators, one data frame for each rank.
 
     Parameters
     ----------

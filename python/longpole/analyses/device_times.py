@@ -66,7 +66,7 @@ class DeviceTime:
 
 
 def device_times(trace: Trace, window: Window | None = None) -> tuple[DeviceTime, ...]:
-    """Measure every device that the trace has work on, by number.
+    """Measure the time of each device with GPU activities.
 
     By default in the window that `choose_window` takes.
     """

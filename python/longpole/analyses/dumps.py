@@ -98,13 +98,13 @@ class Dumps(Data):
     def _what_next(self, call: OpenCall) -> str:
         differs = self._disagreement(call)
         if differs:
-            return f"They disagree: {escape(differs)}. Mend that first."
+            return f"They disagree: {escape(differs)}. Fix that first."
         if call.missing:
             return (
                 "Look at what they do instead: they may be late, have taken another way, or died."
             )
         if call.scheduled and call.started:
-            return "Something before it on their streams holds it: a kernel, or another call."
+            return "An earlier kernel or call on their streams blocks it."
         if call.absent:
             return f"Get the dumps of {listed(call.absent)}: they may not have called it."
         if call.scheduled and not call.started:
@@ -133,7 +133,7 @@ class Dumps(Data):
 
 
 def dumps(found: DumpSet) -> Dumps:
-    """Say which call of a run is not complete, which ranks lack it, and which wait.
+    """Find the incomplete call of a run, the ranks that lack it, and those that wait.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Table `events`: everything of the trace that has a place in time."""
+"""Table `events`: all events of the trace that have a start time."""
 
 from __future__ import annotations
 

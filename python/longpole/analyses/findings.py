@@ -29,7 +29,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Finding(Data):
-    """One kind of thing that is wrong, or good to know, with how often it was found."""
+    """A kind of problem or note, and how often it was found."""
 
     code: str
     severity: Severity
@@ -55,144 +55,143 @@ class Kind(NamedTuple):
 KINDS: Final = {
     "no_timed_events": Kind(
         "warning",
-        "no timed event: nothing of a known kind has a time and a duration",
+        "no event of a known kind has a start time and a duration",
         "there is nothing to analyse",
         "record at least one step between the start and the stop of the profiler",
     ),
     "no_device_work": Kind(
         "info",
-        "no work on a device is recorded",
-        "analyses see the CPU side only",
+        "the trace has no GPU activity",
+        "the analysis covers the CPU only",
         "to see a device, record with {device}",
     ),
     "only_counter_ranges": Kind(
         "info",
-        "kernels are recorded as counter ranges only, without individual durations",
-        "analyses see the CPU side and the counters",
-        "record once more without counters for the timeline",
+        "the trace has counter ranges instead of kernels with durations",
+        "the analysis covers the CPU and the counters",
+        "record again without counters to get the kernels",
     ),
     "no_correlations": Kind(
         "warning",
-        "no work on a device has a correlation number",
-        "nothing says which call launched what: no launch delays, no launch-bound share",
-        "record with a newer profiler; External ids name the operators where there are any",
+        "no GPU activity has a correlation id",
+        "launches cannot be linked to activities: launch delays and launch waits are unknown",
+        "record with a newer profiler; external ids still give operators, if there are any",
     ),
     "zero_correlations": Kind(
         "warning",
-        "every correlation number of work on a device is 0",
-        "nothing says which call launched what: no launch delays, no launch-bound share",
-        "the file was rewritten or the profiler's driver does not number launches; record again",
+        "the correlation id of every GPU activity is 0",
+        "launches cannot be linked to activities: launch delays and launch waits are unknown",
+        "the file was rewritten, or the driver does not number launches; record again",
     ),
     "narrowed_correlations": Kind(
         "warning",
-        "work whose correlation number is the lower 32 bits of that of a call",
-        "it is not linked to that call: a cut number may belong to several",
-        "keep 64 bits in what rewrites the file; record again with a newer profiler",
+        "GPU activities whose correlation id is the lower 32 bits of the id of a call",
+        "they are not linked to the call, because several calls can have the same lower 32 bits",
+        "keep 64-bit ids in programs that rewrite the file, or record with a newer profiler",
     ),
     "narrowed_external_ids": Kind(
         "warning",
-        "work whose External id is the lower 32 bits of that of an operator",
-        "it is not given to that operator: a cut number may belong to several",
-        "keep 64 bits in what rewrites the file; record again with a newer profiler",
+        "GPU activities whose external id is the lower 32 bits of the id of an operator",
+        "they are not linked to the operator, because several can have the same lower 32 bits",
+        "keep 64-bit ids in programs that rewrite the file, or record with a newer profiler",
     ),
     "reused_external_ids": Kind(
         "warning",
-        "operators with an External id that an earlier operator has, too",
-        "work that only an External id gives to an operator may be given to none",
-        "it looks like several recordings in one file",
+        "operators with the external id of an earlier operator",
+        "GPU activities that only have an external id may stay without an operator",
+        "the file may contain several recordings",
     ),
     "unlinked_device_work": Kind(
         "warning",
-        "work on a device whose launching call is not in the trace ({share} of it)",
-        "its launch delay, its operator and its step are unknown",
+        "GPU activities whose launch is not in the trace ({share} of them)",
+        "their launch delay, operator and step are unknown",
         "record from before the first launch, with the CPU activity on",
     ),
     "launches_without_work": Kind(
         "warning",
-        "launch calls whose kernel is not in the trace",
-        "the device looks less busy than it was, unless a graph was being captured",
-        "keep the profiler on until the device is done ({synchronize})",
+        "launches whose kernel is not in the trace",
+        "the device looks less busy than it was, except during the capture of a CUDA graph",
+        "stop the profiler after the device has finished ({synchronize})",
     ),
     "ambiguous_correlations": Kind(
         "warning",
-        "work with a correlation number that several calls have",
-        "the nearest call before the work is taken for its launch",
+        "GPU activities whose correlation id belongs to several calls",
+        "the nearest call before the activity is used as its launch",
     ),
     "linked_by_external_id": Kind(
         "info",
-        "work that is linked to its operator by External id only",
-        "its operator is a guess, its launching call is unknown",
+        "GPU activities that only an external id links to their operator",
+        "their operator is inferred and their launch is unknown",
     ),
     "no_synchronization_records": Kind(
         "info",
-        "no record says who waited for whom on the device",
-        "waits must be inferred from blocking calls",
+        "the trace has no synchronization records",
+        "waits for the device are inferred from blocking calls",
         "record with {waits}",
     ),
     "crossing_events": Kind(
         "warning",
-        "events of {category} that overlap another of their thread by a part: they begin "
-        "inside and end outside",
-        "they count as beside each other; who called whom is a guess there",
+        "events of {category} that start inside another event of their thread and end after it",
+        "the events count as siblings; which of them called the other is unknown",
     ),
     "overlapping_device_work": Kind(
         "warning",
-        "events of {category} that begin before earlier work of their stream has ended (they "
+        "events of {category} that start before an earlier activity of their stream ends (they "
         "overlap by up to {longest})",
-        "busy time counts the overlap once; times of single kernels may be too long",
-        "normal with programmatic dependent launch; else the profiler's times are in doubt",
+        "busy time counts the overlap once; the durations of single kernels may be too long",
+        "normal with programmatic dependent launch; otherwise the recorded times may be wrong",
     ),
     "nested_by_rounding": Kind(
         "info",
-        "events that end up to 1 µs behind the one that encloses them",
-        "none; it is taken for rounding",
+        "events that end up to 1 µs after the event that encloses them",
+        "none; the difference is treated as rounding",
     ),
     "work_before_its_call": Kind(
         "warning",
-        "work that begins before the call that launched it, by up to {longest}",
-        "the clocks of host and device disagree by at least that much",
-        "times are kept as recorded; compare host and device times with care",
+        "GPU activities that start before their launch, by up to {longest}",
+        "the clocks of host and device differ by at least that much",
+        "compare times of host and device with care; they are kept as recorded",
     ),
     "clock_shift": Kind(
         "warning",
         "the clock of {device} is {shift} {side} the host's",
-        "the critical path moves the stamps of that device; tables and other analyses keep them",
+        "the critical path shifts the timestamps of the device; tables keep them as recorded",
         "compare times of host and device with care",
     ),
     "no_steps": Kind(
         "info",
-        "the trace marks no steps (no annotation is a `ProfilerStep`)",
-        "analyses are about annotations or GPU activities that repeat, else about the whole trace",
+        "the trace has no `ProfilerStep` annotation",
+        "the answers are about annotations or GPU activities that repeat, else about the whole trace",
         "give the profiler a schedule and mark the steps with {step}",
     ),
     "no_external_ids": Kind(
         "info",
-        "no operator has an External id",
-        "device work without a launching call cannot be given to its operator",
+        "no operator has an external id",
+        "GPU activities whose launch is missing cannot be linked to their operator",
     ),
     "several_processes": Kind(
         "warning",
-        "calls of several processes stand in one file",
-        "it looks like several ranks in one; numbers are joined within a process only",
-        "analyse the file of each rank by itself",
+        "the file contains runtime API calls of several processes",
+        "the file may contain several ranks; ids are matched within each process only",
+        "record one file for each rank",
     ),
     "repeated_rank": Kind(
         "warning",
-        "the file is of rank {rank}, as {other} is",
-        "one of them is not of this run, or is a copy: ranks cannot be told apart",
-        "give one file a rank",
+        "the file has rank {rank}, and so has {other}",
+        "one of them is a copy or belongs to another run: the ranks are ambiguous",
+        "pass one file for each rank",
     ),
     "clocks_far_apart": Kind(
         "warning",
-        "nothing of the file is at the time of {other}, another rank of the run: they are "
+        "the file does not overlap in time with {other}, another rank of the run: they are "
         "{apart} apart",
-        "they are of different runs, or their clocks disagree: times do not compare",
-        "record all ranks at once, on machines with synchronised clocks",
+        "they belong to different runs or their clocks differ: their times cannot be compared",
+        "record all ranks in one run, on machines with synchronised clocks",
     ),
     "no_rank": Kind(
         "info",
-        "the file does not say which rank it is of",
-        "none for one file; ranks can then be told by their file names only",
+        "the file does not name its rank",
+        "none for one file; the rank is taken from the file name",
         "{rank}",
     ),
 }
@@ -205,5 +204,5 @@ READING_HINTS: Final = {
     "gzip_checksum": "copy the file again",
     "limit_reached": "raise max_bytes or max_events",
     "unmatched_begin": "these ranges were still open when the profiler stopped",
-    "zero_timestamp": "newer drivers and profilers lose fewer times; record again",
+    "zero_timestamp": "record again; newer drivers and profilers lose fewer timestamps",
 }

@@ -123,8 +123,8 @@ class FrameTimes(Data):
         if before.is_empty():
             return []
         told = (
-            "Rows with 0 calls launched their GPU activities before the window. Host columns "
-            "count what ran on threads in it, device columns what ran on devices in it."
+            "Rows with 0 calls launched their GPU activities before the window. Host columns count "
+            "the time on threads in the window, device columns the time on devices in it."
         )
         return [Notes([told])]
 

@@ -1,4 +1,4 @@
-"""Table `full_queue`: how long the queue of each stream was full, so that launching had to wait."""
+"""Table `full_queue`: how long the launch queue of each stream was full."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def full_queue(
     where: pl.Expr | str | None = None,
     max_length: int = FULL_QUEUE_OPERATIONS,
 ) -> Annotated[pl.DataFrame, FullQueueRow]:
-    """Measure for how long as many activities waited on a stream as it can hold.
+    """Measure how long the launch queue of each stream was full.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Table `functions`: what each Python function took on its thread and on devices."""
+"""Table `functions`: time of each Python function on its thread and on devices."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def functions(
     sort: str | None = None,
     top: int = 20,
 ) -> FrameTimes:
-    """Measure what each Python function took, the most device time first.
+    """Measure the time of each Python function, the most device time first.
 
     `self_ns` is the time in which no other Python function inside it ran. A GPU activity counts
     for the function that launched it; one of a backward pass, which runs outside of Python, for

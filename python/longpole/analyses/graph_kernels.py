@@ -1,4 +1,4 @@
-"""Table `graph_kernels`: the kernels of CUDA graphs by the operator that was captured."""
+"""Table `graph_kernels`: kernels of CUDA graphs, by the captured operator."""
 
 from __future__ import annotations
 

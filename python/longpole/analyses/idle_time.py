@@ -1,4 +1,4 @@
-"""Table `idle_time`: why devices and streams were idle, and for how long at a time."""
+"""Table `idle_time`: idle time of devices and streams by cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table `kernels`: the GPU activities of a window by name: how often, how long."""
+"""Table `kernels`: gPU activities of a window by name: count and time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table `launch_summary`: how long launching took in a window, by runtime API call."""
+"""Table `launch_summary`: launch times of a window, by runtime API call."""
 
 from __future__ import annotations
 

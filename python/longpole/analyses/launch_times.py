@@ -51,7 +51,7 @@ def launch_times(
     slow_call_ns: int = _SLOW_CALL_NS,
     long_delay_ns: int = _LONG_DELAY_NS,
 ) -> Annotated[pl.DataFrame, LaunchTimeRow]:
-    """List the GPU activities of a window with the time that launching each of them took.
+    """List the GPU activities of a window with the time of their launch.
 
     Parameters
     ----------

@@ -13,6 +13,6 @@ __all__ = ["launches_without_work"]
 
 
 def launches_without_work(trace: Trace) -> pl.DataFrame:
-    """List the calls that launched work which the trace does not hold."""
+    """List the launches whose GPU activity is not in the trace."""
     lost = pl.Series(trace.core.launches_without_work(), dtype=pl.UInt32)
     return trace.events.filter(pl.col("event").is_in(lost.implode()))

@@ -1,4 +1,4 @@
-"""Table `measured_work`: what operators computed and moved by counters, beside their formulas."""
+"""Table `measured_work`: FLOPs and bytes of operators, from counters and from formulas."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class MeasuredWork(Row):
 def measured_work(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:
-    """Compare what counters say of operators with what follows from their inputs.
+    """Compare the counters of operators with the FLOPs and bytes computed from their inputs.
 
     Counters of CUDA cores do not count what tensor cores compute, and an instruction of a tensor
     core is not a fixed number of operations. So `of_flops` is null unless the trace counts the

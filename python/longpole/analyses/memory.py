@@ -1,4 +1,4 @@
-"""Table `memory`: how much memory was allocated at the most, and what it was for."""
+"""Table `memory`: peak memory, and what it was used for."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["Memory", "memory"]
 _MIB: Final = 1 << 20
 _OWNER: Final = ("operator", "function", "category")
 _NOTHING: Final = (
-    "No allocation is recorded: record with profile(..., profile_memory=True), or give a memory "
+    "The trace has no allocations: record with profile(..., profile_memory=True), or give a memory "
     "timeline or snapshot."
 )
 
@@ -81,7 +81,7 @@ class FreeBlocks(Row):
 
 @dataclass(frozen=True, slots=True)
 class Memory(Data):
-    """The memory of each device in a window, and what held it at the peak."""
+    """The memory of each device in a window, and its contents at the peak."""
 
     devices: Annotated[pl.DataFrame, DeviceMemory]
     at_peak: Annotated[pl.DataFrame, Owner]
@@ -124,7 +124,7 @@ def memory(
     where: pl.Expr | str | None = None,
     top: int = 20,
 ) -> Memory:
-    """Tell how much memory was allocated at the most, what it was for, and who allocates most.
+    """Report peak memory, its contents, and the operators that allocate most.
 
     What was live at the peak is what was allocated before it and freed after it, at the same
     address. What had been allocated before the recording began has no owner: it is the rest.

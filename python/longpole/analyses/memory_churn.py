@@ -1,4 +1,4 @@
-"""Table `memory_churn`: which operators allocate memory, how often and how much."""
+"""Table `memory_churn`: allocations and frees by operator: count and size."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def memory_churn(
     *,
     where: pl.Expr | str | None = None,
 ) -> Annotated[pl.DataFrame, ChurnRow]:
-    """Add up what was allocated and freed by device, operator, function and category.
+    """Sum allocations and frees by device, operator, function and category.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Table `memory_curve`: how much memory was allocated and reserved, change by change."""
+"""Table `memory_curve`: allocated and reserved memory over time."""
 
 from __future__ import annotations
 

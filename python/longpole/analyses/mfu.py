@@ -1,4 +1,4 @@
-"""Table `mfu`: which part of the peak of its devices a step uses for the model."""
+"""Table `mfu`: model FLOPs utilisation of a step."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class MfuRow:
 
 @dataclass(frozen=True, slots=True)
 class Mfu(Data):
-    """The utilisation of each device in a window, a row a type."""
+    """The utilisation of each device in a window, one row for each data type."""
 
     rows: tuple[MfuRow, ...]
     known_peaks: Hidden[Mapping[int | None, Peaks]]
@@ -107,8 +107,7 @@ class Mfu(Data):
     def _sentence(self) -> str:
         if self.mfu is None:
             return (
-                "The peak of a device or type is not known, so that no utilisation can be given: "
-                "give --peak."
+                "The peak of a device or type is unknown, and so is the utilisation: give --peak."
             )
         return f"MFU {share(self.mfu)}: the FLOPs of the model over those that the peak allows."
 
@@ -141,7 +140,7 @@ def mfu(
     tflops: Mapping[str, float] | None = None,
     where: pl.Expr | str | None = None,
 ) -> Mfu:
-    """Tell which part of the peak of its devices a window uses for the model.
+    """Compute the model FLOPs utilisation of a window.
 
     Products, convolutions and attention count, by their formulas; each type has its own
     peak. The window is that of the step, idle time included. FLOPs that a backward pass

@@ -1,4 +1,4 @@
-"""Table `modules`: what each module of the model took, forward and backward."""
+"""Table `modules`: time of each module of the model, forward and backward."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def modules(
     sort: str | None = None,
     top: int = 20,
 ) -> FrameTimes:
-    """Measure what each module of the model took, forward and backward.
+    """Measure the time of each module of the model, forward and backward.
 
     Modules are the calls of `nn.Module` in Python stacks (`with_stack=True`), the hierarchy
     that operators record (`with_modules=True`, of scripted models), and annotations where asked

@@ -1,4 +1,4 @@
-"""Table `operator_kernels`: which kernels each operator launches, and with what delays."""
+"""Table `operator_kernels`: kernels that each operator launches, with their launch delays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table `operators`: what each operator took on its thread and on devices."""
+"""Table `operators`: time of each operator on its thread and on devices."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def operators(
     sort: str | None = None,
     top: int = 20,
 ) -> FrameTimes:
-    """Measure what the operators of each name took, the most device time first.
+    """Measure the time of operators by name, the most device time first.
 
     With `shapes` there are the columns `shapes`, `strides` and `dtypes`, as in `Trace.inputs`.
     Here `self_ns` is the time in which nothing inside the operator ran, no runtime API call

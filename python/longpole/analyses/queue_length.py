@@ -1,4 +1,4 @@
-"""Table `queue_length`: how many launched activities waited to start, over time."""
+"""Table `queue_length`: number of launched activities that have not started, over time."""
 
 from __future__ import annotations
 

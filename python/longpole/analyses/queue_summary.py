@@ -1,4 +1,4 @@
-"""Table `queue_summary`: how long the queue of each stream was in a window."""
+"""Table `queue_summary`: length of the launch queue of each stream in a window."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _REMEDIES: Final = {
     "transfer": "fewer bytes, another algorithm, or more overlap",
     "late arrival": "look at the path of the last rank",
     "mixed": "both the last rank and the transfer",
-    "start skew": "nothing: the recordings began apart",
+    "start skew": "nothing: the recordings started at different times",
     "inconclusive": "record all ranks of the group",
 }
 
@@ -283,7 +283,8 @@ class Ranks(Data):
             part = waited / (waited + moved)
             said.append(
                 f"{share(part)} of the time in calls is waiting for the last rank, "
-                f"{share(1 - part)} is transfer. The sum of waiting is no cost: the gains are."
+                f"{share(1 - part)} is transfer. "
+                "The gains show the cost, not the sum of the waiting times."
             )
         return said
 
@@ -301,8 +302,8 @@ class Ranks(Data):
             "Most calls have ranks that are not among the traces. By the tasks of the collectives, "
             f"{share(waited / (waited + moved) if waited + moved else 0)} of the time in calls is "
             f"waiting, longest for rank {top['awaited']} of {group}: {duration(top['awaited_ns'])} "
-            f"in {top['n']} of {count(members.height, 'collective')}. What keeps that rank is in "
-            "its own trace: add it."
+            f"in {top['n']} of {count(members.height, 'collective')}. "
+            "Add the trace of that rank to see the cause."
         )
 
     def _ranks(self) -> Table:
@@ -396,7 +397,7 @@ _METHODS: Final = {
 
 
 def ranks(traces: TraceSet, step: int | None = None, *, all_ranks: bool = False) -> Ranks:
-    """Say who of several ranks makes the others wait, why, and what mending it would gain.
+    """Find the rank that makes the others wait, the cause, and the gain of a fix.
 
     Parameters
     ----------

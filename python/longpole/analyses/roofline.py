@@ -1,4 +1,4 @@
-"""Table `roofline`: how close kernels come to what their device can do, and the time lost."""
+"""Table `roofline`: how close kernels come to the limits of their device, and the time lost."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class RooflineRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class Roofline(Data):
-    """What the kernels of a window reach of their roofline, what loses most time first.
+    """The kernels of a window against the roofline, the most lost time first.
 
     While counters are read, torch records no kernels one by one: such a trace has no rows, only
     what was measured.

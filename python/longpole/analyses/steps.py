@@ -1,4 +1,4 @@
-"""Table `steps`: the steps of the program with the window in which each was done."""
+"""Table `steps`: the steps of the program, with their windows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["steps"]
 def steps(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:
-    """List the steps that a trace marks, of the whole trace where no window is given.
+    """List the steps of a window, or of the whole trace.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ def summary(
     step_name: str | None = None,
     top: int = 10,
 ) -> Summary | None:
-    """Say where the time of a step went, and what holds the program up.
+    """Show what limits the program, and where the time of a step went.
 
     Parameters
     ----------

@@ -89,11 +89,11 @@ def _document(path: Path, findings: list[str]) -> dict[str, Any]:
     try:
         found = json.loads(path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode(errors="replace"))
     except (ValueError, RecursionError) as error:
-        findings.append(f"{path.name} is not sound JSON ({error}): what it says is left out")
+        findings.append(f"{path.name} is not valid JSON ({error}): what it says is left out")
         return {}
     if isinstance(found, dict):
         return found
-    findings.append(f"{path.name} is no JSON object: what it says is left out")
+    findings.append(f"{path.name} is not a JSON object and is ignored")
     return {}
 
 

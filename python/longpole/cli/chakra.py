@@ -28,9 +28,16 @@ def chakra() -> None:
 @chakra.command()
 @answers("longpole.cli.answer.chakra:Converted")
 @pair_options
-@click.option("-o", "--output", "--output_filename", required=True, type=click.Path())
+@click.option(
+    "-o",
+    "--output",
+    "--output_filename",
+    required=True,
+    type=click.Path(),
+    help="Write the graph to this file, or the graphs of several ranks to this folder.",
+)
 @click.option("--no-gaps", is_flag=True, help="Leave out the time between operators.")
-@click.option("-f", "--force", is_flag=True, help="Write over a file that is there.")
+@click.option("-f", "--force", is_flag=True, help="Replace the file if it exists.")
 @shared_options
 def convert(
     *,
@@ -42,10 +49,10 @@ def convert(
     force: bool,
     options: Options,
 ) -> int:
-    """Link two files and write a Chakra graph, then say what is wrong with it, if anything.
+    """Link two files, write a Chakra graph, and check it.
 
-    Directories or quoted patterns are the ranks of one run. OUTPUT is then a directory, which
-    gets a graph a rank and the ranks of the process groups.
+    For the ranks of one run, give directories or quoted glob patterns. OUTPUT is then a
+    directory for one graph per rank and the ranks of the process groups.
 
     \b
     Examples:
@@ -71,7 +78,7 @@ def convert(
 @chakra.command()
 @click.argument("graph", type=click.Path())
 def show(graph: str) -> int:
-    """Print a graph as JSON Lines: first what the file says of itself, then each node."""
+    """Print a graph as JSON Lines: its metadata, then each node."""
     from longpole.convert.chakra import read_chakra
 
     trace = read_chakra(graph)
@@ -91,7 +98,10 @@ def show(graph: str) -> int:
 @click.argument("graph", type=click.Path())
 @shared_options
 def check(*, graph: str, options: Options) -> int:
-    """Say what is wrong with a graph. Exits with 1 where simulators would refuse it."""
+    """List the problems of a graph.
+
+    The exit code is 1 if simulators would refuse the graph.
+    """
     from longpole.cli.answer.chakra import check_answer
     from longpole.convert.chakra import read_chakra
 
@@ -103,7 +113,7 @@ def check(*, graph: str, options: Options) -> int:
 @click.argument("graph", type=click.Path())
 @shared_options
 def replay(*, graph: str, options: Options) -> int:
-    """Run a graph with its measured durations, and compare with the time it took."""
+    """Replay a graph with its measured durations, and compare with the measured time."""
     from longpole.cli.answer.chakra import replay_answer
     from longpole.convert.chakra import read_chakra
 

@@ -1,4 +1,4 @@
-"""`longpole check`: list what is wrong with a trace, and what that means for an analysis."""
+"""`longpole check`: list the problems of a trace, and their effect on the answers."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ __all__ = ["check"]
 @click.command()
 @answers("longpole.cli.answer.check:Checked")
 @traces_argument
-@click.option("--strict", is_flag=True, help="Exit with 1 on warnings too.")
+@click.option("--strict", is_flag=True, help="Exit with 1 if there are warnings.")
 @shared_options
 def check(*, traces: Sequence[str], strict: bool, options: Options) -> int:
-    """List what is wrong with a trace, and what that means for an analysis.
+    """List the problems of a trace, and their effect on the answers.
 
-    Exits with 1 where something of the file was altered to be readable or is lost
-    (severity `altered` or `data_loss`), with 0 where there are only warnings or notes.
-    Several traces are also held against each other.
+    The exit code is 1 if there is a problem of severity `altered` or `data_loss`, and 0 if
+    there are only warnings and notes. Several traces are also compared with each other.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`longpole completion`: print a script that lets a shell complete commands and options."""
+"""`longpole completion`: print a shell script that completes commands and options."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["completion"]
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 @click.pass_context
 def completion(context: click.Context, *, shell: str) -> int:
-    """Print a script that lets a shell complete commands and options.
+    """Print a shell script that completes commands and options.
 
     \b
     Examples:

@@ -46,20 +46,20 @@ _ENDINGS: Final[dict[str, tuple[str, ...]]] = {
     metavar="NAME",
     default="events",
     show_default=True,
-    help="Which table, as `longpole table TRACE` lists them.",
+    help="Table to write; `longpole table TRACE` lists the names.",
 )
-@click.option("--where", metavar="CONDITION", help="Only rows that fulfil a condition as in SQL.")
+@click.option("--where", metavar="CONDITION", help="Only rows that match an SQL condition.")
 @click.option(
     "--time",
     type=click.Choice(("host", "device", "path")),
-    help="Whose time a flame graph shows: of threads, devices or the critical path."
+    help="Time that a flame graph shows: of threads, devices or the critical path."
     "  [default: host]",
 )
 @click.option(
     "--normalise",
     is_flag=True,
-    help="Write a trace that every viewer shows as it is: exact stamps from the first event on,"
-    " small ids, slices that nest.",
+    help="Write a trace that every viewer shows correctly: exact timestamps from the first "
+    "event on, small ids, nested slices.",
 )
 @window_options
 @shared_options
@@ -77,7 +77,7 @@ def convert(
 ) -> int:
     """Write a table, or a part of a trace, to a file for other programs.
 
-    The ending of the file tells the format.
+    The ending of the file sets the format.
 
     \b
       .parquet .arrow .csv .jsonl  one table: all events, or another table with --table

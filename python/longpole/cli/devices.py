@@ -1,4 +1,4 @@
-"""`longpole devices`: list the devices of this machine, their state and who uses them."""
+"""`longpole devices`: list the devices of this machine, their state, and who uses them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _CLEAR_SCREEN: Final = "\x1b[H\x1b[2J"
 
 @click.command()
 @answers("longpole.cli.answer.devices:Devices")
-@click.option("--watch", is_flag=True, help="Look again every two seconds until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Refresh every two seconds until Ctrl-C.")
 @click.option("--fake", type=int, metavar="N", help="List N simulated devices.")
 @shared_options
 def devices(*, watch: bool, fake: int | None, options: Options) -> int:
-    """List the devices of this machine, their state and who uses them.
+    """List the devices of this machine, their state, and who uses them.
 
-    Devices are numbered as this process counts them, by CUDA_VISIBLE_DEVICES and its
-    like; locks and records go by the UUID. Clocks are read, never set. Exits with 5
-    where the environment hides every device.
+    Device numbers are those of this process, which depend on CUDA_VISIBLE_DEVICES and similar
+    variables. Locks and records use the UUID. The exit code is 5 if the environment hides
+    every device.
 
     \b
     Examples:

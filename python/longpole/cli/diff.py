@@ -1,4 +1,4 @@
-"""`longpole diff`: say what changed from one run to another, and whether it matters."""
+"""`longpole diff`: show what changed between two runs, and whether it matters."""
 
 from __future__ import annotations
 
@@ -21,27 +21,25 @@ __all__ = ["diff"]
 @answers("longpole.analyses.diff:Diff")
 @click.argument("base", type=click.Path(), metavar="BASE")
 @click.argument("new", type=click.Path(), required=False, metavar="[NEW]")
-@click.option(
-    "--base", "more_base", multiple=True, metavar="TRACE", help="One more trace of the base."
-)
-@click.option("--new", "more_new", multiple=True, metavar="TRACE", help="One more trace of NEW.")
-@click.option("--step", type=int, metavar="N", help="Compare this step of BASE...")
+@click.option("--base", "more_base", multiple=True, metavar="TRACE", help="Another trace of BASE.")
+@click.option("--new", "more_new", multiple=True, metavar="TRACE", help="Another trace of NEW.")
+@click.option("--step", type=int, metavar="N", help="Compare this step of BASE with other steps.")
 @click.option(
     "--against",
     metavar="median|N",
     default="median",
     show_default=True,
-    help="...with all others, of which the median one is shown, or with one step.",
+    help="With --step: compare with all other steps and show the median one, or with step N.",
 )
 @click.option(
     "--gate",
     type=parse_share,
     metavar="SHARE",
-    help="The smallest change that matters; then a regression exits with 1.  [default: 3%]",
+    help="The smallest change that matters; with it, a regression exits with 1.  [default: 3%]",
 )
-@click.option("--step-name", metavar="PATTERN", help="Regex for annotations that mark iterations.")
+@click.option("--step-name", metavar="PATTERN", help="Regex for annotations that mark steps.")
 @click.option("--data-load", metavar="PATTERN", help="Regex for data-loading functions.")
-@top_option(10, "How many changes to list.")
+@top_option(10, "Number of changes to list.")
 @shared_options
 def diff(
     *,
@@ -56,14 +54,15 @@ def diff(
     options: Options,
     **window: Any,
 ) -> int:
-    """Say what changed from BASE to NEW, and whether it matters.
+    """Show what changed between BASE and NEW, and whether it matters.
 
-    BASE and NEW are traces, or directories or quoted patterns of traces: those of different
-    ranks are one run, those of one rank several runs. Steps are compared by length, operators
-    and kernels by stack, shape, then name. With --step, one step of BASE is compared with the
-    others of its run.
+    BASE and NEW are traces, directories, or quoted glob patterns. Traces of different ranks are
+    one run; traces of the same rank are several runs. Steps are compared by length;
+    operators and kernels are matched by stack, shape and name. With --step, one step of
+    BASE is compared with the other steps of its run.
 
-    With --gate, exits with 1 on a regression and with 4 where nothing can be told.
+    The exit code is 4 if the comparison is inconclusive and, with --gate, 1 if there is a
+    regression.
 
     \b
     Examples:

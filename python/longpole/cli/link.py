@@ -1,4 +1,4 @@
-"""`longpole link`: give an execution trace the times of the Kineto trace of the same run."""
+"""`longpole link`: add the times of a Kineto trace to the execution trace of the same run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["link", "pair_options"]
 def pair_options(command: Any) -> Any:
     """Give a command the two files, by the names of longpole and those of Chakra."""
     for option in (
-        click.option("--iteration", type=int, help="Which of the iterations that fit to take."),
+        click.option("--iteration", type=int, help="Which of the matching iterations to use."),
         click.option(
             "--kineto",
             "--kineto-file",
@@ -43,11 +43,13 @@ def pair_options(command: Any) -> Any:
 @answers("longpole.cli.answer.link:Linked")
 @pair_options
 @click.option("-o", "--output", "--output-file", type=click.Path(), help="Write an ET+ file.")
-@click.option("--compat", type=click.Choice(["chakra"]), help="Write what Chakra's linker does.")
+@click.option(
+    "--compat", type=click.Choice(["chakra"]), help="Write the same file as the linker of Chakra."
+)
 @click.option("--parquet", type=click.Path(), help="Write the tables to this folder.")
-@click.option("--rank", type=int, help="Refuse a trace of another rank.")
-@click.option("--explain", is_flag=True, help="List every dependency on device work.")
-@click.option("-f", "--force", is_flag=True, help="Write over files that are there.")
+@click.option("--rank", type=int, help="Fail if the trace is of another rank.")
+@click.option("--explain", is_flag=True, help="List every dependency on GPU activities.")
+@click.option("-f", "--force", is_flag=True, help="Replace files that exist.")
 @shared_options
 def link(
     *,
@@ -62,10 +64,10 @@ def link(
     force: bool,
     options: Options,
 ) -> int:
-    """Give the nodes of an execution trace the times of the Kineto trace of the same run.
+    """Add the times of a Kineto trace to the execution trace of the same run.
 
-    Prints how the two files were joined, what was not, and how well the dependencies
-    explain the measured time. Exits with 3 where the files do not belong together.
+    Prints what was linked, what was not, and how well the dependencies explain the measured
+    time. The exit code is 3 if the files do not belong together.
 
     \b
     Examples:

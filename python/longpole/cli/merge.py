@@ -40,7 +40,7 @@ def merge(
     """Write the ranks of a run as one aligned trace for ui.perfetto.dev.
 
     SOURCES are a directory, a glob pattern, or the traces of the ranks. All times are on the
-    clock of the first rank; the critical path across ranks is drawn with arrows.
+    clock of the first rank. Arrows show the critical path across ranks.
 
     \b
     Examples:

@@ -18,10 +18,10 @@ __all__ = ["mindspore"]
 @answers("longpole.mindspore.offline:Analysis")
 @click.argument("folders", nargs=-1, required=True, type=click.Path(), metavar="DIR...")
 @click.option("-o", "--output", type=click.Path(file_okay=False), help="Write files to a folder.")
-@click.option("--compat", is_flag=True, help="Write the files that MindSpore r2.3 would.")
-@click.option("--step", "steps", type=int, multiple=True, help="Cut to a step; may be repeated.")
+@click.option("--compat", is_flag=True, help="Write the same files as MindSpore r2.3.")
+@click.option("--step", "steps", type=int, multiple=True, help="Keep only this step. Repeatable.")
 @click.option("--no-developer-rows", is_flag=True, help="Leave out level 0 of host_info.")
-@click.option("--timeline-limit", type=click.IntRange(1), help="Most MiB of a timeline.")
+@click.option("--timeline-limit", type=click.IntRange(1), help="Maximum size of a timeline in MiB.")
 @click.option("--pretty", is_flag=True, help="Indent JSON files.")
 @shared_options
 def mindspore(
@@ -37,8 +37,8 @@ def mindspore(
 ) -> int:
     """Analyse MindSpore profiles without MindSpore: operators, steps, data pipelines, memory.
 
-    DIR is what the profiler's output_path was, or a folder in it. Without -o nothing is written.
-    The timelines that are written are traces: `longpole summary OUT/timeline_0.json`.
+    DIR is the output_path of the profiler, or a folder in it. Without -o, nothing is written.
+    Every command can read the timelines: `longpole summary OUT/timeline_0.json`.
 
     \b
     Examples:

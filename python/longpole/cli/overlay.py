@@ -38,8 +38,8 @@ def overlay(
 ) -> int:
     """Write the critical path as an overlay for ui.perfetto.dev.
 
-    The file is a small Perfetto trace on the time axis of TRACE. With --with-trace it is
-    a zip archive of both, which Perfetto opens as one timeline. TRACE is only read.
+    The file is a small Perfetto trace with the time axis of TRACE. With --with-trace, it is a
+    zip archive of both, which Perfetto opens as one timeline. TRACE is not changed.
 
     \b
     Examples:

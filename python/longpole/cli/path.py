@@ -1,4 +1,4 @@
-"""`longpole path`: show the critical path: what decided when a step was over."""
+"""`longpole path`: show the critical path: what determines how long a step takes."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ __all__ = ["path"]
 @top_option(10, "How many names to list.")
 @shared_options
 def path(*, traces: Sequence[str], window: Asked, top: int, options: Options) -> int:
-    """Show the critical path: what decided when a step was over.
+    """Show the critical path: what determines how long a step takes.
 
-    The segments of the path tile the window to the nanosecond. With `--format csv` each
-    segment is a row. Exits with 4 where too much of the path is unexplained.
+    The segments of the path cover the window without gaps. With `--format csv`, each segment is
+    a row. The exit code is 4 if more than a tenth of the path is unexplained.
 
     \b
     Examples:

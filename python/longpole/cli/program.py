@@ -32,15 +32,15 @@ class Program(Commands):
 
     folder = "longpole.cli"
     sections: ClassVar = {
-        "Understand a trace": ("summary", "path", "whatif", "table", "check", "report", "view"),
-        "Compare": ("diff",),
-        "Many ranks": ("ranks",),
-        "Measure": ("bench", "devices"),
-        "Files of other tools": (
+        "Analyse a trace": ("summary", "path", "whatif", "table", "check", "report", "view"),
+        "Compare runs": ("diff",),
+        "Several ranks": ("ranks",),
+        "Run benchmarks": ("bench", "devices"),
+        "Convert and exchange files": (
             *("convert", "merge", "overlay"),
             *("link", "chakra", "mindspore", "tunableop"),
         ),
-        "longpole itself": ("schema", "completion"),
+        "Shell and scripts": ("schema", "completion"),
     }
     unknown = "neither a command nor a file"
 
@@ -85,10 +85,10 @@ def longpole(*, debug: bool) -> None:
 
     \b
     Examples:
-      longpole trace.json.gz                  where the time of a step went
-      longpole table trace.json.gz kernels    one of the tables behind the answer
+      longpole trace.json.gz                  what limits the program
+      longpole table trace.json.gz kernels    one of the tables
       longpole summary trace.json.gz --step 3 --format json
-      longpole check rank*.json.gz            what is wrong with the traces
+      longpole check rank*.json.gz            the problems of the traces
     """
 
 

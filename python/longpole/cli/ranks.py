@@ -1,4 +1,4 @@
-"""`longpole ranks`: say which rank makes the others wait, why, and what mending it gains."""
+"""`longpole ranks`: show which rank makes the others wait, why, and how much a fix saves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ranks"]
 @click.command()
 @answers("longpole.analyses.ranks:RanksData")
 @sources_argument
-@click.option("--step", type=int, help="Take the path of one step, not of the whole run.")
+@click.option("--step", type=int, help="Show the path of one step, not of the whole run.")
 @click.option("--all", "all_ranks", is_flag=True, help="Show every rank.")
 @reading_options
 @shared_options
@@ -33,13 +33,13 @@ def ranks(
     reading: dict[str, Any],
     options: Options,
 ) -> int:
-    """Say which rank makes the others wait, why, and what mending it gains.
+    """Show which rank makes the others wait, why, and how much a fix saves.
 
-    SOURCES are a directory, a glob pattern, or the traces of the ranks. Their clocks are
-    brought together, their collectives matched, and one critical path found across all.
+    SOURCES are a directory, a glob pattern, or the traces of the ranks. longpole aligns their
+    clocks, matches their collectives, and finds one critical path across all ranks.
 
-    SOURCES may also be dumps of PyTorch's flight recorder (JSON): then the answer is which
-    collective hangs, which ranks have not called it, and which wait.
+    SOURCES can also be flight recorder dumps of PyTorch as JSON. The answer is then which
+    collective hangs, which ranks have not called it, and which ranks wait in it.
 
     \b
     Examples:

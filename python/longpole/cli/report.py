@@ -1,4 +1,4 @@
-"""`longpole report`: write what is found about traces as one page that opens offline."""
+"""`longpole report`: write a report about traces as one HTML page that opens offline."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["report"]
 @answers("longpole.cli.answer.report:WrittenReport")
 @traces_argument
 @output_options()
-@click.option("--diff", "base", metavar="BASE", help="Compare with this trace, or these traces.")
+@click.option("--diff", "base", metavar="BASE", help="Compare with this trace or these traces.")
 @choice_options
 @shared_options
 def report(
@@ -38,10 +38,10 @@ def report(
     options: Options,
     choice: Choice,
 ) -> int:
-    """Write what is found about traces as one page that opens offline.
+    """Write a report about traces as one HTML page that opens offline.
 
-    The page holds the verdict, what ran with the critical path, flame graphs, all tables and
-    the diagnostics. It loads nothing. Ranks of one run are first shown together.
+    The page has the verdict, a timeline with the critical path, flame graphs, all tables and
+    the diagnostics. For several ranks of one run, it starts with the run as a whole.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`longpole schema`: print the JSON Schema of what a command answers."""
+"""`longpole schema`: print the JSON Schema of the answer of a command."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class _Command(click.ParamType[str]):
 @click.argument("command", nargs=-1, type=_Command(), metavar="COMMAND")
 @click.pass_context
 def schema(context: click.Context, *, command: tuple[str, ...]) -> int:
-    """Print the JSON Schema of what a command answers.
+    """Print the JSON Schema of the answer of a command.
 
-    The schema describes `data` in the output of `--format json`; `envelope` describes what
-    stands around it. Without COMMAND the names are listed.
+    The schema describes `data` in the output of `--format json`; `envelope` describes the other
+    keys. Without COMMAND, the names are listed.
 
     \b
     Examples:
@@ -90,8 +90,8 @@ def _answers(program: click.Command) -> dict[str, tuple[str, Callable[[], Schema
     dumps = partial(_declared, "longpole.analyses.dumps:DumpsData")
     tables = {f"table {name}": (text, partial(_table, name)) for name, text in all_tables().items()}
     return {
-        "envelope": ("What stands around every answer", envelope),
-        "dumps": ("What `longpole ranks` says of the dumps of a hang", dumps),
+        "envelope": ("The envelope of every answer", envelope),
+        "dumps": ("The answer of `longpole ranks` about flight recorder dumps", dumps),
         **dict(_answers_of("", program)),
         **tables,
     }

@@ -1,4 +1,4 @@
-"""`longpole summary`: show where the time of a step went, and what holds the program up."""
+"""`longpole summary`: show what limits the program, and where the time of a step went."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def summary(
     top: int,
     options: Options,
 ) -> int:
-    """Show where the time of a step went, and what holds the program up.
+    """Show what limits the program, and where the time of a step went.
 
     TRACE is what the PyTorch profiler exports, plain or gzip, or `-` for stdin. Shares
     name their denominator: the step, or the whole trace where it marks no steps.

@@ -59,14 +59,14 @@ class _TraceOrTable(click.Path):
 @click.option(
     "--where",
     metavar="CONDITION",
-    help="Only what fulfils a condition as in SQL: \"name LIKE '%gemm%' AND stream = 7\".",
+    help="Only rows that match an SQL condition, such as \"name LIKE '%gemm%' AND stream = 7\".",
 )
 @sort_option
 @click.option(
     "--top",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How many rows to print.  [default: 20 or 50 as text, md and html, else all]",
+    help="Number of rows to print.  [default: 20 or 50 as text, md and html, else all]",
 )
 @choice_options
 @click.option(
@@ -75,7 +75,7 @@ class _TraceOrTable(click.Path):
     type=click.Path(dir_okay=False),
     multiple=True,
     metavar="FILE",
-    help="Trace of the capture of CUDA graphs, for graph_kernels; may be given several times.",
+    help="graph_kernels: trace of the capture of the CUDA graphs. Repeatable.",
 )
 @shared_options
 def table(
@@ -91,8 +91,8 @@ def table(
 ) -> int:
     """Print one of the tables behind the answers; without NAME, list them.
 
-    `memory` is also answered from a raw memory timeline (export_memory_timeline("x.raw.json.gz"))
-    or a memory snapshot written as JSON.
+    The table `memory` can also be read from a raw memory timeline
+    (export_memory_timeline("x.raw.json.gz")) or a memory snapshot as JSON.
 
     \b
     Examples:

@@ -29,14 +29,14 @@ __all__ = ["view"]
 @click.option(
     "--port", type=click.IntRange(0, 65_535), default=0, help="Port.  [default: a free one]"
 )
-@click.option("--no-browser", is_flag=True, help="Print the address; open no browser.")
+@click.option("--no-browser", is_flag=True, help="Print the address; do not open a browser.")
 @choice_options
 @shared_options
 def view(*, trace: str, port: int, no_browser: bool, options: Options, choice: Choice) -> int:
     """Show a report in the browser, with a link to the trace in Perfetto.
 
-    The page of `longpole report` is served on 127.0.0.1 until Ctrl-C. The address that opens it
-    works once. Perfetto, if it is asked, takes the trace and its critical path from there as well.
+    Serves the page of `longpole report` on 127.0.0.1 until you press Ctrl-C. The address works
+    once. The link to Perfetto loads the trace and its critical path from the same server.
 
     \b
     Examples:

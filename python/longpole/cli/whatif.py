@@ -1,4 +1,4 @@
-"""`longpole whatif`: compute how long a step would take if something were different."""
+"""`longpole whatif`: compute how long a step would take after a change."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["whatif"]
 def whatif(
     *, traces: Sequence[str], window: Asked, ideal: bool, options: Options, **asked: Sequence[str]
 ) -> int:
-    """Compute how long a step would take if something were different.
+    """Compute how long a step would take after a change.
 
     WHAT is a kind, a kind and a pattern of names (`kernel:gemm`), or a pattern of names
     of any work (`:gemm`). Several changes hold together.

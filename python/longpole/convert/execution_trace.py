@@ -138,7 +138,7 @@ def link_execution_trace(
     iteration: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> LinkedTrace:
-    """Give the nodes of an execution trace the times of the Kineto trace of the same run.
+    """Add the times of a Kineto trace to the execution trace of the same run.
 
     Nodes are found by record function id; where the files share none, by the order of names
     on each thread; else by External id. Files whose names disagree are refused.

@@ -92,7 +92,7 @@ class ChangeData(Row):
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """Multiplies the time of what is of a kind and has a matching name.
+    """Multiplies the time of events of a kind with a matching name.
 
     Without a kind, it is about work: operators, runtime API calls, host time outside
     operators, data loading, kernels, memcpy and memset, and communication. A kernel made
@@ -114,7 +114,7 @@ class Scale:
 
 @dataclass(frozen=True, kw_only=True)
 class Drop:
-    """Sets the time of what is of a kind and has a matching name to zero.
+    """Sets the time of events of a kind with a matching name to zero.
 
     What depends on it still does. `events` are as for `Scale`.
     """

@@ -358,7 +358,7 @@ class CriticalPath:
 
 
 class WhatIf:
-    """How long a window would take, and what it would then wait for."""
+    """The length and the critical path of a window after a change."""
 
     def __init__(self, changed: CriticalPath, observed: CriticalPath) -> None:
         self.critical_path = changed

@@ -100,7 +100,7 @@ class Lease:
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            return self.holder() or "somebody who has not signed"
+            return self.holder() or "an unknown process"
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         return None if self._parent is None else self._parent.current_holder()
 

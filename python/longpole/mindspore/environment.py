@@ -79,7 +79,7 @@ def _run_options(variables: Mapping[str, str], findings: list[OptionFinding]) ->
     except (ValueError, RecursionError):
         config = None
     if not isinstance(config, dict):
-        message = f"{name} is no JSON object; it is not used"
+        message = f"{name} is not a JSON object and is ignored"
         findings.append(OptionFinding("bad_variable", name, message))
         return {}
     if config.get("start") is not True:

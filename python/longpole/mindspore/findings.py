@@ -24,7 +24,7 @@ _KINDS: Final = {
     "bad_row": ("a line that is not as MindSpore writes it", "the line was left out"),
     "bad_number": ("a field that is not a number", "the line was left out"),
     "damaged_stamp": (
-        "a time stamp in scientific notation, as a spreadsheet writes it",
+        "a timestamp in scientific notation, as spreadsheets write it",
         "its digits are lost, so the line was left out",
     ),
     "extra_columns": ("columns that are not known", "they were not used"),
@@ -39,7 +39,7 @@ _KINDS: Final = {
         "an end before its start",
         "its duration is not known, so it is left out of means",
     ),
-    "no_time": ("lines without a time stamp", "they are not in the timeline"),
+    "no_time": ("lines without a timestamp", "they are not in the timeline"),
     "no_memory": ("no line has a memory usage", "there is no host memory table"),
     "missing_file": ("a file that belongs to the profile is missing", "what it tells is too"),
     "unknown_operator": ("an operator that is not in the profile", "there is no row of it"),
@@ -53,7 +53,7 @@ _KINDS: Final = {
     ),
     "several_graphs": (
         "the profile has several graphs",
-        "operators are told apart by their full names alone",
+        "operators are identified by their full names only",
     ),
     "steps_without_tasks": (
         "steps in which the file has no task of the device",
@@ -80,11 +80,11 @@ _KINDS: Final = {
     "unit_not_named": ("a column does not name its unit", "its values are given as they are"),
     "over_limit": ("the timeline is longer than its limit", "the last events were left out"),
     "other_clock": (
-        "its stamps are of another clock than those of the operators",
+        "its timestamps use another clock than those of the operators",
         "it is not part of the timeline",
     ),
     "far_apart": (
-        "stamps more than 115 days apart, as of two clocks or damaged digits",
+        "timestamps more than 115 days apart, because of two clocks or damaged digits",
         "the length of the timeline means nothing",
     ),
     "refused": ("a file that is not read offline", "it was not used"),

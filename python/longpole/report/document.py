@@ -43,7 +43,7 @@ class Tool(Row):
 
 
 class Envelope(Row):
-    """What stands around every answer."""
+    """The envelope of every answer."""
 
     schema: str
     tool: Tool

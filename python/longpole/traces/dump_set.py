@@ -75,7 +75,7 @@ def dump_paths(sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]
 
 
 def read_dumps(sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> DumpSet:
-    """Read dumps of PyTorch's flight recorder, in JSON, one of each rank.
+    """Read PyTorch flight recorder dumps as JSON, one for each rank.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def read_dumps(sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]
 
 
 class DumpSet:
-    """The dumps of a run, and what follows from them together."""
+    """The flight recorder dumps of a run, analysed together."""
 
     def __init__(self, dumps: Sequence[Dump], findings: Iterable[RankFinding] = ()) -> None:
         numbered: dict[int, Dump] = {}

@@ -52,18 +52,18 @@ def in_order(read: Sequence[ReadRank]) -> tuple[list[ReadRank], list[RankFinding
             continue
         number, named = rank.reduced.rank, rank.source.named_rank
         if number is not None and named is not None and number != named:
-            message = f"{rank.source.path} says rank {number}, not {named}"
+            message = f"{rank.source.path} contains rank {number}, but its name says {named}"
             findings.append(RankFinding("files disagree", message, (number,)))
         if number is None:
             unnumbered.append(rank)
         elif number in kept:
-            message = f"rank {number} is there twice; {rank.source.path} is left out"
+            message = f"rank {number} has several files; {rank.source.path} is ignored"
             findings.append(RankFinding("duplicate rank", message, (number,)))
         else:
             kept[number] = rank
     if unnumbered and kept:
         for rank in unnumbered:
-            message = f"{rank.source.path} does not say its rank and is left out"
+            message = f"{rank.source.path} does not give its rank and is ignored"
             findings.append(RankFinding("unknown rank", message))
         unnumbered = []
     ordered = [kept[number] for number in sorted(kept)] or unnumbered
@@ -95,7 +95,7 @@ def disagreement(
     elif kind == "ambiguous alignment":
         message = f"{where}: several alignments fit the calls of {listed((*these, *those))}"
     elif kind == "unmatched call":
-        message = f"{where}: {count(n_calls, 'call')} of {listed(these)} found no partner"
+        message = f"{where}: {count(n_calls, 'call')} of {listed(these)} cannot be matched"
     else:
         said = ", ".join(dict.fromkeys(values))
         message = f"{which}: {kind} on {listed(these)} ({said})"

@@ -43,7 +43,7 @@ _SKEW_SHARE: Final = 0.02
 
 
 class TraceSet:
-    """The ranks of one run, each reduced, and what follows from them together."""
+    """The ranks of one run, analysed together."""
 
     def __init__(
         self,

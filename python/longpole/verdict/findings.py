@@ -13,7 +13,7 @@ __all__ = ["Doubt", "Findings", "Remedy", "Span"]
 
 @dataclass(frozen=True, slots=True)
 class Remedy(Data):
-    """Something that can be done, and the most it gains.
+    """A change that can shorten the program, and what it gains at most.
 
     Gains of several remedies overlap and are never added.
     """

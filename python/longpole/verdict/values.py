@@ -20,7 +20,7 @@ __all__ = ["Verdict", "verdict_of"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict(Findings):
-    """What holds a program up, and what can be done about it."""
+    """The bottleneck of a program, and what to do about it."""
 
     def __str__(self) -> str:
         return self.sentence

@@ -23,7 +23,7 @@ _HTA: Final = ("added", "removed", "increased", "decreased", "unchanged")
 
 @dataclass(frozen=True, slots=True)
 class Diff(Findings):
-    """What changed from one side to another, and whether it matters."""
+    """The changes between two sides, and whether they matter."""
 
     def __str__(self) -> str:
         return self.sentence

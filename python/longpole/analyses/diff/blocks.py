@@ -150,7 +150,7 @@ def _counts(diff: Findings) -> Table:
 def _of(diff: Findings) -> str:
     if diff.new.n_steps == diff.new.n_runs == 1:
         return "Against each other step the change lies"
-    return "The change lies, but for a chance of 5 %,"
+    return "With 95 % confidence, the change lies"
 
 
 def _signed(time_ns: float) -> str:

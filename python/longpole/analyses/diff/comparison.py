@@ -86,7 +86,7 @@ def diff(
     step_name: str | None = None,
     data_load: str | None = None,
 ) -> Diff:
-    """Say what changed from one side to another, and whether it matters.
+    """Compare two sides, and judge whether the change matters.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def diff_steps(
     step_name: str | None = None,
     data_load: str | None = None,
 ) -> Diff:
-    """Say why one step takes longer or shorter than the others of its run.
+    """Explain why one step is longer or shorter than the others of its run.
 
     Parameters
     ----------

@@ -121,7 +121,7 @@ def _held(
 ) -> Judgement:
     """Hold an interval and the change of the mean against the gate."""
     if limits is None:
-        return Judgement("inconclusive", None, ("There are too few for any interval.", *told))
+        return Judgement("inconclusive", None, ("There are too few for an interval.", *told))
     low, high = limits
     if -gate <= low and high <= gate:
         return Judgement("neutral", limits, ("The whole interval is within the gate.", *told))
@@ -130,9 +130,9 @@ def _held(
     if high < -beyond and change <= -gate:
         return Judgement("improvement", limits, told)
     if low > 0 or high < 0:
-        why = "It differs for certain, but the interval does not lie beyond the gate."
+        why = "There is a change, but the interval does not lie beyond the gate."
     else:
-        why = "The interval holds both no change and one beyond the gate."
+        why = "The interval contains both no change and a change beyond the gate."
     return Judgement("inconclusive", limits, (why, *told))
 
 

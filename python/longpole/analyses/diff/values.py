@@ -115,7 +115,7 @@ class PathChange(Data):
 
 @dataclass(frozen=True, slots=True)
 class Findings(Data):
-    """What changed from one side to another, and whether it matters."""
+    """The changes between two sides, and whether they matter."""
 
     verdict: Outcome
     sentence: str

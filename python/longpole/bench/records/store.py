@@ -218,12 +218,12 @@ def _no_record(path: Path) -> str:
         is_one_line = b"\n" not in file.read(MAX_ROW_BYTES)
     if begins_as_ours and is_one_line:
         return (
-            f"{path} holds no record of a run, only the beginning of a first one: "
+            f"{path} contains no record of a run, only the beginning of a first one: "
             "the runner was ended while it wrote it\n"
             "hint: no result is lost; delete the file and run again"
         )
     return (
-        f"{path} holds no record of a run, and is left as it is\n"
+        f"{path} contains no record of a run and is not changed\n"
         "hint: give another name for the results"
     )
 

@@ -95,8 +95,8 @@ def check_plan_can_be_written(path: Path, *, force: bool) -> None:
         return
     if not _is_plan(path):
         message = (
-            f"{path} is no plan of a run, and is not replaced\n"
-            "hint: the plan stands beside the results; give these another name"
+            f"{path} is not the plan of a run, and is not replaced\n"
+            "hint: choose another name for the results file; its plan has the same name"
         )
         raise ResultsError(message)
     if not force:

@@ -92,7 +92,7 @@ class CuptiClock(Steady):
             and not getattr(event, "is_user_annotation", False)
         ]
         if not intervals:
-            message = "the function put no work on the device"
+            message = "the function launched no GPU activity"
             raise DeviceError(message)
         return _NS_PER_US * _covered(intervals)
 

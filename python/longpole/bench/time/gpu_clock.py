@@ -311,7 +311,7 @@ class GpuClock(Steady):
         if busy_ns > _UNSEEN_FACTOR * padded_ns + _UNSEEN_NS:
             message = (
                 f"the device works for {busy_ns / 1000:.1f} us, but not on the current stream, "
-                "which is the one that is timed\n"
+                "which is the one being timed\n"
                 "hint: launch on the current stream, or let it wait for the other one"
             )
             raise WrongStreamError(message)

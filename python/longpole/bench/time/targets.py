@@ -79,7 +79,7 @@ def bound(function: Function, point: Point, *, factory: bool) -> Function:
     except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the user's own
         return partial(_fail, error)
     if not callable(made):
-        return partial(_fail, TypeError("with --factory, FUNC has to give back a function"))
+        return partial(_fail, TypeError("with --factory, FUNC must return a function"))
     return made
 
 

@@ -32,8 +32,8 @@ _REASONS: Final = {
     "too_many_fields": "has too many fields",
     "operator": "names an unknown operator or data type",
     "parameters": "has parameters of no known form",
-    "solution": "has no name of a solution",
-    "time": "has a time that is no number",
+    "solution": "has no solution name",
+    "time": "has a time that is not a number",
     "encoding": "is not UTF-8",
 }
 

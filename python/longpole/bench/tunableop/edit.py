@@ -134,5 +134,5 @@ def _refuse_missing(file: TunableFile, keys: set[Key]) -> None:
 
 def _check_name(solution: str) -> None:
     if not solution or "," in solution or any(map(str.isspace, solution)):
-        message = f"{solution!r} is no name of a solution: it is empty or holds a comma or a blank"
+        message = f"{solution!r} is not a solution name: it is empty or contains a comma or a blank"
         raise ResultsError(message)

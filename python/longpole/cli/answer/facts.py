@@ -75,4 +75,4 @@ def _devices(traces: Sequence[Named]) -> list[str]:
 
 
 def _damaged(name: str) -> str:
-    return f"{name} is damaged; what is whole was read. See the diagnostics."
+    return f"{name} is damaged; the answers use the intact part. See the diagnostics."

@@ -152,8 +152,8 @@ def _replayed(found: Linked) -> Iterator[Block]:
     measured, replayed = duration(found["measured_ns"]), duration(found["replay_ns"])
     yield Sentence(
         f"Measured {measured}, replayed {replayed}: {found['replay_error']:+.1%}. "
-        f"Time between operators: {duration(found['gap_ns'])}; without it the replay is off "
-        f"by {found['replay_error_without_gaps']:+.1%}."
+        f"Time between operators: {duration(found['gap_ns'])}; without it the replay differs by "
+        f"{found['replay_error_without_gaps']:+.1%}."
     )
 
 

@@ -35,7 +35,7 @@ class MergedFile(Data):
     segments: int
     """Of the path across ranks."""
     left_out: int
-    """Events that cross too many others to be drawn."""
+    """Events that overlap too many others to be drawn."""
     largest_shift_ns: int
     """The most that a clock was shifted by."""
 
@@ -62,7 +62,7 @@ def merge_answer(
     )
     notes = [escape(finding.message) for finding in traces.findings]
     if written.n_left_out:
-        notes.append(f"{count(written.n_left_out, 'event')} cross too many others to be drawn")
+        notes.append(f"{count(written.n_left_out, 'event')} overlap too many others to be drawn")
     moved = f"clocks shifted by up to {duration(shift_ns)}" if shift_ns else "clocks not shifted"
     path = ", ".join(sources)
     document = Document(

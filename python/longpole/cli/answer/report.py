@@ -52,10 +52,10 @@ _MOST_ROWS_OF_SEVERAL: Final = 20
 _MOST_TRACES: Final = 16
 
 LIMITS: Final = (
-    "Gains are upper bounds: nothing new is assumed to appear where something is removed.",
-    "Gains overlap and are never to be added.",
-    "Recording takes time itself, on the host above all: stacks and shapes make operators longer.",
-    "Without `cuda_sync` records, who waited for whom is inferred where the trace allows it.",
+    "Gains are upper bounds: they assume that a change causes no new work.",
+    "Gains overlap, so they must not be added up.",
+    "Profiling adds time, mostly on the host: stacks and shapes make operators longer.",
+    "Without `cuda_sync` records, waits between calls and streams are inferred if possible.",
     "One rank cannot tell whether others were late: time in communication may be waiting for them.",
 )
 """What nobody should conclude from a report."""
@@ -268,7 +268,7 @@ class _About:
         try:
             return answer_blocks(name, self.trace, window, most=self.most_rows)
         except (LongpoleError, ValueError) as error:
-            return [Sentence(f"This could not be answered: {error}.")]
+            return [Sentence(f"This question could not be answered: {error}.")]
 
     def diagnostics(self) -> Section:
         """List what is wrong with the trace."""

@@ -38,7 +38,7 @@ _DEVICE_TITLES: Final = (
 )
 _STREAM_TITLES: Final = ("busy", "compute", "communication", "memcpy/memset", "idle")
 _ABOVE_ALL: Final = (
-    "Shares above 100 % add up events of several threads or streams that ran at the same time."
+    "Shares above 100 % are sums over several threads or streams that ran at the same time."
 )
 _IDLE: Final = (
     ("waiting for launches", "host_ns"),
@@ -56,7 +56,7 @@ def summary_answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
         return abstained(SUMMARY, path, trace, why)
     window = found.window
     if not window.duration_ns:
-        reason = f"{window.name} is 0 ns long, so that nothing can be measured"
+        reason = f"{window.name} is 0 ns long, so nothing can be measured"
         return abstained(SUMMARY, path, trace, reason)
     known = known_of_trace(path, trace) | {"forms_with_warnings": (*DATA_FORMATS, "text")}
     known |= {"status": "partial"} if exit_code_of(trace, found.verdict) else {}
@@ -192,7 +192,7 @@ def _notes(trace: Trace, found: Summary) -> list[str]:
         of_all = f"{unlinked.n_unlinked:,} of {n_work}"
         notes.append(f"Not linked to a launching call: {of_all} ({share(unlinked.share or 0)}).")
     if trace.status == "recovered" and trace.damage is None:
-        notes.append("The file is malformed, and nothing of it is lost: see `longpole check`.")
+        notes.append("The file is malformed, but nothing was lost: see `longpole check`.")
     return notes
 
 

@@ -48,9 +48,9 @@ __all__ = [
 TABLE: Final = "longpole.table/1"
 PATH_TABLES: Final = {
     "segments": "The critical path, segment by segment",
-    "slack": "How late each event may end before the window's end moves, the least first",
-    "sync": "Who waited for whom on a device",
-    "violations": "Dependencies that would lead back in time",
+    "slack": "How much later each event can end without moving the end of the window",
+    "sync": "Which call or stream waited for which",
+    "violations": "Dependencies that would go back in time",
 }
 WHOLE_TABLES: Final = frozenset(("steps",))
 """Those that list all of a trace where no window is asked for."""

@@ -205,7 +205,7 @@ def _used(row: Timed) -> str:
         f"user {duration(round(row.user_ns or 0))}, system {duration(round(row.system_ns or 0))}"
     )
     if row.peak_rss_bytes is None:
-        return f"{times}, less memory than the process that starts it"
+        return f"{times}, uses less memory than the process that starts it"
     return f"{times}, at most {row.peak_rss_bytes / _MIB:.1f} MiB of memory"
 
 

@@ -25,8 +25,8 @@ def window_warnings(
         yield Warned(
             code="no_device_work",
             count=n_launches,
-            message="calls launched GPU activities, and the trace holds none of them",
-            effect="the answer is about the host alone",
+            message="calls launched GPU activities, and the trace has none of them",
+            effect="the answer is about the host only",
             hint="see `longpole check`",
         )
     if path.status == "inconclusive":
@@ -34,7 +34,7 @@ def window_warnings(
             code="inconclusive",
             count=1,
             message=f"too much of the path of {window_name} is unexplained",
-            effect="do not base a decision on the answer",
+            effect="the answer is not a basis for a decision",
         )
     if data_load is not None and not _finds_name(trace, data_load):
         yield Warned(

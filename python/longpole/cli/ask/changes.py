@@ -25,14 +25,14 @@ def change_options(command: Callable[..., int]) -> Callable[..., int]:
         "--scale",
         multiple=True,
         metavar="WHAT=FACTOR",
-        help="Multiply the time of WHAT, as in `kernel:gemm=0.5`.",
+        help="Multiply the time of WHAT, such as kernel:gemm=0.5.",
     )
     drop = click.option("--drop", multiple=True, metavar="WHAT", help="Set the time of WHAT to 0.")
     remove_wait = click.option(
         "--remove-wait",
         multiple=True,
         metavar="WHAT",
-        help="Remove the waits of WHAT, as in `sync_return` or `event_wait:nccl`.",
+        help="Remove the waits of WHAT, such as sync_return or event_wait:nccl.",
     )
     return scale(drop(remove_wait(command)))
 
@@ -51,8 +51,8 @@ def changes_of(asked: Mapping[str, Sequence[str]], *, ideal: bool) -> list[Chang
                 for kind, name in map(_what, asked["remove_wait"])
             ),
         ]
-    require(not (ideal and changes), f"--ideal asks its own questions; leave out {_OPTIONS}")
-    require(ideal or changes, f"say what is different with {_OPTIONS}, or ask for --ideal")
+    require(not (ideal and changes), f"--ideal tries its own changes; leave out {_OPTIONS}")
+    require(ideal or changes, f"give a change with {_OPTIONS}, or use --ideal")
     return changes
 
 
@@ -63,7 +63,7 @@ def _scaled(text: str) -> tuple[Any, str | None, float]:
     except ValueError:
         equals = ""
     if not equals:
-        message = f"{text!r} has no factor; write it as in `kernel:gemm=0.5`"
+        message = f"{text!r} has no factor; give one, as in `kernel:gemm=0.5`"
         raise click.BadParameter(message, param_hint="'--scale'")
     return (*_what(what), by)
 
@@ -71,7 +71,7 @@ def _scaled(text: str) -> tuple[Any, str | None, float]:
 def _what(text: str) -> tuple[Any, str | None]:
     """Split `KIND:PATTERN`, of which either may be missing."""
     if not text:
-        message = "say what is different: a kind, or `kind:pattern`"
+        message = "give a kind, or `kind:pattern`"
         raise click.UsageError(message)
     kind, _, pattern = text.partition(":")
     return kind or None, pattern or None

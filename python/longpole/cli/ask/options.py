@@ -85,7 +85,7 @@ def answer_options(command: Callable[..., int]) -> Callable[..., int]:
         default="text",
         envvar="LONGPOLE_FORMAT",
         show_default=True,
-        help="How to write the answer.",
+        help="Output format.",
     )
     @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
     @click.option(
@@ -93,9 +93,9 @@ def answer_options(command: Callable[..., int]) -> Callable[..., int]:
         type=click.Choice(("auto", "always", "never")),
         default="auto",
         show_default=True,
-        help="Whether to use colours; NO_COLOR is respected.",
+        help="When to use colours; NO_COLOR turns them off.",
     )
-    @click.option("--no-progress", is_flag=True, help="Show no progress bar.")
+    @click.option("--no-progress", is_flag=True, help="Do not show a progress bar.")
     @click.option("--debug", is_flag=True, help="Show tracebacks.")
     @functools.wraps(command)
     def with_options(
@@ -121,13 +121,13 @@ def shared_options(command: Callable[..., int]) -> Callable[..., int]:
         type=click.Path(exists=True, dir_okay=False),
         envvar="LONGPOLE_VOCABULARY",
         metavar="FILE",
-        help="TOML file with patterns for names of kernels, calls and loaders.",
+        help="TOML file with custom name patterns for kernels, API calls and data loading.",
     )
     @click.option(
         "--threads",
         type=click.IntRange(min=1),
         metavar="N",
-        help="How many threads read a large trace.  [default: all cores]",
+        help="Number of threads that read a large trace.  [default: all cores]",
     )
     @functools.wraps(command)
     def with_options(

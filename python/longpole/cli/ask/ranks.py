@@ -35,13 +35,14 @@ def reading_options(command: Callable[..., int]) -> Callable[..., int]:
     @click.option(
         "--workers",
         type=click.IntRange(min=1),
-        help="How many traces to hold at once (default: one for each CPU, at most 4).",
+        help="How many traces to hold in memory at once.  [default: one for each CPU, at most 4]",
     )
     @click.option(
         "--engine",
         type=click.Choice(ENGINES),
         default="threads",
-        help="Where ranks are read: one process may die without the others.  [default: threads]",
+        help="Where to read the traces; outside threads, a crash loses one trace.  "
+        "[default: threads]",
     )
     @click.option(
         "--timeout",
@@ -49,7 +50,7 @@ def reading_options(command: Callable[..., int]) -> Callable[..., int]:
         type=click.FloatRange(min=0, min_open=True),
         metavar="SECONDS",
         default=TIMEOUT_S,
-        help="Give up the ranks left when Ray finishes none for so long.  [default: 600]",
+        help="With ray: stop waiting if no trace finishes for this long.  [default: 600]",
     )
     @functools.wraps(command)
     def with_reading(**arguments: Any) -> int:

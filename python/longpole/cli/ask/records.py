@@ -22,11 +22,11 @@ def checked(file: ResultsFile, records: Iterator[Record]) -> Iterator[Record]:
     Raises
     ------
     ResultsError
-        The file holds no record of a run.
+        The file contains no record of a run.
     """
     yield from records
     if not file.n_records:
-        message = f"{file.path} holds no record of a run"
+        message = f"{file.path} contains no record of a run"
         raise ResultsError(message)
 
 
@@ -34,5 +34,5 @@ def damage_warnings(file: ResultsFile) -> list[Warned]:
     """Say how many rows of a file that was read are no records."""
     if not file.n_skipped:
         return []
-    message = f"{count(file.n_skipped, 'row')} that are damaged or no records of a run"
+    message = f"{count(file.n_skipped, 'row')} that are damaged or not records of a run"
     return [Warned("no_record", file.n_skipped, message, "what they said is not used")]

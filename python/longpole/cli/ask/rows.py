@@ -31,7 +31,7 @@ def _peaks(
 sort_option: Final = click.option(
     "--sort",
     metavar="COLUMN",
-    help="Sort by a column, as JSON names it: numbers from the largest, all else ascending.",
+    help="Sort by a column of the JSON output: numbers descending, other values ascending.",
 )
 
 CHOICES: Final = {
@@ -48,12 +48,13 @@ _OPTIONS: Final = (
         "--shapes",
         is_flag=True,
         default=None,
-        help="operators: tell those with other inputs apart.",
+        help="operators: one row for each combination of input shapes.",
     ),
     click.option(
         "--by",
         type=click.Choice(("layer", "path")),
-        help="modules: add up those whose paths differ in numbers only, or not.  [default: layer]",
+        help="modules: combine modules whose paths differ only in numbers (layer), or not "
+        "(path).  [default: layer]",
     ),
     click.option(
         "--annotations",
@@ -66,14 +67,13 @@ _OPTIONS: Final = (
         multiple=True,
         callback=_peaks,
         metavar="TYPE=TFLOPS",
-        help="mfu, roofline: peak of a type, instead of the published one, as bf16=800."
-        " Repeatable.",
+        help="mfu, roofline: peak of a data type to use instead of the published one. Repeatable.",
     ),
     click.option(
         "--bandwidth",
         type=click.FloatRange(min=0, min_open=True),
         metavar="GB/S",
-        help="roofline: bandwidth of the memory, instead of the published one.",
+        help="roofline: memory bandwidth to use instead of the published one.",
     ),
 )
 

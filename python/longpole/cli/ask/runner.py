@@ -17,14 +17,14 @@ def device_options(command: Callable[..., Any]) -> Callable[..., Any]:
     busy = click.option(
         "--busy",
         type=click.Choice(["refuse", "wait", "allow"]),
-        help="What to do with a device that somebody else uses.  [refuse]",
+        help="What to do if another program uses the device.  [default: refuse]",
     )
     lock_clock = click.option(
         "--lock-clock",
         "lock_clock_mhz",
         type=click.IntRange(min=1),
         metavar="MHZ",
-        help="Hold the clock of a device while it is used; needs root.",
+        help="Lock the clock frequency of the device during the run; needs root.",
     )
     return busy(lock_clock(command))
 
@@ -35,15 +35,30 @@ def runner_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--devices",
             metavar="LIST",
-            help="As 0,2 or UUIDs, `all`, `cpu`, or `fake:N`.  [default: 0, the first visible]",
+            help="Such as 0,2, or UUIDs, `all`, `cpu`, `fake:N`.  [default: 0, the first visible]",
         ),
-        click.option("--timeout", "timeout_s", type=float, help="Seconds for a job.  [60]"),
-        click.option("--total-timeout", "total_timeout_s", type=float, help="Seconds for all."),
-        click.option("--grace", "grace_s", type=float, help="Seconds from TERM to KILL.  [5]"),
+        click.option(
+            "--timeout",
+            "timeout_s",
+            type=float,
+            help="Time limit of a job in seconds.  [default: 60]",
+        ),
+        click.option(
+            "--total-timeout",
+            "total_timeout_s",
+            type=float,
+            help="Time limit of the run in seconds.",
+        ),
+        click.option(
+            "--grace",
+            "grace_s",
+            type=float,
+            help="Seconds between SIGTERM and SIGKILL.  [default: 5]",
+        ),
         click.option(
             "--retries",
             type=click.IntRange(min=0),
-            help="Further attempts at a job that failed.  [0]",
+            help="How often to repeat a failed job.  [default: 0]",
         ),
         device_options,
         click.option(
@@ -51,7 +66,7 @@ def runner_options(command: Callable[..., Any]) -> Callable[..., Any]:
             multiple=True,
             metavar="NAME",
             callback=lambda _context, _option, names: list(names) or None,
-            help="Record the value of this environment variable of jobs, not only a digest.",
+            help="Record the value of this environment variable, not only a digest.",
         ),
     ]
     for option in reversed(options):

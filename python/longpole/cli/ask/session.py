@@ -197,7 +197,7 @@ def _changes_since(results: Path) -> list[Warned]:
             "environment_changed",
             1,
             f"since the run began, {change}",
-            "results from before and after may not be compared",
+            "do not compare results from before and after",
         )
         for change in fingerprint_changes(earlier)
     ]
@@ -225,7 +225,7 @@ def _told_how_to_go_on(results: Path) -> Iterator[None]:
         yield
     except (KeyboardInterrupt, SystemExit):
         sys.stderr.write(
-            f"interrupted; what was finished is in {results}\n"
-            f"hint: go on with `longpole bench resume {results}`\n"
+            f"interrupted; finished jobs are in {results}\n"
+            f"hint: continue with `longpole bench resume {results}`\n"
         )
         raise

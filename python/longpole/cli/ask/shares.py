@@ -31,5 +31,5 @@ gate_option = click.option(
     metavar="SHARE",
     default="3%",
     show_default=True,
-    help="The smallest change that matters, as 3% or 0.03.",
+    help="The smallest change that matters, such as 3% or 0.03.",
 )

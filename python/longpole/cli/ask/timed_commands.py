@@ -26,7 +26,7 @@ def command_options(command: Callable[..., int]) -> Callable[..., int]:
         "commands",
         multiple=True,
         metavar="COMMAND",
-        help="A command to time; several take turns and are compared with the first.",
+        help="A command to time; several alternate and are compared with the first.",
     )
     @click.option(
         "--warm-up",
@@ -34,27 +34,29 @@ def command_options(command: Callable[..., int]) -> Callable[..., int]:
         type=click.IntRange(min=0),
         default=1,
         show_default=True,
-        help="Executions of a command in each run that are not timed.",
+        help="Untimed executions of each command in a run.",
     )
-    @click.option("--prepare", metavar="COMMAND", help="Runs before each execution, not timed.")
-    @click.option("--cleanup", metavar="COMMAND", help="Runs after each run, not timed.")
+    @click.option(
+        "--prepare", metavar="COMMAND", help="Command to run before each execution, untimed."
+    )
+    @click.option("--cleanup", metavar="COMMAND", help="Command to run after each run, untimed.")
     @click.option(
         "--shell",
         metavar="SHELL",
-        help="Start commands with `SHELL -c`, and take off what an empty one takes.",
+        help="Start commands with `SHELL -c`, and subtract the time of an empty command.",
     )
     @click.option(
         "--timeout-s",
         type=click.FloatRange(min=0, min_open=True),
         default=600.0,
         show_default=True,
-        help="Seconds that an execution may take.",
+        help="Time limit of an execution in seconds.",
     )
     @click.option(
         "--ignore-failure",
         "allows_failure",
         is_flag=True,
-        help="Time commands whatever their exit status is.",
+        help="Time commands regardless of their exit status.",
     )
     @wraps(command)
     def with_commands(

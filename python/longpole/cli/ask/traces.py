@@ -65,7 +65,7 @@ def named_traces(
     names = [name for name, _ in found]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
-        message = f"{min(twice)} is given twice: one recording is not two runs"
+        message = f"{min(twice)} is given twice: a recording counts as one run"
         raise click.UsageError(message)
     read = [(name, _read_listed(name, options, args, given=given)) for name, given in found]
     return [(name, trace) for name, trace in read if trace is not None]
@@ -94,7 +94,7 @@ def _read(
     from longpole.read import read_trace
 
     if path == "-" and sys.stdin.isatty():
-        message = "nothing is piped into stdin; give a file, or `zcat trace.json.gz | longpole -`"
+        message = "stdin is a terminal; give a file, or `zcat trace.json.gz | longpole -`"
         raise click.UsageError(message)
     with usage_errors(), reading(path, enabled=options.progress) as progress:
         return read_trace(

@@ -50,7 +50,7 @@ class Edit:
             "solution": self.solution,
         }
         is_given = any(each is not None for each in chosen.values())
-        require(is_given, "say which rows: --operator, --parameters or --from")
+        require(is_given, "select rows with --operator, --parameters or --from")
         with usage_errors():
             keys = tunableop.select(self.file, **chosen)
         if not keys:

@@ -57,30 +57,30 @@ _STEP: Final = click.option(
     "--step",
     type=_Step(),
     metavar="N",
-    help="Step to look at, as 3 or ProfilerStep#3.  [default: the one of median length]",
+    help="Step to analyse, such as 3 or ProfilerStep#3.  [default: the step of median length]",
 )
-_WHOLE: Final = click.option("--whole", is_flag=True, help="Look at the whole trace.")
+_WHOLE: Final = click.option("--whole", is_flag=True, help="Analyse the whole trace.")
 
 
 _STEP_NAME: Final = click.option(
     "--step-name",
     metavar="PATTERN",
-    help="Regex for annotations that mark iterations.  [default: ProfilerStep, else known ones]",
+    help="Regex for annotations that mark steps.  [default: ProfilerStep, else known names]",
 )
 
 
-_ANNOTATION: Final = click.option("--annotation", metavar="NAME", help="Annotation to look at.")
+_ANNOTATION: Final = click.option("--annotation", metavar="NAME", help="Annotation to analyse.")
 _INSTANCE: Final = click.option(
     "--instance",
     type=click.IntRange(min=0),
     metavar="I",
-    help="Which of the annotations of that name, from 0.  [default: 0]",
+    help="Which occurrence of the annotation, counted from 0.  [default: 0]",
 )
 _BETWEEN: Final = click.option(
     "--between",
     type=(_TIME_NS, _TIME_NS),
     metavar="START END",
-    help="Two times to look between, in ns.",
+    help="Time span to analyse, in ns.",
 )
 
 
@@ -145,7 +145,7 @@ class Asked:
         if path is None:
             return _NO_WORK
         if not path.length_ns:
-            return f"{name} is 0 ns long, so that nothing can be measured"
+            return f"{name} is 0 ns long, so nothing can be measured"
         until = f", --end {self.end}" if self.end else ""
         step = None if chosen is None else chosen.step
         return Found(name + until, step, reason, path, self.data_load, self._verdict(trace))
@@ -258,7 +258,7 @@ def window_options(command: Callable[..., int]) -> Callable[..., int]:
     @click.option(
         "--end",
         type=click.Choice(("period", "last", "cpu", "gpu")),
-        help="What ends a step: `period` also begins where the step before ended."
+        help="When a step ends; with `period`, it also begins when the previous step ended."
         "  [default: period]",
     )
     @click.option(

@@ -1,4 +1,4 @@
-"""`longpole bench baseline`: keep results under a name, to compare later ones with."""
+"""`longpole bench baseline`: save results as a baseline, to compare later results with."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["baseline"]
 @click.command()
 @click.argument("name")
 @click.argument("results")
-@click.option("-f", "--force", is_flag=True, help="Take the place of a baseline of that name.")
+@click.option("-f", "--force", is_flag=True, help="Replace a baseline of the same name.")
 def baseline(*, name: str, results: str, force: bool) -> int:
-    """Keep the file RESULTS under NAME, to compare later ones with.
+    """Save the file RESULTS as the baseline NAME, to compare later results with.
 
-    Baselines lie in .longpole/baselines, or in the folder that LONGPOLE_BASELINES names.
+    Baselines are in .longpole/baselines, or in the folder that LONGPOLE_BASELINES names.
 
     \b
     Example:

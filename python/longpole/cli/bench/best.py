@@ -60,14 +60,14 @@ class Best(Row):
 @click.command()
 @answers("longpole.cli.bench.best:Best")
 @click.argument("path", metavar="RESULTS")
-@click.option("--by", metavar="TAG", help="Choose for each value of a tag, not for each key.")
+@click.option("--by", metavar="TAG", help="Choose for each value of a tag instead of for each key.")
 @answer_options
 def best(*, path: str, by: str | None, options: Options) -> int:
     """Choose the fastest result of each key.
 
-    Only runs that ended well are looked at; zero, negative and infinite times and nan
-    never win. With --by, jobs without that tag are left out and counted. Exits with 4
-    where there is nothing to choose from.
+    Only successful runs count; times that are zero, negative, infinite or NaN are ignored. With
+    --by, jobs without that tag are left out and counted. The exit code is 4 if there is
+    nothing to choose from.
 
     \b
     Examples:

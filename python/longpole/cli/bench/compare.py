@@ -45,8 +45,10 @@ class Compared(Row):
 @answers("longpole.cli.bench.compare:Compared")
 @click.argument("base")
 @click.argument("new", required=False)
-@click.option("--base-key", metavar="KEY", help="Compare this key of BASE...")
-@click.option("--new-key", metavar="KEY", help="...with this one of NEW, or of BASE without NEW.")
+@click.option("--base-key", metavar="KEY", help="Key of BASE to compare.")
+@click.option(
+    "--new-key", metavar="KEY", help="Key of NEW to compare with, or of BASE if NEW is not given."
+)
 @gate_option
 @click.option(
     "--confidence",
@@ -54,7 +56,7 @@ class Compared(Row):
     metavar="SHARE",
     default="95%",
     show_default=True,
-    help="How sure all verdicts together have to be.",
+    help="Confidence level for all verdicts together.",
 )
 @answer_options
 def compare(
@@ -67,12 +69,12 @@ def compare(
     confidence: float,
     options: Options,
 ) -> int:
-    """Say what became faster or slower from BASE to NEW.
+    """Show what became faster or slower from BASE to NEW.
 
-    Each is a file of results, or the name of a baseline. Keys of the same name are compared;
-    with --base-key and --new-key two keys of different names, also of one file. Exits with 1
-    where anything became slower, with 4 where nothing did but something could not be told,
-    and with 0 otherwise.
+    BASE and NEW are results files or names of baselines. Keys of the same name are compared;
+    --base-key and --new-key compare two keys of different names, also in one file. The exit
+    code is 1 if any key became slower, 4 if none did but at least one is inconclusive, and
+    0 otherwise.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`longpole bench extract`: find results in the output of profilers."""
+"""`longpole bench extract`: extract results from the output of profilers."""
 
 from __future__ import annotations
 
@@ -102,23 +102,25 @@ class Extracted(Row):
     f"the answer: {', '.join(FORMATS)}. May be given several times.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
-@click.option("--died", is_flag=True, help="The process was killed: do not trust a cut last line.")
+@click.option(
+    "--died", is_flag=True, help="The process was killed: ignore an incomplete last line."
+)
 @click.option(
     "--max-rows",
     type=click.IntRange(min=1, max=10_000_000),
     default=10_000,
     show_default=True,
-    help="Keep so many rows of a log; the others are counted and summarised by operation.",
+    help="Most rows of a log to keep; the others are counted and summarised by operation.",
 )
 def extract(
     *, logs: Sequence[str], formats: Sequence[str], as_json: bool, died: bool, max_rows: int
 ) -> int:
-    """Print what was measured, out of the output of profilers.
+    """Extract results from the output of profilers.
 
     NAME is one of aitemplate, cutlass, cutlass-csv, hipblaslt, rocblas, ncu, nccl. A
-    PATTERN has groups named time_ns, time_us, time_ms or time_s, operation, workspace,
-    bytes; all its other groups are fields. LOG may be - for stdin. Exit code 4 means
-    that a log holds nothing that may be compared.
+    PATTERN is a regular expression with the groups time_ns, time_us, time_ms or time_s, and
+    optionally operation, workspace and bytes; other groups become fields. LOG can be - for
+    stdin. The exit code is 4 if a log has no result that can be compared.
 
     \b
     Examples:

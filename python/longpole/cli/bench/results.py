@@ -46,9 +46,11 @@ class Results(Row):
 @click.option(
     "--outcome",
     type=click.Choice([outcome.value for outcome in Outcome]),
-    help="Only records of this outcome.",
+    help="Show only records with this outcome.",
 )
-@click.option("--all-attempts", is_flag=True, help="Not only the last attempt at each job.")
+@click.option(
+    "--all-attempts", is_flag=True, help="Show all attempts at each job, not only the last."
+)
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
@@ -60,7 +62,9 @@ class Results(Row):
 def results(
     *, path: str, outcome: str | None, all_attempts: bool, limit: int, options: Options
 ) -> int:
-    """Show what came of each job. JSON holds all that was recorded.
+    """Show the outcome of each job.
+
+    JSON has everything that was recorded.
 
     \b
     Examples:

@@ -18,10 +18,10 @@ __all__ = ["resume"]
 @runner_options
 @answer_options
 def resume(*, results: str, options: Options, **limits: Any) -> int:
-    """Go on with a run that was interrupted.
+    """Continue a run that was interrupted.
 
-    Jobs whose outcome stands in RESULTS are not run again; what was cancelled or lost
-    its device is. Limits and devices are those of the run unless they are given here.
+    Jobs with an outcome in RESULTS do not run again, except those that were cancelled or lost
+    their device. Limits and devices are those of the run unless you give others.
 
     \b
     Example:

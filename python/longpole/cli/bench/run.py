@@ -1,4 +1,4 @@
-"""`longpole bench run`: run jobs on devices and write down every result."""
+"""`longpole bench run`: run jobs on devices and record every result."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ __all__ = ["run"]
     "--results",
     type=click.Path(dir_okay=False, readable=False),
     metavar="FILE",
-    help="Where to write results.",
+    help="Results file to write.",
 )
 @click.option("-f", "--force", is_flag=True, help="Replace results of an earlier run.")
-@click.option("--key", metavar="NAME", help="What the command behind -- measures.")
+@click.option("--key", metavar="NAME", help="Key for the command after --.")
 @click.option(
     "--repeat",
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Run every job so many times.",
+    help="How often to run each job.",
 )
 @click.option(
     "--job-format",
     default="auto",
     show_default=True,
     metavar="auto|none|NAME|regex=PATTERN",
-    help="How jobs print results; with `none` the exit status decides.",
+    help="Format of the results that jobs print; with `none`, the exit status decides.",
 )
 @runner_options
 @answer_options
@@ -59,13 +59,13 @@ def run(
     options: Options,
     **limits: Any,
 ) -> int:
-    """Run jobs on devices, one at a time on each, and write down every result.
+    """Run jobs on devices, one at a time on each device, and record every result.
 
-    JOBS.jsonl holds one job a line: {"argv": ["./prof", "1024"], "key": "gemm_1024",
-    "tags": {"m": 1024}, "format": "auto", "timeout_s": 20, "env": {}}. Or give one
-    command behind --. No shell is used.
+    JOBS.jsonl has one job per line: {"argv": ["./prof", "1024"], "key": "gemm_1024",
+    "tags": {"m": 1024}, "format": "auto", "timeout_s": 20, "env": {}}. Or
+    give one command after --. No shell is used.
 
-    Exits with 1 when a job failed; its record says why. After Ctrl-C what is finished is
+    The exit code is 1 if a job failed; its record says why. After Ctrl-C, all finished jobs are
     on disk: see `longpole bench resume`.
 
     \b

@@ -1,4 +1,4 @@
-"""`longpole bench time`: measure Python functions and commands."""
+"""`longpole bench time`: time Python functions and commands."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = ["time"]
 def _finite(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
     """Refuse nan, which every range lets pass, and a budget that is never spent."""
     if not math.isfinite(value):
-        message = f"{value} is no number of seconds"
+        message = f"{value} is not a number of seconds"
         raise click.BadParameter(message)
     return value
 
@@ -51,32 +51,34 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
 @click.command(cls=CommandBehindDashes)
 @answers("longpole.cli.answer.timings:Timings")
 @click.argument("functions", metavar="[MODULE:FUNC... | -- COMMAND...]", nargs=-1)
-@click.option("--axis", "axes", multiple=True, metavar="NAME=VALUE,...", help="Arguments to try.")
+@click.option(
+    "--axis", "axes", multiple=True, metavar="NAME=VALUE,...", help="Arguments of the functions."
+)
 @click.option(
     "--build",
     "builds",
     multiple=True,
     metavar="LABEL=PATH",
-    help="Time FUNC in a process of its own: PATH is a folder of modules or an interpreter.",
+    help="Time FUNC in a separate process; PATH is a folder of modules or an interpreter.",
 )
-@click.option("--factory", is_flag=True, help="FUNC makes the function to time.")
+@click.option("--factory", is_flag=True, help="FUNC returns the function to time.")
 @click.option(
     "--clock",
     metavar="cpu|torch|cupy|cuda|cupti|MODULE:FUNC",
     default="cpu",
     show_default=True,
-    help="Wall time, the time of a device, or a clock that FUNC makes.",
+    help="Clock: wall time, the time of a device, or a clock that FUNC returns.",
 )
 @click.option(
     "--cache",
     type=click.Choice(["cold", "hot", "graph"]),
-    help="What a device's caches hold; `graph` replays captured calls.",
+    help="State of the device caches; `graph` replays captured calls.",
 )
 @click.option(
     "--flush-instructions",
     "flushes_instructions",
     is_flag=True,
-    help="Empty the instruction cache as well (--clock torch --cache cold).",
+    help="Also clear the instruction cache (--clock torch --cache cold).",
 )
 @click.option(
     "--copies",
@@ -84,19 +86,19 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
     default=1,
     show_default=True,
     metavar="N",
-    help="Call the factory N times and rotate through what it gives back.",
+    help="Call the factory N times and rotate through what it returns.",
 )
 @click.option(
     "--configs",
     metavar="MODULE:KERNEL",
-    help="Time FUNC under each configuration of an autotuned Triton kernel.",
+    help="Time FUNC with each configuration of an autotuned Triton kernel.",
 )
 @click.option("--bytes", "moved", metavar="EXPR", help="Bytes that a call moves, such as 3*n*n*2.")
 @click.option("--flops", "computed", metavar="EXPR", help="Operations of a call, such as 2*n**3.")
 @click.option(
     "--dtype",
     type=click.Choice(["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8"]),
-    help="The type of the operations: for the share of the peak.",
+    help="Data type of the operations, for the percentage of the peak.",
 )
 @device_options
 @click.option(
@@ -104,8 +106,8 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
     "n_processes",
     type=click.IntRange(min=1, max=10_000),
     metavar="N",
-    help="Runs, each a fresh process.  [default: 7, 14 or 28, until the verdict is clear; "
-    "7 for one function]",
+    help="Number of runs, each in a fresh process.  [default: 7, 14 or 28, until the "
+    "verdict is clear; 7 for one function]",
 )
 @gate_option
 @click.option(
@@ -114,10 +116,13 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
     callback=_finite,
     default=5.0,
     show_default=True,
-    help="Seconds for seven runs of one point of the axes.",
+    help="Seconds for seven runs with one set of arguments.",
 )
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False), help="Write the record of each run here."
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False),
+    help="Write a record of each run to this file.",
 )
 @click.option("-f", "--force", is_flag=True, help="Replace records of an earlier call.")
 @click.option("--append", is_flag=True, help="Add to the records of an earlier call.")
@@ -139,14 +144,15 @@ def time(
     options: Options,
     **how: Any,
 ) -> int:
-    """Time Python functions or commands; several take turns and are compared with the first.
+    """Time Python functions or commands, and compare several with the first.
 
-    Each run is a fresh process, in which all functions take turns. Each function is called
-    with the arguments of every point of the axes. With --factory it is called once a point,
-    and what it gives back is timed: that leaves out its preparations. Of commands the whole
-    process is timed, up to 100 executions of each in a run; no shell is used unless --shell
-    is given. Builds that cannot share a process (--build, twice or more) have one each, and
-    take turns all the same. Exits with 1 where a function raised or a command failed.
+    Each run is a fresh process, in which all functions alternate. Each function is called with
+    every combination of the arguments of --axis. With --factory, FUNC is called once for
+    each combination and returns the function to time, which excludes the setup. For a
+    command, the whole process is timed, up to 100 times in a run. No shell is used unless
+    --shell is given. With --build, given at least twice, each build has its own process,
+    and the builds alternate. The exit code is 1 if a function raised an exception or a
+    command failed.
 
     \b
     Examples:
@@ -159,7 +165,7 @@ def time(
     """
     require(
         bool(functions) != bool(commands),
-        "give functions as MODULE:FUNC, or a command behind -- or with -c",
+        "give functions as MODULE:FUNC, or a command after -- or with -c",
     )
     _check_clock(how["clock"], how["cache"], has_commands=bool(commands))
     _check_preparations(how)
@@ -199,7 +205,7 @@ def _builds(
         return {}
     require(
         len(functions) == 1 and clock_name == "cpu",
-        "--build is for one function, timed on the processor",
+        "--build is for one function, timed with the CPU clock",
     )
     found = [Build.parse(text, sys.executable) for text in builds]
     require(
@@ -220,7 +226,7 @@ def _under_configs(functions: tuple[str, ...], configs: str | None) -> list[str]
 def _check_preparations(how: Mapping[str, Any]) -> None:
     require(
         how["copies"] == 1 or how["factory"],
-        "--copies needs --factory: each copy is what one call of the factory gives back",
+        "--copies needs --factory: each copy is the function that one call of the factory returns",
     )
     require(
         how["cache"] == "cold" or not how["flushes_instructions"],
@@ -252,15 +258,15 @@ def _check_clock(name: str, cache: str | None, *, has_commands: bool) -> None:
     require(is_known, f"--clock {name}: there are cpu, {', '.join(CLOCKS)}, and MODULE:FUNC")
     require(
         name == "cpu" or not has_commands,
-        f"--clock {name} is for functions: of a command the whole process is timed",
+        f"--clock {name} is for functions; commands are timed as whole processes",
     )
     require(
         name != "cpu" or cache is None,
-        "--cache needs --clock torch: nobody sees to the processor's caches",
+        "--cache needs --clock torch: longpole does not control CPU caches",
     )
     require(
         name not in CLOCKS or cache is not None,
-        f"--clock {name} needs --cache cold or --cache hot: the times differ much",
+        f"--clock {name} needs --cache cold or --cache hot: the two give very different times",
     )
 
 

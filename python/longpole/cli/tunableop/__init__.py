@@ -20,6 +20,6 @@ class TunableOp(Commands):
 def tunableop() -> None:
     """Read, check, merge, split and tune PyTorch's TunableOp files.
 
-    TunableOp keeps the fastest GEMM kernel of each shape in CSV files. Nothing here needs
-    torch or a GPU, except `tune`. No file is written over unless -f is given.
+    TunableOp keeps the fastest GEMM kernel of each shape in CSV files. Only `tune` needs torch
+    and a GPU. Existing files are replaced only with -f.
     """

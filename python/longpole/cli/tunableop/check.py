@@ -1,4 +1,4 @@
-"""`longpole tunableop check`: say what makes torch ignore a file or lose rows of it."""
+"""`longpole tunableop check`: find what makes torch ignore a file or lose rows of it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["check"]
 def check(
     *, files: tuple[str, ...], version: str | None, expect: tuple[str, ...], options: Options
 ) -> int:
-    """Say what makes torch ignore a file, lose rows of it, or choose badly.
+    """Find what makes torch ignore a file, lose rows of it, or choose a slow solution.
 
-    Validators are compared with the installed torch, where there is one; several files
-    are compared with one another. Exits with 1 where an error or a warning is found.
+    Validators are compared with the installed torch, if there is one. Several files are
+    compared with each other. The exit code is 1 if there is an error or a warning.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`longpole tunableop coverage`: say how much of a trace, or of recorded GEMMs, is tuned."""
+"""`longpole tunableop coverage`: show how much of a trace, or of recorded GEMMs, is tuned."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _OTHER_KIND = "other_kind_of_file"
 @answers("longpole.cli.answer.tunable_data:Coverage")
 @click.argument("subject", metavar="UNTUNED|TRACE|ET")
 @click.argument("results", metavar="RESULTS")
-@click.option("--step", type=int, metavar="N", help="The step of the trace to look at.")
+@click.option("--step", type=int, metavar="N", help="The step of the trace to analyse.")
 @click.option(
     "--et",
     "execution",
     metavar="ET",
-    help="The execution trace of the same run, for shapes that TRACE does not have.",
+    help="The execution trace of the same run, for shapes that TRACE lacks.",
 )
 @shared_options
 def coverage(
     *, subject: str, results: str, step: int | None, execution: str | None, options: Options
 ) -> int:
-    """Say how much of a trace, or of recorded GEMMs, a results file has tuned.
+    """Show how much of a trace, or of recorded GEMMs, a results file covers.
 
-    Of a trace it is the share of the time in GEMMs, and of the critical path; what to tune
-    next comes first, by its time on the path. An execution trace (ET) has no times: its GEMMs
-    count by their operations. Names that end in .csv are files of recorded GEMMs. Exits with
-    1 where something is not tuned, with 4 where there are no GEMMs.
+    For a trace, this is the share of the GEMM time and of the critical path. GEMMs to tune next
+    are sorted by their time on the path. An execution trace (ET) has no times, so its GEMMs
+    are weighted by their FLOPs. Files whose names end in .csv contain recorded GEMMs. The
+    exit code is 1 if a GEMM is not tuned, and 4 if there are no GEMMs.
 
     \b
     Examples:

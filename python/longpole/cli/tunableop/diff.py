@@ -19,7 +19,7 @@ __all__ = ["diff"]
 def diff(*, before: str, after: str, options: Options) -> int:
     """Compare the rows that torch takes from two files.
 
-    Exits with 1 where they differ. Rows that differ in their time only count as well.
+    The exit code is 1 if they differ. Rows that only differ in their time count as different.
 
     \b
     Examples:

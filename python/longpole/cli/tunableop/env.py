@@ -1,4 +1,4 @@
-"""`longpole tunableop env`: print the variables for a phase, and warn of those that do nothing."""
+"""`longpole tunableop env`: print the variables for a phase, and warn about ineffective ones."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def env(
     version: str | None,
     options: Options,
 ) -> int:
-    """Print the variables to collect GEMMs, tune them, or use what was tuned.
+    """Print the variables to collect GEMMs, tune them, or use the results.
 
-    Warns of variables that are set now and do nothing, or that torch does not know. Set
-    them before torch is imported: it reads each once. `os.putenv` does not reach
-    `os.environ`.
+    Warns about variables that are set but have no effect, or that torch does not know. Set the
+    variables before you import torch, which reads each of them once. `os.putenv` does not
+    change `os.environ`.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`longpole tunableop files`: say which files a process reads and writes."""
+"""`longpole tunableop files`: show which files a process reads and writes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["files"]
 
 @click.command()
 @answers("longpole.cli.answer.tunable_data:Files")
-@click.option("--name", metavar="FILE", help="The results file, as torch is told.")
-@click.option("--untuned", metavar="FILE", help="The untuned file, as torch is told.")
+@click.option("--name", metavar="FILE", help="The results file, as given to torch.")
+@click.option("--untuned", metavar="FILE", help="The untuned file, as given to torch.")
 @click.option(
     "--visible",
     multiple=True,
     metavar="LIST",
-    help="The visibility variable of a process; give it once for each process.",
+    help="The value of the visibility variable of a process. Repeatable, for several processes.",
 )
 @click.option("--devices", type=int, metavar="N", help="How many devices the machine has.")
 @answer_options
@@ -33,11 +33,12 @@ def files(
     devices: int | None,
     options: Options,
 ) -> int:
-    """Say which files a process reads and writes, for each device that it sees.
+    """Show which files a process reads and writes, for each device that it sees.
 
-    The ordinal stands in place of %d or before the last dot, and counts what the process
-    sees. Without --visible this process is asked: its visibility variables and its
-    PYTORCH_TUNABLEOP_FILENAME. Exits with 1 where processes would share a file.
+    The ordinal replaces %d or comes before the last dot, and counts the devices that the
+    process sees. Without --visible, the answer uses the visibility variables and
+    PYTORCH_TUNABLEOP_FILENAME of this process. The exit code is 1 if processes would share
+    a file.
 
     \b
     Examples:

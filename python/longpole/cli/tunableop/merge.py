@@ -1,4 +1,4 @@
-"""`longpole tunableop merge`: join results files, without losing or mixing anything."""
+"""`longpole tunableop merge`: merge results files."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ __all__ = ["merge"]
 @click.command()
 @answers("longpole.cli.answer.tunable_data:MergedFiles")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("-o", "--output", required=True, metavar="FILE", help="Where to write the result.")
+@click.option("-o", "--output", required=True, metavar="FILE", help="File to write the result to.")
 @click.option(
     "--conflict",
     type=click.Choice(("fastest", "first", "error")),
     default="fastest",
     show_default=True,
-    help="What to do where files name different solutions.",
+    help="What to do if files have different solutions for a GEMM.",
 )
 @click.option(
-    "--split-validators", is_flag=True, help="Write a file for each set of validators: 0, 1, ..."
+    "--split-validators", is_flag=True, help="Write one file for each set of validators: 0, 1, ..."
 )
 @click.option("-f", "--force", is_flag=True, help="Replace the output.")
 @answer_options
@@ -44,11 +44,11 @@ def merge(
     force: bool,
     options: Options,
 ) -> int:
-    """Join results files, without losing or mixing anything.
+    """Merge results files. Nothing is lost.
 
-    FILE may hold %d for the ordinals of all devices. Files that were tuned under different
-    validators are refused, or kept apart with --split-validators. The result does not
-    depend on the order of the files, unless --conflict is first.
+    FILE can contain %d for the ordinals of all devices. Files with different validators are
+    refused, or with --split-validators written to separate files. The result does not
+    depend on the order of the files, except with --conflict first.
 
     \b
     Examples:

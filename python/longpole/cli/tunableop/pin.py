@@ -1,4 +1,4 @@
-"""`longpole tunableop pin`: have GEMMs run with Default or a named solution."""
+"""`longpole tunableop pin`: make GEMMs use the default or a named solution."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ __all__ = ["pin"]
 @click.option("--to", default="Default", show_default=True, help="The solution to use.")
 @answer_options
 def pin(*, edit: Edit, to: str, options: Options) -> int:
-    """Have GEMMs run with torch's default or a named solution, whatever was measured.
+    """Make GEMMs use the default of torch or a named solution, regardless of the measurements.
 
-    Rows lose their time, which was another solution's; all other bytes stay as they are.
+    The rows lose their time, because it was measured with another solution. All other bytes
+    stay the same.
 
     \b
     Examples:

@@ -18,8 +18,8 @@ __all__ = ["show"]
 def show(*, file: str, untuned: bool, options: Options) -> int:
     """List the rows of a file with their typed columns.
 
-    The table shows M, N and K as torch counts them; the data formats have every column.
-    Lines that are not understood are listed by `check`.
+    The text table shows M, N and K as torch counts them; JSON and CSV have every column.
+    `check` lists the lines that cannot be parsed.
 
     \b
     Examples:

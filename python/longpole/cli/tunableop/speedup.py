@@ -1,4 +1,4 @@
-"""`longpole tunableop speedup`: say what tuning gained over a baseline."""
+"""`longpole tunableop speedup`: show how much tuning gained over a baseline."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["speedup"]
 @click.argument("baseline", metavar="BASELINE")
 @answer_options
 def speedup(*, tuned: str, baseline: str, options: Options) -> int:
-    """Say what tuning gained, by the times in two files.
+    """Show how much tuning gained, from the times in two files.
 
-    BASELINE has the same GEMMs, measured with the solution Default. Exits with 4 where no
+    BASELINE has the same GEMMs, measured with the solution Default. The exit code is 4 if no
     GEMM has a usable time in both files.
 
     \b

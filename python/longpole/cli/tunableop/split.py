@@ -15,17 +15,17 @@ __all__ = ["split"]
 @click.command()
 @answers("longpole.cli.answer.tunable_data:Split")
 @click.argument("file", metavar="FILE")
-@click.option("--gpus", type=int, required=True, metavar="N", help="How many parts to make.")
+@click.option("--gpus", type=int, required=True, metavar="N", help="Number of parts.")
 @click.option(
-    "-o", "--output", metavar="NAME", help="The name of the parts; the ordinal is put into it."
+    "-o", "--output", metavar="NAME", help="Name of the parts, to which the ordinal is added."
 )
 @click.option("-f", "--force", is_flag=True, help="Replace the parts.")
 @answer_options
 def split(*, file: str, gpus: int, output: str | None, force: bool, options: Options) -> int:
     """Split a file into parts of about the same cost, 2 m n k for each GEMM.
 
-    Every part has the validators of the file. Without -o the parts are named after it:
-    FILE_part0.csv and so on.
+    Every part has the validators of the file. Without -o, the parts are named FILE_part0.csv
+    and so on.
 
     \b
     Examples:

@@ -20,19 +20,27 @@ __all__ = ["tune"]
 @click.command()
 @answers("longpole.cli.answer.tunable_data:Tuned")
 @click.argument("pattern", metavar="PATTERN")
-@click.option("--gpus", metavar="LIST", help="Which GPUs, as `longpole devices` lists them; all.")
+@click.option(
+    "--gpus",
+    metavar="LIST",
+    help="GPUs to use, as `longpole devices` numbers them.  [default: all]",
+)
 @click.option(
     "--name",
     default="tunableop_results.csv",
     show_default=True,
-    help="The name that results have without an ordinal.",
+    help="Name of the results file without an ordinal.",
 )
-@click.option("--worker", metavar="COMMAND", help="What tunes a file; torch by default.")
+@click.option("--worker", metavar="COMMAND", help="Command that tunes a file.  [default: torch]")
 @click.option(
-    "--timeout", type=float, default=1800.0, show_default=True, help="Seconds for a batch."
+    "--timeout",
+    type=float,
+    default=1800.0,
+    show_default=True,
+    help="Time limit of a batch in seconds.",
 )
 @click.option("--batch", type=int, default=32, show_default=True, help="GEMMs in a batch.")
-@click.option("--resume", is_flag=True, help="Go on with an earlier run.")
+@click.option("--resume", is_flag=True, help="Continue an earlier run.")
 @click.option("-f", "--force", is_flag=True, help="Replace the output files.")
 @answer_options
 def tune(
@@ -47,11 +55,11 @@ def tune(
     force: bool,
     options: Options,
 ) -> int:
-    """Tune recorded GEMMs on several GPUs, one worker a GPU.
+    """Tune recorded GEMMs on several GPUs, with one worker per GPU.
 
-    PATTERN must hold ? or *. The result is NAME_full0.csv, NAME_full1.csv and so on, a copy
-    for each GPU. A crash or a hang costs one GEMM; exits with 1 where some have failed.
-    COMMAND is called with the file of its GEMMs and the file to write.
+    PATTERN must contain ? or *. The result is NAME_full0.csv, NAME_full1.csv and so on, one
+    copy for each GPU. A crash or a hang loses one GEMM; the exit code is then 1. COMMAND is
+    called with the file of GEMMs to tune and the file to write.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`longpole tunableop unpin`: take GEMMs out of a file, to be tuned again."""
+"""`longpole tunableop unpin`: remove GEMMs from a file, to tune them again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["unpin"]
 @edit_options
 @answer_options
 def unpin(*, edit: Edit, options: Options) -> int:
-    """Take GEMMs out of a file, so that torch tunes or records them again.
+    """Remove GEMMs from a file, so that torch tunes or records them again.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`longpole tunableop untuned`: join recorded GEMMs, each once."""
+"""`longpole tunableop untuned`: merge recorded GEMMs without duplicates."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["untuned"]
 @click.option("-f", "--force", is_flag=True, help="Replace the output.")
 @answer_options
 def untuned(*, files: tuple[str, ...], output: str | None, force: bool, options: Options) -> int:
-    """Join recorded GEMMs, each once, in a stable order.
+    """Merge recorded GEMMs without duplicates, in a stable order.
 
-    The GEMMs of results files count as well, to be tuned again.
+    GEMMs of results files are included, to tune them again.
 
     \b
     Examples:
