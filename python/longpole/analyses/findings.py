@@ -161,7 +161,7 @@ KINDS: Final = {
     "no_steps": Kind(
         "info",
         "the trace has no `ProfilerStep` annotation",
-        "the answers are about annotations or GPU activities that repeat, else about the whole trace",
+        "the answers are about repeated annotations or GPU activities, else about the whole trace",
         "give the profiler a schedule and mark the steps with {step}",
     ),
     "no_external_ids": Kind(
