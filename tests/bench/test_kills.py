@@ -180,6 +180,6 @@ def test_half_a_first_row_is_refused_and_left(folder):
     for command in (["run", "jobs.jsonl", "-o", "r.jsonl"], ["resume", "r.jsonl"]):
         answer = subprocess.run([*LONGPOLE, *command], capture_output=True, text=True, check=False)
         assert answer.returncode == 3
-        assert "r.jsonl holds no record" in answer.stderr
+        assert "r.jsonl contains no record" in answer.stderr
         assert "only the beginning of a first one" in answer.stderr
         assert results.read_text().endswith('"id": "j0')

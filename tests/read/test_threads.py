@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -84,6 +85,7 @@ def test_what_progress_raises_ends_all_threads(large_trace):
         """Gives a little at a time, so that reading lasts longer than a heartbeat."""
 
         def read(self, size: int | None = -1) -> bytes:
+            time.sleep(0.002)
             return super().read(min(size or 0, 1 << 12))
 
     with pytest.raises(KeyboardInterrupt):

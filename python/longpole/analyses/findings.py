@@ -55,7 +55,7 @@ class Kind(NamedTuple):
 KINDS: Final = {
     "no_timed_events": Kind(
         "warning",
-        "no event of a known kind has a start time and a duration",
+        "no timed events: no event of a known kind has a start time and a duration",
         "there is nothing to analyse",
         "record at least one step between the start and the stop of the profiler",
     ),
@@ -131,7 +131,8 @@ KINDS: Final = {
     ),
     "crossing_events": Kind(
         "warning",
-        "events of {category} that start inside another event of their thread and end after it",
+        "events of {category} that overlap another event of their thread: they start inside it and "
+        "end after it",
         "the events count as siblings; which of them called the other is unknown",
     ),
     "overlapping_device_work": Kind(

@@ -69,13 +69,13 @@ macro_rules! codes {
 codes! {
     // The frame of the document.
     ByteOrderMark "byte_order_mark" Info "the file begins with a UTF-8 byte order mark" "none";
-    Truncated "truncated" Loss "the file is truncated: it ends inside the trace" "whatever stood behind is not in the tables";
+    Truncated "truncated" Loss "the file is truncated: it ends inside the trace" "the rest of the trace is missing";
     MissingEnd "missing_end" Altered "the file is cut short: the closing ] or } is missing" "the bracket is assumed; every event before it is kept";
     TrailingComma "trailing_comma" Altered "a comma with no value behind it" "none; the comma is ignored";
     ExtraComma "extra_comma" Altered "more commas than values" "none; the comma is ignored";
     MissingComma "missing_comma" Altered "the comma between two values is missing" "none; both values are kept";
     TextAfterEnd "text_after_end" Loss "text after the end of the document" "only the first document is read";
-    RepeatedEvents "repeated_trace_events" Altered "`traceEvents` stands there more than once" "the events of all are kept";
+    RepeatedEvents "repeated_trace_events" Altered "`traceEvents` occurs more than once" "the events of all are kept";
     LimitReached "limit_reached" Loss "reading stopped at the limit that was asked for" "what stands behind is not in the tables";
     MalformedHeader "malformed_header" Loss "a malformed header field was skipped" "its facts are missing";
     HeaderTooLarge "header_too_large" Loss "a header field above the size limit was skipped" "its facts are missing";
@@ -95,7 +95,7 @@ codes! {
     NegativeDuration "negative_duration" Warning "a negative duration" "kept as recorded, and left out of every sum";
     HugeDuration "huge_duration" Warning "a duration that ends beyond 2^62 ns" "the duration is null";
     NegativeTimestamp "negative_timestamp" Warning "a negative timestamp" "kept; the event began before the base time";
-    ZeroTimestamp "zero_timestamp" Warning "work on a device with timestamp 0 (the profiler got no time for it)" "kept, and left out of the window of the trace";
+    ZeroTimestamp "zero_timestamp" Warning "a GPU activity with timestamp 0 (the profiler got no time for it)" "kept, and left out of the window of the trace";
     UnmatchedBegin "unmatched_begin" Warning "a begin event that never ended (no matching end)" "kept with a null duration";
     UnmatchedEnd "unmatched_end" Warning "an end event without its begin" "it is counted here only";
     EndArguments "end_arguments" Info "arguments on an end event" "only those of the begin event are kept";
@@ -106,7 +106,7 @@ codes! {
     NodeWithoutId "node_without_id" Loss "a node without an id or a name was skipped" "it is not in the tables";
     RepeatedNode "repeated_node" Loss "a node with the id of another one was skipped" "the first of them is kept";
     UnescapedName "unescaped_name" Altered "a name with quotation marks that are not escaped" "the name is read up to the next member of the node";
-    MissingParent "missing_parent" Warning "a node whose parent is not in the file" "it stands under no other node";
+    MissingParent "missing_parent" Warning "a node whose parent is not in the file" "the node has no parent";
     // Values.
     InvalidUtf8 "invalid_utf8" Altered "bytes in a text that are not UTF-8" "replaced by U+FFFD";
     ControlCharacter "control_character" Altered "an unescaped control character in a text" "kept";
@@ -117,7 +117,7 @@ codes! {
     InvalidNumber "invalid_number" Altered "a malformed number or word" "null";
     BadId "bad_id" Warning "an id that is no 64-bit integer" "null in the id column";
     // Compression.
-    GzipTruncated "gzip_truncated" Loss "the gzip stream is truncated" "whatever stood behind is not in the tables";
+    GzipTruncated "gzip_truncated" Loss "the gzip stream is truncated" "the rest of the trace is missing";
     GzipCorrupt "gzip_corrupt" Loss "the gzip stream is corrupt" "what stands behind is not read, and values shortly before may be wrong";
     GzipChecksum "gzip_checksum" Altered "the CRC checksum of the gzip stream is wrong" "all was read, but values may be wrong";
     GzipTrailing "gzip_trailing_bytes" Altered "bytes after the end of the gzip stream" "they are ignored";
