@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 import longpole
 from longpole.cli import program
 from longpole.testing import TraceBuilder
@@ -61,3 +63,9 @@ def test_the_command_looks_at_an_annotation_or_between_two_times(capsys, tmp_pat
     assert exposed_ns("--annotation", "second") == 15_000
     assert exposed_ns("--between", "5000", "30000") == 8_000
     assert program.run(["table", path, "overlap", "--annotation", "first", "--whole"]) == 2
+
+
+@pytest.mark.parametrize(("name", "option"), [("overlap", "--sort"), ("mfu", "--top")])
+def test_an_option_that_a_table_with_figures_does_not_take_is_refused(capsys, name, option):
+    assert program.run(["table", "trace.json", name, option, "1"]) == 2
+    assert f"{option} does not apply to {name}" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,6 +26,7 @@ __all__ = [
     "answer_type",
     "arguments_of",
     "choices_of",
+    "gives_frame",
     "question",
     "questions",
     "reads_memory_files",
@@ -58,6 +59,14 @@ def answer_type(name: str) -> Any:
     ask = question(name)
     names = {"pl": pl, **vars(import_module(ask.__module__))}
     return eval(inspect.signature(ask).return_annotation, names)  # noqa: S307 (it is our own)
+
+
+def gives_frame(name: str) -> bool:
+    """Tell whether the answer to a question is a frame, not data with figures of its own."""
+    import polars as pl
+
+    answer = answer_type(name)
+    return answer is pl.DataFrame or get_origin(answer) is Annotated
 
 
 def choices_of(name: str) -> frozenset[str]:

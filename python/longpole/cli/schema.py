@@ -122,25 +122,26 @@ def _declared(declared: str) -> Schema:
 
 def _table(name: str) -> Schema:
     """Derive the schema of one table, a frame of declared rows or data with figures."""
-    import polars as pl
-
-    from longpole.analyses.questions import answer_type
-    from longpole.cli.answer.table import PATH_TABLES
-    from longpole.json_schema import schema_of
-
-    answer = pl.DataFrame if name in PATH_TABLES else answer_type(name)
-    rows = {"type": "array", "items": {"type": "object"}}
-    if get_origin(answer) is Annotated:
-        rows = schema_of(answer)
-    found: Schema = {"properties": {"rows": rows}, "required": ["rows"]}
-    if answer is not pl.DataFrame and get_origin(answer) is not Annotated:
-        found = schema_of(answer)
+    found = _rows(name)
     return {
         "type": "object",
         "properties": {"table": {"const": name}, **found["properties"]},
         "required": ["table", *found["required"]],
         "additionalProperties": False,
     }
+
+
+def _rows(name: str) -> Schema:
+    """Derive what stands beside the name of a table: rows, declared or not, or figures as well."""
+    from longpole.analyses.questions import answer_type, gives_frame
+    from longpole.cli.answer.table import PATH_TABLES
+    from longpole.json_schema import schema_of
+
+    answer: Any = None if name in PATH_TABLES else answer_type(name)
+    if answer is not None and not gives_frame(name):
+        return schema_of(answer)
+    rows = answer if get_origin(answer) is Annotated else list[dict[str, Any]]
+    return {"properties": {"rows": schema_of(rows)}, "required": ["rows"]}
 
 
 def _program(context: click.Context) -> click.Command:

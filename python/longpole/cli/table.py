@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longpole.analyses.questions import arguments_of, choices_of, reads_memory_files
+from longpole.analyses.questions import (
+    arguments_of,
+    choices_of,
+    gives_frame,
+    reads_memory_files,
+)
 from longpole.cli.answer.table import (
     PATH_TABLES,
     TABLE,
@@ -109,7 +114,8 @@ def table(
         raise click.BadParameter(message, param_hint="--capture-trace")
     if name is None:
         return options.emit(list_of_tables(paths))
-    _check(name, choices, sort)
+    _check(name, choices)
+    _check_rows(name, sort, top)
     shown = Shown(name, where, top, sort, choices)
     return _answer(paths, window, shown, replace(options, capture_traces=capture_traces))
 
@@ -142,7 +148,7 @@ def _name_of(words: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
     return words, None
 
 
-def _check(name: str, choices: dict[str, Any], sort: str | None) -> None:
+def _check(name: str, choices: dict[str, Any]) -> None:
     """Refuse options that a table does not have."""
     accepted = frozenset[str]() if name in PATH_TABLES else choices_of(name)
     for choice in choices:
@@ -150,9 +156,16 @@ def _check(name: str, choices: dict[str, Any], sort: str | None) -> None:
             having = [each for each in tables() if _has(each, choice)]
             message = f"{CHOICES[choice]} is an option of {', '.join(having)}, not of {name}"
             raise click.UsageError(message)
-    if sort is not None and "top" in accepted and "sort" not in accepted:
-        message = f"{name} has an order of its own; --format csv gives rows to sort"
-        raise click.BadParameter(message, param_hint="--sort")
+
+
+def _check_rows(name: str, sort: str | None, top: int | None) -> None:
+    """Refuse to order or cut what is no plain table, unless it does so itself."""
+    if name in PATH_TABLES or gives_frame(name):
+        return
+    for option, value in {"sort": sort, "top": top}.items():
+        if value is not None and option not in choices_of(name):
+            message = f"--{option} does not apply to {name}; --format csv writes all of its rows"
+            raise click.UsageError(message)
 
 
 def _has(name: str, choice: str) -> bool:
