@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
 
-from longpole.bench.tunableop.coverage import ProductKind, Tuned
+from longpole.bench.tunableop.coverage import ProductRow, Tuned
 from longpole.bench.tunableop.inputs import recorded
 from longpole.bench.tunableop.matmul import NOT_TUNABLE, PRODUCTS
-from longpole.data import Data, Row, computed
+from longpole.data import Data, computed
 
 if TYPE_CHECKING:
     from longpole.bench.tunableop.records import Source
@@ -22,18 +22,9 @@ _TUNED = pl.col("match").is_in(["tuned", "wildcard"])
 _INPUTS = ("input_shapes", "input_strides", "input_types", "input_values")
 
 
-class ExecutionCoverageRow(Row):
+class ExecutionCoverageRow(ProductRow):
     """A distinct GEMM of an execution trace, and what the results file has for it."""
 
-    name: str
-    """The operator of torch."""
-    operator: str | None
-    """The operator signature; null where the inputs do not tell."""
-    parameters: str | None
-    """The parameter signature; null where the inputs do not tell."""
-    match: ProductKind
-    solution: str | None
-    calls: int
     flops: int | None
     """Of all calls; null where the inputs do not tell."""
     share_of_flops: float | None

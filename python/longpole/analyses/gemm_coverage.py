@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import polars as pl
 
-from longpole.bench.tunableop.coverage import ProductKind, Tuned
+from longpole.bench.tunableop.coverage import ProductRow, Tuned
 from longpole.bench.tunableop.inputs import recorded
 from longpole.bench.tunableop.matmul import NOT_TUNABLE, PRODUCTS
-from longpole.data import Data, Hidden, Row, computed
+from longpole.data import Data, Hidden, computed
 from longpole.windows import Window, choose_window
 
 if TYPE_CHECKING:
@@ -26,18 +26,9 @@ _TUNED = pl.col("match").is_in(["tuned", "wildcard"])
 _INPUTS = ("shapes", "strides", "types", "values")
 
 
-class GemmCoverageRow(Row):
+class GemmCoverageRow(ProductRow):
     """A distinct GEMM of a trace, and what the results file has for it."""
 
-    name: str
-    """The operator of torch."""
-    operator: str | None
-    """The operator signature; null where the inputs do not tell."""
-    parameters: str | None
-    """The parameter signature; null where the inputs do not tell."""
-    match: ProductKind
-    solution: str | None
-    calls: int
     kernel_ns: int
     """The kernels that it launched in the window."""
     path_ns: int

@@ -9,9 +9,9 @@ import click
 
 from longpole.analyses.questions import arguments_of
 from longpole.cli.answer.table import PATH_TABLES, WHOLE_TABLES, Shown, tables
+from longpole.cli.answer.usage import require
 from longpole.cli.ask.options import Options, answers, output_options, shared_options
 from longpole.cli.ask.traces import answer_each, trace_argument
-from longpole.cli.ask.usage import require
 from longpole.cli.ask.windows import Asked, about_stretch, about_window, window_options
 
 if TYPE_CHECKING:

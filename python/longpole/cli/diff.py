@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from longpole.cli.answer.usage import require
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
 from longpole.cli.ask.shares import parse_share
 from longpole.cli.ask.traces import named_traces
-from longpole.cli.ask.usage import require
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from longpole.cli.answer.usage import require
 from longpole.cli.ask.options import Options, answers, shared_options
-from longpole.cli.ask.usage import require
 
 __all__ = ["link", "pair_options"]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from longpole.cli.answer.usage import require
 from longpole.cli.ask.options import Options, answers, output_options, shared_options
 from longpole.cli.ask.ranks import (
     answer_ranks,
@@ -14,7 +15,6 @@ from longpole.cli.ask.ranks import (
     reading_options,
     sources_argument,
 )
-from longpole.cli.ask.usage import require
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

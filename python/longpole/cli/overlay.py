@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from longpole.cli.answer.usage import require
 from longpole.cli.ask.options import Options, answers, output_options, shared_options
 from longpole.cli.ask.traces import answer_each, trace_argument
-from longpole.cli.ask.usage import require
 from longpole.cli.ask.windows import Asked, about_window, window_options
 
 if TYPE_CHECKING:

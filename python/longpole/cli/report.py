@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from longpole.cli.answer.usage import usage_errors
 from longpole.cli.ask.options import Options, answers, output_options, shared_options
 from longpole.cli.ask.traces import named_traces, traces_argument
-from longpole.cli.ask.usage import usage_errors
 from longpole.cli.ask.windows import choice_options
 from longpole.files import new_file
 

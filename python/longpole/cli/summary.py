@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from longpole.cli.answer.usage import usage_errors
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
 from longpole.cli.ask.traces import answer_each, traces_argument
-from longpole.cli.ask.usage import usage_errors
 from longpole.cli.ask.windows import Asked, stretch_options
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from longpole.cli.answer import exit_codes
+from longpole.cli.answer.usage import usage_errors
 from longpole.cli.ask.options import Options, shared_options
 from longpole.cli.ask.traces import named_traces, trace_argument
-from longpole.cli.ask.usage import usage_errors
 from longpole.cli.ask.windows import choice_options
 
 if TYPE_CHECKING:

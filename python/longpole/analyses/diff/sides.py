@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from longpole.analyses.diff.stacks import keys_of
 from longpole.damage import blaming
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from longpole.critical_path.path import CriticalPath
     from longpole.trace import Trace
     from longpole.verdict import Verdict
+    from longpole.verdict.parts import Unit
 
 __all__ = ["Side", "one_of", "side_of"]
-
-Unit = Literal["step", "repetition", "annotation", "stretch", "trace"]
 
 # What is done, not waited for: the kinds of edges whose length is work.
 _WORK: Final = (

@@ -31,6 +31,7 @@ __all__ = [
     "MatchKind",
     "Product",
     "ProductKind",
+    "ProductRow",
     "Tuned",
     "coverage",
 ]
@@ -140,6 +141,20 @@ class Tuned:
         for row in rows:
             found.setdefault(_size(Gemm.from_row(row)), self._file.line(row))
         return found
+
+
+class ProductRow(Row):
+    """A distinct matrix product that a trace records, and what the results file has for it."""
+
+    name: str
+    """The operator of torch."""
+    operator: str | None
+    """The operator signature; null where the inputs do not tell."""
+    parameters: str | None
+    """The parameter signature; null where the inputs do not tell."""
+    match: ProductKind
+    solution: str | None
+    calls: int
 
 
 class CoverageRow(Row):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longpole.cli.ask.usage import require, usage_errors
+from longpole.cli.answer.usage import require, usage_errors
 from longpole.critical_path.changes import Drop, RemoveWait, Scale
 
 if TYPE_CHECKING:

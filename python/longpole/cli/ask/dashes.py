@@ -1,4 +1,4 @@
-"""What commands say of wrong use, and the part of a command line behind `--`."""
+"""The part of a command line behind `--`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from typing import Final
 
 import click
 
-from longpole.cli.answer.usage import require, usage_errors
-
-__all__ = ["CommandBehindDashes", "behind_dashes", "require", "usage_errors"]
+__all__ = ["CommandBehindDashes", "behind_dashes"]
 
 _BEHIND: Final = "behind --"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from longpole.cli.answer.live import Live, is_watched
-from longpole.cli.ask.usage import usage_errors
+from longpole.cli.answer.usage import usage_errors
 from longpole.traces.engines import ENGINES, TIMEOUT_S
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from longpole.bench.records.store import make_room
 from longpole.bench.run.plan import Plan, check_plan_can_be_written, plan_path
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.runner_progress import show_progress
-from longpole.cli.ask.usage import usage_errors
+from longpole.cli.answer.usage import usage_errors
 from longpole.devices import select
 from longpole.report.blocks import Headline, Notes
 from longpole.report.document import Document, Warned

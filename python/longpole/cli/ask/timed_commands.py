@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from longpole.bench.time.commands import CommandPlan
-from longpole.cli.ask.usage import behind_dashes, require
+from longpole.cli.answer.usage import require
+from longpole.cli.ask.dashes import behind_dashes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

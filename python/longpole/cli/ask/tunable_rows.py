@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longpole.cli.ask.usage import require, usage_errors
+from longpole.cli.answer.usage import require, usage_errors
 from longpole.errors import ResultsError
 from longpole.wording import count
 

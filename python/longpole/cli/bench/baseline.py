@@ -7,7 +7,7 @@ import sys
 import click
 
 from longpole.cli.answer import exit_codes
-from longpole.cli.ask.usage import usage_errors
+from longpole.cli.answer.usage import usage_errors
 from longpole.wording import escape
 
 __all__ = ["baseline"]

@@ -8,9 +8,9 @@ import click
 
 from longpole.bench.compare.differences import Difference, Verdict, comparison_blocks, warnings_of
 from longpole.cli.answer import exit_codes
+from longpole.cli.answer.usage import require
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.shares import gate_option, parse_share
-from longpole.cli.ask.usage import require
 from longpole.data import Row
 from longpole.report.blocks import Headline
 from longpole.report.document import Document, Warned

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from longpole.cli.answer.usage import require, usage_errors
+from longpole.cli.ask.dashes import CommandBehindDashes, behind_dashes
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.runner import runner_options
-from longpole.cli.ask.usage import CommandBehindDashes, behind_dashes, require, usage_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -22,11 +22,12 @@ from longpole.bench.time.processes import (
 from longpole.bench.time.work import WorkPlan
 from longpole.bench.time.worker import CLOCKS
 from longpole.cli.answer.timings import timings_answer
+from longpole.cli.answer.usage import require, usage_errors
+from longpole.cli.ask.dashes import CommandBehindDashes
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.runner import device_options
 from longpole.cli.ask.shares import gate_option
 from longpole.cli.ask.timed_commands import command_options
-from longpole.cli.ask.usage import CommandBehindDashes, require, usage_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from longpole.cli.answer.usage import usage_errors
 from longpole.cli.ask.options import Options, answer_options, answers
-from longpole.cli.ask.usage import usage_errors
 from longpole.wording import escape
 
 if TYPE_CHECKING:
