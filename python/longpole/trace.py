@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from longpole._core import collective_waits, collectives
+from longpole._core import collective_waits, collectives, gaps
 from longpole.damage import blaming
 from longpole.errors import WindowError
 from longpole.files import new_file
@@ -301,7 +301,7 @@ class Trace(TraceTables):
         `call` (what launched that), `host_ns` (the part before that call returned, in
         which the device waited for the host; null where the call is not known).
         """
-        return frame_of(self._core.gaps(start_ns, end_ns))
+        return frame_of(gaps(self._core, start_ns, end_ns, by_stream=False))
 
     def critical_path(  # noqa: PLR0917 - the names are a promise
         self,

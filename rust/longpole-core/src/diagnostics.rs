@@ -3,28 +3,19 @@
 //! A million bad names are one line. Nothing is left out of a table without a
 //! line here.
 
-/// How much a finding costs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// Worth knowing; the tables are what the file says.
-    Info,
-    /// A warning about what the file says; the tables are still what it says.
-    Warning,
-    /// Something of the file was altered to be readable.
-    Altered,
-    /// Something of the file is not in the tables.
-    Loss,
-}
+use crate::names::named;
 
-impl Severity {
-    /// Its name for programs.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Warning => "warning",
-            Self::Altered => "altered",
-            Self::Loss => "data_loss",
-        }
+named! {
+    /// How much a finding costs.
+    Severity {
+        /// Worth knowing; the tables are what the file says.
+        Info "info",
+        /// A warning about what the file says; the tables are still what it says.
+        Warning "warning",
+        /// Something of the file was altered to be readable.
+        Altered "altered",
+        /// Something of the file is not in the tables.
+        Loss "data_loss",
     }
 }
 

@@ -49,34 +49,10 @@ impl Spans {
         inside.map(|&(from, to)| to.min(end) - from.max(start)).sum()
     }
 
-    /// What lies inside `[start, end)`.
-    #[must_use]
-    pub fn clipped(&self, start: i64, end: i64) -> Self {
-        Self::union_of(self.spans.iter().map(|&(from, to)| (from.max(start), to.min(end))))
-    }
-
     /// What is in this set or in the other.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         Self::union_of(self.spans.iter().chain(&other.spans).copied())
-    }
-
-    /// What is in both.
-    #[must_use]
-    pub fn intersection(&self, other: &Self) -> Self {
-        let (mut here, mut there) = (self.spans.as_slice(), other.spans.as_slice());
-        let mut spans = Vec::new();
-        while let (Some(&(start, end)), Some(&(from, to))) = (here.first(), there.first()) {
-            if start.max(from) < end.min(to) {
-                spans.push((start.max(from), end.min(to)));
-            }
-            if end <= to {
-                here = &here[1..];
-            } else {
-                there = &there[1..];
-            }
-        }
-        Self { spans }
     }
 
     /// What is in this set and not in the other.
@@ -128,25 +104,14 @@ mod tests {
         let sets = all_sets();
         for one in &sets {
             for two in &sets {
-                let (both, either, less) = (one.intersection(two), one.union(two), one.minus(two));
+                let (either, less) = (one.union(two), one.minus(two));
                 for point in 0..6 {
                     let (in_one, in_two) = (holds(one, point), holds(two, point));
-                    assert_eq!(holds(&both, point), in_one && in_two);
                     assert_eq!(holds(&either, point), in_one || in_two);
                     assert_eq!(holds(&less, point), in_one && !in_two);
                 }
-                assert_eq!(
-                    either.length_ns() + both.length_ns(),
-                    one.length_ns() + two.length_ns()
-                );
-                assert_eq!(less.length_ns() + both.length_ns(), one.length_ns());
+                assert_eq!(less.length_ns() + two.length_ns(), either.length_ns());
             }
         }
-    }
-
-    #[test]
-    fn clipping_keeps_what_is_inside() {
-        let set = Spans::union_of([(0, 4), (6, 9)]);
-        assert_eq!(set.clipped(2, 7).as_slice(), [(2, 4), (6, 7)]);
     }
 }

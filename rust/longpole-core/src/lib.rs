@@ -36,6 +36,7 @@ pub mod ids;
 pub mod intervals;
 pub mod link;
 pub mod measure;
+pub mod names;
 pub mod path;
 pub mod progress;
 pub mod ranks;

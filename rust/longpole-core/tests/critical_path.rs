@@ -8,6 +8,7 @@
 use longpole_core::graph::{self, Edge, Evidence, Graph, Kind, Role};
 use longpole_core::ids::EventId;
 use longpole_core::link;
+use longpole_core::names::Names;
 use longpole_core::path::{self, Change, Choice, Effect, Ratio};
 use longpole_core::progress::silent;
 use longpole_core::read::{read_bytes, Options};

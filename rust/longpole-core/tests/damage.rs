@@ -117,7 +117,7 @@ fn inflated_length(packed: &[u8]) -> u64 {
 #[test]
 fn random_cuts_of_a_large_trace_keep_every_whole_event() {
     let (text, ends) = trace(8 << 20);
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     for _ in 0..500 {
         // Mostly near the end of a window of the reader, where mistakes would be.
         let cut = if random.below(2) == 0 {
@@ -148,7 +148,7 @@ fn damage_does_no_harm(seeds_of_damage: Range<u64>) {
     let memory = resident_bytes();
     let started = Instant::now();
     for seed in seeds_of_damage {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let sources = if seed % 8 == 0 { &packed } else { &seeds };
         let bytes = damaged(sources, &mut random);
         let one = Instant::now();
@@ -168,7 +168,7 @@ fn damage_does_no_harm(seeds_of_damage: Range<u64>) {
 fn reading_in_pieces_gives_what_reading_at_once_gives() {
     let seeds = [trace(3_000).0];
     for seed in 0..3_000 {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let bytes = if seed % 4 == 0 { seeds[0].clone() } else { damaged(&seeds, &mut random) };
         let bytes = if seed % 3 == 0 { gzip(&bytes) } else { bytes };
         let pieces = Pieces { bytes: &bytes, random: &mut random };
@@ -198,7 +198,7 @@ fn prediction_changes_nothing(seeds_of_damage: Range<u64>) {
     let mut seeds: Vec<_> = LAYOUTS.iter().map(|layout| rewritten(&kineto, layout)).collect();
     seeds.extend([kineto, trace(3_000).0]);
     for seed in seeds_of_damage {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let bytes = damaged(&seeds, &mut random);
         for arguments in [Arguments::Ids, Arguments::Default] {
             let predicting = Options { arguments, ..Options::default() };

@@ -9,8 +9,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Used by all, and using no room.
-const FOUNDATION: &[&str] =
-    &["error", "ids", "time", "strings", "intervals", "alignment", "diagnostics", "progress"];
+const FOUNDATION: &[&str] = &[
+    "error",
+    "ids",
+    "time",
+    "strings",
+    "names",
+    "intervals",
+    "alignment",
+    "diagnostics",
+    "progress",
+];
 
 /// Upstream first.
 const RIVER: &[&str] = &[

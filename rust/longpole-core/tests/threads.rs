@@ -70,7 +70,7 @@ fn damage_is_the_same(seeds_of_damage: Range<u64>) {
     let mut seeds: Vec<_> = LAYOUTS.iter().map(|layout| rewritten(&kineto, layout)).collect();
     seeds.extend([kineto, trace(3_000).0, odd_trace(200), mixed_trace(150)]);
     for seed in seeds_of_damage {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let mut bytes = damaged(&seeds, &mut random);
         if seed % 5 == 0 {
             bytes = gzip(&bytes);
@@ -102,7 +102,7 @@ fn sound_layouts_are_the_same_to_several_threads_however_they_come() {
         }
         let one = outcome(read_bytes(&bytes, &Options::default()));
         let several = Options { threads: 3, part_bytes: Some(700), ..Options::default() };
-        let mut random = Random(row as u64);
+        let mut random = Random::new(row as u64);
         let pieces = Pieces { bytes: &bytes, random: &mut random };
         assert!(outcome(read(pieces, &several, &silent)) == one, "layout {row} in pieces");
     }

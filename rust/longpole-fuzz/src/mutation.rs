@@ -1,4 +1,7 @@
-//! Makes inputs out of others: flips, cuts, copies, splices and tokens of the formats.
+//! Makes inputs out of others: flips, cuts, copies, splices and tokens of the formats, and other
+//! ways to hand them over.
+
+use std::io::{Read, Write as _};
 
 const TOKENS: &[&[u8]] = &[
     b"{",
@@ -92,4 +95,29 @@ impl Random {
         value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         ((value ^ (value >> 31)) % limit.max(1) as u64) as usize
     }
+}
+
+/// A source that gives a few bytes at a time.
+#[derive(Debug)]
+pub(crate) struct Pieces<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) random: &'a mut Random,
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let most = if self.random.below(2) == 0 { 3 } else { 700 };
+        let wish = 1 + self.random.below(most);
+        let length = wish.min(buffer.len()).min(self.bytes.len());
+        buffer[..length].copy_from_slice(&self.bytes[..length]);
+        self.bytes = &self.bytes[length..];
+        Ok(length)
+    }
+}
+
+/// Packs bytes as gzip does.
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+    encoder.write_all(bytes).expect("memory takes everything");
+    encoder.finish().expect("memory takes everything")
 }

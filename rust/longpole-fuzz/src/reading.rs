@@ -1,15 +1,13 @@
 //! Reading traces: strict means RFC 8259, pieces give what the whole gives, prediction changes
 //! nothing, and the stages behind the reader end.
 
-use std::io::{Read, Write as _};
-
 use longpole_core::progress::silent;
 use longpole_core::read::{read, read_bytes, Options};
 use longpole_core::tables::Tables;
 use longpole_core::{link, measure, stack};
 use serde_json::Value;
 
-use crate::Random;
+use crate::mutation::{Pieces, Random};
 
 /// The bytes stand where an argument of an event would: what is no JSON is refused when reading
 /// strictly, and never ends the program otherwise.
@@ -81,28 +79,4 @@ fn outcome(result: longpole_core::Result<Tables>) -> String {
             tables.diagnostics,
         ),
     }
-}
-
-/// A source that gives a few bytes at a time.
-struct Pieces<'a> {
-    bytes: &'a [u8],
-    random: &'a mut Random,
-}
-
-impl Read for Pieces<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let most = if self.random.below(2) == 0 { 3 } else { 700 };
-        let wish = 1 + self.random.below(most);
-        let length = wish.min(buffer.len()).min(self.bytes.len());
-        buffer[..length].copy_from_slice(&self.bytes[..length]);
-        self.bytes = &self.bytes[length..];
-        Ok(length)
-    }
-}
-
-/// Packs bytes as gzip does.
-pub(crate) fn packed(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
-    encoder.write_all(bytes).expect("memory takes everything");
-    encoder.finish().expect("memory takes everything")
 }

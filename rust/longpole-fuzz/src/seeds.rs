@@ -1,6 +1,6 @@
 //! Inputs to begin with: small ones that hold what each format knows.
 
-use crate::reading::packed;
+use crate::mutation::gzip;
 
 const TRACE: &str = r#"{
   "schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "A100", "totalGlobalMem": 42}],
@@ -73,7 +73,7 @@ pub(crate) fn traces() -> Vec<Vec<u8>> {
 }
 
 pub(crate) fn packed_traces() -> Vec<Vec<u8>> {
-    traces().iter().map(|text| packed(text)).collect()
+    traces().iter().map(|text| gzip(text)).collect()
 }
 
 pub(crate) fn logs() -> Vec<Vec<u8>> {

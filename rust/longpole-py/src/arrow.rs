@@ -14,6 +14,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use bytes::Bytes;
 use longpole_core::ids::{StringId, NO_ROW};
+use longpole_core::names::Names;
 use longpole_core::stack::NO_DEPTH;
 use longpole_core::strings::Strings;
 use longpole_core::tables::{Values, NO_INTEGER};
@@ -214,6 +215,20 @@ impl Columns {
         choices: &[&str],
     ) -> Self {
         self.dictionary(name, places.collect(), LargeStringArray::from_iter_values(choices))
+    }
+
+    /// The names of words.
+    pub(crate) fn words<T: Names>(self, name: &str, words: impl Iterator<Item = T>) -> Self {
+        self.choices(name, words.map(T::place), T::NAMES)
+    }
+
+    /// The names of words; null for none.
+    pub(crate) fn known_words<T: Names>(
+        self,
+        name: &str,
+        words: impl Iterator<Item = Option<T>>,
+    ) -> Self {
+        self.choices(name, words.map(|word| word.map_or(NO_ROW, T::place)), T::NAMES)
     }
 
     /// Texts that are mostly different.

@@ -7,7 +7,6 @@ use longpole_core::workload::check;
 use pyo3::prelude::*;
 
 use crate::arrow::{Columns, Table};
-use crate::enter::enter;
 use crate::linked::{replay_parts, ReplayParts};
 use crate::source::Source;
 
@@ -26,15 +25,11 @@ pub(crate) fn read_chakra(
     source: Source,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<ChakraTrace> {
-    let (name, raised) = (source.name(), source.raised());
-    let outcome = enter(py, name.as_deref(), progress.as_ref(), |progress| match source {
+    let outcome = source.enter(py, progress.as_ref(), |source, progress| match source {
         Source::Path(path) => chakra::read_path(&path, progress),
         Source::Bytes(bytes) => chakra::read(&bytes[..], progress),
         Source::Reader(reader) => chakra::read(reader, progress),
     });
-    if let Some(raised) = raised.lock().ok().and_then(|mut raised| raised.take()) {
-        return Err(raised);
-    }
     Ok(ChakraTrace { trace: outcome? })
 }
 

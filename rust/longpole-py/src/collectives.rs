@@ -1,8 +1,7 @@
 //! The collectives of one trace.
 
-use longpole_core::ids::{InColumn, NO_ROW};
-use longpole_core::measure::{self, CollectiveRow, Collectives, NamedBy};
-use longpole_core::vocabulary::{Collective, Names};
+use longpole_core::ids::InColumn;
+use longpole_core::measure::{self, CollectiveRow, Collectives};
 use pyo3::prelude::*;
 
 use crate::arrow::{Columns, Table};
@@ -45,18 +44,12 @@ fn collective_table(found: &Collectives) -> PyResult<Table> {
     let integers = |value: fn(&CollectiveRow) -> Option<i64>| -> Vec<i64> {
         rows.iter().map(|row| value(row).in_column()).collect()
     };
-    let choice = |place: Option<u32>| place.unwrap_or(NO_ROW);
-    let operation = |row: &CollectiveRow| choice(row.operation.map(|it| it as u32));
     let sizes = rows.iter().map(|row| group(row).and_then(|it| it.size).in_column());
     Columns::default()
         .rows("event", rows.iter().map(|row| Some(row.event).in_column()).collect())
         .rows("call", rows.iter().map(|row| row.call.in_column()).collect())
-        .choices("operation", rows.iter().map(operation), Collective::NAMES)
-        .choices(
-            "named_by",
-            rows.iter().map(|row| choice(row.named_by.map(|it| it as u32))),
-            NamedBy::NAMES,
-        )
+        .known_words("operation", rows.iter().map(|row| row.operation))
+        .known_words("named_by", rows.iter().map(|row| row.named_by))
         .strings("group", rows.iter().map(|row| group(row).map(|it| it.name.as_str())))
         .integers("group_size", sizes.collect())
         .strings("group_ranks", ranks.iter().map(Option::as_deref))

@@ -5,11 +5,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use longpole_core::graph::{Certainty, Edge, Evidence, Graph, Kind, Role};
+use longpole_core::graph::{Certainty, Edge, Graph, Kind};
 use longpole_core::ids::{row_in_column, EventId, InColumn, NO_ROW};
+use longpole_core::names::Names;
 use longpole_core::path::{self, Change, Choice, Effect, Path, Ratio, Schedule, Window, WindowEnd};
 use longpole_core::tables::{EventKind, Tables};
-use longpole_core::vocabulary::Names;
 use longpole_core::write;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -127,27 +127,11 @@ impl CriticalPath {
         Columns::default()
             .rows("source", edges.iter().map(|edge| node(edge.source)).collect())
             .rows("target", edges.iter().map(|edge| node(edge.target)).collect())
-            .choices(
-                "kind",
-                edges.iter().map(|edge| edge.kind as u32),
-                &names(Kind::ALL, Kind::name),
-            )
-            .choices(
-                "role",
-                edges.iter().map(|edge| edge.role as u32),
-                &names(Role::ALL, Role::name),
-            )
+            .words("kind", edges.iter().map(|edge| edge.kind))
+            .words("role", edges.iter().map(|edge| edge.role))
             .rows("event", edges.iter().map(|edge| self.event_of(edge)).collect())
-            .choices(
-                "evidence",
-                edges.iter().map(|edge| edge.evidence as u32),
-                &names(Evidence::ALL, Evidence::name),
-            )
+            .words("evidence", edges.iter().map(|edge| edge.evidence))
     }
-}
-
-fn names<T: Copy>(words: &[T], name: fn(T) -> &'static str) -> Vec<&'static str> {
-    words.iter().map(|&word| name(word)).collect()
 }
 
 #[pymethods]
@@ -211,26 +195,14 @@ impl CriticalPath {
                 event.map_or(NO_ROW, |event| Some(events.lane(event)).in_column())
             };
             Columns::default()
-                .choices(
-                    "kind",
-                    rows.iter().map(|row| row.kind as u32),
-                    &names(Kind::ALL, Kind::name),
-                )
+                .words("kind", rows.iter().map(|row| row.kind))
                 .rows("event", rows.iter().map(|row| row.event.in_column()).collect())
                 .texts("name", rows.iter().map(|row| self.name(row.event)), &self.tables.strings)
                 .rows("lane", rows.iter().map(|row| lane(row.event)).collect())
                 .integers("start_ns", rows.iter().map(|row| row.start_ns).collect())
                 .integers("duration_ns", rows.iter().map(path::Segment::duration_ns).collect())
-                .choices(
-                    "evidence",
-                    rows.iter().map(|row| row.evidence as u32),
-                    &names(Evidence::ALL, Evidence::name),
-                )
-                .choices(
-                    "certainty",
-                    rows.iter().map(|row| row.certainty as u32),
-                    &names(Certainty::ALL, Certainty::name),
-                )
+                .words("evidence", rows.iter().map(|row| row.evidence))
+                .words("certainty", rows.iter().map(|row| row.certainty))
                 .rows("rival", rows.iter().map(|row| row.rival.in_column()).collect())
                 .integers("busy_ns", busy_ns.into_iter().map(InColumn::in_column).collect())
                 .into_table()
@@ -356,16 +328,8 @@ impl CriticalPath {
                 .rows("target", rows.iter().map(|row| Some(row.target).in_column()).collect())
                 .texts("target_name", rows.iter().map(|row| self.name(Some(row.target))), strings)
                 .integers("target_external_id", ids(|row| row.target))
-                .choices(
-                    "kind",
-                    rows.iter().map(|row| row.kind as u32),
-                    &names(Kind::ALL, Kind::name),
-                )
-                .choices(
-                    "evidence",
-                    rows.iter().map(|row| row.evidence as u32),
-                    &names(Evidence::ALL, Evidence::name),
-                )
+                .words("kind", rows.iter().map(|row| row.kind))
+                .words("evidence", rows.iter().map(|row| row.evidence))
                 .booleans("waited", rows.iter().map(|row| row.waited).collect())
                 .booleans("on_path", rows.iter().map(|row| row.on_path).collect())
                 .into_table()
@@ -438,14 +402,14 @@ pub(crate) fn change(
 
 /// A kind of time on the path, or a kind of events where the path has no such kind.
 fn kinds_of(name: &str) -> PyResult<(Option<Kind>, Option<EventKind>)> {
-    if let Some(kind) = Kind::of_name(name) {
+    if let Some(kind) = Kind::named(name) {
         return Ok((Some(kind), None));
     }
     let kinds = EventKind::NAMES.iter().zip(EventKind::ALL);
     if let Some((_, &kind)) = kinds.clone().find(|(known, _)| **known == name) {
         return Ok((None, Some(kind)));
     }
-    let of_path = names(Kind::ALL, Kind::name);
+    let of_path = Kind::NAMES;
     let more = kinds.map(|(known, _)| *known).filter(|known| !of_path.contains(known));
     let known = of_path.iter().copied().chain(more).collect::<Vec<_>>().join(", ");
     Err(PyValueError::new_err(format!("no kind {name:?}; the kinds are {known}")))

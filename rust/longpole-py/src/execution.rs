@@ -8,7 +8,6 @@ use longpole_core::tables::ExecutionTrace as Nodes;
 use pyo3::prelude::*;
 
 use crate::arrow::{Columns, Table};
-use crate::enter::enter;
 use crate::source::Source;
 use crate::tables::diagnostics_table;
 
@@ -30,15 +29,11 @@ pub(crate) fn read_execution_trace(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<ExecutionTrace> {
     let options = Options { strict, max_bytes };
-    let (name, raised) = (source.name(), source.raised());
-    let outcome = enter(py, name.as_deref(), progress.as_ref(), |progress| match source {
+    let outcome = source.enter(py, progress.as_ref(), |source, progress| match source {
         Source::Path(path) => execution_trace::read_path(&path, options, progress),
         Source::Bytes(bytes) => execution_trace::read(&bytes[..], options, progress),
         Source::Reader(reader) => execution_trace::read(reader, options, progress),
     });
-    if let Some(raised) = raised.lock().ok().and_then(|mut raised| raised.take()) {
-        return Err(raised);
-    }
     Ok(ExecutionTrace { trace: Arc::new(outcome?) })
 }
 

@@ -2,8 +2,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use longpole_core::extract::{self, End, Pattern, Reason, Status, Unit, FORMATS, UNKNOWN_BYTES};
+use longpole_core::extract::{self, End, Pattern, Reason, FORMATS, UNKNOWN_BYTES};
 use longpole_core::ids::StringId;
+use longpole_core::names::Names;
 use longpole_core::progress::report;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -71,18 +72,16 @@ impl Extraction {
     /// One row for each measured row.
     fn records(&self) -> PyResult<Table> {
         let (records, strings) = (&self.0.records, &self.0.strings);
-        let statuses: Vec<_> = Status::ALL.iter().map(|status| status.name()).collect();
-        let units: Vec<_> = Unit::ALL.iter().map(|unit| unit.name()).collect();
         Columns::default()
             .integers("offset", records.offset.clone())
             .choices("format", records.format.iter().copied(), &self.formats())
             .texts("operation", records.operation.iter().copied(), strings)
             .floats("time_ns", records.time_ns.clone())
             .texts("printed_time", records.time_text.iter().copied(), strings)
-            .choices("printed_unit", records.time_unit.iter().map(|&unit| unit as u32), &units)
+            .words("printed_unit", records.time_unit.iter().copied())
             .integers("workspace_bytes", records.workspace_bytes.clone())
             .integers("data_bytes", records.data_bytes.clone())
-            .choices("status", records.status.iter().map(|&status| status as u32), &statuses)
+            .words("status", records.status.iter().copied())
             .into_table()
     }
 
@@ -125,11 +124,10 @@ impl Extraction {
     /// One row for each row that could not be read, up to a limit.
     fn rejections(&self) -> PyResult<Table> {
         let rejections = &self.0.rejections;
-        let reasons: Vec<_> = Reason::ALL.iter().map(|reason| reason.name()).collect();
         Columns::default()
             .integers("offset", rejections.offset.clone())
             .choices("format", rejections.format.iter().copied(), &self.formats())
-            .choices("reason", rejections.reason.iter().map(|&reason| reason as u32), &reasons)
+            .words("reason", rejections.reason.iter().copied())
             .texts("excerpt", rejections.excerpt.iter().copied(), &self.0.strings)
             .into_table()
     }

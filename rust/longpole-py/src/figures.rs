@@ -2,8 +2,8 @@
 
 use longpole_core::ids::EventId;
 use longpole_core::measure::{self, Chosen, NameTime, Places, Reason};
+use longpole_core::names::Names;
 use longpole_core::tables::Tables;
-use longpole_core::vocabulary::Names;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 

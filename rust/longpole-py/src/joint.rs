@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use longpole_core::graph::{Certainty, Evidence, Kind};
 use longpole_core::ids::{row_in_column, InColumn, NO_ROW};
+use longpole_core::names::Names;
 use longpole_core::path::Segment;
 use longpole_core::ranks::{
-    self, Call, Cause, Clock, FindingKind, Hop, Joint, LegKind, Matching, Method, Rank, Solution,
-    Transfer,
+    self, Call, Clock, FindingKind, Hop, Joint, Matching, Rank, Solution, Transfer,
 };
-use longpole_core::vocabulary::{Collective, DataType, Names};
+use longpole_core::vocabulary::DataType;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
@@ -173,7 +172,6 @@ impl JointRanks {
     fn call_table(&self) -> PyResult<Table> {
         let (calls, transfers) = (&self.matching.calls, &self.transfers);
         let first = |call: &Call| self.first_member(call);
-        let operation = |call: &Call| first(call).operation.map_or(NO_ROW, |it| it as u32);
         let integers = |value: &dyn Fn(&Call) -> Option<i64>| -> Vec<i64> {
             calls.iter().map(|call| value(call).in_column()).collect()
         };
@@ -195,7 +193,7 @@ impl JointRanks {
             .strings("group", calls.iter().map(|call| call.group.as_deref()))
             .integers("sequence", integers(&|call| call.sequence))
             .integers("step", integers(&|call| of_members(call, |it| it.step.get())))
-            .choices("operation", calls.iter().map(operation), Collective::NAMES)
+            .known_words("operation", calls.iter().map(|call| first(call).operation))
             .booleans("pair", calls.iter().map(|call| call.is_pair).collect())
             .strings(
                 "data_type",
@@ -206,10 +204,10 @@ impl JointRanks {
             .integers("n_absent", integers(&|call| Some(call.n_absent)))
             .strings("absent", absent.iter().map(|it| Some(it.as_str())))
             .integers("n_missing", integers(&|call| Some(count(call.missing.len()))))
-            .choices("matched_by", calls.iter().map(|call| call.method as u32), Method::NAMES)
+            .words("matched_by", calls.iter().map(|call| call.method))
             .rows("last", calls.iter().zip(transfers).map(last).collect())
             .integers("late_ns", transfers.iter().map(|it| it.late_ns).collect())
-            .choices("cause", transfers.iter().map(|it| it.cause as u32), Cause::NAMES)
+            .words("cause", transfers.iter().map(|it| it.cause))
             .booleans("impossible", transfers.iter().map(|it| it.is_impossible).collect())
             .into_table()
     }
@@ -260,12 +258,6 @@ impl JointSolution {
     #[getter]
     fn n_early_ends(&self) -> u64 {
         self.solution.n_early_ends
-    }
-
-    /// Nodes that closed a circle within one instant.
-    #[getter]
-    fn n_circles(&self) -> u64 {
-        self.solution.n_circles
     }
 
     /// When each rank completes each step, and under none its whole trace.
@@ -323,11 +315,9 @@ impl JointSolution {
             let joint = Joint { ranks: &these, calls: &self.matching.calls, clocks: &self.clocks };
             Ok(ranks::route(joint, &self.solution, step, start_ns))
         })?;
-        let kinds = &["within", "transfer", "before_first"];
-        let _: [LegKind; 3] = [LegKind::Within, LegKind::Transfer, LegKind::BeforeFirst];
         Columns::default()
             .rows("place", legs.iter().map(|leg| leg.rank).collect())
-            .choices("kind", legs.iter().map(|leg| leg.kind as u32), kinds)
+            .words("kind", legs.iter().map(|leg| leg.kind))
             .rows("source", legs.iter().map(|leg| leg.source).collect())
             .rows("target", legs.iter().map(|leg| leg.target).collect())
             .integers("start_ns", legs.iter().map(|leg| leg.start_ns).collect())
@@ -386,27 +376,14 @@ pub(crate) fn expand_hops(
     })?;
     let tables = trace.tables();
     let name = |segment: &Segment| segment.event.and_then(|it| tables.events.name(it)).in_column();
-    let words = |all: Vec<&'static str>| all;
     Columns::default()
         .rows("hop", rows.iter().map(|row| row.0).collect())
         .integers("start_ns", rows.iter().map(|row| clock.common_ns(row.1.start_ns)).collect())
         .integers("end_ns", rows.iter().map(|row| clock.common_ns(row.1.end_ns)).collect())
-        .choices(
-            "kind",
-            rows.iter().map(|row| row.1.kind as u32),
-            &words(Kind::ALL.iter().map(|kind| kind.name()).collect()),
-        )
+        .words("kind", rows.iter().map(|row| row.1.kind))
         .rows("event", rows.iter().map(|row| row.1.event.in_column()).collect())
         .texts("name", rows.iter().map(|row| name(&row.1)), &tables.strings)
-        .choices(
-            "evidence",
-            rows.iter().map(|row| row.1.evidence as u32),
-            &words(Evidence::ALL.iter().map(|it| it.name()).collect()),
-        )
-        .choices(
-            "certainty",
-            rows.iter().map(|row| row.1.certainty as u32),
-            &words(Certainty::ALL.iter().map(|it| it.name()).collect()),
-        )
+        .words("evidence", rows.iter().map(|row| row.1.evidence))
+        .words("certainty", rows.iter().map(|row| row.1.certainty))
         .into_table()
 }

@@ -5,14 +5,12 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use longpole_core::graph::Evidence;
 use longpole_core::ids::{row_in_column, InColumn, NO_ROW};
 use longpole_core::link::{self, ExecutionLink, Method, Unlinked};
+use longpole_core::names::Names;
 use longpole_core::tables::{ExecutionTrace as Nodes, Tables, NO_INTEGER};
-use longpole_core::workload::{
-    self, Communication, DependencyKind, DeviceReason, Linked, Moment, NodeKind, Operation,
-    Sources, Workload,
-};
+use longpole_core::vocabulary::Collective;
+use longpole_core::workload::{self, Communication, DeviceReason, Linked, Sources, Workload};
 use longpole_core::write::{self, Extent};
 use pyo3::prelude::*;
 
@@ -73,7 +71,7 @@ impl LinkedTrace {
         let place = |node: &workload::WorkloadNode| node.lane.map(|lane| lanes.place(lane));
         Columns::default()
             .integers("node", nodes.iter().map(|node| node.id).collect())
-            .choices("kind", nodes.iter().map(|node| node.kind as u32), NodeKind::NAMES)
+            .words("kind", nodes.iter().map(|node| node.kind))
             .strings("name", nodes.iter().map(|node| Some(linked.name(node))))
             .integers("operator", nodes.iter().map(|node| self.trace.nodes[node.row].id).collect())
             .rows("event", nodes.iter().map(|node| node.event.in_column()).collect())
@@ -112,13 +110,12 @@ impl LinkedTrace {
     /// One row for each dependency, by target.
     fn dependencies(&self) -> PyResult<Table> {
         let (found, nodes) = (&self.workload.dependencies, &self.workload.nodes);
-        let evidence: Vec<_> = Evidence::ALL.iter().map(|evidence| evidence.name()).collect();
         Columns::default()
             .integers("node", found.iter().map(|one| nodes[one.target].id).collect())
             .integers("depends_on", found.iter().map(|one| nodes[one.source].id).collect())
-            .choices("kind", found.iter().map(|one| one.kind as u32), DependencyKind::NAMES)
-            .choices("after", found.iter().map(|one| one.after as u32), Moment::NAMES)
-            .choices("evidence", found.iter().map(|one| one.evidence as u32), &evidence)
+            .words("kind", found.iter().map(|one| one.kind))
+            .words("after", found.iter().map(|one| one.after))
+            .words("evidence", found.iter().map(|one| one.evidence))
             .rows("event", found.iter().map(|one| one.target_event.in_column()).collect())
             .rows("source_event", found.iter().map(|one| one.source_event.in_column()).collect())
             .into_table()
@@ -207,13 +204,19 @@ impl LinkedTrace {
     fn collectives(&self) -> PyResult<Table> {
         let found = workload::communications(self.linked());
         let node = |one: &Communication| &self.workload.nodes[one.row];
+        let unknown = row_in_column(Collective::NAMES.len());
+        let collective = |one: &Communication| one.collective.map_or(unknown, Names::place);
         let start_ns = |one: &Communication| node(one).span.map(|span| span.0).in_column();
         let duration_ns =
             |one: &Communication| node(one).span.map(|span| span.1 - span.0).in_column();
         Columns::default()
             .integers("node", found.iter().map(|one| node(one).id).collect())
             .rows("event", found.iter().map(|one| node(one).event.in_column()).collect())
-            .choices("collective", found.iter().map(|one| one.collective as u32), Operation::NAMES)
+            .choices(
+                "collective",
+                found.iter().map(collective),
+                &[Collective::NAMES, &["unknown"]].concat(),
+            )
             .strings("group", found.iter().map(|one| one.group.as_deref()))
             .integers("group_size", found.iter().map(|one| one.group_size.in_column()).collect())
             .integers("sequence", found.iter().map(|one| one.sequence.in_column()).collect())

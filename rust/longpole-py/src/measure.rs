@@ -1,9 +1,7 @@
 //! What a sweep over the time of a trace finds, a row each.
 
-use longpole_core::ids::{row_in_column, InColumn, LaneId, NO_ROW};
-use longpole_core::measure::{self, Reason};
-use longpole_core::tables::WorkClass;
-use longpole_core::vocabulary::{ApiRole, Names};
+use longpole_core::ids::{row_in_column, InColumn, LaneId};
+use longpole_core::measure;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -19,18 +17,13 @@ impl Trace {
         let (launches, nesting) = (self.linked(py)?, self.nesting(py)?);
         let tables = self.tables();
         let rows = enter(py, None, None, |_| Ok(measure::launches(tables, &launches, &nesting)))?;
-        let by = |row: &measure::Launch| row.linked_by.map_or(NO_ROW, |by| by as u32);
         detached(py, || {
             Columns::default()
                 .rows("event", rows.iter().map(|row| Some(row.work).in_column()).collect())
-                .choices("work_class", rows.iter().map(|row| row.class as u32), WorkClass::NAMES)
+                .words("work_class", rows.iter().map(|row| row.class))
                 .rows("call", rows.iter().map(|row| row.call.in_column()).collect())
                 .rows("operator", rows.iter().map(|row| row.operator.in_column()).collect())
-                .choices(
-                    "linked_by",
-                    rows.iter().map(by),
-                    &["correlation", "external_id", "holder"],
-                )
+                .known_words("linked_by", rows.iter().map(|row| row.linked_by))
                 .integers("delay_ns", rows.iter().map(|row| row.delay_ns.in_column()).collect())
                 .into_table()
         })
@@ -43,7 +36,7 @@ impl Trace {
         detached(py, || {
             Columns::default()
                 .rows("event", rows.iter().map(|row| Some(row.0).in_column()).collect())
-                .choices("role", rows.iter().map(|row| row.1 as u32), ApiRole::NAMES)
+                .words("role", rows.iter().map(|row| row.1))
                 .into_table()
         })
     }
@@ -57,7 +50,7 @@ impl Trace {
         detached(py, || {
             Columns::default()
                 .rows("event", rows.iter().map(|row| Some(row.call).in_column()).collect())
-                .choices("reason", rows.iter().map(|row| row.reason as u32), Reason::NAMES)
+                .words("reason", rows.iter().map(|row| row.reason))
                 .into_table()
         })
     }
@@ -101,11 +94,6 @@ impl Trace {
     /// How long each stream and each device was busy within a window, by class of work.
     fn busy(&self, py: Python<'_>, start_ns: i64, end_ns: i64) -> PyResult<Table> {
         sweeps::busy(py, self, start_ns, end_ns, None)
-    }
-
-    /// The spans in which nothing ran on a device, and what ended each.
-    fn gaps(&self, py: Python<'_>, start_ns: i64, end_ns: i64) -> PyResult<Table> {
-        sweeps::gaps(py, self, start_ns, end_ns, false, None)
     }
 
     /// Counts of what linking and nesting could not settle.

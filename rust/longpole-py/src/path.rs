@@ -1,6 +1,7 @@
 //! Windows of a trace, and what the dependency graph says of one.
 
 use longpole_core::ids::InColumn;
+use longpole_core::names::Names;
 use longpole_core::path;
 use pyo3::prelude::*;
 

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use longpole_core::ids::{row_in_column, InColumn};
 use longpole_core::measure::{self, Group};
+use longpole_core::names::Names;
 use longpole_core::path::{self, Ratio};
 use longpole_core::ranks::{self, Channel, Maybe, Member, Profile, Rank, Scaling, TimeClass};
-use longpole_core::vocabulary::{self, Collective, DataType, Names};
+use longpole_core::vocabulary::{self, Collective, DataType};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -189,7 +190,7 @@ impl ReducedRank {
         let rows = &self.profile.steps;
         Columns::default()
             .integers("step", rows.iter().map(|row| row.step.in_column()).collect())
-            .choices("class", rows.iter().map(|row| row.class as u32), TimeClass::NAMES)
+            .words("class", rows.iter().map(|row| row.class))
             .integers("total_ns", rows.iter().map(|row| row.total_ns).collect())
             .into_table()
     }
@@ -198,7 +199,7 @@ impl ReducedRank {
     fn name_totals(&self) -> PyResult<Table> {
         let rows = &self.profile.names;
         Columns::default()
-            .choices("class", rows.iter().map(|row| row.class as u32), TimeClass::NAMES)
+            .words("class", rows.iter().map(|row| row.class))
             .strings("name", rows.iter().map(|row| Some(row.name.as_str())))
             .strings("shape", rows.iter().map(|row| Some(row.shape.as_str())))
             .integers("count", rows.iter().map(|row| row.count).collect())

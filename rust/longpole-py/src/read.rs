@@ -6,7 +6,6 @@ use longpole_core::read::{self, Arguments, Options};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::enter::enter;
 use crate::source::Source;
 use crate::trace::Trace;
 use crate::vocabulary::{with_additions, Addition};
@@ -37,16 +36,11 @@ pub(crate) fn read_trace(
         threads: threads.unwrap_or_else(all_cores),
         part_bytes: None,
     };
-    let name = source.name();
-    let raised = source.raised();
-    let outcome = enter(py, name.as_deref(), progress.as_ref(), |progress| match source {
+    let outcome = source.enter(py, progress.as_ref(), |source, progress| match source {
         Source::Path(path) => read::read_path(&path, &options, progress),
         Source::Bytes(bytes) => read::read(&bytes[..], &options, progress),
         Source::Reader(reader) => read::read(reader, &options, progress),
     });
-    if let Some(raised) = raised.lock().ok().and_then(|mut raised| raised.take()) {
-        return Err(raised);
-    }
     Ok(Trace::new(outcome?))
 }
 

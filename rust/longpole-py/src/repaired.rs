@@ -9,7 +9,6 @@ use flate2::Compression;
 use longpole_core::read;
 use pyo3::prelude::*;
 
-use crate::enter::enter;
 use crate::source::Source;
 
 /// Writes what can be read of a trace to a file that is made anew, plain or as gzip; gives the
@@ -24,16 +23,12 @@ pub(crate) fn repair_trace(
     gzip: bool,
     rank: Option<u64>,
 ) -> PyResult<u64> {
-    let (name, raised) = (source.name(), source.raised());
     let mut out = Output::new(BufWriter::new(File::create(&output)?), gzip);
-    let outcome = enter(py, name.as_deref(), None, |progress| match source {
+    let outcome = source.enter(py, None, |source, progress| match source {
         Source::Path(path) => read::repair_path(&path, rank, &mut out, progress),
         Source::Bytes(bytes) => read::repair(&bytes[..], rank, &mut out, progress),
         Source::Reader(reader) => read::repair(reader, rank, &mut out, progress),
     });
-    if let Some(raised) = raised.lock().ok().and_then(|mut raised| raised.take()) {
-        return Err(raised);
-    }
     let n_written = outcome?;
     out.finish()?;
     Ok(n_written)

@@ -4,9 +4,13 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use longpole_core::error::Result;
+use longpole_core::progress::Progress;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
+
+use crate::enter::enter;
 
 /// Where the bytes of a trace come from.
 pub(crate) enum Source {
@@ -16,8 +20,22 @@ pub(crate) enum Source {
 }
 
 impl Source {
+    /// Reads without the GIL. What the source itself raised comes before what the core makes
+    /// of it.
+    pub(crate) fn enter<T: Send>(
+        self,
+        py: Python<'_>,
+        callback: Option<&Py<PyAny>>,
+        read: impl FnOnce(Self, Progress<'_>) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        let (name, raised) = (self.name(), self.raised());
+        let outcome = enter(py, name.as_deref(), callback, |progress| read(self, progress));
+        let raised = raised.lock().ok().and_then(|mut raised| raised.take());
+        raised.map_or(outcome, Err)
+    }
+
     /// Where what the source raises will be.
-    pub(crate) fn raised(&self) -> Raised {
+    fn raised(&self) -> Raised {
         match self {
             Self::Reader(reader) => reader.raised(),
             Self::Path(_) | Self::Bytes(_) => Raised::default(),
@@ -25,7 +43,7 @@ impl Source {
     }
 
     /// What it is called in errors.
-    pub(crate) fn name(&self) -> Option<String> {
+    fn name(&self) -> Option<String> {
         match self {
             Self::Path(path) => Some(path.display().to_string()),
             Self::Bytes(_) | Self::Reader(_) => None,
@@ -60,7 +78,7 @@ pub(crate) struct PyReader {
 }
 
 /// What `read` raised: the core knows of it as an I/O error only.
-pub(crate) type Raised = Arc<Mutex<Option<PyErr>>>;
+type Raised = Arc<Mutex<Option<PyErr>>>;
 
 impl PyReader {
     fn new(read: Py<PyAny>) -> Self {
@@ -68,7 +86,7 @@ impl PyReader {
     }
 
     /// Where the exception will be, if there is one.
-    pub(crate) fn raised(&self) -> Raised {
+    fn raised(&self) -> Raised {
         Arc::clone(&self.raised)
     }
 }

@@ -2,10 +2,9 @@
 //! let through.
 
 use longpole_core::ids::{EventId, InColumn};
-use longpole_core::link::LinkedBy;
 use longpole_core::measure::{self, Chosen, Places, Side};
+use longpole_core::names::Names;
 use longpole_core::tables::WorkClass;
-use longpole_core::vocabulary::Names;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
@@ -23,20 +22,16 @@ pub(crate) fn activities(py: Python<'_>, trace: &Trace) -> PyResult<Table> {
     let tables = trace.tables();
     let rows = enter(py, None, None, |_| Ok(measure::launches(tables, &launches, &nesting)))?;
     let (events, lanes, strings) = (&tables.events, &tables.lanes, &tables.strings);
-    let by = |row: &measure::Launch| {
-        row.linked_by.map_or(longpole_core::ids::NO_ROW, |by: LinkedBy| by as u32)
-    };
     let name = |event: Option<EventId>| event.and_then(|event| events.name(event)).in_column();
     let start = |event: Option<EventId>| event.map(|event| events.start_ns(event)).in_column();
     let duration =
         |event: Option<EventId>| event.and_then(|event| events.duration_ns(event)).in_column();
     let place = |row: &measure::Launch| lanes.place(events.lane(row.work));
-    let names = longpole_core::tables::EventKind::NAMES;
     detached(py, || {
         Columns::default()
             .rows("event", rows.iter().map(|row| Some(row.work).in_column()).collect())
-            .choices("kind", rows.iter().map(|row| events.kind(row.work) as u32), names)
-            .choices("work_class", rows.iter().map(|row| row.class as u32), WorkClass::NAMES)
+            .words("kind", rows.iter().map(|row| events.kind(row.work)))
+            .words("work_class", rows.iter().map(|row| row.class))
             .texts("name", rows.iter().map(|row| name(Some(row.work))), strings)
             .small_integers("device", rows.iter().map(|row| place(row).device.in_column()))
             .integers("stream", rows.iter().map(|row| place(row).stream.in_column()).collect())
@@ -53,7 +48,7 @@ pub(crate) fn activities(py: Python<'_>, trace: &Trace) -> PyResult<Table> {
             .rows("operator", rows.iter().map(|row| row.operator.in_column()).collect())
             .texts("operator_name", rows.iter().map(|row| name(row.operator)), strings)
             .integers("operator_start_ns", rows.iter().map(|row| start(row.operator)).collect())
-            .choices("linked_by", rows.iter().map(by), &["correlation", "external_id", "holder"])
+            .known_words("linked_by", rows.iter().map(|row| row.linked_by))
             .integers("delay_ns", rows.iter().map(|row| row.delay_ns.in_column()).collect())
             .into_table()
     })

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use longpole_core::diagnostics::Diagnostics;
 use longpole_core::ids::row_in_column;
+use longpole_core::names::Names;
 use longpole_core::stack::Nesting;
 use longpole_core::tables::{EventKind, EventTable, FlowTable};
-use longpole_core::vocabulary::Names;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use longpole_core::graph::{self, Graph};
 use longpole_core::link::{self, BackwardLink, Launches};
 use longpole_core::measure;
+use longpole_core::names::Names;
 use longpole_core::path::{self, Choice, Scope, Window};
 use longpole_core::stack::{self, Nesting};
 use longpole_core::tables::Tables;
-use longpole_core::vocabulary::Names;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

@@ -1,8 +1,6 @@
 //! The lines of TunableOp files.
 
-use longpole_core::extract::tunable::{self, Ending, Kind, Piece, Reason};
-use longpole_core::extract::Status;
-use longpole_core::ids::NO_ROW;
+use longpole_core::extract::tunable::{self, Piece};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
@@ -28,11 +26,9 @@ pub(crate) fn read_tunable(py: Python<'_>, text: PyBackedBytes) -> PyResult<Tabl
     for (name, column) in INTEGERS {
         columns = integers(columns, name, *column);
     }
-    let status = |piece: &Piece| piece.status.map_or(NO_ROW, |status| status as u32);
-    let statuses: Vec<_> = Status::ALL.iter().map(|status| status.name()).collect();
     columns
         .floats("time_ns", pieces.iter().map(|piece| piece.time_ns).collect())
-        .choices("status", pieces.iter().map(status), &statuses)
+        .known_words("status", pieces.iter().map(|piece| piece.status))
         .into_table()
 }
 
@@ -72,15 +68,11 @@ const INTEGERS: &[Column<i64>] = &[
 
 /// Where each piece stands, and what it is.
 fn places(pieces: &[Piece]) -> Columns {
-    let endings: Vec<_> = Ending::ALL.iter().map(|ending| ending.name()).collect();
-    let kinds: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
-    let reasons: Vec<_> = Reason::ALL.iter().map(|reason| reason.name()).collect();
-    let reason = |piece: &Piece| piece.reason.map_or(NO_ROW, |reason| reason as u32);
     Columns::default()
         .integers("line", pieces.iter().map(|piece| piece.line).collect())
         .integers("offset", pieces.iter().map(|piece| piece.offset).collect())
         .integers("n_bytes", pieces.iter().map(|piece| piece.n_bytes).collect())
-        .choices("ending", pieces.iter().map(|piece| piece.ending as u32), &endings)
-        .choices("kind", pieces.iter().map(|piece| piece.kind as u32), &kinds)
-        .choices("reason", pieces.iter().map(reason), &reasons)
+        .words("ending", pieces.iter().map(|piece| piece.ending))
+        .words("kind", pieces.iter().map(|piece| piece.kind))
+        .known_words("reason", pieces.iter().map(|piece| piece.reason))
 }

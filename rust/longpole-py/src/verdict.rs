@@ -6,10 +6,10 @@ use longpole_core::graph::Graph;
 use longpole_core::ids::EventId;
 use longpole_core::link::Launches;
 use longpole_core::measure;
+use longpole_core::names::Names;
 use longpole_core::path::{self, Change, Effect, Remedy, RemedyKind, Scope, Side, Usual, Verdict};
 use longpole_core::stack::Nesting;
 use longpole_core::tables::Tables;
-use longpole_core::vocabulary::Names;
 use pyo3::prelude::*;
 
 use crate::enter::enter;

@@ -14,6 +14,7 @@
 //!
 //! ```
 //! use longpole_core::extract::{End, Extractor, FORMATS};
+//! use longpole_core::names::Names;
 //!
 //! let mut extractor = Extractor::new(FORMATS, Vec::new());
 //! extractor.feed(b"warming up\nOP:gemm_64x64,TI");

@@ -4,25 +4,23 @@
 //! numbers here. A time is scaled to nanoseconds in its decimal form and rounded
 //! once, so that `9.5e-05` ms is 95 ns and nothing near it.
 
-/// The unit of a printed time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Unit {
-    /// s
-    Seconds,
-    /// ms
-    Milliseconds,
-    /// us
-    Microseconds,
-    /// ns
-    Nanoseconds,
+use crate::names::named;
+
+named! {
+    /// The unit of a printed time.
+    Unit {
+        /// s
+        Seconds "s",
+        /// ms
+        Milliseconds "ms",
+        /// us
+        Microseconds "us",
+        /// ns
+        Nanoseconds "ns",
+    }
 }
 
 impl Unit {
-    /// Every unit, in the order of the enum.
-    pub const ALL: &'static [Self] =
-        &[Self::Seconds, Self::Milliseconds, Self::Microseconds, Self::Nanoseconds];
-
     /// The unit that a name stands for, in the spellings of the tools we read.
     pub fn parse(name: &[u8]) -> Option<Self> {
         match name {
@@ -33,16 +31,6 @@ impl Unit {
             }
             b"ns" | b"nsec" | b"nsecond" | b"nanoseconds" => Some(Self::Nanoseconds),
             _ => None,
-        }
-    }
-
-    /// Its short name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Seconds => "s",
-            Self::Milliseconds => "ms",
-            Self::Microseconds => "us",
-            Self::Nanoseconds => "ns",
         }
     }
 

@@ -1,6 +1,7 @@
 //! What was found, as columns: the records, their further fields, and the rows
 //! that could not be read.
 
+use crate::names::{named, Names};
 use std::sync::Arc;
 
 use super::lines::{Line, Place};
@@ -10,26 +11,6 @@ use crate::strings::Strings;
 
 /// Stands for "none" in columns of bytes, as in all columns of integers.
 pub const UNKNOWN_BYTES: i64 = i64::MIN;
-
-/// Declares an enum with the name of each value outside.
-macro_rules! named {
-    ($(#[$doc:meta])* $type:ident { $($(#[$value_doc:meta])* $value:ident $name:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[repr(u8)]
-        pub enum $type { $($(#[$value_doc])* $value,)* }
-
-        impl $type {
-            /// Every value, in the order of the enum.
-            pub const ALL: &'static [Self] = &[$(Self::$value,)*];
-
-            /// Its name for programs, stable between versions.
-            pub fn name(self) -> &'static str {
-                match self { $(Self::$value => $name,)* }
-            }
-        }
-    };
-}
 
 named! {
     /// What a record is worth.

@@ -12,6 +12,7 @@ use super::homes::Homes;
 use super::reused::Reused;
 use crate::error::Result;
 use crate::ids::{EventId, InColumn, NO_ROW};
+use crate::names::named;
 use crate::progress::{report, Progress};
 use crate::tables::{EventKind, EventTable, Tables};
 use crate::vocabulary::ApiRole;
@@ -30,15 +31,16 @@ pub struct Launches {
     pub without_correlation: u64,
 }
 
-/// What a link rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkedBy {
-    /// The correlation number of one call.
-    Correlation,
-    /// The External id, which names the operator and not the call.
-    ExternalId,
-    /// The one launch of a graph that holds the work, in a profile without numbers.
-    Holder,
+named! {
+    /// What a link rests on.
+    LinkedBy {
+        /// The correlation number of one call.
+        Correlation "correlation",
+        /// The External id, which names the operator and not the call.
+        ExternalId "external_id",
+        /// The one launch of a graph that holds the work, in a profile without numbers.
+        Holder "holder",
+    }
 }
 
 impl Launches {

@@ -12,25 +12,21 @@ use crate::error::Result;
 use crate::graph::{Graph, Kind};
 use crate::ids::EventId;
 use crate::link::Launches;
+use crate::names::named;
 use crate::progress::{report, Progress};
 use crate::tables::{EventKind, Tables};
-use crate::vocabulary::{ApiRole, Names, Waiting};
+use crate::vocabulary::{ApiRole, Waiting};
 
-/// Why a call is known to block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Reason {
-    /// Calls of its role do.
-    Role,
-    /// It returned after its own memcpy had ended.
-    CopyEnded,
-    /// The graph found the work that it waited for.
-    Waited,
-}
-
-impl Names for Reason {
-    const ALL: &'static [Self] = &[Self::Role, Self::CopyEnded, Self::Waited];
-    const NAMES: &'static [&'static str] = &["role", "copy_ended", "waited"];
+named! {
+    /// Why a call is known to block.
+    Reason {
+        /// Calls of its role do.
+        Role "role",
+        /// It returned after its own memcpy had ended.
+        CopyEnded "copy_ended",
+        /// The graph found the work that it waited for.
+        Waited "waited",
+    }
 }
 
 /// A call that blocked its thread.

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use super::Chosen;
 use crate::intervals::Spans;
+use crate::names::Names;
 use crate::tables::{Tables, WorkClass};
 use crate::time::in_range;
-use crate::vocabulary::Names;
 
 /// How long a device ran one set of classes at once within a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,29 +16,23 @@ use std::collections::{BTreeMap, HashMap};
 use super::collective_waits::collective_waits;
 use crate::ids::EventId;
 use crate::link::Launches;
+use crate::names::named;
 use crate::stack::Nesting;
 use crate::tables::{argument, argument_text, EventKind, Tables, WorkClass};
-use crate::vocabulary::{
-    data_type, data_type_of_kernel, hccl_number, runs_on_cpu, Collective, Names,
-};
+use crate::vocabulary::{data_type, data_type_of_kernel, hccl_number, runs_on_cpu, Collective};
 
-/// What the operation of a collective was learned from, the most reliable first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum NamedBy {
-    /// The profiler's record of the collective.
-    Record,
-    /// The range that the library drew around it.
-    Annotation,
-    /// The operator that called it.
-    Operator,
-    /// The name of the kernel.
-    Kernel,
-}
-
-impl Names for NamedBy {
-    const ALL: &'static [Self] = &[Self::Record, Self::Annotation, Self::Operator, Self::Kernel];
-    const NAMES: &'static [&'static str] = &["record", "annotation", "operator", "kernel"];
+named! {
+    /// What the operation of a collective was learned from, the most reliable first.
+    NamedBy {
+        /// The profiler's record of the collective.
+        Record "record",
+        /// The range that the library drew around it.
+        Annotation "annotation",
+        /// The operator that called it.
+        Operator "operator",
+        /// The name of the kernel.
+        Kernel "kernel",
+    }
 }
 
 /// A process group as one rank knows it.

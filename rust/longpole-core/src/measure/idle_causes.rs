@@ -4,34 +4,23 @@ use std::collections::BTreeMap;
 
 use super::{gaps, spread, Chosen, Gap, Places, Spread};
 use crate::link::Launches;
+use crate::names::named;
 use crate::tables::{EventTable, Tables};
-use crate::vocabulary::Names;
 
-/// Why nothing ran for a while.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum IdleCause {
-    /// The next activity had not been launched when the interval began.
-    WaitingForLaunch,
-    /// It had been launched, and the interval is short: the usual pause between activities.
-    BetweenActivities,
-    /// It had been launched and waited longer: for another stream, or a free device.
-    OtherWait,
-    /// What launched it is not known.
-    Unlinked,
-    /// Nothing follows in the window.
-    AfterLast,
-}
-
-impl Names for IdleCause {
-    const ALL: &'static [Self] = &[
-        Self::WaitingForLaunch,
-        Self::BetweenActivities,
-        Self::OtherWait,
-        Self::Unlinked,
-        Self::AfterLast,
-    ];
-    const NAMES: &'static [&'static str] =
-        &["waiting_for_launch", "between_activities", "other_wait", "unlinked", "after_last"];
+named! {
+    /// Why nothing ran for a while.
+    IdleCause {
+        /// The next activity had not been launched when the interval began.
+        WaitingForLaunch "waiting_for_launch",
+        /// It had been launched, and the interval is short: the usual pause between activities.
+        BetweenActivities "between_activities",
+        /// It had been launched and waited longer: for another stream, or a free device.
+        OtherWait "other_wait",
+        /// What launched it is not known.
+        Unlinked "unlinked",
+        /// Nothing follows in the window.
+        AfterLast "after_last",
+    }
 }
 
 /// The idle intervals of one device or stream with one cause.

@@ -5,8 +5,9 @@
 //! runtime API calls it names.
 
 use crate::ids::StringId;
+use crate::names::Names;
 use crate::tables::Tables;
-use crate::vocabulary::{Layer, Names, Profiler};
+use crate::vocabulary::{Layer, Profiler};
 
 /// The profiler that wrote a trace.
 pub fn profiler(tables: &Tables) -> Profiler {

@@ -6,9 +6,9 @@
 use std::collections::HashSet;
 
 use crate::link::Launches;
+use crate::names::Names;
 use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables};
-use crate::vocabulary::Names;
 
 /// Counts of what linking and nesting could not settle, or settled with a warning,
 /// each with its name, in a fixed order.

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use super::*;
 use crate::graph::{Edge, Evidence, Graph, Kind, Role};
 use crate::ids::{EventId, NodeId};
+use crate::names::Names;
 use crate::progress::silent;
 use crate::tables::{Tables, NO_INTEGER};
 

@@ -1,5 +1,6 @@
 //! Adds up a path: the time of each kind, and of each kind and name.
 
+use crate::names::Names;
 use std::collections::HashMap;
 
 use super::walk::Path;

@@ -1,24 +1,19 @@
 //! What a call of several ranks is, and what says so.
 
-use crate::vocabulary::Names;
+use crate::names::named;
 
-/// What a match rests on, the surest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Method {
-    /// The number that all ranks give to the call.
-    CallId,
-    /// The number within the group.
-    Sequence,
-    /// The pair of ranks, and the number or order within it.
-    Pair,
-    /// The order of the calls: inferred.
-    Order,
-}
-
-impl Names for Method {
-    const ALL: &'static [Self] = &[Self::CallId, Self::Sequence, Self::Pair, Self::Order];
-    const NAMES: &'static [&'static str] = &["call_id", "sequence", "pair", "order"];
+named! {
+    /// What a match rests on, the surest first.
+    Method {
+        /// The number that all ranks give to the call.
+        CallId "call_id",
+        /// The number within the group.
+        Sequence "sequence",
+        /// The pair of ranks, and the number or order within it.
+        Pair "pair",
+        /// The order of the calls: inferred.
+        Order "order",
+    }
 }
 
 /// One call of several ranks.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::calls::Call;
 use super::model::{Member, Rank};
-use crate::vocabulary::{Collective, Names};
+use crate::names::{named, Names};
+use crate::vocabulary::Collective;
 
 /// Something that ranks disagree about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,41 +30,22 @@ pub struct Finding {
     pub is_at_edge: bool,
 }
 
-/// Kinds of disagreement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum FindingKind {
-    /// A rank of the group has a trace and no such call.
-    MissingCall,
-    /// Ranks disagree on the operation.
-    OtherOperation,
-    /// Ranks disagree on a size that must be the same.
-    OtherSize,
-    /// Ranks disagree on the data type.
-    OtherDataType,
-    /// Several alignments explain the calls of two ranks.
-    AmbiguousAlignment,
-    /// Calls without number that found no partner.
-    Unmatched,
-}
-
-impl Names for FindingKind {
-    const ALL: &'static [Self] = &[
-        Self::MissingCall,
-        Self::OtherOperation,
-        Self::OtherSize,
-        Self::OtherDataType,
-        Self::AmbiguousAlignment,
-        Self::Unmatched,
-    ];
-    const NAMES: &'static [&'static str] = &[
-        "missing call",
-        "other operation",
-        "other size",
-        "other data type",
-        "ambiguous alignment",
-        "unmatched call",
-    ];
+named! {
+    /// Kinds of disagreement.
+    FindingKind {
+        /// A rank of the group has a trace and no such call.
+        MissingCall "missing call",
+        /// Ranks disagree on the operation.
+        OtherOperation "other operation",
+        /// Ranks disagree on a size that must be the same.
+        OtherSize "other size",
+        /// Ranks disagree on the data type.
+        OtherDataType "other data type",
+        /// Several alignments explain the calls of two ranks.
+        AmbiguousAlignment "ambiguous alignment",
+        /// Calls without number that found no partner.
+        Unmatched "unmatched call",
+    }
 }
 
 /// Notes what the members of a call disagree about.

@@ -6,7 +6,8 @@
 use super::model::{Boundary, BoundaryKind, Channel, Maybe, Member, Rank, Reduced};
 use super::profile::{NameTotal, Profile, StepTotal, TimeClass};
 use crate::measure::Group;
-use crate::vocabulary::{Collective, DataType, Names};
+use crate::names::Names;
+use crate::vocabulary::{Collective, DataType};
 
 /// What the bytes begin with: another version may have other fields.
 const HEAD: &str = concat!("longpole rank ", env!("CARGO_PKG_VERSION"));

@@ -13,31 +13,24 @@ use crate::error::Result;
 use crate::graph::{Edge, Graph, Kind};
 use crate::ids::Order;
 use crate::link::{self, Launches};
+use crate::names::named;
 use crate::path::REMOVED;
 use crate::tables::{argument_text, Tables};
-use crate::vocabulary::Names;
 
-/// What the time of a rank is compared by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum TimeClass {
-    /// Data loading.
-    DataLoading,
-    /// Work of the main thread.
-    Host,
-    /// Work of other threads.
-    HelperThreads,
-    /// Kernels that compute.
-    Kernels,
-    /// Memcpys and memsets.
-    Copies,
-}
-
-impl Names for TimeClass {
-    const ALL: &'static [Self] =
-        &[Self::DataLoading, Self::Host, Self::HelperThreads, Self::Kernels, Self::Copies];
-    const NAMES: &'static [&'static str] =
-        &["data_loading", "host", "helper_threads", "kernels", "copies"];
+named! {
+    /// What the time of a rank is compared by.
+    TimeClass {
+        /// Data loading.
+        DataLoading "data_loading",
+        /// Work of the main thread.
+        Host "host",
+        /// Work of other threads.
+        HelperThreads "helper_threads",
+        /// Kernels that compute.
+        Kernels "kernels",
+        /// Memcpys and memsets.
+        Copies "copies",
+    }
 }
 
 /// The time of one class in one step.

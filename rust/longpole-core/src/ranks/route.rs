@@ -3,16 +3,18 @@
 use super::model::{BoundaryKind, ROOT};
 use super::solve::{Joint, Solution, CALL};
 use crate::ids::row_in_column;
+use crate::names::named;
 
-/// What a part of the path is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LegKind {
-    /// A stretch within the rank, between two nodes of its graph.
-    Within,
-    /// A transfer, from the arrival of the last member.
-    Transfer,
-    /// Before the first event of the rank.
-    BeforeFirst,
+named! {
+    /// What a part of the path is.
+    LegKind {
+        /// A stretch within the rank, between two nodes of its graph.
+        Within "within",
+        /// A transfer, from the arrival of the last member.
+        Transfer "transfer",
+        /// Before the first event of the rank.
+        BeforeFirst "before_first",
+    }
 }
 
 /// A part of the path.

@@ -44,8 +44,6 @@ pub struct Solution {
     pub run_ns: (i64, i64),
     /// Members that ended before another one of their call arrived.
     pub n_early_ends: u64,
-    /// Nodes that closed a circle within one instant.
-    pub n_circles: u64,
 }
 
 /// Stands for the other ranks of a call among what a node was reached from.
@@ -55,11 +53,6 @@ impl Solution {
     /// The time of a node of a rank.
     pub fn time_ns(&self, rank: usize, node: usize) -> i64 {
         self.times_ns[self.first[rank] + node]
-    }
-
-    /// How long the run takes.
-    pub fn makespan_ns(&self) -> i64 {
-        self.run_ns.1 - self.run_ns.0
     }
 }
 
@@ -221,7 +214,6 @@ impl<'a> Solver<'a> {
             }
             let left = left.get_or_insert_with(|| self.by_time(&is_done));
             let Some(stuck) = left.find(|&node| !is_done[node]) else { break };
-            self.found.n_circles += 1;
             ready.push(stuck);
         }
     }

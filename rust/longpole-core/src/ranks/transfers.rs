@@ -6,7 +6,7 @@
 use super::calls::Call;
 use super::clock::Clock;
 use super::model::Rank;
-use crate::vocabulary::Names;
+use crate::names::named;
 
 /// Waiting of this part of the time in a call makes it late, ...
 const LATE_PERCENT: i64 = 70;
@@ -17,24 +17,18 @@ const TRANSFER_PERCENT: i64 = 30;
 /// Clocks must be this many times better than what they are to measure.
 const CLOCK_PART: i64 = 5;
 
-/// What the time in a call is spent on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Cause {
-    /// Moving data.
-    Transfer,
-    /// Waiting for the last rank.
-    LateArrival,
-    /// Both.
-    Mixed,
-    /// It cannot be told.
-    Inconclusive,
-}
-
-impl Names for Cause {
-    const ALL: &'static [Self] =
-        &[Self::Transfer, Self::LateArrival, Self::Mixed, Self::Inconclusive];
-    const NAMES: &'static [&'static str] = &["transfer", "late arrival", "mixed", "inconclusive"];
+named! {
+    /// What the time in a call is spent on.
+    Cause {
+        /// Moving data.
+        Transfer "transfer",
+        /// Waiting for the last rank.
+        LateArrival "late arrival",
+        /// Both.
+        Mixed "mixed",
+        /// It cannot be told.
+        Inconclusive "inconclusive",
+    }
 }
 
 /// The share of each member in a call, by the common clock.

@@ -7,6 +7,7 @@
 //! Limits: only the first [`HEAD_BYTES`] are looked at. A file that is refused is named with
 //! what to do; nothing is ever guessed from the name of the file.
 
+use super::chakra::variable;
 use super::saved::is_saved;
 use super::window::Window;
 use crate::diagnostics::Diagnostics;
@@ -158,17 +159,9 @@ fn archive(head: &[u8], compressed: bool) -> Option<Known> {
 fn is_perfetto(head: &[u8]) -> bool {
     const TAG: u8 = 0x0a;
     let Some((&TAG, rest)) = head.split_first() else { return false };
-    let Some((length, n_bytes)) = varint(rest) else { return false };
-    let next = 1 + n_bytes + length;
-    !may_be_json(head) && length > 0 && head.get(next).is_none_or(|&byte| byte == TAG)
-}
-
-/// A length of at most four bytes, and how many bytes it takes.
-fn varint(bytes: &[u8]) -> Option<(usize, usize)> {
-    let last = bytes.iter().take(4).position(|byte| byte & 0x80 == 0)?;
-    let value =
-        bytes[..=last].iter().rev().fold(0, |sum, byte| sum << 7 | usize::from(byte & 0x7f));
-    Some((value, last + 1))
+    let Some((length @ 1.., n_bytes @ ..=4)) = variable(rest) else { return false };
+    let next = usize::try_from(length).ok().and_then(|length| head.get(1 + n_bytes + length));
+    !may_be_json(head) && next.is_none_or(|&byte| byte == TAG)
 }
 
 fn contains(text: &[u8], part: &[u8]) -> bool {

@@ -31,11 +31,6 @@ impl Nesting {
         EventId::from_column(self.parent[event.row()])
     }
 
-    /// How many events enclose it; none for what does not stand on a thread.
-    pub fn depth(&self, event: EventId) -> Option<u16> {
-        Some(self.depth[event.row()]).filter(|&depth| depth != NO_DEPTH)
-    }
-
     /// The events on threads, lane by lane, each from the outside in and in order of time: a
     /// parent stands before its children.
     pub fn outside_in(&self) -> impl ExactSizeIterator<Item = EventId> + '_ {

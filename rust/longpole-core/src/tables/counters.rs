@@ -68,14 +68,4 @@ impl CounterTable {
         self.time_ns.clear();
         self.value.clear();
     }
-
-    /// How many samples there are.
-    pub fn len(&self) -> usize {
-        self.name.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.name.is_empty()
-    }
 }

@@ -6,7 +6,8 @@
 use super::columns::columns;
 use super::Packed;
 use crate::ids::{EventId, InColumn, LaneId, StringId, NO_INTEGER};
-use crate::vocabulary::{EventKind, Names};
+use crate::names::Names;
+use crate::vocabulary::EventKind;
 
 /// One event, as the reader appends it.
 #[derive(Debug, Clone, Copy)]

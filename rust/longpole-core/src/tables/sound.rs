@@ -5,8 +5,8 @@
 
 use super::{Column, EventKind, FlowTable, Tables, Values};
 use crate::ids::NO_ROW;
+use crate::names::Names;
 use crate::time::MAX_TIME_NS;
-use crate::vocabulary::Names;
 
 impl Tables {
     /// What is wrong with the tables, if anything.

@@ -10,42 +10,42 @@
 //! has waited is said by the graph. `cuStreamWaitValue32` and its kin wait for a value in
 //! memory and not for an event; they are [`ApiRole::Other`].
 
-use super::Names;
+use crate::names::named;
 
-/// What a runtime API call does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum ApiRole {
-    /// Launches a kernel.
-    Launch,
-    /// Launches a graph of work at once.
-    GraphLaunch,
-    /// Enqueues a memcpy or memset and returns.
-    Copy,
-    /// Copies, and returns when the copy has ended.
-    BlockingCopy,
-    /// Waits for one stream.
-    StreamSynchronize,
-    /// Waits for a recorded event.
-    EventSynchronize,
-    /// Waits for all streams of a device.
-    DeviceSynchronize,
-    /// Records an event on a stream.
-    EventRecord,
-    /// Makes a stream wait for an event.
-    StreamWait,
-    /// Asks whether work has ended, and never waits.
-    Query,
-    /// Allocates, reserves, pins or maps memory, or unmaps it.
-    Allocate,
-    /// Allocates or frees memory in the order of a stream.
-    StreamOrderedAllocate,
-    /// Frees memory, or unpins it.
-    Free,
-    /// Loads or unloads code.
-    LoadModule,
-    /// Anything else.
-    Other,
+named! {
+    /// What a runtime API call does.
+    ApiRole {
+        /// Launches a kernel.
+        Launch "launch",
+        /// Launches a graph of work at once.
+        GraphLaunch "graph_launch",
+        /// Enqueues a memcpy or memset and returns.
+        Copy "copy",
+        /// Copies, and returns when the copy has ended.
+        BlockingCopy "blocking_copy",
+        /// Waits for one stream.
+        StreamSynchronize "stream_synchronize",
+        /// Waits for a recorded event.
+        EventSynchronize "event_synchronize",
+        /// Waits for all streams of a device.
+        DeviceSynchronize "device_synchronize",
+        /// Records an event on a stream.
+        EventRecord "event_record",
+        /// Makes a stream wait for an event.
+        StreamWait "stream_wait",
+        /// Asks whether work has ended, and never waits.
+        Query "query",
+        /// Allocates, reserves, pins or maps memory, or unmaps it.
+        Allocate "allocate",
+        /// Allocates or frees memory in the order of a stream.
+        StreamOrderedAllocate "stream_ordered_allocate",
+        /// Frees memory, or unpins it.
+        Free "free",
+        /// Loads or unloads code.
+        LoadModule "load_module",
+        /// Anything else.
+        Other "other",
+    }
 }
 
 /// Whether calls of a role wait for a device.
@@ -57,43 +57,6 @@ pub enum Waiting {
     Sometimes,
     /// They do, unless there is nothing to wait for.
     Always,
-}
-
-impl Names for ApiRole {
-    const ALL: &'static [Self] = &[
-        Self::Launch,
-        Self::GraphLaunch,
-        Self::Copy,
-        Self::BlockingCopy,
-        Self::StreamSynchronize,
-        Self::EventSynchronize,
-        Self::DeviceSynchronize,
-        Self::EventRecord,
-        Self::StreamWait,
-        Self::Query,
-        Self::Allocate,
-        Self::StreamOrderedAllocate,
-        Self::Free,
-        Self::LoadModule,
-        Self::Other,
-    ];
-    const NAMES: &'static [&'static str] = &[
-        "launch",
-        "graph_launch",
-        "copy",
-        "blocking_copy",
-        "stream_synchronize",
-        "event_synchronize",
-        "device_synchronize",
-        "event_record",
-        "stream_wait",
-        "query",
-        "allocate",
-        "stream_ordered_allocate",
-        "free",
-        "load_module",
-        "other",
-    ];
 }
 
 /// Calls without a prefix, by the beginning of the name: MTIA, SYCL and Gaudi.

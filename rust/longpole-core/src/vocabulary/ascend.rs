@@ -7,7 +7,8 @@
 //! Limits: a type of task that is not listed is [`TaskKind::Unknown`], which counts as no work
 //! and is reported.
 
-use super::{ApiRole, Names};
+use super::ApiRole;
+use crate::names::named;
 
 /// A layer of an Ascend profile, which stands in the timeline as a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,34 +42,22 @@ const LAYERS: &[(&str, Layer)] = &[
     ("Step Trace", Layer::Derived),
 ];
 
-/// A profiler, as far as its options differ from those of the others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Profiler {
-    /// `torch.profiler`, and whatever is like it.
-    Torch,
-    /// The same on ROCm.
-    TorchRocm,
-    /// The same on Intel's GPUs.
-    TorchXpu,
-    /// `torch_npu.profiler`.
-    TorchNpu,
-    /// `mindspore.profiler` and the older `mindspore.Profiler`.
-    MindSpore,
-    /// msprof by itself.
-    Msprof,
-}
-
-impl Names for Profiler {
-    const ALL: &'static [Self] = &[
-        Self::Torch,
-        Self::TorchRocm,
-        Self::TorchXpu,
-        Self::TorchNpu,
-        Self::MindSpore,
-        Self::Msprof,
-    ];
-    const NAMES: &'static [&'static str] =
-        &["torch", "torch_rocm", "torch_xpu", "torch_npu", "mindspore", "msprof"];
+named! {
+    /// A profiler, as far as its options differ from those of the others.
+    Profiler {
+        /// `torch.profiler`, and whatever is like it.
+        Torch "torch",
+        /// The same on ROCm.
+        TorchRocm "torch_rocm",
+        /// The same on Intel's GPUs.
+        TorchXpu "torch_xpu",
+        /// `torch_npu.profiler`.
+        TorchNpu "torch_npu",
+        /// `mindspore.profiler` and the older `mindspore.Profiler`.
+        MindSpore "mindspore",
+        /// msprof by itself.
+        Msprof "msprof",
+    }
 }
 
 impl Profiler {

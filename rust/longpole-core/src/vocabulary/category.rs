@@ -8,58 +8,46 @@
 //! Limits: a category that is not listed becomes [`EventKind::Other`], which takes part in
 //! the nesting of its thread and in nothing else.
 
-use super::Names;
+use crate::names::named;
 
-/// Declares the kinds of event with the name each has outside.
-macro_rules! kinds {
-    ($($(#[$doc:meta])* $kind:ident $name:literal,)*) => {
-        /// What an event is, whichever profiler wrote it.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[repr(u8)]
-        pub enum EventKind { $($(#[$doc])* $kind,)* }
-
-        impl Names for EventKind {
-            const ALL: &'static [Self] = &[$(Self::$kind,)*];
-            const NAMES: &'static [&'static str] = &[$($name,)*];
-        }
-    };
-}
-
-kinds! {
-    /// An operator on the CPU.
-    Operator "operator",
-    /// A function of the Python program.
-    Python "python",
-    /// A call into the CUDA or HIP runtime.
-    Runtime "runtime",
-    /// A call into the driver below the runtime.
-    Driver "driver",
-    /// A named range on the CPU side, as `record_function` and `ProfilerStep` make.
-    Annotation "annotation",
-    /// A kernel on the device.
-    Kernel "kernel",
-    /// A copy to, from or on a device.
-    Copy "copy",
-    /// A fill of device memory.
-    Fill "fill",
-    /// A named range on the device side, spanning the kernels launched inside.
-    DeviceAnnotation "device_annotation",
-    /// A record of who waited for whom on a device.
-    Synchronization "synchronization",
-    /// A range over which performance counters were read.
-    CounterRange "counter_range",
-    /// A part of a collective, or a mark on a stream that takes the device no time.
-    DeviceTask "device_task",
-    /// What the profiler computed from other events, shown as a track of its own.
-    Derived "derived",
-    /// Time the profiler itself took.
-    Overhead "overhead",
-    /// The frame the profiler draws around all it recorded.
-    Span "span",
-    /// A point in time.
-    Instant "instant",
-    /// Anything else.
-    Other "other",
+named! {
+    /// What an event is, whichever profiler wrote it.
+    EventKind {
+        /// An operator on the CPU.
+        Operator "operator",
+        /// A function of the Python program.
+        Python "python",
+        /// A call into the CUDA or HIP runtime.
+        Runtime "runtime",
+        /// A call into the driver below the runtime.
+        Driver "driver",
+        /// A named range on the CPU side, as `record_function` and `ProfilerStep` make.
+        Annotation "annotation",
+        /// A kernel on the device.
+        Kernel "kernel",
+        /// A copy to, from or on a device.
+        Copy "copy",
+        /// A fill of device memory.
+        Fill "fill",
+        /// A named range on the device side, spanning the kernels launched inside.
+        DeviceAnnotation "device_annotation",
+        /// A record of who waited for whom on a device.
+        Synchronization "synchronization",
+        /// A range over which performance counters were read.
+        CounterRange "counter_range",
+        /// A part of a collective, or a mark on a stream that takes the device no time.
+        DeviceTask "device_task",
+        /// What the profiler computed from other events, shown as a track of its own.
+        Derived "derived",
+        /// Time the profiler itself took.
+        Overhead "overhead",
+        /// The frame the profiler draws around all it recorded.
+        Span "span",
+        /// A point in time.
+        Instant "instant",
+        /// Anything else.
+        Other "other",
+    }
 }
 
 /// The category of operators until torch 1.9.

@@ -7,67 +7,36 @@
 //! Limits: the number of bytes is known from the record alone, and is that of the larger of
 //! the two buffers of one rank.
 
-use super::Names;
+use crate::names::named;
 
-/// What a collective does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Collective {
-    /// Every rank gets the reduction over all.
-    AllReduce,
-    /// Every rank gets what all have.
-    AllGather,
-    /// Every rank gets a part of the reduction over all.
-    ReduceScatter,
-    /// Every rank sends a part to each other one.
-    AllToAll,
-    /// One rank sends to all.
-    Broadcast,
-    /// One rank gets the reduction over all.
-    Reduce,
-    /// One rank gets what all have.
-    Gather,
-    /// One rank sends a part to each.
-    Scatter,
-    /// One rank sends to another.
-    Send,
-    /// One rank receives from another.
-    Receive,
-    /// One of these two, or both: kernels for them have one name.
-    SendReceive,
-    /// Nobody goes on before all have come.
-    Barrier,
-}
-
-impl Names for Collective {
-    const ALL: &'static [Self] = &[
-        Self::AllReduce,
-        Self::AllGather,
-        Self::ReduceScatter,
-        Self::AllToAll,
-        Self::Broadcast,
-        Self::Reduce,
-        Self::Gather,
-        Self::Scatter,
-        Self::Send,
-        Self::Receive,
-        Self::SendReceive,
-        Self::Barrier,
-    ];
-    const NAMES: &'static [&'static str] = &[
-        "all_reduce",
-        "all_gather",
-        "reduce_scatter",
-        "all_to_all",
-        "broadcast",
-        "reduce",
-        "gather",
-        "scatter",
-        "send",
-        "recv",
-        "send_receive",
-        "barrier",
-    ];
+named! {
+    /// What a collective does.
+    Collective {
+        /// Every rank gets the reduction over all.
+        AllReduce "all_reduce",
+        /// Every rank gets what all have.
+        AllGather "all_gather",
+        /// Every rank gets a part of the reduction over all.
+        ReduceScatter "reduce_scatter",
+        /// Every rank sends a part to each other one.
+        AllToAll "all_to_all",
+        /// One rank sends to all.
+        Broadcast "broadcast",
+        /// One rank gets the reduction over all.
+        Reduce "reduce",
+        /// One rank gets what all have.
+        Gather "gather",
+        /// One rank sends a part to each.
+        Scatter "scatter",
+        /// One rank sends to another.
+        Send "send",
+        /// One rank receives from another.
+        Receive "recv",
+        /// One of these two, or both: kernels for them have one name.
+        SendReceive "send_receive",
+        /// Nobody goes on before all have come.
+        Barrier "barrier",
+    }
 }
 
 /// Parts of names in small letters without underscores. The first that fits counts.
@@ -199,12 +168,18 @@ mod tests {
             ("minimax_reduce_rms_kernel_lamport", Collective::AllReduce),
             ("rdxn_on_stream_kernel<float>", Collective::AllReduce),
             ("broadcast", Collective::Broadcast),
+            ("gloo:broadcast", Collective::Broadcast),
+            ("hccl:_all_gather_base", Collective::AllGather),
+            ("ncclSymkDevKernel_AllReduce_AGxLL_R_sum_f16", Collective::AllReduce),
             ("nccl:send 0->1", Collective::Send),
             ("c10d::recv_", Collective::Receive),
         ] {
             assert_eq!(Collective::of_name(name), Some(collective), "{name}");
         }
-        assert_eq!(Collective::of_name("ncclDevKernel_Generic"), None);
+        assert_eq!(
+            Collective::of_name("ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)"),
+            None
+        );
     }
 
     #[test]

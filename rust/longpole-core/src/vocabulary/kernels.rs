@@ -11,23 +11,18 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::Names;
+use crate::names::named;
 
-/// What work on a device is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum WorkClass {
-    /// Computing.
-    Compute,
-    /// Exchanging data with other devices.
-    Communication,
-    /// Moving or filling memory.
-    Copy,
-}
-
-impl Names for WorkClass {
-    const ALL: &'static [Self] = &[Self::Compute, Self::Communication, Self::Copy];
-    const NAMES: &'static [&'static str] = &["compute", "communication", "copy"];
+named! {
+    /// What work on a device is for.
+    WorkClass {
+        /// Computing.
+        Compute "compute",
+        /// Exchanging data with other devices.
+        Communication "communication",
+        /// Moving or filling memory.
+        Copy "copy",
+    }
 }
 
 /// What names hold, as regular expressions that ignore case: the collective libraries of the

@@ -37,22 +37,3 @@ pub use kernels::{pageable_ends, WorkClass, MEMORY_KINDS};
 pub use loading::DATA_LOADING;
 pub use markers::{is_backward_node, is_engine_work, module_name, step_number};
 pub use user::{Vocabulary, SECTIONS};
-
-/// The words of a short list, each with its name in columns and on the command line.
-pub trait Names: Copy + PartialEq + 'static {
-    /// Every one, in the order of the enum.
-    const ALL: &'static [Self];
-    /// Their names, in the same order.
-    const NAMES: &'static [&'static str];
-
-    /// The name of this one.
-    fn name(self) -> &'static str {
-        let place = Self::ALL.iter().position(|one| *one == self);
-        place.map_or("", |place| Self::NAMES[place])
-    }
-
-    /// The one with a name.
-    fn named(name: &str) -> Option<Self> {
-        Self::NAMES.iter().position(|its| *its == name).map(|place| Self::ALL[place])
-    }
-}

@@ -4,8 +4,9 @@
 
 use regex::Regex;
 
-use super::{ApiRole, EventKind, Names, WorkClass};
+use super::{ApiRole, EventKind, WorkClass};
 use crate::error::{Error, ErrorKind, Result};
+use crate::names::Names;
 
 /// One addition: names that a pattern finds have a meaning.
 #[derive(Debug, Clone)]

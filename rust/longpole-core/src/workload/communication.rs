@@ -10,79 +10,13 @@ use crate::ids::EventId;
 use crate::tables::{argument, argument_text, ExecutionTrace};
 use crate::vocabulary::{data_type, runs_on_cpu, Collective, WorkClass};
 
-/// What a communication does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Operation {
-    /// Every rank gets the sum.
-    AllReduce,
-    /// One rank gets the sum.
-    Reduce,
-    /// Every rank gets the parts of all.
-    AllGather,
-    /// One rank gets the parts of all.
-    Gather,
-    /// Every rank gets a part of what one has.
-    Scatter,
-    /// Every rank gets what one has.
-    Broadcast,
-    /// Every rank sends a part to every other.
-    AllToAll,
-    /// Every rank gets a part of the sum.
-    ReduceScatter,
-    /// Nobody goes on before all are there.
-    Barrier,
-    /// One rank sends to another.
-    Send,
-    /// One rank receives from another.
-    Receive,
-    /// Nothing in the files says what it does.
-    Unknown,
-}
-
-impl Operation {
-    /// Its names in columns, in the order of the enum.
-    pub const NAMES: &'static [&'static str] = &[
-        "all_reduce",
-        "reduce",
-        "all_gather",
-        "gather",
-        "scatter",
-        "broadcast",
-        "all_to_all",
-        "reduce_scatter",
-        "barrier",
-        "send",
-        "recv",
-        "unknown",
-    ];
-
-    /// What a name says.
-    pub fn of_name(name: &str) -> Self {
-        match Collective::of_name(name) {
-            Some(Collective::AllReduce) => Self::AllReduce,
-            Some(Collective::Reduce) => Self::Reduce,
-            Some(Collective::AllGather) => Self::AllGather,
-            Some(Collective::Gather) => Self::Gather,
-            Some(Collective::Scatter) => Self::Scatter,
-            Some(Collective::Broadcast) => Self::Broadcast,
-            Some(Collective::AllToAll) => Self::AllToAll,
-            Some(Collective::ReduceScatter) => Self::ReduceScatter,
-            Some(Collective::Barrier) => Self::Barrier,
-            Some(Collective::Send) => Self::Send,
-            Some(Collective::Receive) => Self::Receive,
-            // A kernel for both directions does not say which one it is for.
-            Some(Collective::SendReceive) | None => Self::Unknown,
-        }
-    }
-}
-
 /// A communication of one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Communication {
     /// The row of its node in the workload.
     pub row: usize,
-    /// What it does.
-    pub collective: Operation,
+    /// What it does, where something in the files says so.
+    pub collective: Option<Collective>,
     /// The name of its process group.
     pub group: Option<String>,
     /// How many ranks that has.
@@ -100,9 +34,9 @@ impl Communication {
     pub fn is_complete(&self) -> bool {
         self.bytes.is_some()
             && match self.collective {
-                Operation::Unknown => false,
-                Operation::Send | Operation::Receive => self.peer.is_some(),
-                _ => true,
+                None => false,
+                Some(Collective::Send | Collective::Receive) => self.peer.is_some(),
+                Some(_) => true,
             }
     }
 }
@@ -134,8 +68,8 @@ fn communication(row: usize, node: &WorkloadNode, linked: Linked<'_>) -> Communi
     let arguments = Arguments { event: node.event, linked };
     let collective = collective(node, &around, &recorded, &arguments, linked);
     let peer = match collective {
-        Operation::Send => arguments.number("Dst Rank").or(recorded.root),
-        Operation::Receive => arguments.number("Src Rank").or(recorded.root),
+        Some(Collective::Send) => arguments.number("Dst Rank").or(recorded.root),
+        Some(Collective::Receive) => arguments.number("Src Rank").or(recorded.root),
         _ => None,
     };
     Communication {
@@ -163,7 +97,7 @@ fn collective(
     recorded: &Recorded,
     arguments: &Arguments<'_>,
     linked: Linked<'_>,
-) -> Operation {
+) -> Option<Collective> {
     let event = node.event.and_then(|event| linked.tables.events.name(event));
     let own = event.map_or("", |name| linked.tables.strings.get(name));
     let ranges = around.iter().map(|&row| linked.trace.name(row));
@@ -174,9 +108,9 @@ fn collective(
         .chain(recorded.collective.as_deref())
         .chain([own])
         .chain(ranges)
-        .map(Operation::of_name)
-        .find(|&found| found != Operation::Unknown)
-        .unwrap_or(Operation::Unknown)
+        .filter_map(Collective::of_name)
+        // A kernel for both directions does not say which one it is for.
+        .find(|&found| found != Collective::SendReceive)
 }
 
 /// What the profiler says of an event.
@@ -253,29 +187,4 @@ pub fn tensor_bytes(row: usize, trace: &ExecutionTrace) -> Option<i64> {
     let values = trace.strings.get(trace.nodes[row].inputs.values);
     let sizes = tensors(values).into_iter().map(|(_, tensor)| tensor.bytes);
     sizes.reduce(i64::saturating_add).filter(|&bytes| bytes > 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_family_of_kernels_is_known_or_named_as_unknown() {
-        for (name, expected) in [
-            ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)", Operation::AllReduce),
-            ("ncclKernel_AllGather_RING_LL_Sum_int8_t", Operation::AllGather),
-            ("ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL", Operation::ReduceScatter),
-            ("ncclSymkDevKernel_AllReduce_AGxLL_R_sum_f16", Operation::AllReduce),
-            ("ncclDevKernel_Reduce_Sum_f32_RING_LL", Operation::Reduce),
-            ("ncclDevKernel_Broadcast_RING_LL", Operation::Broadcast),
-            ("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", Operation::Unknown),
-            ("ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", Operation::Unknown),
-            ("gloo:broadcast", Operation::Broadcast),
-            ("hccl:_all_gather_base", Operation::AllGather),
-            ("nccl:all_to_allv", Operation::AllToAll),
-            ("nccl:send 0->1", Operation::Send),
-        ] {
-            assert_eq!(Operation::of_name(name), expected, "{name}");
-        }
-    }
 }

@@ -23,7 +23,7 @@ mod storages;
 mod waits;
 
 pub use build::workload;
-pub use communication::{communications, tensor_bytes, Communication, Operation};
+pub use communication::{communications, tensor_bytes, Communication};
 pub use model::{
     Dependency, DependencyKind, DeviceReason, Dropped, Linked, LinkedDevice, Moment, NodeKind,
     Sources, Workload, WorkloadNode,

@@ -3,23 +3,20 @@
 use crate::graph::{Evidence, Graph};
 use crate::ids::{EventId, LaneId};
 use crate::link::{ExecutionLink, Launches};
+use crate::names::named;
 use crate::stack::Nesting;
 use crate::tables::{ExecutionTrace, Tables};
 
-/// What a node of a workload is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum NodeKind {
-    /// A node of the execution trace.
-    Operator,
-    /// Time of a thread between operators.
-    Gap,
-    /// Work on a device.
-    Device,
-}
-
-impl NodeKind {
-    /// Its names in columns, in the order of the enum.
-    pub const NAMES: &'static [&'static str] = &["operator", "gap", "device"];
+named! {
+    /// What a node of a workload is.
+    NodeKind {
+        /// A node of the execution trace.
+        Operator "operator",
+        /// Time of a thread between operators.
+        Gap "gap",
+        /// Work on a device.
+        Device "device",
+    }
 }
 
 /// One node of a workload.
@@ -66,11 +63,6 @@ impl Workload {
         let spans = || self.nodes.iter().filter_map(|node| node.span);
         Some((spans().map(|span| span.0).min()?, spans().map(|span| span.1).max()?))
     }
-
-    /// The row of a node.
-    pub fn row(&self, id: i64) -> Option<usize> {
-        self.nodes.binary_search_by_key(&id, |node| node.id).ok()
-    }
 }
 
 /// What a workload is made from.
@@ -113,56 +105,38 @@ impl Linked<'_> {
     }
 }
 
-/// Why a node depends on another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum DependencyKind {
-    /// The source is the node around the target.
-    Control,
-    /// The source came before the target on its thread.
-    ProgramOrder,
-    /// The target reads a storage that the source wrote last.
-    Data,
-    /// The source launched the target.
-    Launch,
-    /// The source came before the target on its stream.
-    StreamOrder,
-    /// The stream of the target waited for an event behind the source.
-    EventWait,
-    /// The thread of the target was blocked until the source had ended.
-    Sync,
-    /// The thread of the target found a queue full until the source had ended.
-    QueueFull,
-    /// The forward thread and the backward thread take turns.
-    Handover,
+named! {
+    /// Why a node depends on another one.
+    DependencyKind {
+        /// The source is the node around the target.
+        Control "control",
+        /// The source came before the target on its thread.
+        ProgramOrder "program_order",
+        /// The target reads a storage that the source wrote last.
+        Data "data",
+        /// The source launched the target.
+        Launch "launch",
+        /// The source came before the target on its stream.
+        StreamOrder "stream_order",
+        /// The stream of the target waited for an event behind the source.
+        EventWait "event_wait",
+        /// The thread of the target was blocked until the source had ended.
+        Sync "sync",
+        /// The thread of the target found a queue full until the source had ended.
+        QueueFull "queue_full",
+        /// The forward thread and the backward thread take turns.
+        Handover "thread_handoff",
+    }
 }
 
-impl DependencyKind {
-    /// Its names in columns, in the order of the enum.
-    pub const NAMES: &'static [&'static str] = &[
-        "control",
-        "program_order",
-        "data",
-        "launch",
-        "stream_order",
-        "event_wait",
-        "sync",
-        "queue_full",
-        "thread_handoff",
-    ];
-}
-
-/// What must have happened to the source before the target starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Moment {
-    /// It has begun.
-    Start,
-    /// It is over.
-    End,
-}
-
-impl Moment {
-    /// Its names in columns, in the order of the enum.
-    pub const NAMES: &'static [&'static str] = &["start", "end"];
+named! {
+    /// What must have happened to the source before the target starts.
+    Moment {
+        /// It has begun.
+        Start "start",
+        /// It is over.
+        End "end",
+    }
 }
 
 /// One node depends on another one.
@@ -208,21 +182,16 @@ pub struct LinkedDevice {
     pub row: usize,
 }
 
-/// Why device work belongs to no node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DeviceReason {
-    /// The call that launched it is not in the trace.
-    NoCall,
-    /// Its call ran inside no operator of the execution trace.
-    OutsideOperators,
-    /// It has no end, or one before its start.
-    NoDuration,
-}
-
-impl DeviceReason {
-    /// Its names in columns, in the order of the enum.
-    pub const NAMES: &'static [&'static str] =
-        &["call_not_in_trace", "outside_operators", "no_duration"];
+named! {
+    /// Why device work belongs to no node.
+    DeviceReason {
+        /// The call that launched it is not in the trace.
+        NoCall "call_not_in_trace",
+        /// Its call ran inside no operator of the execution trace.
+        OutsideOperators "outside_operators",
+        /// It has no end, or one before its start.
+        NoDuration "no_duration",
+    }
 }
 
 /// Ids of gaps: above all ids of nodes and device work, and below 2^53.

@@ -5,6 +5,7 @@
 //! are spelled as the execution trace spells its own. Beside these stand `blocked_dur`, the
 //! waiting inside `exclusive_dur`, and `dependencies`, each with its kind and evidence.
 
+use crate::names::Names;
 use std::fmt::{self, Display, Write as _};
 use std::io::{self, Write};
 use std::ops::Range;

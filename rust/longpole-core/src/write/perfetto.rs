@@ -9,6 +9,7 @@ use super::perfetto_fields::{
     TRACK_DESCRIPTOR, TRACK_EVENT, TRACK_UUID, TYPE, UUID,
 };
 use super::protobuf::Message;
+use crate::names::Names;
 use crate::path::{Path, Segment};
 use crate::tables::{Place, Tables, NO_INTEGER};
 

@@ -1,11 +1,16 @@
 //! Traces to read, sound and damaged, and all that one can see of a reading.
 
-#![allow(dead_code)] // each test takes what it needs
+#![allow(dead_code, unused_imports)] // each test takes what it needs
 
 use std::fmt::Write as _;
-use std::io::{Read, Write as _};
 
 use longpole_core::tables::{FlowTable, Tables};
+
+#[path = "../../../longpole-fuzz/src/mutation.rs"]
+#[allow(unreachable_pub)] // it is of a library there
+mod mutation;
+
+pub(crate) use mutation::{gzip, mutated as damaged, Pieces, Random};
 
 /// A trace as Kineto writes it, and where in it each event ends.
 pub(crate) fn trace(bytes: usize) -> (Vec<u8>, Vec<usize>) {
@@ -47,12 +52,6 @@ pub(crate) fn event(text: &mut String, number: usize) {
         _ => write!(text, "  {{\n    \"ph\": \"B\", \"name\": \"b\u{e9}\", \"pid\": 41, \"tid\": 42, \"ts\": {start}\n  }}"),
     };
     written.unwrap();
-}
-
-pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
 }
 
 /// What stands between the tokens of a trace: each writer has its own.
@@ -103,94 +102,4 @@ fn metadata_columns(tables: &Tables) -> String {
     let said = &tables.metadata;
     let texts = [&said.name, &said.process, &said.thread, &said.value];
     format!("{texts:?} {:?} {:?}", said.count, said.last_position)
-}
-
-/// A reader that gives a few bytes at a time.
-pub(crate) struct Pieces<'a> {
-    pub(crate) bytes: &'a [u8],
-    pub(crate) random: &'a mut Random,
-}
-
-impl Read for Pieces<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let most = if self.random.below(2) == 0 { 3 } else { 700 };
-        let wish = 1 + self.random.below(most);
-        let length = wish.min(buffer.len()).min(self.bytes.len());
-        buffer[..length].copy_from_slice(&self.bytes[..length]);
-        self.bytes = &self.bytes[length..];
-        Ok(length)
-    }
-}
-
-/// One to four changes to one of the sources.
-pub(crate) fn damaged(sources: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
-    const TOKENS: &[&[u8]] = &[
-        b"{",
-        b"}",
-        b"[",
-        b"]",
-        b",",
-        b":",
-        b"\"",
-        b"\\",
-        b"\\u",
-        b"\\ud800",
-        b"null",
-        b"NaN",
-        b"-inf",
-        b"\0\0\0\0",
-        b"\xff\xff",
-        b"\xef\xbb\xbf",
-        b"\"ph\":\"X\"",
-        b"{\"ph\":",
-        b"1e999",
-        b"-9223372036854775808",
-        b"99999999999999999999",
-        b"0.-05",
-        b"\n",
-        b"\"args\":",
-        b"\"traceEvents\":[",
-        b"\x1f\x8b\x08",
-    ];
-    let mut bytes = sources[random.below(sources.len())].clone();
-    for _ in 0..=random.below(4) {
-        let at = random.below(bytes.len().max(1)).min(bytes.len());
-        let length = random.below(64).min(bytes.len() - at);
-        match random.below(8) {
-            0 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
-            1 => drop(bytes.splice(at..at, TOKENS[random.below(TOKENS.len())].iter().copied())),
-            2 => drop(bytes.drain(at..at + length)),
-            3 => bytes.truncate(at),
-            4 => {
-                let copy = bytes[at..at + length].to_vec();
-                let to = random.below(bytes.len().max(1)).min(bytes.len());
-                drop(bytes.splice(to..to, copy));
-            }
-            5 => {
-                let other = &sources[random.below(sources.len())];
-                let from = random.below(other.len());
-                bytes.truncate(at);
-                bytes.extend_from_slice(&other[from..]);
-            }
-            6 => bytes[at..at + length].fill(0),
-            _ => drop(
-                bytes.splice(at..at + length, TOKENS[random.below(TOKENS.len())].iter().copied()),
-            ),
-        }
-    }
-    bytes
-}
-
-/// xorshift64* (Vigna 2016): enough to choose where to damage.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x2545_f491_4f6c_dd1d);
-        let mut value = self.0;
-        value ^= value >> 32;
-        value = value.wrapping_mul(0xd6e8_feb8_6659_fd93);
-        value ^= value >> 29;
-        usize::try_from(value % limit.max(1) as u64).unwrap()
-    }
 }

@@ -149,6 +149,7 @@ mod tests {
     use super::super::testing::{extract, records, rejections};
     use super::*;
     use crate::extract::{End, Extraction};
+    use crate::names::Names;
 
     fn whole(text: &str) -> Extraction {
         extract(FORMAT, text, End::Whole)

@@ -125,6 +125,7 @@ mod tests {
     use super::super::testing::{extract, field, records, rejections};
     use super::*;
     use crate::extract::End;
+    use crate::names::Names;
 
     const HEADER: &str =
         "Problem,Provider,OperationKind,Operation,Disposition,Status,m,n,k,Bytes,Flops,Runtime,GB/s,GFLOPs\n";

@@ -186,6 +186,7 @@ mod tests {
     use super::super::testing::{extract, field, records, rejections};
     use super::*;
     use crate::extract::End;
+    use crate::names::Names;
 
     const BLOCK: &str = "
 =============================

@@ -152,6 +152,7 @@ mod tests {
     use super::super::testing::{extract, field, records, rejections};
     use super::*;
     use crate::extract::End;
+    use crate::names::Names;
 
     /// A header of `width` columns in the old or the new manner, and a row that took `us`.
     fn log(width: usize, prefix: &str, us: &str) -> String {

@@ -37,6 +37,7 @@ pub(super) mod testing {
     use super::super::stream::{End, Extractor};
     use super::super::Extraction;
     use super::Format;
+    use crate::names::Names;
 
     /// What one format finds in `text`.
     pub(in super::super) fn extract(format: Format, text: &str, end: End) -> Extraction {

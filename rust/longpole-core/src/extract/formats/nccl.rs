@@ -182,6 +182,7 @@ mod tests {
     use super::super::testing::{extract, field, records, rejections};
     use super::*;
     use crate::extract::{End, Extraction};
+    use crate::names::Names;
 
     const HEADER: &str = "\
 # Collective test starting: all_reduce_perf

@@ -264,6 +264,7 @@ mod tests {
     use super::super::testing::{extract, field, records, rejections};
     use super::*;
     use crate::extract::{End, Extraction};
+    use crate::names::Names;
 
     const LONG: &str = r#"==PROF== Connected to process 371693
 2208 2048 5608 0 358.15 141.59

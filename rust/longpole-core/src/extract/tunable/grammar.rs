@@ -5,6 +5,7 @@
 //! `torch.matmul(A[M, K], B[K, N])` has `m = N` and `n = M`. Names of types contain
 //! underscores and colons, so neither signature can be split at `_` alone.
 
+use crate::names::named;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
@@ -48,53 +49,25 @@ fn pattern(text: &str) -> Regex {
     Regex::new(&format!("^(?-u:{text})$")).expect("the pattern is a constant")
 }
 
-/// Why a piece is none that torch would understand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Reason {
-    /// It begins like no line of TunableOp.
-    Foreign,
-    /// Fields are missing, as at the end of a file whose writer died.
-    TooFewFields,
-    /// There are more fields than a row has.
-    TooManyFields,
-    /// The operator, a data type or the layout is unknown.
-    Operator,
-    /// The parameters follow no known form.
-    Parameters,
-    /// The name of the solution is empty or holds a blank.
-    Solution,
-    /// The time is no number.
-    Time,
-    /// The bytes are no UTF-8.
-    Encoding,
-}
-
-impl Reason {
-    /// Every reason, in the order of the enum.
-    pub const ALL: &'static [Self] = &[
-        Self::Foreign,
-        Self::TooFewFields,
-        Self::TooManyFields,
-        Self::Operator,
-        Self::Parameters,
-        Self::Solution,
-        Self::Time,
-        Self::Encoding,
-    ];
-
-    /// Its name for programs, stable between versions.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Foreign => "foreign",
-            Self::TooFewFields => "too_few_fields",
-            Self::TooManyFields => "too_many_fields",
-            Self::Operator => "operator",
-            Self::Parameters => "parameters",
-            Self::Solution => "solution",
-            Self::Time => "time",
-            Self::Encoding => "encoding",
-        }
+named! {
+    /// Why a piece is none that torch would understand.
+    Reason {
+        /// It begins like no line of TunableOp.
+        Foreign "foreign",
+        /// Fields are missing, as at the end of a file whose writer died.
+        TooFewFields "too_few_fields",
+        /// There are more fields than a row has.
+        TooManyFields "too_many_fields",
+        /// The operator, a data type or the layout is unknown.
+        Operator "operator",
+        /// The parameters follow no known form.
+        Parameters "parameters",
+        /// The name of the solution is empty or holds a blank.
+        Solution "solution",
+        /// The time is no number.
+        Time "time",
+        /// The bytes are no UTF-8.
+        Encoding "encoding",
     }
 }
 

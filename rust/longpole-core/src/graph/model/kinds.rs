@@ -3,30 +3,7 @@
 //! Each name is written once, beside its variant, and is the one seen in columns, on the
 //! command line and in the documentation.
 
-/// Declares an enum whose variants each have a name outside.
-macro_rules! named {
-    ($(#[$doc:meta])* $enum:ident { $($(#[$variant_doc:meta])* $variant:ident $name:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[repr(u8)]
-        pub enum $enum { $($(#[$variant_doc])* $variant,)* }
-
-        impl $enum {
-            /// Every one, in the order of the enum.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-
-            /// Its name in columns and on the command line.
-            pub fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name,)* }
-            }
-
-            /// The one with a name.
-            pub fn of_name(name: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|it| it.name() == name)
-            }
-        }
-    };
-}
+use crate::names::named;
 
 named! {
     /// What the time of an edge is called when the path takes it.
@@ -226,6 +203,7 @@ impl Role {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::Names;
 
     #[test]
     fn roles_stand_in_the_order_of_their_names() {
@@ -234,7 +212,7 @@ mod tests {
 
     #[test]
     fn every_kind_is_found_by_its_name() {
-        assert!(Kind::ALL.iter().all(|&kind| Kind::of_name(kind.name()) == Some(kind)));
-        assert_eq!(Kind::of_name("gemm"), None);
+        assert!(Kind::ALL.iter().all(|&kind| Kind::named(kind.name()) == Some(kind)));
+        assert_eq!(Kind::named("gemm"), None);
     }
 }

@@ -1,56 +1,41 @@
 //! The values that linking an execution trace to a trace gives: methods, links, reasons.
 
 use crate::ids::{EventId, InColumn, NO_ROW};
+use crate::names::named;
 use crate::tables::{ExecutionTrace, Root, Tables};
 
 /// Of the numbers that two files have in common, so many in a hundred must name the
 /// same operator. Real pairs agree in all, files of different runs in a quarter.
 pub(super) const LEAST_AGREEMENT_PERCENT: usize = 99;
 
-/// How a node was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
-    /// By the record function id.
-    RecordFunction,
-    /// By the order of names on its thread.
-    ThreadOrder,
-    /// By the External id.
-    ExternalId,
+named! {
+    /// How a node was found.
+    Method {
+        /// By the record function id.
+        RecordFunction "record_function_id",
+        /// By the order of names on its thread.
+        ThreadOrder "thread_order",
+        /// By the External id.
+        ExternalId "external_id",
+    }
 }
 
-impl Method {
-    /// Its names in columns, in the order of the enum.
-    pub const NAMES: &'static [&'static str] =
-        &["record_function_id", "thread_order", "external_id"];
-}
-
-/// Why a node has no event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unlinked {
-    /// It stands for the process.
-    ProcessRoot,
-    /// It stands for a thread.
-    ThreadRoot,
-    /// It announces a process group, which happens before the profiler runs.
-    ProcessGroup,
-    /// The trace holds no event with its number.
-    NumberNotInTrace,
-    /// The event with its number has another name.
-    NameDiffers,
-    /// Its thread fits no thread of the trace in the chosen iteration.
-    NoThreadFits,
-}
-
-impl Unlinked {
-    /// Its names in columns, in the order of the enum.
-    pub const NAMES: &'static [&'static str] = &[
-        "process_root",
-        "thread_root",
-        "process_group_record",
-        "number_not_in_trace",
-        "name_differs",
-        "no_thread_fits",
-    ];
+named! {
+    /// Why a node has no event.
+    Unlinked {
+        /// It stands for the process.
+        ProcessRoot "process_root",
+        /// It stands for a thread.
+        ThreadRoot "thread_root",
+        /// It announces a process group, which happens before the profiler runs.
+        ProcessGroup "process_group_record",
+        /// The trace holds no event with its number.
+        NumberNotInTrace "number_not_in_trace",
+        /// The event with its number has another name.
+        NameDiffers "name_differs",
+        /// Its thread fits no thread of the trace in the chosen iteration.
+        NoThreadFits "no_thread_fits",
+    }
 }
 
 /// Which event each node of an execution trace is.
@@ -73,11 +58,6 @@ impl ExecutionLink {
     /// The event of a node.
     pub fn event(&self, row: usize) -> Option<EventId> {
         EventId::from_column(self.event[row])
-    }
-
-    /// The column of events, [`NO_ROW`] for none.
-    pub fn events(&self) -> &[u32] {
-        &self.event
     }
 
     /// Why a node has no event.

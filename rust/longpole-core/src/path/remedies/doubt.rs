@@ -3,6 +3,7 @@
 use super::question::Question;
 use crate::graph::{Evidence, Kind};
 use crate::link::Launches;
+use crate::names::Names;
 use crate::path::walk::{Path, Segment};
 use crate::tables::EventKind;
 use crate::vocabulary::ApiRole;

@@ -2,26 +2,17 @@
 
 use super::question::Question;
 use crate::graph::Kind;
+use crate::names::named;
 
-/// Who loads data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Loader {
-    /// The thread that launches work loads data itself.
-    MainThread,
-    /// Worker processes do.
-    Workers,
-    /// A loader that is none of torch's.
-    Own,
-}
-
-impl Loader {
-    /// Its name in data.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::MainThread => "main_thread",
-            Self::Workers => "workers",
-            Self::Own => "own",
-        }
+named! {
+    /// Who loads data.
+    Loader {
+        /// The thread that launches work loads data itself.
+        MainThread "main_thread",
+        /// Worker processes do.
+        Workers "workers",
+        /// A loader that is none of torch's.
+        Own "own",
     }
 }
 

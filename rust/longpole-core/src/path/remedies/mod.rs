@@ -28,6 +28,7 @@ use super::windows::Scope;
 use crate::error::Result;
 use crate::graph::{Edge, Graph, Kind};
 use crate::link::Launches;
+use crate::names::{named, Names};
 use crate::progress::Progress;
 use crate::stack::Nesting;
 use crate::tables::Tables;
@@ -39,28 +40,17 @@ use question::Question;
 use rule::{ruling, Gains, Ruling};
 use trials::Trials;
 
-/// What a verdict comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    /// Something holds the program up.
-    Ok,
-    /// Nothing gains much by itself.
-    Balanced,
-    /// The trace does not tell.
-    Inconclusive,
-    /// No work of a device is recorded.
-    NoDevice,
-}
-
-impl Status {
-    /// Its name in data.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Balanced => "balanced",
-            Self::Inconclusive => "inconclusive",
-            Self::NoDevice => "no_device",
-        }
+named! {
+    /// What a verdict comes to.
+    Status {
+        /// Something holds the program up.
+        Ok "ok",
+        /// Nothing gains much by itself.
+        Balanced "balanced",
+        /// The trace does not tell.
+        Inconclusive "inconclusive",
+        /// No work of a device is recorded.
+        NoDevice "no_device",
     }
 }
 

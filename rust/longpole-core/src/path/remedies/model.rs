@@ -1,5 +1,6 @@
 //! Sides and remedies: what may hold a program up, and what can be done about it.
 
+use crate::names::named;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -7,37 +8,24 @@ use crate::graph::Kind;
 use crate::ids::EventId;
 use crate::path::what_if::{Change, Effect, Ratio};
 
-/// What may hold a program up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Side {
-    /// Computing kernels.
-    Kernels,
-    /// Everything that threads of the CPU do.
-    Host,
-    /// Kernels that talk to other devices, waiting for late ones included.
-    Communication,
-    /// Copies and fills of memory.
-    Copies,
+named! {
+    /// What may hold a program up.
+    Side {
+        /// Computing kernels.
+        Kernels "kernels",
+        /// Everything that threads of the CPU do.
+        Host "host",
+        /// Kernels that talk to other devices, waiting for late ones included.
+        Communication "communication",
+        /// Copies and fills of memory.
+        Copies "copies",
+    }
 }
 
 impl Side {
-    /// Every one, in the order of the enum.
-    pub const ALL: &'static [Self] =
-        &[Self::Kernels, Self::Host, Self::Communication, Self::Copies];
-
     /// In order of what it usually costs to do something about it.
     pub(super) const CHEAPEST_FIRST: [Self; 4] =
         [Self::Host, Self::Communication, Self::Copies, Self::Kernels];
-
-    /// Its name in data.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Kernels => "kernels",
-            Self::Host => "host",
-            Self::Communication => "communication",
-            Self::Copies => "copies",
-        }
-    }
 
     fn kinds(self) -> &'static [Kind] {
         match self {
@@ -62,45 +50,31 @@ impl Side {
 pub(super) const HOST: [Kind; 6] =
     [Kind::DataLoading, Kind::Operator, Kind::Runtime, Kind::HostGap, Kind::Launch, Kind::Handover];
 
-/// What can be done, in order of what it usually costs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RemedyKind {
-    /// Load data beside the program.
-    DataLoading,
-    /// Let calls no longer wait for the device.
-    BlockingCalls,
-    /// Keep memory.
-    Allocation,
-    /// Copy beside the kernels.
-    Copies,
-    /// Communicate beside the kernels.
-    Communication,
-    /// Let streams no longer wait for each other.
-    StreamWaits,
-    /// Take the time out of one function.
-    Function,
-    /// Launch work in larger pieces.
-    HostWork,
-    /// Make kernels faster.
-    Kernels,
+named! {
+    /// What can be done, in order of what it usually costs.
+    RemedyKind {
+        /// Load data beside the program.
+        DataLoading "data_loading",
+        /// Let calls no longer wait for the device.
+        BlockingCalls "blocking_calls",
+        /// Keep memory.
+        Allocation "allocation",
+        /// Copy beside the kernels.
+        Copies "copies",
+        /// Communicate beside the kernels.
+        Communication "communication",
+        /// Let streams no longer wait for each other.
+        StreamWaits "stream_waits",
+        /// Take the time out of one function.
+        Function "function",
+        /// Launch work in larger pieces.
+        HostWork "host_work",
+        /// Make kernels faster.
+        Kernels "kernels",
+    }
 }
 
 impl RemedyKind {
-    /// Its name in data.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::DataLoading => "data_loading",
-            Self::BlockingCalls => "blocking_calls",
-            Self::Allocation => "allocation",
-            Self::Copies => "copies",
-            Self::Communication => "communication",
-            Self::StreamWaits => "stream_waits",
-            Self::Function => "function",
-            Self::HostWork => "host_work",
-            Self::Kernels => "kernels",
-        }
-    }
-
     /// What it is done about.
     pub fn side(self) -> Side {
         match self {

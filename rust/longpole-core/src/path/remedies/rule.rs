@@ -1,6 +1,7 @@
 //! Which side and which remedies a verdict names, by their gains alone.
 
 use super::model::{RemedyKind, Side};
+use crate::names::Names;
 
 /// A gain below this is not worth a sentence.
 pub(super) const LEAST_GAIN: f64 = 0.05;

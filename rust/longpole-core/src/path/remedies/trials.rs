@@ -9,6 +9,7 @@
 //!
 //! One file: what a pass does and what it saves explain each other.
 
+use crate::names::Names;
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 

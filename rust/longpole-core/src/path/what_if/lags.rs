@@ -2,6 +2,7 @@
 
 use crate::graph::limits::{TYPICAL_PERCENT, UNDISTURBED_NS};
 use crate::graph::{Edge, Graph, Role};
+use crate::names::Names;
 
 /// What every edge adds to its source at the least, one row for each edge.
 ///

@@ -6,33 +6,22 @@ use super::model::{Choice, Window, WindowEnd};
 use super::steps::{steps, Marked, Step, Steps};
 use crate::error::Result;
 use crate::link::Launches;
+use crate::names::{named, Names};
 use crate::tables::{EventKind, Tables};
 
-/// What a window is one of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// Iterations of the program.
-    Step,
-    /// Repetitions of device work.
-    Repetition,
-    /// Annotations.
-    Annotation,
-    /// Stretches between two times.
-    Stretch,
-    /// The whole trace.
-    Trace,
-}
-
-impl Unit {
-    /// Its name in columns and in data.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Step => "step",
-            Self::Repetition => "repetition",
-            Self::Annotation => "annotation",
-            Self::Stretch => "stretch",
-            Self::Trace => "trace",
-        }
+named! {
+    /// What a window is one of.
+    Unit {
+        /// Iterations of the program.
+        Step "step",
+        /// Repetitions of device work.
+        Repetition "repetition",
+        /// Annotations.
+        Annotation "annotation",
+        /// Stretches between two times.
+        Stretch "stretch",
+        /// The whole trace.
+        Trace "trace",
     }
 }
 

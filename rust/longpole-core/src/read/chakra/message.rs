@@ -12,7 +12,7 @@ enum Wire<'a> {
 }
 
 /// A number of variable length and the bytes it takes; none where it does not end.
-pub(super) fn variable(bytes: &[u8]) -> Option<(u64, usize)> {
+pub(in crate::read) fn variable(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0_u64;
     for (place, &byte) in bytes.iter().take(10).enumerate() {
         value |= u64::from(byte & 0x7f) << (7 * place);

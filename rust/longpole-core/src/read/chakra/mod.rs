@@ -16,7 +16,8 @@ use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{report, Progress};
 use crate::tables::chakra::ChakraTrace;
-use message::{global_metadata, node, variable};
+pub(super) use message::variable;
+use message::{global_metadata, node};
 
 /// Reads the graph in a file, plain or gzip.
 ///

@@ -8,7 +8,7 @@ use super::arguments::{
 use crate::diagnostics::Code;
 use crate::read::json::{is_number, Scan, Scanner, Span, Token};
 use crate::read::json::{leading, leading_of, thousandths, up_to_eight};
-use crate::read::json::{Context, Key, Keys};
+use crate::read::json::{Key, Keys};
 use crate::time::{nanoseconds, BadTime, MAX_TIME_NS};
 
 /// The keys of the event format that are looked at, in the order of the constants below.
@@ -77,8 +77,6 @@ pub(super) struct Draft {
     pub(super) stream: Option<Token>,
     pub(super) device: Option<Token>,
     pub(super) arguments: Vec<Argument>,
-    /// What the keys to come depend on.
-    context: Context,
 }
 
 impl Draft {
@@ -97,7 +95,6 @@ impl Draft {
         (self.process, self.thread) = (None, None);
         (self.time, self.duration) = (Time::Missing, Time::Missing);
         (self.bad_time, self.bad_duration) = (None, None);
-        self.context = Context::default();
     }
 }
 
@@ -119,11 +116,11 @@ impl EventScanner {
     pub(super) fn scan(&mut self, scanner: &mut Scanner<'_>) -> Scan<()> {
         self.draft.clear();
         scanner.expect(b'{')?;
-        let mut key = self.event_keys.next(scanner, Key::START, Context::default())?;
+        let mut key = self.event_keys.next(scanner, Key::START)?;
         while key != Key::END {
             self.draft.is_empty = false;
             self.member(scanner, key)?;
-            key = self.event_keys.next(scanner, key, self.draft.context)?;
+            key = self.event_keys.next(scanner, key)?;
         }
         Ok(())
     }
@@ -138,11 +135,7 @@ impl EventScanner {
     fn member(&mut self, scanner: &mut Scanner<'_>, key: Key) -> Scan<()> {
         match key {
             PHASE => self.phase(scanner)?,
-            CATEGORY => {
-                self.draft.category = text(scanner.value()?);
-                let category = self.draft.category.unwrap_or_default();
-                self.draft.context = Context::of(category.of(scanner.text));
-            }
+            CATEGORY => self.draft.category = text(scanner.value()?),
             NAME => self.draft.name = text(scanner.value()?),
             PROCESS => self.draft.process = Some(number_or_other(scanner)?),
             THREAD => self.draft.thread = Some(number_or_other(scanner)?),
@@ -160,7 +153,6 @@ impl EventScanner {
         self.draft.has_phase = true;
         if let [b'"', letter @ (b'A'..=b'Z' | b'a'..=b'z'), b'"', ..] = scanner.text[scanner.at..] {
             self.draft.phase = letter;
-            self.draft.context = Context::of(&[letter]);
             scanner.at += 3;
             return Ok(());
         }
@@ -179,12 +171,11 @@ impl EventScanner {
             return Ok(());
         }
         scanner.at += 1;
-        let context = self.draft.context;
-        let mut key = self.argument_keys.next(scanner, Key::START, context)?;
+        let mut key = self.argument_keys.next(scanner, Key::START)?;
         while key != Key::END {
             let token = number_or_other(scanner)?;
             self.argument(key, token);
-            key = self.argument_keys.next(scanner, key, context)?;
+            key = self.argument_keys.next(scanner, key)?;
         }
         Ok(())
     }

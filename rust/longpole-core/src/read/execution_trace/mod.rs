@@ -24,7 +24,7 @@ pub use options::Options;
 use super::source;
 use super::window::Window;
 use crate::error::Result;
-use crate::progress::{silent, Progress};
+use crate::progress::Progress;
 use crate::tables::ExecutionTrace;
 
 /// Reads the execution trace in a file.
@@ -47,19 +47,11 @@ pub fn read(source: impl Read, options: Options, progress: Progress<'_>) -> Resu
     document::read(window, options, progress)
 }
 
-/// Reads an execution trace from memory.
-///
-/// # Errors
-///
-/// As [`read_path`].
-pub fn read_bytes(bytes: &[u8], options: Options) -> Result<ExecutionTrace> {
-    read(bytes, options, &silent)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::diagnostics::Code;
+    use crate::progress::silent;
     use crate::tables::{NodeLayout, Root};
 
     const FLAT: &str = r#"{"schema": "1.0.1", "pid": 7, "nodes": [
@@ -76,6 +68,10 @@ mod tests {
        "attrs": [{"name": "rf_id", "type": "uint64", "value": 6},
                  {"name": "pg_name", "type": "string", "value": "0"}], "sync_dep": [3]},
       {"id": 2, "name": "[pytorch|profiler|execution_trace|thread]", "ctrl_deps": 1}]}"#;
+
+    fn read_bytes(bytes: &[u8], options: Options) -> Result<ExecutionTrace> {
+        read(bytes, options, &silent)
+    }
 
     fn read_text(text: &str) -> ExecutionTrace {
         read_bytes(text.as_bytes(), Options::default()).unwrap()

@@ -44,28 +44,8 @@ const MAX_KEYS: usize = 4096;
 const MAX_GAP_BYTES: usize = 8 * GAP_WORDS;
 const GAP_WORDS: usize = 8;
 
-/// How many gaps are remembered behind each key in each context.
+/// How many gaps are remembered behind each key.
 const WAYS: usize = 2;
-
-/// What is known of an object before all of its keys are: events of one phase and
-/// category have the same keys, so that the first gap remembered is mostly right.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::read) struct Context(usize);
-
-impl Context {
-    const COUNT: usize = 16;
-
-    /// Some number for a text: which one does not matter, as long as the texts of
-    /// one file mostly have different ones.
-    #[inline]
-    pub(in crate::read) fn of(text: &[u8]) -> Self {
-        let ends = text
-            .first()
-            .zip(text.last())
-            .map_or(0, |(&first, &last)| usize::from(first) + 3 * usize::from(last));
-        Self((ends + text.len()) % Self::COUNT)
-    }
-}
 
 /// What stood between a value and the next value, in words of eight bytes, the
 /// last of them under a mask for what lies behind its end.
@@ -82,14 +62,14 @@ struct Gap {
 pub(in crate::read) struct Keys {
     names: Vec<String>,
     by_spelling: HashMap<Box<[u8]>, Key>,
-    gaps: Vec<[[Gap; WAYS]; Context::COUNT]>,
+    gaps: Vec<[Gap; WAYS]>,
 }
 
 impl Keys {
     /// With the first keys given.
     pub(in crate::read) fn new(names: impl IntoIterator<Item = String>) -> Self {
         let mut keys = Self { names: Vec::new(), by_spelling: HashMap::new(), gaps: Vec::new() };
-        keys.gaps.resize(Key::FIRST, [[Gap::NONE; WAYS]; Context::COUNT]);
+        keys.gaps.resize(Key::FIRST, [Gap::NONE; WAYS]);
         for name in names {
             keys.intern(name.as_bytes());
         }
@@ -129,35 +109,25 @@ impl Keys {
     /// Moves the scanner from behind the value of `previous` to the value of the
     /// next key, or behind the end of the object.
     #[inline]
-    pub(in crate::read) fn next(
-        &mut self,
-        scanner: &mut Scanner<'_>,
-        previous: Key,
-        context: Context,
-    ) -> Scan<Key> {
+    pub(in crate::read) fn next(&mut self, scanner: &mut Scanner<'_>, previous: Key) -> Scan<Key> {
         // Near the end of the window there is nothing to compare with.
         if let Some(text) = scanner.text.get(scanner.at..).and_then(|text| text.first_chunk()) {
-            for gap in &self.gaps[usize::from(previous.0)][context.0] {
+            for gap in &self.gaps[usize::from(previous.0)] {
                 if gap.stands_at(text) {
                     scanner.at += gap.length;
                     return Ok(gap.next);
                 }
             }
         }
-        self.scan_gap(scanner, previous, context)
+        self.scan_gap(scanner, previous)
     }
 
     #[cold]
-    fn scan_gap(
-        &mut self,
-        scanner: &mut Scanner<'_>,
-        previous: Key,
-        context: Context,
-    ) -> Scan<Key> {
+    fn scan_gap(&mut self, scanner: &mut Scanner<'_>, previous: Key) -> Scan<Key> {
         let (start, n_findings) = (scanner.at, scanner.findings.len());
         let next = self.scan_key(scanner, previous)?;
         if scanner.findings.len() == n_findings && previous != Key::BEYOND && next != Key::BEYOND {
-            self.remember(previous, context, next, &scanner.text[start..scanner.at]);
+            self.remember(previous, next, &scanner.text[start..scanner.at]);
         }
         Ok(next)
     }
@@ -205,14 +175,14 @@ impl Keys {
         let key = Key::at(row);
         self.names.push(name);
         self.by_spelling.insert(spelling.into(), key);
-        self.gaps.push([[Gap::NONE; WAYS]; Context::COUNT]);
+        self.gaps.push([Gap::NONE; WAYS]);
         key
     }
 
     /// The newest gap first: members come in runs of the same order.
-    fn remember(&mut self, previous: Key, context: Context, next: Key, text: &[u8]) {
+    fn remember(&mut self, previous: Key, next: Key, text: &[u8]) {
         let Some(gap) = Gap::new(text, next) else { return };
-        let gaps = &mut self.gaps[usize::from(previous.0)][context.0];
+        let gaps = &mut self.gaps[usize::from(previous.0)];
         gaps.rotate_right(1);
         gaps[0] = gap;
     }
@@ -254,7 +224,7 @@ mod tests {
         let mut scanner = Scanner::new(text.as_bytes(), 1, &mut findings);
         let (mut found, mut key) = (Vec::new(), Key::START);
         loop {
-            key = keys.next(&mut scanner, key, Context::default()).unwrap();
+            key = keys.next(&mut scanner, key).unwrap();
             let Some(row) = key.row() else { return found };
             found.push(keys.name(row).to_owned());
             scanner.value().unwrap();
@@ -286,7 +256,7 @@ mod tests {
         let mut scanner = Scanner::new(text.as_bytes(), 1, &mut findings);
         let (mut key, mut n_beyond) = (Key::START, 0);
         while key != Key::END {
-            key = keys.next(&mut scanner, key, Context::default()).unwrap();
+            key = keys.next(&mut scanner, key).unwrap();
             if key != Key::END {
                 scanner.value().unwrap();
             }

@@ -2,7 +2,8 @@
 
 use crate::ids::StringId;
 use crate::tables::{chakra, given, ExecutionNode, NodeValues};
-use crate::workload::{tensor_bytes, Communication, Linked, NodeKind, Operation, WorkloadNode};
+use crate::vocabulary::Collective;
+use crate::workload::{tensor_bytes, Communication, Linked, NodeKind, WorkloadNode};
 use crate::write::protobuf::{Field, Message};
 
 // GlobalMetadata
@@ -197,31 +198,33 @@ fn communication(content: &Content<'_>) -> Vec<Message> {
     if !found.is_complete() {
         messages.push(flag("is_incomplete_communication", true));
     }
-    messages.extend(comm_type(found.collective).map(|number| integer("comm_type", number)));
+    messages
+        .extend(found.collective.and_then(comm_type).map(|number| integer("comm_type", number)));
     messages.extend(found.bytes.map(|bytes| integer("comm_size", bytes)));
     messages.extend(content.group.map(|group| text("pg_name", &group.to_string())));
-    match found.collective {
-        Operation::Send => messages.extend(found.peer.map(|peer| unsigned("comm_dst", peer))),
-        Operation::Receive => messages.extend(found.peer.map(|peer| unsigned("comm_src", peer))),
+    let other_end = match found.collective {
+        Some(Collective::Send) => "comm_dst",
+        Some(Collective::Receive) => "comm_src",
         _ => return messages,
-    }
+    };
+    messages.extend(found.peer.map(|peer| unsigned(other_end, peer)));
     messages.push(unsigned("comm_tag", found.sequence.unwrap_or(0)));
     messages
 }
 
 /// The number of `CollectiveCommType`.
-fn comm_type(collective: Operation) -> Option<i64> {
+fn comm_type(collective: Collective) -> Option<i64> {
     Some(match collective {
-        Operation::AllReduce => 0,
-        Operation::Reduce => 1,
-        Operation::AllGather => 2,
-        Operation::Gather => 3,
-        Operation::Scatter => 4,
-        Operation::Broadcast => 5,
-        Operation::AllToAll => 6,
-        Operation::ReduceScatter => 7,
-        Operation::Barrier => 9,
-        Operation::Send | Operation::Receive | Operation::Unknown => return None,
+        Collective::AllReduce => 0,
+        Collective::Reduce => 1,
+        Collective::AllGather => 2,
+        Collective::Gather => 3,
+        Collective::Scatter => 4,
+        Collective::Broadcast => 5,
+        Collective::AllToAll => 6,
+        Collective::ReduceScatter => 7,
+        Collective::Barrier => 9,
+        Collective::Send | Collective::Receive | Collective::SendReceive => return None,
     })
 }
 

@@ -22,8 +22,9 @@ use message::{global_metadata, node_message, Content};
 use super::protobuf::Message;
 use crate::ids::LaneId;
 use crate::tables::{chakra, ExecutionTrace};
+use crate::vocabulary::Collective;
 use crate::workload::{
-    communications, Communication, DependencyKind, Linked, NodeKind, Operation, WorkloadNode,
+    communications, Communication, DependencyKind, Linked, NodeKind, WorkloadNode,
 };
 
 /// Writes a workload. `gaps` keeps the nodes for time between operators.
@@ -145,9 +146,9 @@ fn node_type(
     trace: &ExecutionTrace,
 ) -> u64 {
     // Of what is not known well enough, simulators take the time, and nothing else is known.
-    match communication.filter(|found| found.is_complete()).map(|found| found.collective) {
-        Some(Operation::Send) => chakra::SEND,
-        Some(Operation::Receive) => chakra::RECEIVE,
+    match communication.filter(|found| found.is_complete()).and_then(|found| found.collective) {
+        Some(Collective::Send) => chakra::SEND,
+        Some(Collective::Receive) => chakra::RECEIVE,
         Some(_) => chakra::COLLECTIVE,
         None if node.kind == NodeKind::Operator && groups::is_record(node.row, trace) => {
             chakra::METADATA
