@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use longpole_core::graph::{Edge, Evidence, Graph, Kind, Nodes, Role, Timeline};
 use longpole_core::ids::{EventId, NodeId, Order};
-use longpole_core::path::{lags_ns, longest, slack_ns, walk, Moment, Opening, Schedule, Window};
+use longpole_core::path::{Moment, Opening, Schedule, Window, lags_ns, longest, slack_ns, walk};
 
 const LANES: usize = 5;
 

@@ -21,7 +21,7 @@ use longpole_core::graph::{self, Graph};
 use longpole_core::link::{self, Launches};
 use longpole_core::path::{self, Choice, Schedule};
 use longpole_core::progress::silent;
-use longpole_core::read::{read_bytes, Arguments, Options};
+use longpole_core::read::{Arguments, Options, read_bytes};
 use longpole_core::stack;
 use longpole_core::tables::Tables;
 

@@ -170,7 +170,10 @@ impl fmt::Display for Error {
             ErrorKind::Empty => write!(f, "the file is empty or blank")?,
             ErrorKind::OtherKind { what, .. } => write!(f, "this is {what}, not a trace")?,
             ErrorKind::UnknownFormat { starts_with } => {
-                write!(f, "not JSON and no trace format that longpole reads: it starts with `{starts_with}`")?;
+                write!(
+                    f,
+                    "not JSON and no trace format that longpole reads: it starts with `{starts_with}`"
+                )?;
             }
             ErrorKind::NoEvents => write!(f, "the document holds no `traceEvents`")?,
             ErrorKind::EndsBeforeEvents => {

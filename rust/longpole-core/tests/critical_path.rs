@@ -5,15 +5,15 @@
 
 #![allow(clippy::unwrap_used)] // in helpers of tests as in tests
 
+use longpole_core::Result;
 use longpole_core::graph::{self, Edge, Evidence, Graph, Kind, Role};
 use longpole_core::ids::EventId;
 use longpole_core::link;
 use longpole_core::names::Names;
 use longpole_core::path::{self, Change, Choice, Effect, Ratio};
 use longpole_core::progress::silent;
-use longpole_core::read::{read_bytes, Options};
+use longpole_core::read::{Options, read_bytes};
 use longpole_core::tables::Tables;
-use longpole_core::Result;
 
 type Event = (&'static str, &'static str, i64, i64, i64, i64);
 type Piece = (i64, i64, &'static str, &'static str);

@@ -13,11 +13,11 @@ use std::time::Instant;
 
 use longpole_core::diagnostics::Code;
 use longpole_core::progress::silent;
-use longpole_core::read::{read, read_bytes, Arguments, Options};
+use longpole_core::read::{Arguments, Options, read, read_bytes};
 use longpole_core::tables::Tables;
 use longpole_core::{link, stack};
 
-use traces::{damaged, gzip, outcome, rewritten, trace, Pieces, Random, LAYOUTS};
+use traces::{LAYOUTS, Pieces, Random, damaged, gzip, outcome, rewritten, trace};
 
 /// The length of a trace that is cut at every byte, which costs its square.
 const SHORT: usize = 32 << 10;

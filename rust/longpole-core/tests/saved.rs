@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use longpole_core::error::ErrorKind;
-use longpole_core::read::{read_bytes, Arguments, Options};
+use longpole_core::read::{Arguments, Options, read_bytes};
 use longpole_core::tables::Tables;
 use longpole_core::write::save;
 

@@ -11,10 +11,10 @@ use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
 use longpole_core::progress::silent;
-use longpole_core::read::{read, read_bytes, read_path, Arguments, Options};
+use longpole_core::read::{Arguments, Options, read, read_bytes, read_path};
 use longpole_core::tables::Tables;
 
-use traces::{damaged, gzip, outcome, rewritten, trace, Pieces, Random, LAYOUTS};
+use traces::{LAYOUTS, Pieces, Random, damaged, gzip, outcome, rewritten, trace};
 
 fn assert_same(bytes: &[u8], options: &Options, part_bytes: usize, what: &str) {
     let one = outcome(read_bytes(bytes, options));
@@ -224,11 +224,7 @@ fn the_caller_can_stop_while_threads_read() {
     let asked = Cell::new(0);
     let stop = |_: u64| {
         asked.set(asked.get() + 1);
-        if asked.get() < 20 {
-            ControlFlow::Continue(())
-        } else {
-            ControlFlow::Break(())
-        }
+        if asked.get() < 20 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
     let options = Options { threads: 3, part_bytes: Some(4_000), ..Options::default() };
     let error = read(&text[..], &options, &stop).unwrap_err();

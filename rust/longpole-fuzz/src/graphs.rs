@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use longpole_core::path::{self, Choice, Schedule};
 use longpole_core::progress::silent;
-use longpole_core::read::{read_bytes, Options};
+use longpole_core::read::{Options, read_bytes};
 use longpole_core::{graph, link, vocabulary};
 
 /// Categories and names of events whose meaning the graph knows.

@@ -12,7 +12,7 @@ mod reading;
 mod seeds;
 mod text;
 
-pub use mutation::{mutated, Random};
+pub use mutation::{Random, mutated};
 
 /// A part of longpole that takes bytes from strangers.
 #[derive(Debug, Clone, Copy)]

@@ -2,7 +2,7 @@
 //! nothing, and the stages behind the reader end.
 
 use longpole_core::progress::silent;
-use longpole_core::read::{read, read_bytes, Options};
+use longpole_core::read::{Options, read, read_bytes};
 use longpole_core::tables::Tables;
 use longpole_core::{link, measure, stack};
 use serde_json::Value;

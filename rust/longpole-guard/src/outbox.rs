@@ -3,9 +3,9 @@
 use std::os::fd::BorrowedFd;
 
 use rustix::buffer::spare_capacity;
-use rustix::io::{read, write, Errno};
+use rustix::io::{Errno, read, write};
 
-use crate::wire::{begin_frame, end_frame, Event};
+use crate::wire::{Event, begin_frame, end_frame};
 
 /// Read at once from a pipe: as much as a pipe holds unless it was enlarged.
 const CHUNK_BYTES: usize = 64 << 10;

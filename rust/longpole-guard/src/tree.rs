@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 use rustix::process::{
-    kill_process, kill_process_group, wait, Pid, Signal, WaitOptions, WaitStatus,
+    Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, wait,
 };
 
 /// A process, by number and name.

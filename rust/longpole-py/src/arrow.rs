@@ -13,15 +13,15 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use bytes::Bytes;
-use longpole_core::ids::{StringId, NO_ROW};
+use longpole_core::ids::{NO_ROW, StringId};
 use longpole_core::names::Names;
 use longpole_core::stack::NO_DEPTH;
 use longpole_core::strings::Strings;
-use longpole_core::tables::{Values, NO_INTEGER};
+use longpole_core::tables::{NO_INTEGER, Values};
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
-use pyo3::IntoPyObjectExt;
 
 /// Stands for "none" among small integers.
 const NO_SHORT: i32 = i32::MIN;

@@ -7,7 +7,7 @@ use longpole_core::workload::check;
 use pyo3::prelude::*;
 
 use crate::arrow::{Columns, Table};
-use crate::linked::{replay_parts, ReplayParts};
+use crate::linked::{ReplayParts, replay_parts};
 use crate::source::Source;
 
 /// A Chakra graph that was read.

@@ -1,6 +1,6 @@
 //! Calling contexts and what they took, for `trace.py`.
 
-use longpole_core::ids::{row_in_column, EventId, InColumn};
+use longpole_core::ids::{EventId, InColumn, row_in_column};
 use longpole_core::measure::{self, ContextTime, ContextTimes, Frames, Rest};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use longpole_core::graph::{Certainty, Edge, Graph, Kind};
-use longpole_core::ids::{row_in_column, EventId, InColumn, NO_ROW};
+use longpole_core::ids::{EventId, InColumn, NO_ROW, row_in_column};
 use longpole_core::names::Names;
 use longpole_core::path::{self, Change, Choice, Effect, Path, Ratio, Schedule, Window, WindowEnd};
 use longpole_core::tables::{EventKind, Tables};
@@ -53,7 +53,7 @@ impl<'py> FromPyObject<'_, 'py> for WindowChoice {
             other => {
                 return Err(PyValueError::new_err(format!(
                     "a window is \"usual\", \"whole\", \"step\", \"annotation\" or \"between\", not {other:?}"
-                )))
+                )));
             }
         };
         Ok(Self(choice))

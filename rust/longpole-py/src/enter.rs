@@ -2,14 +2,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use longpole_core::error::Result;
 use longpole_core::progress::Progress;
 use pyo3::prelude::*;
 
-use crate::errors::{exception, InternalError};
+use crate::errors::{InternalError, exception};
 
 /// How often a long call looks for Ctrl-C and moves a progress bar.
 const HEARTBEAT: Duration = Duration::from_millis(25);

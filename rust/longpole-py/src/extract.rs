@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use longpole_core::extract::{self, End, Pattern, Reason, FORMATS, UNKNOWN_BYTES};
+use longpole_core::extract::{self, End, FORMATS, Pattern, Reason, UNKNOWN_BYTES};
 use longpole_core::ids::StringId;
 use longpole_core::names::Names;
 use longpole_core::progress::report;

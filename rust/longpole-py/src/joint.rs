@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longpole_core::ids::{row_in_column, InColumn, NO_ROW};
+use longpole_core::ids::{InColumn, NO_ROW, row_in_column};
 use longpole_core::names::Names;
 use longpole_core::path::Segment;
 use longpole_core::ranks::{

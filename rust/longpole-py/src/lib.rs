@@ -44,7 +44,7 @@ mod _core {
     #[pymodule_export]
     use crate::arrow::Table;
     #[pymodule_export]
-    use crate::chakra::{read_chakra, ChakraTrace};
+    use crate::chakra::{ChakraTrace, read_chakra};
     #[pymodule_export]
     use crate::collectives::{collective_waits, collectives};
     #[pymodule_export]
@@ -58,19 +58,19 @@ mod _core {
     #[pymodule_export]
     use crate::errors::{InternalError, LongpoleError, PairError, TraceError, WindowError};
     #[pymodule_export]
-    use crate::execution::{read_execution_trace, ExecutionTrace};
+    use crate::execution::{ExecutionTrace, read_execution_trace};
     #[pymodule_export]
-    use crate::extract::{extract_formats, Extraction, Extractor};
+    use crate::extract::{Extraction, Extractor, extract_formats};
     #[pymodule_export]
     use crate::guard::guard_main;
     #[pymodule_export]
-    use crate::joint::{expand_hops, JointRanks, JointSolution};
+    use crate::joint::{JointRanks, JointSolution, expand_hops};
     #[pymodule_export]
-    use crate::linked::{link_execution_trace, LinkedTrace};
+    use crate::linked::{LinkedTrace, link_execution_trace};
     #[pymodule_export]
     use crate::merged::merged_path;
     #[pymodule_export]
-    use crate::ranks::{rank_of_calls, reduce_rank, unpack_rank, ReducedRank};
+    use crate::ranks::{ReducedRank, rank_of_calls, reduce_rank, unpack_rank};
     #[pymodule_export]
     use crate::read::read_trace;
     #[pymodule_export]

@@ -5,10 +5,10 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use longpole_core::ids::{row_in_column, InColumn, NO_ROW};
+use longpole_core::ids::{InColumn, NO_ROW, row_in_column};
 use longpole_core::link::{self, ExecutionLink, Method, Unlinked};
 use longpole_core::names::Names;
-use longpole_core::tables::{ExecutionTrace as Nodes, Tables, NO_INTEGER};
+use longpole_core::tables::{ExecutionTrace as Nodes, NO_INTEGER, Tables};
 use longpole_core::vocabulary::Collective;
 use longpole_core::workload::{self, Communication, DeviceReason, Linked, Sources, Workload};
 use longpole_core::write::{self, Extent};

@@ -1,6 +1,6 @@
 //! What a sweep over the time of a trace finds, a row each.
 
-use longpole_core::ids::{row_in_column, InColumn, LaneId};
+use longpole_core::ids::{InColumn, LaneId, row_in_column};
 use longpole_core::measure;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

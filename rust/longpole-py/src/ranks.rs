@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longpole_core::ids::{row_in_column, InColumn};
+use longpole_core::ids::{InColumn, row_in_column};
 use longpole_core::measure::{self, Group};
 use longpole_core::names::Names;
 use longpole_core::path::{self, Ratio};
@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::arrow::{Columns, Table};
-use crate::critical_path::{change, ChangeParts};
+use crate::critical_path::{ChangeParts, change};
 use crate::enter::enter;
 use crate::trace::Trace;
 

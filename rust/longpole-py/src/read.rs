@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::source::Source;
 use crate::trace::Trace;
-use crate::vocabulary::{with_additions, Addition};
+use crate::vocabulary::{Addition, with_additions};
 
 /// Reads a trace; see `longpole.read_trace`.
 #[pyfunction]

@@ -1,7 +1,7 @@
 //! What names mean, for Python.
 
 use longpole_core::names::Names;
-use longpole_core::vocabulary::{api_names as names, is_own_frame as is_own, Vocabulary};
+use longpole_core::vocabulary::{Vocabulary, api_names as names, is_own_frame as is_own};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

@@ -40,11 +40,7 @@ impl Header {
                 let name = name.trim_ascii().to_vec();
                 let count = uses.entry(name.clone()).or_default();
                 *count += 1;
-                if *count == 1 {
-                    name
-                } else {
-                    numbered(&name, *count)
-                }
+                if *count == 1 { name } else { numbered(&name, *count) }
             })
             .collect();
         let key_column = names.iter().position(|name| name == key.name.as_bytes())?;
@@ -79,11 +75,7 @@ impl Header {
         {
             values.pop();
         }
-        if values.len() == self.names.len() {
-            Row::Values(values)
-        } else {
-            Row::Ragged
-        }
+        if values.len() == self.names.len() { Row::Values(values) } else { Row::Ragged }
     }
 
     /// A line of fewer fields is a foreign one. Three of four are enough to suspect a

@@ -11,7 +11,7 @@ use super::omitted::{self, Omissions};
 use super::records::{
     Extraction, FieldTable, Measurement, Reason, RecordTable, RejectionTable, Status, UNKNOWN_BYTES,
 };
-use crate::ids::{row_in_column, InColumn, NO_ROW};
+use crate::ids::{InColumn, NO_ROW, row_in_column};
 use crate::strings::Strings;
 /// Rows that could not be read are kept up to this number, and counted beyond it.
 const MAX_KEPT_REJECTIONS: usize = 10_000;

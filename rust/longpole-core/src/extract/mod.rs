@@ -37,7 +37,7 @@ mod records;
 mod stream;
 pub mod tunable;
 
-pub use formats::{format, Format, FORMATS};
+pub use formats::{FORMATS, Format, format};
 pub use numbers::Unit;
 pub use omitted::{Fastest, Omitted};
 pub use pattern::{Pattern, PatternError};

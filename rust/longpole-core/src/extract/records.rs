@@ -1,7 +1,7 @@
 //! What was found, as columns: the records, their further fields, and the rows
 //! that could not be read.
 
-use crate::names::{named, Names};
+use crate::names::{Names, named};
 use std::sync::Arc;
 
 use super::lines::{Line, Place};

@@ -169,11 +169,7 @@ impl Extractor {
 }
 
 fn pattern_name(number: usize) -> String {
-    if number == 1 {
-        "regex".into()
-    } else {
-        format!("regex#{number}")
-    }
+    if number == 1 { "regex".into() } else { format!("regex#{number}") }
 }
 
 /// A reader, and what it asked for last.
@@ -244,8 +240,8 @@ impl Unfinished {
 
 #[cfg(test)]
 mod tests {
-    use super::super::formats::testing::{records, rejections};
     use super::super::FORMATS;
+    use super::super::formats::testing::{records, rejections};
     use super::*;
 
     fn extract(chunks: &[&[u8]]) -> Extraction {

@@ -16,14 +16,14 @@ mod names;
 mod rules;
 
 pub use model::{
-    limits, Certainty, ClockShift, Counts, Edge, Edges, Evidence, Graph, Kind, Nodes, Role,
-    Timeline,
+    Certainty, ClockShift, Counts, Edge, Edges, Evidence, Graph, Kind, Nodes, Role, Timeline,
+    limits,
 };
 pub(crate) use names::{matching, pattern_of};
 
 use crate::error::Result;
 use crate::link::Launches;
-use crate::progress::{report, Progress};
+use crate::progress::{Progress, report};
 use crate::tables::Tables;
 use facts::Facts;
 use model::Clocks;

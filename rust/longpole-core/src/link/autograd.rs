@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use crate::ids::{InColumn, LaneId, StringId};
-use crate::tables::{track, ArgValue, EventKind, FlowTable, Tables};
+use crate::tables::{ArgValue, EventKind, FlowTable, Tables, track};
 use crate::vocabulary::{is_backward_node, is_engine_work};
 
 /// A thread that runs the backward pass, and the thread that waits for it.
@@ -67,14 +67,14 @@ fn callers(tables: &Tables) -> BTreeMap<LaneId, BTreeMap<LaneId, Votes>> {
     for &(key, _, row) in &ends.finishes {
         let Some(start) = ends.start_of(key, flows.time_ns(row)) else { continue };
         let (source, target) = (ends.thread_of(start, flows), ends.thread_of(row, flows));
-        if let (Some(source), Some(target)) = (source, target) {
-            if source != target {
-                let start_ns = flows.time_ns(start);
-                let first = Votes { count: 0, first_ns: start_ns };
-                let votes = callers.entry(target).or_default().entry(source).or_insert(first);
-                votes.count += 1;
-                votes.first_ns = votes.first_ns.min(start_ns);
-            }
+        if let (Some(source), Some(target)) = (source, target)
+            && source != target
+        {
+            let start_ns = flows.time_ns(start);
+            let first = Votes { count: 0, first_ns: start_ns };
+            let votes = callers.entry(target).or_default().entry(source).or_insert(first);
+            votes.count += 1;
+            votes.first_ns = votes.first_ns.min(start_ns);
         }
     }
     callers

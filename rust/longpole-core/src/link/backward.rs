@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use crate::ids::{EventId, LaneId, StringId};
-use crate::tables::{track, ArgTable, EventKind, EventTable, Tables};
+use crate::tables::{ArgTable, EventKind, EventTable, Tables, track};
 
 /// An operator of a backward pass and the forward operator that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,7 +121,7 @@ fn last_before(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::{read_bytes, Options};
+    use crate::read::{Options, read_bytes};
 
     /// Operators as `(thread, start, end, sequence number, forward thread)`: pairs of rows.
     fn links(rows: &[(i64, i64, i64, i64, i64)]) -> Vec<(usize, usize)> {

@@ -6,8 +6,8 @@
 
 use std::cmp::Ordering;
 
-use crate::ids::{row_in_column, EventId};
-use crate::tables::{by_content, EventTable, Tables};
+use crate::ids::{EventId, row_in_column};
+use crate::tables::{EventTable, Tables, by_content};
 
 /// Every call with its number, in order of number, then time.
 pub(super) struct Calls {

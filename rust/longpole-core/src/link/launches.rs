@@ -7,13 +7,13 @@
 
 use std::collections::HashMap;
 
-use super::calls::{number, Calls};
+use super::calls::{Calls, number};
 use super::homes::Homes;
 use super::reused::Reused;
 use crate::error::Result;
 use crate::ids::{EventId, InColumn, NO_ROW};
 use crate::names::named;
-use crate::progress::{report, Progress};
+use crate::progress::{Progress, report};
 use crate::tables::{EventKind, EventTable, Tables};
 use crate::vocabulary::ApiRole;
 
@@ -126,10 +126,10 @@ impl Launches {
     fn give_to_holders(&mut self, orphans: &[EventId], tables: &Tables) {
         let events = &tables.events;
         let graphs = graph_launches(tables);
-        let is_disjoint = graphs.windows(2).all(|pair| pair[0].0 .1 <= pair[1].0 .0);
+        let is_disjoint = graphs.windows(2).all(|pair| pair[0].0.1 <= pair[1].0.0);
         for &work in orphans.iter().filter(|_| is_disjoint) {
             let Some((start_ns, end_ns)) = events.span(work) else { continue };
-            let behind = graphs.partition_point(|graph| graph.0 .0 <= start_ns);
+            let behind = graphs.partition_point(|graph| graph.0.0 <= start_ns);
             let Some(&((_, returned_ns), call)) = graphs[..behind].last() else { continue };
             if end_ns <= returned_ns {
                 self.launcher[work.row()] = Some(call).in_column();
@@ -177,7 +177,7 @@ fn operators_by_external_id(events: &EventTable, orphans: &[EventId]) -> Vec<(Ev
 mod tests {
     use super::*;
     use crate::progress::silent;
-    use crate::read::{read_bytes, Options};
+    use crate::read::{Options, read_bytes};
 
     /// Events as `(category, pid, ts, correlation, External id)`.
     fn linked(rows: &[(&str, i64, i64, i64, i64)]) -> (Vec<Option<usize>>, Launches) {

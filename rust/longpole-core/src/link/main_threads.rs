@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use crate::ids::{EventId, LaneId};
-use crate::tables::{by_content, EventKind, Tables};
+use crate::tables::{EventKind, Tables, by_content};
 use crate::vocabulary::step_number;
 
 /// Which lanes are the main thread of their process, one row for each lane.

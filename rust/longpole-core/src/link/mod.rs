@@ -13,11 +13,11 @@ mod steps;
 mod stream_waits;
 mod task_queue;
 
-pub use autograd::{autograd_pairs, AutogradPair};
-pub use backward::{backward_links, BackwardLink};
-pub use execution::{execution, ExecutionLink, Iteration, Method, Unlinked};
-pub use launches::{launches, Launches, LinkedBy};
+pub use autograd::{AutogradPair, autograd_pairs};
+pub use backward::{BackwardLink, backward_links};
+pub use execution::{ExecutionLink, Iteration, Method, Unlinked, execution};
+pub use launches::{Launches, LinkedBy, launches};
 pub use main_threads::main_threads;
-pub use records::{sync_records, SyncRecord, WaitsFor};
-pub use steps::{steps, Step};
-pub use task_queue::{queued_tasks, QueuedTask};
+pub use records::{SyncRecord, WaitsFor, sync_records};
+pub use steps::{Step, steps};
+pub use task_queue::{QueuedTask, queued_tasks};

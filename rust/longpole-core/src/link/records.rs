@@ -4,11 +4,11 @@
 //! nothing else in a trace does (`cuda_sync`). Waits on the streams of an Ascend device are tasks
 //! with times; `stream_waits` finds what they waited for. Records of an unknown kind, or without their call, are counted.
 
+use super::Launches;
 use super::calls::Calls;
 use super::stream_waits::{EventRecords, StreamWait};
-use super::Launches;
 use crate::ids::EventId;
-use crate::tables::{argument, argument_text, EventKind, Tables};
+use crate::tables::{EventKind, Tables, argument, argument_text};
 
 /// What a record of synchronisation says: which call waited, and for what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

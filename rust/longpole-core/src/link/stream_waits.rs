@@ -107,7 +107,7 @@ impl EventRecords {
         let earliest_ns = began_ns.max(end_ns - latest_ns);
         let mut ended = rows[..behind].iter().rev().take_while(|row| row.0 >= earliest_ns);
         Some(match ended.find(|row| row.1 != own) {
-            Some(row) => StreamWait::For(row.1 .1, row.2),
+            Some(row) => StreamWait::For(row.1.1, row.2),
             None if is_shown_whole => StreamWait::Unknown,
             None => StreamWait::Over,
         })
@@ -116,10 +116,10 @@ impl EventRecords {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{launches, sync_records, WaitsFor};
+    use super::super::{WaitsFor, launches, sync_records};
 
     use crate::progress::silent;
-    use crate::read::{read_bytes, Options};
+    use crate::read::{Options, read_bytes};
 
     /// Tasks as `(name, stream, start, duration)` in ns: what each wait waits for.
     fn waits(tasks: &[(&str, i64, i64, i64)]) -> Vec<WaitsFor> {

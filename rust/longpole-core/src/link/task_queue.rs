@@ -47,7 +47,7 @@ pub fn queued_tasks(tables: &Tables) -> Vec<QueuedTask> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::{read_bytes, Options};
+    use crate::read::{Options, read_bytes};
 
     #[test]
     fn a_task_was_put_in_by_the_nearest_earlier_one_with_its_number() {

@@ -13,7 +13,7 @@ use crate::graph::{Graph, Kind};
 use crate::ids::EventId;
 use crate::link::Launches;
 use crate::names::named;
-use crate::progress::{report, Progress};
+use crate::progress::{Progress, report};
 use crate::tables::{EventKind, Tables};
 use crate::vocabulary::{ApiRole, Waiting};
 

@@ -129,7 +129,7 @@ impl Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::{read_bytes, Options};
+    use crate::read::{Options, read_bytes};
 
     /// Reads kernels given as (name, stream, start, duration).
     fn kernels(rows: &[(&str, i64, i64, i64)]) -> Tables {

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::{times_within, Blocking, Reason};
+use super::{Blocking, Reason, times_within};
 use crate::ids::{EventId, StringId};
 use crate::link::Launches;
 use crate::stack::Nesting;
@@ -117,7 +117,7 @@ fn inside_ns((start, end): (i64, i64), window: (i64, i64)) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::{read_bytes, Options};
+    use crate::read::{Options, read_bytes};
 
     fn tables(rows: &[(&str, i64, i64)]) -> Tables {
         let kernels = rows.iter().map(|(name, start, end)| {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use crate::ids::EventId;
 use crate::intervals::Spans;
-use crate::tables::{argument, EventKind, Tables, WorkClass};
+use crate::tables::{EventKind, Tables, WorkClass, argument};
 use crate::vocabulary::TaskKind;
 
 /// The number that stands for no peer.
@@ -152,7 +152,7 @@ fn split(event: EventId, (start_ns, end_ns): (i64, i64), parts: &[Part]) -> Coll
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::{read_bytes, Options};
+    use crate::read::{Options, read_bytes};
 
     #[test]
     fn a_collective_waits_while_it_moves_nothing_and_the_longest_wait_names_the_peer() {

@@ -18,8 +18,8 @@ use crate::ids::EventId;
 use crate::link::Launches;
 use crate::names::named;
 use crate::stack::Nesting;
-use crate::tables::{argument, argument_text, EventKind, Tables, WorkClass};
-use crate::vocabulary::{data_type, data_type_of_kernel, hccl_number, runs_on_cpu, Collective};
+use crate::tables::{EventKind, Tables, WorkClass, argument, argument_text};
+use crate::vocabulary::{Collective, data_type, data_type_of_kernel, hccl_number, runs_on_cpu};
 
 named! {
     /// What the operation of a collective was learned from, the most reliable first.
@@ -380,7 +380,7 @@ fn sorted(mut ranks: Vec<i64>) -> Vec<i64> {
 mod tests {
     use super::*;
     use crate::progress::silent;
-    use crate::read::{read_bytes, Options};
+    use crate::read::{Options, read_bytes};
     use crate::{link, stack};
 
     fn found(text: &str) -> Collectives {

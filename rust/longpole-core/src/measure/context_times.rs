@@ -6,11 +6,11 @@
 
 use std::collections::HashMap;
 
-use super::contexts::{contexts, Contexts, Frames};
+use super::contexts::{Contexts, Frames, contexts};
 use super::self_time::for_each_owned;
 use crate::error::Result;
 use crate::ids::{EventId, NO_ROW};
-use crate::link::{queued_tasks, BackwardLink, Launches};
+use crate::link::{BackwardLink, Launches, queued_tasks};
 use crate::progress::Progress;
 use crate::stack::Nesting;
 use crate::tables::Tables;
@@ -274,7 +274,7 @@ mod tests {
     use super::*;
     use crate::link::{backward_links, launches};
     use crate::progress::silent;
-    use crate::read::{read_bytes, Options};
+    use crate::read::{Options, read_bytes};
     use crate::stack::nesting;
 
     /// Events as `(category, name, thread, start, end, args)` in us.

@@ -8,10 +8,10 @@ use std::collections::HashMap;
 
 use crate::error::Result;
 use crate::graph;
-use crate::ids::{row_in_column, EventId, InColumn, LaneId, NO_ROW};
-use crate::progress::{report, Progress};
+use crate::ids::{EventId, InColumn, LaneId, NO_ROW, row_in_column};
+use crate::progress::{Progress, report};
 use crate::stack::Nesting;
-use crate::tables::{argument_text_id, EventKind, Tables};
+use crate::tables::{EventKind, Tables, argument_text_id};
 use crate::vocabulary::module_name;
 
 /// Which events are frames.

@@ -76,11 +76,7 @@ pub fn launches_without_work(
 /// All work on devices, where its correlation numbers are there and all of them 0.
 fn all_zero(tables: &Tables, work: &[EventId]) -> Vec<EventId> {
     let is_zero = |&event: &EventId| tables.events.correlation(event) == Some(0);
-    if work.iter().all(is_zero) {
-        work.to_vec()
-    } else {
-        Vec::new()
-    }
+    if work.iter().all(is_zero) { work.to_vec() } else { Vec::new() }
 }
 
 /// Work without a call whose number is the lower 32 bits of one that the host has.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{gaps, spread, Chosen, Gap, Places, Spread};
+use super::{Chosen, Gap, Places, Spread, gaps, spread};
 use crate::link::Launches;
 use crate::names::named;
 use crate::tables::{EventTable, Tables};
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::link::launches;
     use crate::progress::silent;
-    use crate::read::{read_bytes, Options};
+    use crate::read::{Options, read_bytes};
 
     #[test]
     fn an_interval_before_a_late_launch_waited_for_it() {

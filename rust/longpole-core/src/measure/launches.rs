@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use crate::ids::EventId;
-use crate::link::{queued_tasks, Launches, LinkedBy};
+use crate::link::{Launches, LinkedBy, queued_tasks};
 use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables, WorkClass};
 

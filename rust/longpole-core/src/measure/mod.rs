@@ -27,29 +27,29 @@ mod spread;
 mod warning_counts;
 
 pub use api_roles::api_roles;
-pub use blocking::{blocking_calls, copy_from_pageable, Blocking, Reason};
-pub use busy::{busy, Busy};
+pub use blocking::{Blocking, Reason, blocking_calls, copy_from_pageable};
+pub use busy::{Busy, busy};
 pub use by_name::{
-    blocking_by_name, by_name, kernels_by_name, operators_by_name, unlinked, NameTime,
+    NameTime, blocking_by_name, by_name, kernels_by_name, operators_by_name, unlinked,
 };
 pub use chosen::Chosen;
-pub use class_times::{class_times, ClassTime};
-pub use collective_waits::{awaited, collective_waits, Awaited, CollectiveWait};
-pub use collectives::{collectives, CollectiveRow, Collectives, Group, NamedBy};
-pub use context_times::{context_times, ContextTime, ContextTimes, Rest};
-pub use contexts::{contexts, Context, Contexts, Frames};
-pub use event_warnings::{event_warnings, launches_without_work, EventWarning};
-pub use gaps::{gaps, Gap, Places};
-pub use idle::{idle, Idle};
-pub use idle_causes::{idle_causes, IdleCause, IdleTime};
-pub use launches::{launches, Launch};
+pub use class_times::{ClassTime, class_times};
+pub use collective_waits::{Awaited, CollectiveWait, awaited, collective_waits};
+pub use collectives::{CollectiveRow, Collectives, Group, NamedBy, collectives};
+pub use context_times::{ContextTime, ContextTimes, Rest, context_times};
+pub use contexts::{Context, Contexts, Frames, contexts};
+pub use event_warnings::{EventWarning, event_warnings, launches_without_work};
+pub use gaps::{Gap, Places, gaps};
+pub use idle::{Idle, idle};
+pub use idle_causes::{IdleCause, IdleTime, idle_causes};
+pub use launches::{Launch, launches};
 pub use overlaps::overlaps;
 pub use profiler::profiler;
-pub use queues::{queues, QueueChange};
-pub use ranges::{device_ranges, enclosing, Side};
-pub use recorded::{recorded, Recorded};
+pub use queues::{QueueChange, queues};
+pub use ranges::{Side, device_ranges, enclosing};
+pub use recorded::{Recorded, recorded};
 pub use running::running_at;
-pub use self_time::{self_time_ns, times_within, TimeWithin};
+pub use self_time::{TimeWithin, self_time_ns, times_within};
 pub use sequences::sequences;
-pub use spread::{spread, Spread};
+pub use spread::{Spread, spread};
 pub use warning_counts::warning_counts;

@@ -32,7 +32,7 @@ pub fn overlaps(tables: &Tables, of: &[EventId], beside: &Chosen) -> Vec<(EventI
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::{read_bytes, Options};
+    use crate::read::{Options, read_bytes};
 
     #[test]
     fn only_the_same_device_counts_and_each_instant_once() {

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use crate::link::launches;
     use crate::progress::silent;
-    use crate::read::{read_bytes, Options};
+    use crate::read::{Options, read_bytes};
 
     /// The lengths of the queue of a stream: two launched at 0 and 5 that begin at 5 and 9.
     fn lengths_in(window_us: (i64, i64)) -> Vec<(i64, i64)> {

@@ -118,7 +118,7 @@ fn ranges_of_stream(tables: &Tables, mut lane: Vec<EventId>) -> Vec<(EventId, Ev
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::{read_bytes, Options};
+    use crate::read::{Options, read_bytes};
 
     #[test]
     fn the_innermost_and_the_outermost_of_some_events_are_found_and_an_event_encloses_itself() {

@@ -6,14 +6,14 @@
 
 use std::collections::BTreeMap;
 
+use super::Chosen;
 use super::busy::busy;
 use super::by_name::unlinked;
-use super::Chosen;
 use crate::ids::{EventId, StringId};
 use crate::intervals::Spans;
 use crate::link::Launches;
 use crate::tables::{EventKind, Tables};
-use crate::vocabulary::{runs_on_cpu, ApiRole};
+use crate::vocabulary::{ApiRole, runs_on_cpu};
 
 /// What a trace holds of a window.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::link::launches;
     use crate::progress::silent;
-    use crate::read::{read_bytes, Options};
+    use crate::read::{Options, read_bytes};
 
     fn found(events: &str) -> Recorded {
         let tables = read_bytes(format!("[{events}]").as_bytes(), &Options::default()).unwrap();

@@ -1,6 +1,6 @@
 //! What ran on a thread at points of time, such as when memory was allocated.
 
-use crate::ids::{row_in_column, EventId};
+use crate::ids::{EventId, row_in_column};
 use crate::stack::Nesting;
 use crate::tables::Tables;
 
@@ -43,7 +43,7 @@ pub fn running_at(
 mod tests {
     use super::*;
     use crate::progress::silent;
-    use crate::read::{read_bytes, Options};
+    use crate::read::{Options, read_bytes};
     use crate::stack::nesting;
 
     #[test]

@@ -6,7 +6,7 @@
 use crate::ids::{EventId, LaneId};
 use crate::intervals::Spans;
 use crate::stack::Nesting;
-use crate::tables::{EventTable, Tables, NO_INTEGER};
+use crate::tables::{EventTable, NO_INTEGER, Tables};
 
 /// The time of each event in which nothing that began after it ran on its
 /// thread, one row for each event; [`NO_INTEGER`] for what stands on no thread.
@@ -119,7 +119,7 @@ impl<Visit: FnMut(EventId, i64, i64)> Thread<Visit> {
 mod tests {
     use super::*;
     use crate::progress::silent;
-    use crate::read::{read_bytes, Options};
+    use crate::read::{Options, read_bytes};
     use crate::stack::nesting;
 
     /// Operators `(thread, start, end)` in us.

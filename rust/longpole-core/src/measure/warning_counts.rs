@@ -24,7 +24,7 @@ pub fn warning_counts(
     }
     let count = |test: &dyn Fn(EventKind) -> bool| -> u64 {
         let kinds = EventKind::ALL.iter().zip(n_of_kind);
-        kinds.filter(|(&kind, _)| test(kind)).map(|(_, n_events)| n_events).sum()
+        kinds.filter(|&(&kind, _)| test(kind)).map(|(_, n_events)| n_events).sum()
     };
     let works = || events.ids().filter(|&event| events.kind(event).is_device_work());
     let leads_ns = || {

@@ -7,7 +7,7 @@ use crate::graph::{Edge, Evidence, Graph, Kind, Role};
 use crate::ids::{EventId, NodeId};
 use crate::names::Names;
 use crate::progress::silent;
-use crate::tables::{Tables, NO_INTEGER};
+use crate::tables::{NO_INTEGER, Tables};
 
 const GRAPHS: u64 = 10_000;
 
@@ -267,11 +267,7 @@ fn no_chain_holds_more_work_than_the_longest() {
         let work_ns = |number: usize| {
             let edge = &graph.edges.as_slice()[number];
             let from_ns = waited_until_ns(edge).unwrap_or(i64::MIN).max(time_ns(edge.source));
-            if edge.kind.is_work() {
-                clip(time_ns(edge.target)) - clip(from_ns)
-            } else {
-                0
-            }
+            if edge.kind.is_work() { clip(time_ns(edge.target)) - clip(from_ns) } else { 0 }
         };
         let most = chains_to(graph, end)
             .into_iter()

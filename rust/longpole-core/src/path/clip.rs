@@ -81,11 +81,7 @@ impl<'a> Border<'a> {
 
     /// When a candidate comes, as far as it lies before the border.
     fn time_ns(&self, (order, is_end): (Order, bool), time_ns: TimeOf<'_>) -> i64 {
-        if is_end {
-            self.end_ns(order, time_ns)
-        } else {
-            time_ns(self.graph.nodes.start(order))
-        }
+        if is_end { self.end_ns(order, time_ns) } else { time_ns(self.graph.nodes.start(order)) }
     }
 
     /// When the last of the candidates ends by the stamps of the trace, in which a window

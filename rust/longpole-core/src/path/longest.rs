@@ -3,7 +3,7 @@
 use super::walk::Schedule;
 use super::windows::Window;
 use crate::graph::{Edge, Graph, Role};
-use crate::ids::{row_in_column, NO_ROW};
+use crate::ids::{NO_ROW, row_in_column};
 
 /// Reaches every node by the chain that holds most work inside a window. Waiting and
 /// order weigh nothing, and what waited only what it took beyond that; between chains of

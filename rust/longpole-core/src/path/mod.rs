@@ -17,16 +17,16 @@ mod windows;
 pub use busy::busy_ns;
 pub use longest::longest;
 pub use remedies::{
-    verdict, Busiest, Cause, Doubt, Function, Lengths, Loader, Remedy, RemedyKind, Side, Status,
-    Usual, Verdict,
+    Busiest, Cause, Doubt, Function, Lengths, Loader, Remedy, RemedyKind, Side, Status, Usual,
+    Verdict, verdict,
 };
 pub use slack::slack_ns;
-pub use syncs::{sync_dependencies, SyncDependency};
-pub use totals::{totals, waits_on_path, Total};
-pub use walk::{segment, walk, Path, Schedule, Segment};
+pub use syncs::{SyncDependency, sync_dependencies};
+pub use totals::{Total, totals, waits_on_path};
+pub use walk::{Path, Schedule, Segment, segment, walk};
 pub(crate) use what_if::REMOVED;
-pub use what_if::{changed_lags_ns, lags_ns, n_chosen, what_if, Change, Effect, Ratio, WhatIf};
+pub use what_if::{Change, Effect, Ratio, WhatIf, changed_lags_ns, lags_ns, n_chosen, what_if};
 pub use windows::{
-    is_of_server, scope, steps, whole, window, Choice, Marked, Moment, Opening, Scope, Step, Steps,
-    Unit, Window, WindowEnd,
+    Choice, Marked, Moment, Opening, Scope, Step, Steps, Unit, Window, WindowEnd, is_of_server,
+    scope, steps, whole, window,
 };

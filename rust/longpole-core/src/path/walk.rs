@@ -4,7 +4,7 @@ use super::clip::{last_of, moved};
 use super::windows::Window;
 use crate::graph::limits::{INCONCLUSIVE_PART, TOGETHER_NS};
 use crate::graph::{Certainty, Edge, Evidence, Graph, Kind, Role};
-use crate::ids::{row_in_column, EventId, NodeId, NO_ROW};
+use crate::ids::{EventId, NO_ROW, NodeId, row_in_column};
 
 /// A piece of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use super::calls::Call;
-use super::clock::{float, rounded, Clock};
+use super::clock::{Clock, float, rounded};
 use super::model::Rank;
 use crate::vocabulary::Collective;
 
@@ -75,11 +75,7 @@ struct Span {
 
 impl Span {
     fn length(self) -> f64 {
-        if self.n == 0 {
-            0.0
-        } else {
-            self.last - self.first
-        }
+        if self.n == 0 { 0.0 } else { self.last - self.first }
     }
 }
 
@@ -367,9 +363,5 @@ fn slope(rows: &[(f64, f64)]) -> f64 {
             }
         }
     }
-    if slopes.is_empty() {
-        0.0
-    } else {
-        median(&mut slopes)
-    }
+    if slopes.is_empty() { 0.0 } else { median(&mut slopes) }
 }

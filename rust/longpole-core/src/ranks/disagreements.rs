@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::calls::Call;
 use super::model::{Member, Rank};
-use crate::names::{named, Names};
+use crate::names::{Names, named};
 use crate::vocabulary::Collective;
 
 /// Something that ranks disagree about.
@@ -79,7 +79,7 @@ fn disagree(
     if counts.len() < 2 {
         return;
     }
-    let usual = counts.iter().max_by_key(|(_, &n)| n).map(|(it, _)| (*it).clone());
+    let usual = counts.iter().max_by_key(|&(_, &n)| n).map(|(it, _)| (*it).clone());
     let differs = |place: &usize| values[*place].is_some() && values[*place] != usual;
     let ranks = (0..values.len()).filter(differs).map(|it| call.members[it].0).collect();
     let others = (0..values.len()).filter(|it| !differs(it)).map(|it| call.members[it].0).collect();

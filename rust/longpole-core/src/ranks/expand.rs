@@ -3,7 +3,7 @@
 use super::model::ROOT;
 use crate::graph::Graph;
 use crate::ids::NodeId;
-use crate::path::{segment, Segment};
+use crate::path::{Segment, segment};
 
 /// A stretch of the path within one rank, by rows of its graph's nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

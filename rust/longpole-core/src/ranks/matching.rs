@@ -9,10 +9,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::alignment::{align, Item, Way};
+use super::alignment::{Item, Way, align};
 use super::calls::{Call, Method};
-use super::disagreements::{disagreements, operation_name, sizes_agree, Finding, FindingKind};
-use super::keys::{key, pair, GroupKey, Key};
+use super::disagreements::{Finding, FindingKind, disagreements, operation_name, sizes_agree};
+use super::keys::{GroupKey, Key, key, pair};
 use super::model::{Channel, Member, Rank};
 use crate::ids::row_in_column;
 use crate::vocabulary::{Collective, DataType};

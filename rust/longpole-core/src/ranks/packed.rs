@@ -187,11 +187,7 @@ impl<T: Packed> Packed for Option<T> {
     }
 
     fn unpack(left: &mut &[u8]) -> Option<Self> {
-        if bool::unpack(left)? {
-            Some(Some(T::unpack(left)?))
-        } else {
-            Some(None)
-        }
+        if bool::unpack(left)? { Some(Some(T::unpack(left)?)) } else { Some(None) }
     }
 }
 

@@ -8,14 +8,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::completions::{step_at, Completions, StepSpan};
+use super::completions::{Completions, StepSpan, step_at};
 use crate::error::Result;
 use crate::graph::{Edge, Graph, Kind};
 use crate::ids::Order;
 use crate::link::{self, Launches};
 use crate::names::named;
 use crate::path::REMOVED;
-use crate::tables::{argument_text, Tables};
+use crate::tables::{Tables, argument_text};
 
 named! {
     /// What the time of a rank is compared by.

@@ -9,16 +9,16 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::completions::{step_at, Completions, StepSpan};
-use super::model::{Boundary, BoundaryKind, Channel, Member, Rank, Reduced, ROOT, WHOLE};
+use super::completions::{Completions, StepSpan, step_at};
+use super::model::{Boundary, BoundaryKind, Channel, Member, ROOT, Rank, Reduced, WHOLE};
 use crate::error::Result;
 use crate::graph::Graph;
-use crate::ids::{row_in_column, EventId, NodeId};
+use crate::ids::{EventId, NodeId, row_in_column};
 use crate::link::{self, Launches};
 use crate::measure::{CollectiveRow, Collectives, NamedBy};
 use crate::path::REMOVED;
-use crate::progress::{report, Progress};
-use crate::tables::{Tables, NO_INTEGER};
+use crate::progress::{Progress, report};
+use crate::tables::{NO_INTEGER, Tables};
 use crate::vocabulary::DataType;
 
 /// A node that can be reached from more boundary nodes becomes one.

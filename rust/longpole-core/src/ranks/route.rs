@@ -1,7 +1,7 @@
 //! The critical path of a run, as stretches within ranks and transfers between them.
 
 use super::model::{BoundaryKind, ROOT};
-use super::solve::{Joint, Solution, CALL};
+use super::solve::{CALL, Joint, Solution};
 use crate::ids::row_in_column;
 use crate::names::named;
 

@@ -7,7 +7,7 @@ use super::profile::{Classes, TimeClass};
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::link::Launches;
-use crate::path::{Ratio, REMOVED};
+use crate::path::{REMOVED, Ratio};
 use crate::tables::Tables;
 
 /// A class of time of a rank that is imagined longer or shorter, by step.

@@ -12,9 +12,9 @@ use std::collections::HashMap;
 use super::awaited::waits_for;
 use super::calls::Call;
 use super::clock::Clock;
-use super::model::{Boundary, BoundaryKind, Rank, ROOT};
+use super::model::{Boundary, BoundaryKind, ROOT, Rank};
 use super::targets::Targets;
-use crate::ids::{row_in_column, NO_ROW};
+use crate::ids::{NO_ROW, row_in_column};
 use crate::tables::NO_INTEGER;
 
 /// Ranks, what joins them, and their clocks.

@@ -6,10 +6,10 @@
 
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::{Error, ErrorKind, Result};
-use crate::progress::{report, Progress};
+use crate::progress::{Progress, report};
 
-use super::json::{significant, Scan, Scanner, Span, Stop};
-use super::window::{Window, MAX_ELEMENT_BYTES};
+use super::json::{Scan, Scanner, Span, Stop, significant};
+use super::window::{MAX_ELEMENT_BYTES, Window};
 
 /// What became of an element.
 pub(super) enum Outcome<T> {
@@ -58,7 +58,7 @@ impl<'a> Elements<'a> {
                 Ok(value) => return Ok(Outcome::Whole(value, scanner.at)),
                 Err(Stop::Fault) => return Ok(Outcome::Fault(scanner.fault.0, scanner.fault.1)),
                 Err(Stop::NeedMore) if self.window.text().len() > MAX_ELEMENT_BYTES => {
-                    return Ok(Outcome::TooLarge)
+                    return Ok(Outcome::TooLarge);
                 }
                 Err(Stop::NeedMore) => {}
             }

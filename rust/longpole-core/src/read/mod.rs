@@ -29,7 +29,7 @@ pub use sniff::Format;
 
 use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ErrorKind, Result};
-use crate::progress::{silent, Progress};
+use crate::progress::{Progress, silent};
 use crate::tables::Tables;
 
 /// Reads the trace in a file.

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read};
 
 use super::gzip::Gunzip;
-use super::source::{io_error, read_fully, read_some, SharedFile};
+use super::source::{SharedFile, io_error, read_fully, read_some};
 use crate::diagnostics::Diagnostics;
 use crate::error::{Error, Result};
 

@@ -2,4 +2,4 @@
 
 mod nesting;
 
-pub use nesting::{nesting, Nesting, NO_DEPTH, TOLERANCE_NS};
+pub use nesting::{NO_DEPTH, Nesting, TOLERANCE_NS, nesting};

@@ -4,9 +4,9 @@
 //! enclosed. Events that cross others by more are counted.
 
 use crate::error::Result;
-use crate::ids::{row_in_column, EventId, InColumn, NO_ROW};
-use crate::progress::{report, Progress};
-use crate::tables::{by_content, Packed, Tables};
+use crate::ids::{EventId, InColumn, NO_ROW, row_in_column};
+use crate::progress::{Progress, report};
+use crate::tables::{Packed, Tables, by_content};
 
 /// Which event encloses which. See [`nesting`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -178,7 +178,7 @@ struct Open {
 mod tests {
     use super::*;
     use crate::progress::silent;
-    use crate::read::{read_bytes, Options};
+    use crate::read::{Options, read_bytes};
 
     /// Operators as `(start_ns, end_ns)` on one thread: the parent of each.
     fn parents(spans: &[(i64, i64)]) -> (Vec<Option<usize>>, Nesting) {

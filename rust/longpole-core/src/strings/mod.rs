@@ -14,8 +14,8 @@ use crate::ids::{InColumn, StringId};
 
 mod spelling;
 
+pub use spelling::{MAX_TEXT_BYTES, SpellingFaults};
 pub(crate) use spelling::{spelled_text, spelling_faults};
-pub use spelling::{SpellingFaults, MAX_TEXT_BYTES};
 
 /// A set of texts, each with a handle; handles count up in order of first use.
 #[derive(Debug)]

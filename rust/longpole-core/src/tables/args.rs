@@ -7,7 +7,7 @@
 
 use super::packed::{float_of, of_float};
 use super::{Column, Packed};
-use crate::ids::{row_in_column, EventId, InColumn, StringId, NO_INTEGER, NO_ROW};
+use crate::ids::{EventId, InColumn, NO_INTEGER, NO_ROW, StringId, row_in_column};
 use crate::strings::Strings;
 
 /// The value of one argument, as the reader appends it.
@@ -537,15 +537,11 @@ impl ArgValue {
 
 /// A text of a later part of the file as it is numbered here.
 pub(crate) fn renamed(text: u32, texts: &[u32]) -> u32 {
-    if text == NO_ROW {
-        NO_ROW
-    } else {
-        texts[text as usize]
-    }
+    if text == NO_ROW { NO_ROW } else { texts[text as usize] }
 }
 
 fn retained(values: &Packed, is_kept: &[bool]) -> Packed {
-    values.iter().zip(is_kept).filter(|(_, &is_kept)| is_kept).map(|(value, _)| value).collect()
+    values.iter().zip(is_kept).filter(|&(_, &is_kept)| is_kept).map(|(value, _)| value).collect()
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 //! A row costs a few dozen bytes whatever its names are: names are numbers into `strings`, places
 //! are rows of `lanes`. A value that the file does not give is a marked integer, not an `Option`.
 
-use super::columns::columns;
 use super::Packed;
-use crate::ids::{EventId, InColumn, LaneId, StringId, NO_INTEGER};
+use super::columns::columns;
+use crate::ids::{EventId, InColumn, LaneId, NO_INTEGER, StringId};
 use crate::names::Names;
 use crate::vocabulary::EventKind;
 
@@ -170,7 +170,7 @@ impl EventTable {
     }
 
     /// Every handle, in the order of the file.
-    pub fn ids(&self) -> impl ExactSizeIterator<Item = EventId> {
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = EventId> + use<> {
         (0..self.len()).map(EventId::from_row)
     }
 

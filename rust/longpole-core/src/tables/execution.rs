@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::diagnostics::Diagnostics;
-use crate::ids::{StringId, NO_INTEGER};
+use crate::ids::{NO_INTEGER, StringId};
 use crate::strings::Strings;
 
 /// One node of a PyTorch execution trace: an operator or a `record_function` range, with

@@ -4,10 +4,10 @@
 
 use std::collections::HashMap;
 
+use super::Packed;
 use super::args::{ArgValue, Values};
 use super::columns::columns;
-use super::Packed;
-use crate::ids::{row_in_column, InColumn, StringId, NO_INTEGER};
+use crate::ids::{InColumn, NO_INTEGER, StringId, row_in_column};
 use crate::strings::Strings;
 
 /// What ends of arrows have in common: there are millions of ends and a few of these.

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use crate::ids::{InColumn, LaneId, StringId, NO_INTEGER};
+use crate::ids::{InColumn, LaneId, NO_INTEGER, StringId};
 
 /// Where something happens: a thread of a process, or a stream of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,7 +46,7 @@ impl LaneTable {
     }
 
     /// All lanes.
-    pub fn ids(&self) -> impl ExactSizeIterator<Item = LaneId> {
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = LaneId> + use<> {
         (0..self.len()).map(LaneId::from_row)
     }
 

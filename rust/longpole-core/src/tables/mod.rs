@@ -24,11 +24,11 @@ use std::sync::Arc;
 pub(crate) use args::renamed;
 pub use args::{ArgColumn, ArgTable, ArgTables, ArgValue, Values};
 pub use choice::Arguments;
-pub(crate) use columns::{of_shorts, Column, ColumnMut};
+pub(crate) use columns::{Column, ColumnMut, of_shorts};
 pub use counters::CounterTable;
 pub use events::{EventRow, EventTable};
 pub use execution::{
-    given, ExecutionHeader, ExecutionNode, ExecutionTrace, NodeLayout, NodeValues, Root,
+    ExecutionHeader, ExecutionNode, ExecutionTrace, NodeLayout, NodeValues, Root, given,
 };
 pub use flows::{FlowSource, FlowTable};
 pub use header::Header;

@@ -98,7 +98,7 @@ pub(crate) fn track(lane: LaneId, tables: &Tables) -> [(bool, i64, &str); 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::{read_bytes, Options};
+    use crate::read::{Options, read_bytes};
 
     #[test]
     fn content_decides_and_the_file_only_between_equals() {

@@ -5,9 +5,9 @@
 
 use std::cell::Cell;
 
-use super::{argument_text, EventKind, Tables, Values};
+use super::{EventKind, Tables, Values, argument_text};
 use crate::ids::{EventId, StringId};
-use crate::vocabulary::{pageable_ends, WorkClass, MEMORY_KINDS};
+use crate::vocabulary::{MEMORY_KINDS, WorkClass, pageable_ends};
 
 impl Tables {
     /// The class of each event that is work on a device, asked often: a name is looked at once,

@@ -26,14 +26,14 @@ mod loading;
 mod markers;
 mod user;
 
-pub use api::{api_names, ApiRole, Waiting};
+pub use api::{ApiRole, Waiting, api_names};
 pub use ascend::{
-    hccl_number, stream_number, CollectiveTrack, DeviceRange, Layer, Profiler, TaskKind,
+    CollectiveTrack, DeviceRange, Layer, Profiler, TaskKind, hccl_number, stream_number,
 };
 pub use category::EventKind;
-pub use collectives::{data_type, data_type_of_kernel, runs_on_cpu, Collective, DataType};
+pub use collectives::{Collective, DataType, data_type, data_type_of_kernel, runs_on_cpu};
 pub use frames::is_own_frame;
-pub use kernels::{pageable_ends, WorkClass, MEMORY_KINDS};
+pub use kernels::{MEMORY_KINDS, WorkClass, pageable_ends};
 pub use loading::DATA_LOADING;
 pub use markers::{is_backward_node, is_engine_work, module_name, step_number};
-pub use user::{Vocabulary, SECTIONS};
+pub use user::{SECTIONS, Vocabulary};

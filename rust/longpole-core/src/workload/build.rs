@@ -1,9 +1,9 @@
 //! All stages of a workload, one after the other.
 
-use super::model::{LinkedDevice, NodeKind, Sources, Workload, WorkloadNode, FIRST_GAP, LAST_GAP};
+use super::model::{FIRST_GAP, LAST_GAP, LinkedDevice, NodeKind, Sources, Workload, WorkloadNode};
 use super::{chains, dependencies, devices, waits};
 use crate::error::Result;
-use crate::progress::{report, Progress};
+use crate::progress::{Progress, report};
 
 /// Puts nodes and dependencies together.
 ///

@@ -10,7 +10,7 @@ use super::model::{DependencyKind, Sources};
 use super::waits::Waits;
 
 use crate::ids::LaneId;
-use crate::vocabulary::{runs_on_cpu, EventKind};
+use crate::vocabulary::{EventKind, runs_on_cpu};
 
 /// The nodes of one thread in the order in which they began.
 pub(super) struct Chain {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::replay::{replay, Replay, ReplayNode, Resource};
+use super::replay::{Replay, ReplayNode, Resource, replay};
 use crate::tables::chakra::{self, ChakraNode, ChakraTrace};
 
 /// Declares every kind of finding: name, whether simulators refuse the graph for it, what
@@ -90,7 +90,7 @@ pub fn check(trace: &ChakraTrace) -> Vec<Finding> {
     }
     let replay = replay_chakra(trace, true);
     if replay.stuck > 0 {
-        let first = trace.nodes.iter().zip(&replay.has_run).find(|(_, &has_run)| !has_run);
+        let first = trace.nodes.iter().zip(&replay.has_run).find(|&(_, &has_run)| !has_run);
         found.add_many(Fault::Cycle, replay.stuck as u64, first.map_or(0, |(node, _)| node.id));
     }
     found.rows()

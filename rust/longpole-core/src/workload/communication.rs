@@ -7,8 +7,8 @@
 use super::model::{Linked, NodeKind, WorkloadNode};
 use super::storages::tensors;
 use crate::ids::EventId;
-use crate::tables::{argument, argument_text, ExecutionTrace};
-use crate::vocabulary::{data_type, runs_on_cpu, Collective, WorkClass};
+use crate::tables::{ExecutionTrace, argument, argument_text};
+use crate::vocabulary::{Collective, WorkClass, data_type, runs_on_cpu};
 
 /// A communication of one node.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::collections::{BinaryHeap, HashMap};
 
 use super::chains::Chains;
 use super::model::{
-    Dependency, DependencyKind, Dropped, LinkedDevice, Moment, NodeKind, Sources, WorkloadNode,
-    FIRST_GAP, LAST_GAP,
+    Dependency, DependencyKind, Dropped, FIRST_GAP, LAST_GAP, LinkedDevice, Moment, NodeKind,
+    Sources, WorkloadNode,
 };
 use super::storages;
 use super::waits::{Wait, Waits};
@@ -181,7 +181,7 @@ impl<'a> Builder<'a> {
             let mut running = BinaryHeap::new();
             let mut over = None;
             for &(_, order, row) in stream {
-                let has_ended = |ended: &Reverse<(i64, _, usize)>| ended.0 .0 <= order.0;
+                let has_ended = |ended: &Reverse<(i64, _, usize)>| ended.0.0 <= order.0;
                 while running.peek().is_some_and(has_ended) {
                     over = over.max(running.pop().map(|Reverse(ended)| ended));
                 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::model::{DeviceReason, LinkedDevice, Sources};
-use crate::ids::{row_in_column, EventId, NO_ROW};
+use crate::ids::{EventId, NO_ROW, row_in_column};
 
 /// For each event, the row of the innermost node of the execution trace that is or
 /// encloses it, [`NO_ROW`] for none.

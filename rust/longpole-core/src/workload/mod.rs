@@ -23,11 +23,11 @@ mod storages;
 mod waits;
 
 pub use build::workload;
-pub use communication::{communications, tensor_bytes, Communication};
+pub use communication::{Communication, communications, tensor_bytes};
 pub use model::{
     Dependency, DependencyKind, DeviceReason, Dropped, Linked, LinkedDevice, Moment, NodeKind,
     Sources, Workload, WorkloadNode,
 };
 pub use replay::{
-    replay, replay_workload, Deviation, Replay, ReplayNode, Resource, ResourceReplay,
+    Deviation, Replay, ReplayNode, Resource, ResourceReplay, replay, replay_workload,
 };

@@ -69,10 +69,10 @@ impl Cut {
             if self.ends_value(byte) {
                 self.end_event();
             }
-            if let State::Between(depth) = self.state {
-                if self.begins_event(byte, depth, kept) {
-                    return;
-                }
+            if let State::Between(depth) = self.state
+                && self.begins_event(byte, depth, kept)
+            {
+                return;
             }
             self.take_mark(byte);
         }

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use crate::ids::{EventId, StringId};
-use crate::tables::{argument_text, given, ExecutionNode, NodeLayout, NodeValues};
+use crate::tables::{ExecutionNode, NodeLayout, NodeValues, argument_text, given};
 use crate::workload::{Dependency, DependencyKind, Linked, NodeKind, WorkloadNode};
 
 /// What an ET+ file holds.
@@ -97,11 +97,7 @@ impl<'a> Line<'a> {
 
     fn around(self, node: &WorkloadNode) -> i64 {
         let record = &self.linked.trace.nodes[node.row];
-        if node.kind == NodeKind::Device {
-            record.id
-        } else {
-            record.parent
-        }
+        if node.kind == NodeKind::Device { record.id } else { record.parent }
     }
 
     fn lists(self, node: &WorkloadNode, record: &ExecutionNode, line: &mut String) {

@@ -11,9 +11,9 @@ mod protobuf;
 mod saved;
 
 pub use chakra::chakra;
-pub use counter_tracks::{counter_tracks, Counter};
+pub use counter_tracks::{Counter, counter_tracks};
 pub use cut::Cut;
-pub use et_plus::{et_plus, Extent};
-pub use merged::{merged_path, merged_rank, MergedRank, MergedSegment};
+pub use et_plus::{Extent, et_plus};
+pub use merged::{MergedRank, MergedSegment, merged_path, merged_rank};
 pub use perfetto::perfetto;
 pub use saved::save;

@@ -11,7 +11,7 @@ use super::perfetto_fields::{
 use super::protobuf::Message;
 use crate::names::Names;
 use crate::path::{Path, Segment};
-use crate::tables::{Place, Tables, NO_INTEGER};
+use crate::tables::{NO_INTEGER, Place, Tables};
 
 /// The critical path as a trace for Perfetto, to be laid over the trace it comes from.
 ///

@@ -41,20 +41,12 @@ impl Message {
 
     /// A number that need not be written where it is 0.
     pub(super) fn unless_zero(self, field: Field, value: i64) -> Self {
-        if value == 0 {
-            self
-        } else {
-            self.signed(field, value)
-        }
+        if value == 0 { self } else { self.signed(field, value) }
     }
 
     /// A text that need not be written where it is empty.
     pub(super) fn unless_empty(self, field: Field, text: &str) -> Self {
-        if text.is_empty() {
-            self
-        } else {
-            self.text(field, text)
-        }
+        if text.is_empty() { self } else { self.text(field, text) }
     }
 
     /// A list of numbers, one behind the other; nothing for an empty one.

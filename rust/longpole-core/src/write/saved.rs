@@ -9,7 +9,7 @@ use crc32fast::Hasher;
 use crate::ids::{InColumn, NO_INTEGER};
 use crate::read::saved::document_of;
 use crate::read::saved::layout::{
-    array_header, directory, member_of, Member, DOCUMENT, LANES, SOURCES,
+    DOCUMENT, LANES, Member, SOURCES, array_header, directory, member_of,
 };
 use crate::tables::{Column, FlowTable, LaneTable, Tables};
 

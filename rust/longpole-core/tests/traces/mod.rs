@@ -10,7 +10,7 @@ use longpole_core::tables::{FlowTable, Tables};
 #[allow(unreachable_pub)] // it is of a library there
 mod mutation;
 
-pub(crate) use mutation::{gzip, mutated as damaged, Pieces, Random};
+pub(crate) use mutation::{Pieces, Random, gzip, mutated as damaged};
 
 /// A trace as Kineto writes it, and where in it each event ends.
 pub(crate) fn trace(bytes: usize) -> (Vec<u8>, Vec<usize>) {
@@ -48,8 +48,14 @@ pub(crate) fn event(text: &mut String, number: usize) {
              \"ts\": {start}, \"dur\": 31.001,\n    \"args\": {{\n      \"device\": 0, \"stream\": 7, \"correlation\": {id}\n    }}\n  }}",
             number % 11
         ),
-        3 => write!(text, "  {{\n    \"ph\": \"s\", \"id\": {id}, \"pid\": 41, \"tid\": 41, \"ts\": {start}, \"cat\": \"ac2g\"\n  }}"),
-        _ => write!(text, "  {{\n    \"ph\": \"B\", \"name\": \"b\u{e9}\", \"pid\": 41, \"tid\": 42, \"ts\": {start}\n  }}"),
+        3 => write!(
+            text,
+            "  {{\n    \"ph\": \"s\", \"id\": {id}, \"pid\": 41, \"tid\": 41, \"ts\": {start}, \"cat\": \"ac2g\"\n  }}"
+        ),
+        _ => write!(
+            text,
+            "  {{\n    \"ph\": \"B\", \"name\": \"b\u{e9}\", \"pid\": 41, \"tid\": 42, \"ts\": {start}\n  }}"
+        ),
     };
     written.unwrap();
 }

@@ -6,12 +6,12 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // what it is for
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use longpole_fuzz::{mutated, target, Random, Target, TARGETS};
+use longpole_fuzz::{Random, TARGETS, Target, mutated, target};
 
 /// An input that takes longer is a find.
 const LONGEST: Duration = Duration::from_secs(5);

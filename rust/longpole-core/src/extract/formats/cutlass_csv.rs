@@ -62,11 +62,7 @@ impl Reader for Table {
         } else if let Some(columns) = &self.columns {
             columns.read(line, found);
         }
-        if self.columns.is_some() {
-            Interest::EveryLine
-        } else {
-            Interest::Anchors
-        }
+        if self.columns.is_some() { Interest::EveryLine } else { Interest::Anchors }
     }
 }
 
@@ -113,11 +109,7 @@ impl Columns {
 }
 
 fn true_name(name: &[u8]) -> Vec<u8> {
-    if name == b"GB/s" {
-        b"GiB/s".to_vec()
-    } else {
-        name.to_vec()
-    }
+    if name == b"GB/s" { b"GiB/s".to_vec() } else { name.to_vec() }
 }
 
 #[cfg(test)]
@@ -127,8 +119,7 @@ mod tests {
     use crate::extract::End;
     use crate::names::Names;
 
-    const HEADER: &str =
-        "Problem,Provider,OperationKind,Operation,Disposition,Status,m,n,k,Bytes,Flops,Runtime,GB/s,GFLOPs\n";
+    const HEADER: &str = "Problem,Provider,OperationKind,Operation,Disposition,Status,m,n,k,Bytes,Flops,Runtime,GB/s,GFLOPs\n";
 
     fn table(rows: &str) -> crate::extract::Extraction {
         extract(FORMAT, &format!("CSV Results:\n\n{HEADER}{rows}"), End::Whole)
@@ -136,7 +127,9 @@ mod tests {
 
     #[test]
     fn a_row_is_read_by_the_names_above_it() {
-        let found = table("1,CUTLASS,spgemm,s16832spgemm_f16,not_verified,success,8,9,10,1912602624,2,18.19,97.9245,483596\n");
+        let found = table(
+            "1,CUTLASS,spgemm,s16832spgemm_f16,not_verified,success,8,9,10,1912602624,2,18.19,97.9245,483596\n",
+        );
         assert_eq!(records(&found), [("s16832spgemm_f16".into(), 18_190_000.0, "ok")]);
         assert_eq!(found.records.data_bytes, [1_912_602_624]);
         assert_eq!(field(&found, 0, "GiB/s").as_deref(), Some("97.9245"));

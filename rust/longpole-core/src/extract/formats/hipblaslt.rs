@@ -46,11 +46,7 @@ impl Reader for Table {
         } else if self.header.is_some() {
             self.below_header(line, found);
         }
-        if self.header.is_some() {
-            Interest::EveryLine
-        } else {
-            Interest::Anchors
-        }
+        if self.header.is_some() { Interest::EveryLine } else { Interest::Anchors }
     }
 
     fn end(&mut self, found: &mut Found) {

@@ -34,8 +34,8 @@ pub fn format(name: &str) -> Option<Format> {
 
 #[cfg(test)]
 pub(super) mod testing {
-    use super::super::stream::{End, Extractor};
     use super::super::Extraction;
+    use super::super::stream::{End, Extractor};
     use super::Format;
     use crate::names::Names;
 

@@ -39,11 +39,7 @@ impl Reader for Table {
         } else if let Some(columns) = self.columns.as_ref().filter(|_| is_row(text)) {
             columns.read(Line { text, ..line }, self.collective.as_deref(), found);
         }
-        if self.columns.is_some() {
-            Interest::EveryLine
-        } else {
-            Interest::Anchors
-        }
+        if self.columns.is_some() { Interest::EveryLine } else { Interest::Anchors }
     }
 }
 
@@ -199,7 +195,9 @@ mod tests {
 
     #[test]
     fn a_row_is_two_records() {
-        let found = table("  8589934592    2147483648     float     sum      -1    63896  134.44  235.26    N/A    63959  134.30  235.03      0\n");
+        let found = table(
+            "  8589934592    2147483648     float     sum      -1    63896  134.44  235.26    N/A    63959  134.30  235.03      0\n",
+        );
         let name = "all_reduce_perf".to_owned();
         assert_eq!(
             records(&found),

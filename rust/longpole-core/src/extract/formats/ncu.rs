@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use memchr::memchr_iter;
 
 use super::{Format, Interest, Reader};
-use crate::extract::delimited::{fields, Header, Key};
+use crate::extract::delimited::{Header, Key, fields};
 use crate::extract::found::Found;
 use crate::extract::lines::{Line, Place};
 use crate::extract::numbers::Unit;
@@ -85,11 +85,7 @@ impl Reader for Table {
         } else if text.starts_with(b"\"") && self.columns.is_some() {
             self.row(Line { text, ..line }, found);
         }
-        if self.columns.is_some() {
-            Interest::EveryLine
-        } else {
-            Interest::Anchors
-        }
+        if self.columns.is_some() { Interest::EveryLine } else { Interest::Anchors }
     }
 
     fn end(&mut self, found: &mut Found) {
@@ -179,11 +175,7 @@ impl Columns {
             Shape::Long { name, unit, value: at } => {
                 let metric =
                     Metric { name: value(*name), unit: value(*unit), value: value(*at), place };
-                if metric.name.is_empty() {
-                    Vec::new()
-                } else {
-                    vec![metric]
-                }
+                if metric.name.is_empty() { Vec::new() } else { vec![metric] }
             }
             Shape::Wide { units } => {
                 let names = self.header.names().iter().enumerate();
@@ -272,7 +264,9 @@ mod tests {
 "#;
 
     fn metric(id: u32, kernel: &str, name: &str, unit: &str, value: &str) -> String {
-        format!("\"{id}\",\"371693\",\"cublaslt_gemm\",\"127.0.0.1\",\"{kernel}\",\"1\",\"7\",\"(384, 1, 1)\",\"(9, 32, 1)\",\"0\",\"10.0\",\"GPU Speed Of Light Throughput\",\"{name}\",\"{unit}\",\"{value}\",\n")
+        format!(
+            "\"{id}\",\"371693\",\"cublaslt_gemm\",\"127.0.0.1\",\"{kernel}\",\"1\",\"7\",\"(384, 1, 1)\",\"(9, 32, 1)\",\"0\",\"10.0\",\"GPU Speed Of Light Throughput\",\"{name}\",\"{unit}\",\"{value}\",\n"
+        )
     }
 
     fn long(rows: &[String]) -> Extraction {
@@ -325,8 +319,7 @@ mod tests {
 
     #[test]
     fn a_wide_table_has_its_units_below_the_header() {
-        let text =
-            "\"ID\",\"Kernel Name\",\"Grid Size\",\"gpu__time_duration.sum\",\"dram__bytes.sum\"\n\
+        let text = "\"ID\",\"Kernel Name\",\"Grid Size\",\"gpu__time_duration.sum\",\"dram__bytes.sum\"\n\
             \"\",\"\",\"\",\"msecond\",\"Mbyte\"\n\"0\",\"gemm\",\"(1, 1, 1)\",\"1.5\",\"3.25\"\n";
         let found = extract(FORMAT, text, End::Whole);
         assert_eq!(records(&found), [("gemm".into(), 1_500_000.0, "ok")]);

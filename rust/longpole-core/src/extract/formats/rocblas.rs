@@ -4,7 +4,7 @@
 //! With norm checks there is a second column `us`, that of the reference on the CPU:
 //! the first one counts, the second is the field `us#2`.
 
-use super::hipblaslt::{header_text, TRANSPOSITION};
+use super::hipblaslt::{TRANSPOSITION, header_text};
 use super::{Format, Interest, Reader};
 use crate::extract::delimited::{Header, Row};
 use crate::extract::found::Found;
@@ -37,11 +37,7 @@ impl Reader for Table {
         } else if let Some(columns) = &self.columns {
             columns.read(line, found);
         }
-        if self.columns.is_some() {
-            Interest::EveryLine
-        } else {
-            Interest::Anchors
-        }
+        if self.columns.is_some() { Interest::EveryLine } else { Interest::Anchors }
     }
 }
 

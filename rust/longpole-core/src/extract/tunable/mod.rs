@@ -24,6 +24,6 @@ mod grammar;
 mod kinds;
 mod pieces;
 
-pub use grammar::{Gemm, Reason, NO_NUMBER};
+pub use grammar::{Gemm, NO_NUMBER, Reason};
 pub use kinds::{Ending, Kind};
-pub use pieces::{read, Piece, TunableFile};
+pub use pieces::{Piece, TunableFile, read};

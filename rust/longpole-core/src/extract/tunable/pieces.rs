@@ -5,13 +5,13 @@ use std::sync::{Arc, LazyLock};
 use memchr::memchr;
 use regex::bytes::Regex;
 
-use super::grammar::{self, Gemm, Reason, NO_NUMBER};
+use super::grammar::{self, Gemm, NO_NUMBER, Reason};
 use super::kinds::{Ending, Kind};
 use crate::error::Result;
-use crate::extract::numbers::{self, Number, Unit};
 use crate::extract::Status;
+use crate::extract::numbers::{self, Number, Unit};
 use crate::ids::{InColumn, NO_ROW};
-use crate::progress::{report, Progress};
+use crate::progress::{Progress, report};
 use crate::strings::Strings;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -232,11 +232,7 @@ fn begins_like_a_line(text: &[u8]) -> bool {
 /// stays a comment.
 fn glued_at(text: &[u8]) -> Vec<usize> {
     let mut beginnings = BEGINNING.find_iter(text).map(|found| found.start());
-    if beginnings.next() == Some(0) {
-        beginnings.collect()
-    } else {
-        Vec::new()
-    }
+    if beginnings.next() == Some(0) { beginnings.collect() } else { Vec::new() }
 }
 
 /// A time in milliseconds, in nanoseconds, and what it is worth.

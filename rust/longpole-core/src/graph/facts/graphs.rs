@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 
 use super::purposes::Purposes;
 use super::templates::{self, Template};
-use crate::graph::model::{limits, Streams};
+use crate::graph::model::{Streams, limits};
 use crate::ids::{Order, RowMap, RowSet};
 use crate::tables::Tables;
 use crate::vocabulary::ApiRole;

@@ -9,9 +9,9 @@
 use std::collections::BTreeMap;
 
 use crate::alignment::align;
-use crate::graph::model::{limits, Streams};
+use crate::graph::model::{Streams, limits};
 use crate::ids::Order;
-use crate::tables::{argument, Tables};
+use crate::tables::{Tables, argument};
 
 /// The launches of a graph. Nodes stand in the order of their streams.
 pub(super) struct Template {

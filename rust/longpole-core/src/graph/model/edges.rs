@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 
 use super::kinds::{Certainty, Evidence, Kind, Role};
 use super::nodes::Nodes;
-use crate::ids::{InColumn, NodeId, Order, NO_ROW};
+use crate::ids::{InColumn, NO_ROW, NodeId, Order};
 
 /// Lets `target` happen no earlier than `source`, for the reason that its role gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

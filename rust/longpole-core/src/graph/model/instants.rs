@@ -31,10 +31,10 @@ pub(super) fn order(edges: &[Edge], nodes: &Nodes) -> NodeOrder {
         return NodeOrder { nodes: None, cut: Vec::new() };
     }
     for (place, edge) in edges.iter().enumerate() {
-        if nodes.time_ns(edge.source) == nodes.time_ns(edge.target) {
-            if let Some(places) = of_instant.get_mut(&nodes.time_ns(edge.target)) {
-                places.push(place);
-            }
+        if nodes.time_ns(edge.source) == nodes.time_ns(edge.target)
+            && let Some(places) = of_instant.get_mut(&nodes.time_ns(edge.target))
+        {
+            places.push(place);
         }
     }
     let mut order: Vec<_> = nodes.ids().collect();

@@ -20,6 +20,6 @@ pub use edges::{Edge, Edges};
 pub use graph::{Counts, Graph};
 pub use kinds::{Certainty, Evidence, Kind, Role};
 pub use nodes::Nodes;
-pub(super) use streams::{first_of_last, latest_to_end, Stream, Streams};
+pub(super) use streams::{Stream, Streams, first_of_last, latest_to_end};
 pub(super) use thread_nodes::ThreadNodes;
 pub use timeline::Timeline;

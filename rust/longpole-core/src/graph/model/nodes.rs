@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::timeline::Timeline;
-use crate::ids::{InColumn, NodeId, Order, NO_ROW};
+use crate::ids::{InColumn, NO_ROW, NodeId, Order};
 
 /// The starts and ends of all events, in order of time; a node is a place in that order.
 ///
@@ -57,7 +57,7 @@ impl Nodes {
 
     fn close_until(&mut self, now: i64, open: &mut BinaryHeap<OpenEnd>, timeline: &Timeline) {
         while let Some(&Reverse((end, Reverse(event)))) =
-            open.peek().filter(|first| first.0 .0 <= now)
+            open.peek().filter(|first| first.0.0 <= now)
         {
             open.pop();
             debug_assert_eq!(end, timeline.end_ns(event));

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use super::kinds::Kind;
 use super::limits;
 use super::timeline::Timeline;
-use crate::ids::{row_in_column, Order, StringId, NO_ROW};
+use crate::ids::{NO_ROW, Order, StringId, row_in_column};
 use crate::link::SyncRecord;
 use crate::tables::{Place, Tables, WorkClass};
 

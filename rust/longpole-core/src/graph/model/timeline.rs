@@ -10,9 +10,9 @@ use std::cmp::Reverse;
 
 use super::clocks::Clocks;
 use super::limits::LARGEST_TIME_NS;
-use crate::ids::{row_in_column, EventId, InColumn, Order, StringId, NO_ROW};
+use crate::ids::{EventId, InColumn, NO_ROW, Order, StringId, row_in_column};
 use crate::link::Launches;
-use crate::tables::{by_content, EventKind, Tables};
+use crate::tables::{EventKind, Tables, by_content};
 
 /// The events that take part in the critical path, in content order: a row for each,
 /// named by its [`Order`]. Of two the smaller one is the event that comes first.
@@ -129,11 +129,7 @@ impl Timeline {
 
     fn shift_of_ns(&self, event: EventId, tables: &Tables) -> i64 {
         let is_work = tables.events.kind(event).is_device_work();
-        if is_work {
-            self.clocks.shift_ns(tables.events.lane(event).row())
-        } else {
-            0
-        }
+        if is_work { self.clocks.shift_ns(tables.events.lane(event).row()) } else { 0 }
     }
 
     fn fill(&mut self, order: &[(i64, EventId)], tables: &Tables) {
@@ -221,11 +217,7 @@ impl Timeline {
 
     /// By how much its stamps were moved.
     pub fn clock_shift_ns(&self, order: Order) -> i64 {
-        if self.kind(order).is_device_work() {
-            self.clocks.shift_ns(self.lane(order))
-        } else {
-            0
-        }
+        if self.kind(order).is_device_work() { self.clocks.shift_ns(self.lane(order)) } else { 0 }
     }
 
     /// How long it took.

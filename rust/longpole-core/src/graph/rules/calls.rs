@@ -7,9 +7,9 @@ use super::{
 };
 use crate::error::Result;
 use crate::graph::facts::{Facts, Recent};
-use crate::graph::model::{latest_to_end, limits, Edge, Evidence};
+use crate::graph::model::{Edge, Evidence, latest_to_end, limits};
 use crate::ids::Order;
-use crate::progress::{report, Progress};
+use crate::progress::{Progress, report};
 use crate::tables::EventKind;
 use crate::vocabulary::ApiRole;
 

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use crate::graph::facts::{Asked, Facts};
-use crate::graph::model::{limits, ClockShift};
+use crate::graph::model::{ClockShift, limits};
 use crate::ids::Order;
 use crate::tables::EventKind;
 use crate::vocabulary::ApiRole;

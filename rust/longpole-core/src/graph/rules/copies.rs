@@ -5,7 +5,7 @@
 
 use super::returns;
 use crate::graph::facts::Facts;
-use crate::graph::model::{limits, Edge, Evidence, Kind, Role};
+use crate::graph::model::{Edge, Evidence, Kind, Role, limits};
 use crate::ids::Order;
 
 /// The edge from the copy into the end of its call.

@@ -5,7 +5,7 @@
 //! before; beyond that the time is unexplained. A reason of its own always comes first.
 
 use crate::graph::facts::Facts;
-use crate::graph::model::{limits, Edge, Evidence, Kind, Role};
+use crate::graph::model::{Edge, Evidence, Kind, Role, limits};
 use crate::ids::NodeId;
 
 /// The edges into the first points of threads to which no edge of `edges` leads.

@@ -1,7 +1,7 @@
 //! A launch that finds the queue of its stream full waits for room in it.
 
 use crate::graph::facts::Facts;
-use crate::graph::model::{first_of_last, limits, Edge, Evidence, Kind, Role};
+use crate::graph::model::{Edge, Evidence, Kind, Role, first_of_last, limits};
 use crate::ids::Order;
 
 /// The edge from the work whose end made room; `first` is what the call launched.

@@ -2,11 +2,11 @@
 //! whole graph is one operation.
 
 use crate::graph::facts::Facts;
-use crate::graph::model::{latest_to_end, Edge, Evidence, Kind, Role};
+use crate::graph::model::{Edge, Evidence, Kind, Role, latest_to_end};
 use crate::ids::Order;
 
 /// The edges from the nodes that a node waits for: learned from replays, or inferred.
-pub(super) fn waits<'f>(work: Order, facts: &'f Facts<'_>) -> impl Iterator<Item = Edge> + use<'f> {
+pub(super) fn waits(work: Order, facts: &Facts<'_>) -> impl Iterator<Item = Edge> {
     let producers = facts.graphs.waits.get(&work).map_or(&[][..], Vec::as_slice);
     let call = facts.timeline.launcher(work);
     let is_learned =

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::graph::facts::Facts;
-use crate::graph::model::{limits, Edge, Evidence, Kind, Role};
+use crate::graph::model::{Edge, Evidence, Kind, Role, limits};
 use crate::ids::{Order, StringId};
 
 /// A GPU activity is compared to so many of another device that begin before it ends.

@@ -5,7 +5,7 @@
 //! copy: its next point comes behind it.
 
 use crate::graph::facts::Facts;
-use crate::graph::model::{limits, Edge, Evidence, Kind, Role};
+use crate::graph::model::{Edge, Evidence, Kind, Role, limits};
 use crate::ids::{NodeId, Order, RowMap};
 
 /// The edges from such copies to what their threads did next. `chains` are the edges of threads.

@@ -2,7 +2,7 @@
 //! stream. Copies have engines of their own.
 
 use crate::graph::facts::Facts;
-use crate::graph::model::{latest_to_end, Edge, Kind, Role};
+use crate::graph::model::{Edge, Kind, Role, latest_to_end};
 use crate::ids::Order;
 
 /// The edge from inside the kernel of another stream that holds the device when this one

@@ -3,7 +3,7 @@
 //! launch).
 
 use crate::graph::facts::Facts;
-use crate::graph::model::{limits, Edge, Role};
+use crate::graph::model::{Edge, Role, limits};
 use crate::ids::Order;
 
 /// The edge from inside the running predecessor.

@@ -7,7 +7,7 @@
 
 use super::returns;
 use crate::graph::facts::{Facts, Mark};
-use crate::graph::model::{first_of_last, latest_to_end, limits, Edge, Evidence, Kind, Role};
+use crate::graph::model::{Edge, Evidence, Kind, Role, first_of_last, latest_to_end, limits};
 use crate::ids::{NodeId, Order, RowMap};
 use crate::vocabulary::ApiRole;
 
@@ -56,10 +56,10 @@ fn runs_by_thread(facts: &Facts<'_>) -> Vec<Vec<Vec<Order>>> {
     let mut runs: Vec<Vec<Vec<Order>>> = vec![Vec::new(); facts.streams.n_lanes()];
     let mut close = |run: &mut Vec<Order>| {
         let run = std::mem::take(run);
-        if let [first, .., last] = run[..] {
-            if timeline.end_ns(last) - timeline.start_ns(first) >= limits::LONG_POLL_NS {
-                runs[timeline.lane(first)].push(run);
-            }
+        if let [first, .., last] = run[..]
+            && timeline.end_ns(last) - timeline.start_ns(first) >= limits::LONG_POLL_NS
+        {
+            runs[timeline.lane(first)].push(run);
         }
     };
     for event in timeline.orders() {

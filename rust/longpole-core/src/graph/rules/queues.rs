@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::RangeInclusive;
 
 use crate::graph::facts::Facts;
-use crate::graph::model::{limits, Edge, Evidence, Kind, Role};
+use crate::graph::model::{Edge, Evidence, Kind, Role, limits};
 use crate::ids::{NodeId, Order, RowSet, StringId};
 use crate::tables::EventKind;
 

@@ -6,7 +6,7 @@
 //! waits and events are tasks with times, these decide.
 
 use crate::graph::facts::Facts;
-use crate::graph::model::{limits, Edge, Evidence};
+use crate::graph::model::{Edge, Evidence, limits};
 use crate::ids::Order;
 use crate::link::{SyncRecord, WaitsFor};
 

@@ -6,7 +6,7 @@
 
 use super::{ended_before, rivals};
 use crate::graph::facts::{Asked, Facts, Mark};
-use crate::graph::model::{limits, Edge, Evidence};
+use crate::graph::model::{Edge, Evidence, limits};
 use crate::ids::Order;
 
 /// The edge from the likeliest work that ended as shortly before as is usual, else from

@@ -1,7 +1,7 @@
 //! A call that waited for work ends after that work.
 
 use crate::graph::facts::Facts;
-use crate::graph::model::{limits, Edge, Evidence, Kind, Role};
+use crate::graph::model::{Edge, Evidence, Kind, Role, limits};
 use crate::ids::Order;
 
 /// Lets a call end with the work; what by its stamps ends a little later is cut off.

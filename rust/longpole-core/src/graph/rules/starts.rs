@@ -8,9 +8,9 @@ use super::{
 };
 use crate::error::Result;
 use crate::graph::facts::Facts;
-use crate::graph::model::{limits, Edge};
+use crate::graph::model::{Edge, limits};
 use crate::ids::Order;
-use crate::progress::{report, Progress};
+use crate::progress::{Progress, report};
 
 /// Adds the edges into the start and the end of every piece of device work.
 pub(super) fn edges(

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use crate::graph::facts::Facts;
-use crate::graph::model::{limits, Edge, Evidence, Kind, Role, Timeline};
+use crate::graph::model::{Edge, Evidence, Kind, Role, Timeline, limits};
 use crate::ids::Order;
 
 /// Adds the edges into the end of a GPU activity.

@@ -2,7 +2,7 @@
 
 use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Role};
-use crate::link::{queued_tasks, QueuedTask};
+use crate::link::{QueuedTask, queued_tasks};
 
 /// The edges from what enqueues a launch to what dequeues it.
 pub(super) fn edges(facts: &Facts<'_>) -> Vec<Edge> {

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::graph::facts::Facts;
 use crate::graph::model::{Edge, Evidence, Kind, Role};
 use crate::ids::{NodeId, Order, RowSet};
-use crate::progress::{report, Progress};
+use crate::progress::{Progress, report};
 use crate::tables::EventKind;
 
 /// Connects the nodes of each thread; every edge belongs to the event that had its

@@ -2,7 +2,7 @@
 //! launch is blamed.
 
 use crate::graph::facts::Facts;
-use crate::graph::model::{limits, Edge, Evidence, Kind, Role};
+use crate::graph::model::{Edge, Evidence, Kind, Role, limits};
 use crate::ids::Order;
 
 /// Renames the binding edge of a start that is too late for it.

@@ -10,7 +10,7 @@
 
 use super::ended_before;
 use crate::graph::facts::{Facts, Mark};
-use crate::graph::model::{limits, Edge, Evidence, Kind, Role};
+use crate::graph::model::{Edge, Evidence, Kind, Role, limits};
 use crate::ids::{NodeId, Order, RowMap};
 
 /// The edge from what the launching thread did when it must have launched late work.
@@ -73,11 +73,11 @@ pub(super) fn edge(work: Order, facts: &Facts<'_>) -> Option<Edge> {
     {
         return Some(facts.wait_edge(producer, work, Evidence::Inferred));
     }
-    if facts.streams.kind_of(work) != Kind::Copy {
-        if let Some((_, holder)) = device.kernel_running_at(start_ns) {
-            let start = facts.nodes.start(work);
-            return Some(facts.inside_edge(holder, start, Role::DeviceOccupied));
-        }
+    if facts.streams.kind_of(work) != Kind::Copy
+        && let Some((_, holder)) = device.kernel_running_at(start_ns)
+    {
+        let start = facts.nodes.start(work);
+        return Some(facts.inside_edge(holder, start, Role::DeviceOccupied));
     }
     let (_, before) = ended_in(i64::MIN, Mark::Unmarked)?;
     let nodes = (facts.nodes.end(before), facts.nodes.start(work));

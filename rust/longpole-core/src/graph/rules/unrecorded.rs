@@ -8,7 +8,7 @@
 //! starts late on its stream may have waited for such work, too.
 
 use crate::graph::facts::Facts;
-use crate::graph::model::{limits, Edge, Evidence, Kind, Role};
+use crate::graph::model::{Edge, Evidence, Kind, Role, limits};
 use crate::ids::{NodeId, Order, RowMap};
 use crate::vocabulary::ApiRole;
 

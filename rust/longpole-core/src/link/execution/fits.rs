@@ -148,16 +148,8 @@ impl Pool {
         }
         for place in places {
             let events = self.0.get_mut(&thread.names[place]);
-            found[place] =
-                events.and_then(
-                    |events| {
-                        if is_last {
-                            events.pop_back()
-                        } else {
-                            events.pop_front()
-                        }
-                    },
-                );
+            found[place] = events
+                .and_then(|events| if is_last { events.pop_back() } else { events.pop_front() });
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::model::{link, ExecutionLink, Method, Unlinked, LEAST_AGREEMENT_PERCENT};
-use super::names::{candidates, Names};
+use super::model::{ExecutionLink, LEAST_AGREEMENT_PERCENT, Method, Unlinked, link};
+use super::names::{Names, candidates};
 use crate::ids::EventId;
 use crate::tables::{ArgValue, ExecutionTrace, Tables};
 use crate::vocabulary::EventKind;
@@ -80,11 +80,7 @@ fn is_candidate(event: EventId, tables: &Tables) -> bool {
 
 fn first(one: EventId, other: EventId, tables: &Tables) -> EventId {
     let key = |event| (tables.events.start_ns(event), tables.events.position(event));
-    if key(other) < key(one) {
-        other
-    } else {
-        one
-    }
+    if key(other) < key(one) { other } else { one }
 }
 
 fn integer(value: ArgValue, tables: &Tables) -> Option<i64> {

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::fits::{fits, Lane, Thread};
-use super::model::{link, unlinkable, ExecutionLink, Iteration, Method, Unlinked};
-use super::names::{candidates, Names};
+use super::fits::{Lane, Thread, fits};
+use super::model::{ExecutionLink, Iteration, Method, Unlinked, link, unlinkable};
+use super::names::{Names, candidates};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{EventId, StringId};
 use crate::tables::{ExecutionTrace, Tables};

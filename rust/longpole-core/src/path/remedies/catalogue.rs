@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::families::{family, OTHER};
+use super::families::{OTHER, family};
 use super::functions::Function;
-use super::model::{dropped, Remedy, RemedyKind, Side, HOST};
+use super::model::{HOST, Remedy, RemedyKind, Side, dropped};
 use super::question::Question;
 use super::rule::Ruling;
-use crate::graph::{pattern_of, Kind};
+use crate::graph::{Kind, pattern_of};
 use crate::ids::{EventId, StringId};
 use crate::path::what_if::{Change, Effect, Ratio};
 use crate::tables::EventKind;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::model::Side;
 use super::question::Question;
 use crate::graph::Kind;
-use crate::ids::{row_in_column, EventId, RowMap, StringId, NO_ROW};
+use crate::ids::{EventId, NO_ROW, RowMap, StringId, row_in_column};
 use crate::tables::EventKind;
 use crate::vocabulary::ApiRole;
 

@@ -22,13 +22,13 @@ mod sites;
 mod slots;
 mod trials;
 
-use super::walk::{walk, Schedule};
-use super::what_if::{lags_ns, what_if, Change};
+use super::walk::{Schedule, walk};
+use super::what_if::{Change, lags_ns, what_if};
 use super::windows::Scope;
 use crate::error::Result;
 use crate::graph::{Edge, Graph, Kind};
 use crate::link::Launches;
-use crate::names::{named, Names};
+use crate::names::{Names, named};
 use crate::progress::Progress;
 use crate::stack::Nesting;
 use crate::tables::Tables;
@@ -37,7 +37,7 @@ pub use functions::{Busiest, Function};
 pub use loaders::Loader;
 pub use model::{Remedy, RemedyKind, Side};
 use question::Question;
-use rule::{ruling, Gains, Ruling};
+use rule::{Gains, Ruling, ruling};
 use trials::Trials;
 
 named! {

@@ -98,11 +98,7 @@ fn remedies(side: Side, gains: &Gains) -> Vec<RemedyKind> {
                 (RemedyKind::HostWork, gains.host_work),
             ];
             let named = worthwhile(&of_host, gains.side(side));
-            if named.is_empty() {
-                vec![RemedyKind::HostWork]
-            } else {
-                named
-            }
+            if named.is_empty() { vec![RemedyKind::HostWork] } else { named }
         }
         Side::Communication => vec![RemedyKind::Communication],
         Side::Copies => vec![RemedyKind::Copies],

@@ -5,7 +5,7 @@
 //! from which nothing leads to a time that is asked for gets no room, and is left out.
 
 use crate::graph::Graph;
-use crate::ids::{row_in_column, NodeId, NO_ROW};
+use crate::ids::{NO_ROW, NodeId, row_in_column};
 
 /// The room of each node.
 pub(super) struct Slots {

@@ -15,12 +15,12 @@ use std::cell::{OnceCell, RefCell};
 
 use super::slots::Slots;
 use crate::error::Result;
-use crate::graph::{matching, Edge, Graph, Kind, Role};
-use crate::ids::{row_in_column, NodeId};
+use crate::graph::{Edge, Graph, Kind, Role, matching};
+use crate::ids::{NodeId, row_in_column};
 use crate::path::clip::{moved, node_of};
 use crate::path::what_if::{Change, Chosen, Effect, Ratio};
 use crate::path::windows::{Moment, Opening, Window};
-use crate::progress::{report, Progress};
+use crate::progress::{Progress, report};
 use crate::tables::Tables;
 
 /// So many trials share a pass: their times fill a line of the cache.

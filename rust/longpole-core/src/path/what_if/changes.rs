@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 
-use crate::graph::{matching, Edge, Graph, Kind, Role};
+use crate::graph::{Edge, Graph, Kind, Role, matching};
 use crate::ids::{EventId, Order};
 use crate::tables::{EventKind, Tables};
 

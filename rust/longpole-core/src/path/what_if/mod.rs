@@ -10,7 +10,7 @@ mod changes;
 mod lags;
 mod retime;
 
-use super::walk::{walk, Path, Schedule};
+use super::walk::{Path, Schedule, walk};
 use super::windows::Window;
 use crate::error::Result;
 use crate::graph::Graph;
@@ -18,7 +18,7 @@ use crate::progress::Progress;
 use crate::tables::Tables;
 pub(super) use changes::Chosen;
 pub(crate) use changes::REMOVED;
-pub use changes::{changed_lags_ns, n_chosen, Change, Effect, Ratio};
+pub use changes::{Change, Effect, Ratio, changed_lags_ns, n_chosen};
 pub use lags::lags_ns;
 use retime::retime;
 

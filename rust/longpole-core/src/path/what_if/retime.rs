@@ -5,9 +5,9 @@ use std::cmp::Reverse;
 use super::changes::REMOVED;
 use crate::error::Result;
 use crate::graph::Graph;
-use crate::ids::{row_in_column, NodeId, NO_ROW};
+use crate::ids::{NO_ROW, NodeId, row_in_column};
 use crate::path::walk::Schedule;
-use crate::progress::{report, Progress};
+use crate::progress::{Progress, report};
 
 /// Computes all times anew, in the order of the nodes: each comes when the last of its
 /// sources, plus lag, has come. Nodes to which nothing leads keep their times. What came after

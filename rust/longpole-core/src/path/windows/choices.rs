@@ -9,7 +9,7 @@ use super::steps::{Marked, Steps};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::EventId;
 use crate::link::{self, Launches};
-use crate::tables::{by_content, EventKind, Tables};
+use crate::tables::{EventKind, Tables, by_content};
 use crate::time::in_range;
 
 fn missing(what: String) -> Error {

@@ -6,7 +6,7 @@ use super::model::{Moment, WindowEnd};
 use crate::graph::limits::LATE_AFTER_LOST_NS;
 use crate::ids::{EventId, LaneId, StringId};
 use crate::link::Launches;
-use crate::tables::{by_content, Tables};
+use crate::tables::{Tables, by_content};
 
 /// The device work that each process submitted, in order of submission.
 pub(super) struct Submissions {

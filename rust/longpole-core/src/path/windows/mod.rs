@@ -14,8 +14,8 @@ mod steps;
 pub use choices::whole;
 pub use markers::is_of_server;
 pub use model::{Choice, Moment, Opening, Window, WindowEnd};
-pub use scope::{scope, window, Scope, Unit};
-pub use steps::{steps, Marked, Step, Steps};
+pub use scope::{Scope, Unit, scope, window};
+pub use steps::{Marked, Step, Steps, steps};
 
 #[cfg(test)]
 mod tests {
@@ -23,7 +23,7 @@ mod tests {
     use crate::error::Result;
     use crate::link::{self, Launches};
     use crate::progress::silent;
-    use crate::read::{read_bytes, Options};
+    use crate::read::{Options, read_bytes};
     use crate::tables::Tables;
 
     /// Two steps of 20 us; the device is done with the first at 30 and with the

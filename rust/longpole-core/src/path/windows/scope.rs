@@ -3,10 +3,10 @@
 use super::choices::{annotated, annotation, between, step, whole};
 use super::markers::single;
 use super::model::{Choice, Window, WindowEnd};
-use super::steps::{steps, Marked, Step, Steps};
+use super::steps::{Marked, Step, Steps, steps};
 use crate::error::Result;
 use crate::link::Launches;
-use crate::names::{named, Names};
+use crate::names::{Names, named};
 use crate::tables::{EventKind, Tables};
 
 named! {

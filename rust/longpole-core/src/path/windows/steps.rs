@@ -9,14 +9,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use super::completion::{process_of, Submissions};
+use super::completion::{Submissions, process_of};
 use super::cycles::cycle;
 use super::markers::{markers, median, single};
 use super::model::{Moment, Opening, Window, WindowEnd};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{EventId, StringId};
 use crate::link::{self, Launches};
-use crate::tables::{by_content, Tables};
+use crate::tables::{Tables, by_content};
 use crate::vocabulary::ApiRole;
 
 /// An iteration of which more launches than one in so many have lost their work is not

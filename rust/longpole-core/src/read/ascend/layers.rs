@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::ids::StringId;
 use crate::strings::Strings;
 use crate::tables::{MetadataTable, Place};
-use crate::vocabulary::{stream_number, CollectiveTrack, Layer};
+use crate::vocabulary::{CollectiveTrack, Layer, stream_number};
 
 /// The layers of one profile.
 pub(super) struct Layers {
@@ -134,7 +134,7 @@ fn statements<'a>(
     metadata: &'a MetadataTable,
     strings: &'a Strings,
     name: &str,
-) -> impl Iterator<Item = Statement<'a>> + use<'a> {
+) -> impl Iterator<Item = Statement<'a>> {
     let name = strings.lookup(name);
     let is_named =
         move |&row: &usize| name.is_some() && StringId::from_column(metadata.name[row]) == name;

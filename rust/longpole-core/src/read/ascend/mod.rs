@@ -24,7 +24,7 @@ mod parts;
 mod tasks;
 
 use crate::ids::EventId;
-use crate::vocabulary::{step_number, CollectiveTrack, EventKind, Layer};
+use crate::vocabulary::{CollectiveTrack, EventKind, Layer, step_number};
 use layers::Layers;
 pub(super) use parts::Parts;
 use tasks::Tasks;

@@ -11,10 +11,10 @@ use std::io::Read;
 use std::path::Path;
 
 use super::source;
-use super::window::{Window, MAX_ELEMENT_BYTES};
+use super::window::{MAX_ELEMENT_BYTES, Window};
 use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ErrorKind, Result};
-use crate::progress::{report, Progress};
+use crate::progress::{Progress, report};
 use crate::tables::chakra::ChakraTrace;
 pub(super) use message::variable;
 use message::{global_metadata, node};

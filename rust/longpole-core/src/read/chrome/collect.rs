@@ -18,7 +18,7 @@ use crate::read::json::{Keys, Span, Token};
 use crate::strings::Strings;
 use crate::tables::{
     ArgTables, ArgValue, CounterTable, EventKind, EventRow, EventTable, FlowSource, FlowTable,
-    LaneTable, MetadataTable, Place, NO_INTEGER,
+    LaneTable, MetadataTable, NO_INTEGER, Place,
 };
 use crate::vocabulary::Vocabulary;
 
@@ -75,10 +75,10 @@ impl Collector {
             return;
         }
         let say = |findings: &mut Findings, code| findings.push((code, at.offset));
-        if draft.phase != b'M' {
-            if let Some(code) = draft.time_fault() {
-                return say(findings, code);
-            }
+        if draft.phase != b'M'
+            && let Some(code) = draft.time_fault()
+        {
+            return say(findings, code);
         }
         findings.extend(draft.unread_faults().map(|code| (code, at.offset)));
         self.count(draft.phase);
@@ -303,10 +303,10 @@ impl Collector {
     #[inline]
     fn category(&mut self, span: Span, text: &[u8]) -> StringId {
         let raw = span.of(text);
-        if let Some((id, spelling)) = &self.last_category {
-            if spelling == raw {
-                return *id;
-            }
+        if let Some((id, spelling)) = &self.last_category
+            && spelling == raw
+        {
+            return *id;
         }
         let id = self.quoted(span, text);
         self.last_category = Some((id, raw.to_vec()));
@@ -406,11 +406,7 @@ pub(super) fn argument_value(token: Token, text: &[u8], strings: &mut Strings) -
 
 fn quoted(span: Span, text: &[u8], strings: &mut Strings) -> StringId {
     let raw = span.of(text);
-    if span.is_plain() {
-        strings.intern_plain(raw)
-    } else {
-        strings.intern_spelled(raw)
-    }
+    if span.is_plain() { strings.intern_plain(raw) } else { strings.intern_spelled(raw) }
 }
 
 /// An id, which some writers put in quotes.

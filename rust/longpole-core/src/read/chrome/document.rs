@@ -17,11 +17,11 @@ use super::stream::EventStream;
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::Progress;
+use crate::read::Options;
 use crate::read::elements::{Elements, Outcome};
 use crate::read::json::Token;
 use crate::read::sniff;
 use crate::read::window::Window;
-use crate::read::Options;
 use crate::strings::spelled_text;
 use crate::tables::Tables;
 
@@ -184,7 +184,7 @@ impl Document<'_> {
             }
             Outcome::Cut => return self.cut().map(Some),
             Outcome::Fault(..) | Outcome::TooLarge => {
-                return self.skip_field(Code::MalformedHeader)
+                return self.skip_field(Code::MalformedHeader);
             }
         };
         if name == "traceEvents" {
@@ -377,11 +377,7 @@ impl Document<'_> {
     }
 
     fn skip_field(&mut self, code: Code) -> Result<Option<End>> {
-        if self.events.stream.skip_to_field(code)? {
-            Ok(None)
-        } else {
-            self.cut().map(Some)
-        }
+        if self.events.stream.skip_to_field(code)? { Ok(None) } else { self.cut().map(Some) }
     }
 
     /// The file ends inside the document.

@@ -3,13 +3,13 @@
 //! A file of this length with its tests.
 
 use super::arguments::{
-    Wanted, CONNECTION_ID, CORRELATION, DEVICE, EXTERNAL_ID, EXTERNAL_ID_LOWER, QUEUE_ID, STREAM,
+    CONNECTION_ID, CORRELATION, DEVICE, EXTERNAL_ID, EXTERNAL_ID_LOWER, QUEUE_ID, STREAM, Wanted,
 };
 use crate::diagnostics::Code;
-use crate::read::json::{is_number, Scan, Scanner, Span, Token};
-use crate::read::json::{leading, leading_of, thousandths, up_to_eight};
 use crate::read::json::{Key, Keys};
-use crate::time::{nanoseconds, BadTime, MAX_TIME_NS};
+use crate::read::json::{Scan, Scanner, Span, Token, is_number};
+use crate::read::json::{leading, leading_of, thousandths, up_to_eight};
+use crate::time::{BadTime, MAX_TIME_NS, nanoseconds};
 
 /// The keys of the event format that are looked at, in the order of the constants below.
 pub(super) const EVENT_KEYS: &[&str] = &[

@@ -8,7 +8,7 @@ use super::collect::Collector;
 use super::part::Part;
 use crate::ids::{InColumn, LaneId, StringId};
 use crate::read::json::Keys;
-use crate::tables::{renamed, FlowSource, FlowTable, Place};
+use crate::tables::{FlowSource, FlowTable, Place, renamed};
 
 /// The numbers here of all that a thread has handed on.
 #[derive(Default)]

@@ -14,9 +14,9 @@ use super::stream::EventStream;
 use crate::diagnostics::Diagnostics;
 use crate::error::Result;
 use crate::progress::silent;
+use crate::read::Options;
 use crate::read::elements::Elements;
 use crate::read::window::Window;
-use crate::read::Options;
 use crate::tables::{ArgTables, CounterTable, EventTable, FlowSource, FlowTable, Place};
 
 /// Where a part stands, which begins at an event or at the white space before it.

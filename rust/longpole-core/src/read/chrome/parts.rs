@@ -19,20 +19,20 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{channel, Receiver, Sender};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use super::cut::{separator, Cutter};
+use super::cut::{Cutter, separator};
 use super::join::Numbers;
 use super::part::{Part, PartReader, Piece};
 use super::predicted::RunEnd;
 use super::reader::EventReader;
 use super::stream::EventStream;
 use crate::error::Result;
-use crate::read::window::Window;
 use crate::read::Options;
+use crate::read::window::Window;
 
 /// The length of a part: long enough to be worth handing over, and all that is at work fits
 /// the caches.
@@ -256,7 +256,7 @@ impl<'scope> Crew<'scope> {
             if self.n_out >= PARTS_EACH * self.threads.len() {
                 self.kept.insert(self.n_sent, piece);
             } else if let Err(refused) = self.jobs.send((self.n_sent, piece)) {
-                return self.waiting.push_front(refused.0 .1);
+                return self.waiting.push_front(refused.0.1);
             } else {
                 self.n_out += 1;
             }

@@ -4,9 +4,9 @@
 //! same shape become rows by that plan, and nothing about them is looked up again.
 
 use super::arguments::{DEVICE, STREAM};
-use super::collect::{argument_value, Collector};
+use super::collect::{Collector, argument_value};
 use super::event::EventScanner;
-use super::shapes::{begins_with, EventPlan, Found, Name, Plan, Predictor};
+use super::shapes::{EventPlan, Found, Name, Plan, Predictor, begins_with};
 use super::stream::EventStream;
 use crate::ids::{EventId, StringId};
 use crate::read::json::Keys;

@@ -2,7 +2,7 @@
 
 use super::collect::Collector;
 use super::place::{Findings, Whereabouts};
-use super::predicted::{learn, take_run, RunEnd};
+use super::predicted::{RunEnd, learn, take_run};
 use super::repaired::Repaired;
 use super::stream::EventStream;
 use crate::error::Result;

@@ -9,9 +9,9 @@ use std::io::Write;
 use super::place::Findings;
 use crate::diagnostics::Code;
 use crate::error::Result;
-use crate::read::json::{is_number, is_whitespace, Scanner};
+use crate::read::json::{Scanner, is_number, is_whitespace};
 use crate::read::source::io_error;
-use crate::strings::{spelled_text, spelling_faults, SpellingFaults};
+use crate::strings::{SpellingFaults, spelled_text, spelling_faults};
 
 /// A sound document on its way.
 pub(in crate::read) struct Repaired<'a> {
@@ -159,11 +159,7 @@ fn end_of_member(text: &[u8], at: usize) -> usize {
     let mut scanner = Scanner::new(text, at, &mut findings);
     let member = scanner.quoted().and_then(|_| scanner.expect(b':'));
     let is_whole = member.and_then(|()| scanner.value()).is_ok();
-    if is_whole {
-        scanner.at
-    } else {
-        text.len()
-    }
+    if is_whole { scanner.at } else { text.len() }
 }
 
 #[cfg(test)]

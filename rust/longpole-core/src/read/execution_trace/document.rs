@@ -12,7 +12,7 @@ use crate::read::elements::{Elements, Outcome};
 use crate::read::json::Scanner;
 use crate::read::sniff;
 use crate::read::window::Window;
-use crate::strings::{spelled_text, Strings};
+use crate::strings::{Strings, spelled_text};
 use crate::tables::{ExecutionHeader, ExecutionNode, ExecutionTrace, NodeLayout};
 
 /// Reads a document into nodes.
@@ -66,10 +66,10 @@ impl Document<'_> {
 
     fn first_byte(&mut self) -> Result<()> {
         while self.elements.window.text().len() < 512 && self.elements.more()? {}
-        if let Some(fault) = self.elements.window.compression_fault() {
-            if self.elements.window.text().is_empty() {
-                return Err(Error::new(ErrorKind::Compression(fault), 0));
-            }
+        if let Some(fault) = self.elements.window.compression_fault()
+            && self.elements.window.text().is_empty()
+        {
+            return Err(Error::new(ErrorKind::Compression(fault), 0));
         }
         self.elements.skip_byte_order_mark()?;
         match self.elements.next_significant()? {

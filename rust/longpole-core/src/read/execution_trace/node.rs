@@ -4,7 +4,7 @@ use crate::diagnostics::Code;
 use crate::ids::StringId;
 use crate::read::json::{Scan, Scanner, Span, Token};
 use crate::strings::Strings;
-use crate::tables::{ExecutionNode, NodeLayout, NodeValues, NO_INTEGER};
+use crate::tables::{ExecutionNode, NO_INTEGER, NodeLayout, NodeValues};
 
 /// A node as far as it was read.
 pub(super) struct Draft {

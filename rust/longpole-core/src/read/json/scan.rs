@@ -13,7 +13,7 @@ use super::digits::leading;
 use super::grammar::{is_in_word, is_non_finite, is_number, is_whitespace, special};
 use super::span::{Span, Token};
 use crate::diagnostics::Code;
-use crate::strings::{spelling_faults, MAX_TEXT_BYTES};
+use crate::strings::{MAX_TEXT_BYTES, spelling_faults};
 
 /// Why a scan came to no end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,7 +185,7 @@ impl<'a> Scanner<'a> {
             b"false" => Token::False,
             b"null" => Token::Null,
             _ if text.is_empty() || text.len() > MAX_WORD_BYTES => {
-                return self.stop(Code::MalformedEvent)
+                return self.stop(Code::MalformedEvent);
             }
             _ => {
                 let code = if is_non_finite(text) { Code::NonFinite } else { Code::InvalidNumber };

@@ -3,12 +3,12 @@
 use bytemuck::Pod;
 use crc32fast::Hasher;
 
-use super::layout::{array_header, damaged, directory, member_of, Member, ARRAY_HEADER, DOCUMENT};
+use super::layout::{ARRAY_HEADER, DOCUMENT, Member, array_header, damaged, directory, member_of};
 use crate::diagnostics::Diagnostics;
 use crate::error::{Error, Result};
-use crate::progress::{report, Progress};
+use crate::progress::{Progress, report};
 use crate::read::window::Window;
-use crate::tables::{of_shorts, ColumnMut, Packed, Values};
+use crate::tables::{ColumnMut, Packed, Values, of_shorts};
 
 /// How many bytes of a column are read before looking at the progress.
 const PART_BYTES: usize = 1 << 20;

@@ -1,6 +1,6 @@
 //! What a saved trace says of itself beside its columns: one JSON document.
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use super::layout::damaged;
 use crate::diagnostics::{Code, Diagnostic, Diagnostics};

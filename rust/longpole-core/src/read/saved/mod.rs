@@ -16,13 +16,13 @@ pub(crate) mod layout;
 use std::sync::Arc;
 
 use self::archive::Archive;
-pub(crate) use self::document::document_of;
 use self::document::Document;
-use self::layout::{damaged, LANES, SOURCES};
-use super::window::Window;
+pub(crate) use self::document::document_of;
+use self::layout::{LANES, SOURCES, damaged};
 use super::Options;
+use super::window::Window;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::{StringId, NO_INTEGER, NO_ROW};
+use crate::ids::{NO_INTEGER, NO_ROW, StringId};
 use crate::progress::Progress;
 use crate::strings::Strings;
 use crate::tables::{

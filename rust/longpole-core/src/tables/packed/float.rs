@@ -7,11 +7,7 @@ const MASK: u64 = 0xfff8_0000_0000_0000;
 
 /// A float as it is packed; NaN is none.
 pub(crate) fn of_float(value: f64) -> i64 {
-    if value.is_nan() {
-        NO_INTEGER
-    } else {
-        (value.to_bits() ^ MASK).cast_signed()
-    }
+    if value.is_nan() { NO_INTEGER } else { (value.to_bits() ^ MASK).cast_signed() }
 }
 
 /// The float that a packed value stands for; NaN for none.

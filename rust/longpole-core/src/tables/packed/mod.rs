@@ -13,7 +13,7 @@ mod float;
 
 use std::fmt;
 
-use self::block::{Block, BLOCK};
+use self::block::{BLOCK, Block};
 pub(crate) use self::float::{float_of, of_float};
 use crate::ids::{NO_INTEGER, NO_ROW};
 
@@ -66,10 +66,10 @@ impl Packed {
     /// The row of a value, where every row has one and each is above the one before.
     pub fn find(&self, value: i64) -> Option<usize> {
         let number = self.blocks.partition_point(|block| block.base <= value);
-        if number == self.blocks.len() {
-            if let Ok(place) = self.open.binary_search(&value) {
-                return Some(number * BLOCK + place);
-            }
+        if number == self.blocks.len()
+            && let Ok(place) = self.open.binary_search(&value)
+        {
+            return Some(number * BLOCK + place);
         }
         let number = number.checked_sub(1)?;
         let value_of = |place| self.blocks[number].get(&self.bytes, place);
@@ -283,11 +283,7 @@ impl ExactSizeIterator for Iter<'_> {}
 
 #[inline]
 fn from_row(row: u32) -> i64 {
-    if row == NO_ROW {
-        NO_INTEGER
-    } else {
-        row.into()
-    }
+    if row == NO_ROW { NO_INTEGER } else { row.into() }
 }
 
 /// A number that came from a row, which is why it fits.
@@ -367,7 +363,7 @@ mod tests {
                 let mut joined = Packed::default();
                 for part in values.chunks(step) {
                     let mut later = Packed::default();
-                    let rows = part.iter().enumerate().filter(|(_, &value)| value != NO_INTEGER);
+                    let rows = part.iter().enumerate().filter(|&(_, &value)| value != NO_INTEGER);
                     rows.for_each(|(row, &value)| later.set(row, -value));
                     later.pad(part.len());
                     joined.append_each(&later, i64::wrapping_neg);

@@ -1,9 +1,9 @@
 //! Messages of `et_def.proto`.
 
 use crate::ids::StringId;
-use crate::tables::{chakra, given, ExecutionNode, NodeValues};
+use crate::tables::{ExecutionNode, NodeValues, chakra, given};
 use crate::vocabulary::Collective;
-use crate::workload::{tensor_bytes, Communication, Linked, NodeKind, WorkloadNode};
+use crate::workload::{Communication, Linked, NodeKind, WorkloadNode, tensor_bytes};
 use crate::write::protobuf::{Field, Message};
 
 // GlobalMetadata

@@ -17,14 +17,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use groups::Groups;
-use message::{global_metadata, node_message, Content};
+use message::{Content, global_metadata, node_message};
 
 use super::protobuf::Message;
 use crate::ids::LaneId;
-use crate::tables::{chakra, ExecutionTrace};
+use crate::tables::{ExecutionTrace, chakra};
 use crate::vocabulary::Collective;
 use crate::workload::{
-    communications, Communication, DependencyKind, Linked, NodeKind, WorkloadNode,
+    Communication, DependencyKind, Linked, NodeKind, WorkloadNode, communications,
 };
 
 /// Writes a workload. `gaps` keeps the nodes for time between operators.

@@ -16,4 +16,4 @@ mod value;
 
 pub(super) use predictor::Predictor;
 pub(super) use shape::{EventPlan, Plan};
-pub(super) use value::{begins_with, Found, Name};
+pub(super) use value::{Found, Name, begins_with};

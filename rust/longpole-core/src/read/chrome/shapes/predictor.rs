@@ -69,10 +69,10 @@ impl Predictor {
         strings: &Strings,
     ) -> Option<(u16, usize)> {
         let first = self.last.and_then(|_| self.pairs[self.slot]);
-        if let Some(guess) = first {
-            if let Some(length) = self.try_shape(guess.shape, text, guess.name, strings) {
-                return Some((guess.shape, length));
-            }
+        if let Some(guess) = first
+            && let Some(length) = self.try_shape(guess.shape, text, guess.name, strings)
+        {
+            return Some((guess.shape, length));
         }
         self.read_unexpected(text, first, strings)
     }

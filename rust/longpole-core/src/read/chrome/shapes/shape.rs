@@ -1,11 +1,11 @@
 //! The text of an event with holes, and what an event of that text is.
 
-use super::outline::{outline, Member};
-use super::value::{begins_with, Found, Value};
+use super::outline::{Member, outline};
+use super::value::{Found, Value, begins_with};
 use crate::ids::{LaneId, StringId};
 use crate::read::chrome::arguments::STREAM;
 use crate::read::chrome::arguments::{
-    Wanted, CONNECTION_ID, CORRELATION, DEVICE, EXTERNAL_ID, EXTERNAL_ID_LOWER, QUEUE_ID,
+    CONNECTION_ID, CORRELATION, DEVICE, EXTERNAL_ID, EXTERNAL_ID_LOWER, QUEUE_ID, Wanted,
 };
 use crate::read::json::{Keys, Token};
 use crate::strings::Strings;

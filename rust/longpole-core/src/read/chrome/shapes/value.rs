@@ -5,9 +5,9 @@
 //! whoever compares that.
 
 use crate::ids::StringId;
-use crate::read::chrome::event::{plain_integer, plain_time, plain_time_before, Argument};
-use crate::read::json::{digit_count, leading, special, Scanner, Span, Token};
-use crate::strings::{Strings, MAX_TEXT_BYTES};
+use crate::read::chrome::event::{Argument, plain_integer, plain_time, plain_time_before};
+use crate::read::json::{Scanner, Span, Token, digit_count, leading, special};
+use crate::strings::{MAX_TEXT_BYTES, Strings};
 use crate::time::nanoseconds;
 
 /// A value that differs between events of a shape.
