@@ -22,7 +22,7 @@ impl Export<'_> {
     /// Reads what threads called.
     pub(super) fn calls(&mut self) -> Result<()> {
         let [runtime, driver, system, overhead] =
-            ["cuda_runtime", "cuda_driver", "os_runtime", "overhead"]
+            ["cuda_runtime", "cuda_driver", "osrt", "overhead"]
                 .map(|category| self.reading.records.strings.intern(category));
         self.each(RUNTIME, CALL, |export, row| match row.integer(5) {
             Some(DRIVER_CLASS) => export.call(row, EventKind::Driver, driver),

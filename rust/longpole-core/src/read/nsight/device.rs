@@ -131,6 +131,7 @@ impl Export<'_> {
         name: Option<StringId>,
     ) -> Option<EventId> {
         let [start_ns, end_ns, device, stream, process, correlation, context] = row.integers(0);
+        self.places.learn([process, context], device);
         let records = &mut self.reading.records;
         let lane = self.places.of_stream([device, stream, process], records);
         let event = records.add(&Record {

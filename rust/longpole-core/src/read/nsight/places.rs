@@ -35,6 +35,8 @@ pub(super) struct Places {
     first: Option<i64>,
     /// The first process of each device.
     first_of_device: HashMap<i64, i64>,
+    /// The device of each context of a process.
+    device_of_context: HashMap<[Option<i64>; 2], i64>,
     threads: HashMap<GlobalId, LaneId>,
     streams: HashMap<(i64, i64, i64), LaneId>,
 }
@@ -60,6 +62,18 @@ impl Places {
             return stream;
         }
         process.saturating_mul(STREAMS).saturating_add(stream)
+    }
+
+    /// Learns on which device a context of a process is.
+    pub(super) fn learn(&mut self, context: [Option<i64>; 2], device: Option<i64>) {
+        if let Some(device) = device {
+            self.device_of_context.entry(context).or_insert(device);
+        }
+    }
+
+    /// The device of a context. Records of synchronisation name the context, and device 0 always.
+    pub(super) fn device(&self, context: [Option<i64>; 2], recorded: Option<i64>) -> Option<i64> {
+        self.device_of_context.get(&context).copied().or(recorded)
     }
 
     /// The stream of a device as a place.
@@ -119,6 +133,14 @@ mod tests {
         assert_eq!(places.correlation(Some(7), process(111)), Some(7));
         assert_eq!(places.correlation(Some(7), process(222)), Some(2_220_000_000_007));
         assert_eq!(places.correlation(Some(NONE), process(111)), None);
+    }
+
+    #[test]
+    fn a_context_tells_its_device_better_than_a_record_of_synchronisation() {
+        let mut places = Places::default();
+        places.learn([process(111), Some(2)], Some(1));
+        assert_eq!(places.device([process(111), Some(2)], Some(0)), Some(1));
+        assert_eq!(places.device([process(222), Some(2)], Some(0)), Some(0));
     }
 
     #[test]

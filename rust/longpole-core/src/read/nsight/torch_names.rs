@@ -5,6 +5,9 @@
 
 use crate::vocabulary::{is_backward_node, is_engine_work};
 
+/// The operator by which PyTorch records a collective.
+const COLLECTIVE_RECORD: &str = "record_param_comms";
+
 /// A name of PyTorch and what stands behind it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TorchName {
@@ -30,7 +33,10 @@ impl TorchName {
             id,
             sequence,
             sizes: sizes_of(behind)?,
-            is_operator: is_of_namespace(name) || is_engine_work(name) || is_backward_node(name),
+            is_operator: is_of_namespace(name)
+                || is_engine_work(name)
+                || is_backward_node(name)
+                || name == COLLECTIVE_RECORD,
         })
     }
 }

@@ -30,7 +30,7 @@ const WAIT: &[&str] = &[
     "eventSyncId",
 ];
 const RECORD: &[&str] =
-    &["globalPid", "contextId", "eventId", "eventSyncId", "correlationId", "streamId", "deviceId"];
+    &["globalPid", "contextId", "eventId", "eventSyncId", "correlationId", "streamId"];
 
 /// What Kineto calls the types of CUPTI.
 const KINDS: &[&str] =
@@ -42,8 +42,8 @@ const NO_EVENT: i64 = 0xffff_ffff;
 /// Process, context and number of an event.
 type Event = [Option<i64>; 3];
 
-/// The recording of an event: the call, the stream and the device.
-type Recorded = (i64, i64, i64);
+/// The recording of an event: the call and the stream.
+type Recorded = (i64, i64);
 
 /// Who recorded each event, and when.
 #[derive(Default)]
@@ -56,9 +56,9 @@ struct EventRecords {
 
 impl EventRecords {
     fn add(&mut self, row: &Row<'_>) {
-        let [process, context, event, sync, call, stream, device] = row.integers(0);
+        let [process, context, event, sync, call, stream] = row.integers(0);
         let (Some(call), Some(stream)) = (call, stream) else { return };
-        let recorded = (call, stream, device.unwrap_or(0));
+        let recorded = (call, stream);
         if let Some(sync) = given(sync) {
             self.by_sync.insert((process, sync), recorded);
         }
@@ -71,7 +71,7 @@ impl EventRecords {
             return self.by_sync.get(&(event[0], sync)).copied();
         }
         let recorded = self.by_event.get(&event)?;
-        let before = recorded.partition_point(|&(call, ..)| call < waiter);
+        let before = recorded.partition_point(|&(call, _)| call < waiter);
         before.checked_sub(1).map(|last| recorded[last])
     }
 }
@@ -99,6 +99,7 @@ impl Export<'_> {
         let kind = place.and_then(|place| KINDS.get(place)).unwrap_or(&KINDS[0]);
         let records = &mut self.reading.records;
         let name = records.strings.intern(kind);
+        let device = self.places.device([process, context], device);
         let lane = self.places.of_stream([device, stream, process], records);
         let event = records.add(&Record {
             kind: EventKind::Synchronization,
@@ -118,7 +119,8 @@ impl Export<'_> {
             records.argument(event, category, WAIT_ON_EVENT, number(awaited));
             let of_event = [process, context, awaited];
             let found = correlation.and_then(|waiter| recorded.find(of_event, sync, waiter));
-            self.waited_for(found, process, (event, category));
+            let place = (device.unwrap_or(0), process);
+            self.waited_for(found, place, (event, category));
         }
     }
 
@@ -126,10 +128,10 @@ impl Export<'_> {
     fn waited_for(
         &mut self,
         recorded: Option<Recorded>,
-        process: Option<i64>,
+        (device, process): (i64, Option<i64>),
         (event, category): (EventId, StringId),
     ) {
-        let Some((call, stream, device)) = recorded else { return };
+        let Some((call, stream)) = recorded else { return };
         let records = &mut self.reading.records;
         let stream = self.places.stream(stream, device, process);
         let call = self.places.correlation(Some(call), process);
