@@ -203,6 +203,8 @@ READING_HINTS: Final = {
     "gzip_truncated": "copy the file again; the profiler may have been stopped while it wrote",
     "gzip_corrupt": "copy the file again",
     "gzip_checksum": "copy the file again",
+    "damaged_table": "export or copy the file again; `PRAGMA integrity_check` names the damage",
+    "whole_graph": "record with `nsys profile --cuda-graph-trace=node`",
     "limit_reached": "raise max_bytes or max_events",
     "unmatched_begin": "these ranges were still open when the profiler stopped",
     "zero_timestamp": "record again; newer drivers and profilers lose fewer timestamps",

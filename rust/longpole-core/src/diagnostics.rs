@@ -107,6 +107,10 @@ codes! {
     NonFinite "non_finite_number" Altered "nan or infinity where JSON wants a number" "null";
     InvalidNumber "invalid_number" Altered "a malformed number or word" "null";
     BadId "bad_id" Warning "an id that is no 64-bit integer" "null in the id column";
+    // Databases.
+    DamagedTable "damaged_table" Loss "a table of the database is damaged" "the rest of its rows is missing";
+    UnreadTable "unread_table" Info "a table of the profiler that longpole does not read" "its records are not in the tables";
+    WholeGraph "whole_graph" Warning "a CUDA graph that was recorded as a whole" "it counts as one kernel; those inside are not in the file";
     // Compression.
     GzipTruncated "gzip_truncated" Loss "the gzip stream is truncated" "the rest of the trace is missing";
     GzipCorrupt "gzip_corrupt" Loss "the gzip stream is corrupt" "what stands behind is not read, and values shortly before may be wrong";

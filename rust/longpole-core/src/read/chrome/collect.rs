@@ -9,12 +9,12 @@ use super::event::{Argument, Draft, EventScanner};
 use super::kinds::Kinds;
 use super::pairs::{Brackets, Track};
 use super::place::{Findings, Number, Whereabouts};
-use super::recent::Recent;
 use super::values::{integer, is_integer, number, token_text};
 use crate::diagnostics::Code;
 use crate::ids::{EventId, LaneId, StringId};
 use crate::read::ascend;
 use crate::read::json::{Keys, Span, Token};
+use crate::read::recent::Recent;
 use crate::strings::Strings;
 use crate::tables::{
     ArgTables, ArgValue, CounterTable, EventKind, EventRow, EventTable, FlowSource, FlowTable,
