@@ -18,7 +18,9 @@ mod options;
 pub(crate) mod saved;
 mod sniff;
 mod source;
+mod statements;
 mod window;
+mod xprof;
 
 use std::io::{Read, Write};
 use std::path::Path;
