@@ -91,6 +91,7 @@ codes! {
     UnmatchedEnd "unmatched_end" Warning "an end event without its begin" "it is counted here only";
     EndArguments "end_arguments" Info "arguments on an end event" "only those of the begin event are kept";
     UnknownTaskType "unknown_task_type" Warning "a task of an Ascend device whose type is not known" "it counts as no work of the device";
+    UnknownDeviceLine "unknown_device_line" Warning "an event of a device on a line of XProf that is not known" "it counts as no work of the device";
     // Nodes of an execution trace.
     MalformedNode "malformed_node" Loss "a malformed node was skipped" "it is not in the tables";
     NodeTooLarge "node_too_large" Loss "a node above the size limit was skipped" "it is not in the tables";

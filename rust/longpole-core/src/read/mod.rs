@@ -22,7 +22,9 @@ pub(crate) mod saved;
 mod sniff;
 mod source;
 mod sqlite;
+mod statements;
 mod window;
+mod xprof;
 
 use std::io::{Read, Write};
 use std::path::Path;

@@ -68,16 +68,8 @@ const MAGICS: &[(&[u8], Known)] = &[
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// JSON documents by a key that stands before any `traceEvents`.
-const DOCUMENTS: &[(&[u8], Known)] = &[
-    (b"\"rocprofiler-sdk-tool\"", ("a JSON file of rocprofv3", RECORD_HINT)),
-    (
-        b"\"highres-ticks\"",
-        (
-            "a trace-viewer file of TensorFlow or JAX",
-            "longpole reads traces of torch.profiler; open this one in Perfetto or TensorBoard",
-        ),
-    ),
-];
+const DOCUMENTS: &[(&[u8], Known)] =
+    &[(b"\"rocprofiler-sdk-tool\"", ("a JSON file of rocprofv3", RECORD_HINT))];
 
 /// Looks at the first bytes of a file, and leaves them in the window.
 pub(super) fn format(window: &mut Window<'_>, diagnostics: &mut Diagnostics) -> Result<Format> {
@@ -209,10 +201,6 @@ mod tests {
     fn a_file_that_cannot_be_read_is_named_by_its_head() {
         let cases: &[(&[u8], &str)] = &[
             (b"{\n  \"rocprofiler-sdk-tool\": [{\"metadata\": {}}]}", "rocprofv3"),
-            (
-                b"{\"displayTimeUnit\":\"ns\",\"metadata\":{\"highres-ticks\":true},\"traceEvents\":[]}",
-                "TensorFlow or JAX",
-            ),
             (b"\x0a\x03\x08\x01\x10\x0a\x02\x08\x01", "Perfetto"),
             (b"\x0a\x86\x01\x08\x01", "Perfetto"),
             (b"\x7fELF\x02\x01\x01", "ELF"),
@@ -230,6 +218,7 @@ mod tests {
     #[test]
     fn a_trace_is_taken_for_nothing_else() {
         let heads: &[&[u8]] = &[
+            b"{\"displayTimeUnit\":\"ns\",\"metadata\":{\"highres-ticks\":true},\"traceEvents\":[]}",
             b"{\"traceEvents\": [], \"metadata\": {\"highres-ticks\": true}}",
             b"\n{\"traceEvents\": []}",
             b"\n\n[]",

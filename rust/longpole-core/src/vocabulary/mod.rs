@@ -12,6 +12,7 @@
 //! | what loads data | `loading` |
 //! | whose a Python function is | `frames` |
 //! | which part of an Ascend profile it is | `ascend` |
+//! | which part of an XProf profile it is | `xprof` |
 //! | iterations, and nodes of the backward graph | `markers` |
 //!
 //! A [`Vocabulary`] is these tables with what a user added to them.
@@ -25,6 +26,7 @@ mod kernels;
 mod loading;
 mod markers;
 mod user;
+mod xprof;
 
 pub use api::{ApiRole, Waiting, api_names};
 pub use ascend::{
@@ -37,3 +39,4 @@ pub use kernels::{MEMORY_KINDS, WorkClass, pageable_ends};
 pub use loading::DATA_LOADING;
 pub use markers::{is_backward_node, is_engine_work, module_name, step_number};
 pub use user::{SECTIONS, Vocabulary};
+pub use xprof::{Line, Plane, xprof_activity, xprof_detail, xprof_host_event};
