@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["main", "run"]
 
 _COMPLETION: Final = "_LONGPOLE_COMPLETE"
-_STARTS_PROGRAMS: Final = frozenset({"bench", "tunableop"})
+_STARTS_PROGRAMS: Final = frozenset({"bench", "tunableop", "tune"})
 """Commands whose jobs inherit the environment."""
 _OPTIONS_BEFORE_A_COMMAND: Final = {"-h", "--help", "-V", "--version", "--debug"}
 
@@ -35,7 +35,7 @@ class Program(Commands):
         "Analyse a trace": ("summary", "path", "whatif", "table", "check", "report", "view"),
         "Compare runs": ("diff",),
         "Several ranks": ("ranks",),
-        "Run benchmarks": ("bench", "devices"),
+        "Run benchmarks": ("bench", "tune", "devices"),
         "Convert and exchange files": (
             *("convert", "merge", "overlay"),
             *("link", "chakra", "mindspore", "tunableop"),

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from longpole.bench.records.record import HIGH_PRESSURE
@@ -263,6 +263,7 @@ def summarise_conditions(moments: Iterable[Moment]) -> dict[str, Any]:
         "clock_mhz": median(clocks) if clocks else None,
         "clock_min_mhz": min(clocks, default=None),
         "temperature_max_c": max(celsius, default=None),
+        "power_w": fmean(watts) if watts else None,
         "power_max_w": max(watts, default=None),
         "throttle_reasons": sorted({reason for each in found for reason in each.reasons}),
         "throttled_share": sum(throttled) / len(throttled) if throttled else None,

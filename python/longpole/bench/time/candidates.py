@@ -14,6 +14,7 @@ import queue
 import tempfile
 import threading
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -28,6 +29,7 @@ from longpole.bench.time.workers import IMPORT_S, outcome_of, worker_order
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from longpole.bench.reference import Reference
     from longpole.bench.run.guard import Order, Stream
     from longpole.bench.time.device_in_use import DeviceInUse
     from longpole.devices import Busy
@@ -102,6 +104,8 @@ class Candidates:
         key: str | None = None,
         n_samples: int | None = None,
         budget_s: float = 5.0,
+        reference: Reference | None = None,
+        folder: str = "",
     ) -> Record:
         """Time a candidate.
 
@@ -117,6 +121,10 @@ class Candidates:
             What to compare it under; the name and the arguments by default.
         n_samples, budget_s
             As of `Effort`.
+        reference
+            What its result has to be. The outcome of another one is `wrong`.
+        folder
+            Where the file of the reference is found.
 
         Returns
         -------
@@ -131,6 +139,8 @@ class Candidates:
             "key": key,
             "n_samples": n_samples,
             "budget_s": budget_s,
+            "reference": None if reference is None else asdict(reference),
+            "folder": folder,
         }
         try:
             process = self._process or _Process(self._clock, self._cache, self._device)

@@ -28,6 +28,7 @@ from longpole.bench.time.workers import IMPORT_S, order, outcome_of, worker_orde
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from longpole.bench.reference import Reference
     from longpole.bench.run.conditions import Sampling
     from longpole.bench.run.guard import Stream
     from longpole.bench.time.commands import CommandPlan
@@ -84,6 +85,10 @@ class Campaign:
         Of what a factory makes; calls rotate through them, each with buffers of its own.
     flushes_instructions
         Whether a cold call finds its code no longer in the instruction cache.
+    arguments
+        A point for each name that ends in `@LABEL`, where they are not called alike.
+    reference, folder
+        What results have to be, and where the file of that is found.
     work
         What a call moves and computes.
     builds
@@ -107,6 +112,9 @@ class Campaign:
     configs: str | None = None
     copies: int = 1
     flushes_instructions: bool = False
+    arguments: Mapping[str, Mapping[str, int | float | str]] = field(default_factory=dict)
+    reference: Reference | None = None
+    folder: str = ""
     work: WorkPlan = field(default_factory=WorkPlan)
     builds: Mapping[str, Build] = field(default_factory=dict)
 
@@ -291,6 +299,9 @@ def _wanted(
         "configs": campaign.configs,
         "copies": campaign.copies,
         "flushes_instructions": campaign.flushes_instructions,
+        "arguments": {name: dict(own) for name, own in campaign.arguments.items()},
+        "reference": campaign.reference and asdict(campaign.reference),
+        "folder": campaign.folder,
         "work": campaign.work.at(point).to_dict(),
     }
 

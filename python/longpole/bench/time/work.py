@@ -5,29 +5,17 @@ Peaks are those of `longpole.devices.peaks`, which the roofline uses too.
 
 from __future__ import annotations
 
-import ast
 import math
-import operator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from longpole.bench.expressions import compute, names_in
 
-    Number = int | float
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["Work", "WorkPlan", "evaluate"]
 
-_OPERATORS: Final[Mapping[type, Callable[..., Any]]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Pow: operator.pow,
-    ast.USub: operator.neg,
-}
-_LARGEST_POWER: Final = 16
 _GIGA: Final = 1e9
 _TERA: Final = 1e12
 _NS_PER_S: Final = 1e9
@@ -128,7 +116,7 @@ class WorkPlan:
 
 
 def evaluate(text: str, names: Mapping[str, int | float | str]) -> float:
-    """Compute an expression of numbers, names and `+ - * / // **`.
+    """Compute an expression of numbers and axes, as `expressions.compute`.
 
     Raises
     ------
@@ -140,38 +128,15 @@ def evaluate(text: str, names: Mapping[str, int | float | str]) -> float:
     >>> evaluate("3 * n * n * 2", {"n": 10})
     600.0
     """
-    try:
-        value = float(_value(ast.parse(text.strip(), mode="eval").body, names))
-    except (SyntaxError, TypeError, ZeroDivisionError, OverflowError, RecursionError) as error:
-        message = f"{text!r} is no expression of numbers and axes: {error}"
-        raise ValueError(message) from error
+    numbers = {name: value for name, value in names.items() if isinstance(value, int | float)}
+    if unknown := sorted(names_in(text) - numbers.keys()):
+        message = f"{unknown[0]!r} is no axis with numbers"
+        raise ValueError(message)
+    value = compute(text, numbers)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        message = f"{text!r} is no number"
+        raise ValueError(message)  # noqa: TRY004 - what was asked for is wrong
     if not 0 < value < math.inf:
         message = f"{text!r} is {value:g}, not a positive number"
         raise ValueError(message)
-    return value
-
-
-def _value(node: ast.AST, names: Mapping[str, int | float | str]) -> Number:
-    match node:
-        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
-            return value
-        case ast.Name(id=name):
-            found = names.get(name)
-            if not isinstance(found, int | float):
-                message = f"{name!r} is no axis with numbers"
-                raise ValueError(message)  # noqa: TRY004 - what was asked for is wrong
-            return found
-        case ast.UnaryOp(op=op, operand=operand) if type(op) in _OPERATORS:
-            return _computed(op, _value(operand, names))
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return _computed(op, _value(left, names), _value(right, names))
-    message = f"{ast.unparse(node)!r} is neither a number, nor an axis, nor + - * / // **"
-    raise ValueError(message)
-
-
-def _computed(op: ast.AST, *values: Number) -> Number:
-    if isinstance(op, ast.Pow) and abs(values[1]) > _LARGEST_POWER:
-        message = f"a power of {values[1]} is too large"
-        raise ValueError(message)
-    result: Number = _OPERATORS[type(op)](*values)
-    return result
+    return float(value)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench.records.record import Outcome
+from longpole.bench.reference import Reference
 from longpole.bench.run.conditions import Conditions
 from longpole.bench.time.clocks import CpuClock
 from longpole.bench.time.cuda_clock import CudaClock
@@ -61,12 +62,14 @@ def main(text: str) -> int:
     (by the names; empty where all functions are of this process) and `name` (the function of
     the builds); `copies` of what a factory makes, `configs` (a Triton kernel whose configurations
     are timed; names end with theirs), `work` of a call, `flushes_instructions`. With
+    `arguments` are a point of its own for each name. With `reference` (fields of a `Reference`) and
+    its `folder`, results are checked. With
     `lists_configs` the rows are the labels of the configurations. A row with `error` says what
     of it cannot be done.
 
     With `requests`, the path of a pipe, `clock` and `cache` are of all candidates that come from
     it until it ends. The fields of a request: `name` (`MODULE:FUNC`), `point`, `factory`, `key`,
-    `n_samples`, `budget_s`.
+    `n_samples`, `budget_s`, `reference`, `folder`.
     """
     with os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1) as rows:
         os.dup2(2, 1)
@@ -126,7 +129,9 @@ def _timed(wanted: dict[str, Any]) -> list[dict[str, Any]]:
             clock = make_clock(wanted["clock"], wanted["cache"], flushes_instructions=flush)
         functions = dict(zip(keys, found, strict=True))
         conditions = Conditions(*wanted["readings"])
-        timings = measure_in_turns(functions, clock=clock, effort=effort, conditions=conditions)
+        timings = measure_in_turns(
+            functions, clock=clock, check=_check(wanted), effort=effort, conditions=conditions
+        )
     work = Work(**wanted["work"])
     found_timings = (timings[key_of(name, wanted["point"])] for name in wanted["names"])
     return [replace(timing, work=work).to_dict() for timing in found_timings]
@@ -154,8 +159,23 @@ def _candidate(request: dict[str, Any], clock: Clock, conditions: Conditions) ->
     candidate = bound(function, request["point"], factory=request["factory"])
     effort = Effort(request["n_samples"], request["budget_s"])
     functions = {request["key"]: candidate}
-    found = measure_in_turns(functions, clock=clock, effort=effort, conditions=conditions)
+    try:
+        check = _check(request)
+    except (ValueError, OSError) as error:
+        return {"outcome": Outcome.NOT_STARTED, "message": f"the reference: {error}"}
+    found = measure_in_turns(
+        functions, clock=clock, check=check, effort=effort, conditions=conditions
+    )
     return found[request["key"]].to_dict()
+
+
+def _check(wanted: Mapping[str, Any]) -> Callable[[Any], None] | None:
+    """Make what looks at results; None where anything is right."""
+    if not wanted.get("reference"):
+        return None
+    reference = Reference(**wanted["reference"])
+    expected = reference.expected(Path(wanted["folder"]), find_function)
+    return partial(reference.check, expected=expected)
 
 
 def _is_usable(clock: Clock) -> bool:
@@ -174,7 +194,8 @@ def _nothing() -> None:
 def _found(name: str, wanted: dict[str, Any]) -> Callable[[], object]:
     name, _, label = name.partition("@")
     function = find_function(name)
-    make = partial(bound, function, wanted["point"], factory=wanted["factory"])
+    point = wanted["arguments"].get(f"{name}@{label}", wanted["point"])
+    make = partial(bound, function, point, factory=wanted["factory"])
     found = make() if wanted["copies"] == 1 else rotating([make() for _ in range(wanted["copies"])])
     return under_config(found, wanted["configs"], label) if wanted["configs"] else found
 

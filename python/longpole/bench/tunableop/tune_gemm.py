@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from longpole.bench.reference import as_array
 from longpole.bench.time import CpuClock
 from longpole.bench.time.instructions import instruction_flush
 from longpole.bench.time.targets import rotating
@@ -278,7 +279,7 @@ def _difference(result: Any, expected: Any) -> tuple[float, float]:
     """Give the largest difference by the largest expected value, and how large it may be."""
     import numpy as np
 
-    found, wanted = _array(result), _array(expected)
+    found, wanted = as_array(result), as_array(expected)
     if found.shape != wanted.shape:
         message = f"the result has shape {found.shape}, the reference {wanted.shape}"
         raise ValueError(message)
@@ -289,16 +290,6 @@ def _difference(result: Any, expected: Any) -> tuple[float, float]:
     difference = np.abs(found.astype(wide) - wanted.astype(wide)).max()
     scale = np.abs(wanted.astype(wide)).max()
     return float(difference / scale if scale else difference), allowed
-
-
-def _array(value: Any) -> Any:
-    """Bring a result to numpy, in double precision where numpy has not its type."""
-    import numpy as np
-
-    if not hasattr(value, "detach"):
-        return np.asarray(value)
-    tensor = value.detach().cpu()
-    return (tensor if tensor.is_complex() else tensor.double()).numpy()
 
 
 def _random_inputs(shape: Shape) -> list[Any]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from longpole.cli.ask.options import Options
     from longpole.report.blocks import Block
 
-__all__ = ["Session", "run_session"]
+__all__ = ["Session", "run_session", "stopped_by_signals"]
 
 _SCHEMA: Final = "longpole.bench.run/1"
 _LIMITS: Final = ("timeout_s", "total_timeout_s", "grace_s", "retries", "busy", "lock_clock_mhz")
@@ -125,7 +125,7 @@ def run_session(
         sys.stderr.write(f"warning: {escape(warned.message)}\n")
     begun = time.monotonic()
     with (
-        _stopped_by_signals(),
+        stopped_by_signals(),
         _told_how_to_go_on(session.results),
         session.open_runner(resume=resume, force=force) as runner,
         show_progress(runner, enabled=options.progress) as console,
@@ -204,7 +204,7 @@ def _changes_since(results: Path) -> list[Warned]:
 
 
 @contextmanager
-def _stopped_by_signals() -> Iterator[None]:
+def stopped_by_signals() -> Iterator[None]:
     """Let SIGTERM and SIGHUP end the run as Ctrl-C does: jobs ended, results kept."""
 
     def stop(number: int, _frame: object) -> None:

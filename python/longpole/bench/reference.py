@@ -1,0 +1,135 @@
+"""Whether a candidate is right: its numbers against those of a reference, within tolerances."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from numpy.typing import ArrayLike
+
+__all__ = ["Reference", "as_array", "difference", "read_numbers"]
+
+_NUMBER: Final = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf)")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The right numbers, and how far a candidate may be from them.
+
+    Parameters
+    ----------
+    file
+        The numbers: a `.npy` file, text, or with `dtype` the bytes of an array.
+    function
+        A Python function that returns them, as `MODULE:FUNC`.
+    dtype
+        Of the numbers in a file of bytes, as numpy names it.
+    relative, absolute
+        The tolerances: a number may be off by `absolute + relative * abs(right)`.
+    lines
+        A regular expression: of the output of a candidate only these lines are compared.
+    """
+
+    file: str | None = None
+    function: str | None = None
+    dtype: str | None = None
+    relative: float = 1e-5
+    absolute: float = 1e-8
+    lines: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.file is None) == (self.function is None):
+            message = "a reference is a file or a function"
+            raise ValueError(message)
+
+    def expected(self, folder: Path, call: Callable[[str], Callable[[], Any]]) -> Any:
+        """Give the right numbers; `call` finds a function by its name."""
+        if self.function is not None:
+            return as_array(call(self.function)())
+        path = folder / str(self.file)
+        return read_numbers(path, self.dtype)
+
+    def check(self, found: Any, expected: ArrayLike) -> None:
+        """Raise `AssertionError` with what is wrong, if something is."""
+        if wrong := self.fault(as_array(found), expected):
+            raise AssertionError(wrong)
+
+    def fault(self, found: ArrayLike, expected: ArrayLike) -> str:
+        """Say what is wrong with the numbers of a candidate; empty where they are right."""
+        return difference(found, expected, self.relative, self.absolute)
+
+    def printed(self, output: str) -> list[float]:
+        """Give the numbers in an output."""
+        lines = output.splitlines()
+        if self.lines is not None:
+            lines = [line for line in lines if re.search(self.lines, line)]
+        return _numbers("\n".join(lines))
+
+
+def difference(found: ArrayLike, expected: ArrayLike, relative: float, absolute: float) -> str:
+    """Say how numbers differ from the expected ones; empty where they are within the tolerances.
+
+    Not-a-number is right only where it is expected.
+
+    Examples
+    --------
+    >>> difference([1.0, 2.1], [1.0, 2.0], 0.01, 0.0)
+    '1 of 2 numbers are off, number 1 by 0.1: it is 2.1 and has to be 2'
+    >>> difference([1.0, 2.001], [1.0, 2.0], 0.01, 0.0)
+    ''
+    """
+    import numpy as np
+
+    ours, right = (np.asarray(each).ravel() for each in (found, expected))
+    if ours.size != right.size:
+        return f"there are {ours.size:,} numbers and have to be {right.size:,}"
+    with np.errstate(invalid="ignore", over="ignore"):
+        off = ~np.isclose(ours, right, rtol=relative, atol=absolute, equal_nan=True)
+        if not off.any():
+            return ""
+        errors = np.where(off, np.nan_to_num(np.abs(ours - right), nan=np.inf), -1)
+    worst = int(np.argmax(errors))
+    return (
+        f"{int(off.sum()):,} of {off.size:,} numbers are off, number {worst} by "
+        f"{errors[worst]:.3g}: it is {ours[worst]:.6g} and has to be {right[worst]:.6g}"
+    )
+
+
+def as_array(value: Any) -> Any:
+    """Bring a result to numpy, in double precision where numpy has not its type."""
+    import numpy as np
+
+    if not hasattr(value, "detach"):
+        return np.asarray(value)
+    tensor = value.detach().cpu()
+    return (tensor if tensor.is_complex() else tensor.double()).numpy()
+
+
+def read_numbers(path: Path, dtype: str | None = None) -> Any:
+    """Read the numbers of a file: `.npy`, the bytes of an array, or text.
+
+    Raises
+    ------
+    ValueError
+        It holds no such numbers.
+    OSError
+        It cannot be read.
+    """
+    import numpy as np
+
+    if dtype is not None:
+        return np.frombuffer(path.read_bytes(), dtype)
+    with path.open("rb") as file:
+        is_array = file.read(6) == b"\x93NUMPY"
+    if is_array:
+        return np.load(path, allow_pickle=False)
+    return np.asarray(_numbers(path.read_text(encoding="utf-8", errors="replace")))
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(each) for each in _NUMBER.findall(text)]

@@ -1,0 +1,260 @@
+"""Candidates that are commands: built once, run as jobs, and their output checked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import shutil
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.bench.records.record import Outcome
+from longpole.bench.reference import read_numbers
+from longpole.bench.run.guard import Guard, Order
+from longpole.bench.run.job import Job
+from longpole.bench.run.output import Tail
+from longpole.bench.time.targets import find_function
+from longpole.bench.tune.space import label_of
+from longpole.bench.tune.task import Command, filled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from longpole.bench.records.record import Record
+    from longpole.bench.run.guard import Stream
+    from longpole.bench.run.runner import Runner
+    from longpole.bench.tune.space import Point
+    from longpole.bench.tune.task import Task
+
+__all__ = ["Commands"]
+
+_BUILD_GRACE_S: Final = 1.0
+_DRAIN_S: Final = 0.3
+_QUOTED: Final = 300
+
+# A run that takes so many times as long as the fastest so far is ended.
+_SLOW: Final = 10.0
+_SHORTEST_LIMIT_S: Final = 1.0
+
+
+class Commands:
+    """Runs candidates as jobs of a runner.
+
+    Parameters
+    ----------
+    task
+        What to tune; its candidate is a `Command`.
+    runner
+        What runs the jobs; it knows what an earlier search has decided.
+    decided
+        Ids and digests of the jobs that need no program any more.
+    n_at_once
+        How many jobs the runner can run at the same time.
+    suffix
+        Of the keys of the records.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        runner: Runner,
+        *,
+        decided: Mapping[tuple[str, str], Record],
+        n_at_once: int = 1,
+        suffix: str = "",
+    ) -> None:
+        assert isinstance(task.candidate, Command)  # noqa: S101 - how it is made
+        self._task, self._command = task, task.candidate
+        self._runner, self._decided = runner, decided
+        self._n_at_once, self._suffix = n_at_once, suffix
+        self._counts: dict[str, int] = {}
+        self._fastest_s: float | None = None
+
+    def run(self, points: Sequence[Point]) -> list[Record]:
+        """Run each point once; the records are in the order of the points."""
+        records: list[Record] = []
+        for start in range(0, len(points), self._n_at_once):
+            records += self._run_together(points[start : start + self._n_at_once])
+        return records
+
+    def turns(self, points: Sequence[Point], number: int, n_turns: int) -> list[list[Record]]:
+        """Run points one after the other, every second turn backwards, as long as they work."""
+        order = list(range(len(points)))
+        random.Random(number).shuffle(order)  # noqa: S311 - an order, not a secret
+        found: list[list[Record]] = [[] for _ in points]
+        for turn in range(n_turns):
+            for place in order if turn % 2 == 0 else order[::-1]:
+                if not found[place] or found[place][-1].outcome is Outcome.OK:
+                    found[place] += self.run([points[place]])
+        return found
+
+    @property
+    def n_known(self) -> int:
+        """How many runs an earlier search had made."""
+        return self._runner.status().n_known
+
+    def _run_together(self, points: Sequence[Point]) -> Iterator[Record]:
+        jobs = [self._prepared(point) for point in points]
+        futures = [(job, self._runner.submit(job)) for job, _ in jobs]
+        for (job, fault), (_, future) in zip(jobs, futures, strict=True):
+            yield self._checked(job, future.result(), fault)
+
+    def _prepared(self, point: Point) -> tuple[Job, str]:
+        """Make the job of the next run of a point, and its program; say why there is none."""
+        key = label_of(point) + self._suffix
+        count = self._counts[key] = self._counts.get(key, 0) + 1
+        output = self._folder / "outputs" / f"{_digest([key, count])}"
+        job = self._job(point, key, output)
+        known = self._decided.get((key if count == 1 else f"{key}#{count}", job.digest()))
+        if known is not None:
+            return job, ""
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            output.unlink()
+        return job, self._build(point)
+
+    def _job(self, point: Point, key: str, output: Path) -> Job:
+        program = self._program(point)
+        values = {**point, "program": str(program), "output": str(output)}
+        tags = {"point": dict(point), "sources": self._sources}
+        if self._has_output:
+            tags["output"] = str(output)
+        return Job(
+            filled(self._command.command, values),
+            key=key,
+            tags=tags,
+            format=self._task.objective.job_format,
+            timeout_s=self._limit_s(),
+            folder=str(self._task.folder.resolve()),
+        )
+
+    def _limit_s(self) -> float:
+        """Give a run no more time than a candidate that may still win needs."""
+        if self._fastest_s is None or self._task.objective.metric != "time":
+            return self._command.timeout_s
+        return min(self._command.timeout_s, max(_SHORTEST_LIMIT_S, _SLOW * self._fastest_s))
+
+    def _checked(self, job: Job, record: Record, fault: str) -> Record:
+        """Put on record that a run was wrong: a wrong result is no result."""
+        if fault:
+            return self._rewritten(record, Outcome.NOT_STARTED, f"the build failed: {fault}")
+        if record.outcome is not Outcome.OK:
+            return record
+        if wrong := self._wrong(job, record):
+            return self._rewritten(record, Outcome.WRONG, wrong)
+        if record.seconds is not None:
+            self._fastest_s = min(record.seconds, self._fastest_s or record.seconds)
+        return record
+
+    def _rewritten(self, record: Record, outcome: Outcome, message: str) -> Record:
+        found = replace(record, outcome=outcome, message=message, best=None)
+        if (record.outcome, record.message) != (outcome, message):
+            self._runner.write(found)
+        return found
+
+    def _wrong(self, job: Job, record: Record) -> str:
+        reference = self._task.reference
+        if reference is None:
+            return ""
+        output = job.tags.get("output")
+        is_known = (record.id, record.digest) in self._decided
+        if output is None:
+            return reference.fault(reference.printed(record.stdout_tail), self._expected)
+        path = Path(output)
+        if not path.exists():
+            # The output of a run of an earlier search was removed after it was checked.
+            return "" if is_known else "it wrote no output"
+        try:
+            return reference.fault(read_numbers(path, reference.dtype), self._expected)
+        except (ValueError, OSError) as error:
+            return f"its output cannot be read: {error}"
+        finally:
+            path.unlink()
+
+    @cached_property
+    def _expected(self) -> Any:
+        reference = self._task.reference
+        assert reference is not None  # noqa: S101 - asked for where there is one
+        folder = self._task.folder
+        if reference.file is not None and not self._has_output:
+            text = (folder / reference.file).read_text(encoding="utf-8", errors="replace")
+            return reference.printed(text)
+        return reference.expected(folder, find_function)
+
+    @cached_property
+    def _has_output(self) -> bool:
+        return "{output}" in str(self._command.command)
+
+    @cached_property
+    def _folder(self) -> Path:
+        return (self._task.folder / ".longpole" / "tune").resolve()
+
+    @cached_property
+    def _sources(self) -> str:
+        """Give a digest of the files that decide what is run."""
+        contents = hashlib.sha256()
+        for name in self._command.sources:
+            contents.update((self._task.folder / name).read_bytes())
+            contents.update(b"\0")
+        return contents.hexdigest()[:16]
+
+    def _program(self, point: Point) -> Path | None:
+        if self._command.build is None:
+            return None
+        argv = filled(self._command.build, {**point, "program": "{program}"})
+        return self._folder / "programs" / _digest([argv, self._sources, _identity(argv[0])])
+
+    def _build(self, point: Point) -> str:
+        """Make the program of a point unless it is there; say why that failed."""
+        program = self._program(point)
+        if program is None or program.exists() or self._command.build is None:
+            return ""
+        program.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = program.with_suffix(f".{os.getpid()}")
+        argv = filled(self._command.build, {**point, "program": str(unfinished)})
+        fault = _built(argv, self._task.folder, self._command.timeout_s)
+        if not fault and not unfinished.exists():
+            fault = "it wrote no {program}"
+        if not fault:
+            unfinished.replace(program)
+        return fault
+
+
+def _built(argv: Sequence[str], folder: Path, limit_s: float) -> str:
+    """Run a build under a guard; say how it failed."""
+    said = Tail()
+
+    def take(_stream: Stream, chunk: bytes) -> None:
+        said.feed(chunk)
+
+    order = Order(argv, dict(os.environ), str(folder.resolve()), limit_s, _BUILD_GRACE_S, _DRAIN_S)
+    guard = Guard()
+    try:
+        ending = guard.run(order, take)
+    finally:
+        guard.close()
+    if ending.refused is not None:
+        return ending.refused[1]
+    if ending.stopped is not None:
+        return f"not done after {limit_s:g} s"
+    if ending.exit_code != 0:
+        return said.telling_line()[-_QUOTED:] or f"exit status {ending.exit_code}"
+    return ""
+
+
+def _identity(program: str) -> list[Any]:
+    """Tell one compiler from another of the same name."""
+    found = shutil.which(program)
+    if found is None:
+        return [program]
+    state = Path(found).resolve().stat()
+    return [found, state.st_size, state.st_mtime_ns]
+
+
+def _digest(parts: Any) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:20]

@@ -1,0 +1,160 @@
+"""The finalists against one another: in turns, run by run, judged as any comparison is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING, Any, Protocol
+
+from longpole.bench.compare.comparison import Verdict, compare
+from longpole.bench.compare.figures import Interval
+from longpole.bench.compare.looks import LOOKS
+from longpole.bench.tune.space import label_of
+from longpole.data import Data
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from longpole.bench.compare.differences import Difference
+    from longpole.bench.tune.space import Point
+
+__all__ = ["Finalist", "Finals", "Turns", "finalists_of", "hold_finals"]
+
+
+class Turns(Protocol):
+    """Makes a run: so many turns of all points; the costs of each, None where one failed."""
+
+    def __call__(
+        self, points: Sequence[Point], number: int, n_turns: int
+    ) -> list[list[float] | None]:
+        """Make a run."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Finalist(Data):
+    """A candidate that was measured in turns with the others."""
+
+    label: str
+    point: Mapping[str, Any]
+    value: float
+    """The median over its runs."""
+    n_runs: int
+    is_tied: bool
+    """Whether it cannot be told from the winner, or by no more than the gate; the winner is."""
+    worse_by: float | None = None
+    """Than the winner, relative to it; None for the winner."""
+    worse_interval: Interval | None = None
+    """Where that lies; None where the runs are too few."""
+    is_baseline: bool = False
+
+
+@dataclass(slots=True)
+class Finals:
+    """Runs of the finalists so far: costs by label, a list of turns for each run."""
+
+    points: list[Point]
+    gate: float
+    confidence: float
+    looks: Sequence[int]
+    runs: dict[str, list[list[float]]] = field(default_factory=dict)
+
+    @property
+    def leader(self) -> str:
+        """The finalist with the least median."""
+        return min(self.runs, key=lambda label: (self.cost(label), label))
+
+    def cost(self, label: str) -> float:
+        """Give the median over the runs of a finalist."""
+        return median(median(run) for run in self.runs[label])
+
+    def differences(self) -> dict[str, Difference]:
+        """Compare the winner with each of the others, so that all intervals hold together."""
+        winner = self.leader
+        others = [label for label in self.runs if label != winner]
+        rows = [row for label in self.runs for row in self._rows(label)]
+        return {
+            label: compare(
+                rows,
+                rows,
+                self.gate,
+                confidence=1 - (1 - self.confidence) / len(others),
+                base_key=winner,
+                new_key=label,
+            ).differences[0]
+            for label in others
+        }
+
+    def is_decided(self) -> bool:
+        """Whether the winner is told from each of the others, or known to be as good."""
+        return all(each.verdict is not Verdict.INCONCLUSIVE for each in self.differences().values())
+
+    def _rows(self, label: str) -> list[dict[str, Any]]:
+        """Give the runs of a finalist as records, as far as a comparison needs them."""
+        return [
+            {
+                "key": label,
+                "outcome": "ok",
+                "run": str(number),
+                "pair": str(number),
+                "samples_ns": costs,
+                "sampling": {"looks": list(self.looks)},
+            }
+            for number, costs in enumerate(self.runs[label])
+        ]
+
+
+def hold_finals(  # noqa: PLR0917 - who takes part, and how it is judged
+    points: Sequence[Point],
+    turns: Turns,
+    n_turns: int,
+    gate: float,
+    confidence: float,
+    looks: Sequence[int] = LOOKS,
+) -> Finals:
+    """Measure points in turns, until the best is told from the others or the last look is over.
+
+    A point that fails takes no further part.
+    """
+    finals = Finals(list(points), gate, confidence, looks)
+    alive = list(points)
+    n_made = 0
+    for look in looks:
+        for number in range(n_made, look):
+            found = turns(alive, number, n_turns)
+            failed = [each for each, costs in zip(alive, found, strict=True) if costs is None]
+            for point, costs in zip(alive, found, strict=True):
+                if costs is not None:
+                    finals.runs.setdefault(label_of(point), []).append(costs)
+            for point in failed:
+                finals.runs.pop(label_of(point), None)
+            alive = [point for point in alive if point not in failed]
+        n_made = look
+        if not alive or finals.is_decided():
+            break
+    return finals
+
+
+def finalists_of(
+    finals: Finals, value_of: Callable[[float], float], baseline: str
+) -> list[Finalist]:
+    """Say of each finalist how it compares with the winner, the best first."""
+    if not finals.runs:
+        return []
+    winner, differences = finals.leader, finals.differences()
+    by_label = {label_of(point): point for point in finals.points}
+    ranked = sorted(finals.runs, key=lambda label: (label != winner, finals.cost(label), label))
+    return [
+        Finalist(
+            label=label,
+            point=dict(by_label[label]),
+            value=value_of(finals.cost(label)),
+            n_runs=len(finals.runs[label]),
+            is_tied=label == winner or differences[label].verdict is not Verdict.SLOWER,
+            worse_by=None if label == winner else differences[label].change,
+            worse_interval=None if label == winner else differences[label].interval,
+            is_baseline=label == baseline,
+        )
+        for label in ranked
+    ]

@@ -1,0 +1,168 @@
+"""Candidates that are calls of a Python function: screened in one process, final runs in turns."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from longpole.bench.records.store import Store
+from longpole.bench.time.candidates import Candidates
+from longpole.bench.time.processes import Campaign, time_in_processes
+from longpole.bench.tune.space import label_of
+from longpole.bench.tune.task import Function
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    from longpole.bench.records.record import Record
+    from longpole.bench.tune.space import Point
+    from longpole.bench.tune.task import Task
+    from longpole.devices import Busy
+
+__all__ = ["Functions"]
+
+_SCREENING_S: Final = 0.2
+
+
+class Functions:
+    """Times candidates in processes of their own, and writes a record of each run.
+
+    Parameters
+    ----------
+    task
+        What to tune; its candidate is a `Function`.
+    results
+        The file to append records to.
+    decided
+        What an earlier search has decided, by id and digest.
+    busy, lock_clock_mhz
+        As of `Candidates`.
+    budget_s
+        Seconds for seven runs of the finalists.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        results: str | os.PathLike[str],
+        *,
+        decided: Mapping[tuple[str, str], Record],
+        busy: Busy = "refuse",
+        lock_clock_mhz: int | None = None,
+        budget_s: float = 5.0,
+    ) -> None:
+        assert isinstance(task.candidate, Function)  # noqa: S101 - how it is made
+        self.n_known = 0
+        self._task, self._function, self._decided = task, task.candidate, decided
+        self._busy, self._lock, self._budget_s = busy, lock_clock_mhz, budget_s
+        self._counts: dict[str, int] = {}
+        self._candidates: Candidates | None = None
+        self._folder = str(task.folder.resolve())
+        if self._folder not in sys.path:
+            sys.path.insert(0, self._folder)
+        with ExitStack() as stack:
+            self._store = stack.enter_context(Store(results, resume=True))
+            self._resources = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._candidates is not None:
+            self._candidates.close()
+        self._resources.close()
+
+    def run(self, points: Sequence[Point]) -> list[Record]:
+        """Time each point once; the records are in the order of the points."""
+        return [self._run(point) for point in points]
+
+    def turns(self, points: Sequence[Point], number: int, n_turns: int) -> list[list[Record]]:
+        """Time all points in turns in a fresh process."""
+        del n_turns  # the process fits them into its budget
+        labels = [label_of(point) for point in points]
+        ids = [f"{label} in turns, run {number}" for label in labels]
+        digest = self._digest({"turns": labels})
+        known = [self._decided.get((each, digest)) for each in ids]
+        if all(known):
+            self.n_known += len(known)
+            return [[each] for each in known if each is not None]
+        found = list(time_in_processes(self._campaign(points, number)))
+        return [
+            [self._written(record, name, label, digest, point)]
+            for record, name, label, point in zip(found, ids, labels, points, strict=True)
+        ]
+
+    def _run(self, point: Point) -> Record:
+        label, digest = label_of(point), self._digest(point)
+        count = self._counts[label] = self._counts.get(label, 0) + 1
+        name = label if count == 1 else f"{label}#{count}"
+        known = self._decided.get((name, digest))
+        if known is not None:
+            self.n_known += 1
+            return known
+        record = self._process.time(
+            self._function.function,
+            point,
+            factory=self._function.factory,
+            key=label,
+            budget_s=_SCREENING_S,
+            reference=self._task.reference,
+            folder=self._folder,
+        )
+        return self._written(record, name, label, digest, point)
+
+    def _written(self, record: Record, name: str, key: str, digest: str, point: Point) -> Record:
+        found = replace(record, id=name, key=key, digest=digest, tags={"point": dict(point)})
+        self._store.append(found)
+        return found
+
+    @property
+    def _process(self) -> Candidates:
+        if self._candidates is None:
+            self._candidates = Candidates(
+                clock=self._function.clock,
+                cache=self._function.cache,
+                busy=self._busy,
+                lock_clock_mhz=self._lock,
+                timeout_s=self._function.timeout_s,
+            )
+        return self._candidates
+
+    def _campaign(self, points: Sequence[Point], number: int) -> Campaign:
+        by_name = {f"{self._function.function}@{label_of(point)}": point for point in points}
+        return Campaign(
+            list(by_name),
+            arguments=by_name,
+            factory=self._function.factory,
+            clock=self._function.clock,
+            cache=self._function.cache,
+            n_processes=1,
+            budget_s=self._budget_s,
+            seed=number,
+            busy=self._busy,
+            lock_clock_mhz=self._lock,
+            reference=self._task.reference,
+            folder=self._folder,
+        )
+
+    def _digest(self, told: Mapping[str, object]) -> str:
+        parts = [self._function.function, self._source, dict(told), self._function.cache]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+    @cached_property
+    def _source(self) -> str:
+        """Give a digest of the module of the function; empty where it has no file."""
+        module = self._function.function.partition(":")[0]
+        try:
+            spec = find_spec(module)
+            return hashlib.sha256(Path(str(spec and spec.origin)).read_bytes()).hexdigest()
+        except (ImportError, OSError, ValueError):
+            return ""

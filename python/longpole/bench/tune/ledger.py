@@ -1,0 +1,146 @@
+"""What a search has measured so far: values, failures, and the best at every moment."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.bench.tune.space import label_of
+from longpole.data import Data
+
+if TYPE_CHECKING:
+    from longpole.bench.records.record import Record
+    from longpole.bench.tune.objective import Objective
+    from longpole.bench.tune.space import Point
+
+__all__ = ["Candidate", "Ledger", "Step", "measuring_s"]
+
+_NS_PER_S: Final = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate(Data):
+    """A point that was tried."""
+
+    label: str
+    point: Mapping[str, Any]
+    outcome: str
+    """`ok`, or how it failed: a candidate that failed once is out."""
+    value: float | None
+    """The median over its runs; None where it failed."""
+    n_runs: int
+    measuring_s: float
+    """Seconds that its runs took."""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Data):
+    """A moment at which the best so far changed."""
+
+    n_runs: int
+    """Runs until then."""
+    measuring_s: float
+    """Seconds that they took."""
+    label: str
+    value: float
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What the screening has measured."""
+
+    objective: Objective
+    values: dict[str, list[float]] = field(default_factory=dict)
+    points: dict[str, Point] = field(default_factory=dict)
+    failures: dict[str, Record] = field(default_factory=dict)
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    curve: list[Step] = field(default_factory=list)
+    n_runs: int = 0
+    measuring_s: float = 0.0
+    finals_s: float = 0.0
+    best: str | None = None
+
+    def enter(self, point: Point, record: Record) -> None:
+        """Take down a run. A candidate that failed once is out."""
+        label = label_of(point)
+        self.points.setdefault(label, point)
+        seconds = measuring_s(record)
+        self.seconds[label] += seconds
+        self.measuring_s += seconds
+        self.n_runs += 1
+        value = self.objective.value(record)
+        if value is None:
+            self.failures[label] = record
+            self.values.pop(label, None)
+        else:
+            self.values.setdefault(label, []).append(value)
+        self._follow(label)
+
+    def needs_run(self, label: str, n_runs: int) -> bool:
+        """Say whether a candidate is still in and has fewer runs."""
+        return label not in self.failures and len(self.values.get(label, ())) < n_runs
+
+    def cost(self, label: str) -> float | None:
+        """Give the cost of a candidate; None where it failed."""
+        values = self.values.get(label)
+        return self.objective.cost(median(values)) if values else None
+
+    def ranked(self) -> list[Point]:
+        """Give the sound candidates, those with most runs first and the best first of these."""
+        keys = {
+            label: (-len(values), self.cost(label), label) for label, values in self.values.items()
+        }
+        return [self.points[label] for label in sorted(keys, key=lambda each: keys[each])]
+
+    def candidates(self) -> list[Candidate]:
+        """Give all that was tried."""
+        return [self._candidate(label, point) for label, point in self.points.items()]
+
+    def _candidate(self, label: str, point: Point) -> Candidate:
+        failure = self.failures.get(label)
+        values = self.values.get(label, [])
+        outcome, message = ("ok", "") if failure is None else (failure.outcome, failure.message)
+        if failure is not None and outcome == "ok":
+            outcome, message = "no_result", f"its runs do not say {self.objective.metric!r}"
+        return Candidate(
+            label=label,
+            point=dict(point),
+            outcome=str(outcome),
+            value=median(values) if values else None,
+            n_runs=len(values),
+            measuring_s=self.seconds[label],
+            message=message,
+        )
+
+    def _follow(self, label: str) -> None:
+        """Go on with the curve where another candidate, or another value, is the best now."""
+        cost = self.cost(label)
+        if label == self.best:  # with one more run it may be the best no more
+            self.best = min(self.values, key=self._place, default=None)
+        elif cost is not None and (
+            self.best is None or self._place(label) < self._place(self.best)
+        ):
+            self.best = label
+        else:
+            return
+        if self.best is None:
+            return
+        value = median(self.values[self.best])
+        step = Step(self.n_runs, self.measuring_s, self.best, value)
+        if not self.curve or (self.curve[-1].label, self.curve[-1].value) != (step.label, value):
+            self.curve.append(step)
+
+    def _place(self, label: str) -> tuple[float, str]:
+        return self.objective.cost(median(self.values[label])), label
+
+
+def measuring_s(record: Record) -> float:
+    """Give the seconds that a run took to measure."""
+    if record.seconds is not None:
+        return record.seconds
+    n_calls: int = record.sampling.get("n_calls", 1)
+    return sum(record.samples_ns) * n_calls / _NS_PER_S

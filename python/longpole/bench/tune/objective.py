@@ -1,0 +1,109 @@
+"""What makes a candidate good: its time, its energy, or a number that it prints."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Final, Literal
+
+from longpole.bench.extraction import PATTERN_PREFIX, extract
+from longpole.bench.records.record import Outcome
+from longpole.bench.run.output import NO_RESULTS
+
+if TYPE_CHECKING:
+    from longpole.bench.records.record import Record
+
+__all__ = ["Objective"]
+
+_NS_PER_S: Final = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """The figure to minimise or maximise.
+
+    Parameters
+    ----------
+    metric
+        `time`: what the candidate prints as its time, or how long it takes; `energy`: in joules,
+        from the power of the device; else a field of what it prints in `format`, or a group of
+        its pattern.
+    goal
+        `min` or `max`.
+    format
+        Of what candidates print, as of a job; `none` is the time of the whole process.
+    """
+
+    metric: str = "time"
+    goal: Literal["min", "max"] = "min"
+    format: str = NO_RESULTS
+
+    def __post_init__(self) -> None:
+        if self.goal not in {"min", "max"}:
+            message = f"a goal is min or max, not {self.goal!r}"
+            raise ValueError(message)
+        if self.metric not in {"time", "energy"} and self.format == NO_RESULTS:
+            message = f"the format of the output that holds {self.metric!r} has to be given"
+            raise ValueError(message)
+
+    @property
+    def job_format(self) -> str:
+        """What a job needs to print: only times are results."""
+        return self.format if self.metric == "time" else NO_RESULTS
+
+    @property
+    def unit(self) -> str:
+        """Of its values; empty where only the candidates know."""
+        return {"time": "ns", "energy": "J"}.get(self.metric, "")
+
+    def value(self, record: Record) -> float | None:
+        """Give the figure of a run; None where it failed or does not say."""
+        if record.outcome is not Outcome.OK:
+            return None
+        if self.metric == "time":
+            value = _time_ns(record)
+        elif self.metric == "energy":
+            value = _joules(record)
+        else:
+            value = self._printed(record.stdout_tail)
+        return value if value is not None and 0 < value < math.inf else None
+
+    def values(self, record: Record) -> list[float]:
+        """Give the figure of each sample of a run, or of the run; none where it failed."""
+        if self.metric == "time" and record.outcome is Outcome.OK and record.samples_ns:
+            return list(record.samples_ns)
+        value = self.value(record)
+        return [] if value is None else [value]
+
+    def cost(self, value: float) -> float:
+        """Give what to minimise: the value, or its reciprocal where more is better."""
+        return value if self.goal == "min" else 1 / value
+
+    def _printed(self, output: str) -> float | None:
+        """Find the last value in the end of the output."""
+        if self.format.startswith(PATTERN_PREFIX):
+            pattern = re.compile(self.format.removeprefix(PATTERN_PREFIX), re.MULTILINE)
+            found = [match.groupdict().get(self.metric) for match in pattern.finditer(output)]
+        else:
+            fields = extract(output.encode(), format=self.format).fields
+            found = [row["value"] for row in fields.to_dicts() if row["name"] == self.metric]
+        try:
+            return float(found[-1] or "") if found else None
+        except ValueError:
+            return None
+
+
+def _time_ns(record: Record) -> float | None:
+    if record.samples_ns:
+        return median(record.samples_ns)
+    if record.results:
+        return median(each.time_ns for each in record.results)
+    return None if record.seconds is None else record.seconds * _NS_PER_S
+
+
+def _joules(record: Record) -> float | None:
+    during = record.environment.get("during") or record.sampling.get("during") or {}
+    watts, seconds = during.get("power_w"), record.seconds
+    return None if watts is None or seconds is None else watts * seconds

@@ -1,0 +1,345 @@
+"""A search: candidates are screened cheaply, and the best are measured in turns by run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+
+from longpole.bench.compare.figures import Interval
+from longpole.bench.compare.looks import LOOKS
+from longpole.bench.records.reading import ResultsFile
+from longpole.bench.records.store import make_room
+from longpole.bench.run.policy import Policy
+from longpole.bench.run.runner import Runner
+from longpole.bench.tune.commands import Commands
+from longpole.bench.tune.finals import Finalist, finalists_of, hold_finals
+from longpole.bench.tune.functions import Functions
+from longpole.bench.tune.ledger import Candidate, Ledger, Step, measuring_s
+from longpole.bench.tune.space import label_of
+from longpole.bench.tune.strategies import STRATEGIES, Effort
+from longpole.bench.tune.task import Command
+from longpole.data import Data
+from longpole.devices import select
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from longpole.bench.records.record import Record
+    from longpole.bench.tune.finals import Finals
+    from longpole.bench.tune.space import Point
+    from longpole.bench.tune.strategies import Strategy
+    from longpole.bench.tune.task import Task
+    from longpole.devices import Found
+
+__all__ = ["Bench", "Tuning", "search", "tune"]
+
+Stage: TypeAlias = Literal["screening", "finals"]
+
+_IN_TURNS: Final = " in turns"
+_MOST_TURNS: Final = 25
+
+
+class Bench(Protocol):
+    """Where candidates are measured."""
+
+    @property
+    def n_known(self) -> int:
+        """How many runs an earlier search had made."""
+        ...
+
+    def run(self, points: Sequence[Point]) -> list[Record]:
+        """Run each point once."""
+        ...
+
+    def turns(self, points: Sequence[Point], number: int, n_turns: int) -> list[list[Record]]:
+        """Make a run in which the points take turns; give the records of each."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning(Data):
+    """What a search found."""
+
+    metric: str
+    goal: str
+    unit: str
+    """Of values; empty where only the candidates know it."""
+    strategy: str
+    n_points: int
+    """Combinations of the parameters, before constraints."""
+    n_known: int
+    """Runs that an earlier search had made."""
+    outcomes: dict[str, int]
+    """How many candidates ended in each way."""
+    n_screening_runs: int
+    screening_s: float
+    """Seconds of measuring to find the finalists."""
+    finals_s: float
+    """Seconds of measuring the finalists in turns."""
+    gate: float
+    confidence: float
+    """Of all intervals of the finalists together."""
+    winner: Finalist | None
+    """None where every candidate failed."""
+    baseline: Finalist | None
+    """None where it failed."""
+    speedup: float | None
+    """How many times as good as the baseline the winner is: the ratio of their costs."""
+    speedup_interval: Interval | None
+    finalists: list[Finalist]
+    """The best first."""
+    curve: list[Step]
+    """The best so far in the screening."""
+    candidates: list[Candidate]
+    """In the order in which they were first tried."""
+
+    @property
+    def tied(self) -> list[Finalist]:
+        """The finalists that cannot be told from the winner."""
+        return [each for each in self.finalists if each.is_tied and each is not self.winner]
+
+
+def tune(
+    task: Task,
+    strategy: str | Strategy = "halving",
+    *,
+    results: str | os.PathLike[str],
+    resume: bool = False,
+    force: bool = False,
+    devices: Found | None = None,
+    effort: Effort | None = None,
+    gate: float = 0.03,
+    confidence: float = 0.95,
+    budget_s: float = 5.0,
+    policy: Policy | None = None,
+    on_record: Callable[[Record], object] | None = None,
+) -> Tuning:
+    """Search a space for the best candidate.
+
+    Parameters
+    ----------
+    task
+        What to tune.
+    strategy
+        `exhaustive`, `random`, `halving`, or a function of space, `evaluate` and effort.
+    results
+        The file to append records to.
+    resume
+        Go on with such a file: what it has decided is not run again.
+    force
+        Replace the results of an earlier search.
+    devices
+        What `longpole.devices.select` gives. Commands are screened on all of them, finalists
+        measured on the first. A function is measured where its clock says.
+    effort
+        How much to search.
+    gate, confidence
+        As of `compare`.
+    budget_s
+        Seconds for seven runs of the finalists; every run has a turn of each at least.
+    policy
+        Limits of the runner.
+    on_record
+        Called with each record of the screening.
+
+    Raises
+    ------
+    ResultsError
+        The file holds results already, and `resume` is not given, or it cannot be written.
+    """
+    if not resume:
+        make_room(results, force=force)
+    decided = _decided(results) if resume else {}
+    place = _Place(task, results, decided, devices, policy or Policy(), budget_s, resume=resume)
+    return search(
+        task,
+        strategy,
+        place.opened,
+        effort=effort or Effort(),
+        gate=gate,
+        confidence=confidence,
+        budget_s=budget_s,
+        on_record=on_record,
+    )
+
+
+def search(
+    task: Task,
+    strategy: str | Strategy,
+    opened: Callable[[Stage], AbstractContextManager[Bench]],
+    *,
+    effort: Effort,
+    gate: float,
+    confidence: float,
+    budget_s: float,
+    on_record: Callable[[Record], object] | None = None,
+) -> Tuning:
+    """Search with candidates measured at a bench: `opened` opens that of each stage."""
+    ask = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
+    ledger = Ledger(task.objective)
+    with opened("screening") as bench:
+        evaluate = partial(_evaluate, ledger, bench, on_record)
+        evaluate([task.start], 1)
+        ask(task.space, evaluate, effort)
+        n_known = bench.n_known
+    points = _finalists(task, ledger, effort)
+    with opened("finals") as bench:
+        turns = partial(_turns, ledger, bench)
+        n_turns = _n_turns(ledger, points, budget_s)
+        finals = hold_finals(points, turns, n_turns, gate, confidence)
+        n_known += bench.n_known
+    name = strategy if isinstance(strategy, str) else getattr(strategy, "name", "own")
+    return _answer(task, ledger, finals, strategy=name, n_known=n_known)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where the candidates of a task are measured, and what is known of them."""
+
+    task: Task
+    results: str | os.PathLike[str]
+    decided: Mapping[tuple[str, str], Record]
+    devices: Found | None
+    policy: Policy
+    budget_s: float
+    resume: bool
+
+    @contextmanager
+    def opened(self, stage: Stage) -> Iterator[Bench]:
+        """Open the bench of a stage."""
+        opened = self._commands if isinstance(self.task.candidate, Command) else self._functions
+        with opened(stage) as bench:
+            yield bench
+
+    @contextmanager
+    def _functions(self, _stage: Stage) -> Iterator[Bench]:
+        with Functions(
+            self.task,
+            self.results,
+            decided=self.decided,
+            busy=self.policy.busy,
+            lock_clock_mhz=self.policy.lock_clock_mhz,
+            budget_s=self.budget_s,
+        ) as functions:
+            yield functions
+
+    @contextmanager
+    def _commands(self, stage: Stage) -> Iterator[Bench]:
+        is_final = stage == "finals"
+        found = self.devices or select(None)
+        first = list(found)[:1]
+        with Runner(
+            first if is_final else found,
+            results=self.results,
+            resume=self.resume or is_final,
+            policy=self.policy,
+        ) as runner:
+            yield Commands(
+                self.task,
+                runner,
+                decided=self.decided,
+                n_at_once=1 if is_final else len(found),
+                suffix=_IN_TURNS if is_final else "",
+            )
+
+
+def _answer(
+    task: Task,
+    ledger: Ledger,
+    finals: Finals,
+    *,
+    strategy: str,
+    n_known: int,
+) -> Tuning:
+    finalists = finalists_of(finals, task.objective.cost, label_of(task.start))
+    baseline = next((each for each in finalists if each.is_baseline), None)
+    winner = finalists[0] if finalists else None
+    candidates = ledger.candidates()
+    return Tuning(
+        metric=task.objective.metric,
+        goal=task.objective.goal,
+        unit=task.objective.unit,
+        strategy=strategy,
+        n_points=task.space.n_combinations,
+        n_known=n_known,
+        outcomes=dict(sorted(Counter(each.outcome for each in candidates).items())),
+        n_screening_runs=ledger.n_runs,
+        screening_s=ledger.measuring_s,
+        finals_s=ledger.finals_s,
+        gate=finals.gate,
+        confidence=finals.confidence,
+        winner=winner,
+        baseline=baseline,
+        finalists=finalists,
+        curve=ledger.curve,
+        candidates=candidates,
+        **_speedup(winner, baseline),
+    )
+
+
+def _speedup(winner: Finalist | None, baseline: Finalist | None) -> dict[str, Any]:
+    """Say how many times as good as the baseline the winner is."""
+    if winner is None or baseline is None:
+        return {"speedup": None, "speedup_interval": None}
+    if winner is baseline:
+        return {"speedup": 1.0, "speedup_interval": Interval(1.0, 1.0)}
+    ends = baseline.worse_interval
+    return {
+        "speedup": None if baseline.worse_by is None else 1 + baseline.worse_by,
+        "speedup_interval": None if ends is None else Interval(1 + ends.low, 1 + ends.high),
+    }
+
+
+def _evaluate(
+    ledger: Ledger,
+    bench: Bench,
+    on_record: Callable[[Record], object] | None,
+    points: Sequence[Point],
+    n_runs: int,
+) -> list[float | None]:
+    """Run points until each has so many runs, round by round, and give their costs."""
+    for number in range(1, n_runs + 1):
+        due = [point for point in points if ledger.needs_run(label_of(point), number)]
+        for point, record in zip(due, bench.run(due), strict=True):
+            ledger.enter(point, record)
+            if on_record is not None:
+                on_record(record)
+    return [ledger.cost(label_of(point)) for point in points]
+
+
+def _finalists(task: Task, ledger: Ledger, effort: Effort) -> list[Point]:
+    """Choose the best of the screening, and the baseline if it works."""
+    chosen = ledger.ranked()[: effort.n_finalists]
+    is_extra = task.start not in chosen and label_of(task.start) in ledger.values
+    return [*chosen, task.start] if is_extra else chosen
+
+
+def _n_turns(ledger: Ledger, points: Sequence[Point], budget_s: float) -> int:
+    """Fit turns into the budget of a run: one at least."""
+    labels = [label_of(point) for point in points]
+    turn_s = sum(ledger.seconds[label] / len(ledger.values[label]) for label in labels)
+    return max(1, min(_MOST_TURNS, int(budget_s / LOOKS[0] / turn_s))) if turn_s else 1
+
+
+def _turns(
+    ledger: Ledger, bench: Bench, points: Sequence[Point], number: int, n_turns: int
+) -> list[list[float] | None]:
+    """Make a run of the finalists; give their costs, turn by turn."""
+    found: list[list[float] | None] = []
+    for records in bench.turns(points, number, n_turns):
+        ledger.finals_s += sum(map(measuring_s, records))
+        values = [ledger.objective.values(record) for record in records]
+        costs = [ledger.objective.cost(value) for each in values for value in each]
+        found.append(costs if all(values) else None)
+    return found
+
+
+def _decided(path: str | os.PathLike[str]) -> dict[tuple[str, str], Record]:
+    """Find what an earlier search has decided."""
+    records = ResultsFile(path).records()
+    return {(each.id, each.digest): each for each in records if each.is_decided}

@@ -1,0 +1,111 @@
+"""The best candidate of a search, and what it cannot be told from, as an answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from longpole.cli.answer import exit_codes
+from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
+from longpole.report.document import Document
+from longpole.wording import count, duration, share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from longpole.bench.tune.finals import Finalist
+    from longpole.bench.tune.search import Tuning
+    from longpole.cli.answer.emit import Answer
+    from longpole.report.blocks import Block, Cell
+
+__all__ = ["tuning_answer"]
+
+_SCHEMA: Final = "longpole.tune/1"
+_SHOWN_FAILURES: Final = 5
+_COLUMNS: Final = (
+    Column("candidate", "name"),
+    Column("value", "number"),
+    Column("worse", "change"),
+    Column("interval", "number"),
+    Column("runs", "number"),
+    Column("verdict"),
+)
+
+
+def tuning_answer(task: str, results: str, found: Tuning) -> Answer:
+    """Say what won; 4 where nothing did."""
+    document = Document(
+        schema=_SCHEMA,
+        input={"task": task, "results": results},
+        status="ok" if found.winner else "abstained",
+        scope={"gate": found.gate, "confidence": found.confidence},
+        data=found,
+        blocks=lambda: list(_blocks(task, results, found)),
+        records=lambda: [
+            {"label": each.label, "outcome": each.outcome, "value": each.value, "runs": each.n_runs}
+            for each in found.candidates
+        ],
+        columns=("label", "outcome", "value", "runs"),
+    )
+    return document, exit_codes.OK if found.winner else exit_codes.INCONCLUSIVE
+
+
+def _blocks(task: str, results: str, found: Tuning) -> Iterator[Block]:
+    yield Headline(f"{task}: {_headline(found)}")
+    if found.winner is not None:
+        yield Sentence(_tied(found))
+        yield Table(_COLUMNS, [_cells(found, each) for each in found.finalists])
+    yield Notes([*_notes(found), f"results: {results}"])
+
+
+def _headline(found: Tuning) -> str:
+    winner = found.winner
+    if winner is None:
+        return "no candidate worked"
+    said = f"{winner.label}: {_value(found, winner.value)}"
+    if winner.is_baseline:
+        return f"{said}; no candidate is better than the baseline"
+    if found.baseline is None or found.speedup is None:
+        return f"{said}; the baseline failed"
+    said += f", {found.speedup:.2f} times as good as the baseline"
+    ends = found.speedup_interval
+    if ends is None:
+        return f"{said} (too few runs for an interval)"
+    return f"{said} ({ends.low:.2f} to {ends.high:.2f})"
+
+
+def _tied(found: Tuning) -> str:
+    """Name the set that the winner cannot be told from."""
+    gate = f"at a gate of {share(found.gate)} and a confidence of {share(found.confidence)}"
+    if not found.tied:
+        return f"It is better than every other finalist, {gate}."
+    labels = "; ".join(each.label for each in found.tied)
+    return f"It cannot be told from {count(len(found.tied), 'other finalist')} {gate}: {labels}."
+
+
+def _cells(found: Tuning, each: Finalist) -> tuple[Cell, ...]:
+    ends = each.worse_interval
+    interval = None if ends is None else " to ".join(f"{100 * end:+.1f} %" for end in ends)
+    verdict = "winner" if each is found.winner else "tied" if each.is_tied else "worse"
+    verdict += ", baseline" if each.is_baseline else ""
+    value = _value(found, each.value)
+    return each.label, value, each.worse_by, interval, each.n_runs, verdict
+
+
+def _value(found: Tuning, value: float) -> str:
+    if found.unit == "ns":
+        return duration(round(value))
+    return f"{value:.4g} {found.unit}".strip()
+
+
+def _notes(found: Tuning) -> Iterator[str]:
+    tried = f"{count(len(found.candidates), 'candidate')} of at most {found.n_points:,} tried"
+    outcomes = ", ".join(f"{number} {name}" for name, number in found.outcomes.items())
+    yield f"{tried} ({found.strategy}): {outcomes}"
+    times = f"{found.screening_s:.1f} s of screening and {found.finals_s:.1f} s of finals"
+    known = f", {count(found.n_known, 'run')} of an earlier search reused" if found.n_known else ""
+    yield f"measured for {times}{known}"
+    failed = [each for each in found.candidates if each.outcome != "ok"]
+    for each in failed[:_SHOWN_FAILURES]:
+        yield f"{each.label}: {each.outcome}, {each.message}"
+    if len(failed) > _SHOWN_FAILURES:
+        yield f"{count(len(failed) - _SHOWN_FAILURES, 'more candidate')} failed; see --format json"
