@@ -6,7 +6,6 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BUILT := $(VENV)/.built
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
-EXAMPLE := .build/example.json.gz
 FUZZ_SECONDS ?= 600
 TARGET ?= reader
 FROM ?= 0
@@ -34,12 +33,8 @@ $(BUILT): $(READY) $(RUST_SOURCES) pyproject.toml
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --profile release --locked --quiet >/dev/null
 	@touch $@
 
-$(EXAMPLE): $(BUILT) benches/workloads.py $(wildcard tests/oracles/simulator/*.py)
-	@mkdir -p $(dir $@)
-	$(BIN)/python benches/workloads.py training --seed 0 --steps 4 -o $@
-
-run: $(EXAMPLE) ## set up, build, and summarise an example trace
-	$(BIN)/longpole summary $(EXAMPLE)
+run: $(BUILT) ## set up, build, and explain an example trace
+	$(BIN)/longpole demo .build/longpole-demo --force
 
 test: test-rust test-python ## set up, build, and check everything
 
