@@ -10,7 +10,7 @@ FUZZ_SECONDS ?= 600
 TARGET ?= reader
 FROM ?= 0
 
-.PHONY: help run test test-rust test-python test-long fuzz fuzz-coverage audit test-torch bench-read bench-truth bench-quiet bench-commands bench-path bench-analyses bench-runner bench-extract bench-chakra bench-diff clean tools
+.PHONY: help run docs test test-rust test-python test-long fuzz fuzz-coverage audit test-torch bench-read bench-truth bench-quiet bench-commands bench-path bench-analyses bench-runner bench-extract bench-chakra bench-diff clean tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -35,6 +35,11 @@ $(BUILT): $(READY) $(RUST_SOURCES) pyproject.toml
 
 run: $(BUILT) ## set up, build, and explain an example trace
 	$(BIN)/longpole demo .build/longpole-demo --force
+
+docs: $(BUILT) ## build the documentation site in .build/site
+	$(BIN)/python -m pip install --quiet --group docs
+	$(BIN)/python -m sphinx -W --keep-going -q -E -b html docs .build/site
+	@echo "built .build/site/index.html"
 
 test: test-rust test-python ## set up, build, and check everything
 
