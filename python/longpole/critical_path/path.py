@@ -315,8 +315,7 @@ class CriticalPath:
                 return
             with ZipFile(unfinished, "w", ZIP_STORED) as archive:
                 archive.write(beside, Path(beside).name)
-                with archive.open("critical_path.pftrace", "w", force_zip64=True) as overlay:
-                    overlay.writelines(pieces)
+                archive.writestr("critical_path.pftrace", b"".join(pieces))
 
     def write_parquet(self, directory: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write every frame into a directory, as `segments.parquet` and so on.
