@@ -105,12 +105,12 @@ KINDS: Final = {
         "warning",
         "GPU activities whose launch is not in the trace ({share} of them)",
         "their launch delay, operator and step are unknown",
-        "record from before the first launch, with the CPU activity on",
+        "record from before the first launch, with the calls of the host",
     ),
     "launches_without_work": Kind(
         "warning",
         "launches whose kernel is not in the trace",
-        "the device looks less busy than it was, except during the capture of a CUDA graph",
+        "the device looks less busy than it was, except during the capture of a graph",
         "stop the profiler after the device has finished ({synchronize})",
     ),
     "ambiguous_correlations": Kind(
