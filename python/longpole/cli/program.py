@@ -37,7 +37,7 @@ class Program(Commands):
         "Several ranks": ("ranks",),
         "Run benchmarks": ("bench", "devices"),
         "Convert and exchange files": (
-            *("convert", "merge", "overlay"),
+            *("convert", "merge"),
             *("link", "chakra", "mindspore", "tunableop"),
         ),
         "Shell and scripts": ("schema", "completion"),
