@@ -95,7 +95,7 @@ def test_an_answer_about_a_damaged_trace_is_as_its_schema_says(answers, trace, n
         ("table.roofline", ("--peak", "fp32=20", "--bandwidth", "900")),
         ("table.mfu", ("--peak", "fp32=20")),
         ("table.memory", ("--whole",)),
-        ("overlay", ("-o", "path.pftrace")),
+        ("convert", ("-o", "path.pftrace")),
         ("convert", ("-o", "kernels.parquet", "--table", "kernels")),
         ("whatif", ("--ideal",)),
         (

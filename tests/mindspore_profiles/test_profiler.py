@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import stat
 import sys
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import pytest
 
@@ -193,7 +193,6 @@ def fake_mindspore(monkeypatch, tmp_path):
     module = ModuleType("mindspore")
     module.GRAPH_MODE = 0
     module.Profiler = Original
-    module.train = SimpleNamespace(Callback=object)
     module.get_context = {"mode": 0, "device_target": "CPU"}.get
     monkeypatch.setitem(sys.modules, "mindspore", module)
     return calls

@@ -37,7 +37,7 @@ class Program(Commands):
         "Several ranks": ("ranks",),
         "Run benchmarks": ("bench", "tune", "devices"),
         "Convert and exchange files": (
-            *("convert", "merge", "overlay"),
+            *("convert", "merge"),
             *("link", "chakra", "mindspore", "tunableop"),
         ),
         "Learn and automate": ("demo", "schema", "completion"),

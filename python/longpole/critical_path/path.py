@@ -15,7 +15,7 @@ from longpole.wording import duration, share
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import polars as pl
 
@@ -218,6 +218,14 @@ class CriticalPath:
         is), `evidence`, `minimum_latency_ns`, `on_path`.
         """
         return frame_of(self._core.edges())
+
+    def work(self, steps: Sequence[tuple[int, int]]) -> pl.DataFrame:
+        """Sum the work of each event in each step: `event`, `kind`, `row` of the step, `work_ns`.
+
+        Waiting is not work: of a call that waits, only what it does itself counts. `steps` are the
+        times from and until which the host was in each, in order.
+        """
+        return frame_of(self._core.work(steps))
 
     @cached_property
     def violations(self) -> pl.DataFrame:

@@ -18,8 +18,8 @@ from longpole.analyses.diff.setups import differing, setups_of
 from longpole.analyses.diff.shapes import shapes_of
 from longpole.analyses.diff.sides import side_of
 from longpole.analyses.diff.values import Change, DiffSide
-from longpole.bench.compare.ranks import robust_spread
 from longpole.errors import WindowError
+from longpole.statistics.ranks import robust_spread
 from longpole.trace import Trace
 from longpole.traces.trace_set import TraceSet
 

@@ -13,6 +13,7 @@ mod totals;
 mod walk;
 mod what_if;
 mod windows;
+mod work;
 
 pub use busy::busy_ns;
 pub use longest::longest;
@@ -30,3 +31,4 @@ pub use windows::{
     Choice, Marked, Moment, Opening, Scope, Step, Steps, Unit, Window, WindowEnd, is_of_server,
     scope, steps, whole, window,
 };
+pub use work::{Work, work};
