@@ -17,6 +17,7 @@ from longpole.bench.time.candidates import Candidates
 from longpole.bench.time.processes import Campaign, time_in_processes
 from longpole.bench.tune.space import label_of
 from longpole.bench.tune.task import Function
+from longpole.bench.tune.triton_source import triton_label
 
 if TYPE_CHECKING:
     import os
@@ -110,12 +111,15 @@ class Functions:
             return known
         record = self._process.time(
             self._function.function,
-            point,
+            {} if self._function.configs else point,
             factory=self._function.factory,
             key=label,
             budget_s=_SCREENING_S,
             reference=self._task.reference,
             folder=self._folder,
+            config=(self._function.configs, triton_label(point))
+            if self._function.configs
+            else None,
         )
         return self._written(record, name, label, digest, point)
 
@@ -137,10 +141,13 @@ class Functions:
         return self._candidates
 
     def _campaign(self, points: Sequence[Point], number: int) -> Campaign:
-        by_name = {f"{self._function.function}@{label_of(point)}": point for point in points}
+        configs = self._function.configs
+        label = triton_label if configs else label_of
+        by_name = {f"{self._function.function}@{label(point)}": point for point in points}
         return Campaign(
             list(by_name),
-            arguments=by_name,
+            arguments={} if configs else by_name,
+            configs=configs,
             factory=self._function.factory,
             clock=self._function.clock,
             cache=self._function.cache,
