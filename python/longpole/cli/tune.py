@@ -14,6 +14,7 @@ from longpole.cli.answer.usage import require, usage_errors
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.runner import runner_options
 from longpole.cli.ask.shares import gate_option
+from longpole.wording import escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -161,14 +162,20 @@ def _searched(  # noqa: PLR0917 - as they come from the command line
     write_t4: str | None,
     write_configs: str | None,
     devices: str | None,
+    record_env: list[str] | None,
     **limits: Any,
 ) -> int:
     from longpole.bench import tune as tuning
     from longpole.cli.answer.tune import tuning_answer
-    from longpole.cli.ask.session import Session, stopped_by_signals
+    from longpole.cli.ask.session import Session, changes_since, stopped_by_signals
     from longpole.devices import select
 
+    is_function = isinstance(declared.candidate, tuning.Function)
+    require(not (is_function and devices), "a function is timed where its clock says: no --devices")
     path = Path(results or f"{Path(task).stem}.results.jsonl")
+    warnings = changes_since(path) if resume else []
+    for warned in warnings:
+        sys.stderr.write(f"warning: {escape(warned.message)}\n")
     with stopped_by_signals(), _told_how_to_go_on(task), _progress(options) as on_record:
         found = tuning.tune(
             declared,
@@ -182,6 +189,7 @@ def _searched(  # noqa: PLR0917 - as they come from the command line
             gate=gate,
             budget_s=budget_s,
             policy=Session(path, (), limits).policy(),
+            record_env=record_env or (),
             on_record=on_record,
         )
     if write_cache:
@@ -191,7 +199,7 @@ def _searched(  # noqa: PLR0917 - as they come from the command line
         _write_configs(declared, found, write_configs, force=force)
     if write_t4:
         tuning.write_t4(write_t4, found, force=force)
-    return options.emit(tuning_answer(task, str(path), found))
+    return options.emit(tuning_answer(task, str(path), found, warnings))
 
 
 def _write_configs(declared: Task, found: Tuning, path: str, *, force: bool) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from longpole.bench.records.store import Store
+from longpole.bench.run.policy import LONGEST_S
 from longpole.bench.time.candidates import Candidates
 from longpole.bench.time.processes import Campaign, time_in_processes
 from longpole.bench.tune.space import label_of
@@ -46,6 +47,8 @@ class Functions:
         What an earlier search has decided, by id and digest.
     busy, lock_clock_mhz
         As of `Candidates`.
+    timeout_s
+        For a candidate that names no limit.
     budget_s
         Seconds for seven runs of the finalists.
     """
@@ -58,12 +61,15 @@ class Functions:
         decided: Mapping[tuple[str, str], Record],
         busy: Busy = "refuse",
         lock_clock_mhz: int | None = None,
+        timeout_s: float | None = None,
         budget_s: float = 5.0,
     ) -> None:
         assert isinstance(task.candidate, Function)  # noqa: S101 - how it is made
         self.n_known = 0
         self._task, self._function, self._decided = task, task.candidate, decided
         self._busy, self._lock, self._budget_s = busy, lock_clock_mhz, budget_s
+        own_s = task.candidate.timeout_s
+        self._timeout_s = (timeout_s or LONGEST_S) if own_s is None else own_s
         self._counts: dict[str, int] = {}
         self._candidates: Candidates | None = None
         self._folder = str(task.folder.resolve())
@@ -136,7 +142,7 @@ class Functions:
                 cache=self._function.cache,
                 busy=self._busy,
                 lock_clock_mhz=self._lock,
-                timeout_s=self._function.timeout_s,
+                timeout_s=self._timeout_s,
             )
         return self._candidates
 

@@ -29,7 +29,7 @@ from longpole.devices import select
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from longpole.bench.records.record import Record
@@ -43,7 +43,6 @@ __all__ = ["Bench", "Tuning", "evaluated", "search", "tune"]
 
 Stage: TypeAlias = Literal["screening", "finals"]
 
-_IN_TURNS: Final = " in turns"
 _MOST_TURNS: Final = 25
 
 
@@ -92,7 +91,7 @@ class Tuning(Data):
     """Seconds of measuring the finalists in turns."""
     gate: float
     confidence: float
-    """Of all intervals of the finalists together."""
+    """With which the best of the finalists is the winner or tied with it."""
     winner: Finalist | None
     """None where every candidate failed."""
     baseline: Finalist | None
@@ -127,6 +126,7 @@ def tune(
     confidence: float = 0.95,
     budget_s: float = 5.0,
     policy: Policy | None = None,
+    record_env: Collection[str] = (),
     on_record: Callable[[Record], object] | None = None,
 ) -> Tuning:
     """Search a space for the best candidate.
@@ -155,8 +155,8 @@ def tune(
         As of `compare`.
     budget_s
         Seconds for seven runs of the finalists; every run has a turn of each at least.
-    policy
-        Limits of the runner.
+    policy, record_env
+        As of `Runner`; the limits hold for each of the two stages.
     on_record
         Called with each record of the screening.
 
@@ -172,7 +172,8 @@ def tune(
         _copied(reuse, results, list(found))
     is_known = resume or bool(reuse)
     decided = _decided(results) if is_known else {}
-    place = _Place(task, results, decided, found, policy or Policy(), budget_s, is_known)
+    limits = policy or Policy()
+    place = _Place(task, results, decided, found, limits, budget_s, is_known, record_env)
     return search(
         task,
         strategy,
@@ -225,6 +226,7 @@ class _Place:
     policy: Policy
     budget_s: float
     is_known: bool
+    record_env: Collection[str]
 
     @contextmanager
     def opened(self, stage: Stage) -> Iterator[Bench]:
@@ -241,6 +243,7 @@ class _Place:
             decided=self.decided,
             busy=self.policy.busy,
             lock_clock_mhz=self.policy.lock_clock_mhz,
+            timeout_s=self.policy.timeout_s,
             budget_s=self.budget_s,
         ) as functions:
             yield functions
@@ -254,13 +257,15 @@ class _Place:
             results=self.results,
             resume=self.is_known or is_final,
             policy=self.policy,
+            record_env=self.record_env,
         ) as runner:
             yield Commands(
                 self.task,
                 runner,
                 decided=self.decided,
                 n_at_once=1 if is_final else len(self.devices),
-                suffix=_IN_TURNS if is_final else "",
+                timeout_s=self.policy.timeout_s,
+                is_final=is_final,
             )
 
 

@@ -49,13 +49,13 @@ class Command:
     sources
         Files that decide what is built and run.
     timeout_s
-        For one run, and for a build.
+        For one run, and for a build; by default the limit of all jobs.
     """
 
     command: str | tuple[str, ...]
     build: str | tuple[str, ...] | None = None
     sources: tuple[str, ...] = ()
-    timeout_s: float = 60.0
+    timeout_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Function:
         An autotuned Triton kernel, as `MODULE:KERNEL`: points are its configurations, and the
         function, which launches it, gets no arguments.
     timeout_s
-        For one candidate.
+        For one candidate; by default the limit of all jobs.
     """
 
     function: str
@@ -82,7 +82,7 @@ class Function:
     clock: str = "cpu"
     cache: str | None = None
     configs: str | None = None
-    timeout_s: float = 60.0
+    timeout_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from longpole.bench.tune.replay import Simulation
 from longpole.bench.tune.search import Tuning
 from longpole.cli.answer import exit_codes
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table, tabulated
-from longpole.report.document import Document
+from longpole.report.document import Document, Warned
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from longpole.bench.tune.finals import Finalist
     from longpole.cli.answer.emit import Answer
@@ -42,13 +42,16 @@ _COLUMNS: Final = (
 )
 
 
-def tuning_answer(task: str, results: str, found: Tuning) -> Answer:
+def tuning_answer(
+    task: str, results: str, found: Tuning, warnings: Sequence[Warned] = ()
+) -> Answer:
     """Say what won; 4 where nothing did."""
     document = Document(
         schema=_SCHEMA,
         input={"task": task, "results": results},
         status="ok" if found.winner else "abstained",
         scope={"gate": found.gate, "confidence": found.confidence},
+        warnings=warnings,
         data=found,
         blocks=lambda: list(_blocks(task, results, found)),
         records=lambda: [
